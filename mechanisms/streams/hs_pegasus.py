@@ -1,6 +1,11 @@
 """HS-PGS and HS-LM: each aggregation of a hierarchy is a stream of its own, at the height's part of the loss.
 
-References: Chen's thesis, section 5.5.1, theorem 19, and section 5.6.4 (HS-LM). Proof: docs/proofs/streams.md.
+| here | the thesis |
+|---|---|
+| `HsPegasus`, `HsLaplace` | HS-PGS, HS-LM |
+| hierarchy, its levels | AGG, h |
+
+References: Chen's thesis, section 5.5.1, theorem 19, and section 5.6.4. Proof: docs/proofs/streams.md.
 """
 
 from collections.abc import Sequence

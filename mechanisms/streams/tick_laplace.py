@@ -1,6 +1,11 @@
 """The Laplace mechanism at every tick, and its backward smoothing: what others are compared with.
 
-References: Chen's thesis, section 5.6.1 (LM, BS_k). Proof: docs/proofs/streams.md.
+| here | the thesis |
+|---|---|
+| `TickLaplace` | LM |
+| `BackwardSmoothing`, ticks_back | BS_k, k |
+
+References: Chen's thesis, section 5.6.1. Proof: docs/proofs/streams.md.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,10 @@
 """PeGaSus's Window Sum Smoother: the sum over the last ticks, each counted as the median of its group as known now.
 
+| here | the thesis |
+|---|---|
+| window | w |
+| `WindowGroups` | the groups of P_t that meet the window |
+
 References: Chen's thesis, algorithm 17. Proof: docs/proofs/streams.md.
 """
 
