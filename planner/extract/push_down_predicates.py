@@ -1,4 +1,4 @@
-"""Thresholds that the query around a grouped subquery shows or sorts by, moved into its select list.
+"""Thresholds that the query around a grouped subquery shows, groups or sorts by, moved into its select list.
 
 SELECT ward, CASE WHEN n > 3000 THEN 'busy' ELSE 'calm' END
 FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t
@@ -78,7 +78,7 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
     if any(value for key, value in reader.select.args.items() if key not in _IN_READER):
         return []
     items = list_items(select, place, tokens)
-    if items is None or not reader.alias or not is_kept_side(reader):
+    if items is None or not reader.alias or not is_kept_side(reader) or _names_inside(reader, items):
         return []
     moved = list(_find_moved(reader, items, read))
     conjuncts = list_conjuncts(reader, items, tokens)
@@ -102,6 +102,15 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
             return []
         changes += inside
     return changes
+
+
+def _names_inside(reader: Reader, items: Mapping[str, Item]) -> bool:
+    """Whether a further subquery says the name of an aggregate, which may be that of a column of its own."""
+    aggregates = {item.name for item in items.values() if item.aggregate}
+    return any(
+        name(column.this) in aggregates and column.find_ancestor(exp.Query) is not reader.select
+        for column in reader.columns()
+    )
 
 
 def _find_moved(reader: Reader, items: Mapping[str, Item], read: PrivateRead) -> Iterator[_Moved]:
@@ -128,6 +137,8 @@ def _find_moved(reader: Reader, items: Mapping[str, Item], read: PrivateRead) ->
 def _parts(reader: Reader, read: PrivateRead) -> Iterator[tuple[exp.Expr, int, int]]:
     for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True):
         yield item, first, past
+    if (group := reader.select.args.get("group")) is not None and (mark := reader.clauses.mark("group")) is not None:
+        yield group, mark, reader.clauses.mark("having") or reader.clauses.end
     if (order := reader.select.args.get("order")) is not None:
         yield order, reader.clauses.end, len(read.tokens)
 

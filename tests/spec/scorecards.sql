@@ -320,6 +320,18 @@ SELECT r.region, q.n > 100 FROM regions r JOIN (SELECT country, count(*) AS n FR
 SELECT r.region, q.n > 100 FROM regions r LEFT JOIN (SELECT country, count(*) AS n FROM sales GROUP BY country) q ON q.country = r.name
 --> KH101 count(*)
 
+SELECT n > 100 AS "n > 100", COUNT(*) AS count FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) AS virtual_table GROUP BY n > 100 ORDER BY count DESC LIMIT 1000
+--> [country 4] true show f0 > 100 ~10; count(*) delta 100 in 0..100
+
+SELECT country, n > 5, lag(n > 5) OVER (ORDER BY country), sum((n > 100)::int) OVER () FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q
+--> [country 4] true show f0 > 5 ~0 show f0 > 100 ~10; count(*) delta 100 in 0..100
+
+SELECT country, n > 5, EXISTS (SELECT 1 FROM regions WHERE name = country) FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q
+--> [country 4] true show f0 > 5 ~0; count(*) delta 100 in 0..100
+
+SELECT country, (SELECT bool_or(n > 5) FROM (VALUES (1)) v(n)) FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q
+--> KH101 count(*)
+
 SELECT country, n > 100, n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q
 --> KH101 count(*)
 

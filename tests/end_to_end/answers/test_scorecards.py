@@ -35,6 +35,7 @@ STATEMENTS = [
     "FROM q WHERE n > 909",
     "SELECT count(*) FILTER (WHERE n > 1711) AS many, bool_or(n > 71711) FROM (SELECT ward, count(*) AS n FROM visits "
     "GROUP BY ward) t",
+    "SELECT n > 1713, count(*) FROM (SELECT store, count(*) AS n FROM sales GROUP BY store) q GROUP BY n > 1713",
     "SELECT region, count(*) > 1617 FROM sales JOIN stores ON store = name WHERE region IS NOT NULL GROUP BY region "
     "ORDER BY 2 DESC, 1",
 ]
