@@ -116,7 +116,7 @@ def _spell_comparison(comparison: exp.Expr, aggregate: str, bands: Bands) -> str
 
 def _find_width_bucket(node: exp.Expr, read: PrivateRead) -> _Banded | None:
     thresholds, at = (_thresholds(node), start(node)) if isinstance(node, exp.WidthBucket) else (None, None)
-    if thresholds is None or at is None or not contains_aggregate(node.this):
+    if thresholds is None or at is None or not contains_aggregate(node.this) or contains(node, exp.Parameter):
         return None
     first = at_offset(read.tokens, node.meta["start"]) + 2
     aggregate = read.text[read.tokens[first].start : _end_of_argument(read.tokens, first)]
@@ -140,12 +140,18 @@ def _edits(part: exp.Expr, read: PrivateRead) -> Iterator[Edit]:
 
 
 def _thresholds(call: exp.WidthBucket) -> tuple[str, ...] | None:
-    """The thresholds in rising order as SQL; None where they are not constants that PostgreSQL would take."""
+    """The thresholds in rising order as SQL; None where they are not constants that PostgreSQL would take.
+
+    Parameters are taken to rise as they are listed, since no value is known yet.
+    """
     listed = call.args.get("threshold")
+    cast, listed = (listed.to, listed.this) if isinstance(listed, exp.Cast) else (None, listed)
     if isinstance(listed, exp.Array):
-        numbers = [_number(one) for one in listed.expressions]
-        rising = [number for number in numbers if number is not None]
-        if len(rising) != len(numbers) or not 0 < len(rising) <= MOST_BANDS or rising != sorted(rising):
+        rising = [number for one in listed.expressions if (number := _number(one)) is not None]
+        given = sum(isinstance(one, exp.Parameter) for one in listed.expressions)
+        if len(rising) + given != len(listed.expressions) or rising != sorted(rising):
+            return None
+        if not 0 < len(listed.expressions) <= MOST_BANDS or (cast is not None and not _keeps(cast, rising)):
             return None
         return tuple(write_node(one) for one in listed.expressions)
     low, high, count = (_number(call.args.get(name)) for name in ("min_value", "max_value", "num_buckets"))
@@ -155,6 +161,15 @@ def _thresholds(call: exp.WidthBucket) -> tuple[str, ...] | None:
         return None
     steps = [terminating_decimal(low + (high - low) * place / count) for place in range(int(count) + 1)]
     return None if None in steps else tuple(f"{step:f}" for step in steps)
+
+
+def _keeps(cast: exp.DataType, numbers: list[Fraction]) -> bool:
+    """Whether a list of numbers is the same after a cast to another type of array."""
+    element = cast.expressions[0] if len(cast.expressions) == 1 else None
+    if not isinstance(element, exp.DataType) or element.expressions:
+        return False
+    whole = element.this in (exp.DataType.Type.INT, exp.DataType.Type.BIGINT)
+    return element.this is exp.DataType.Type.DECIMAL or (whole and all(one.denominator == 1 for one in numbers))
 
 
 def _number(node: exp.Expr | None) -> Fraction | None:

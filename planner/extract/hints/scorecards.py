@@ -26,7 +26,8 @@ from planner.scope.group_by import grouped_expressions, read_group_by
 from planner.scorecard.find import find_predicates, shows_size
 from planner.scorecard.spans import Searched, spans
 
-_WRAPPINGS = (exp.Paren, exp.Cast, exp.Round, exp.Coalesce, exp.Floor, exp.Ceil)  # of a size; a band has none of them
+# of a size: a band has none of them, nor a width_bucket of thresholds that do not rise
+_WRAPPINGS = (exp.Paren, exp.Cast, exp.Round, exp.Coalesce, exp.Floor, exp.Ceil, exp.WidthBucket)
 
 
 _MOST_RANKED = 100  # rows: tools cut all that they ask to hundreds or thousands, and do not mean the first of them

@@ -121,6 +121,20 @@ def test_a_band_is_dragged_like_a_column(house: House, sql: str, rows: list[tupl
     assert _rows(house, sql) == rows
 
 
+def test_thresholds_of_bands_may_be_bound(house: House) -> None:
+    """Numbers as psycopg binds them; the same question as with constants, which is certain by now."""
+    sql = "SELECT store, width_bucket(sum(amount), ARRAY[%s, %s]) AS band FROM sales GROUP BY store ORDER BY store"
+    _rows(house, sql % (2037, 60037))
+    _rows(house, "SELECT * FROM status")
+    with unchanged(house), house.connect() as connection:
+        found = connection.execute(sql, [2037, 60037]).fetchall()
+        # one of the server's, which sends rows as they are fetched
+        with connection.transaction(), connection.cursor("bands") as cursor:
+            cursor.execute("SELECT store, band FROM status ORDER BY store")
+            assert cursor.fetchmany(2) == [("closed", 0), ("east", 0)]
+    assert found == [(store, band) for store, _, band, _ in STATUS]
+
+
 def test_the_hint_of_a_dragged_measure_is_answered_as_it_stands(house: House) -> None:
     dragged = 'SELECT store AS store, SUM(amount) AS "SUM(amount)" FROM public.sales GROUP BY store ORDER BY store'
     with house.connect() as connection:

@@ -139,6 +139,32 @@ def test_what_tools_write_for_a_filter_on_a_band_is_read(having: str, question: 
     assert read == f"SELECT country FROM sales GROUP BY country HAVING {expected}"
 
 
+@pytest.mark.parametrize(
+    ("thresholds", "reached"),
+    [
+        ("ARRAY[200, 500]::numeric[]", "(sum(amount) >= 200)::int + (sum(amount) >= 500)::int"),
+        ("ARRAY[200, 500]::int[]", "(sum(amount) >= 200)::int + (sum(amount) >= 500)::int"),
+        ("CAST(ARRAY[200] AS bigint[])", "(sum(amount) >= 200)::int"),
+        ("ARRAY[$1, $2]", "(sum(amount) >= $1)::int + (sum(amount) >= $2)::int"),
+        ("ARRAY[200, $1, 900]", "(sum(amount) >= 200)::int + (sum(amount) >= $1)::int + (sum(amount) >= 900)::int"),
+        ("ARRAY[200.5, 500]::int[]", None),
+        ("ARRAY[0.1]::real[]", None),
+        ("ARRAY[0.1]::double precision[]", None),
+        ("ARRAY[1.25]::numeric(9,1)[]", None),
+        ("ARRAY[500, $1, 200]", None),
+        ("ARRAY[quantity]", None),
+        ("ARRAY[]::numeric[]", None),
+    ],
+)
+def test_thresholds_are_numbers_and_parameters(thresholds: str, reached: str | None) -> None:
+    sql = f"SELECT country, width_bucket(sum(amount), {thresholds}) AS b FROM sales GROUP BY country"
+    if reached is not None:
+        assert f"({reached}) AS b" in _read(sql).questions[0].text
+        return
+    with pytest.raises(KeyholeError, match="KH101"):
+        _read(sql)
+
+
 def test_a_filter_around_a_band_is_run_over_the_answer() -> None:
     sql = "SELECT * FROM (SELECT country, max(quantity_sum_band) AS b FROM sales GROUP BY country) t WHERE b >= 2"
     asking = _read(sql)

@@ -94,6 +94,9 @@ SUGGESTED = {
     "SELECT ward, count(*) FILTER (WHERE insured) FROM visits GROUP BY ward": (
         "SELECT ward, count(*) FILTER (WHERE insured) > 1000 FROM visits GROUP BY ward;"
     ),
+    "SELECT month, width_bucket(sum(amount), ARRAY[20000, 5000]) AS band FROM sales GROUP BY month": (
+        f"SELECT month, width_bucket(sum(amount), {AMOUNTS}) AS band FROM sales GROUP BY month;"
+    ),
     # what Metabase and Looker write for a sum or a count with a condition
     "SELECT month, SUM(CASE WHEN gift THEN amount ELSE 0.0 END) AS s, SUM(CASE WHEN gift THEN 1 ELSE 0.0 END) AS n, "
     "COUNT(CASE WHEN NOT gift THEN 1 ELSE NULL END) AS m FROM sales GROUP BY month": (
