@@ -61,8 +61,8 @@ def share_of_worst_case(plan: Plan, functional: int) -> float:
 
 def one_shot(plan: Plan) -> float | None:
     """What the same contract costs with `keyhole`, where all groups cost the same; None if the plan is no progressive
-    one, or if it cannot be met so."""
-    if plan.calibration.mechanism != Progressive.name:
+    one, if it compares nothing, or if it cannot be met so."""
+    if plan.calibration.mechanism != Progressive.name or not plan.question.functionals:
         return None
     try:
         return MECHANISMS[Keyhole.name].calibrate(plan.calibration.task).worst_case_epsilon
