@@ -71,7 +71,7 @@ def suggest_scorecard(place: QuestionReading) -> str | None:
         return None
     written = [proposed.edit for proposed in proposals if proposed is not None]
     thresholds = {proposed.edit.text: proposed.thresholds for proposed in proposals if proposed is not None}
-    if not keys or len(written) < len(sizes) or sum(thresholds.values()) > MOST_BANDS:
+    if not keys or not sizes or len(written) < len(sizes) or sum(thresholds.values()) > MOST_BANDS:
         return None
     if own_where(place) != place.clauses.part("where", place.text, place.tokens):
         return None
