@@ -30,13 +30,8 @@ class RandomRanking:
     def sql(self) -> str:
         """As it is asked."""
         (only,) = self.question.branches
-        names = ", ".join(self.question.keys)
-        kept = " AND ".join(f"({part})" for part in (only.restriction, only.where) if part)
-        where_ = f" WHERE {kept}" if kept else ""
-        having_ = f" HAVING {only.having}" if only.having else ""
         by = " + ".join(f"{factor}{one}" for factor, one in self.summands) + self.constant
-        grouped = f"FROM {self.question.table.name}{where_} GROUP BY {names}{having_}"
-        return f"SELECT {names} {grouped} ORDER BY {by} {self.way}"
+        return f"SELECT {', '.join(self.question.keys)} {self.question.grouped(only)} ORDER BY {by} {self.way}"
 
     @property
     def value(self) -> str:

@@ -75,10 +75,7 @@ class RandomScorecard:
         """As it is asked."""
         (only,) = self.question.branches
         names = ", ".join(self.question.keys)
-        kept = " AND ".join(f"({part})" for part in (only.restriction, only.where) if part)
-        where_ = f" WHERE {kept}" if kept else ""
-        having_ = f" HAVING {only.having}" if only.having else ""
-        source = f"FROM {self.question.table.name}{where_} GROUP BY {names}{having_}"
+        source = self.question.grouped(only)
         if self.inside:
             listed = ", ".join(f"{one} AS a{place}" for place, one in enumerate(self.inside))
             source = f"FROM (SELECT {names}, {listed} {source}) AS s"

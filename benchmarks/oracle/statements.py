@@ -64,10 +64,14 @@ class Statement:
         return made
 
     def _question(self, branch: Branch) -> str:
-        names = ", ".join(self.keys)
+        return f"SELECT {', '.join(self.keys)} {self.grouped(branch)}"
+
+    def grouped(self, branch: Branch) -> str:
+        """A question from FROM on."""
         kept = " AND ".join(f"({part})" for part in (branch.restriction, branch.where) if part)
         where = f" WHERE {kept}" if kept else ""
-        return f"SELECT {names} FROM {self.table.name}{where} GROUP BY {names} HAVING {branch.having}"
+        having = f" HAVING {branch.having}" if branch.having else ""
+        return f"FROM {self.table.name}{where} GROUP BY {', '.join(self.keys)}{having}"
 
 
 def statement(drawn: random.Random) -> Statement:

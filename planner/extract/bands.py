@@ -27,7 +27,7 @@ from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.model import MOST_BANDS, BandColumn, Bands
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
-from planner.parser.clauses import at_offset, clauses, closing_index
+from planner.parser.clauses import at_offset, clauses, closing_index, end_of
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
 from planner.parser.tree import bare, contains, name, start, write_node
@@ -119,7 +119,7 @@ def _find_width_bucket(node: exp.Expr, read: PrivateRead) -> _Banded | None:
     if thresholds is None or at is None or not contains_aggregate(node.this) or contains(node, exp.Parameter):
         return None
     first = at_offset(read.tokens, node.meta["start"]) + 2
-    aggregate = read.text[read.tokens[first].start : _end_of_argument(read.tokens, first)]
+    aggregate = read.text[read.tokens[first].start : _argument_end(read.tokens, first)]
     return aggregate, Bands("sum", tuple(map(Decimal, thresholds)))
 
 
@@ -130,7 +130,7 @@ def _edits(part: exp.Expr, read: PrivateRead) -> Iterator[Edit]:
             continue
         first = at_offset(read.tokens, call.meta["start"])
         last = closing_index(read.tokens, first + 1)
-        value = read.text[read.tokens[first + 2].start : _end_of_argument(read.tokens, first + 2)]
+        value = read.text[read.tokens[first + 2].start : _argument_end(read.tokens, first + 2)]
         reached = " + ".join(f"({value} >= {threshold})::int" for threshold in thresholds)
         end = read.tokens[last].end
         yield Edit(read.tokens[first].start, end, (f"({reached})",))
@@ -180,18 +180,9 @@ def _number(node: exp.Expr | None) -> Fraction | None:
     return Fraction(str(inner.this)) if isinstance(inner, exp.Literal) and not inner.is_string else None
 
 
-def _end_of_argument(tokens: tuple[Token, ...], first: int) -> int:
-    """Where the first argument ends that begins with a token."""
-    depth = 0
-    for index in range(first, len(tokens)):
-        token = tokens[index]
-        if token.is_symbol("(") or token.is_symbol("["):
-            depth += 1
-        elif token.is_symbol(")") or token.is_symbol("]"):
-            depth -= 1
-        elif depth == 0 and token.is_symbol(","):
-            return tokens[index - 1].end
-    return tokens[first].end
+def _argument_end(tokens: tuple[Token, ...], first: int) -> int:
+    """Where the argument ends that begins with a token."""
+    return tokens[end_of(tokens, first, before=(), commas=True) - 1].end
 
 
 def _names_item(call: exp.Expr) -> bool:

@@ -1,20 +1,17 @@
 """ORDER BY an aggregate LIMIT k: the first groups in PostgreSQL's order, and nothing of how large they are."""
 
 import json
-from datetime import UTC, datetime
 
 import psycopg
 import pytest
 from psycopg import errors
 
-from planner.extract.outer_query import Asking
-from planner.statements.classify import classify
 from proxy.pipeline import noise_reuse
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.claim import claim_now, spent_by
-from proxy.pipeline.messages import Asked
 from proxy.pipeline.ranking import rank
-from tests.end_to_end.certainty import asked, certain_answer, truth
+from tests.end_to_end.certainty import asked, truth
+from tests.end_to_end.plain_sql import both_answers
 from tests.worlds.house import House, notices, unchanged
 
 # Stores have 4000, 3000, 200, 50 sales of 30 and 20, and none; wards 900, 600, 30 visits of 100, and none.
@@ -40,22 +37,8 @@ STATEMENTS = [
 @pytest.mark.parametrize("sql", STATEMENTS)
 def test_answers_are_those_of_plain_sql(house: House, on_postgres_url: str, sql: str) -> None:
     """A false alarm has a probability below 1e-9 for each statement."""
-    service = house.service
-    statement = classify(sql, service.catalog)
-    assert isinstance(statement, Asking)
-    for question in statement.questions:
-        settings = {"keyhole.tolerance": TOLERANCE}
-        certain_answer(service, Asked(question, settings, {}, service.analyst(None), datetime.now(UTC).date()))
-    with psycopg.connect(on_postgres_url) as plain, house.connect() as connection:
-        connection.execute(f"SET keyhole.tolerance = '{TOLERANCE}'".encode())
-        wanted, found = plain.execute(sql.encode()), connection.execute(sql.encode())
-        assert [(one.name, one.type_code) for one in found.description or ()] == [
-            (one.name, one.type_code) for one in wanted.description or ()
-        ]
-        rows = found.fetchall()
-        assert rows == wanted.fetchall()
-        with unchanged(house):
-            assert connection.execute(sql.encode()).fetchall() == rows
+    found, wanted = both_answers(house, on_postgres_url, sql, tolerance=TOLERANCE)
+    assert found == wanted
 
 
 def test_the_limit_may_be_a_parameter(house: House) -> None:
