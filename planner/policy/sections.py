@@ -124,6 +124,7 @@ class SourceSection(Section):
     rollups: Annotated[int, Field(ge=0, le=1000)] = 4
     rollup_rows: Annotated[int, Field(ge=1, le=10**12)] = 20_000_000
     skip_blocks: bool = False
+    hold: bool = True
     scratch: Annotated[str, Field(min_length=1, max_length=63)] | None = None
     memory_limit: MemorySize | None = None
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None

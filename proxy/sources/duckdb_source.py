@@ -5,8 +5,10 @@ extensions are installed or loaded, no statement changes the configuration.
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import duckdb
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import SqlType
 from planner.catalog.relations import RelationIdentity
+from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.model import Dialect
 from planner.policy.compile import SourceColumn
@@ -46,12 +49,16 @@ _SEALED = {
     "preserve_insertion_order": "false",
     "pandas_analyze_sample": "0",  # what a column of pinned texts is must not be guessed from some of them
 }
+_PAUSE_S = 0.05  # between looks whether a loader has left the file: it writes for seconds, a look takes a millisecond
 # PostgreSQL's text, which the copy becomes, cannot hold the character
 _UNCOPYABLE = {**UNCOPYABLE, SqlType.TEXT: "contains({0}, chr(0))"}
 
 
 class DuckDBSource:
     """One database instance for the process; every call works on a cursor of its own.
+
+    While it is open nobody can write to its file, as DuckDB has it. A file that is not `held` is opened for a question
+    and closed behind it, so that a loader can write between questions; no rollups are kept then.
 
     Parameters:
         database: a `.duckdb` file, opened read-only; None for an empty in-memory database over files.
@@ -61,6 +68,7 @@ class DuckDBSource:
         questions: how many are answered at the same time.
         rollups: how many rollups are kept in memory at most.
         rollup_rows: how many rows each may have.
+        held: whether the file stays open.
 
     Raises:
         KeyholeError: KH008 when the database cannot be opened.
@@ -77,13 +85,16 @@ class DuckDBSource:
         questions: int = 8,
         rollups: int = 0,
         rollup_rows: int = MOST_ROWS,
+        held: bool = True,
     ) -> None:
         self._turns = Turns(questions)
-        self._connection = _open_connection(database, directories=directories, settings=settings)
+        self._openings = _Openings(
+            lambda: _open_connection(database, directories=directories, settings=settings), held=held
+        )
         self._directory, self._database = directories[0], database
-        self._pins = DuckDBPins(self._connection)
-        store = DuckDBStore(self._connection, pins=self._pins, most_rows=rollup_rows)
-        self._rollups = Rollups(store, most=rollups)
+        with self._openings.used() as opened:
+            store = DuckDBStore(opened.connection, pins=opened.pins, most_rows=rollup_rows)
+        self._rollups = Rollups(store, most=rollups if held else 0)
 
     def relations(self) -> tuple[str, ...]:
         """Tables and views of the database file."""
@@ -124,11 +135,14 @@ class DuckDBSource:
 
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
-        """One of so many turns: an engine that has not stopped yet keeps its own. Raises KH501, nothing reserved."""
+        """One of so many turns: an engine that has not stopped yet keeps its own. A file that is not held is opened for
+        it, once nobody writes to it any more. Raises KH501, nothing reserved."""
+        started = time.monotonic()
         with self._turns.taken(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
                 raise unreachable()
-            yield
+            with self._openings.used(until=started + timeout_ms / 1000):
+                yield
 
     def aggregates(
         self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int, version: str | None = None
@@ -138,7 +152,8 @@ class DuckDBSource:
         def read_aggregates(sql: str, left_ms: int) -> TrueAggregates:
             scans = sql is rewritten.sql
             with (
-                self._pins.reading(sql, rewritten.pinned if scans else ()) as asked,
+                self._openings.used() as opened,
+                opened.pins.reading(sql, rewritten.pinned if scans else ()) as asked,
                 self._cursor() as cursor,
                 _interrupted(cursor.interrupt, timeout_ms=left_ms),
                 same_types(rewritten.relations if scans else (), cursor),  # a rollup was held against them when made
@@ -176,7 +191,7 @@ class DuckDBSource:
     def close(self) -> None:
         """Close the database."""
         self._rollups.close()
-        self._connection.close()
+        self._openings.close()
 
     def _run(self, sql: str) -> list[tuple[Any, ...]]:
         with self._cursor() as cursor:
@@ -184,11 +199,75 @@ class DuckDBSource:
 
     @contextmanager
     def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        cursor = self._connection.cursor()
+        with self._openings.used() as opened:
+            cursor = opened.connection.cursor()
+            try:
+                yield cursor
+            finally:
+                cursor.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """An open database, and the pinned rows that it was handed."""
+
+    connection: duckdb.DuckDBPyConnection
+    pins: DuckDBPins
+
+
+class _Openings:
+    """The database while somebody reads it: one that is not held is opened for the first reader and closed behind the
+    last."""
+
+    def __init__(self, open_connection: Callable[[], duckdb.DuckDBPyConnection], *, held: bool) -> None:
+        self._open_connection = open_connection
+        self._held = held
+        self._lock = threading.Lock()
+        self._readers = 0
+        self._opened: _Opened | None = None
+        self._ended = False
+
+    @contextmanager
+    def used(self, *, until: float | None = None) -> Iterator[_Opened]:
+        """The open database. With a moment of the monotonic clock it is tried until then, and KH501 refused; else
+        raises KH008 at once."""
+        opened = self._join(until)
         try:
-            yield cursor
+            yield opened
         finally:
-            cursor.close()
+            with self._lock:
+                self._readers -= 1
+                if not self._held and not self._readers:
+                    self._close()
+
+    def _join(self, until: float | None) -> _Opened:
+        while True:
+            with self._lock:
+                if self._ended:
+                    raise unreachable()
+                try:
+                    if self._opened is None:
+                        connection = self._open_connection()
+                        self._opened = _Opened(connection, DuckDBPins(connection))
+                    self._readers += 1
+                    return self._opened
+                except KeyholeError:
+                    if until is None:
+                        raise
+            if time.monotonic() + _PAUSE_S > until:
+                raise unreachable()
+            time.sleep(_PAUSE_S)
+
+    def close(self) -> None:
+        """Close it for good."""
+        with self._lock:
+            self._ended = True
+            self._close()
+
+    def _close(self) -> None:
+        if self._opened is not None:
+            self._opened.connection.close()
+            self._opened = None
 
 
 @contextmanager

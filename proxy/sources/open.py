@@ -28,6 +28,7 @@ def open_source(
     rollups: int = 0,
     rollup_rows: int = MOST_ROWS,
     scratch: str | None = None,
+    held: bool = True,
 ) -> Source:
     """The source that a policy's `source.url` names.
 
@@ -35,7 +36,7 @@ def open_source(
     `duckdb://` no database but files read by `read_parquet` and `read_csv`; all may read files in `directory` and
     beside the database. `postgresql://...` and `postgres://...` are libpq's. `settings` are the engine's own.
     At most `rollups` rollups of at most `rollup_rows` rows are kept: in memory by DuckDB, by PostgreSQL in the schema
-    `scratch` or, without one, in temporary tables.
+    `scratch` or, without one, in temporary tables. A DuckDB file that is not `held` is open only while it is read.
 
     Raises:
         KeyholeError: KH008 when the URL is of another kind or nothing answers there.
@@ -54,6 +55,7 @@ def open_source(
             settings=settings or {},
             rollups=rollups,
             rollup_rows=rollup_rows,
+            held=held or database is None,
         )
     if url.startswith(("postgresql://", "postgres://")):
         return PostgresSource(

@@ -24,6 +24,7 @@ def open_policy_source(policy: Policy, *, workers: int = 1) -> Source:
         rollups=source.rollups,
         rollup_rows=source.rollup_rows,
         scratch=source.scratch,
+        held=source.hold,
     )
 
 
