@@ -35,11 +35,10 @@ _PROCESS_NAMES = ("subprocess", "multiprocessing", "served")
 
 def marks(item: pytest.Function, *, also_sized: bool) -> list[str]:
     """Return the names of the marks that a collected test carries; of `sized`, which reads all files, if asked for."""
-    folder = item.path.parent.relative_to(_TESTS).as_posix() + "/"
     found = {
-        "statistical": _within(folder, _STATISTICAL_FOLDERS),
-        "server": _within(folder, _SERVER_FOLDERS) or _on_a_server(item),
-        "process": _within(folder, _PROCESS_FOLDERS) or any(hasattr(item.module, name) for name in _PROCESS_NAMES),
+        "statistical": _within(item.path, _STATISTICAL_FOLDERS),
+        "server": _within(item.path, _SERVER_FOLDERS) or _on_a_server(item),
+        "process": _within(item.path, _PROCESS_FOLDERS) or any(hasattr(item.module, name) for name in _PROCESS_NAMES),
         "sized": also_sized and _is_sized(item),
     }
     # what neither `test-oldest` nor `test-thorough` runs would be run by nothing
@@ -47,8 +46,14 @@ def marks(item: pytest.Function, *, also_sized: bool) -> list[str]:
     return [name for name, holds in found.items() if holds]
 
 
-def _within(folder: str, folders: tuple[str, ...]) -> bool:
-    return folder.startswith(tuple(f"{one}/" for one in folders))
+@cache
+def _within(path: Path, folders: tuple[str, ...]) -> bool:
+    return _shown(path).startswith(tuple(f"{one}/" for one in folders))
+
+
+@cache
+def _shown(path: Path) -> str:
+    return path.relative_to(_TESTS).as_posix()
 
 
 def _on_a_server(item: pytest.Function) -> bool:
@@ -58,7 +63,7 @@ def _on_a_server(item: pytest.Function) -> bool:
 
 
 def _is_long(item: pytest.Function) -> bool:
-    named = LONG.get(item.path.relative_to(_TESTS).as_posix(), ())
+    named = LONG.get(_shown(item.path), ())
     return any(item.name.startswith(name) if "[" in name else item.originalname == name for name in named)
 
 

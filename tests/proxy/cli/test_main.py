@@ -97,8 +97,8 @@ def test_a_bug_is_told_by_its_place_alone(run: Any, monkeypatch: pytest.MonkeyPa
     assert f"Unprintable at {Path(__file__).name}:" in told.err
 
 
-def test_the_console_script_as_a_child(policy: Path) -> None:
-    assert child("check").returncode == 0
+def test_the_console_script_as_a_child(policy: Path, run: Any) -> None:
+    assert run("check").status == 0
     answered = child("query", QUESTION.format(1500))
     assert answered.returncode == 0
     assert answered.stdout.splitlines()[:4] == [" ward", "------", " A", "(1 row)"]
