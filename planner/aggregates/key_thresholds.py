@@ -186,15 +186,37 @@ def without_missing(
 
 def restrict_thresholds(
     formula: Having, whole: Mapping[str, tuple[Value, ...]], left: Mapping[str, tuple[Value, ...]]
-) -> Having:
-    """A predicate over the values of keys that are left of the whole. Raises KH208 where a threshold is NULL there."""
+) -> tuple[Having, tuple[tuple[str, tuple[int, ...]], ...]]:
+    """A predicate over the values of keys that are left of the whole; and, by key, the places of those at which it is
+    false because a threshold is NULL there, where it then has some other value's. Raises KH208 where it may still hold.
+    """
+    false_at: list[tuple[str, tuple[int, ...]]] = []
     for key in dict.fromkeys(own.key for _, own in _with_own_thresholds(formula)):
         kept = frozenset(left[key])
         formula = _only(formula, key, tuple(place for place, value in enumerate(whole[key]) if value in kept))
+        missing: dict[int, set[Comparison]] = {}
         for one, own in _with_own_thresholds(formula):
-            if own.key == key and None in own.numbers:
-                raise _unknown(one)
-    return formula
+            for place in own.missing if own.key == key else ():
+                missing.setdefault(place, set()).add(one)
+        for absent in dict.fromkeys(frozenset(found) for found in missing.values()):
+            if _without(formula, absent) != FAILS:
+                raise _unknown(next(one for one, _ in _with_own_thresholds(formula) if one in absent))
+        if len(missing) == len(left[key]):
+            return FAILS, ()
+        if missing:
+            false_at.append((key, tuple(sorted(missing))))
+            formula = formula.mapped(_fill)
+    return formula, tuple(false_at)
+
+
+def _fill(leaf: Comparison | Spread) -> Having:
+    """The comparison with a number in the place of each NULL."""
+    match leaf:
+        case Comparison(own=KeyNumbers() as own) if own.known:
+            greatest = max(own.known)
+            return replace(leaf, own=replace(own, numbers=tuple(greatest if n is None else n for n in own.numbers)))
+        case _:
+            return leaf
 
 
 def _with_own_thresholds(formula: Having) -> Iterator[tuple[Comparison, KeyNumbers]]:

@@ -79,6 +79,11 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
     ranked = _rank(embedded, what, table, accuracy, given)
     clock = what.clock or (embedded.per_unit is not None and uses_clock(embedded.per_unit.tree))
     warnings = made.warnings + tuple(_warnings(made, what.keys, ranked=ranked, clock=clock, given=given))
+    warnings += tuple(
+        f"{name} is false for the values of {key} that have no threshold"
+        for name, places in zip(embedded.predicate_names, what.false_at, strict=True)
+        for key, _ in places
+    )
     question = Question(
         table=table,
         keys=what.keys,
@@ -88,6 +93,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
         formula=made.formula,
         predicates=made.predicates,
         predicate_names=embedded.predicate_names,
+        false_at=what.false_at,
         ranked=ranked,
         accuracy=accuracy,
         warnings=warnings,

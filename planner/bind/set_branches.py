@@ -45,12 +45,14 @@ from planner.values.model import Given
 @dataclass(frozen=True, slots=True)
 class Said:
     """A question's groups, the rows that it reads, the formula that decides which groups are rows of the answer, and
-    those of its predicates; what it ranks by, as a comparison of that with 0; `clock`: it depends on the day."""
+    those of its predicates, with the places of a key's values at which each is false for a threshold that is NULL; what
+    it ranks by, as a comparison of that with 0; `clock`: it depends on the day."""
 
     keys: KeySpace
     where: Condition
     formula: Having
     predicates: tuple[Having, ...]
+    false_at: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
     ranked: Comparison | None
     clock: bool
     group: int | None
@@ -78,6 +80,7 @@ def read_question(embedded: Embedded, given: Given) -> Said:
     }
     whole, (predicates, ranked) = values, _read_shown(embedded, read, given, values=values)
     formula, values = without_missing(_combine_formulas(embedded, formulas), whole)
+    restricted = [restrict_thresholds(predicate, whole, values) for predicate in predicates]
     first = next(iter(read.values()))
     selects = [leaf.tree for leaf in leaves(embedded)]
     shared = [condition for meaning, (_, condition) in first.rows.items() if meaning in common]
@@ -85,7 +88,8 @@ def read_question(embedded: Embedded, given: Given) -> Said:
         keys=KeySpace(columns=embedded.keys, values=tuple(values[key.name] for key in embedded.keys)),
         where=all_of([*shared, *_hull(read.values(), common)]),
         formula=formula,
-        predicates=tuple(restrict_thresholds(predicate, whole, values) for predicate in predicates),
+        predicates=tuple(predicate for predicate, _ in restricted),
+        false_at=tuple(places for _, places in restricted),
         ranked=ranked,
         clock=any(uses_clock(tree) for leaf in leaves(embedded) for tree in leaf.trees),
         group=_position_of_keys(selects[0]),

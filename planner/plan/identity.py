@@ -98,6 +98,9 @@ def _lines(question: Question) -> Iterator[str]:
     yield f"formula {_formula(question.formula)}"
     for predicate in question.predicates:
         yield f"predicate {_formula(predicate)}"
+    for number, false_at in enumerate(question.false_at):
+        for key, places in false_at:
+            yield f"predicate {number} false by {key} at {','.join(map(str, places))}"
     if (ranked := question.ranked) is not None:
         order = "falling" if ranked.descending else "rising"
         by = functional_identity(ranked.functional)

@@ -189,8 +189,9 @@ class Question:
     If it `lists_domain`, it asks for the public values of its keys alone, and its formula is true for all of them.
     With `per_unit` its rows are one per privacy unit and key: `table` has their columns, whose row cap is that one row.
     `predicates` are formulas whose truth it shows of each key that it returns, and `predicate_names` what its analyst
-    calls them, which is no part of what the question is. With `ranked` it returns
-    the first few of the keys for which the formula holds, in their order.
+    calls them, which is no part of what the question is. `false_at` are, for each, by a key's name the places of those
+    values of it at which the predicate is false whatever the data, as its threshold is NULL there. With `ranked` it
+    returns the first few of the keys for which the formula holds, in their order.
     """
 
     table: Table
@@ -205,6 +206,7 @@ class Question:
     lists_domain: bool = False
     predicates: tuple[Formula, ...] = ()
     predicate_names: tuple[str, ...] = ()
+    false_at: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = ()
     ranked: Ranked | None = None
 
     @property

@@ -112,7 +112,8 @@ class KeySet:
         `predicates` say of them."""
         space = plan.question.keys
         where = np.flatnonzero(passed) if ranking is None else ranking.ranked
-        truths = [_TRUTHS[truth[where].astype(np.int8)].tolist() for truth in predicates]
+        known = [_false_in_public(plan, number, truth) for number, truth in enumerate(predicates)]
+        truths = [_TRUTHS[truth[where].astype(np.int8)].tolist() for truth in known]
         names = tuple(predicate_column(number) for number in range(len(truths)))
         if ranking is not None:
             truths.insert(0, [str(place) for place in range(1, len(where) + 1)])
@@ -146,6 +147,17 @@ class KeySet:
             "values": self.arrays,  # by column: a list for each key would take ten times as long to read
         }
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _false_in_public(plan: Plan, number: int, truth: Booleans) -> Booleans:
+    """What a predicate was decided to be, false for the keys for which public values alone say so."""
+    space, false_at = plan.question.keys, plan.question.false_at
+    if not false_at or not false_at[number]:
+        return truth
+    found = truth.reshape(space.shape).copy()
+    for key, places in false_at[number]:
+        found[(slice(None),) * space.names.index(key) + (list(places),)] = False
+    return found.reshape(-1)
 
 
 def _no_literal(_: Cut) -> Booleans:

@@ -129,6 +129,12 @@ ASKED = [
         ["room", "further"],
         [("attic", 0)],
     ),
+    (
+        "SELECT v.room, count(*) <= r.capacity AS fits, r.capacity FROM visits v JOIN rooms r ON v.room = r.room"
+        " GROUP BY v.room, r.capacity ORDER BY 1",
+        ["room", "fits", "capacity"],
+        [("attic", False, 60), ("hall", True, 5000), ("lab", True, 1000), ("x", False, None)],
+    ),
 ]
 
 

@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from mechanisms.formula import Integers, cuts, evaluate
+from mechanisms.formula import FALSE, Integers, cuts, evaluate
 from planner.bind.question import ask
 from planner.catalog.model import Catalog, Column, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
@@ -18,6 +18,7 @@ from planner.explain.render import explain_text
 from planner.functionals.per_key_offsets import LIMIT, without_offsets
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
+from planner.plan.identity import fingerprint
 from planner.question.model import Accuracy, Question
 from planner.statements.classify import Asking, classify
 from tests.planner.rendering import formula_text
@@ -246,3 +247,18 @@ def test_the_mean_s_sensitivity_is_that_of_the_worst_key() -> None:
         for value in true_aggregates(question, [{"room": room, "age": age, "capacity": capacity}])[0]
     ]
     assert max(moved) == functional.sensitivity == 200
+
+
+def test_a_predicate_is_false_where_its_threshold_is_null() -> None:
+    """It is another question than one with all its thresholds, and refused where it might be true all the same."""
+    shown = _asked(f"SELECT v.room, count(*) <= max(r.capacity) AND count(*) >= 50 AS free {JOINED} GROUP BY v.room")
+    assert shown.false_at == ((("room", (2,)),),)
+    assert "free is false for the values of room that have no threshold" in shown.warnings
+    assert fingerprint(shown) != fingerprint(replace(shown, false_at=((),)))
+    within = _asked(f"SELECT v.room, count(*) > max(r.capacity) {JOINED} WHERE r.room = 'c' GROUP BY v.room")
+    assert (within.predicates, within.functionals) == ((FALSE,), ())
+    left = _asked(f"SELECT v.room, count(*) > r.capacity {JOINED} WHERE v.room <> 'a' GROUP BY v.room, r.capacity")
+    assert left.false_at == ((("room", (1,)),),)
+    for formula in ("count(*) > max(r.capacity) OR count(*) > 300", "(count(*) > max(r.capacity)) IS NOT TRUE"):
+        with pytest.raises(KeyholeError, match="KH208"):
+            _asked(f"SELECT v.room, {formula} {JOINED} GROUP BY v.room")
