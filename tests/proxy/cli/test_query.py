@@ -138,7 +138,7 @@ def test_a_refusal_for_a_program(policy: Path, run: Any) -> None:
         assert told.err == ""
         assert told.document["code"] == "KH101"
         assert told.document["position"] == 14
-        assert told.document["hint"].startswith("SELECT ward FROM visits")
+        assert told.document["hint"].startswith("SELECT ward, count(*) > ")
     assert run("check", "--json", "--policy", "nowhere.toml").document["code"] == "KH001"
     assert run("budget", "--json", "--as", "nobody").document["code"] == "KH401"
 
