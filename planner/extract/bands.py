@@ -72,8 +72,11 @@ def _compare_bands(having: exp.Expr, read: PrivateRead, find: _FindBanded) -> It
         meant = None if banded is None else _spell_comparison(node, *banded)
         if meant is None:
             continue
-        ((at, past),) = spans([Searched(node, first + 1, len(read.tokens))], read.text, read.tokens)
-        yield Edit.of(read.tokens[at].start, read.tokens[past - 1].end, f"({meant})")
+        opposite = node.parent if isinstance(node, exp.Between | exp.In) and isinstance(node.parent, exp.Not) else None
+        # NOT stands within NOT IN and NOT BETWEEN, and is replaced with them
+        ((at, past),) = spans([Searched(opposite or node, first + 1, len(read.tokens))], read.text, read.tokens)
+        spelled = f"(NOT ({meant}))" if opposite is not None else f"({meant})"
+        yield Edit.of(read.tokens[at].start, read.tokens[past - 1].end, spelled)
 
 
 def _spell_comparison(comparison: exp.Expr, aggregate: str, bands: Bands) -> str | None:
@@ -222,7 +225,9 @@ def _column_edits(part: exp.Expr, read: PrivateRead) -> Iterator[Edit]:
         if banded is None:
             continue
         first, last = _span(call, read.tokens)
-        yield Edit.of(read.tokens[first].start, read.tokens[last].end, band_sql(*banded))
+        band = band_sql(*banded)  # a whole number, whose mean has decimals to PostgreSQL
+        spelled = f"({band})::numeric" if isinstance(call, exp.Avg) else band
+        yield Edit.of(read.tokens[first].start, read.tokens[last].end, spelled)
         if _names_item(call):  # PostgreSQL would name it after the call that was there
             at = _end_of_casts(read.tokens, last)
             yield Edit.of(at, at, f" AS {call.key}")

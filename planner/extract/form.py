@@ -26,7 +26,7 @@ from planner.extract.refusals import (
     unsupported_clause,
     unsupported_operator,
 )
-from planner.parser.tree import contains, is_number
+from planner.parser.tree import contains, is_number, read_limit
 from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by
 
 _ALLOWED_CLAUSES = frozenset(
@@ -57,6 +57,8 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
     select = place.shown
     shown = shows_aggregates(select)
     if isinstance(shown, exp.Window) and not _of_groups(shown):
+        for column in shown.find_all(exp.Column):
+            place.scope.column(column)
         place_among = list(select.find_all(exp.Window)).index(shown)
         raise over_the_answer(list(place.select.find_all(exp.Window))[place_among], place)
     if shown is not None:
@@ -88,7 +90,7 @@ def _check_cut(place: QuestionReading) -> None:
         raise offset_in_ranking(offset, place)
     options = None if limit is None else limit.args.get("limit_options")
     if limit is not None and options is not None and (options.args.get("with_ties") or options.args.get("percent")):
-        raise ties_in_ranking(limit)
+        raise ties_in_ranking(limit, read_limit(select))
 
 
 def _lists_domain(place: QuestionReading, keys: tuple[Column, ...]) -> bool:

@@ -6,6 +6,7 @@ of the shop's policy lie so far from these that another answer has a probability
 """
 
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 from psycopg import errors
@@ -154,3 +155,18 @@ def test_a_column_of_bands_reads_no_row_and_asks_nothing_by_itself(house: House)
         for sql in ("SELECT units_band FROM visits", filtered):
             with pytest.raises(errors.DatabaseError, match=r"KH103|KH201"):
                 connection.execute(sql.encode())
+
+
+def test_the_mean_of_a_band_has_the_type_of_a_mean(on_duckdb: House) -> None:
+    """PostgreSQL describes what is asked before it is answered, and the mean of whole numbers has decimals to it."""
+    sql = "SELECT store, avg(amount_sum_band), avg(amount_sum_band) + 1 AS more FROM sales GROUP BY store"
+    sql += " HAVING max(amount_sum_band) NOT IN (0, 1)"
+    assert _rows(on_duckdb, sql) == [("north", Decimal(2), Decimal(3)), ("south", Decimal(2), Decimal(3))]
+    with on_duckdb.connect() as connection:
+        assert [one.name for one in connection.execute(sql.encode()).description or ()] == ["store", "avg", "more"]
+
+
+def test_a_band_is_no_value_of_the_rows_that_a_window_reads(on_duckdb: House) -> None:
+    with on_duckdb.connect() as connection, unchanged(on_duckdb), pytest.raises(errors.UndefinedColumn) as refused:
+        connection.execute("SELECT store, max(amount_sum_band) OVER () FROM sales GROUP BY store")
+    assert "is the band of a whole group" in (refused.value.diag.message_primary or "")

@@ -52,7 +52,7 @@ SPELLED = {
         f"SELECT s.country, {QUANTITY.format('s.')}::float8 AS min FROM sales s GROUP BY 1"
     ),
     "SELECT country, avg(amount_avg_band) AS a FROM sales GROUP BY country": (
-        f"SELECT country, {AVERAGE} AS a FROM sales GROUP BY country"
+        f"SELECT country, ({AVERAGE})::numeric AS a FROM sales GROUP BY country"
     ),
     "SELECT country, MAX(amount_sum_band) a FROM sales GROUP BY country": (
         "SELECT country, CASE WHEN sum(amount) < -90 THEN 0 WHEN sum(amount) >= 500 THEN 3 "
@@ -93,7 +93,19 @@ def test_a_band_is_called_what_the_tools_aggregate_is_called() -> None:
     assert written.count(" AS avg ") == 1
 
 
-COMPARED = ["= {}", "<> {}", ">= {}", "> {}", "<= {}", "< {}", "BETWEEN {} AND 2", "BETWEEN 1 AND {}", "IN ({}, 2)"]
+COMPARED = [
+    "NOT IN ({}, 2)",
+    "NOT BETWEEN {} AND 2",
+    "= {}",
+    "<> {}",
+    ">= {}",
+    "> {}",
+    "<= {}",
+    "< {}",
+    "BETWEEN {} AND 2",
+    "BETWEEN 1 AND {}",
+    "IN ({}, 2)",
+]
 
 
 @pytest.mark.parametrize("compared", COMPARED)
