@@ -22,6 +22,8 @@ _POSTGRES = Postgres()
 _WRITTEN_AS_THEY_STAND = frozenset(
     (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Column, exp.Identifier, exp.Literal)
 )
+_WITHOUT_UNDERSCORES = "Write numbers without underscores: 8000."
+_NOT_POSTGRESQLS = ("ifnull", "nvl")  # which the parser takes for coalesce
 _AROUND_QUESTION = ("with_", "order", "limit", "offset")
 
 
@@ -56,6 +58,8 @@ def parse(text: str, tokens: tuple[Token, ...]) -> Parsed:
     tree = _tree(" " * start + text[start:], tokens, said)
     found = tuple(tree.find_all(exp.Table, *JUDGED))
     check_syntax(text, tokens, found)
+    if (at := _misread_number(tokens)) is not None:
+        raise KeyholeError("KH100", "the statement cannot be parsed", hint=_WITHOUT_UNDERSCORES, position=at)
     return Parsed(text, tokens, tree, tuple(node for node in found if isinstance(node, exp.Table)), said)
 
 
@@ -77,6 +81,10 @@ def _tree(text: str, tokens: tuple[Token, ...], said: frozenset[str]) -> exp.Exp
     for call in list(tree.find_all(exp.Anonymous)) if "every" in said else ():
         if str(call.this).lower() == "every" and len(call.expressions) == 1:
             call.replace(exp.LogicalAnd(this=call.expressions[0]))  # the standard's name of bool_and
+    for replaced in list(tree.find_all(exp.Coalesce)) if not said.isdisjoint(_NOT_POSTGRESQLS) else ():
+        named = text[replaced.meta.get("start", 0) :].lower()
+        if found := next((word for word in _NOT_POSTGRESQLS if named.startswith(word)), None):
+            replaced.replace(exp.Anonymous(this=found, expressions=[replaced.this, *replaced.expressions]))
     if _PERCENT.search(text):  # the parser spells patterns of dates with these
         for node in tree.find_all(exp.StrToTime, exp.StrToDate):
             node.meta["percent"] = True
@@ -107,7 +115,16 @@ def _find_unparsed(text: str) -> str | None:
     if re.search(r"\bfor\s+(read\s+only|fetch\s+only)\b", text, re.IGNORECASE):
         return "Leave FOR READ ONLY away: a question changes nothing anyway."
     if re.search(r"(?<![\w'])\d+_\d", text):
-        return "Write numbers without underscores: 8000."
+        return _WITHOUT_UNDERSCORES
+    return None
+
+
+def _misread_number(tokens: tuple[Token, ...]) -> int | None:
+    """Where a number has underscores: the parser takes 1_000 for a 1 that is called _000, where a name may stand."""
+    for token, after in zip(tokens, (*tokens[1:], None), strict=True):
+        named = after is not None and after.start == token.end and after.names and after.value.startswith("_")
+        if token.kind == "number" and ("_" in token.value or named):
+            return token.start + 1
     return None
 
 

@@ -118,7 +118,8 @@ class _Reader:
     def _read_is(self, node: exp.Is) -> _Value:
         tested, wanted = self._boolean(node.this).show, bare(node.expression)
         if isinstance(wanted, exp.Null):
-            return _Value("boolean", lambda key: tested(key) is None)
+            known = bool(node.args.get("negate"))  # IS NOT NULL is no NOT of IS NULL in the tree
+            return _Value("boolean", lambda key: (tested(key) is not None) is known)
         if not isinstance(wanted, exp.Boolean):
             raise _Unread
         truth = bool(wanted.this)

@@ -36,3 +36,19 @@ def test_contains_finds_what_the_nodes_have() -> None:
     for tree in trees("row_conditions.sql"):
         for kinds in ((exp.Column,), (exp.Query,), (exp.Cast, exp.Parameter), (exp.AggFunc, exp.Filter)):
             assert all(contains(n, *kinds) is any(isinstance(one, kinds) for one in nodes(n)) for n in nodes(tree))
+
+
+@pytest.mark.parametrize("number", ["1_000", "1_0.5", "1e1_0"])
+def test_a_number_with_underscores_is_no_number_with_a_name(number: str) -> None:
+    for sql in (f"SELECT {number}", f"SELECT count(*) > {number}"):
+        with pytest.raises(KeyholeError) as refused:
+            parse(sql, tokens(sql))
+        assert (refused.value.code, refused.value.hint) == ("KH100", "Write numbers without underscores: 8000.")
+    parse("SELECT 1 _000, a_1_0", tokens("SELECT 1 _000, a_1_0"))
+
+
+def test_functions_of_other_databases_are_not_taken_for_coalesce() -> None:
+    sql = "SELECT ifnull(a, 1), coalesce(nvl(a, b), ifnull (c, 2)), coalesce(a)"
+    read = parse(sql, tokens(sql)).tree
+    assert [call.name for call in read.find_all(exp.Anonymous)] == ["ifnull", "nvl", "ifnull"]
+    assert len(list(read.find_all(exp.Coalesce))) == 2
