@@ -10,7 +10,8 @@ from planner.aggregates.arithmetic import linear
 from planner.aggregates.comparison import Comparison
 from planner.aggregates.linear_comparison import compare_with_zero
 from planner.aggregates.refusals import not_ranked
-from planner.parser.tree import position
+from planner.errors import KeyholeError
+from planner.parser.tree import contains, position
 
 
 def ranked_value(node: exp.Expr, within: GroupScope) -> Comparison:
@@ -19,6 +20,15 @@ def ranked_value(node: exp.Expr, within: GroupScope) -> Comparison:
 
     Raises KH204 for what is no sum over rows: means and ratios, values picked by rank, numbers of keys, constants.
     """
+    try:
+        return _read(node, within)
+    except KeyholeError as error:
+        if error.code == "KH204" and not contains(node, exp.Div):  # a division of integers is told what to write
+            raise not_ranked(node) from None
+        raise
+
+
+def _read(node: exp.Expr, within: GroupScope) -> Comparison:
     found = linear(node, within)
     if found is None or not found.summands or found.own is not None or any(one.per for one, _ in found.summands):
         raise not_ranked(node)

@@ -15,7 +15,7 @@ from planner.extract.hints.questions import (
 )
 from planner.extract.private_read import QuestionReading
 from planner.parser.lexer import Token, readable
-from planner.parser.tree import name, position, write_node
+from planner.parser.tree import bare, name, position, write_node
 
 _CLAUSES = {"windows": "WINDOW", "locks": "FOR UPDATE", "sample": "TABLESAMPLE", "only": "ONLY"}
 
@@ -118,13 +118,14 @@ def offset_in_ranking(offset: exp.Expr, place: QuestionReading) -> KeyholeError:
     )
 
 
-def ties_in_ranking(limit: exp.Expr) -> KeyholeError:
-    """KH106 for a ranking that would return all groups that stand level with its last."""
+def ties_in_ranking(limit: exp.Expr, count: exp.Expr | None) -> KeyholeError:
+    """KH106 for a ranking that would return all groups that stand level with its last, or a part of them all."""
+    kept = bare(count).name if count is not None and limit.args["limit_options"].args.get("with_ties") else "5"
     return KeyholeError(
         "KH106",
         "WITH TIES would show which groups stand level",
         detail="A ranking has each group at a place of its own, in an order that allows for the tolerance.",
-        hint="FETCH FIRST 5 ROWS ONLY, or LIMIT 5.",
+        hint=f"FETCH FIRST {kept} ROWS ONLY, or LIMIT {kept}.",
         position=position(limit),
     )
 

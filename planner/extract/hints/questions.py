@@ -71,12 +71,13 @@ def suggest_question(place: QuestionReading) -> str | None:
 def first_ranked(place: QuestionReading) -> str:
     """A ranking that skips its first groups, as one of all up to its last, which is cut around it."""
     offset, limit = place.select.args.get("offset"), read_limit(place.select)
-    skipped = offset.expression.name if offset is not None else ""
-    if limit is None or not (limit.name.isdecimal() and skipped.isdecimal()) or place.before:
+    counts = [bare(one) for one in (limit, None if offset is None else offset.expression) if one is not None]
+    if len(counts) < 2 or place.before or not all(isinstance(one, exp.Literal) and one.is_int for one in counts):
         return "Leave OFFSET out and raise LIMIT, or skip rows around the ranking."
     question: exp.Select = place.select.copy()
     question.set("offset", None)
-    question.set("limit", exp.Limit(expression=exp.Literal.number(int(limit.name) + int(skipped))))
+    kept, skipped = (int(one.name) for one in counts)
+    question.set("limit", exp.Limit(expression=exp.Literal.number(kept + skipped)))
     return f"SELECT * FROM ({write_node(question)}) AS q OFFSET {skipped};"
 
 
@@ -117,7 +118,7 @@ def window_around(place: QuestionReading, window: exp.Window) -> str | None:
     or something that the question cannot show by name."""
     if any(column.table for column in window.find_all(exp.Column)):
         return None
-    if not place.predicates:
+    if not place.predicates and place.ranked is None:
         asked = suggest_question(place)
         return None if asked is None else f"SELECT q.*, {write_node(window)} FROM ({asked.rstrip(';')}) AS q;"
     items = [item for item in place.select.expressions if not contains(item, exp.Window)]
@@ -139,7 +140,8 @@ def window_around(place: QuestionReading, window: exp.Window) -> str | None:
             written = text[tokens[one.first].start : tokens[one.past - 1].end]
             shown.append(f"{written} AS {called[one.number]}")
         twin.replace(exp.column(called[one.number], table="q"))
-    source = text[tokens[place.clauses.source].start : tokens[place.clauses.end - 1].end]
+    end = place.clauses.end if place.ranked is None else place.ranked.end
+    source = text[tokens[place.clauses.source].start : tokens[end - 1].end]
     asked = " ".join(part for part in (place.before, f"SELECT {', '.join(shown)} {source}") if part)
     return f"SELECT q.*, {write_node(around)} FROM ({asked}) AS q;"
 

@@ -176,11 +176,13 @@ def _write(place: QuestionReading, first: int, past: int, edits: list[Edit]) -> 
 def suggest_ranking(place: QuestionReading) -> str | None:
     """The first groups by the size that the statement is sorted by, without any that it shows.
 
-    None where it is no statement by itself, is not cut to a few rows, or is sorted by something else; and where the
-    owner declared no bands of that size, without which a ranking needs a tolerance that nobody can guess.
+    None where it is no statement by itself, is not cut to a few rows, shows what is distinct alone, or is sorted by
+    something else; and where the owner declared no bands of that size, without which a ranking needs a tolerance that
+    nobody can guess.
     """
     select, limit, order = place.select, read_limit(place.select), place.select.args.get("order")
     alone = select.parent is None and not place.before and place.per_unit is None and not place.predicates
+    alone = alone and select.args.get("distinct") is None  # which is sorted by what it shows
     if order is None or not alone or limit is None or not limit.name.isdecimal() or int(limit.name) > _MOST_RANKED:
         return None
     size = _sorted_size(order.expressions[0], select)
@@ -195,6 +197,8 @@ def suggest_ranking(place: QuestionReading) -> str | None:
     ranking: exp.Select = select.copy()
     ranking.set("expressions", [item.copy() for item in kept])
     ranking.set("offset", None)
+    if not _asks(place):
+        ranking.set("having", None)  # tools say that there are rows
     ordered = order.expressions[0].copy()
     ordered.set("this", size.copy())
     ranking.set("order", exp.Order(expressions=[ordered]))

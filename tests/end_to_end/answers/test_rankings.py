@@ -111,8 +111,17 @@ def test_what_is_ranked_is_said(house: House) -> None:
             "SELECT store FROM sales GROUP BY store ORDER BY count(*) DESC LIMIT 3 OFFSET 1",
             "SELECT * FROM (SELECT store FROM sales GROUP BY store ORDER BY count(*) DESC LIMIT 4) AS q OFFSET 1;",
         ),
-        ("SELECT store FROM sales GROUP BY store ORDER BY count(*) FETCH FIRST 3 ROWS WITH TIES", "FETCH FIRST 5"),
+        ("SELECT store FROM sales GROUP BY store ORDER BY count(*) FETCH FIRST 3 ROWS WITH TIES", "FETCH FIRST 3 R"),
+        ("SELECT store FROM sales GROUP BY store ORDER BY count(*) LIMIT 1 + 2 OFFSET 1 + 1", "Leave OFFSET out"),
+        ("SELECT store FROM sales GROUP BY store ORDER BY count(*) LIMIT 3 OFFSET $1", "Leave OFFSET out"),
+        (
+            "SELECT store, row_number() OVER () FROM sales GROUP BY store ORDER BY count(*) DESC LIMIT 2",
+            "SELECT q.*, row_number() OVER () FROM "
+            "(SELECT store FROM sales GROUP BY store ORDER BY count(*) DESC LIMIT 2) AS q;",
+        ),
         ("SELECT store FROM sales GROUP BY store ORDER BY avg(amount) LIMIT 3", "ORDER BY sum(amount) DESC"),
+        ("SELECT store FROM sales GROUP BY store ORDER BY min(amount) LIMIT 3", "ORDER BY count(*) DESC"),
+        ("SELECT store FROM sales GROUP BY store ORDER BY 0 * count(*) LIMIT 3", "ORDER BY count(*) DESC"),
     ],
 )
 def test_what_a_ranking_would_show_beside_its_first_groups_is_refused(house: House, sql: str, hint: str) -> None:

@@ -225,6 +225,10 @@ def test_a_hint_has_no_more_thresholds_than_a_question() -> None:
             'SELECT country AS "Land" FROM sales WHERE quantity > 3 GROUP BY 1 ORDER BY count(*) LIMIT 3;',
         ),
         (
+            "SELECT country, sum(amount) FROM sales GROUP BY country HAVING COUNT(1) > 0 ORDER BY 2 DESC LIMIT 5",
+            "SELECT country FROM sales GROUP BY country ORDER BY sum(amount) DESC LIMIT 5;",
+        ),
+        (
             "SELECT month, country, sum(amount), avg(amount) FROM sales GROUP BY month, country "
             "HAVING count(*) > 1000 ORDER BY sum(amount) DESC NULLS LAST FETCH FIRST 10 ROWS ONLY",
             "SELECT month, country FROM sales GROUP BY month, country HAVING count(*) > 1000 "
@@ -250,6 +254,7 @@ def test_what_is_cut_to_the_greatest_is_shown_as_a_ranking_first(sql: str, ranki
         "SELECT country, sum(amount) FROM sales GROUP BY country ORDER BY 2 DESC",
         "SELECT ward, count(*) FROM visits GROUP BY ward ORDER BY 2 DESC LIMIT 5",
         "SELECT sum(amount), country FROM sales GROUP BY 2 ORDER BY 1 DESC LIMIT 5",
+        "SELECT DISTINCT country, sum(amount) FROM sales GROUP BY country ORDER BY 2 DESC LIMIT 5",
     ],
 )
 def test_what_is_not_cut_to_a_few_or_has_no_bands_is_no_ranking(sql: str) -> None:
