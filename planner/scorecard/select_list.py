@@ -116,13 +116,14 @@ class _Reader:
         return value
 
     def _read_is(self, node: exp.Is) -> _Value:
-        tested, wanted = self._boolean(node.this).show, bare(node.expression)
+        wanted = bare(node.expression)
         if isinstance(wanted, exp.Null):
+            shown = self.read(node.this).show
             known = bool(node.args.get("negate"))  # IS NOT NULL is no NOT of IS NULL in the tree
-            return _Value("boolean", lambda key: (tested(key) is not None) is known)
+            return _Value("boolean", lambda key: (shown(key) is not None) is known)
         if not isinstance(wanted, exp.Boolean):
             raise _Unread
-        truth = bool(wanted.this)
+        tested, truth = self._boolean(node.this).show, bool(wanted.this)
         return _Value("boolean", lambda key: tested(key) is truth)
 
     def _read_case(self, node: exp.Case) -> _Value:
@@ -197,11 +198,12 @@ def _constant(node: exp.Boolean | exp.Null | exp.Literal) -> _Value:
 
 
 def _common_type(values: Sequence[_Value]) -> str:
-    """The one type of what may be shown in one place; keys have texts of some type, which no text constant has."""
+    """The one type of what may be shown in one place, of nothing but NULL that of texts; keys have texts of some type,
+    which no text constant has."""
     types = {value.type for value in values} - {""}
     if len(types) > 1 or "key" in types:
         raise _Unread
-    return types.pop() if types else ""
+    return types.pop() if types else "text"
 
 
 def _first_of(values: list[_Value]) -> _Value:

@@ -81,6 +81,7 @@ SHOWN = (
     "(count(*) > 1207) IS NOT TRUE, (count(*) > 1207 OR count(*) > 107) IS NULL, true AND count(*) > 7, NULL IS NULL",
     "CASE WHEN count(*) > 7 THEN NULL END IS NULL AND false, NULL AND count(*) > 1207, NULL OR count(*) > 1207, store",
     "(count(*) > 1207) IS NOT NULL, (CASE WHEN count(*) > 107 THEN count(*) > 1207 END) NOTNULL, NULL IS NOT NULL",
+    "store IS NULL, CASE WHEN count(*) > 1207 THEN 'a' END IS NOT NULL, ((count(*) > 1207)::int + NULL::int) IS NULL",
     "'all' AS what, 5, true, NULL, CASE WHEN count(*) > 1207 THEN true ELSE false END",
 )
 

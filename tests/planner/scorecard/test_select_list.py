@@ -36,6 +36,8 @@ def _read(sql: str) -> tuple[tuple[str, ...], list[object]] | None:
         "1 - (count(*) > 1)::int",
         "date '2011-01-01'",
         "(count(*) > 1) = (count(*) > 2)",
+        "CASE WHEN count(*) > 1 THEN NULL END AND true",
+        "NOT coalesce(NULL, NULL)",
     ],
 )
 def test_what_only_postgresql_can_run_is_left_to_it(item: str) -> None:
