@@ -7,11 +7,12 @@ changes least first; two together where none is enough; and the number of a coun
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import ROUND_UP, Decimal
+from math import ceil
 from typing import TypeAlias
 
 from mechanisms.formula import cuts
 from planner.catalog.model import Catalog
-from planner.catalog.tolerance import OF_BOUNDS, quote_literal, tolerances, widen_tolerances
+from planner.catalog.tolerance import OF_BOUNDS, quote_literal, tolerances, widen_tolerances, with_amount
 from planner.errors import KeyholeError
 from planner.extract.cheaper_text import raise_number
 from planner.plan.affordable_settings import (
@@ -22,7 +23,7 @@ from planner.plan.affordable_settings import (
     smallest_number,
     smallest_tolerance,
 )
-from planner.question.model import Accuracy, Question
+from planner.question.model import Accuracy, Question, aggregate_text
 from planner.question.plan import Plan
 from proxy.pipeline.messages import Asked, bare_question
 
@@ -65,7 +66,7 @@ def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> t
 
     found = (
         _offer("keyhole.min_rows = {}", _group_size(accurately, accuracy, plan, target)),
-        find_tolerance(asked, catalog, target),
+        find_tolerance(asked, catalog, target) or _amount_of_ranking(accurately, accuracy, plan, target),
         _offer(
             "keyhole.fnr = {}",
             smallest_fnr(lambda rate: accurately(replace(accuracy, fnr=rate)), target, now=accuracy.fnr),
@@ -100,6 +101,24 @@ def _is_refused(with_tolerance: Callable[[str], Question], text: str) -> bool:
 
 def _offer(setting: str, fit: Fit | None) -> Offer | None:
     return None if fit is None else Offer((setting.format(fit.text),), fit.epsilon, fit.factor)
+
+
+def _amount_of_ranking(accurately: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> Offer | None:
+    """The smallest amount by which groups may be apart and stand in either order: no threshold bounds it, as it does a
+    percentage."""
+    ranked = plan.asked.ranked
+    if ranked is None:
+        return None
+
+    def write_tolerance(amount: int | str) -> str:
+        return with_amount(accuracy.tolerance, aggregate_text(ranked.functional), str(amount))
+
+    fit = smallest_number(
+        lambda amount: accurately(replace(accuracy, tolerance=write_tolerance(amount))),
+        target,
+        now=max(1, ceil(ranked.slack)),
+    )
+    return _offer("keyhole.tolerance = '{}'", fit and replace(fit, text=quote_literal(write_tolerance(fit.text))))
 
 
 def _rows(plan: Plan) -> int | None:

@@ -144,6 +144,21 @@ def test_a_tolerance_in_percent_is_refused_with_settings_that_work(house: House)
             connection.execute("RESET keyhole.tolerance")
 
 
+def test_a_ranking_that_is_too_dear_is_told_the_amount_that_fits(on_duckdb: House) -> None:
+    """No percentage would do: it is one of nothing here."""
+    sql = "SELECT store FROM sales GROUP BY store ORDER BY count(*) DESC LIMIT 2"
+    with on_duckdb.connect() as connection:
+        connection.execute("SET keyhole.tolerance = '3'")
+        connection.execute("SET keyhole.max_epsilon = '0.03'")
+        with unchanged(on_duckdb), pytest.raises(psycopg.Error) as refused:
+            connection.execute(sql)
+        ways = (refused.value.diag.message_hint or "").split("  or  ")
+        (wider,) = [way for way in ways if "count(*)=" in way]
+        connection.execute(wider.encode())
+        assert connection.execute(f"EXPLAIN {sql}".encode()).fetchall()
+        assert len(connection.execute(sql).fetchall()) == 2
+
+
 def test_groups_that_having_leaves_out_lose_nothing_to_the_ranking(house: House) -> None:
     sql = "SELECT store FROM sales GROUP BY store HAVING count(*) > 1907 ORDER BY sum(amount) DESC LIMIT 2"
     question = asked(house.service, sql, tolerance="6, sum(amount)=157")
