@@ -104,8 +104,8 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
 
 
 def _rank(embedded: Embedded, what: Said, table: Table, accuracy: Accuracy, given: Given) -> Ranked | None:
-    """What the question ranks its keys by, if it does; the least of the owner's bands is what a tolerance in percent is
-    one of. Raises KH106, and what `rank_by` raises."""
+    """What the question ranks its keys by, if it does; the least of the owner's bands above 0 is what a tolerance in
+    percent is one of. Raises KH106, and what `rank_by` raises."""
     written = embedded.ranked
     if written is None or what.ranked is None:
         return None
@@ -117,7 +117,7 @@ def _rank(embedded: Embedded, what: Said, table: Table, accuracy: Accuracy, give
         table=table,
         where=what.where,
         accuracy=accuracy,
-        scale=None if bands is None else min((abs(one) for one in bands.thresholds if one), default=None),
+        scale=None if bands is None else min((one for one in bands.thresholds if one > 0), default=None),
     )
 
 

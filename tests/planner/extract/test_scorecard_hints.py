@@ -261,13 +261,15 @@ def test_what_is_not_cut_to_a_few_or_has_no_bands_is_no_ranking(sql: str) -> Non
     assert "  or  " not in (_hint(sql) or "")
 
 
-def test_a_rankings_tolerance_in_percent_is_one_of_the_least_band() -> None:
+@pytest.mark.parametrize(("measure", "least"), [("amount", 100_000), ("quantity", 50_000)])
+def test_a_rankings_tolerance_in_percent_is_one_of_the_least_band_above_0(measure: str, least: int) -> None:
+    """Bands of quantity begin at -90,000."""
     catalog = _banded()
-    statement = classify("SELECT country FROM sales GROUP BY country ORDER BY sum(amount) DESC LIMIT 2", catalog)
+    statement = classify(f"SELECT country FROM sales GROUP BY country ORDER BY sum({measure}) DESC LIMIT 2", catalog)
     assert isinstance(statement, Asking)
     (part,) = statement.questions
     wanted = accuracy({"keyhole.tolerance": "10%"}, catalog.defaults)
     question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY)
     assert question.ranked is not None
-    assert (question.ranked.slack, question.ranked.scale) == (Decimal(10_000), Decimal(100_000))
-    assert any("is a part of 100000, the least band that the owner declared" in one for one in question.warnings)
+    assert (question.ranked.slack, question.ranked.scale) == (Decimal(least) / 10, Decimal(least))
+    assert any(f"is a part of {least}, the least band" in one for one in question.warnings)
