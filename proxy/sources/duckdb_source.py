@@ -141,7 +141,7 @@ class DuckDBSource:
         with self._turns.taken(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
                 raise unreachable()
-            with self._openings.used(until=started + timeout_ms / 1000):
+            with self._openings.kept_open(until=started + timeout_ms / 1000):
                 yield
 
     def aggregates(
@@ -239,6 +239,15 @@ class _Openings:
                 self._readers -= 1
                 if not self._held and not self._readers:
                     self._close()
+
+    @contextmanager
+    def kept_open(self, *, until: float) -> Iterator[None]:
+        """A database that is not held stays open meanwhile; it is tried until that moment, and KH501 refused."""
+        if self._held:
+            yield
+        else:
+            with self.used(until=until):
+                yield
 
     def _join(self, until: float | None) -> _Opened:
         while True:
