@@ -1,5 +1,7 @@
 """EXPLAIN and guarantees of rankings, from public inputs alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from planner.explain.document import explain_json
@@ -9,6 +11,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.question.plan import Plan
 from tests.planner.asked import asked
+from tests.worlds.retail import retail
 
 
 def planned(sql: str, tolerance: str = "100", mechanism: str = "progressive") -> Plan:
@@ -70,6 +73,14 @@ def test_thresholds_beside_a_ranking_are_explained_as_ever() -> None:
     assert made.worst_case_epsilon >= together
 
 
-def test_a_unit_in_many_groups_takes_one_look() -> None:
-    few = planned("SELECT country, month FROM sales GROUP BY country, month ORDER BY count(*) DESC LIMIT 2")
-    assert any("looks 9 times" in line for line in explain_text(few, left=None))  # a customer's month is in one group
+def test_a_unit_in_more_groups_than_are_returned_takes_one_look() -> None:
+    """A customer's month counts in one country, or in five."""
+    sql = "SELECT country FROM sales GROUP BY country ORDER BY count(*) DESC LIMIT 2"
+    catalog = retail()
+    wider = replace(catalog, tables=tuple(replace(table, groups_per_unit=5) for table in catalog.tables))
+    one, many = (
+        explain_text(plan(asked(sql, catalog=known, tolerance="100"), dialect=DUCKDB), left=None)
+        for known in (catalog, wider)
+    )
+    assert "looks 9 times at most" in one[2]
+    assert "one look, so that one privacy unit pays for as many groups as are returned and no more" in many[2]
