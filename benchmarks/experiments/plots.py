@@ -42,7 +42,7 @@ _COLOURS = {
     "mim_progressive (same tolerance)": "#f59f00",
 }
 _OTHERS = ("#364fc7", "#1c7ed6", "#4fb89f", "#f59f00", "#d9480f")
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "savefig.dpi": 90,
     "font.size": 8.0,
     "axes.titlesize": 8.0,
@@ -58,7 +58,7 @@ def draw(figure: Figure, measured: Sequence[Measured], directory: Path) -> Path:
     shown = figure.of(measured)
     panels = list(dict.fromkeys(m.panel for m in shown))
     labels = list(dict.fromkeys(m.label for m in shown))
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         rows, columns = len(panels), len(figure.metrics)
         canvas = Canvas(figsize=(2.7 * columns, 1.9 * rows + 0.6), layout="constrained")
         axes = canvas.subplots(rows, columns, squeeze=False)

@@ -4,13 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import NullFormatter
 
+from benchmarks.experiments.plots import STYLE
 from benchmarks.streams.experiments import EPSILONS, LAPLACE, PEGASUS, PEGASUS_LARGE, ZEROS, Row
 from benchmarks.streams.measures import Floats
 from mechanisms.formula import Integers
@@ -26,21 +26,12 @@ _COLOURS = {
     ZEROS: "#343a40",
 }
 _OTHER = "#868e96"
-_STYLE: dict[Any, Any] = {
-    "savefig.dpi": 90,
-    "font.size": 8.0,
-    "axes.titlesize": 8.0,
-    "axes.grid": True,
-    "grid.alpha": 0.25,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
 
 
 def draw_picture(counts: Integers, found: Mapping[tuple[str, Fraction], Floats], path: Path) -> None:
     """Figure 5.2: the stream, and what each mechanism makes of it."""
     labels = list(dict.fromkeys(label for label, _ in found))
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         canvas = Canvas(figsize=(2.7 * (1 + len(labels)), 3.6), layout="constrained")
         axes = canvas.subplots(len(EPSILONS), 1 + len(labels), squeeze=False, sharex=True)
         for row, epsilon in enumerate(EPSILONS):
@@ -57,7 +48,7 @@ def draw_errors(rows: Sequence[Row], path: Path, *, heading: str) -> None:
     """Figures 5.3, 5.4 and 5.8: a bar by logarithm to ten for each mechanism, zeros as a dotted line, a panel for each
     stream and epsilon."""
     data = list(dict.fromkeys(row.data for row in rows))
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         bars = max(sum(row.data == name and row.epsilon == EPSILONS[0] for row in rows) for name in data)
         canvas = Canvas(figsize=(2.0 + 2.3 * len(data), 0.7 + 0.36 * bars), layout="constrained")
         axes = canvas.subplots(len(EPSILONS), len(data), squeeze=False, sharey=True)
@@ -72,7 +63,7 @@ def draw_errors(rows: Sequence[Row], path: Path, *, heading: str) -> None:
 
 def draw_windows(rows: Sequence[Row], path: Path) -> None:
     """Figure 5.5: the error of a window's sum over its length, a panel for each epsilon."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         canvas = Canvas(figsize=(7.2, 3.4), layout="constrained")
         axes = canvas.subplots(1, len(EPSILONS), squeeze=False)[0]
         for each, epsilon in zip(axes, EPSILONS, strict=True):
