@@ -62,12 +62,11 @@ def estimate_hierarchy(mechanism: HierarchyMechanism[Any], counts: Integers, *, 
     """The mean absolute error over all aggregations and ticks, by run; `counts` has shape (ticks, leaves)."""
     noise = NoiseAhead(SeededNoise(seed))
     states: tuple[Any, ...] = (mechanism.start(),) * runs
-    hierarchy = mechanism.hierarchy  # type: ignore[attr-defined]
     errors = np.zeros(runs)
     for now in counts:
         tick = mechanism.advance(states, np.tile(now, (runs, 1)), noise=noise)
         states = tick.states
-        true = hierarchy.aggregate(now[np.newaxis, :])[0]
+        true = mechanism.hierarchy.aggregate(now[np.newaxis, :])[0]
         for run, estimates in enumerate(tick.estimates):
             errors[run] += np.abs(np.array([float(estimate) for estimate in estimates]) - true).mean()
     return errors / len(counts)

@@ -138,6 +138,10 @@ class HierarchyMechanism(Protocol[State]):
         """As documents and tables call it."""
 
     @property
+    def hierarchy(self) -> Hierarchy:
+        """The aggregations that it releases estimates of."""
+
+    @property
     def epsilon(self) -> Fraction:
         """What one event loses, in all aggregations that contain it together."""
 

@@ -11,7 +11,7 @@ import pytest
 
 from mechanisms.audit.auditor import AuditReport, Neighbours, audit, claim_always
 from mechanisms.audit.streams import StreamTwins, audit_stream, list_twins, pair_streams
-from mechanisms.audit.subjects import STREAMED, plan_audits
+from mechanisms.audit.subjects import STREAMED, PlannedAudit, plan_audits
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Noise
 from mechanisms.streams.hierarchy import Hierarchy, cut_below
@@ -72,9 +72,9 @@ def test_pruning_as_corrected_passes() -> None:
 
 
 @pytest.mark.parametrize("planned", STREAMED, ids=lambda planned: planned.mechanism)
-def test_mechanisms_for_streams_pass_and_could_have_failed(planned: object) -> None:
+def test_mechanisms_for_streams_pass_and_could_have_failed(planned: PlannedAudit) -> None:
     """At full size 12,500 streams from either database; 1,000 at quick say less."""
-    (audited,) = plan_audits([planned.mechanism])  # type: ignore[attr-defined]
+    (audited,) = plan_audits([planned.mechanism])
     assert audited == planned
     report = audited.run(samples=rounds(50_000, quick=4_000), noise=SeededNoise(103))
     assert report is not None

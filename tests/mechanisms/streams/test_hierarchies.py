@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.noise.discrete_laplace import mass, upper_tail
-from mechanisms.streams.hierarchy import Hierarchy, balanced_hierarchy, cut_below
+from mechanisms.streams.hierarchy import Hierarchy, HierarchyMechanism, balanced_hierarchy, cut_below
 from mechanisms.streams.hs_pegasus import HierarchyState, HsLaplace, HsPegasus
 from mechanisms.streams.pegasus import Pegasus
 from mechanisms.streams.phs_pegasus import FreePruningState, PhsPegasus, PhsPegasusFree, find_small
@@ -205,19 +206,20 @@ def test_errors_on_a_sparse_hierarchy_are_in_the_published_order() -> None:
     total = 646_254 / 20_000
     assert levels * total / 255 == pytest.approx(1.01373, abs=5e-6)
     counts = np.random.default_rng(86).poisson(total / 128, (12, 4, 128))
-    budget = {"hierarchy": tree, "epsilon": Fraction(1, 10), "sensitivity": 1}
+    budget: dict[str, Any] = {"hierarchy": tree, "epsilon": Fraction(1, 10), "sensitivity": 1}
+    mechanisms: tuple[HierarchyMechanism[Any], ...] = (
+        HsLaplace(**budget),
+        HsPegasus(**budget),
+        PhsPegasus(**budget, prune_epsilon=Fraction(1, 50), prune_below=20),
+    )
     errors = {}
-    for mechanism in (
-        HsLaplace(**budget),  # type: ignore[arg-type]
-        HsPegasus(**budget),  # type: ignore[arg-type]
-        PhsPegasus(**budget, prune_epsilon=Fraction(1, 50), prune_below=20),  # type: ignore[arg-type]
-    ):
+    for mechanism in mechanisms:
         noise = SeededNoise(87)
-        states = (mechanism.start(),) * 4
+        states: tuple[Any, ...] = (mechanism.start(),) * 4
         found = []
         for now in counts:
-            tick = mechanism.advance(states, now, noise=noise)  # type: ignore[arg-type]
-            states = tick.states  # type: ignore[assignment]
+            tick = mechanism.advance(states, now, noise=noise)
+            states = tick.states
             found.append(np.abs(np.array(tick.estimates, dtype=np.float64) - tree.aggregate(now)).mean())
         errors[mechanism.name] = np.mean(found)
     assert errors["hs_laplace"] == pytest.approx(80, rel=0.1)

@@ -72,7 +72,8 @@ def test_a_changed_count_is_hidden_by_moving_as_many_draws_as_there_are_levels(n
         least.append(found.fun)
     assert max(least) <= LEVELS[name] + 1e-7
     assert max(least) > LEVELS[name] - 1.01
-    assert tree.rate == Fraction(1, LEVELS[name])  # type: ignore[attr-defined]
+    assert isinstance(tree, BlockTree | BinaryTree | SignedTree)
+    assert tree.rate == Fraction(1, LEVELS[name])
 
 
 @pytest.mark.parametrize("window", [2, 8, 24, 168, 512, 1024, 2048])
