@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from mechanisms.registry import BOUNDED
+from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError
 
 Value: TypeAlias = str | int | bool | Decimal | date | datetime
@@ -280,7 +281,8 @@ class Table:
     `relation` is how the source names the data (a table name there, or a file function of DuckDB), written by the
     owner. `root` is set where the owner promises that the units are those of another table, in the same order of
     columns. With `members` the table is their join on the unit, and has no relation of its own. `bands` are what the
-    owner proposes to ask of its counts.
+    owner proposes to ask of its counts. `append_only`: rows are added, never changed or taken away. `arrived` is the
+    column that says when a row was: none has an earlier value than a row that was there before it.
     """
 
     name: str
@@ -297,6 +299,8 @@ class Table:
     members: tuple[Member, ...] = ()
     groupings: tuple[Grouping, ...] = ()
     bands: tuple[Bands, ...] = ()
+    append_only: bool = False
+    arrived: str | None = None
 
     @property
     def band_columns(self) -> tuple[BandColumn, ...]:
@@ -488,6 +492,7 @@ class Catalog:
     statement_timeout_ms: int
     digest: str
     release_every_ms: int = 0
+    monitors: tuple[Monitor, ...] = ()
 
     def table(self, name: str) -> Table | None:
         """The private table of that name, if there is one."""
@@ -496,3 +501,7 @@ class Catalog:
     def analyst(self, name: str) -> Analyst | None:
         """The analyst of that name, if there is one."""
         return next((analyst for analyst in self.analysts if analyst.name == name), None)
+
+    def monitor(self, name: str) -> Monitor | None:
+        """The monitor of that name, if there is one."""
+        return next((monitor for monitor in self.monitors if monitor.name == name), None)

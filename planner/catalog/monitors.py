@@ -1,0 +1,53 @@
+"""Monitors as the owner declares them: a standing question, its windows, and when they are looked at."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+
+class Alert(StrEnum):
+    """When a monitor may return a key."""
+
+    EARLY = "early"  # at the look at which it crosses
+    CLOSE = "close"  # when its window closes
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Which windows a monitor watches.
+
+    `column` is a key column each of whose values is a window (`length` None: the step of its range), or a time column.
+    A time column's windows are `length` long and begin every `hop`; with `sliding` a window ends at every look.
+    """
+
+    column: str
+    length: timedelta | None = None
+    hop: timedelta | None = None
+    sliding: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Monitor:
+    """A question that stands while data arrive, as the policy has it. Times are UTC without saying so.
+
+    Looks are `every` so often from the beginning of a window on; one for a moment is made `lateness` after it. `begins`
+    and `ends` are the horizon, whose windows are all paid for when it starts. Of `fnr`, `fpr`, `tolerance` what is None
+    is the policy's default. `alert` None is early where the formula can only become true. `analysts` may read it.
+    """
+
+    name: str
+    sql: str
+    windows: Windows
+    every: timedelta
+    lateness: timedelta
+    begins: datetime
+    ends: datetime
+    mechanism: str
+    analysts: tuple[str, ...] = ()
+    fnr: float | None = None
+    fpr: float | None = None
+    tolerance: str | None = None
+    alert: Alert | None = None
+    early_any: bool = False
+    progressive: bool = False
+    comment: str | None = None
