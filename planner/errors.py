@@ -99,6 +99,8 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH501", "58000", "the source could not answer"),
     ("KH502", "58030", "the ledger is not available"),
     ("KH503", "53400", "too many questions failed in the source"),
+    # KH6xx: monitors
+    ("KH601", "22023", "a monitor whose windows, looks and horizon do not fit together"),
     # KH9xx
     ("KH900", "XX000", "an internal error"),
 )

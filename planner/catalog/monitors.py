@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+MECHANISMS = ("alarm",)
+"""What may watch a standing question, the default first."""
+
 
 class Alert(StrEnum):
     """When a monitor may return a key."""
@@ -31,7 +34,8 @@ class Monitor:
     """A question that stands while data arrive, as the policy has it. Times are UTC without saying so.
 
     Looks are `every` so often from the beginning of a window on; one for a moment is made `lateness` after it. `begins`
-    and `ends` are the horizon, whose windows are all paid for when it starts. Of `fnr`, `fpr`, `tolerance` what is None
+    and `ends` are the horizon: the windows that begin at the one or later and before the other are watched, each to its
+    end, and are all paid for when the monitor starts. Of `fnr`, `fpr`, `tolerance` what is None
     is the policy's default. `alert` None is early where the formula can only become true. `analysts` may read it.
     """
 

@@ -32,6 +32,7 @@ from planner.catalog.pins import PinnedDomain, PinnedTable, Pins
 from planner.catalog.sql_types import SourceColumn as SourceColumn
 from planner.catalog.sql_types import sql_type
 from planner.policy.compile_column import compiled_bands, compiled_columns, key_domain, typed_column
+from planner.policy.compile_monitors import compiled_monitors
 from planner.policy.file import Policy
 from planner.policy.rules.names import FILES, NAME_PART
 from planner.policy.rules.tables import unit_root
@@ -40,6 +41,7 @@ from planner.policy.source_faults import REPIN, absent_column, unpinned_table
 from planner.policy.stored_questions import number_parameters
 
 _LONGEST_NAME = 63  # bytes of a PostgreSQL identifier
+TIME_TYPES = (SqlType.DATE, SqlType.TIMESTAMP)
 UNIT_TYPES = (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP, SqlType.UUID)
 
 
@@ -72,6 +74,7 @@ def compile_catalog(
         statement_timeout_ms=policy.limits.statement_timeout_ms,
         digest=_digest(policy, tables, public),
         release_every_ms=policy.server.release_every_ms,
+        monitors=compiled_monitors(policy),
     )
 
 
@@ -213,6 +216,10 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         problem = f'column "{cap.unique}" of type {by_name[cap.unique].declared} cannot choose rows'
         hint = "Use a unique column of type integer, text, date, timestamp or uuid."
         raise policy.refuse((*place, "max_rows_per_group"), Fault("KH005", problem, hint=hint))
+    if section.arrived is not None and by_name[section.arrived].sql_type not in TIME_TYPES:
+        problem = f'column "{section.arrived}" of type {by_name[section.arrived].declared} tells no time'
+        hint = "Name the date or timestamp at which a row was added, without a time zone."
+        raise policy.refuse((*place, "arrived"), Fault("KH004", problem, hint=hint))
     table = Table(
         name=name,
         relation=relation(name, section, directory=directory),
@@ -231,6 +238,8 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
             for named, one in section.groupings.items()
         ),
         bands=compiled_bands(section.bands),
+        append_only=section.append_only,
+        arrived=section.arrived,
     )
     _check_band_columns(policy, place, table)
     return table
@@ -292,6 +301,8 @@ def _named_columns(
     named += [("immutable", column) for column in section.immutable]
     if section.max_rows_per_group is not None:
         named.append(("max_rows_per_group", section.max_rows_per_group.unique))
+    if section.arrived is not None:
+        named.append(("arrived", section.arrived))
     for key, column in named:
         if column not in known:
             raise policy.refuse((*place, key), absent_column(column, source))
@@ -316,10 +327,12 @@ def _digest(policy: Policy, tables: tuple[Table, ...], public: tuple[PublicTable
 
 def _identity_of(table: Table) -> dict[str, Any]:
     """A table without its columns' types in the source, which mean to an answer what the declared types say, without
-    bounds of other groupings: a question has its own in its fingerprint; and without bands, which change no answer."""
+    bounds of other groupings: a question has its own in its fingerprint; without bands, which change no answer, and
+    without what is said of how rows arrive, which monitors alone ask about and have in theirs."""
     without_domains = (replace(column, domain=None) for column in table.columns)
     written = asdict(replace(table, columns=tuple(without_domains)))  # which would copy every value by itself
-    del written["groupings"], written["bands"]
+    for key in ("groupings", "bands", "append_only", "arrived"):
+        del written[key]
     for column, known in zip(written["columns"], table.columns, strict=True):
         del column["stored"], column["bands"]
         column["domain"] = known.domain

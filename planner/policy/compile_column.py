@@ -32,6 +32,8 @@ def exposed_names(policy: Policy, name: str) -> frozenset[str]:
     needed = set(section.columns) | set(section.privacy_unit or ()) | set(section.immutable)
     if section.max_rows_per_group is not None:
         needed.add(section.max_rows_per_group.unique)
+    if section.arrived is not None:
+        needed.add(section.arrived)
     for column in section.columns.values():
         if column.expression is not None:
             needed.add(parse_derivation(column.expression).column)

@@ -146,7 +146,9 @@ def _keys(model: type[BaseModel], place: tuple[str, ...]) -> tuple[str, ...]:
             kind = get_args(kind)[1] if get_origin(kind) is dict else None
         elif name in kind.model_fields:
             kind = _without_none(kind.model_fields[name].annotation)
-    return tuple(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else ()
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return ()
+    return tuple(known.alias or name for name, known in kind.model_fields.items())
 
 
 def _without_none(kind: Any) -> Any:

@@ -4,16 +4,18 @@ What one key may hold is checked here, what must hold between keys by `planner.p
 """
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
 from mechanisms.registry import BOUNDED, DEFAULT, MECHANISMS
 from planner.catalog.fault import Fault, nearest
 from planner.catalog.model import MOST_BANDS
+from planner.catalog.monitors import MECHANISMS as OF_MONITORS
+from planner.policy.durations import parse_duration, parse_moment
 
 _LARGEST_THRESHOLD = Decimal(10) ** 15  # of bands: beyond any total, and short enough to be shown
 _FINEST_THRESHOLD = Decimal("0.000001")  # of bands, for the same reason: finer than any grid that people choose
@@ -87,6 +89,17 @@ def _mechanisms(raw: object) -> tuple[str, ...]:
     return names
 
 
+def _monitor_mechanism(raw: object) -> str:
+    if isinstance(raw, str) and raw in OF_MONITORS:
+        return raw
+    raise Fault("KH002", "is not a mechanism of monitors", hint=nearest(str(raw), OF_MONITORS))
+
+
+def _window(raw: object) -> object:
+    """A plain name is a column each of whose values is a window."""
+    return {"column": raw} if isinstance(raw, str) else raw
+
+
 def _tuple(raw: object) -> object:
     return tuple(raw) if isinstance(raw, list) else raw
 
@@ -104,6 +117,9 @@ Thresholds: TypeAlias = Annotated[tuple[Decimal, ...], BeforeValidator(_threshol
 Unit: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_unit)]
 MechanismName: TypeAlias = Annotated[str, BeforeValidator(_mechanism)]
 MechanismNames: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_mechanisms)]
+MonitorMechanismName: TypeAlias = Annotated[str, BeforeValidator(_monitor_mechanism)]
+Duration: TypeAlias = Annotated[timedelta, BeforeValidator(parse_duration)]
+Moment: TypeAlias = Annotated[date, PlainValidator(parse_moment)]
 Secret: TypeAlias = Annotated[str, Field(repr=False)]
 
 
@@ -254,6 +270,35 @@ class ViewSection(Section):
     parameters: dict[str, bool | int | float | date | str] = Field(default_factory=dict)
 
 
+class WindowSection(Section):
+    """`window = {...}`: which windows a monitor watches."""
+
+    column: Annotated[str, Field(min_length=1)]
+    length: Duration | None = None
+    hop: Duration | None = None
+    sliding: bool = False
+
+
+class MonitorSection(Section):
+    """`[monitors.NAME]`: a question that stands while data arrive."""
+
+    sql: str
+    window: Annotated[WindowSection, BeforeValidator(_window)]
+    every: Duration
+    lateness: Duration = timedelta(0)
+    from_: Moment = Field(alias="from")  # a word of Python
+    until: Moment
+    fnr: Rate | None = None
+    fpr: Rate | None = None
+    tolerance: str | None = None
+    alert: Literal["early", "close"] | None = None
+    early_any: bool = False
+    mechanism: MonitorMechanismName = OF_MONITORS[0]
+    progressive: bool = False
+    analysts: Names = ()
+    comment: str | None = None
+
+
 class KeySection(Section):
     """`key = {...}`: the public domain of a grouping column; exactly one of `values`, `values_from`, `range`."""
 
@@ -321,6 +366,8 @@ class TableSection(Section):
     bands: BandsSection | None = None
     same_unit_as: str | None = None
     immutable: Names = ()
+    append_only: bool = False
+    arrived: Annotated[str, Field(min_length=1)] | None = None
     epsilon_per_table: Epsilon | None = None
     approval_above_epsilon: Epsilon | None = None
     refresh: str | None = None
@@ -340,6 +387,7 @@ class PolicyDocument(Section):
     server: ServerSection = ServerSection()
     tables: dict[str, TableSection] = Field(default_factory=dict)
     views: dict[str, ViewSection] = Field(default_factory=dict)
+    monitors: dict[str, MonitorSection] = Field(default_factory=dict)
     analysts: dict[str, AnalystSection] = Field(default_factory=dict)
 
     @property

@@ -6,6 +6,7 @@ from planner.policy.rules.bands import describe_band_doubts
 from planner.policy.rules.budgets import describe_idle_caps, find_accuracy_faults, find_budget_faults
 from planner.policy.rules.doubts import describe_doubts
 from planner.policy.rules.groupings import describe_grouping_doubts
+from planner.policy.rules.monitors import find_monitor_faults
 from planner.policy.rules.names import find_name_faults
 from planner.policy.rules.server import find_rest_faults, find_source_faults
 from planner.policy.rules.tables import find_private_table_faults, find_public_table_faults
@@ -23,6 +24,7 @@ def find_faults(policy: PolicyDocument) -> Faults:
         yield from (
             find_public_table_faults(place, table) if table.public else find_private_table_faults(place, table, policy)
         )
+    yield from find_monitor_faults(policy)
     yield from find_budget_faults(policy)
     yield from find_token_faults(policy)
     yield from find_certificate_faults(policy)

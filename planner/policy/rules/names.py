@@ -21,6 +21,7 @@ def find_name_faults(policy: PolicyDocument) -> Faults:
     groups: tuple[tuple[str, Iterable[str]], ...] = (
         ("tables", policy.tables),
         ("views", policy.views),
+        ("monitors", policy.monitors),
         ("analysts", policy.analysts),
     )
     for group, names in groups:
@@ -32,6 +33,11 @@ def find_name_faults(policy: PolicyDocument) -> Faults:
         if name in policy.tables:
             hint = "Give the stored question a name of its own."
             yield ("views", name), Fault("KH002", "has the name of a table", hint=hint)
+    for name in policy.monitors:
+        kind = "a table" if name in policy.tables else "a stored question" if name in policy.views else None
+        if kind is not None:
+            hint = "Give the monitor a name of its own: clients see it as a relation."
+            yield ("monitors", name), Fault("KH002", f"has the name of {kind}", hint=hint)
     yield from _find_parameter_faults(policy)
     if not _NAME.fullmatch(policy.server.database):
         hint = "Use lower-case letters, digits and _."

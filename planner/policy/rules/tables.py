@@ -9,13 +9,16 @@ from planner.policy.rules.groupings import find_grouping_faults
 from planner.policy.sections import PolicyDocument, TableSection
 
 _TABLE_BOUNDING = ("max_groups_per_unit", "rows_per_unit", "max_rows_per_group", "groupings")
+_OF_UNITS = ("privacy_unit", *_TABLE_BOUNDING, "same_unit_as")
+_ARRIVAL = ("append_only", "arrived")
 _TABLE_CAPS = ("epsilon_per_table", "approval_above_epsilon")
 
 
 def find_public_table_faults(place: tuple[str, ...], table: TableSection) -> Faults:
     """Keys that only private tables have."""
-    for key in ("privacy_unit", *_TABLE_BOUNDING, "bands", "same_unit_as", "immutable", *_TABLE_CAPS, "seed"):
-        if getattr(table, key) not in (None, (), {}):
+    of_private = (*_OF_UNITS, "bands", "immutable", *_ARRIVAL, *_TABLE_CAPS, "seed")
+    for key in of_private:
+        if getattr(table, key) not in (None, (), {}, False):
             yield (*place, key), Fault("KH002", "has no meaning in a public table", hint="Remove it.")
     if table.refresh is not None:
         hint = "Remove it: a public table changes when keyhole check --confirm says so."

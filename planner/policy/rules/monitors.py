@@ -1,0 +1,86 @@
+"""Monitors: windows, looks and horizons that do not fit together, and readers that nobody knows."""
+
+from datetime import timedelta
+
+from planner.catalog.fault import Fault, Faults, nearest
+from planner.catalog.tolerance import tolerances
+from planner.errors import KeyholeError
+from planner.policy.compile_monitors import horizon
+from planner.policy.durations import write_duration
+from planner.policy.sections import MonitorSection, PolicyDocument
+
+_NOTHING = timedelta(0)
+
+
+def find_monitor_faults(policy: PolicyDocument) -> Faults:
+    """What a monitor says wrongly or not at all, as far as the policy tells by itself."""
+    for name, section in policy.monitors.items():
+        place = ("monitors", name)
+        for key, fault in _find_faults(section):
+            yield (*place, *key), fault
+        for analyst in section.analysts:
+            if analyst not in policy.analysts:
+                hint = nearest(analyst, policy.analysts)
+                yield (*place, "analysts"), Fault("KH002", f'names "{analyst}", who is no analyst', hint=hint)
+
+
+def _find_faults(section: MonitorSection) -> Faults:
+    if not section.sql.strip():
+        hint = 'Write a question, such as "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 400".'
+        yield ("sql",), Fault("KH002", "is empty", hint=hint)
+    yield from _find_window_faults(section)
+    begins, ends = horizon(section)
+    if ends <= begins:
+        hint = "Write the earlier one first; windows that begin before until are watched to their end."
+        yield ("until",), Fault("KH601", "is not later than from", hint=hint)
+    if section.tolerance is not None:
+        try:
+            tolerances(section.tolerance)
+        except KeyholeError:
+            hint = 'Write "10%" of each threshold, "25", or per functional "count=25, age=2".'
+            yield ("tolerance",), Fault("KH002", "is not a tolerance", hint=hint)
+    if section.early_any and section.alert == "close":
+        hint = 'Remove it, or write alert = "early".'
+        yield ("early_any",), Fault("KH002", 'has no meaning beside alert = "close"', hint=hint)
+
+
+def _find_window_faults(section: MonitorSection) -> Faults:
+    window = section.window
+    for key in ("length", "hop"):
+        if getattr(window, key) == _NOTHING:
+            yield ("window", key), Fault("KH601", "is no time at all", hint='Write a length such as "1 day".')
+    if section.every == _NOTHING:
+        yield ("every",), Fault("KH601", "is no time at all", hint='Write how often to look, such as "1 hour".')
+    if window.length is None:
+        for key in sorted({"hop", "sliding"} & window.model_fields_set):
+            hint = 'Give the windows a length, { column = "seen_at", length = "24 hours" }, or name a key column alone.'
+            yield ("window", key), Fault("KH601", "has no meaning without a length", hint=hint)
+        return
+    if not window.length or not section.every or window.hop == _NOTHING:
+        return
+    if window.sliding and window.hop is not None:
+        hint = "Remove it: a sliding window ends at every look."
+        yield ("window", "hop"), Fault("KH601", "has no meaning in a sliding window", hint=hint)
+        return
+    if window.hop is not None and (window.hop > window.length or window.length % window.hop):
+        hint = f"Write a hop that {write_duration(window.length)} is a whole number of."
+        yield ("window", "hop"), Fault("KH601", "does not divide the window's length", hint=hint)
+        return
+    step = window.hop or window.length
+    if step % section.every:
+        fault = f"does not divide {write_duration(step)}, after which windows begin"
+        hint = f'Write every = "{write_duration(nearest_part(step, section.every))}".'
+        yield ("every",), Fault("KH601", fault, hint=hint)
+
+
+def nearest_part(whole: timedelta, part: timedelta) -> timedelta:
+    """The length nearest to `part`, and not longer than `whole`, that `whole` is a whole number of; whole seconds.
+
+    >>> str(nearest_part(timedelta(days=1), timedelta(hours=5)))
+    '4:48:00'
+    """
+    seconds, wanted = int(whole.total_seconds()), part.total_seconds()
+    count = max(1, round(seconds / wanted)) if wanted else 1
+    while seconds % count:
+        count += 1
+    return timedelta(seconds=seconds // count)
