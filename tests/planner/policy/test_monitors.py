@@ -24,11 +24,11 @@ WRITTEN = {
 }
 
 
-def _with(_name: str = "filling", **keys: str | None) -> str:
+def _with(name: str = "filling", /, **keys: str | None) -> str:
     """The base policy with a monitor, some of whose keys are others, or absent."""
     written = {key: value for key, value in {**WRITTEN, **keys}.items() if value is not None}
     section = "\n".join(f"{key} = {value}" for key, value in written.items())
-    return f"{BASE}\n[monitors.{_name}]\n{section}\n"
+    return f"{BASE}\n[monitors.{name}]\n{section}\n"
 
 
 def _monitor(**keys: str | None) -> Monitor:
