@@ -1,20 +1,23 @@
 """The scan where a privacy unit has several rows: bounded totals of each unit in each key, summed per key.
 
 Guarantee: one unit is in at most G keys, and changes what is summed there by no more than its clipped total or, under
-a row cap, by its first rows in the order of md5. Which keys and rows count is decided before WHERE.
+a row cap, by its first rows in the order of md5. Which keys and rows count is decided before WHERE. At a look they are
+the first that came.
 
-References: docs/proofs/joint_loss.md; docs/decisions/0002-rewriting.md.
+References: docs/proofs/joint_loss.md; docs/proofs/units_over_a_horizon.md; docs/decisions/0002-rewriting.md.
 """
 
 from dataclasses import dataclass, replace
 
 from planner.catalog.model import RowCap
-from planner.lower.contribution_bounds import Bounding, not_null
+from planner.lower.contribution_bounds import CAME, Bounding, not_null
 from planner.lower.domain import list_domain, restriction
 from planner.lower.functional import FunctionalSql
 from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
+from planner.lower.look import arrival_tests
 from planner.lower.row import RowSql
+from planner.question.as_of import AsOf
 from planner.question.condition import ALWAYS
 from planner.question.model import Measure, Question
 
@@ -98,10 +101,10 @@ class BoundedScan:
         (name,) = functional.functional.columns
         order = self.bounding.order_of_values("v", column=self.question.table.column(name))
         rows = [*self._eligible(), *where_tests(self.row, self.question.where)]
-        found = select([*columns, f"{functional.added_sql()} AS v"])
+        found = select([*columns, f"{functional.added_sql()} AS v", *self.bounding.first_came(self.bounding.came())])
         place = f"row_number() OVER (PARTITION BY {', '.join(aliases)} ORDER BY {order}) AS place"
         return [
-            f"-- the different values of each privacy unit in each key, in the order of md5; "
+            f"-- the different values of each privacy unit in each key, {self.bounding.order_in_words}; "
             f"the first {functional.most_values} count",
             f"values{index} AS (",
             *indent_blocks(
@@ -148,7 +151,15 @@ class BoundedScan:
                 present.append(domain or not_null(self.row, column))
             else:
                 present += row_tests(self.row, column, values)
-        return present
+        return present if self.question.as_of is None else self._add_arrival(present, self.question.as_of)
+
+    def _add_arrival(self, present: list[str], as_of: AsOf) -> list[str]:
+        """What a look asks of a row, before anything is chosen."""
+        return list(dict.fromkeys([*present, *arrival_tests(self.row, as_of, self.question.keys)]))
+
+    def _first_came(self, came: list[str]) -> list[str]:
+        """When a unit came into a key, where that is asked."""
+        return self.bounding.first_came(came) if self.bounding.chooses else []
 
     @property
     def _summed(self) -> list[tuple[int, FunctionalSql]]:
@@ -163,7 +174,7 @@ class BoundedScan:
             "-- integer totals of each privacy unit in each key; rows without a unit or a public key are left out",
             "totals AS (",
             *indent_blocks(
-                select(columns + sums),
+                select(columns + sums + self._first_came(self.bounding.came())),
                 [f"FROM {self.question.table.relation}"],
                 where(rows),
                 [group_by(len(columns))],
@@ -177,11 +188,12 @@ class BoundedScan:
         unique = self.question.table.column(cap.unique)
         order = self.bounding.order_of_rows(unique=unique)
         place = f"row_number() OVER (PARTITION BY {partition} ORDER BY {order}) AS place"
+        added = (f"{f.added_sql()} AS v{i}" for i, f in enumerate(self.counted))
         return [
-            f"-- the rows of each privacy unit in each key, in the order of md5; the first {cap.rows} count",
+            f"-- the rows of each privacy unit in each key, {self.bounding.order_in_words}; the first {cap.rows} count",
             "kept AS (",
             *indent_blocks(
-                select([*columns, *(f"{f.added_sql()} AS v{i}" for i, f in enumerate(self.counted)), place]),
+                select([*columns, *added, place, *(f"{came} AS {CAME}" for came in self.bounding.came())]),
                 [f"FROM {self.question.table.relation}"],
                 where([*rows, not_null(self.row, unique)]),
             ),
@@ -191,6 +203,7 @@ class BoundedScan:
     def _totals_of_capped(self, cap: RowCap) -> list[str]:
         aliases = [alias for alias, _ in self.bounding.groups]
         sums = [f"{f.sum_rows(added=f'v{i}', present=f'v{i}')} AS t{i}" for i, f in self._summed]
+        sums += self._first_came([CAME] if self.bounding.as_of is not None else [])
         return [
             "-- integer totals of each privacy unit in each key, over the rows that count",
             "totals AS (",
@@ -205,7 +218,7 @@ class BoundedScan:
         units = ", ".join(alias for alias, _ in self.bounding.units)
         order = self.bounding.order_of_keys()
         return [
-            f"-- the keys of each privacy unit, in the order of md5; the first {groups} count",
+            f"-- the keys of each privacy unit, {self.bounding.order_in_words}; the first {groups} count",
             "chosen AS (",
             *indent_blocks(
                 [f"SELECT *, row_number() OVER (PARTITION BY {units} ORDER BY {order}) AS place", "FROM totals"]

@@ -3,26 +3,33 @@
 Guarantee: nothing here depends on a question's WHERE, FILTER or own restriction of keys, but on table, grouping
 columns and their public domains alone.
 
-References: docs/proofs/joint_loss.md; docs/decisions/0002-rewriting.md.
+References: docs/proofs/joint_loss.md; docs/proofs/units_over_a_horizon.md; docs/decisions/0002-rewriting.md.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, Table, Value
 from planner.lower.row import RowSql
+from planner.question.as_of import AsOf
 from planner.values.sql_literals import text
+
+CAME = "came"
+"""The alias of when a row came, or the first of several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounding:
     """The privacy units of a table and the keys they are counted in.
 
-    `chooses` where a unit could have rows in more keys than count.
+    `chooses` where a unit could have rows in more keys than count. With `as_of` what came first counts, and md5 decides
+    among what came at the same moment.
     """
 
     row: RowSql
     keys: KeySpace
+    as_of: AsOf | None = None
     chooses: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -50,15 +57,34 @@ class Bounding:
 
     def order_of_rows(self, *, unique: Column) -> str:
         """The order in which a unit's rows in a key count."""
-        return self._draw_order([(self.row.column(unique.name), unique)])
+        return self._first_come(self.came(), self._draw_order([(self.row.column(unique.name), unique)]))
 
     def order_of_values(self, expression: str, *, column: Column) -> str:
-        """The order in which a unit's different values of a column in a key count."""
-        return self._draw_order([(expression, column)])
+        """The order in which a unit's different values of a column in a key count, each with when it `CAME` first."""
+        return self._first_come([CAME], self._draw_order([(expression, column)]))
 
     def order_of_keys(self) -> str:
-        """The order in which a unit's keys count, over their aliases; however GROUP BY is typed, the same keys do."""
-        return self._draw_order(sorted(self.groups, key=lambda part: part[1].name))
+        """The order in which a unit's keys count, over their aliases; however GROUP BY is typed, the same keys do.
+
+        Of a look, with when the unit `CAME` into each.
+        """
+        return self._first_come([CAME], self._draw_order(sorted(self.groups, key=lambda part: part[1].name)))
+
+    @property
+    def order_in_words(self) -> str:
+        """What statements say of these orders."""
+        return "in the order of md5" if self.as_of is None else "as they came, at one moment in the order of md5"
+
+    def came(self) -> list[str]:
+        """When a row came; nothing where that is not asked."""
+        return [] if self.as_of is None else [self.row.column(self.as_of.column)]
+
+    def first_came(self, came: Iterable[str]) -> list[str]:
+        """Of several rows, when the first of them came, under its alias; nothing where that is not asked."""
+        return [f"min({one}) AS {CAME}" for one in came]
+
+    def _first_come(self, came: list[str], drawn: str) -> str:
+        return drawn if self.as_of is None else ", ".join([*came, drawn])
 
     def _draw_order(self, parts: list[tuple[str, Column]]) -> str:
         """An order that no data can choose: md5 of seed and canonical text, ties by the values themselves."""

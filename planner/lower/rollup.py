@@ -64,8 +64,10 @@ def rollup_per_unit(
 
 
 def _may_keep(question: Question) -> bool:
-    """Whether rows of the table may be kept, by these keys."""
+    """Whether rows of the table may be kept, by these keys; a look reads more than one version of the data has."""
     table = question.table
+    if question.as_of is not None:
+        return False
     undeclared = any(column.domain is None for column in question.keys.columns)
     taken = any(column.name.lower().startswith("keyhole_") for column in table.columns)
     return not (table.row_unit or undeclared or taken or parse_refresh(table.refresh).kind == "live")

@@ -31,10 +31,11 @@ from planner.values.sql_literals import (
 
 _UNHASHED = 8  # members of a list that PostgreSQL compares one by one, each by its length first
 _OPERATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
-_YEARS = {
+YEARS = {
     SqlType.DATE: "DATE '0001-01-01' AND DATE '9999-12-31'",
     SqlType.TIMESTAMP: "TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'",
 }
+"""By type, between what a date or timestamp is computed with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class RowSql:
                 value = base
             case _:
                 raise KeyholeError("KH010", f'derived column "{column.name}" uses a function that is not allowed')
-        years = _YEARS.get(source.sql_type)
+        years = YEARS.get(source.sql_type)
         if years is None:
             raise KeyholeError("KH010", f'derived column "{column.name}" is not made from a date or timestamp')
         return f"CASE WHEN {base} BETWEEN {years} THEN CAST({value} AS {type_name(column)}) END"

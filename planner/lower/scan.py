@@ -2,10 +2,11 @@
 
 Guarantee: one privacy unit changes functional f of one key by at most its `sensitivity`, and changes at most
 `groups_per_unit` keys, on any data. Which keys (and, under a row cap, which rows) of a unit count is decided by md5 of
-the policy's seed and canonical text, before WHERE, FILTER and the question's own restriction of keys. The statement
-cannot fail on data, and DuckDB and PostgreSQL give the same integers.
+the policy's seed and canonical text, before WHERE, FILTER and the question's own restriction of keys. At a look those
+that came first count, and so at all later ones. The statement cannot fail on data, and DuckDB and PostgreSQL give the
+same integers.
 
-References: docs/decisions/0002-rewriting.md; ProBE appendix B.
+References: docs/decisions/0002-rewriting.md; docs/proofs/units_over_a_horizon.md; ProBE appendix B.
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from planner.lower.functional import FunctionalSql
 from planner.lower.joins import join_lookups, join_members, list_pinned
 from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
+from planner.lower.look import arrival_tests, over_horizon
 from planner.lower.rollup import rollup, rollup_per_unit
 from planner.lower.row import RowSql
 from planner.lower.unit_rows import answer, list_needed, relation, unit_columns
@@ -39,6 +41,7 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
         KeyholeError: KH201, KH203, KH204, KH205, KH212 for what a question may not contain, KH900 should a
             functional's declared sensitivity not cover what one privacy unit can change.
     """
+    question = over_horizon(question)
     if question.per_unit is None:
         rewritten, read = _rewrite_rows(question, dialect), question.table
     else:
@@ -70,7 +73,7 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> Rewritten:
     if question.table.row_unit:
         lines = _scan_rows(question, row, functionals)
     else:
-        lines = BoundedScan(question, row, Bounding(row, question.keys), tuple(functionals)).lines()
+        lines = BoundedScan(question, row, Bounding(row, question.keys, question.as_of), tuple(functionals)).lines()
     return Rewritten(
         dialect=dialect.name,
         sql="\n".join(lines),
@@ -84,6 +87,8 @@ def _scan_rows(question: Question, row: RowSql, functionals: Sequence[Functional
     columns = [f"{row.grouped_column(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
     columns += [f"{f.final(total)} AS f{i}" for i, (f, total) in enumerate(zip(functionals, sums, strict=True))]
     tests = [test for column, values in pair_keys(question) for test in row_tests(row, column, values)]
+    if (as_of := question.as_of) is not None:
+        tests = list(dict.fromkeys([*tests, *arrival_tests(row, as_of, question.keys)]))
     tests += where_tests(row, question.where)
     scan = [
         "-- one scan: a group per key, one conditional integer sum per functional",
@@ -117,7 +122,7 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> R
         per_unit=None,
     )
     needs = tuple(FunctionalSql.of(row, f, where=ALWAYS, among=inner.where) for f in inner.functionals)
-    bounded = BoundedScan(inner, row, Bounding(row, question.keys), needs, per_unit=True)
+    bounded = BoundedScan(inner, row, Bounding(row, question.keys, question.as_of), needs, per_unit=True)
     steps = bounded.steps()
     kept = [*bounded.remaining_tests(), f"t{len(needs) - 1} IS NOT NULL"]
     source = [f"FROM {bounded.relation}", *where(kept, comment="of the public keys, with rows that count")]

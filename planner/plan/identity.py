@@ -65,6 +65,7 @@ def _values_of(question: Question, digest: str) -> Iterator[str]:
         yield f"key {_column(column)} {len(domain)} {digest_texts(domain)}"
     if question.per_unit is not None:
         yield from _unit_rows(question.per_unit)
+    yield from _look(question)
     yield f"where {canonical(question.where)}"
 
 
@@ -92,6 +93,7 @@ def _lines(question: Question) -> Iterator[str]:
     yield from _chosen_among(question)
     if question.per_unit is not None:
         yield from _unit_rows(question.per_unit)
+    yield from _look(question)
     yield f"where {canonical(question.where)}"
     for functional in question.functionals:
         yield f"functional {functional_identity(functional)}"
@@ -123,6 +125,13 @@ def _chosen_among(question: Question) -> Iterator[str]:
     for column, values in zip(question.keys.columns, question.keys.values, strict=True):
         if column.domain is not None and tuple(column.domain) != tuple(values):
             yield f"chosen among {column.name} {len(column.domain)} {digest_texts(column.domain)}"
+
+
+def _look(question: Question) -> Iterator[str]:
+    """Which rows a look reads: a look at a standing question is no question of the whole table."""
+    if (as_of := question.as_of) is not None:
+        yield f"as of {as_of.column!r} before {as_of.before.isoformat()} open for {as_of.window_open_for}"
+        yield f"windows {as_of.window!r} {as_of.hopping!r} {len(as_of.horizon)} {digest_texts(as_of.horizon)}"
 
 
 def _unit_rows(rows: UnitRows) -> Iterator[str]:

@@ -8,6 +8,7 @@ from mechanisms.formula import Formula
 from mechanisms.registry import BOUNDED, DEFAULT, DENYING, LIMITED
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Table
+from planner.question.as_of import AsOf
 from planner.question.condition import Condition
 
 
@@ -191,7 +192,8 @@ class Question:
     `predicates` are formulas whose truth it shows of each key that it returns, and `predicate_names` what its analyst
     calls them, which is no part of what the question is. `false_at` are, for each, by a key's name the places of those
     values of it at which the predicate is false whatever the data, as its threshold is NULL there. With `ranked` it
-    returns the first few of the keys for which the formula holds, in their order.
+    returns the first few of the keys for which the formula holds, in their order. With `as_of` it is a look at a
+    standing question: rows that came later do not count.
     """
 
     table: Table
@@ -208,6 +210,7 @@ class Question:
     predicate_names: tuple[str, ...] = ()
     false_at: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = ()
     ranked: Ranked | None = None
+    as_of: AsOf | None = None
 
     @property
     def formulas(self) -> tuple[Formula, ...]:

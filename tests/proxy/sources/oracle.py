@@ -4,6 +4,7 @@ import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.catalog.model import Column, Derivation, Lookup, Product, SqlType, Table
+from planner.question.as_of import AsOf
 from planner.question.condition import And, Compare, Condition, IsNull, Like, Not, Or, Within
 from planner.question.model import Functional, Measure, Question, Term
 
@@ -21,6 +23,7 @@ Row = Mapping[str, Any]
 
 def true_aggregates(question: Question, rows: Sequence[Row]) -> npt.NDArray[np.int64]:
     """The bounded aggregates, shape (functionals, keys)."""
+    question = over_horizon(question)
     table, keys = question.table, question.keys
     index = {key: i for i, key in enumerate(keys.key(i) for i in range(keys.size))}
     result = np.zeros((len(question.functionals), keys.size), dtype=np.int64)
@@ -33,11 +36,13 @@ def true_aggregates(question: Question, rows: Sequence[Row]) -> npt.NDArray[np.i
             part in (column.domain or ()) for part, column in zip(key, keys.columns, strict=True)
         ):
             continue
+        if question.as_of is not None and not is_in_time(question, question.as_of, row):
+            continue
         by_unit[unit][key].append(row)
     for unit, groups in by_unit.items():
-        for key in chosen(question, unit, list(groups)):
+        for key in chosen(question, unit, groups):
             if key in index:
-                kept = capped(table, groups[key])
+                kept = capped(question, groups[key])
                 for f, functional in enumerate(question.functionals):
                     if functional.measure is Measure.VALUES:
                         different[f, index[key]] |= values_that_count(question, functional, kept)
@@ -56,30 +61,78 @@ def values_that_count(question: Question, functional: Functional, rows: Sequence
     if question.table.row_unit or question.table.row_cap is not None:
         return found
     assert functional.unit_range is not None
-    return set(sorted(found, key=lambda value: digest(question.table, [value]))[: functional.unit_range[1]])
+
+    def drawn(value: Any) -> tuple[datetime, str]:
+        having = [row for row in rows if read(question.table, row, term.column or "") == value]
+        return came(question, [row for row in having if counts(question, term, row)]), digest(question.table, [value])
+
+    return set(sorted(found, key=drawn)[: functional.unit_range[1]])
 
 
-def chosen(question: Question, unit: tuple[Any, ...], keys: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The keys of a unit that count: the first G in the order of md5."""
+def is_in_time(question: Question, as_of: AsOf, row: Row) -> bool:
+    """Whether a row of a window of the horizon had come by the look, before its window closed."""
+    arrived = came(question, [row])
+    if read(question.table, row, as_of.column) is None or arrived >= as_of.before:
+        return False
+    if getattr(question.table.column(as_of.window).derivation, "column", None) == as_of.column:
+        return True
+    return arrived - as_moment(read(question.table, row, as_of.window)) < as_of.window_open_for
+
+
+def came(question: Question, rows: Sequence[Row]) -> datetime:
+    """When the first of the rows came, NULL last; always the same where no look asks for it."""
+    if question.as_of is None:
+        return datetime.min
+    found = [read(question.table, row, question.as_of.column) for row in rows]
+    return min(as_moment(value) for value in found)
+
+
+def as_moment(value: Any) -> datetime:
+    if value is None:
+        return datetime.max
+    return value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+
+
+def over_horizon(question: Question) -> Question:
+    """A look's question with the windows of the horizon as the window column's domain."""
+    as_of = question.as_of
+    if as_of is None:
+        return question
+
+    def windows(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        return tuple(replace(c, domain=as_of.horizon) if c.name == as_of.window else c for c in columns)
+
+    return replace(
+        question,
+        table=replace(question.table, columns=windows(question.table.columns)),
+        keys=replace(question.keys, columns=windows(question.keys.columns)),
+    )
+
+
+def chosen(
+    question: Question, unit: tuple[Any, ...], groups: Mapping[tuple[Any, ...], Sequence[Row]]
+) -> list[tuple[Any, ...]]:
+    """The keys of a unit that count: the first G in the order of md5; at a look, of when the unit came into them."""
     table, names = question.table, question.keys.names
     if table.row_unit:
-        return keys
+        return list(groups)
 
-    def drawn(key: tuple[Any, ...]) -> str:
+    def drawn(key: tuple[Any, ...]) -> tuple[datetime, str]:
         values = dict(zip(table.unit, unit, strict=True)) | dict(zip(names, key, strict=True))
-        return digest(table, [values[name] for name in sorted(values)])
+        rows = capped(question, groups[key])
+        return came(question, rows or groups[key]), digest(table, [values[name] for name in sorted(values)])
 
-    return sorted(keys, key=drawn)[: table.groups_per_unit]
+    return sorted(groups, key=drawn)[: table.groups_per_unit]
 
 
-def capped(table: Table, rows: Sequence[Row]) -> Sequence[Row]:
+def capped(question: Question, rows: Sequence[Row]) -> Sequence[Row]:
     """The rows of one unit in one key that count."""
-    cap = table.row_cap
+    table, cap = question.table, question.table.row_cap
     if cap is None:
         return rows
     unique = cap.unique
     present = [row for row in rows if row[unique] is not None]
-    return sorted(present, key=lambda row: digest(table, [row[unique]]))[: cap.rows]
+    return sorted(present, key=lambda row: (came(question, [row]), digest(table, [row[unique]])))[: cap.rows]
 
 
 def contribution(question: Question, functional: Functional, rows: Sequence[Row]) -> int:

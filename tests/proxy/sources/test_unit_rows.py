@@ -220,8 +220,8 @@ def by_hand(
             by_unit[unit][key].append(row)
     bounded = replace(question, table=table)
     for unit, groups in by_unit.items():
-        for key in chosen(bounded, unit, list(groups)):
-            kept = [row for row in capped(table, groups[key]) if where(row)]
+        for key in chosen(bounded, unit, groups):
+            kept = [row for row in capped(bounded, groups[key]) if where(row)]
             totals = {name: total(table, kept) for name, (_, total) in TOTALS.items()}
             if kept and all(condition(totals) is True for condition in tested):
                 for f, (condition, adds) in enumerate(meant):

@@ -1,0 +1,140 @@
+"""One look at a standing question: rows that had come by then, in windows that were open when they came.
+
+Guarantee: what is asked of a row here is fixed once the row is there: no row that comes later, and no later look,
+changes whether it counts in one of its windows, but for the moment of the look itself. Nothing fails on data: times
+are computed with between the years 1 and 9999, and outside, infinities included, only compared.
+
+References: docs/proofs/units_over_a_horizon.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, datetime, time, timedelta
+
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column, Derivation, SqlType, Table, Value
+from planner.errors import KeyholeError
+from planner.lower.contribution_bounds import exceeds_groups, not_null
+from planner.lower.dialects.model import Dialect
+from planner.lower.domain import restriction
+from planner.lower.functional import FunctionalSql
+from planner.lower.joins import join_lookups, join_members
+from planner.lower.row import YEARS, RowSql
+from planner.question.as_of import AsOf
+from planner.question.condition import ALWAYS
+from planner.question.model import Measure, Question
+from planner.values.sql_literals import constant
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def over_horizon(question: Question) -> Question:
+    """The question whose public windows are those of its horizon, where it is a look; any other as it is."""
+    as_of = question.as_of
+    if as_of is None:
+        return question
+
+    def table(one: Table) -> Table:
+        return replace(one, columns=tuple(as_of.over_horizon(column) for column in one.columns))
+
+    keys = replace(question.keys, columns=tuple(as_of.over_horizon(column) for column in question.keys.columns))
+    rows = question.per_unit
+    rows = None if rows is None else replace(rows, table=table(rows.table))
+    return replace(question, table=table(question.table), keys=keys, per_unit=rows)
+
+
+def chooses(question: Question) -> bool:
+    """Whether some of a unit's groups, rows or different values could be left out, so that a look depends on the order
+    in which rows came: then their time must say it."""
+    question = over_horizon(question)
+    table = question.table if question.per_unit is None else question.per_unit.table
+    measures = {functional.measure for functional in question.functionals}
+    if table.row_unit:
+        return False
+    return table.row_cap is not None or exceeds_groups(table, question.keys) or Measure.VALUES in measures
+
+
+def grows(question: Question, *, dialect: Dialect) -> tuple[bool, ...]:
+    """By functional, whether its values and what one unit adds to them can only grow as rows come.
+
+    No row may add a negative amount: a total of a range that begins at 0 falls all the same where rows may. Different
+    values are a unit's own until another one has them too. A question over a subquery per unit is not looked into.
+    """
+    if question.per_unit is not None:
+        return (False,) * len(question.functionals)
+    known = question.table
+    row = RowSql(table=join_lookups(join_members(known, dialect=dialect), dialect=dialect), dialect=dialect)
+    return tuple(
+        one.measure is not Measure.VALUES
+        and FunctionalSql.of(row, one, where=ALWAYS, among=question.where, known=known).least >= 0
+        for one in question.functionals
+    )
+
+
+def arrival_tests(row: RowSql, as_of: AsOf, keys: KeySpace) -> list[str]:
+    """What a look asks of a row: that it is in a window that is read, had come, and before that window closed.
+
+    Raises KH900 where rows have no such time, or no window.
+    """
+    came = row.table.column(as_of.column)
+    if came.sql_type not in YEARS or as_of.window not in keys.names:
+        raise KeyholeError("KH900", "a look at rows without a time or a window")
+    window = row.table.column(as_of.window)
+    windows = _read_windows(row.table, as_of, keys)
+    tests = [restriction(row, window, windows) or not_null(row, window)]
+    tests.append(_earlier(row.column(came.name), came, as_of.before))
+    if not _is_time_of(came, window, as_of) and _closed_by(windows, as_of):
+        tests.append(_while_open(row, came, window, as_of.window_open_for))
+    return tests
+
+
+def _read_windows(table: Table, as_of: AsOf, keys: KeySpace) -> tuple[Value, ...]:
+    """Those that are asked for; where a unit's groups are chosen among those of several windows, all of the horizon."""
+    place = keys.names.index(as_of.window)
+    if table.row_unit or table.determines(keys.columns[place]) or not exceeds_groups(table, keys):
+        return keys.values[place]
+    return as_of.horizon
+
+
+def _is_time_of(came: Column, window: Column, as_of: AsOf) -> bool:
+    """Whether windows are made of the column by which rows come: none comes after its own window."""
+    if as_of.hopping is not None:
+        return as_of.hopping.column == came.name
+    return isinstance(window.derivation, Derivation) and window.derivation.column == came.name
+
+
+def _closed_by(windows: Sequence[Value], as_of: AsOf) -> bool:
+    """Whether a row could have come by the look after one of the windows had closed."""
+    return bool(windows) and moment(min(windows)) + as_of.window_open_for < as_of.before
+
+
+def moment(window: Value) -> datetime:
+    """The beginning of a window that is a date or a timestamp. Raises KH900 for any other value."""
+    match window:
+        case datetime():
+            return window
+        case date():
+            return datetime.combine(window, time())
+        case _:
+            raise KeyholeError("KH900", "a window that is no time")
+
+
+def _earlier(expression: str, column: Column, end: datetime) -> str:
+    """That a date or timestamp lies before a moment; in the column's own type, so that nothing is converted."""
+    if column.sql_type is SqlType.TIMESTAMP:
+        return f"{expression} < {constant(end, column=column)}"
+    whole = end.time() == time()
+    return f"{expression} {'<' if whole else '<='} {constant(end.date(), column=column)}"
+
+
+def _while_open(row: RowSql, came: Column, window: Column, open_for: timedelta) -> str:
+    """That a row came before its window closed. What is on no calendar is in no window, or came before all of them."""
+    arrived, begins = row.column(came.name), row.column(window.name)
+    known = f"{arrived} BETWEEN {YEARS[came.sql_type]} AND {begins} BETWEEN {YEARS[window.sql_type]}"
+    closes = f"CAST({begins} AS timestamp) + {interval(open_for)}"
+    return f"CASE WHEN {known} THEN CAST({arrived} AS timestamp) < {closes} ELSE TRUE END"
+
+
+def interval(length: timedelta) -> str:
+    """A length of time as a constant without months or days: on both engines so many microseconds."""
+    return f"INTERVAL '{length // _MICROSECOND} microseconds'"

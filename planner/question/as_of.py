@@ -1,0 +1,56 @@
+"""Which rows a look at a standing question reads, and in which order one unit's groups and rows count.
+
+References: docs/proofs/units_over_a_horizon.md.
+"""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from planner.catalog.model import Column, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Hopping:
+    """Windows that overlap: of `length`, one every `hop`, over the time column `column`.
+
+    A row is in each window `w` of the horizon with `w <= column < w + length`.
+    """
+
+    column: str
+    length: timedelta
+    hop: timedelta
+
+    @property
+    def windows_of_a_row(self) -> int:
+        """In how many windows one row may be."""
+        return -(-self.length // self.hop)
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """One look at a question over the windows of a horizon; times are UTC without saying so, all of it is public.
+
+    Rows whose `column`, a date or timestamp, lies before `before` count, in the windows that had not closed by then: a
+    row with a value of `window_open_for` after a window's value or later does not count in it, unless windows are made
+    of `column` itself. Of one unit those groups
+    count that it was in first, over all windows of `horizon`; under a row cap those rows of a group that came first,
+    and of a column's different values those that did. What came at the same moment is in the order of md5.
+
+    `window` is the question's key column whose values are the windows' beginnings, `horizon` all of them, rising, of
+    which the question's key space has those that are asked for. With `hopping` it is no column of the source's.
+
+    Guarantee: while rows that are added after a look have a `column` of its `before` or later, what one unit is counted
+    in at that look it is counted in at all later ones, and it is counted in G groups of the horizon at most. Where
+    nothing is chosen (`planner.lower.look.chooses`) that holds whenever rows are added.
+    """
+
+    column: str
+    before: datetime
+    window: str
+    horizon: tuple[Value, ...] = field(hash=False)  # not hashed: there may be many
+    window_open_for: timedelta
+    hopping: Hopping | None = None
+
+    def over_horizon(self, column: Column) -> Column:
+        """A table's column as this look sees it: of the windows' one, the horizon is the domain."""
+        return replace(column, domain=self.horizon) if column.name == self.window else column

@@ -1,0 +1,115 @@
+"""The text of looks: what is read, what is chosen, and which functionals can only grow."""
+
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from mechanisms.formula import TRUE
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column, SqlType, Table
+from planner.errors import KeyholeError
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
+from planner.lower.look import chooses, grows
+from planner.lower.scan import rewrite
+from planner.plan.identity import fingerprint, path_identities
+from planner.question.as_of import AsOf
+from planner.question.condition import Compare
+from planner.question.model import Question
+from tests.worlds.questions import CAPPED, CLIPPED, ROWS, count, question, total
+
+_MONTHS = tuple(date(2026, month, 1) for month in range(1, 7))
+_CUSTOMERS = replace(CLIPPED, unit=("customer_id",), groups_per_unit=2)
+_SOLD = Column("sold_at", SqlType.TIMESTAMP, "timestamp without time zone")
+
+
+def _look(
+    table: Table, *, asked: tuple[date, ...] = _MONTHS[2:3], keys: tuple[str, ...] = ("country", "month")
+) -> Question:
+    table = replace(table, columns=(*(one for one in table.columns if one.name != "sold_at"), _SOLD), refresh="live")
+    functionals = (count(table=table), total(table=table))
+    columns = tuple(table.column(name) for name in keys)
+    values = tuple(asked if one.name == "month" else one.domain or () for one in columns)
+    return replace(
+        question(TRUE, *functionals, table=table),
+        keys=KeySpace(columns, values),
+        as_of=AsOf("sold_at", datetime(2026, 3, 20), "month", _MONTHS, timedelta(days=32)),
+    )
+
+
+@pytest.mark.parametrize("table", [ROWS, CLIPPED, CAPPED], ids=["row", "clipped", "capped"])
+def test_a_look_keeps_no_rollup_and_reads_what_had_come(table: Table) -> None:
+    for dialect in (DUCKDB, POSTGRES):
+        rewritten = rewrite(_look(table), dialect=dialect)
+        assert rewritten.rollup is None
+        assert "< TIMESTAMP '2026-03-20 00:00:00'" in rewritten.sql
+
+
+def test_only_the_asked_windows_are_read_where_nothing_is_chosen() -> None:
+    def reads(table: Table) -> str:
+        return rewrite(_look(table), dialect=POSTGRES).sql
+
+    for table in (ROWS, CLIPPED, CAPPED, replace(_CUSTOMERS, groups_per_unit=10_000)):
+        assert "DATE '2026-03-01'" in reads(table)
+        assert "DATE '2026-01-01'" not in reads(table)
+        assert "DATE '2026-06-01'" not in reads(table)
+    assert "DATE '2026-01-01'" in reads(_CUSTOMERS)
+    assert "DATE '2026-06-01'" in reads(_CUSTOMERS)
+
+
+def test_all_windows_of_a_horizon_are_a_range_of_the_rows_that_are_read() -> None:
+    """A source that reads all its rows for an ordinary question need not for a look."""
+    asked = _look(ROWS, asked=_MONTHS)
+    plain = rewrite(replace(asked, as_of=None), dialect=POSTGRES).sql
+    assert "BETWEEN" not in plain.partition("GROUP BY")[0]
+    assert "'2026-01-01'" in rewrite(asked, dialect=POSTGRES).sql.partition("GROUP BY")[0]
+
+
+def test_late_rows_are_asked_for_only_where_a_window_had_closed() -> None:
+    def asks(question: Question) -> bool:
+        return "INTERVAL" in rewrite(question, dialect=POSTGRES).sql
+
+    assert not asks(_look(ROWS))
+    assert asks(_look(ROWS, asked=_MONTHS[:1]))
+    assert not asks(_look(CLIPPED))
+    assert asks(_look(_CUSTOMERS))
+
+
+def test_a_row_unit_has_nothing_to_choose() -> None:
+    assert not chooses(_look(ROWS))
+    assert not chooses(_look(replace(_CUSTOMERS, groups_per_unit=10_000)))
+    assert chooses(_look(CLIPPED))
+    assert chooses(_look(CAPPED))
+
+
+def test_what_may_fall_does_not_grow() -> None:
+    def sums(low: str, where: int | None = None) -> tuple[bool, ...]:
+        amount = CLIPPED.column("amount")
+        amount = replace(amount, bounds=(Decimal(low), Decimal(100)), per_unit=(Decimal(0), Decimal(500)))
+        table = replace(CLIPPED, columns=tuple(amount if one.name == "amount" else one for one in CLIPPED.columns))
+        asked = question(TRUE, count(table=table), total(table=table), table=table)
+        asked = asked if where is None else replace(asked, where=Compare("amount", ">=", where))
+        return grows(asked, dialect=POSTGRES)
+
+    assert sums("0") == (True, True)
+    assert sums("-1") == (True, False)
+    assert sums("-1", where=0) == (True, True)
+
+
+def test_a_look_is_no_question_of_the_whole_table() -> None:
+    look = _look(CLIPPED)
+    plain = replace(look, as_of=None)
+    assert look.as_of is not None
+    later = replace(look, as_of=replace(look.as_of, before=datetime(2026, 3, 21)))
+    assert len({fingerprint(one) for one in (plain, look, later)}) == 3
+    assert len({path_identities(one, digest="d") for one in (plain, look, later)}) == 3
+
+
+def test_a_look_without_a_time_is_never_run() -> None:
+    look = _look(ROWS)
+    assert look.as_of is not None
+    for broken in (replace(look.as_of, column="country"), replace(look.as_of, window="sold_at")):
+        with pytest.raises(KeyholeError, match="KH900"):
+            rewrite(replace(look, as_of=broken), dialect=POSTGRES)
