@@ -4,7 +4,12 @@
     |-- OverBudget          the question does not fit; nothing was written
     |-- NotApproved         the question waits for its owner's approval; nothing was written
     |-- LedgerMisuse        the caller broke the verbs' rules; nothing was written
-    |   `-- PathTaken       a noise path cannot be continued: ask fresh
+    |   |-- PathTaken       a noise path cannot be continued: ask fresh
+    |   |-- MonitorStands   a monitor runs or is paused, and is to be ended first
+    |   |-- MonitorStopped  a monitor is paused or ended: it makes no looks
+    |   |-- LookTaken       a look was recorded meanwhile: read the states again
+    |   |-- WindowOver      a window is closed, or was begun by an earlier run: nobody looks at it any more
+    |   `-- WindowLost      the state of a window that has begun is gone: it can only be closed
     `-- LedgerUnavailable   the storage failed or is not the ledger it was; treat every open reservation as spent
 
 None of them carries text for analysts: the proxy words its own messages from the fields.
@@ -69,6 +74,43 @@ class PathTaken(LedgerMisuse):
 
     Two refinements of one noisy value tell more than the finer of them, so only one question continues a path.
     """
+
+
+class MonitorStands(LedgerMisuse):
+    """A monitor runs or is paused, and what was asked for is done only when it is not. Ending it is the owner's."""
+
+    def __init__(self, *, monitor: str, run: str) -> None:
+        super().__init__(f"the monitor {monitor} has not ended (its reservation is {run}): end it first")
+        self.monitor = monitor
+        self.run = run
+
+
+class MonitorStopped(LedgerMisuse):
+    """A monitor is paused or has ended: no window begins, no look is recorded."""
+
+    def __init__(self, *, monitor: str, state: str) -> None:
+        super().__init__(f"the monitor {monitor} is {state}")
+        self.monitor = monitor
+        self.state = state
+
+
+class LookTaken(LedgerMisuse):
+    """Another process has recorded a look meanwhile: what was computed here is of states that are no longer there."""
+
+
+class WindowOver(LedgerMisuse):
+    """A window is closed, or an earlier run had begun it: with another draw it would be a second release."""
+
+
+class WindowLost(LedgerMisuse):
+    """The ledger's events say that windows have begun, and their states are gone or not what was written.
+
+    They are never begun anew: with another draw that would be a second release. They can be closed.
+    """
+
+    def __init__(self, windows: tuple[int, ...]) -> None:
+        super().__init__(f"the state of the window {', '.join(map(str, windows))} is lost")
+        self.windows = windows
 
 
 class NotApproved(LedgerError):

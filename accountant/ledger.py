@@ -4,19 +4,18 @@ Guarantee (docs/proofs/accounting.md): whatever interleaving of threads, process
 that was reserved and not released is counted, and no reservation is granted unless every balance covers it.
 """
 
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
 from types import MappingProxyType, TracebackType
 
 from accountant.balances.dependencies import Knowledge, nothing_known
-from accountant.balances.filter import check_approved, check_fits, find_shortage, what_fits
+from accountant.balances.filter import find_shortage, what_fits
 from accountant.balances.fold import Balances
 from accountant.balances.rehearsal import Rehearsal
 from accountant.errors import LedgerMisuse, LedgerUnavailable, NotApproved, OverBudget, PathTaken
 from accountant.events.digests import digest
-from accountant.events.events import Committed, Released, Reserved
+from accountant.events.events import Committed, Released
 from accountant.limits import Headroom, Limits
 from accountant.model import Charge, PathState, Reservation, Spent, StoredAnswer, StoredPath, Wording
 from accountant.reports import history
@@ -29,8 +28,10 @@ from accountant.store.transaction import Transaction
 from accountant.store.waiting import WaitingQuestion
 from accountant.verbs.endings import charge_of_open, open_answer
 from accountant.verbs.exposures import Exposures
+from accountant.verbs.granting import reserve_charge
 from accountant.verbs.idempotency import Idempotency
 from accountant.verbs.in_flight import Repeated, Repetition
+from accountant.verbs.monitors import Monitors
 from accountant.verbs.owner import Owner
 from accountant.verbs.verify import verify
 
@@ -45,7 +46,8 @@ NO_PATHS: Mapping[str, bytes] = MappingProxyType({})
 
 class Ledger:
     """One open ledger. Safe to share between threads; processes open their own. `owner` has the owner's verbs,
-    `idempotency` the requests that are answered once, `exposures` what its tables are called in their source."""
+    `idempotency` the requests that are answered once, `exposures` what its tables are called in their source,
+    `monitors` the standing questions."""
 
     def __init__(
         self, journal: Journal, *, clock: Callable[[], datetime], knowledge: Knowledge = nothing_known
@@ -58,6 +60,7 @@ class Ledger:
         self.owner = Owner(journal, clock=clock)
         self.idempotency = Idempotency(journal, clock=clock)
         self.exposures = Exposures(journal, clock=clock)
+        self.monitors = Monitors(journal, clock=clock, knowledge=knowledge)
 
     @classmethod
     def open(
@@ -326,9 +329,10 @@ class Ledger:
             return question in balances.approved
 
     def open_reservations(self) -> tuple[Reservation, ...]:
-        """Reservations neither committed, released nor settled, oldest first. A dead process's stay here, spent."""
+        """Questions' reservations neither committed, released nor settled, oldest first. A dead process's stay here,
+        spent. Those of monitors are none: they are open as long as these stand."""
         with self._journal.reading() as (_, balances):
-            return tuple(balances.open.values())
+            return balances.questions()
 
     def balances(self, limits: Limits, *, analyst: str | None = None, all_windows: bool = False) -> BudgetReport:
         """What is spent and left, per family and key, and per analyst; for one analyst's own charges if named.
@@ -393,13 +397,17 @@ class Ledger:
         wording: Wording | None,
     ) -> Reservation:
         """Reserve the charge, if every balance covers it and its owner lets it be asked."""
-        charge = check_fits(balances, charge, limits, knowledge=self._knowledge)
-        check_approved(balances, charge, limits)
-        reservation = Reservation(uuid.uuid4().hex, charge, self._clock())
-        if attempt is not None:
-            transaction.attempts.reserve(attempt, reservation.id)
-        self._journal.append(transaction, Reserved(reservation.id, reservation.reserved_at, charge, wording))
-        return reservation
+        return reserve_charge(
+            self._journal,
+            transaction,
+            balances,
+            charge,
+            limits,
+            at=self._clock(),
+            knowledge=self._knowledge,
+            attempt=attempt,
+            wording=wording,
+        )
 
     def _commit(self, transaction: Transaction, charge: Charge, event: Committed, answer: bytes | None) -> int:
         """Append the end of a reservation, the answer (if given) beside it; the event's number."""

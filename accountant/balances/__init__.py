@@ -1,6 +1,7 @@
 """Balances as a pure fold over the events, and whether a question fits into them.
 
-May refuse: `LedgerMisuse`, `LedgerUnavailable`, `NotApproved`, `OverBudget`.
+May refuse: `LedgerMisuse`, `LedgerUnavailable`, `LookTaken`, `MonitorStands`, `MonitorStopped`, `NotApproved`,
+`OverBudget`, `WindowOver`.
 May import: `events` and below.
 Read first: `fold.py`.
 """

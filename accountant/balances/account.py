@@ -55,6 +55,15 @@ class AccountChange:
         """Whether anything is less than it was."""
         return bool(np.any(self.amounts)) or self.unit_nano < 0
 
+    def __sub__(self, other: "AccountChange") -> "AccountChange":
+        return AccountChange(
+            self.amounts - other.amounts,
+            self.lasting - other.lasting,
+            self.unit_nano - other.unit_nano,
+            self.table_nano - other.table_nano,
+            self.curves - other.curves,
+        )
+
     def __neg__(self) -> "AccountChange":
         return AccountChange(-self.amounts, -self.lasting, -self.unit_nano, -self.table_nano, -self.curves)
 

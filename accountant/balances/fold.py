@@ -4,10 +4,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from accountant.balances.account import Account, AccountChange, KnownAccount
+from accountant.balances.monitors import MonitorRuns
 from accountant.balances.noise_paths import Paths, Refund
-from accountant.errors import LedgerUnavailable
+from accountant.errors import LedgerMisuse, LedgerUnavailable
 from accountant.events.events import Committed, Event, Released, Reserved
-from accountant.events.owner_events import Approved, Grant, Granted, Pruned, Revoked, Settled, WindowOpened
+from accountant.events.monitor_events import MonitorEnded, MonitorEvent, MonitorWindowClosed
+from accountant.events.owner_events import (
+    Approved,
+    Grant,
+    Granted,
+    OwnerEvent,
+    Pruned,
+    Revoked,
+    Settled,
+    WindowOpened,
+)
 from accountant.model import NOTHING_SPENT, Amounts, Charge, Reservation, Spent, is_lasting
 
 
@@ -19,8 +30,9 @@ class Balances:
     worst case as far as that is public, and `refunds` what each analyst's own questions cost less than that. `held`
     maps (analyst, question, version) to the reservation whose stored answer that analyst has paid for or read, where
     another question may have that version. `ended`
-    has the charges, as reserved, of open reservations that continued paths when a window opened: they leave none. All
-    accounts are of the newest window, or with `all_windows` of all of them.
+    has the charges, as reserved, of open reservations that continued paths when a window opened: they leave none. The
+    reservations of `monitors` that have not ended are open, and those of no question. All accounts are of the newest
+    window, or with `all_windows` of all of them.
     """
 
     shared: Account = field(init=False)
@@ -33,6 +45,7 @@ class Balances:
     grants: dict[str, Grant] = field(default_factory=dict)
     approved: set[str] = field(default_factory=set)
     ended: dict[str, Charge] = field(default_factory=dict)
+    monitors: MonitorRuns = field(default_factory=MonitorRuns)
 
     per_family: bool = False
     all_windows: bool = False
@@ -77,6 +90,10 @@ class Balances:
                 account.add(refund.charge, _refund_change(refund))
         return account
 
+    def questions(self) -> tuple[Reservation, ...]:
+        """The open reservations of questions: not those of monitors, which stay open as long as these stand."""
+        return tuple(one for identity, one in self.open.items() if identity not in self.monitors.runs)
+
     def keeps_paths(self, reservation: str) -> bool:
         """Whether an open reservation may leave paths: not where it continues what an older window was charged for."""
         return reservation not in self.ended
@@ -89,14 +106,54 @@ class Balances:
 
     def apply(self, event: Event) -> None:
         """Continue the fold by one event."""
+        try:
+            if isinstance(event, MonitorEvent):
+                self._apply_to_monitor(event)
+            else:
+                self._apply_to_questions(event)
+        except LedgerMisuse as error:
+            raise LedgerUnavailable("an event is there that no verb writes after those before it") from error
+
+    def _apply_to_monitor(self, event: MonitorEvent) -> None:
+        self.monitors.apply(event, self.open)
+        match event:
+            case MonitorWindowClosed(run=run, window=window, spent=spent):
+                account = self.monitors.runs[run]
+                if spent is not None and account.refunds_at_close:
+                    charge, change = account.charge_of(window), account.change_of_close(spent)
+                    self.shared.add(charge, change)
+                    self._account_of(charge.analyst).add(charge, change)
+                    self._refunds_of(charge.analyst).add(charge, -change)
+            case MonitorEnded(run=run):
+                self._end_monitor(run)
+            case _:
+                pass
+
+    def _end_monitor(self, run: str) -> None:
+        account = self.monitors.runs[run]
+        charge = self._close(run)
+        change, public = account.changes_of_end()
+        self.shared.add(charge, change)
+        self._account_of(charge.analyst).add(charge, change)
+        self.worst.add(charge, public)
+        self._refunds_of(charge.analyst).add(charge, public - change)
+        of_reader = account.change_of_reader()
+        for analyst in sorted(account.readers):
+            reading = replace(charge, analyst=analyst, shared=False)
+            self._account_of(analyst).add(reading, of_reader)
+
+    def _apply_to_questions(self, event: OwnerEvent | Reserved | Committed | Released) -> None:
         match event:
             case Reserved(reservation=reservation, at=at, charge=charge):
                 self._reserve(Reservation(reservation, charge, at))
-            case Committed():
+            case Committed(reservation=reservation):
+                self.monitors.check_ended(reservation)
                 self._commit(event)
             case Released(reservation=reservation):
+                self.monitors.check_ended(reservation)
                 self._release(reservation)
             case Settled(reservation=reservation, untouched=untouched):
+                self.monitors.check_ended(reservation)
                 self._settle(reservation, untouched=untouched)
             case Granted(grant_id=identity, grant=grant):
                 self.grants[identity] = grant
@@ -105,6 +162,7 @@ class Balances:
             case Approved(question=question):
                 self.approved.add(question)
             case WindowOpened():
+                self.monitors.check_none_stands()
                 self._start_anew()
             case Pruned(table=table, version=version):
                 self.paths.prune(table, version)
@@ -144,6 +202,9 @@ class Balances:
             self.shared.add(charge, change)
         self.paths.store(charge, event.reservation, replace(spent, fresh=None), paths)
         self.paths.count_reading(event.reading)
+        if event.reads in self.monitors.runs:
+            self.monitors.runs[event.reads].readers.add(charge.analyst)
+            return
         source = event.reads or (event.reservation if event.answer is not None else None)
         if source is not None and is_lasting(charge.family.version):
             self.held.setdefault((charge.analyst, charge.question, charge.family.version), source)
@@ -200,11 +261,14 @@ class Balances:
         return self.refunds.setdefault(analyst, Account())
 
     def _own(self, charge: Charge, *, before: Spent, after: Spent, curves: int = 0) -> AccountChange:
-        if charge.analyst not in self.analysts:
-            self.analysts[charge.analyst] = self._new_account()
         change = AccountChange.difference(charge, before=before, after=after, curves=curves)
-        self.analysts[charge.analyst].add(charge, change)
+        self._account_of(charge.analyst).add(charge, change)
         return change
+
+    def _account_of(self, analyst: str) -> Account:
+        if analyst not in self.analysts:
+            self.analysts[analyst] = self._new_account()
+        return self.analysts[analyst]
 
 
 def _worst(amounts: Amounts) -> Spent:

@@ -12,6 +12,13 @@ from typing import Any
 
 from accountant.errors import LedgerMisuse, LedgerUnavailable
 from accountant.events.digests import Domain, canonical, digest
+from accountant.events.monitor_events import (
+    MonitorEvent,
+    MonitorWindowClosed,
+    monitor_event_of,
+    monitor_payload,
+    monitor_subject,
+)
 from accountant.events.owner_events import (
     Approved,
     Granted,
@@ -76,7 +83,10 @@ class Released:
     at: datetime
 
 
-Event = Reserved | Committed | Released | OwnerEvent
+Event = Reserved | Committed | Released | OwnerEvent | MonitorEvent
+
+MAY_HAVE_LOSSES_PER_KEY = frozenset({Committed.__name__, MonitorWindowClosed.__name__})
+"""Kinds of events beside which losses per key may stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +122,9 @@ def record_of(event: Event, *, number: int, previous_hash: str, domains: Mapping
             payload, spent_keys = _committed_payload(event)
         case Released(reservation=about):
             payload = {"v": 1}
+        case _ if isinstance(event, MonitorEvent):
+            about = monitor_subject(event)
+            payload, spent_keys = monitor_payload(event)
         case _:
             about, payload = subject(event), _owner_payload(event)
     return chain_record(
@@ -187,6 +200,11 @@ def _event(record: Record, payload: Mapping[str, Any], at: datetime, domains: Ma
             return Committed(about, at, spent, payload["answer"], payload["reads"], paths, reading)
         case "Released":
             return Released(about, at)
+        case kind if kind.startswith("Monitor"):
+            event = monitor_event_of(kind, about, payload, at, record.spent_keys) if payload["v"] == 1 else None
+            if event is None:
+                raise LedgerUnavailable(f"event {record.id} is not what was written, or by a newer version")
+            return event
         case _:
             return _owner_event(record, payload, at)
 

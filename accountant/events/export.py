@@ -3,12 +3,23 @@
 Owners read it: the losses in it are exact. It has no true aggregate, no noisy value and no answer.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, assert_never
 
 from accountant.events.events import Committed, Event, Record, Released, Reserved
+from accountant.events.monitor_events import (
+    MonitorEnded,
+    MonitorEvent,
+    MonitorLooked,
+    MonitorPaused,
+    MonitorResumed,
+    MonitorStarted,
+    MonitorWindowBegun,
+    MonitorWindowClosed,
+)
 from accountant.events.owner_events import Approved, Granted, Pruned, Revoked, Settled, WindowOpened
+from accountant.model import Charge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +30,9 @@ class Exported:
     Reserved are its worst case, of a Committed its loss: `epsilon_nano` the largest of a key and `unit_epsilon_nano`
     of a unit, and `shared_...` what of it was news to everybody together. `renyi_nano` has the Rényi divergences of a
     unit, by order, where its balance counts these. `text` is the question's, as far as the
-    policy let it be kept, `guarantee`, `fnr` and `fpr` what its answer promises.
+    policy let it be kept, `guarantee`, `fnr` and `fpr` what its answer promises. Of a monitor `run` is the reservation
+    that pays for it, `window` the number of a window, `look` that of a look over the horizon and `looked_at` in how
+    many windows; its alerts are answers, and not here.
     """
 
     event: int
@@ -50,12 +63,17 @@ class Exported:
     why: str | None = None
     scope: str | None = None
     untouched: bool | None = None
+    monitor: str | None = None
+    run: str | None = None
+    window: int | None = None
+    look: int | None = None
+    looked_at: int | None = None
     hash: str
 
 
 def export(log: Iterable[tuple[Record, Event]]) -> Iterator[Exported]:
     """Every event, oldest first."""
-    charges = {}
+    charges: dict[str, Charge] = {}
     for record, event in log:
         known: dict[str, Any] = {}
         match event:
@@ -107,8 +125,28 @@ def export(log: Iterable[tuple[Record, Event]]) -> Iterator[Exported]:
                 known = {"by": by, "why": why, "table": table, "version": version}
             case Revoked(by=by, why=why) | WindowOpened(by=by, why=why) | Approved(by=by, why=why):
                 known = {"by": by, "why": why}
+            case _ if isinstance(event, MonitorEvent):
+                known = _of_monitor(event, charges)
             case _:
                 assert_never(event)
         yield Exported(
             event=record.id, kind=record.kind, at=record.at, about=record.reservation, hash=record.hash, **known
         )
+
+
+def _of_monitor(event: MonitorEvent, charges: Mapping[str, Charge]) -> dict[str, Any]:
+    match event:
+        case MonitorStarted():
+            return {"by": event.by, "why": event.why, "monitor": event.monitor, "question": event.fingerprint}
+        case MonitorWindowBegun(run=run, window=window):
+            return {"run": run, "window": window}
+        case MonitorLooked(run=run, number=number, windows=windows):
+            return {"run": run, "look": number, "looked_at": len(windows)}
+        case MonitorWindowClosed(run=run, window=window, spent=spent):
+            loss = charges[run].epsilon_nano if spent is None else spent.epsilon_nano
+            return {"run": run, "window": window, "epsilon_nano": loss}
+        case MonitorPaused(run=run) | MonitorResumed(run=run):
+            return {"by": event.by, "why": event.why, "run": run}
+        case MonitorEnded(spent=amounts):
+            told = {"epsilon_nano": amounts.epsilon_nano, "unit_epsilon_nano": amounts.unit_epsilon_nano}
+            return {"by": event.by, "why": event.why, **told}

@@ -99,10 +99,10 @@ def wording_of(payload: Mapping[str, Any]) -> Wording | None:
 
 def spent_payload(spent: Spent) -> tuple[Payload, bytes | None]:
     """A loss, and the losses per key that stand beside it: the own ones, then the fresh ones."""
-    payload: Payload = {"v": 1, **_loss_payload(spent)}
+    payload: Payload = {"v": 1, **loss_payload(spent)}
     if spent.fresh is None:
         return payload, spent.keys
-    payload |= {"v": 2, "fresh": _loss_payload(spent.fresh)}
+    payload |= {"v": 2, "fresh": loss_payload(spent.fresh)}
     kept = [keys for keys in (spent.keys, spent.fresh.keys) if keys is not None]
     return payload, b"".join(kept) if kept else None
 
@@ -118,14 +118,15 @@ def spent_of(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
         own_keys, fresh_keys = None, keys
         if payload["keys"] is not None and keys is not None:
             own_keys, fresh_keys = keys[: len(keys) // 2], keys[len(keys) // 2 :]
-    own = _loss_of(payload, own_keys)
+    own = loss_of(payload, own_keys)
     if fresh is None or own is None:
         return own
-    fresh_loss = _loss_of(fresh, fresh_keys)
+    fresh_loss = loss_of(fresh, fresh_keys)
     return None if fresh_loss is None else Spent(own.epsilon_nano, own.unit_epsilon_nano, own.keys, fresh_loss)
 
 
-def _loss_payload(spent: Spent) -> Payload:
+def loss_payload(spent: Spent) -> Payload:
+    """A loss without what of it is fresh; the losses per key stand beside it, and their digest here."""
     return {
         "epsilon_nano": spent.epsilon_nano,
         "unit_epsilon_nano": spent.unit_epsilon_nano,
@@ -133,7 +134,8 @@ def _loss_payload(spent: Spent) -> Payload:
     }
 
 
-def _loss_of(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
+def loss_of(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
+    """The inverse of `loss_payload`; None when the losses per key are not the ones that were written."""
     if payload["keys"] != (None if keys is None else digest(keys)):
         return None
     spent = Spent(payload["epsilon_nano"], payload["unit_epsilon_nano"], keys)

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from accountant.balances.fold import Balances
 from accountant.events.events import Committed, Event, Released, Reserved, check_chain
+from accountant.events.monitor_events import MonitorEnded, MonitorStarted
 from accountant.events.owner_events import Settled, WindowOpened
 from accountant.model import Charge, Spent, Wording
 from accountant.store.journal import events_of
@@ -17,8 +18,9 @@ from accountant.store.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """One question's history. `status` is open (stays spent), committed, read (a stored answer, or noise paths),
-    released, or settled (by an owner, at its worst case).
+    """One question's history. `status` is open (stays spent), committed, read (a stored answer, noise paths, or a
+    monitor), released, or settled (by an owner, at its worst case). That of a monitor's reservation is standing while
+    it runs or is paused, and then ended; `monitor` is its name.
 
     `spent` is what it cost ex post once it is committed or read; `reads` the reservation whose answer it read; `window`
     counts from 1 the window it was reserved in; `settled_by` and `settled_why` are an owner's words. `wording` is how
@@ -35,6 +37,7 @@ class AskedQuestion:
     settled_by: str | None = None
     settled_why: str | None = None
     wording: Wording | None = None
+    monitor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,11 @@ def asked_questions(events: Iterable[Event], *, analyst: str | None) -> tuple[As
             case Settled(reservation=reservation, by=by, why=why, untouched=untouched) if reservation in asked:
                 status = "released" if untouched else "settled"
                 asked[reservation] = replace(asked[reservation], status=status, settled_by=by, settled_why=why)
+            case MonitorStarted(run=run, monitor=monitor) if run in asked:
+                asked[run] = replace(asked[run], status="standing", monitor=monitor)
+            case MonitorEnded(run=run, spent=spent_at_most) if run in asked:
+                most = Spent.uniform(spent_at_most.epsilon_nano, unit_epsilon_nano=spent_at_most.unit_epsilon_nano)
+                asked[run] = replace(asked[run], status="ended", spent=most)
             case WindowOpened():
                 window += 1
             case _:
@@ -88,7 +96,7 @@ def page(
         count = transaction.count_reserved(analyst=analyst, before=first)
         return Page(_questions(transaction, shown), count - len(shown))
     # few, and known from the balances
-    mine = [item.id for item in balances.open.values() if analyst in (None, item.charge.analyst)]
+    mine = [item.id for item in balances.questions() if analyst in (None, item.charge.analyst)]
     if before is not None:
         mine = [identity for identity in mine if transaction.number_of(identity) < (first or 0)]
     return Page(_questions(transaction, mine[-limit:]), max(0, len(mine) - limit))

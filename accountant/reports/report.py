@@ -132,7 +132,7 @@ def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Know
         unit=account.unit,
         unit_cap_nano=_unit_cap(balances, limits, analyst=analyst),
         unit_left_nano=_unit_left(balances, limits, analyst=analyst),
-        open=tuple(item for item in balances.open.values() if analyst in (None, item.charge.analyst)),
+        open=tuple(item for item in balances.questions() if analyst in (None, item.charge.analyst)),
         windows=len(windows) + 1,
         window_since=windows[-1] if windows and not tally.all_windows else None,
     )

@@ -36,6 +36,7 @@ _GUARDS = frozenset(
         ("answers", "answers_append_only"),
         ("domains", "domains_append_only"),
         ("events", "events_append_only"),
+        ("monitor_alerts", "monitor_alerts_append_only"),
         ("paths", "paths_append_only"),
         ("paths", "paths_no_delete"),
         ("pruned", "pruned_append_only"),
@@ -47,7 +48,10 @@ SELECT relname, tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
 WHERE NOT tgisinternal AND tgenabled IN ('O', 'A') AND pg_table_is_visible(pg_class.oid)
 """
 _HAS_AMCHECK = "SELECT count(*) FROM pg_extension WHERE extname = 'amcheck'"
-_TABLES = ("events", "domains", "answers", "paths", "pruned", "snapshots", "attempts", "relations", "waiting", "writer")
+_TABLES = (
+    *("events", "domains", "answers", "paths", "pruned", "snapshots", "attempts", "relations", "waiting", "writer"),
+    *("monitor_state", "monitor_alerts", "monitor_leases"),
+)
 _HEAP = "SELECT count(*) FROM verify_heapam(CAST(:table AS regclass))"
 _INDEXES = """
 SELECT bt_index_check(indexrelid, true) FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid

@@ -14,16 +14,18 @@ import numpy as np
 from accountant.balances.account import Account
 from accountant.balances.cell_sums import CellAxis, CellSums
 from accountant.balances.fold import Balances
+from accountant.balances.monitors import MonitorAccount, MonitorRuns, OpenWindow
 from accountant.balances.noise_paths import Head, Paths, Refund
 from accountant.errors import LedgerMisuse, LedgerUnavailable
 from accountant.events.digests import Domain, canonical
 from accountant.events.owner_events import Grant
 from accountant.events.payloads import charge_of, charge_payload, grant_of, grant_payload
 from accountant.model import Charge, NanoArray, Reservation, Spent
+from accountant.monitor_model import MonitorState, WindowAxis
 from accountant.unit_balance import UnitLoss
 
 # one more whenever what is written changes: older ones are not read, the log is folded instead
-SNAPSHOT_FORMAT = 4
+SNAPSHOT_FORMAT = 5
 
 Json = dict[str, Any]
 
@@ -47,6 +49,7 @@ def to_bytes(balances: Balances) -> bytes:
         "grants": [[name, grant_payload(grant)] for name, grant in balances.grants.items()],
         "approved": sorted(balances.approved),
         "ended": [[name, writer.charge(charge)] for name, charge in balances.ended.items()],
+        "monitors": [writer.monitor(account) for account in balances.monitors.runs.values()],
     }
     document["domains"] = [list(values) for values in writer.domains]
     document["blobs"] = [len(blob) for blob in writer.blobs]
@@ -111,16 +114,34 @@ class _SnapshotWriter:
         return charge_payload(charge, self.domains)
 
     def refund(self, refund: Refund) -> Json:
-        spent = refund.spent  # not as it is kept: what zlib writes is not the same everywhere
         return {
             "charge": self.charge(refund.charge),
-            "spent": [
-                spent.epsilon_nano,
-                spent.unit_epsilon_nano,
-                None if spent.keys is None else self.blob(spent.keys),
-            ],
+            "spent": self.spent(refund.spent),  # not as it is kept: what zlib writes is not the same everywhere
             "heads": refund.heads,
             "held_by": sorted(refund.held_by),
+        }
+
+    def spent(self, spent: Spent) -> list[int | None]:
+        keys = None if spent.keys is None else self.blob(spent.keys)
+        return [spent.epsilon_nano, spent.unit_epsilon_nano, keys]
+
+    def monitor(self, account: MonitorAccount) -> Json:
+        return {
+            "run": account.run,
+            "monitor": account.monitor,
+            "fingerprint": account.fingerprint,
+            "charge": self.charge(account.charge),
+            "windows": None if account.windows is None else [account.windows.column, account.windows.first],
+            "started_at": account.started_at.isoformat(),
+            "reason": account.reason,
+            "state": account.state.value,
+            "looks": [account.looks_made, account.last_look],
+            "open": [[window, one.look, one.state] for window, one in sorted(account.open.items())],
+            "closed": [
+                [window, None if spent is None else self.spent(spent)]
+                for window, spent in sorted(account.closed.items())
+            ],
+            "readers": sorted(account.readers),
         }
 
     def domain(self, values: Domain) -> str:
@@ -158,6 +179,7 @@ class _SnapshotReader:
             grants={name: self.grant(grant) for name, grant in document["grants"]},
             approved=set(document["approved"]),
             ended={name: charge_of(charge, self.domains) for name, charge in document["ended"]},
+            monitors=MonitorRuns({item["run"]: self.monitor(item) for item in document["monitors"]}),
         )
         balances.shared = self.account(document["shared"])
         return balances
@@ -186,14 +208,32 @@ class _SnapshotReader:
         return Reservation(identity, charge_of(charge, self.domains), datetime.fromisoformat(at))
 
     def refund(self, document: Json) -> Refund:
-        epsilon_nano, unit_epsilon_nano, keys = document["spent"]
-        refund = Refund.of(
-            charge_of(document["charge"], self.domains),
-            Spent(epsilon_nano, unit_epsilon_nano, None if keys is None else self.blobs[keys]),
-            heads=document["heads"],
-        )
+        charge = charge_of(document["charge"], self.domains)
+        refund = Refund.of(charge, self.spent(document["spent"]), heads=document["heads"])
         refund.held_by.update(document["held_by"])
         return refund
+
+    def spent(self, document: list[Any]) -> Spent:
+        epsilon_nano, unit_epsilon_nano, keys = document
+        return Spent(epsilon_nano, unit_epsilon_nano, None if keys is None else self.blobs[keys])
+
+    def monitor(self, document: Json) -> MonitorAccount:
+        looks_made, last_look = document["looks"]
+        return MonitorAccount(
+            run=document["run"],
+            monitor=document["monitor"],
+            fingerprint=document["fingerprint"],
+            charge=charge_of(document["charge"], self.domains),
+            windows=None if document["windows"] is None else WindowAxis(*document["windows"]),
+            started_at=datetime.fromisoformat(document["started_at"]),
+            reason=document["reason"],
+            state=MonitorState(document["state"]),
+            looks_made=looks_made,
+            last_look=last_look,
+            open={window: OpenWindow(look, state) for window, look, state in document["open"]},
+            closed={window: None if spent is None else self.spent(spent) for window, spent in document["closed"]},
+            readers=set(document["readers"]),
+        )
 
     def grant(self, document: Json) -> Grant:
         return grant_of(document)

@@ -17,6 +17,7 @@ from accountant.store import tables
 from accountant.store.attempts import Attempts
 from accountant.store.domain_cache import DomainCache
 from accountant.store.integrity import check_database, list_unchecked
+from accountant.store.monitor_rows import MonitorRows
 from accountant.store.relations import Relations
 from accountant.store.waiting import WaitingQuestions
 
@@ -47,13 +48,14 @@ class Snapshot:
 class Transaction:
     """What can be done inside one transaction. `newest` is the id and hash of the last event it has seen or written,
     `attempts` the requests that are answered once, `relations` what tables are called in their source, `waiting` the
-    questions that wait for the owner."""
+    questions that wait for the owner, `monitors` the states, alerts and leases of monitors."""
 
     def __init__(self, connection: sa.Connection, cache: DomainCache) -> None:
         self.newest = (0, GENESIS)
         self.attempts = Attempts(connection)
         self.relations = Relations(connection)
         self.waiting = WaitingQuestions(connection)
+        self.monitors = MonitorRows(connection)
         self._connection = connection
         self._cache = cache
 

@@ -4,6 +4,7 @@ from accountant.balances.fold import Balances
 from accountant.errors import LedgerMisuse, answer_changed
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Record, Released, Reserved
+from accountant.events.monitor_events import MonitorEnded
 from accountant.events.owner_events import Settled
 from accountant.model import Charge, StoredAnswer
 from accountant.store.journal import events_of
@@ -25,13 +26,17 @@ def how_it_ended(transaction: Transaction, reservation: str | None) -> str | Non
                 return RELEASED
             case Settled():
                 return "settled"
+            case MonitorEnded():
+                return "ended"
             case _:
                 pass
     return None
 
 
 def charge_of_open(transaction: Transaction, balances: Balances, reservation: str) -> Charge:
-    """What an open reservation was charged. Raises `LedgerMisuse` for any other, with what became of it."""
+    """What the open reservation of a question was charged. Raises `MonitorStands` for that of a monitor, which ends by
+    the verb of its own, and `LedgerMisuse` for any other, with what became of it."""
+    balances.monitors.check_ended(reservation)
     if reservation in balances.open:
         return balances.open[reservation].charge
     raise LedgerMisuse(f"the reservation is {how_it_ended(transaction, reservation) or 'not in this ledger'}")

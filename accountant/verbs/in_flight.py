@@ -72,6 +72,6 @@ class Repetition:
                 each.charge.question == question
                 and (each.charge.analyst, each.charge.family.version) == (analyst, version)
                 and self._is_at_work.get(each.id, abs(now - each.reserved_at) < within)
-                for each in balances.open.values()
+                for each in balances.questions()
             ):
                 raise Repeated

@@ -75,7 +75,7 @@ class Owner:
         that its question never touched data) given back.
 
         A process that is not dead after all cannot commit it any more, and withholds its answer. Raises `LedgerMisuse`
-        when the reservation is not open.
+        when the reservation is not open, `MonitorStands` when it is that of a monitor.
         """
         with self._journal.writing() as (transaction, balances):
             charge_of_open(transaction, balances, reservation_id)
@@ -85,10 +85,12 @@ class Owner:
         """Let all balances start anew, but for what is open; the window's id.
 
         Guarantee: the caps hold for each window by itself. Over all windows together they add up: after n windows the
-        bound is n times the cap. Noise paths are continued no longer; stored answers stay.
+        bound is n times the cap. Noise paths are continued no longer; stored answers stay. Raises `MonitorStands` where
+        a monitor runs or is paused: its windows were charged to the balances that would begin anew.
         """
         identity = uuid.uuid4().hex
-        with self._journal.writing() as (transaction, _):
+        with self._journal.writing() as (transaction, balances):
+            balances.monitors.check_none_stands()
             self._journal.append(transaction, WindowOpened(identity, self._clock(), by, why))
         return identity
 

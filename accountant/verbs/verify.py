@@ -3,9 +3,11 @@
 from accountant.balances.fold import Balances
 from accountant.errors import LedgerError, LedgerUnavailable, answer_changed, path_changed
 from accountant.events.digests import digest
-from accountant.events.events import Committed, Event, Record, Reserved, domain_digests
+from accountant.events.events import MAY_HAVE_LOSSES_PER_KEY, Committed, Event, Record, Reserved, domain_digests
+from accountant.events.monitor_events import MonitorLooked
 from accountant.events.owner_events import Pruned
 from accountant.store.journal import all_events, open_snapshot
+from accountant.store.monitor_rows import AlertRow
 from accountant.store.punctual import within
 from accountant.store.snapshot import from_bytes, is_older, to_bytes
 from accountant.store.transaction import Snapshot, Transaction
@@ -18,10 +20,10 @@ def verify(transaction: Transaction, kept: Balances) -> int:
     """Return the number of events.
 
     Checks that the database is whole as far as it knows, that the chain is unbroken, that stored key values, answers,
-    noise paths and prunings are the ones of the events and none is missing, that the balances in use and the stored
-    snapshot are the fold of the events, and that rows beside the log are as they were written. Every column of every
-    table is covered. Raises `LedgerUnavailable` on the first fault. The newest events may be missing, though: compare
-    the newest hash with a copy kept elsewhere.
+    noise paths, prunings, alerts and the states of monitors are the ones of the events and none is missing, that the
+    balances in use and the stored snapshot are the fold of the events, and that rows beside the log are as they were
+    written. Every column of every table is covered. Raises `LedgerUnavailable` on the first fault. The newest events
+    may be missing, though: compare the newest hash with a copy kept elsewhere.
     """
     try:
         with within(_LONGEST_S):
@@ -53,6 +55,7 @@ def _verify(transaction: Transaction, kept: Balances) -> int:
         raise LedgerUnavailable("the balances kept are not the fold of the events")
     _check_answers(transaction, events)
     _check_paths(transaction, events)
+    _check_monitors(transaction, again, events)
     transaction.attempts.check()
     transaction.relations.check()
     transaction.waiting.check()
@@ -65,7 +68,7 @@ def _check_keys(transaction: Transaction, records: list[Record]) -> None:
     for record in records:
         if not stored.issuperset(domain_digests(record)):
             raise LedgerUnavailable("stored key values are missing")
-        if record.spent_keys is not None and record.kind != Committed.__name__:
+        if record.spent_keys is not None and record.kind not in MAY_HAVE_LOSSES_PER_KEY:
             raise LedgerUnavailable(f"the losses per key of event {record.id} are not the ones it was written with")
 
 
@@ -118,3 +121,26 @@ def _check_paths(transaction: Transaction, events: list[Event]) -> None:
             raise path_changed()
     if expected:
         raise LedgerUnavailable("a stored noise path is missing")
+
+
+def _check_monitors(transaction: Transaction, balances: Balances, events: list[Event]) -> None:
+    expected = {
+        (account.run, window): (one.look, one.state)
+        for account in balances.monitors.runs.values()
+        for window, one in account.open.items()
+    }
+    for state in transaction.monitors.find_states(None):
+        if expected.pop((state.run, state.window), None) != (state.look, digest(state.body)):
+            raise LedgerUnavailable("the state of a monitor's window is not what was written")
+    if expected:
+        raise LedgerUnavailable("the state of a monitor's window is missing")
+    alerts = {
+        AlertRow(event.run, event.number, one.window, key, event.at.isoformat(timespec="microseconds"))
+        for event in events
+        if isinstance(event, MonitorLooked)
+        for one in event.windows
+        for key in one.keys
+    }
+    if alerts != set(transaction.monitors.all_alerts()):
+        raise LedgerUnavailable("the alerts of monitors are not those of their looks")
+    transaction.monitors.check_leases()

@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
@@ -22,15 +23,20 @@ from accountant.store.attempts import Attempt
 from tests.accountant.balances.test_noise_paths import engine_of
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, cells, charge, limits, per_key
+from tests.accountant.watching import horizon, look_at, start
 from tests.effort import rounds
 
 BY = {"by": "the owner", "why": "to see"}
 CAPS = limits(10_000)
-TABLES = ("events", "domains", "answers", "paths", "pruned", "snapshots", "attempts", "relations", "waiting", "writer")
+MONITORS = ("monitor_state", "monitor_alerts", "monitor_leases")
+TABLES = (
+    *("events", "domains", "answers", "paths", "pruned", "snapshots", "attempts", "relations", "waiting", "writer"),
+    *MONITORS,
+)
 COMPRESSED = {("domains", "body"), ("snapshots", "body")}
 
 
-def write_everything(url: str) -> None:
+def write_everything(url: str, *, monitors: bool = True) -> None:
     """Rows of all kinds in all tables."""
     with Ledger.open(url, clock=now, snapshot_every=1) as ledger:
         for number, version in enumerate(("v1", "v2")):
@@ -57,6 +63,13 @@ def write_everything(url: str) -> None:
         ledger.commit(uniform, all_of(uniform.charge), b"UK")
         ledger.owner.open_window(**BY)
         ledger.reserve(charge(7, question="open"), CAPS)
+        if not monitors:
+            return
+        run = start(ledger, horizon(60)).run
+        look_at(ledger, run, 0, 1, number=1, keys=(0, 2))
+        ledger.monitors.close_window(run, 0, np.array([1, 2, 3]))
+        ledger.monitors.begin_window(run, 2, b"drawn" * 3000)
+        ledger.monitors.take_lease("crowded", holder="a proxy", seconds=60)
 
 
 @pytest.fixture
@@ -125,9 +138,9 @@ def other_than(value: Any) -> Any:
 
 
 def test_rows_that_are_gone_are_missed(whole: str) -> None:
-    """Of requests and relations nobody can tell: they are forgotten in time anyway."""
+    """Of requests, relations and leases nobody can tell: they are forgotten in time anyway."""
     engine = engine_of(whole)
-    for table in ("domains", "answers", "paths", "pruned", "writer"):
+    for table in ("domains", "answers", "paths", "pruned", "writer", "monitor_state", "monitor_alerts"):
         with unguarded(engine) as connection:
             named = sa.table(table, *(sa.column(one["name"]) for one in sa.inspect(engine).get_columns(table)))
             rows = connection.execute(sa.select(named)).all()
@@ -160,11 +173,12 @@ def test_postgresql_says_what_it_was_not_asked(new_database: Callable[[], str]) 
 
 def test_rows_beside_the_log_of_before_are_digested_when_they_are_migrated(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ledger.db"
-    write_everything(url)
+    write_everything(url, monitors=False)
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as database:
         for table in ("attempts", "relations"):
             database.execute(f"ALTER TABLE {table} DROP COLUMN digest")
-        database.execute("DROP TABLE waiting")
+        for table in ("waiting", *MONITORS):
+            database.execute(f"DROP TABLE {table}")
         database.execute("UPDATE ledger_version SET version_num = '0004'")
         database.commit()
     assert verify(url) > 0

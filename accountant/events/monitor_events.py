@@ -1,0 +1,190 @@
+"""What happens to a monitor, as events. Of its secret state only digests are here: it holds 128 random bits a key.
+
+A run has the id of its reservation. What may happen to it more than once is about the run and a number, so that no
+look of a moment, and no beginning or close of a window, can ever be written twice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from accountant.events.payloads import Payload, loss_of, loss_payload
+from accountant.model import Amounts, Spent
+from accountant.monitor_model import WindowAxis
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorStarted:
+    """The reservation `run`, written just before, pays for all windows of a monitor. It stays open until that ends."""
+
+    run: str
+    at: datetime
+    monitor: str
+    fingerprint: str
+    windows: WindowAxis | None
+    by: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorWindowBegun:
+    """A window's secret draw is stored, before data are read. `state` is its SHA-256."""
+
+    run: str
+    at: datetime
+    window: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class LookOfWindow:
+    """What a look came to in one window: the SHA-256 of its new state, and the keys that came into the answer."""
+
+    window: int
+    look: int
+    state: str
+    keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorLooked:
+    """One look, of number `number` over the horizon, at the moment `at`, was recorded by `holder`."""
+
+    run: str
+    at: datetime
+    number: int
+    holder: str
+    windows: tuple[LookOfWindow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorWindowClosed:
+    """No look is made in a window any more, and its state is gone. It cost `spent`, by key in the C order of the
+    charge's cells without the window's column; None where it cost all that was reserved."""
+
+    run: str
+    at: datetime
+    window: int
+    spent: Spent | None
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorPaused:
+    """No look is made until the monitor is resumed."""
+
+    pause: str
+    at: datetime
+    run: str
+    by: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorResumed:
+    """Looks are made again."""
+
+    pause: str
+    at: datetime
+    run: str
+    by: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorEnded:
+    """No look is ever made again, and the reservation is closed at `spent`: what it cost the key that lost most, and
+    a unit. Windows that never began are given back; those that were not closed cost all that was reserved."""
+
+    run: str
+    at: datetime
+    spent: Amounts
+    by: str
+    why: str
+
+
+MonitorEvent = (
+    MonitorStarted
+    | MonitorWindowBegun
+    | MonitorLooked
+    | MonitorWindowClosed
+    | MonitorPaused
+    | MonitorResumed
+    | MonitorEnded
+)
+
+
+def monitor_subject(event: MonitorEvent) -> str:
+    """What an event is about; there is one event of a kind for each."""
+    match event:
+        case MonitorStarted(run=run) | MonitorEnded(run=run):
+            return run
+        case MonitorWindowBegun(run=run, window=number) | MonitorWindowClosed(run=run, window=number):
+            return f"{run} {number}"
+        case MonitorLooked(run=run, number=number):
+            return f"{run} {number}"
+        case MonitorPaused(pause=pause) | MonitorResumed(pause=pause):
+            return pause
+
+
+def monitor_payload(event: MonitorEvent) -> tuple[Payload, bytes | None]:
+    """An event, and the losses per key that stand beside it."""
+    payload: Payload = {"v": 1}
+    match event:
+        case MonitorStarted(monitor=monitor, fingerprint=fingerprint, windows=axis):
+            payload |= {"monitor": monitor, "fingerprint": fingerprint, "by": event.by, "why": event.why}
+            payload["windows"] = None if axis is None else [axis.column, axis.first]
+        case MonitorWindowBegun(run=run, window=window, state=state):
+            payload |= {"run": run, "window": window, "state": state}
+        case MonitorLooked(run=run, number=number, holder=holder):
+            looks = [[one.window, one.look, one.state, list(one.keys)] for one in event.windows]
+            payload |= {"run": run, "number": number, "holder": holder, "windows": looks}
+        case MonitorWindowClosed(run=run, window=window, spent=spent):
+            payload |= {"run": run, "window": window, "spent": None if spent is None else loss_payload(spent)}
+            return payload, None if spent is None else spent.keys
+        case MonitorPaused(run=run) | MonitorResumed(run=run):
+            payload |= {"run": run, "by": event.by, "why": event.why}
+        case MonitorEnded(spent=spent):
+            amounts = [spent.epsilon_nano, spent.unit_epsilon_nano]
+            payload |= {"spent": amounts, "by": event.by, "why": event.why}
+    return payload, None
+
+
+def monitor_event_of(
+    kind: str, about: str, payload: Mapping[str, Any], at: datetime, spent_keys: bytes | None
+) -> MonitorEvent | None:
+    """The inverse of `monitor_payload`; None where the event is none of a monitor's, or is not what was written.
+
+    Raises `KeyError`, `TypeError`, `ValueError`, `LedgerMisuse` for what nobody wrote.
+    """
+    event = _read(kind, about, payload, at, spent_keys)
+    return event if event is not None and monitor_subject(event) == about else None
+
+
+def _read(
+    kind: str, about: str, payload: Mapping[str, Any], at: datetime, spent_keys: bytes | None
+) -> MonitorEvent | None:
+    match kind:
+        case "MonitorStarted":
+            axis = None if payload["windows"] is None else WindowAxis(*payload["windows"])
+            told = (payload["monitor"], payload["fingerprint"], axis, payload["by"], payload["why"])
+            return MonitorStarted(about, at, *told)
+        case "MonitorWindowBegun":
+            return MonitorWindowBegun(payload["run"], at, payload["window"], payload["state"])
+        case "MonitorLooked":
+            windows = tuple(
+                LookOfWindow(window, look, state, tuple(keys)) for window, look, state, keys in payload["windows"]
+            )
+            return MonitorLooked(payload["run"], at, payload["number"], payload["holder"], windows)
+        case "MonitorWindowClosed":
+            spent = None if payload["spent"] is None else loss_of(payload["spent"], spent_keys)
+            if payload["spent"] is not None and spent is None:
+                return None
+            return MonitorWindowClosed(payload["run"], at, payload["window"], spent)
+        case "MonitorPaused":
+            return MonitorPaused(about, at, payload["run"], payload["by"], payload["why"])
+        case "MonitorResumed":
+            return MonitorResumed(about, at, payload["run"], payload["by"], payload["why"])
+        case "MonitorEnded":
+            return MonitorEnded(about, at, Amounts(*payload["spent"]), payload["by"], payload["why"])
+    return None

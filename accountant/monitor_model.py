@@ -1,0 +1,105 @@
+"""A monitor's life as the ledger keeps it: one reservation for its horizon, and its windows look by look."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from accountant.errors import LedgerMisuse
+from accountant.model import Charge
+
+
+class MonitorState(StrEnum):
+    """What a started monitor does."""
+
+    RUNNING = "running"
+    PAUSED = "paused"  # no look is made; its open windows stay charged
+    ENDED = "ended"  # no look is ever made again
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAxis:
+    """Where the windows of a monitor are among the cells of its charge: window `first + i` is the `i`th value of
+    `column`, one of the charge's columns as the ledger calls them.
+
+    With it a window costs what its own cells cost; without one (None in its place) all windows share all cells.
+    """
+
+    column: str
+    first: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorRun:
+    """A monitor from its start to its end. `run` is the id of the reservation that pays for all its windows.
+
+    `fingerprint` is that of the plan it was started with: under another one it may not go on. `looks_made` counts
+    moments, `last_look` is the number of the newest one (0: none), `reason` what its owner said of its state.
+    `excluded` are windows that an earlier run of the same fingerprint had begun: this one never looks at them.
+    """
+
+    run: str
+    monitor: str
+    fingerprint: str
+    charge: Charge
+    windows: WindowAxis | None
+    started_at: datetime
+    state: MonitorState
+    looks_made: int
+    last_look: int
+    reason: str
+    excluded: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class WindowState:
+    """A window that has begun and is not closed. `body` is as secret as the data; `look` the last look, 0 for none."""
+
+    run: str
+    window: int
+    look: int
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowLook:
+    """What one look did to one window: its new state, and the keys that have come into the answer with it.
+
+    `look` counts from 1 in its window; looks may be left out. `since` is the look of the state that `body` was made of
+    (`WindowState.look`): where that is no longer the window's newest, another process has looked meanwhile. `keys` are
+    places in the C order of the charge's cells without the window's column, rising; each comes but once in a window.
+    """
+
+    window: int
+    since: int
+    look: int
+    body: bytes = field(repr=False)
+    keys: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.since < self.look:
+            raise LedgerMisuse("a look follows the one whose state it was made of")
+        if list(self.keys) != sorted(set(self.keys)):
+            raise LedgerMisuse("the keys of an alert are distinct, and rise")
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorAlert:
+    """A key that came into a monitor's answer. `number` is that of the look over the whole horizon, as `MonitorRun`
+    counts them; `at` the look's moment."""
+
+    monitor: str
+    run: str
+    number: int
+    window: int
+    key: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AlertPage:
+    """Alerts of whole looks, by the look's number, then window and key. `last_look` is the number of the last look
+    that the page covers: the next page is what comes after it. `more`: there is one."""
+
+    alerts: tuple[MonitorAlert, ...]
+    last_look: int
+    more: bool

@@ -1,0 +1,318 @@
+"""Monitors: one reservation for a whole horizon, a secret draw a window, and looks that each are recorded once.
+
+Guarantee: a window is drawn once, before data are read, and never again: not after a crash, not by another process,
+not by a later run of the same plan. Of all processes that look at one moment one records it, and what it recorded was
+made of the newest state. So a look that is repeated is the same look. Proof: docs/proofs/accounting.md, theorem 10.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+import numpy as np
+
+from accountant.balances.dependencies import Knowledge
+from accountant.balances.fold import Balances
+from accountant.balances.monitors import MonitorAccount, check_startable
+from accountant.errors import LedgerMisuse, LookTaken, WindowLost
+from accountant.events.digests import digest
+from accountant.events.events import Committed
+from accountant.events.monitor_events import (
+    LookOfWindow,
+    MonitorEnded,
+    MonitorEvent,
+    MonitorLooked,
+    MonitorPaused,
+    MonitorResumed,
+    MonitorStarted,
+    MonitorWindowBegun,
+    MonitorWindowClosed,
+)
+from accountant.limits import Limits
+from accountant.model import Charge, NanoArray, Reservation, Spent, Wording
+from accountant.monitor_model import (
+    AlertPage,
+    MonitorAlert,
+    MonitorRun,
+    MonitorState,
+    WindowAxis,
+    WindowLook,
+    WindowState,
+)
+from accountant.store.journal import Journal
+from accountant.store.monitor_rows import AlertRow, StateRow
+from accountant.store.transaction import Transaction
+from accountant.verbs.granting import reserve_charge
+
+NO_WINDOWS: Mapping[int, NanoArray | None] = MappingProxyType({})
+
+
+class Monitors:
+    """The monitors of one open ledger. Safe to share between threads and processes."""
+
+    def __init__(self, journal: Journal, *, clock: Callable[[], datetime], knowledge: Knowledge) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._knowledge = knowledge
+
+    def start(
+        self,
+        monitor: str,
+        charge: Charge,
+        limits: Limits,
+        *,
+        windows: WindowAxis | None,
+        fingerprint: str,
+        wording: Wording | None,
+        by: str,
+        why: str,
+    ) -> MonitorRun:
+        """Pay for all windows of a horizon at their worst case, and begin a run. It stays open until it is ended.
+
+        Windows that an earlier run of this fingerprint had begun are in `excluded`: they never begin again. Raises
+        `MonitorStands` where the monitor runs or is paused; `OverBudget`, `NotApproved`, `LedgerMisuse` as
+        `Ledger.reserve` does. All of them write nothing.
+        """
+        check_startable(charge, windows)
+        with self._journal.writing() as (transaction, balances):
+            newest = balances.monitors.newest(monitor)
+            if newest is not None:
+                balances.monitors.check_ended(newest.run)
+            reservation = reserve_charge(
+                self._journal,
+                transaction,
+                balances,
+                charge,
+                limits,
+                at=self._clock(),
+                knowledge=self._knowledge,
+                wording=wording,
+            )
+            started = MonitorStarted(
+                reservation.id, reservation.reserved_at, monitor, fingerprint, windows, by=by, why=why
+            )
+            self._journal.append(transaction, started)
+        return self._run(reservation.id)
+
+    def find(self, monitor: str) -> MonitorRun | None:
+        """The newest run of a monitor; None where it was never started."""
+        with self._journal.reading() as (_, balances):
+            account = balances.monitors.newest(monitor)
+            return None if account is None else balances.monitors.run_of(account)
+
+    def runs(self) -> tuple[MonitorRun, ...]:
+        """Every run there was, the oldest first."""
+        with self._journal.reading() as (_, balances):
+            return tuple(balances.monitors.run_of(account) for account in balances.monitors.runs.values())
+
+    def take_lease(self, monitor: str, *, holder: str, seconds: float) -> bool:
+        """Whether this holder is the one to look for the next seconds; who has the lease takes it anew.
+
+        Time is the database's, one for all that share it. Nothing depends on a lease but work that would be in vain:
+        who looks without one, or longer, is refused by `record_look` where somebody else has looked.
+        """
+        with self._journal.writing() as (transaction, _):
+            return transaction.monitors.take_lease(monitor, holder=holder, seconds=seconds)
+
+    def give_lease_back(self, monitor: str, *, holder: str) -> None:
+        """Let somebody else look at once. Nothing happens where the holder has no lease."""
+        with self._journal.writing() as (transaction, _):
+            transaction.monitors.give_lease_back(monitor, holder=holder)
+
+    def begin_window(self, run: str, window: int, body: bytes) -> WindowState:
+        """Store a window's drawn state, durably; only then may data be read for it.
+
+        Where the window has begun already, what is stored is returned, with its looks, and `body` is forgotten. Raises
+        `WindowOver` where it is closed or in `MonitorRun.excluded`, `WindowLost` where it has begun and its state is
+        gone, `MonitorStopped` where the monitor is paused or ended; nothing is written then.
+        """
+        drawn = digest(body)
+        with self._journal.writing() as (transaction, balances):
+            account = balances.monitors.find(run)
+            if window in account.open and account.state is MonitorState.RUNNING:
+                (stored,) = _states(transaction, account, (window,))
+                return stored
+            self._append(transaction, balances, MonitorWindowBegun(run, self._clock(), window, drawn))
+            transaction.monitors.add_state(StateRow(run, window, 0, body))
+            return WindowState(run, window, 0, body)
+
+    def open_windows(self, run: str) -> tuple[WindowState, ...]:
+        """The windows that have begun and are not closed, in order, with their states.
+
+        Raises `WindowLost`, which names them, where states are gone or not what was written: close those windows.
+        """
+        with self._journal.reading() as (transaction, balances):
+            account = balances.monitors.find(run)
+            return _states(transaction, account, account.open)
+
+    def begun_windows(self, run: str) -> frozenset[int]:
+        """The windows that have begun, those that are closed among them."""
+        with self._journal.reading() as (_, balances):
+            return balances.monitors.find(run).begun
+
+    def closed_windows(self, run: str) -> frozenset[int]:
+        """The windows in which no look is made any more; all that have begun, where the monitor has ended."""
+        with self._journal.reading() as (_, balances):
+            return frozenset(balances.monitors.find(run).closed)
+
+    def record_look(
+        self,
+        run: str,
+        windows: Sequence[WindowLook],
+        *,
+        number: int,
+        at: datetime,
+        holder: str = "",
+        closing: Mapping[int, NanoArray | None] = NO_WINDOWS,
+    ) -> None:
+        """Store what one look came to: new states, alerts, and the closes of `closing` as `close_window` has them, all
+        or nothing. Only then may anybody be told.
+
+        `number` is the look's over the horizon, larger than any before; `at` its moment. Raises `LookTaken` where this
+        look or a later one was recorded meanwhile, or a state is not the newest any more: what was computed is void.
+        Raises `MonitorStopped`, `WindowOver`, `WindowLost`, and `LedgerMisuse` where a key comes for the second time
+        in a window.
+        """
+        in_order = sorted(windows, key=lambda one: one.window)
+        event = MonitorLooked(
+            run=run,
+            at=at,
+            number=number,
+            holder=holder,
+            windows=tuple(LookOfWindow(one.window, one.look, digest(one.body), one.keys) for one in in_order),
+        )
+        with self._journal.writing() as (transaction, balances):
+            account, rows = balances.monitors.find(run), transaction.monitors
+            balances.monitors.check(event, balances.open)
+            for one in in_order:
+                if one.since != account.open[one.window].look:
+                    raise LookTaken(f"window {one.window} was looked at meanwhile")
+                if one.keys and not rows.keys_alerted(run, one.window).isdisjoint(one.keys):
+                    raise LedgerMisuse("a key comes into the answer once in a window")
+                if not rows.replace_state(StateRow(run, one.window, one.look, one.body), since=one.since):
+                    raise WindowLost((one.window,))
+            self._journal.append(transaction, event)
+            moment = at.astimezone(UTC).isoformat(timespec="microseconds")
+            rows.add_alerts(AlertRow(run, number, one.window, key, moment) for one in in_order for key in one.keys)
+            for window, losses in closing.items():
+                self._close(transaction, balances, run, window, losses)
+
+    def close_window(self, run: str, window: int, losses: NanoArray | None) -> None:
+        """Make no look in a window any more, and forget its state, also where that is lost.
+
+        `losses` is what it cost each key, in 1e-9 epsilon, in the C order of the charge's cells without the window's
+        column; None: all that was reserved. What it did not cost is given back: at once on the balances of its cells
+        where these tell windows apart, else when the monitor ends, as for a unit and a table. Raises `WindowOver` where
+        it is closed or has not begun, `MonitorStopped` where the monitor has ended, `LedgerMisuse` where it cost more
+        than was reserved.
+        """
+        with self._journal.writing() as (transaction, balances):
+            self._close(transaction, balances, run, window, losses)
+
+    def pause(self, run: str, *, by: str, why: str) -> None:
+        """Make no look until the monitor is resumed. Raises `MonitorStopped` where it does not run."""
+        with self._journal.writing() as (transaction, balances):
+            self._append(transaction, balances, MonitorPaused(uuid.uuid4().hex, self._clock(), run, by=by, why=why))
+
+    def resume(self, run: str, *, by: str, why: str) -> None:
+        """Look again, in the windows as they were left. Raises `MonitorStopped` where it is not paused."""
+        with self._journal.writing() as (transaction, balances):
+            self._append(transaction, balances, MonitorResumed(uuid.uuid4().hex, self._clock(), run, by=by, why=why))
+
+    def end(self, run: str, *, by: str, why: str) -> None:
+        """Make no look ever again, and close the reservation: windows that never began are given back, those that are
+        open cost all that was reserved, and their states are gone. Raises `MonitorStopped` where it has ended."""
+        with self._journal.writing() as (transaction, balances):
+            account = balances.monitors.find(run)
+            spent = account.most(account.losses(at_worst=False))
+            self._append(transaction, balances, MonitorEnded(run, self._clock(), spent, by=by, why=why))
+            transaction.monitors.drop_states(run)
+
+    def alerts(self, run: str, *, after_number: int = 0, limit: int | None = None) -> AlertPage:
+        """The alerts of the looks after one, the oldest first; of whole looks, as few as make `limit` alerts."""
+        account = self._run(run)
+        with self._journal.looking() as transaction:
+            rows, more = transaction.monitors.alerts(run, after_number=after_number, limit=limit)
+        return AlertPage(
+            alerts=tuple(
+                MonitorAlert(account.monitor, run, row.number, row.window, row.key, datetime.fromisoformat(row.at))
+                for row in rows
+            ),
+            last_look=rows[-1].number if more else max(account.last_look, after_number),
+            more=more,
+        )
+
+    def charge_reader(
+        self, run: str, analyst: str, limits: Limits, *, wording: Wording | None = None
+    ) -> Reservation | None:
+        """Charge an analyst for reading a monitor, on the analyst's own balances only, and once: for the whole horizon
+        while the monitor stands, and when it ends what it did not cost is given back; later, for what it cost.
+
+        Returns None, charging nothing, where the analyst has paid. Raises `OverBudget`, `NotApproved`.
+        """
+        with self._journal.writing() as (transaction, balances):
+            account = balances.monitors.find(run)
+            if analyst in account.readers:
+                return None
+            charge = replace(account.charge, analyst=analyst, shared=False)
+            reservation = reserve_charge(
+                self._journal,
+                transaction,
+                balances,
+                charge,
+                limits,
+                at=self._clock(),
+                knowledge=self._knowledge,
+                wording=wording,
+            )
+            worst = Spent.uniform(charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano)
+            spent = account.spent() if account.state is MonitorState.ENDED else worst
+            self._journal.append(
+                transaction, Committed(reservation.id, reservation.reserved_at, spent, None, reads=run)
+            )
+        return reservation
+
+    def _run(self, run: str) -> MonitorRun:
+        with self._journal.reading() as (_, balances):
+            return balances.monitors.run_of(balances.monitors.find(run))
+
+    def _append(self, transaction: Transaction, balances: Balances, event: MonitorEvent) -> None:
+        balances.monitors.check(event, balances.open)
+        self._journal.append(transaction, event)
+
+    def _close(
+        self, transaction: Transaction, balances: Balances, run: str, window: int, losses: NanoArray | None
+    ) -> None:
+        account = balances.monitors.find(run)
+        spent = None if losses is None else _spent(losses, account)
+        self._append(transaction, balances, MonitorWindowClosed(run, self._clock(), window, spent))
+        transaction.monitors.drop_states(run, (window,))
+
+
+def _spent(losses: NanoArray, account: MonitorAccount) -> Spent | None:
+    """The losses of a window as they are written: one number where all keys lost the same."""
+    if losses.size != account.keys:
+        raise LedgerMisuse("a window's losses are one per key")
+    spent = Spent.per_key(losses, unit_epsilon_nano=0)
+    if np.any(losses != spent.epsilon_nano):
+        return spent
+    whole = spent.epsilon_nano == account.charge.epsilon_nano
+    return None if whole else Spent.uniform(spent.epsilon_nano, unit_epsilon_nano=0)
+
+
+def _states(
+    transaction: Transaction, account: MonitorAccount, windows: Sequence[int] | Mapping[int, object]
+) -> tuple[WindowState, ...]:
+    """The states of windows that have begun, each checked against the event that wrote it."""
+    found = {row.window: row for row in transaction.monitors.find_states(account.run, windows)}
+    lost = [
+        window
+        for window in windows
+        if (row := found.get(window)) is None
+        or (row.look, digest(row.body)) != (account.open[window].look, account.open[window].state)
+    ]
+    if lost:
+        raise WindowLost(tuple(sorted(lost)))
+    return tuple(WindowState(account.run, window, found[window].look, found[window].body) for window in sorted(windows))

@@ -1,0 +1,279 @@
+"""A monitor's life in the ledger: started, looked at, paused, resumed, ended; and what it refuses."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from accountant.errors import (
+    LedgerMisuse,
+    LookTaken,
+    MonitorStands,
+    MonitorStopped,
+    NotApproved,
+    OverBudget,
+    WindowLost,
+    WindowOver,
+)
+from accountant.ledger import Ledger
+from accountant.model import NANO, Reservation
+from accountant.monitor_model import MonitorAlert, MonitorState, WindowAxis
+from tests.accountant.examples import all_of, cells, charge, limits
+from tests.accountant.watching import BY, CAPS, DAYS, OWNER, horizon, look, look_at, moment, start
+
+
+def test_a_started_monitor_is_one_reservation_for_its_horizon(ledger: Ledger) -> None:
+    run = start(ledger)
+    assert run == ledger.monitors.find("crowded") == ledger.monitors.runs()[0]
+    assert (run.state, run.looks_made, run.last_look, run.reason) == (MonitorState.RUNNING, 0, 0, "to see")
+    assert ledger.monitors.find("another") is None
+    one_day = charge(NANO, keys=cells(day=DAYS[:1]), table="visits")
+    assert ledger.left_for(one_day, CAPS).epsilon_nano == 99 * NANO
+    assert ledger.verify() == 2
+
+
+def test_what_does_not_fit_is_not_started(ledger: Ledger) -> None:
+    with pytest.raises(OverBudget):
+        start(ledger, caps=limits(NANO - 1))
+    with pytest.raises(NotApproved):
+        start(ledger, caps=limits(NANO, approval_above=NANO - 1))
+    ledger.owner.approve("m1", **BY)
+    assert start(ledger, caps=limits(NANO, approval_above=NANO - 1)).monitor == "crowded"
+
+
+def test_what_a_monitor_cannot_be_charged_is_refused(ledger: Ledger) -> None:
+    for charged, windows in (
+        (replace(horizon(), shared=False), WindowAxis("day")),
+        (horizon(), WindowAxis("month")),
+        (horizon(), WindowAxis("day", -1)),
+    ):
+        with pytest.raises(LedgerMisuse):
+            start(ledger, charged, windows=windows)
+    assert ledger.verify() == 0
+
+
+def test_looks_are_recorded_with_their_alerts(ledger: Ledger) -> None:
+    run = start(ledger).run
+    drawn = ledger.monitors.begin_window(run, 1, b"drawn")
+    assert (drawn.window, drawn.look, drawn.body) == (1, 0, b"drawn")
+    ledger.monitors.record_look(run, [look(drawn, 0, 2)], number=3, at=moment(3))
+    (state,) = ledger.monitors.open_windows(run)
+    assert (state.look, state.body) == (1, b"drawn+1")
+    again = ledger.monitors.begin_window(run, 2, b"drawn anew")
+    ledger.monitors.record_look(run, [look(again, 1), look(state, 1, look=5)], number=4, at=moment(4))
+    assert [one.look for one in ledger.monitors.open_windows(run)] == [5, 1]
+    page = ledger.monitors.alerts(run)
+    assert page.alerts == (
+        MonitorAlert("crowded", run, 3, 1, 0, moment(3)),
+        MonitorAlert("crowded", run, 3, 1, 2, moment(3)),
+        MonitorAlert("crowded", run, 4, 1, 1, moment(4)),
+        MonitorAlert("crowded", run, 4, 2, 1, moment(4)),
+    )
+    assert (page.last_look, page.more) == (4, False)
+    found = ledger.monitors.find("crowded")
+    assert found is not None
+    assert (found.looks_made, found.last_look) == (2, 4)
+    assert ledger.verify() == 6
+
+
+def test_alerts_come_in_pages_of_whole_looks(ledger: Ledger) -> None:
+    run = start(ledger).run
+    look_at(ledger, run, 0, number=1, keys=(0, 1))
+    look_at(ledger, run, 1, number=2)
+    look_at(ledger, run, 0, number=3, keys=(2,))
+    first = ledger.monitors.alerts(run, limit=1)
+    assert ([one.key for one in first.alerts], first.last_look, first.more) == ([0, 1], 1, True)
+    second = ledger.monitors.alerts(run, after_number=first.last_look, limit=1)
+    assert ([one.key for one in second.alerts], second.last_look, second.more) == ([2], 3, False)
+    assert ledger.monitors.alerts(run, after_number=3).alerts == ()
+    assert ledger.monitors.alerts(run, after_number=9).last_look == 9
+
+
+def test_a_window_that_has_begun_keeps_its_draw(ledger: Ledger) -> None:
+    run = start(ledger).run
+    first = ledger.monitors.begin_window(run, 0, b"drawn")
+    assert ledger.monitors.begin_window(run, 0, b"drawn anew") == first
+    look_at(ledger, run, 0, number=1)
+    assert ledger.monitors.begin_window(run, 0, b"drawn anew").body == b"drawn+1"
+    assert ledger.monitors.begun_windows(run) == {0}
+    with pytest.raises(LedgerMisuse, match="does not pay for window 4"):
+        ledger.monitors.begin_window(run, 4, b"after the horizon")
+
+
+def test_a_look_that_was_recorded_meanwhile_is_refused(ledger: Ledger) -> None:
+    """Whoever computed it of a state that is not the newest, or for a moment that was looked at."""
+    run = start(ledger).run
+    drawn = ledger.monitors.begin_window(run, 0, b"drawn")
+    ledger.monitors.record_look(run, [look(drawn)], number=2, at=moment(2))
+    for late, number in ((look(drawn), 2), (look(drawn), 3), (look(drawn, look=7), 3), (look(drawn, look=7), 1)):
+        with pytest.raises(LookTaken):
+            ledger.monitors.record_look(run, [late], number=number, at=moment(number))
+    assert ledger.verify() == 4
+
+
+def test_a_look_of_windows_twice_or_none_and_of_other_keys_is_refused(ledger: Ledger) -> None:
+    run = start(ledger).run
+    drawn = ledger.monitors.begin_window(run, 0, b"drawn")
+    for looks in ([], [look(drawn), look(drawn)], [look(drawn, 3)], [look(drawn, -1)]):
+        with pytest.raises(LedgerMisuse):
+            ledger.monitors.record_look(run, looks, number=1, at=moment(1))
+    with pytest.raises(LedgerMisuse):
+        look(drawn, 1, 0)
+    ledger.monitors.record_look(run, [look(drawn, 1)], number=1, at=moment(1))
+    (state,) = ledger.monitors.open_windows(run)
+    with pytest.raises(LedgerMisuse, match="once in a window"):
+        ledger.monitors.record_look(run, [look(state, 1)], number=2, at=moment(2))
+    with pytest.raises(WindowOver):
+        ledger.monitors.record_look(run, [replace(look(state), window=2)], number=2, at=moment(2))
+
+
+def test_the_last_look_closes_with_it(ledger: Ledger) -> None:
+    run = start(ledger).run
+    drawn = ledger.monitors.begin_window(run, 0, b"drawn")
+    ledger.monitors.record_look(run, [look(drawn, 1)], number=1, at=moment(1), closing={0: None})
+    assert ledger.monitors.open_windows(run) == ()
+    assert ledger.monitors.closed_windows(run) == ledger.monitors.begun_windows(run) == {0}
+    for verb in (
+        lambda: ledger.monitors.begin_window(run, 0, b"anew"),
+        lambda: ledger.monitors.close_window(run, 0, None),
+        lambda: ledger.monitors.record_look(run, [look(drawn)], number=2, at=moment(2)),
+    ):
+        with pytest.raises(WindowOver):
+            verb()
+    assert len(ledger.monitors.alerts(run).alerts) == 1
+    assert ledger.verify() == 5
+
+
+def test_more_than_was_reserved_is_not_spent(ledger: Ledger) -> None:
+    run = start(ledger).run
+    ledger.monitors.begin_window(run, 0, b"drawn")
+    for losses in ([NANO + 1, 0, 0], [-1, 0, 0], [0, 0], []):
+        with pytest.raises(LedgerMisuse):
+            ledger.monitors.close_window(run, 0, np.array(losses, dtype=np.int64))
+    assert ledger.verify() == 3
+
+
+def test_a_paused_monitor_makes_no_look(ledger: Ledger) -> None:
+    run = start(ledger).run
+    drawn = ledger.monitors.begin_window(run, 0, b"drawn")
+    ledger.monitors.pause(run, by="kim", why="the source moves")
+    for verb in (
+        lambda: ledger.monitors.record_look(run, [look(drawn)], number=1, at=moment(1)),
+        lambda: ledger.monitors.begin_window(run, 0, b"anew"),
+        lambda: ledger.monitors.begin_window(run, 1, b"anew"),
+        lambda: ledger.monitors.pause(run, **BY),
+    ):
+        with pytest.raises(MonitorStopped, match="paused"):
+            verb()
+    found = ledger.monitors.find("crowded")
+    assert found is not None
+    assert (found.state, found.reason) == (MonitorState.PAUSED, "the source moves")
+    ledger.monitors.resume(run, **BY)
+    with pytest.raises(MonitorStopped, match="running"):
+        ledger.monitors.resume(run, **BY)
+    ledger.monitors.record_look(run, [look(drawn)], number=1, at=moment(1))
+    ledger.monitors.pause(run, **BY)
+    ledger.monitors.close_window(run, 0, None)
+    assert ledger.verify() == 8
+
+
+def test_an_ended_monitor_makes_no_look_and_begins_no_window_again(ledger: Ledger) -> None:
+    first = start(ledger)
+    look_at(ledger, first.run, 0, number=1, keys=(1,))
+    with pytest.raises(MonitorStands, match="crowded"):
+        start(ledger)
+    ledger.monitors.pause(first.run, **BY)
+    with pytest.raises(MonitorStands, match="crowded"):
+        start(ledger)
+    ledger.monitors.end(first.run, **BY)
+    for verb in (
+        lambda: ledger.monitors.begin_window(first.run, 1, b"drawn"),
+        lambda: ledger.monitors.close_window(first.run, 0, None),
+        lambda: ledger.monitors.resume(first.run, **BY),
+        lambda: ledger.monitors.end(first.run, **BY),
+    ):
+        with pytest.raises(MonitorStopped, match="ended"):
+            verb()
+    second = start(ledger)
+    assert (second.excluded, first.excluded) == (frozenset({0}), frozenset())
+    assert ledger.monitors.find("crowded") == second
+    with pytest.raises(WindowOver):
+        ledger.monitors.begin_window(second.run, 0, b"drawn")
+    look_at(ledger, second.run, 1, number=1)
+    ledger.monitors.end(second.run, **BY)
+    changed = start(ledger, horizon(fingerprint="m2"))
+    assert changed.excluded == frozenset()
+    assert len(ledger.monitors.alerts(first.run).alerts) == 1
+    assert ledger.verify() > 0
+
+
+def test_a_monitor_may_begin_late_in_its_horizon(ledger: Ledger) -> None:
+    rest = charge(NANO, keys=cells(day=DAYS[2:], ward=("A", "B", "C")), analyst=OWNER, question="m1", table="visits")
+    run = start(ledger, rest, windows=WindowAxis("day", 2)).run
+    for window in (0, 1, 4):
+        with pytest.raises(LedgerMisuse, match="does not pay"):
+            ledger.monitors.begin_window(run, window, b"drawn")
+    look_at(ledger, run, 2, 3, number=30)
+    ledger.monitors.close_window(run, 3, np.array([0, 5, 0]))
+    ledger.monitors.end(run, **BY)
+    (family,) = ledger.balances(CAPS).families
+    assert family.spent_nano == (NANO, NANO, NANO, 0, 5, 0)
+
+
+def test_a_monitors_reservation_is_no_question_that_died(ledger: Ledger) -> None:
+    run = start(ledger)
+    reservation = Reservation(run.run, run.charge, run.started_at)
+    for verb in (
+        lambda: ledger.owner.settle(run.run, untouched=True, **BY),
+        lambda: ledger.owner.settle(run.run, untouched=False, **BY),
+        lambda: ledger.release(reservation),
+        lambda: ledger.commit(reservation, all_of(run.charge), None),
+        lambda: ledger.owner.open_window(**BY),
+    ):
+        with pytest.raises(MonitorStands, match="crowded"):
+            verb()
+    assert ledger.open_reservations() == ()
+    assert ledger.page(analyst=None, before=None, limit=9, only_open=True).questions == ()
+    (shown,) = ledger.page(analyst=None, before=None, limit=9, only_open=False).questions
+    assert (shown.status, shown.monitor, shown.spent) == ("standing", "crowded", None)
+    hour = timedelta(hours=1)
+    assert ledger.reserve(replace(run.charge, analyst=OWNER), CAPS, once_within=hour).id != run.run
+    ledger.monitors.pause(run.run, **BY)
+    with pytest.raises(MonitorStands):
+        ledger.owner.open_window(**BY)
+    ledger.monitors.end(run.run, **BY)
+    ended = ledger.history()[0]
+    assert ended.spent is not None
+    assert (ended.status, ended.spent.epsilon_nano) == ("ended", 0)
+    ledger.owner.open_window(**BY)
+    with pytest.raises(LedgerMisuse, match="ended"):
+        ledger.owner.settle(run.run, untouched=False, **BY)
+
+
+def test_a_lease_is_somebody_elses_until_it_is_over(ledger: Ledger) -> None:
+    take = ledger.monitors.take_lease
+    assert take("crowded", holder="one", seconds=3600)
+    assert not take("crowded", holder="two", seconds=3600)
+    assert take("another", holder="two", seconds=3600)
+    assert take("crowded", holder="one", seconds=0)
+    assert take("crowded", holder="two", seconds=3600)
+    ledger.monitors.give_lease_back("crowded", holder="one")
+    assert not take("crowded", holder="one", seconds=1)
+    ledger.monitors.give_lease_back("crowded", holder="two")
+    assert take("crowded", holder="one", seconds=1)
+
+
+def test_a_state_that_is_gone_is_never_drawn_anew(ledger: Ledger) -> None:
+    run = start(ledger).run
+    look_at(ledger, run, 0, 1, number=1)
+    with ledger._journal.writing() as (transaction, _):
+        transaction.monitors.drop_states(run, (1,))
+    with pytest.raises(WindowLost) as lost:
+        ledger.monitors.open_windows(run)
+    assert lost.value.windows == (1,)
+    with pytest.raises(WindowLost):
+        ledger.monitors.begin_window(run, 1, b"drawn anew")
+    ledger.monitors.close_window(run, 1, None)
+    assert [one.window for one in ledger.monitors.open_windows(run)] == [0]
+    assert ledger.verify() > 0
