@@ -10,9 +10,10 @@ read them.
 Proof: docs/proofs/alarm.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache, partial
 from math import ceil
 
 import numpy as np
@@ -26,7 +27,9 @@ from mechanisms.protocol import Noise
 FIRST_DIGITS = 128
 """Binary digits of the uniform number that are drawn before the first look."""
 
-_FURTHER_DIGITS = 64  # drawn where these do not decide
+FURTHER_DIGITS = 64
+"""Binary digits that are drawn at once where these do not decide."""
+
 _CERTAIN = 90.0  # nats above the cut: one alarm in 2**128 has not rung there, for weights that are still short
 _FAIR = Fraction(1, 2)  # the chance of each digit
 
@@ -108,10 +111,11 @@ def look_at_values(
     if not max((state.last_look for state in states), default=0) < look <= calibration.task.looks:
         raise ValueError("an alarm's looks are made in order, and no more than it was calibrated for")
     most = _hardly_weighed(calibration)
+    weigh = cache(partial(weight, calibration.rate))  # many keys have the same value
     return tuple(
         _silence(look, rang_at=state.rang_at)
         if state.rang_at
-        else _look_at_value(calibration, state, value, look=look, most=most, noise=noise)
+        else _look_at_value(calibration, state, value, look=look, most=most, weigh=weigh, noise=noise)
         for state, value in zip(states, values.tolist(), strict=True)
     )
 
@@ -131,7 +135,7 @@ def chances_by_look(calibration: AlarmCalibration, values: Sequence[int]) -> tup
         steps = _count_steps(calibration, value, highest)
         highest = steps if calibration.task.regime is Regime.GROWING else 0
         total += weight(calibration.rate, min(steps, _hardly_weighed(calibration)))
-        chances.append(shape.chance(total, calibration.unit, bits=_FURTHER_DIGITS) / 2.0**_FURTHER_DIGITS)
+        chances.append(shape.chance(total, calibration.unit, bits=FURTHER_DIGITS) / 2.0**FURTHER_DIGITS)
     return tuple(chances)
 
 
@@ -146,14 +150,21 @@ def _hardly_weighed(calibration: AlarmCalibration) -> int:
 
 
 def _look_at_value(
-    calibration: AlarmCalibration, state: AlarmState, value: int, *, look: int, most: int, noise: Noise
+    calibration: AlarmCalibration,
+    state: AlarmState,
+    value: int,
+    *,
+    look: int,
+    most: int,
+    weigh: Callable[[int], int],
+    noise: Noise,
 ) -> AlarmState:
     """One key's look; of a value with more than `most` steps so many are weighed at first."""
     steps = _count_steps(calibration, value, state.highest)
     uniform, digits = state.uniform, state.digits
     while True:
         counted = min(steps, most)
-        total = state.total + weight(calibration.rate, counted)
+        total = state.total + weigh(counted)
         uniform, digits, rings = _decide(calibration, uniform, digits, total, noise)
         if rings:
             return _silence(look, rang_at=look)
@@ -179,8 +190,8 @@ def _decide(
         chance = shape.chance(total, calibration.unit, bits=digits)
         if uniform != chance:
             return uniform, digits, uniform < chance
-        (more,) = _draw_digits(1, _FURTHER_DIGITS, noise)
-        uniform, digits = uniform << _FURTHER_DIGITS | more, digits + _FURTHER_DIGITS
+        (more,) = _draw_digits(1, FURTHER_DIGITS, noise)
+        uniform, digits = uniform << FURTHER_DIGITS | more, digits + FURTHER_DIGITS
 
 
 def _draw_digits(keys: int, digits: int, noise: Noise) -> list[int]:

@@ -1,6 +1,6 @@
 """Standing questions: a formula over thresholds, watched through a window of looks by alarms or streams.
 
-May refuse: nothing.
+May refuse: `Unachievable`.
 May import: `published` and below.
 Read first: `protocol.py`.
 """

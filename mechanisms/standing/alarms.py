@@ -1,157 +1,238 @@
 """A formula of thresholds watched through a window: an alarm of its own for each threshold, combined by the formula.
 
-A key is in the answer at a look if the formula holds of which alarms have rung by then. Alarms stay rung and the
-formula has no negation, so a key stays in the answer until the window closes.
+A key is in the answer from the first look on at which the formula holds of which alarms have rung, until the window
+closes. Then nothing of it is looked at any more: no alarm of a key that is in the answer keeps a secret.
 
-Proof: docs/proofs/alarm.md.
+| here | the proof |
+|---|---|
+| `literals`, `ladders` | the literals, an alarm for each; a ladder with one rung is an alarm |
+| `worst_case_epsilon`, `spent` | the loss of all rungs, of those that have begun |
+
+Proof: docs/proofs/standing.md.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
 
-from mechanisms.alarm.calibration import AlarmCalibration, AlarmTask, alarm_price, calibrate_alarm
-from mechanisms.alarm.ladder import (
-    LadderCalibration,
-    LadderState,
-    calibrate_ladder,
-    climb_at_values,
-    draw_ladders,
-    loss_so_far,
-)
-from mechanisms.alarm.run import AlarmState, draw_alarms, look_at_values
+from mechanisms.alarm.calibration import AlarmTask, alarm_price, calibrate_alarm
+from mechanisms.alarm.ladder import LadderCalibration, LadderState, calibrate_ladder, climb_at_values, draw_ladders
+from mechanisms.alarm.run import AlarmState
 from mechanisms.alarm.shapes import Regime
-from mechanisms.apportionment.keyhole import Objective, Shares, tree_shares
+from mechanisms.alarm.weights import ROUNDED
+from mechanisms.apportionment.clauses import constraints
+from mechanisms.apportionment.keyhole import Objective, Shares, keyhole_shares, tree_shares
 from mechanisms.apportionment.tree import tree_bound
-from mechanisms.formula import Booleans, Cut, Integers, cuts, evaluate
-from mechanisms.protocol import Epsilons, Exposure, Noise
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, cuts, evaluate
+from mechanisms.protocol import Epsilons, Exposure, Noise, Unachievable
 from mechanisms.standing.protocol import Looked
-from mechanisms.standing.state_bytes import read_states, write_states
 from mechanisms.standing.task import StandingTask
-from mechanisms.threshold.joint_loss import all_at_once, joint_loss, joint_losses
+from mechanisms.standing.window_state import (
+    DIGEST_BYTES,
+    RungState,
+    AlarmWindow,
+    read_window,
+    watched_keys,
+    write_window,
+)
+from mechanisms.threshold.joint_loss import all_at_once, drop_dominated, joint_loss
 from mechanisms.threshold.one_shot import at_least
 
-_NARROWER = 1.0 - 2.0**-40  # a share that is just too wide, against rounding
+_ROUNDED_DOWN = 1.0 - 2.0**-40  # of a share that others are added to: more than additions of floats lose
+_MOST_ATTEMPTS = 40  # at shares that add up: the first does, but for what alarms cannot keep
 
 
-_State: TypeAlias = AlarmState | LadderState
-_Alarm: TypeAlias = AlarmCalibration | LadderCalibration
+def alarms_decide(formula: Formula, regimes: Sequence[Regime]) -> bool:
+    """Whether an alarm for each literal keeps the contract: AND and OR of values above their cuts, and under an AND
+    values that only grow. Others might be above their cuts one after the other, and never at once.
+
+    Guarantee: docs/proofs/standing.md.
+
+    >>> many, long = Cut(0, 100, above=True, tolerance=10), Cut(1, 60, above=True, tolerance=5)
+    >>> [alarms_decide(AllOf((many, long)), [Regime.GROWING, other]) for other in list(Regime)[:2]]
+    [True, False]
+    """
+    match formula:
+        case Cut():
+            return formula.above
+        case AnyOf(children):
+            return all(alarms_decide(child, regimes) for child in children)
+        case AllOf(children):
+            grows = all(one.above and regimes[one.functional] is Regime.GROWING for one in cuts(formula))
+            return grows or (len(children) == 1 and alarms_decide(children[0], regimes))
 
 
 @dataclass(frozen=True, slots=True)
 class StandingAlarms:
-    """A calibrated standing question; `literals` are its thresholds, each once, and `alarms` decide them in that order.
+    """A calibrated standing question, a `Standing`; `literals` are its thresholds, each once, decided by `ladders`.
 
-    Guarantee: that of `StandingTask`; one key's window tells of one privacy unit `worst_case_epsilon` at most, which is
-    the largest sum over the exposures where all values grow, and the sum of all alarms otherwise.
+    Guarantee: the contract of `StandingTask`, with `fnr` and `fpr` at most those of the task. One key's window tells of
+    one privacy unit `worst_case_epsilon` at most, and what it has told by then, `spent` (docs/proofs/standing.md).
     """
 
     task: StandingTask
     literals: tuple[Cut, ...]
-    alarms: tuple[_Alarm, ...]
+    ladders: tuple[LadderCalibration, ...]
     fnr: float
     fpr: float
     worst_case_epsilon: float
+    digest: bytes = field(repr=False)
 
     def draw(self, *, keys: int, noise: Noise) -> bytes:
-        """As `Standing.draw`: a draw for each key and threshold."""
-        drawn: list[Sequence[_State]] = []
-        for alarm in self.alarms:
-            if isinstance(alarm, LadderCalibration):
-                drawn.append(draw_ladders(alarm, keys=keys, noise=noise))
-            else:
-                drawn.append(draw_alarms(keys=keys, noise=noise))
-        return write_states([[state.integers() for state in states] for states in drawn])
+        """As `Standing.draw`: numbers of its own for each key, literal and rung."""
+        rungs = []
+        for ladder in self.ladders:
+            drawn = draw_ladders(ladder, keys=keys, noise=noise)
+            rungs += [
+                RungState(rang_at=_nowhere(keys), watched=tuple(state.rungs[place] for state in drawn))
+                for place in range(len(ladder.rungs))
+            ]
+        return self._write(AlarmWindow(last_look=0, alerted_at=_nowhere(keys), rungs=tuple(rungs), over=False))
 
     def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
-        """As `Standing.look`."""
-        if values.ndim != 2 or values.shape[0] != len(self.task.sensitivities):
+        """As `Standing.look`. Keys that are in the answer are not looked at."""
+        before = self._read(state)
+        if values.shape != (len(self.task.sensitivities), before.alerted_at.size):
             raise ValueError("a look has a value of each functional for each key")
-        stored = read_states(state, alarms=len(self.alarms), keys=values.shape[1])
-        after: list[Sequence[_State]] = []
-        for literal, alarm, numbers in zip(self.literals, self.alarms, stored, strict=True):
-            own = values[literal.functional]
-            if isinstance(alarm, LadderCalibration):
-                ladders = [LadderState.of(one) for one in numbers]
-                after.append(climb_at_values(alarm, ladders, own, look=look, noise=noise))
-            else:
-                after.append(
-                    look_at_values(alarm, [AlarmState.of(one) for one in numbers], own, look=look, noise=noise)
-                )
-        return Looked(
-            state=write_states([[one.integers() for one in states] for states in after]),
-            alerted=self._answer([np.array([one.rang_at > 0 for one in states], dtype=np.bool_) for states in after]),
-        )
+        if not before.last_look < look <= self.task.looks:
+            raise ValueError("a window's looks are made in order, and no more than it was calibrated for")
+        here = np.flatnonzero(before.alerted_at == 0)
+        climbed, place = [], 0
+        for literal, ladder in zip(self.literals, self.ladders, strict=True):
+            states = _ladder_states(before, slice(place, place + len(ladder.rungs)))
+            seen = values[literal.functional][here]
+            climbed.append(climb_at_values(ladder, states, seen, look=look, noise=noise))
+            place += len(ladder.rungs)
+        return self._settle(before, climbed, here, look)
 
     def spent(self, state: bytes) -> Epsilons:
-        """As `Standing.spent`: the worst case, but for rungs of ladders that were not begun."""
-        stored = read_states(state, alarms=len(self.alarms), keys=None)
-        keys = len(stored[0])
-        losses = {
-            place: np.array([loss_so_far(alarm, LadderState.of(one)) for one in numbers])
-            if isinstance(alarm, LadderCalibration)
-            else np.full(keys, alarm.worst_case_epsilon)
-            for place, (alarm, numbers) in enumerate(zip(self.alarms, stored, strict=True))
-        }
-        spent = joint_losses(losses, _exposures(self.task, self.literals), keys=keys)
-        return np.minimum(spent, self.worst_case_epsilon)
+        """As `Standing.spent`: nothing before the first look, then what the rungs lose that have begun."""
+        window = self._read(state)
+        keys = window.alerted_at.size
+        if window.last_look == 0:
+            return np.zeros(keys)
+        begun, place = [], 0
+        for ladder in self.ladders:
+            before_last = window.rungs[place : place + len(ladder.rungs) - 1]
+            begun.append(1 + sum((rung.rang_at > 0 for rung in before_last), start=_nowhere(keys)))
+            place += len(ladder.rungs)
+        if not begun:
+            return np.zeros(keys)
+        ways, which = np.unique(np.stack(begun), axis=1, return_inverse=True)
+        losses = np.array([_lose_at_most(self.task, self.literals, self.ladders, way) for way in ways.T.tolist()])
+        spent: Epsilons = losses[which.reshape(-1)]
+        return spent
 
-    def _answer(self, rung: Sequence[Booleans]) -> Booleans:
-        known = dict(zip(self.literals, rung, strict=True))
-        return evaluate(self.task.formula, lambda literal: known[literal], keys=rung[0].size)
+    def _settle(
+        self, before: AlarmWindow, climbed: Sequence[Sequence[LadderState]], here: Integers, look: int
+    ) -> Looked:
+        """What the formula makes of the alarms on the keys `here`, which were not in the answer."""
+        rung = {
+            _place_of(literal): np.array([state.rang_at > 0 for state in states], dtype=np.bool_)
+            for literal, states in zip(self.literals, climbed, strict=True)
+        }
+        held = evaluate(self.task.formula, lambda literal: rung[_place_of(literal)], keys=here.size)
+        alerted_at = before.alerted_at.copy()
+        alerted_at[here[held]] = look
+        over = look == self.task.looks
+        columns = [
+            [state.rungs[place] for state in states]
+            for ladder, states in zip(self.ladders, climbed, strict=True)
+            for place in range(len(ladder.rungs))
+        ]
+        rungs = []
+        for earlier, column in zip(before.rungs, columns, strict=True):
+            rang_at = earlier.rang_at.copy()
+            rang_at[here] = [state.rang_at for state in column]
+            watched = watched_keys(alerted_at, rang_at, over=over)[here].tolist()
+            kept = tuple(state for state, watches in zip(column, watched, strict=True) if watches)
+            rungs.append(RungState(rang_at=rang_at, watched=kept))
+        after = AlarmWindow(last_look=look, alerted_at=alerted_at, rungs=tuple(rungs), over=over)
+        return Looked(state=self._write(after), alerted=alerted_at > 0)
+
+    def _write(self, state: AlarmWindow) -> bytes:
+        return write_window(state, digest=self.digest)
+
+    def _read(self, state: bytes) -> AlarmWindow:
+        rungs = sum(len(ladder.rungs) for ladder in self.ladders)
+        return read_window(state, digest=self.digest, rungs=rungs, looks=self.task.looks)
 
 
 def calibrate_standing(task: StandingTask) -> StandingAlarms:
-    """The alarms of least loss that keep the contract of a formula of AND and OR over values above their cuts.
+    """The alarms of least loss that keep a standing question's contract, or ladders of them if it is `progressive`.
 
-    Guarantee: that of `StandingAlarms`, checked on the alarms' own certified rates (docs/proofs/alarm.md).
+    Guarantee: that of `StandingAlarms`, checked by the alarms' own rates (docs/proofs/standing.md).
 
     Raises:
-        Unachievable: as `calibrate_alarm`.
-        ValueError: a formula with a literal below its cut, or without any.
+        Unachievable: a formula that alarms do not decide, rates that promise nothing; as `calibrate_alarm`.
 
-    >>> from mechanisms.formula import AllOf
     >>> both = AllOf(tuple(Cut(functional, 400, above=True, tolerance=39) for functional in (0, 1)))
     >>> growing = {"regimes": (Regime.GROWING,) * 2, "leasts": (0, 0)}
     >>> task = StandingTask(both, (1, 1), all_at_once(2), looks=24, fnr=0.05, fpr=0.1, **growing)
     >>> round(calibrate_standing(task).worst_case_epsilon * 40, 3)
     15.566
     """
-    literals = tuple(dict.fromkeys(cuts(task.formula)))
-    if not literals or not all(literal.above for literal in literals):
-        raise ValueError("alarms watch AND and OR of values above their cuts")
-    shares = _apportion(task, literals)
-    share_of_fnr = share_of_fpr = 1.0
-    while True:
-        alarms = [
-            _alarm(task, literal, fnr=fnr * share_of_fnr, fpr=fpr * share_of_fpr)
+    if not task.monotone or not alarms_decide(task.formula, task.regimes):
+        raise Unachievable("alarms watch AND and OR of values above their thresholds, under an AND such as only grow")
+    if task.fnr + task.fpr >= 1.0:
+        raise Unachievable("error rates that sum to one or more promise nothing")
+    literals = _list_literals(task.formula)
+    if not literals:
+        return _make_standing(task, (), (), fnr=0.0, fpr=0.0)
+    apart = _set_apart(task.formula, literals)
+    shares = _apportion(task, apart, literals)
+    given = _ROUNDED_DOWN if len(literals) > 1 else 1.0
+    for _ in range(_MOST_ATTEMPTS):
+        ladders = tuple(
+            _calibrate_literal(task, literal, fnr=min(task.fnr, fnr * given), fpr=min(task.fpr, fpr * given))
             for literal, fnr, fpr in zip(literals, shares.fnr, shares.fpr, strict=True)
-        ]
-        calibrated: list[_Alarm] = [
-            calibrate_ladder(one) if task.progressive else calibrate_alarm(one) for one in alarms
-        ]
-        fnr = _bound(task, {literal: one.fnr for literal, one in zip(literals, calibrated, strict=True)}, fnr=True)
-        fpr = _bound(task, {literal: one.fpr for literal, one in zip(literals, calibrated, strict=True)}, fnr=False)
-        if fnr <= task.fnr and fpr <= task.fpr:
-            break
-        share_of_fnr *= _NARROWER * min(1.0, task.fnr / fnr)
-        share_of_fpr *= _NARROWER * min(1.0, task.fpr / fpr)
+        )
+        fnr = _bound_rates(apart, [ladder.fnr for ladder in ladders], fnr=True)
+        fpr = _bound_rates(apart, [ladder.fpr for ladder in ladders], fnr=False)
+        excess = max(fnr / task.fnr, fpr / task.fpr)
+        if excess <= 1.0:
+            return _make_standing(task, literals, ladders, fnr=fnr, fpr=fpr)
+        given *= _ROUNDED_DOWN / excess
+    raise Unachievable("no shares of the error rates are kept by an alarm for each threshold")
+
+
+def _make_standing(
+    task: StandingTask, literals: tuple[Cut, ...], ladders: tuple[LadderCalibration, ...], *, fnr: float, fpr: float
+) -> StandingAlarms:
+    loss = _lose_at_most(task, literals, ladders, [len(ladder.rungs) for ladder in ladders])
+    known = repr((task, literals, ladders)).encode()
     return StandingAlarms(
         task=task,
         literals=literals,
-        alarms=tuple(calibrated),
+        ladders=ladders,
         fnr=fnr,
         fpr=fpr,
-        worst_case_epsilon=at_least(joint_loss([one.loss for one in calibrated], _exposures(task, literals))),
+        worst_case_epsilon=loss,
+        digest=hashlib.sha256(known).digest()[:DIGEST_BYTES],
     )
 
 
-def _alarm(task: StandingTask, literal: Cut, *, fnr: float, fpr: float) -> AlarmTask:
+def _place_of(literal: Cut) -> tuple[int, int]:
+    """What literals have in common that share an alarm."""
+    return literal.functional, literal.cut
+
+
+def _list_literals(formula: Formula) -> tuple[Cut, ...]:
+    """Each threshold of each functional once, in order of appearance, with the least tolerance that it has."""
+    found: dict[tuple[int, int], Cut] = {}
+    for literal in cuts(formula):
+        known = found.setdefault(_place_of(literal), literal)
+        if literal.tolerance < known.tolerance:
+            found[_place_of(literal)] = literal
+    return tuple(found.values())
+
+
+def _calibrate_literal(task: StandingTask, literal: Cut, *, fnr: float, fpr: float) -> LadderCalibration:
     functional = literal.functional
-    return AlarmTask(
+    asked = AlarmTask(
         looks=task.looks,
         cut=literal.cut,
         tolerance=literal.tolerance,
@@ -161,44 +242,106 @@ def _alarm(task: StandingTask, literal: Cut, *, fnr: float, fpr: float) -> Alarm
         regime=task.regimes[functional],
         least=task.leasts[functional],
     )
+    try:
+        if task.progressive:
+            return calibrate_ladder(asked)
+        alarm = calibrate_alarm(asked)
+    except Unachievable as refusal:
+        raise Unachievable(refusal.reason, functional=functional) from refusal
+    return LadderCalibration(
+        task=asked,
+        rungs=(alarm,),
+        loss=alarm.loss,
+        worst_case_epsilon=alarm.worst_case_epsilon,
+        fnr=alarm.fnr,
+        fpr=alarm.fpr,
+    )
 
 
-def _bound(task: StandingTask, rates: Mapping[Cut, float], *, fnr: bool) -> float:
-    """The union bound of the formula, rounded up by more than its additions lose."""
-    bound, _ = tree_bound(task.formula, rates.__getitem__, fnr=fnr)
-    return bound if len(rates) == 1 else at_least(Fraction(bound) * (1 + Fraction(len(rates), 2**52)))
-
-
-def _exposures(task: StandingTask, literals: Sequence[Cut]) -> tuple[Exposure, ...]:
-    """By what parts one unit changes the values of all literals at once. Where values do not only grow, it may change
-    each of them most at another look: then all of them in full."""
+def _literal_exposures(task: StandingTask, literals: Sequence[Cut]) -> tuple[Exposure, ...]:
+    """By what parts one unit changes all literals' values at once: where one does not grow, by the whole of each."""
     if any(task.regimes[literal.functional] is not Regime.GROWING for literal in literals):
         return all_at_once(len(literals))
-    return tuple(tuple(exposure[literal.functional] for literal in literals) for exposure in task.exposures)
+    return drop_dominated(tuple(one[literal.functional] for literal in literals) for one in task.exposures)
 
 
-def _apportion(task: StandingTask, literals: Sequence[Cut]) -> Shares:
+def _lose_at_most(
+    task: StandingTask, literals: Sequence[Cut], ladders: Sequence[LadderCalibration], begun: Sequence[int]
+) -> float:
+    """What so many rungs of each ladder lose together, rounded up; what rounding adds is not a part of a change."""
+    exact = [
+        sum((rung.loss - ROUNDED for rung in ladder.rungs[:rungs]), start=Fraction(0))
+        for ladder, rungs in zip(ladders, begun, strict=True)
+    ]
+    if not exact:
+        return 0.0
+    return at_least(joint_loss(exact, _literal_exposures(task, literals)) + sum(begun) * ROUNDED)
+
+
+def _set_apart(formula: Formula, literals: Sequence[Cut]) -> Formula:
+    """The formula with a functional of its own for each alarm."""
+    places = {_place_of(literal): place for place, literal in enumerate(literals)}
+    return formula.mapped(lambda one: replace(one, functional=places[_place_of(one)], cut=0, tolerance=0))
+
+
+def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> Shares:
     """What of the rates each literal may use: Keyhole's split, with the price of an alarm for the loss."""
-    places = {literal: place for place, literal in enumerate(literals)}
-    apart = task.formula.mapped(lambda literal: replace(literal, functional=places[literal]))
 
-    def loss(place: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+    def lose(place: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         literal = literals[place]
         regime = task.regimes[literal.functional]
         scale = task.sensitivities[literal.functional] / (literal.tolerance + 1)
         price = alarm_price(looks=task.looks, fnr=fnr, fpr=fpr, regime=regime)
-        slope = regime.factor * scale
-        return price * scale, -slope * regime.shape.root, -slope / regime.shape.rise
+        slope = -regime.factor * scale
+        return price * scale, slope * regime.shape.root, slope / regime.shape.rise
 
-    return tree_shares(
-        Objective(
-            formulas=(apart,),
-            used=tuple(range(len(literals))),
-            functionals=len(literals),
-            exposures=_exposures(task, literals),
-            loss=loss,
-            fnr=task.fnr,
-            fpr=task.fpr,
-            tied=False,
-        )
+    objective = Objective(
+        formulas=(apart,),
+        used=tuple(range(len(literals))),
+        functionals=len(literals),
+        exposures=_literal_exposures(task, literals),
+        loss=lose,
+        fnr=task.fnr,
+        fpr=task.fpr,
+        tied=False,
     )
+    exact = constraints(apart)
+    if exact is None:
+        return tree_shares(objective)
+    return keyhole_shares(objective, fnr=exact.fnr, fpr=exact.fpr, weigh_fnr=_weigh_evenly, weigh_fpr=_weigh_evenly)
+
+
+def _weigh_evenly(functional: int, distance: int) -> float:
+    """An alarm's share is what it errs, whatever the distance."""
+    del functional, distance
+    return 1.0
+
+
+def _bound_rates(apart: Formula, rates: Sequence[float], *, fnr: bool) -> float:
+    """What the formula errs by, its literals erring so: the most over the sets that together make it true, or false."""
+    exact = constraints(apart)
+    if exact is not None:
+        sets = [[part.functional for part in one.parts] for one in (exact.fnr if fnr else exact.fpr)]
+        return at_least(max(sum((Fraction(rates[place]) for place in one), start=Fraction(0)) for one in sets))
+    bound, leaves = tree_bound(apart, lambda literal: rates[literal.functional], fnr=fnr)
+    return at_least(Fraction(bound) * (1 + Fraction(sum(leaves.values()), 1 << 52)))  # more than additions lose
+
+
+def _ladder_states(window: AlarmWindow, rungs: slice) -> list[LadderState]:
+    """The states of one literal's ladder, for the keys that are not in the answer; those of its rungs that have rung
+    are silent."""
+    here = window.alerted_at == 0
+    columns = []
+    for rung in window.rungs[rungs]:
+        left = iter(rung.watched)
+        columns.append(
+            [
+                AlarmState(0, 0, 0, 0, window.last_look, rang_at) if rang_at else next(left)
+                for rang_at in rung.rang_at[here].tolist()
+            ]
+        )
+    return [LadderState(own) for own in zip(*columns, strict=True)]
+
+
+def _nowhere(keys: int) -> Integers:
+    return np.zeros(keys, dtype=np.int64)

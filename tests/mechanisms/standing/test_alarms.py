@@ -1,41 +1,50 @@
-"""Formulas of alarms: their prices, their states as bytes, and what combining them promises."""
+"""Formulas of alarms: what they cost, what they refuse, and that what has rung stays."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from mechanisms.alarm.calibration import AlarmTask, calibrate_alarm
+from mechanisms.alarm.run import draw_alarms, look_at_values
 from mechanisms.alarm.shapes import Regime
-from mechanisms.formula import AllOf, AnyOf, Cut, Formula
-from mechanisms.protocol import Exposure
-from mechanisms.standing.alarms import calibrate_standing
-from mechanisms.standing.state_bytes import read_states, write_states
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, evaluate
+from mechanisms.protocol import Exposure, Unachievable
+from mechanisms.standing.alarms import alarms_decide, calibrate_standing
 from mechanisms.standing.task import StandingTask
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 from tests.seeded_noise import SeededNoise
 
-_FEW = 6
+GROWING, COMING = Regime.GROWING, Regime.COMING_AND_GOING
 
 
-def _above(functional: int, cut: int = 400, tolerance: int = 39) -> Cut:
+def above(functional: int, cut: int = 400, tolerance: int = 39) -> Cut:
     return Cut(functional, cut, above=True, tolerance=tolerance)
 
 
-def _task(
+def below(functional: int) -> Cut:
+    return Cut(functional, 5, above=False, tolerance=1)
+
+
+BOTH, EITHER = AllOf((above(0), above(1))), AnyOf((above(0), above(1)))
+MIXED = AnyOf((AllOf((above(0, 100, 9), above(1))), above(0, 900, 80)))
+
+
+def watched(
     formula: Formula,
     *,
-    functionals: int = 2,
-    exposures: tuple[Exposure, ...] | None = None,
-    regime: Regime = Regime.GROWING,
+    exposures: tuple[Exposure, ...] = all_at_once(2),
+    regime: Regime = GROWING,
     looks: int = 24,
     progressive: bool = False,
 ) -> StandingTask:
     return StandingTask(
         formula=formula,
-        sensitivities=(1,) * functionals,
-        exposures=all_at_once(functionals) if exposures is None else exposures,
-        regimes=(regime,) * functionals,
-        leasts=(0,) * functionals,
+        sensitivities=(1, 1),
+        exposures=exposures,
+        regimes=(regime, regime),
+        leasts=(0, 0),
         looks=looks,
         fnr=0.05,
         fpr=0.1,
@@ -43,111 +52,170 @@ def _task(
     )
 
 
-@pytest.mark.parametrize("join", [AllOf, AnyOf])
-def test_two_equal_thresholds_cost_what_halving_a_rate_costs(join: type[AllOf] | type[AnyOf]) -> None:
+@pytest.mark.parametrize("formula", [BOTH, EITHER])
+def test_two_equal_thresholds_cost_what_halving_a_rate_costs(formula: Formula) -> None:
     """2 ln 2400 for 24 looks, whichever of the rates is halved."""
-    found = calibrate_standing(_task(join((_above(0), _above(1)))))
-    assert found.worst_case_epsilon * 40 == pytest.approx(15.56644, abs=1e-4)
+    found = calibrate_standing(watched(formula))
+    assert found.worst_case_epsilon * 40 == pytest.approx(2 * np.log(2400), abs=1e-9)
+    assert 0.05 * (1 - 1e-11) < found.fnr <= 0.05
+    assert 0.1 * (1 - 1e-11) < found.fpr <= 0.1
+
+
+def test_one_threshold_is_its_alarm() -> None:
+    """The same loss, and with the same secret digits the same looks at which it rings."""
+    found = calibrate_standing(watched(above(0)))
+    alarm = calibrate_alarm(
+        AlarmTask(looks=24, cut=400, tolerance=39, sensitivity=1, fnr=0.05, fpr=0.1, regime=GROWING, least=0)
+    )
+    assert found.worst_case_epsilon == alarm.worst_case_epsilon
+    state, states = found.draw(keys=60, noise=SeededNoise(1)), draw_alarms(keys=60, noise=SeededNoise(1))
+    rang = []
+    for look in range(1, 25):
+        values = np.tile(np.arange(60, dtype=np.int64) * look // 2, (2, 1))
+        looked = found.look(state, values, look=look, noise=SeededNoise(2))
+        state, states = looked.state, look_at_values(alarm, states, values[0], look=look, noise=SeededNoise(2))
+        assert looked.alerted.tolist() == [one.rang_at > 0 for one in states]
+        rang.append(int(looked.alerted.sum()))
+    assert rang[0] == 0 < rang[15] < rang[-1] < 60
+
+
+def test_what_no_unit_changes_at_once_costs_once_where_values_grow() -> None:
+    apart = sets_at_once([[0], [1]], functionals=2)
+    together, single = (calibrate_standing(watched(EITHER, exposures=one)) for one in (all_at_once(2), apart))
+    assert single.worst_case_epsilon == pytest.approx(together.worst_case_epsilon / 2, rel=1e-3)
+    coming = [calibrate_standing(watched(EITHER, exposures=one, regime=COMING)) for one in (all_at_once(2), apart)]
+    assert coming[0].worst_case_epsilon == coming[1].worst_case_epsilon > 1.5 * together.worst_case_epsilon
+
+
+def test_losses_of_parts_are_the_largest_sum_of_their_exposures() -> None:
+    half, whole = Fraction(1, 2), Fraction(1)
+    found = calibrate_standing(watched(BOTH, exposures=((whole, half), (half, whole))))
+    assert found.worst_case_epsilon * 40 == pytest.approx(1.5 * np.log(2400), rel=1e-3)
+
+
+def test_thresholds_of_one_functional_have_an_alarm_each() -> None:
+    assert calibrate_standing(watched(MIXED)).literals == (above(0, 100, 9), above(1), above(0, 900, 80))
+
+
+def test_a_threshold_with_two_tolerances_has_one_alarm_for_the_least() -> None:
+    found = calibrate_standing(watched(AnyOf((AllOf((above(0), above(1))), above(0, 400, 20)))))
+    assert found.literals == (above(0, 400, 20), above(1))
+
+
+def test_a_formula_with_many_literals_keeps_its_rates_over_the_tree() -> None:
+    wide = AnyOf(tuple(AllOf((above(0, 10 * n, 9), above(1, 10 * n, 9))) for n in range(1, 9)))
+    found = calibrate_standing(watched(wide))
+    assert len(found.ladders) == 16
     assert found.fnr <= 0.05
     assert found.fpr <= 0.1
 
 
-def test_one_threshold_costs_what_its_alarm_costs() -> None:
-    assert calibrate_standing(_task(_above(0))).worst_case_epsilon * 40 == pytest.approx(7.0900768, abs=1e-6)
-
-
-def test_what_no_unit_changes_at_once_costs_once_where_values_grow() -> None:
-    formula, apart = AnyOf((_above(0), _above(1))), sets_at_once([[0], [1]], functionals=2)
-    together = calibrate_standing(_task(formula))
-    assert calibrate_standing(_task(formula, exposures=apart)).worst_case_epsilon == pytest.approx(
-        together.worst_case_epsilon / 2, rel=1e-3
+@pytest.mark.parametrize(("formula", "answer"), [(TRUE, True), (FALSE, False)])
+def test_a_constant_formula_is_answered_and_costs_nothing(formula: Formula, answer: bool) -> None:
+    found = calibrate_standing(watched(formula))
+    looked = found.look(
+        found.draw(keys=3, noise=SeededNoise(1)), np.zeros((2, 3), dtype=np.int64), look=2, noise=SeededNoise(1)
     )
-    coming = Regime.COMING_AND_GOING
-    assert calibrate_standing(_task(formula, exposures=apart, regime=coming)).worst_case_epsilon == (
-        calibrate_standing(_task(formula, regime=coming)).worst_case_epsilon
-    )
-
-
-def test_two_thresholds_on_one_functional_have_an_alarm_each() -> None:
-    low, high = _above(0, 100, 9), _above(0, 400, 39)
-    found = calibrate_standing(_task(AnyOf((AllOf((low, _above(1))), high))))
-    assert found.literals == (low, _above(1), high)
-    assert len(found.alarms) == 3
+    assert looked.alerted.tolist() == [answer] * 3
+    assert found.spent(looked.state).tolist() == [0.0] * 3
+    assert found.worst_case_epsilon == 0.0
 
 
 @pytest.mark.parametrize(
-    "formula", [AllOf(()), Cut(0, 5, above=False, tolerance=1), AllOf((_above(0), Cut(1, 5, False, 1)))]
+    "task",
+    [
+        watched(below(0)),
+        watched(AllOf((above(0), below(1)))),
+        watched(AnyOf((above(0), below(1)))),
+        watched(BOTH, regime=COMING),
+        watched(MIXED, regime=COMING),
+        replace(watched(BOTH), regimes=(GROWING, COMING)),
+        replace(watched(BOTH), monotone=False),
+    ],
 )
-def test_what_may_become_false_is_no_alarm(formula: Formula) -> None:
-    with pytest.raises(ValueError, match="AND and OR"):
-        calibrate_standing(_task(formula))
+def test_what_alarms_do_not_decide_is_refused(task: StandingTask) -> None:
+    with pytest.raises(Unachievable, match="AND and OR"):
+        calibrate_standing(task)
+
+
+def test_rates_that_promise_nothing_are_refused() -> None:
+    with pytest.raises(Unachievable, match="promise nothing"):
+        calibrate_standing(replace(watched(BOTH), fnr=0.5, fpr=0.5))
+
+
+def test_values_that_fall_may_be_joined_by_or() -> None:
+    assert alarms_decide(AnyOf((above(0), AllOf((above(1),)))), (COMING, COMING))
+    assert alarms_decide(AnyOf((above(0), AllOf((above(1), above(1, 500))))), (COMING, GROWING))
+    assert not alarms_decide(AllOf((above(0), above(1))), (COMING, GROWING))
+
+
+def test_a_literal_out_of_reach_is_named() -> None:
+    sharp = AllOf((above(0), Cut(1, 400, above=True, tolerance=0)))
+    with pytest.raises(Unachievable) as refused:
+        calibrate_standing(replace(watched(sharp), fnr=1e-200, fpr=1e-200))
+    assert refused.value.functional == 1
 
 
 @pytest.mark.parametrize("progressive", [False, True])
-def test_a_key_that_is_in_the_answer_stays_and_costs_no_more(progressive: bool) -> None:
-    formula = AnyOf((AllOf((_above(0), _above(1))), _above(0, 900, 80)))
-    found = calibrate_standing(_task(formula, progressive=progressive))
-    noise = SeededNoise(11)
-    state, before = found.draw(keys=_FEW, noise=noise), np.zeros(_FEW, dtype=np.bool_)
-    for look in range(1, 25):
-        # the first never comes near, the second crosses one of both, the third both, the others far beyond
-        steps = np.array([[0, 30, 30, 60, 90, 200], [0, 0, 30, 60, 90, 200]], dtype=np.int64) * look
-        looked = found.look(state, steps, look=look, noise=noise)
+@pytest.mark.parametrize("formula", [BOTH, EITHER, MIXED])
+def test_a_key_that_is_in_the_answer_stays_and_costs_no_more(formula: Formula, progressive: bool) -> None:
+    """The first key never comes near, the second crosses one of both, the others both, ever further."""
+    found = calibrate_standing(watched(formula, progressive=progressive))
+    noise, steps = SeededNoise(11), np.array([[0, 30, 30, 60, 90, 200], [0, 0, 30, 60, 90, 200]], dtype=np.int64)
+    state = found.draw(keys=6, noise=noise)
+    assert found.spent(state).tolist() == [0.0] * 6
+    before, spent = np.zeros(6, dtype=np.bool_), np.zeros(6)
+    for look in (1, 2, 3, 5, 8, 13, 20, 21, 22, 23, 24):
+        looked = found.look(state, steps * look, look=look, noise=noise)
         assert not np.any(before & ~looked.alerted)
-        state, before = looked.state, looked.alerted
-    assert before.tolist()[0] is False
-    assert before.tolist()[3:] == [True, True, True]
-    assert np.all(found.spent(state) <= found.worst_case_epsilon)
-    if not progressive:
-        assert np.all(found.spent(state) == found.worst_case_epsilon)
+        after = found.spent(looked.state)
+        assert np.all(spent <= after)
+        assert np.all((after == spent) | ~before)
+        state, before, spent = looked.state, looked.alerted, after
+    exact = evaluate(formula, lambda cut: cut.holds(24 * steps[cut.functional]), keys=6)
+    assert before.tolist() == exact.tolist()
+    assert np.all(spent <= found.worst_case_epsilon)
+    if progressive:
+        assert spent[0] < found.worst_case_epsilon
     else:
-        assert found.spent(state)[0] < found.worst_case_epsilon
+        assert np.all(spent == found.worst_case_epsilon)
 
 
 def test_a_look_that_is_repeated_on_the_same_state_is_the_same_look() -> None:
-    found = calibrate_standing(_task(AllOf((_above(0), _above(1)))))
+    found = calibrate_standing(watched(BOTH))
     drawn = found.draw(keys=50, noise=SeededNoise(5))
-    values = np.arange(300, 400, dtype=np.int64).reshape(2, 50)
+    values = np.tile(np.arange(370, 420, dtype=np.int64), (2, 1))
     first, again = (found.look(drawn, values, look=3, noise=SeededNoise(seed)) for seed in (1, 2))
     assert first.state == again.state
     assert first.alerted.tolist() == again.alerted.tolist()
+    assert 0 < first.alerted.sum() < 50
 
 
-def test_states_survive_being_written() -> None:
-    states = [[(0, 1, 2**200), (5, 0, 2**6000)], [(1, 1, 1), (2**127, 0, 3)]]
-    assert read_states(write_states(states), alarms=2, keys=2) == states
+def test_looks_out_of_order_and_values_of_others_are_refused() -> None:
+    found = calibrate_standing(watched(BOTH))
+    values = np.zeros((2, 3), dtype=np.int64)
+    state = found.look(found.draw(keys=3, noise=SeededNoise(1)), values, look=4, noise=SeededNoise(1)).state
+    for look in (0, 3, 4, 25):
+        with pytest.raises(ValueError, match="order"):
+            found.look(state, values, look=look, noise=SeededNoise(1))
+    for wrong in (values[:1], values[:, :2]):
+        with pytest.raises(ValueError, match="functional"):
+            found.look(state, wrong, look=5, noise=SeededNoise(1))
 
 
 @pytest.mark.parametrize(
-    "spoil",
+    "wrong",
     [
-        lambda body: body[:-1],
-        lambda body: body + b"\x00",
-        lambda body: b"\x02" + body[1:],
-        lambda body: b"",
-        lambda body: body[:9] + b"\xff\xff" + body[11:],
-        lambda body: body[:11] + b"\x00\x02\x00" + body[13:],
+        {"looks": 0},
+        {"looks": 10**6},
+        {"sensitivities": (0, 1)},
+        {"leasts": (0,)},
+        {"exposures": all_at_once(3)},
+        {"fnr": 0.0},
+        {"formula": above(2)},
+        {"formula": above(0, 4, -1)},
     ],
 )
-def test_bytes_that_nobody_wrote_are_refused(spoil: object) -> None:
-    body = write_states([[(3, 128, 9, 0, 1, 0)]])
-    with pytest.raises(ValueError, match="states"):
-        read_states(spoil(body), alarms=1, keys=1)  # type: ignore[operator]
-
-
-def test_states_of_another_window_are_refused() -> None:
-    found = calibrate_standing(_task(_above(0), functionals=1))
-    state = found.draw(keys=3, noise=SeededNoise(1))
-    with pytest.raises(ValueError, match="states"):
-        found.look(state, np.zeros((1, 4), dtype=np.int64), look=1, noise=SeededNoise(1))
-    with pytest.raises(ValueError, match="functional"):
-        found.look(state, np.zeros((2, 3), dtype=np.int64), look=1, noise=SeededNoise(1))
-
-
-def test_losses_of_parts_are_the_largest_sum_of_their_exposures() -> None:
-    half = Fraction(1, 2)
-    found = calibrate_standing(
-        _task(AllOf((_above(0), _above(1))), exposures=((Fraction(1), half), (half, Fraction(1))))
-    )
-    whole = calibrate_standing(_task(AllOf((_above(0), _above(1)))))
-    assert found.worst_case_epsilon == pytest.approx(0.75 * whole.worst_case_epsilon, rel=1e-3)
+def test_tasks_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"standing question|error rates|literal"):
+        replace(watched(BOTH), **wrong)  # type: ignore[arg-type]
