@@ -32,8 +32,8 @@ from mechanisms.standing.protocol import Looked
 from mechanisms.standing.task import StandingTask
 from mechanisms.standing.window_state import (
     DIGEST_BYTES,
-    RungState,
     AlarmWindow,
+    RungState,
     read_window,
     watched_keys,
     write_window,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mechanisms.alarm.run import FIRST_DIGITS, FURTHER_DIGITS, AlarmState
 from mechanisms.formula import Cut
 from mechanisms.standing.alarms import calibrate_standing
-from mechanisms.standing.window_state import RungState, AlarmWindow, read_window, watched_keys, write_window
+from mechanisms.standing.window_state import AlarmWindow, RungState, read_window, watched_keys, write_window
 from tests.effort import examples
 from tests.mechanisms.standing.test_alarms import BOTH, MIXED, watched
 from tests.seeded_noise import SeededNoise
