@@ -23,9 +23,7 @@ from planner.lower.row import YEARS, RowSql
 from planner.question.as_of import AsOf
 from planner.question.condition import ALWAYS
 from planner.question.model import Measure, Question
-from planner.values.sql_literals import constant
-
-_MICROSECOND = timedelta(microseconds=1)
+from planner.values.sql_literals import constant, interval
 
 
 def over_horizon(question: Question) -> Question:
@@ -80,15 +78,15 @@ def arrival_tests(row: RowSql, as_of: AsOf, keys: KeySpace) -> list[str]:
     if came.sql_type not in YEARS or as_of.window not in keys.names:
         raise KeyholeError("KH900", "a look at rows without a time or a window")
     window = row.table.column(as_of.window)
-    windows = _read_windows(row.table, as_of, keys)
+    windows = windows_to_read(row.table, as_of, keys)
     tests = [restriction(row, window, windows) or not_null(row, window)]
-    tests.append(_earlier(row.column(came.name), came, as_of.before))
+    tests.append(before(row.column(came.name), came, as_of.before))
     if not _is_time_of(came, window, as_of) and _closed_by(windows, as_of):
         tests.append(_while_open(row, came, window, as_of.window_open_for))
     return tests
 
 
-def _read_windows(table: Table, as_of: AsOf, keys: KeySpace) -> tuple[Value, ...]:
+def windows_to_read(table: Table, as_of: AsOf, keys: KeySpace) -> tuple[Value, ...]:
     """Those that are asked for; where a unit's groups are chosen among those of several windows, all of the horizon."""
     place = keys.names.index(as_of.window)
     if table.row_unit or table.determines(keys.columns[place]) or not exceeds_groups(table, keys):
@@ -119,12 +117,22 @@ def moment(window: Value) -> datetime:
             raise KeyholeError("KH900", "a window that is no time")
 
 
-def _earlier(expression: str, column: Column, end: datetime) -> str:
+def before(expression: str, column: Column, end: datetime) -> str:
     """That a date or timestamp lies before a moment; in the column's own type, so that nothing is converted."""
     if column.sql_type is SqlType.TIMESTAMP:
         return f"{expression} < {constant(end, column=column)}"
-    whole = end.time() == time()
-    return f"{expression} {'<' if whole else '<='} {constant(end.date(), column=column)}"
+    return f"{expression} {'<' if _is_midnight(end) else '<='} {constant(end.date(), column=column)}"
+
+
+def not_before(expression: str, column: Column, begin: datetime) -> str:
+    """That a date or timestamp does not lie before a moment; in the column's own type as well."""
+    if column.sql_type is SqlType.TIMESTAMP:
+        return f"{expression} >= {constant(begin, column=column)}"
+    return f"{expression} {'>=' if _is_midnight(begin) else '>'} {constant(begin.date(), column=column)}"
+
+
+def _is_midnight(moment: datetime) -> bool:
+    return moment.time() == time()
 
 
 def _while_open(row: RowSql, came: Column, window: Column, open_for: timedelta) -> str:
@@ -133,8 +141,3 @@ def _while_open(row: RowSql, came: Column, window: Column, open_for: timedelta) 
     known = f"{arrived} BETWEEN {YEARS[came.sql_type]} AND {begins} BETWEEN {YEARS[window.sql_type]}"
     closes = f"CAST({begins} AS timestamp) + {interval(open_for)}"
     return f"CASE WHEN {known} THEN CAST({arrived} AS timestamp) < {closes} ELSE TRUE END"
-
-
-def interval(length: timedelta) -> str:
-    """A length of time as a constant without months or days: on both engines so many microseconds."""
-    return f"INTERVAL '{length // _MICROSECOND} microseconds'"

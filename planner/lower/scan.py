@@ -20,6 +20,7 @@ from planner.lower.computed_conditions import compute_conditions
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.dialects.model import Dialect
 from planner.lower.functional import FunctionalSql
+from planner.lower.hopping import put_into_windows
 from planner.lower.joins import join_lookups, join_members, list_pinned
 from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
@@ -64,7 +65,8 @@ def list_relations(table: Table) -> tuple[ReadRelation, ...]:
 
 def _rewrite_rows(question: Question, dialect: Dialect) -> Rewritten:
     known = question.table
-    stored = RowSql(table=join_lookups(join_members(known, dialect=dialect), dialect=dialect), dialect=dialect)
+    read = put_into_windows(join_members(known, dialect=dialect), question, dialect=dialect)
+    stored = RowSql(table=join_lookups(read, dialect=dialect), dialect=dialect)
     row = compute_conditions(stored, question.where, question.functionals)
     question = replace(question, table=row.table)
     functionals = [
@@ -110,7 +112,7 @@ def _scan_rows(question: Question, row: RowSql, functionals: Sequence[Functional
 def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> Rewritten:
     """The totals of each unit in each key, bounded as for any question, then the question over these."""
     needed = list_needed(rows)
-    stored = RowSql(table=rows.table, dialect=dialect)
+    stored = RowSql(table=put_into_windows(rows.table, question, dialect=dialect), dialect=dialect)
     row = compute_conditions(stored, rows.where, needed)
     found = one_row(Term(1, None, ALWAYS, 0))
     inner = replace(

@@ -1,7 +1,7 @@
 """Names, types and constants as SQL text that DuckDB and PostgreSQL read alike."""
 
 import re
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -11,6 +11,7 @@ from planner.errors import KeyholeError
 
 _MODIFIER = re.compile(r"\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+_MICROSECOND = timedelta(microseconds=1)
 _DUCKDB_DIGITS = 38  # the most that its decimals have
 _INTEGER_BITS = {"smallint": 15, "int2": 15, "integer": 31, "int": 31, "int4": 31}
 
@@ -49,6 +50,16 @@ def double(value: float) -> str:
     return f"CAST('{value!r}' AS double precision)"
 
 
+def timestamp(value: datetime) -> str:
+    """A timestamp constant."""
+    return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+
+
+def interval(length: timedelta) -> str:
+    """A length of time as a constant: on both engines so many microseconds, and no days or months."""
+    return f"INTERVAL '{length // _MICROSECOND} microseconds'"
+
+
 def constant(value: Value, *, column: Column) -> str:
     """A constant of a column's type; numbers for exact columns go through `scaled_comparison` instead."""
     if column.sql_type is SqlType.DOUBLE and isinstance(value, int | Decimal):
@@ -63,7 +74,7 @@ def constant(value: Value, *, column: Column) -> str:
         case Decimal():
             return decimal(Fraction(value), scale=max(0, -_exponent(value)))
         case datetime():
-            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+            return timestamp(value)
         case date():
             return f"DATE '{value.isoformat()}'"
         case str():

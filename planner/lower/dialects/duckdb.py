@@ -1,5 +1,6 @@
 """DuckDB: decimals of at most 38 digits that fail where they are too short, text whose collation it does not tell."""
 
+from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
 
@@ -7,7 +8,7 @@ from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
 from planner.lower.dialects.grid import Grid
 from planner.lower.dialects.model import Dialect, ExactValues, Rounded
-from planner.values.sql_literals import duckdb_numeric, type_name
+from planner.values.sql_literals import duckdb_numeric, interval, timestamp, type_name
 
 _MORE_THAN_ALL_GROUPS = 2**62  # rows or groups that no step has, so that the LIMIT leaves out none
 _SHORT_DECIMAL = 10**18  # decimals of up to 18 digits are kept in 64 bits
@@ -62,6 +63,10 @@ def _without_statistics(name: str) -> str:
     return f"LEAST({name}, NULL)"
 
 
+def _floor_moment(moment: str, step: timedelta, origin: datetime) -> str:
+    return f"time_bucket({interval(step)}, {moment}, {timestamp(origin)})"
+
+
 DUCKDB = Dialect(
     name="duckdb",
     huge_integer="hugeint",
@@ -79,4 +84,5 @@ DUCKDB = Dialect(
     canonical_numeric=_canonical_numeric,
     floor_quotient=_floor_quotient,
     rounded_numeric=_rounded_numeric,
+    floor_moment=_floor_moment,
 )

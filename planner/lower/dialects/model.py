@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from fractions import Fraction
 
 from planner.catalog.model import Column
@@ -82,6 +83,9 @@ class Dialect:
 
     Raises KH203 where the engine's numbers are too short for the column's bounds and decimals.
     """
+
+    floor_moment: Callable[[str, timedelta, datetime], str]
+    """A timestamp of the years 1 to 9999, rounded down to a whole number of steps after a moment."""
 
     def whole_type(self, largest: int) -> str:
         """The narrowest type of whole numbers of that size."""

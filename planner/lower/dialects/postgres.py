@@ -1,9 +1,11 @@
 """PostgreSQL: numerics of any length, with a NaN of their own, and databases that order text in their own way."""
 
+from datetime import datetime, timedelta
+
 from planner.catalog.model import Column, SqlType
 from planner.lower.dialects.grid import Grid
 from planner.lower.dialects.model import Dialect, ExactValues, Rounded
-from planner.values.sql_literals import numeric_modifier
+from planner.values.sql_literals import interval, numeric_modifier, timestamp
 
 _SINGLE = frozenset({"real", "float4"})
 
@@ -40,6 +42,10 @@ def _rounded_numeric(expression: str, column: Column, grid: Grid) -> Rounded:
     return Rounded(grid.cast_to_range(grid.round_doubled(f"floor({expression} * {2 * q})", _floor_quotient)))
 
 
+def _floor_moment(moment: str, step: timedelta, origin: datetime) -> str:
+    return f"date_bin({interval(step)}, {moment}, {timestamp(origin)})"
+
+
 POSTGRES = Dialect(
     name="postgres",
     huge_integer="numeric",
@@ -57,4 +63,5 @@ POSTGRES = Dialect(
     canonical_numeric=_canonical_numeric,
     floor_quotient=_floor_quotient,
     rounded_numeric=_rounded_numeric,
+    floor_moment=_floor_moment,
 )

@@ -15,10 +15,11 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.look import chooses, grows
 from planner.lower.scan import rewrite
 from planner.plan.identity import fingerprint, path_identities
-from planner.question.as_of import AsOf
+from planner.question.as_of import AsOf, Hopping
 from planner.question.condition import Compare
+from planner.question.looks import look_at
 from planner.question.model import Question
-from tests.worlds.questions import CAPPED, CLIPPED, ROWS, count, question, total
+from tests.worlds.questions import CAPPED, CLIPPED, COUNTRIES, ROWS, count, question, total
 
 _MONTHS = tuple(date(2026, month, 1) for month in range(1, 7))
 _CUSTOMERS = replace(CLIPPED, unit=("customer_id",), groups_per_unit=2)
@@ -113,3 +114,47 @@ def test_a_look_without_a_time_is_never_run() -> None:
     for broken in (replace(look.as_of, column="country"), replace(look.as_of, window="sold_at")):
         with pytest.raises(KeyholeError, match="KH900"):
             rewrite(replace(look, as_of=broken), dialect=POSTGRES)
+
+
+def _hopping(table: Table, *, asked: int, hours: int = 24) -> str:
+    table = replace(table, columns=(*table.columns, _SOLD))
+    begins = tuple(datetime(2026, 1, 1) + i * timedelta(hours=12) for i in range(6))
+    length = timedelta(hours=hours)
+    as_of = AsOf(
+        "sold_at", datetime(2026, 1, 3), "opened", begins, length, Hopping("sold_at", length, timedelta(hours=12))
+    )
+    asked_ = question(TRUE, count(table=table), table=table)
+    keys = KeySpace((table.column("country"),), (COUNTRIES,))
+    return rewrite(look_at(replace(asked_, keys=keys), as_of, windows=begins[1 : 1 + asked]), dialect=POSTGRES).sql
+
+
+def test_one_window_is_a_range_of_the_rows_and_needs_no_row_twice() -> None:
+    for table in (ROWS, replace(CAPPED, groups_per_unit=10_000), replace(_CUSTOMERS, groups_per_unit=10_000)):
+        sql = _hopping(table, asked=1)
+        assert "CROSS JOIN" not in sql
+        assert "\"sold_at\" >= TIMESTAMP '2026-01-01 12:00:00'" in sql
+        assert "\"sold_at\" < TIMESTAMP '2026-01-02 12:00:00'" in sql
+        assert "CROSS JOIN" in _hopping(table, asked=2)
+
+
+def test_where_groups_are_chosen_a_row_stands_in_each_of_its_windows() -> None:
+    for hours, windows in ((24, 2), (30, 3), (12, 0)):
+        sql = _hopping(_CUSTOMERS, asked=1, hours=hours)
+        assert sql.partition("CROSS JOIN")[2].partition(" AS ")[0].count("(INTERVAL") == windows
+        assert "\"sold_at\" >= TIMESTAMP '2026-01-01 00:00:00'" in sql
+
+
+def test_windows_that_are_not_one_every_hop_are_never_run() -> None:
+    hopping = Hopping("sold_at", timedelta(hours=24), timedelta(hours=12))
+    table = replace(ROWS, columns=(*ROWS.columns, _SOLD))
+    asked = question(TRUE, count(table=table), table=table)
+    odd = (datetime(2026, 1, 1), datetime(2026, 1, 1, 13))
+    as_of = AsOf("sold_at", datetime(2026, 1, 3), "opened", odd, timedelta(hours=24), hopping)
+    with pytest.raises(KeyholeError, match="KH900"):
+        rewrite(look_at(asked, as_of, windows=odd), dialect=POSTGRES)
+    with pytest.raises(KeyholeError, match="KH900"):
+        look_at(asked, as_of, windows=(datetime(2027, 1, 1),))
+    with pytest.raises(KeyholeError, match="KH900"):
+        look_at(asked, replace(as_of, window="country"), windows=odd)
+    with pytest.raises(KeyholeError, match="KH900"):
+        look_at(asked, replace(as_of, hopping=None), windows=odd)

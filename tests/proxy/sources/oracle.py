@@ -5,7 +5,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -29,7 +29,7 @@ def true_aggregates(question: Question, rows: Sequence[Row]) -> npt.NDArray[np.i
     result = np.zeros((len(question.functionals), keys.size), dtype=np.int64)
     different: dict[tuple[int, int], set[Any]] = defaultdict(set)
     by_unit: dict[tuple[Any, ...], dict[tuple[Any, ...], list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for number, row in enumerate(rows):
+    for number, row in enumerate(one for stored in rows for one in in_windows(question, stored)):
         unit = (number,) if table.row_unit else tuple(read(table, row, name) for name in table.unit)
         key = tuple(read(table, row, name) for name in keys.names)
         if None in unit or not all(
@@ -69,11 +69,23 @@ def values_that_count(question: Question, functional: Functional, rows: Sequence
     return set(sorted(found, key=drawn)[: functional.unit_range[1]])
 
 
+def in_windows(question: Question, row: Row) -> list[Row]:
+    """The row once for each window of a look that it is in, where these overlap; else as it is."""
+    as_of = question.as_of
+    if as_of is None or as_of.hopping is None:
+        return [row]
+    time = as_moment(read(question.table, row, as_of.hopping.column))
+    windows = [as_moment(one) for one in as_of.horizon]
+    return [{**row, as_of.window: one} for one in windows if timedelta() <= time - one < as_of.hopping.length]
+
+
 def is_in_time(question: Question, as_of: AsOf, row: Row) -> bool:
     """Whether a row of a window of the horizon had come by the look, before its window closed."""
     arrived = came(question, [row])
     if read(question.table, row, as_of.column) is None or arrived >= as_of.before:
         return False
+    if as_of.hopping is not None and as_of.hopping.column == as_of.column:
+        return True
     if getattr(question.table.column(as_of.window).derivation, "column", None) == as_of.column:
         return True
     return arrived - as_moment(read(question.table, row, as_of.window)) < as_of.window_open_for

@@ -16,8 +16,9 @@ from mechanisms.formula import TRUE
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import RowCap, Table, Value
 from planner.lower.scan import rewrite
-from planner.question.as_of import AsOf
+from planner.question.as_of import AsOf, Hopping
 from planner.question.condition import ALWAYS, Compare
+from planner.question.looks import look_at
 from planner.question.model import Accuracy, Measure, Question
 from tests.effort import examples
 from tests.proxy.sources.oracle import Row, true_aggregates
@@ -68,6 +69,26 @@ def looks(draw: st.DrawFn, *, units: tuple[tuple[str, ...], ...]) -> Question:
     return replace(question, keys=replace(question.keys, values=tuple(values)), as_of=as_of)
 
 
+@st.composite
+def overlapping(draw: st.DrawFn, *, units: tuple[tuple[str, ...], ...]) -> Question:
+    """A question as a look at windows that overlap, or follow each other, or leave gaps."""
+    question = draw(questions(units=units))
+    hop = draw(st.sampled_from([timedelta(hours=36), timedelta(days=1), timedelta(days=30), timedelta(microseconds=7)]))
+    length = hop * draw(st.sampled_from([1, 2, 2.5, 4, 0.5]))
+    begin = draw(st.sampled_from([datetime(2025, 12, 30), datetime(2026, 1, 5, 7, 30, 0, 119), datetime(1, 1, 1)]))
+    horizon = tuple(begin + i * hop for i in range(draw(st.integers(1, 5))))
+    as_of = AsOf(
+        column=draw(st.sampled_from(["visited", "visited", "born"])),
+        before=draw(st.sampled_from([*MOMENTS[:5], datetime(2026, 1, 3), datetime(9999, 12, 31, 23, 59)])),
+        window="opened",
+        horizon=horizon,
+        window_open_for=draw(st.sampled_from([length, length + timedelta(hours=1), timedelta(40)])),
+        hopping=Hopping(draw(st.sampled_from(["visited", "visited", "born"])), length, hop),
+    )
+    asked = draw(st.one_of(st.just(horizon), st.sampled_from(horizon).map(lambda one: (one,))))
+    return look_at(question, as_of, windows=asked)
+
+
 def _check(engines: Engines, question: Question, found: list[Row]) -> None:
     expected = true_aggregates(question, found)
     for answer in engines.answers(question, engines.load(found)):
@@ -75,13 +96,13 @@ def _check(engines: Engines, question: Question, found: list[Row]) -> None:
 
 
 @examples(150, quick=8, **_GIVEN)
-@given(question=looks(units=((),)), found=rows())
+@given(question=st.one_of(looks(units=((),)), overlapping(units=((),))), found=rows())
 def test_rows_that_had_come(engines: Engines, question: Question, found: list[Row]) -> None:
     _check(engines, question, found)
 
 
 @examples(150, quick=8, **_GIVEN)
-@given(question=looks(units=UNITS), found=rows())
+@given(question=st.one_of(looks(units=UNITS), overlapping(units=UNITS)), found=rows())
 def test_units_that_had_come(engines: Engines, question: Question, found: list[Row]) -> None:
     _check(engines, question, found)
 
@@ -129,6 +150,16 @@ def _standing(
 
 def _at(question: Question, before: datetime, *, open_for: timedelta = timedelta(hours=25)) -> Question:
     return replace(question, as_of=AsOf("visited", before, "born", _DAYS, open_for))
+
+
+_HOPS = tuple(datetime(2025, 12, 31) + timedelta(hours=12 * i) for i in range(12))
+
+
+def _overlapping(question: Question, before: datetime) -> Question:
+    """A look at days that begin every twelve hours, of the time that rows come at: each row is in two."""
+    length, hop = timedelta(days=1), timedelta(hours=12)
+    as_of = AsOf("visited", before, "opened", _HOPS, length, Hopping("visited", length, hop))
+    return look_at(question, as_of, windows=_HOPS)
 
 
 def _row(number: int, came: datetime, *, day: date, ward: str = "north", person: str | None = "ann") -> Row:
@@ -183,10 +214,14 @@ def _assert_stable(question: Question, added: list[npt.NDArray[np.int64]]) -> No
 
 
 @examples(60, quick=4, **_GIVEN)
-@given(found=_arrivals(), groups=st.integers(1, 4), cap=st.sampled_from([None, 1, 2]))
-def test_what_a_unit_adds_never_falls(engines: Engines, found: list[Row], groups: int, cap: int | None) -> None:
-    standing = _standing(groups=groups, cap=cap)
-    for added in _added_by(engines, [_at(standing, before) for before in _LOOKS], found, "ann"):
+@given(found=_arrivals(), groups=st.integers(1, 4), cap=st.sampled_from([None, 1, 2]), overlaps=st.booleans())
+def test_what_a_unit_adds_never_falls(
+    engines: Engines, found: list[Row], groups: int, cap: int | None, overlaps: bool
+) -> None:
+    """Each look sees more rows, late ones for closed windows too; windows follow each other or overlap."""
+    standing = _standing(groups=groups, cap=cap, keys=("ward",) if overlaps else ("ward", "born"))
+    look = _overlapping if overlaps else _at
+    for added in _added_by(engines, [look(standing, before) for before in _LOOKS], found, "ann"):
         _assert_stable(standing, added)
 
 

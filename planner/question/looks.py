@@ -1,0 +1,47 @@
+"""A standing question as one look at some of its windows.
+
+References: docs/proofs/units_over_a_horizon.md.
+"""
+
+from dataclasses import replace
+
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column, SqlType, Table, Value
+from planner.errors import KeyholeError
+from planner.question.as_of import AsOf
+from planner.question.model import Question
+
+
+def look_at(question: Question, as_of: AsOf, *, windows: tuple[Value, ...]) -> Question:
+    """The question about `windows` alone, on the rows that had come by the look.
+
+    Where windows overlap (`AsOf.hopping`) they become its last key, a column `as_of.window` that it did not have; else
+    that is one of its keys. How many groups of a unit count is the table's `groups_per_unit`, as it is: groups are then
+    those of key and window.
+
+    Raises KH900 where the question has such a column already, or does not have the key, or `windows` are not of the
+    horizon.
+    """
+    if not set(windows) <= set(as_of.horizon):
+        raise KeyholeError("KH900", "a look at windows outside the horizon")
+    if as_of.hopping is not None:
+        question = _with_windows(question, as_of)
+    if as_of.window not in question.keys.names:
+        raise KeyholeError("KH900", "a look at a question that has no windows among its keys")
+    place = question.keys.names.index(as_of.window)
+    values = (*question.keys.values[:place], windows, *question.keys.values[place + 1 :])
+    return replace(question, keys=replace(question.keys, values=values), as_of=as_of)
+
+
+def _with_windows(question: Question, as_of: AsOf) -> Question:
+    column = Column(as_of.window, SqlType.TIMESTAMP, "timestamp without time zone", domain=as_of.horizon)
+
+    def add(table: Table) -> Table:
+        if any(one.name == column.name for one in table.columns):
+            raise KeyholeError("KH900", "windows under the name of a column")
+        return replace(table, columns=(*table.columns, column))
+
+    rows = question.per_unit
+    keys = KeySpace((*question.keys.columns, column), (*question.keys.values, as_of.horizon))
+    per_unit = None if rows is None else replace(rows, table=add(rows.table))
+    return replace(question, table=add(question.table), keys=keys, per_unit=per_unit)
