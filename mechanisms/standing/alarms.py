@@ -11,7 +11,6 @@ closes. Then nothing of it is looked at any more: no alarm of a key that is in t
 Proof: docs/proofs/standing.md.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -29,9 +28,9 @@ from mechanisms.apportionment.tree import tree_bound
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, cuts, evaluate
 from mechanisms.protocol import Epsilons, Exposure, Noise, Unachievable
 from mechanisms.standing.protocol import Looked
+from mechanisms.standing.sealed import digest_of
 from mechanisms.standing.task import StandingTask
 from mechanisms.standing.window_state import (
-    DIGEST_BYTES,
     AlarmWindow,
     RungState,
     read_window,
@@ -203,7 +202,6 @@ def _make_standing(
     task: StandingTask, literals: tuple[Cut, ...], ladders: tuple[LadderCalibration, ...], *, fnr: float, fpr: float
 ) -> StandingAlarms:
     loss = _lose_at_most(task, literals, ladders, [len(ladder.rungs) for ladder in ladders])
-    known = repr((task, literals, ladders)).encode()
     return StandingAlarms(
         task=task,
         literals=literals,
@@ -211,7 +209,7 @@ def _make_standing(
         fnr=fnr,
         fpr=fpr,
         worst_case_epsilon=loss,
-        digest=hashlib.sha256(known).digest()[:DIGEST_BYTES],
+        digest=digest_of((task, literals, ladders)),
     )
 
 

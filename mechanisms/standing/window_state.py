@@ -1,12 +1,10 @@
 """What alarms on many keys keep between the looks of one window, as bytes: canonical, and checked as they are read.
 
-Keys that are in the answer, and alarms that have rung, keep no secret. All whole numbers are little-endian. After the
-version come the digest of the calibration, the number of keys and of the last look, and when each key alerted; then for
-each rung of each alarm when it rang, by key, and for the keys that it still watches, all of each kind together: how
-often their number was extended, the number, the most steps counted, the total. A checksum ends it.
+Keys that are in the answer, and alarms that have rung, keep no secret. First come the number of keys and of the last
+look, and when each key alerted; then for each rung of each alarm when it rang, by key, and for the keys that it still
+watches, all of each kind together: how often their number was extended, the number, the most steps counted, the total.
 """
 
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,15 +12,11 @@ import numpy as np
 
 from mechanisms.alarm.run import FIRST_DIGITS, FURTHER_DIGITS, AlarmState
 from mechanisms.formula import Booleans, Integers
-
-_VERSION = b"\x01"  # of this form; another form has another
-DIGEST_BYTES = 16  # by which a calibration is recognised: two that anybody meets never share them
+from mechanisms.standing.sealed import StateReader, seal, unseal, write_number
 
 _LOOK = np.dtype("<u4")
 _STEPS = np.dtype("<i8")
 _EXTENDED = np.dtype("u1")
-_NUMBER_BYTES = 4  # of the number of keys, of a look, of a width: more than any of them has
-_CHECK_BYTES = 4  # of a checksum: one accident in four billion is not seen
 _FIRST_BYTES, _FURTHER_BYTES = FIRST_DIGITS // 8, FURTHER_DIGITS // 8
 
 
@@ -61,16 +55,13 @@ def watched_keys(alerted_at: Integers, rang_at: Integers, *, over: bool) -> Bool
 def write_window(state: AlarmWindow, *, digest: bytes) -> bytes:
     """The state as bytes; equal states of equal calibrations have equal bytes."""
     parts = [
-        _VERSION,
-        digest,
-        *(number.to_bytes(_NUMBER_BYTES, "little") for number in (state.alerted_at.size, state.last_look)),
+        *map(write_number, (state.alerted_at.size, state.last_look)),
         state.alerted_at.astype(_LOOK).tobytes(),
     ]
     for rung in state.rungs:
         parts.append(rung.rang_at.astype(_LOOK).tobytes())
         parts += _write_watched(rung.watched)
-    body = b"".join(parts)
-    return body + zlib.crc32(body).to_bytes(_CHECK_BYTES, "little")
+    return seal(b"".join(parts), digest=digest)
 
 
 def read_window(body: bytes, *, digest: bytes, rungs: int, looks: int) -> AlarmWindow:
@@ -79,12 +70,7 @@ def read_window(body: bytes, *, digest: bytes, rungs: int, looks: int) -> AlarmW
     Raises:
         ValueError: bytes that were not written so, or for another calibration.
     """
-    begin = len(_VERSION) + len(digest)
-    if body[: len(_VERSION)] != _VERSION or body[len(_VERSION) : begin] != digest:
-        raise ValueError("these are not the states of such a window")
-    if zlib.crc32(body[:-_CHECK_BYTES]).to_bytes(_CHECK_BYTES, "little") != body[-_CHECK_BYTES:]:
-        raise ValueError("the states of a window are cut off, or were changed")
-    reader = _Reader(memoryview(body)[:-_CHECK_BYTES], at=begin)
+    reader = unseal(body, digest=digest)
     keys, last_look = reader.take_number(), reader.take_number()
     alerted_at = reader.take_array(keys, _LOOK)
     over = last_look == looks
@@ -94,7 +80,8 @@ def read_window(body: bytes, *, digest: bytes, rungs: int, looks: int) -> AlarmW
         watched = int(np.count_nonzero(watched_keys(alerted_at, rang_at, over=over)))
         found.append(RungState(rang_at=rang_at, watched=_read_watched(reader, watched, last_look)))
     latest = max((int(times.max(initial=0)) for times in (alerted_at, *(rung.rang_at for rung in found))), default=0)
-    if not latest <= last_look <= looks or not reader.ended:
+    reader.end()
+    if not latest <= last_look <= looks:
         raise ValueError("the states of a window do not belong together")
     return AlarmWindow(last_look=last_look, alerted_at=alerted_at, rungs=tuple(found), over=over)
 
@@ -110,12 +97,12 @@ def _write_watched(states: Sequence[AlarmState]) -> list[bytes]:
         np.array(extended, dtype=_EXTENDED).tobytes(),
         b"".join([state.uniform.to_bytes(digits, "little") for state in states]),
         np.array([state.highest for state in states], dtype=_STEPS).tobytes(),
-        width.to_bytes(_NUMBER_BYTES, "little"),
+        write_number(width),
         b"".join([state.total.to_bytes(width, "little") for state in states]),
     ]
 
 
-def _read_watched(reader: "_Reader", watched: int, last_look: int) -> tuple[AlarmState, ...]:
+def _read_watched(reader: StateReader, watched: int, last_look: int) -> tuple[AlarmState, ...]:
     if not watched:
         return ()
     extended = reader.take_array(watched, _EXTENDED)
@@ -129,31 +116,3 @@ def _read_watched(reader: "_Reader", watched: int, last_look: int) -> tuple[Alar
         AlarmState(uniform, known, total, steps, last_look, 0)
         for uniform, known, total, steps in zip(uniforms, digits, totals, highest, strict=True)
     )
-
-
-@dataclass(slots=True)
-class _Reader:
-    """Takes what comes next; raises ValueError where the bytes end too soon."""
-
-    body: memoryview
-    at: int
-
-    @property
-    def ended(self) -> bool:
-        return self.at == len(self.body)
-
-    def take(self, size: int) -> memoryview:
-        begin, self.at = self.at, self.at + size
-        if self.at > len(self.body):
-            raise ValueError("the states of a window are cut off")
-        return self.body[begin : self.at]
-
-    def take_number(self) -> int:
-        return int.from_bytes(self.take(_NUMBER_BYTES), "little")
-
-    def take_array(self, size: int, kind: np.dtype[np.generic]) -> Integers:
-        return np.frombuffer(self.take(size * kind.itemsize), dtype=kind).astype(np.int64)
-
-    def take_integers(self, size: int, width: int) -> list[int]:
-        body = bytes(self.take(size * width))
-        return [int.from_bytes(body[begin : begin + width], "little") for begin in range(0, size * width, width)]

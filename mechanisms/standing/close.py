@@ -1,0 +1,112 @@
+"""What no alarm watches is decided once, when its window closes, by a mechanism for ordinary questions.
+
+Proof: docs/proofs/standing.md.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mechanisms.formula import Booleans, Integers
+from mechanisms.protocol import Calibration, DecisionTask, Epsilons, Mechanism, Noise, Unachievable
+from mechanisms.standing.protocol import Looked
+from mechanisms.standing.sealed import digest_of, seal, unseal, write_number
+
+_LOOK = 1  # the only one, which is the close
+_PASSED = np.dtype("u1")
+_LOSS = np.dtype("<f8")
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedAtClose:
+    """A mechanism's calibration as a `Standing` with one look.
+
+    Guarantee: at the close the contract of the calibration, and its loss; `spent` is what each key's decision cost, ex
+    post (docs/proofs/standing.md). Noise is drawn at the look: before it is committed nothing of it may be shown.
+    """
+
+    mechanism: Mechanism
+    calibration: Calibration
+    digest: bytes = field(repr=False)
+
+    @property
+    def worst_case_epsilon(self) -> float:
+        """As `Standing.worst_case_epsilon`."""
+        return self.calibration.worst_case_epsilon
+
+    @property
+    def fnr(self) -> float | None:
+        """As `Standing.fnr`, at the close."""
+        return self.calibration.fnr
+
+    @property
+    def fpr(self) -> float | None:
+        """As `Standing.fpr`."""
+        return self.calibration.fpr
+
+    def draw(self, *, keys: int, noise: Noise) -> bytes:
+        """As `Standing.draw`; there is nothing to be drawn."""
+        del noise
+        return self._write(_Closed(made=False, passed=np.zeros(keys, dtype=np.bool_), loss=np.zeros(keys)))
+
+    def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
+        """As `Standing.look`."""
+        before = self._read(state)
+        if values.shape != (len(self.calibration.task.sensitivities), before.passed.size):
+            raise ValueError("a look has a value of each functional for each key")
+        if look != _LOOK or before.made:
+            raise ValueError("what is decided when a window closes has one look")
+        outcome = self.mechanism.decide(self.calibration, values, noise=noise)
+        after = _Closed(made=True, passed=outcome.passed, loss=outcome.epsilon)
+        return Looked(state=self._write(after), alerted=outcome.passed)
+
+    def spent(self, state: bytes) -> Epsilons:
+        """As `Standing.spent`: nothing before the look."""
+        return self._read(state).loss
+
+    def _write(self, closed: "_Closed") -> bytes:
+        parts = [write_number(number) for number in (closed.passed.size, int(closed.made))]
+        arrays = [closed.passed.astype(_PASSED).tobytes(), closed.loss.astype(_LOSS).tobytes()]
+        return seal(b"".join(parts + arrays), digest=self.digest)
+
+    def _read(self, state: bytes) -> "_Closed":
+        reader = unseal(state, digest=self.digest)
+        keys, made = reader.take_number(), reader.take_number()
+        passed = reader.take_array(keys, _PASSED).astype(np.bool_)
+        loss = np.frombuffer(reader.take(keys * _LOSS.itemsize), dtype=_LOSS).astype(np.float64)
+        reader.end()
+        return _Closed(made=made > 0, passed=passed, loss=loss)
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """Whether the look was made; who passed and what it cost each, shape (keys,)."""
+
+    made: bool
+    passed: Booleans
+    loss: Epsilons
+
+
+def decide_at_close(mechanism: Mechanism, task: DecisionTask) -> DecidedAtClose:
+    """A standing question that is decided once, when its window closes.
+
+    Parameters:
+        task: the window's values at its last look; `keys` is how many are decided at once.
+
+    Raises:
+        Unachievable: as the mechanism; one whose loss is that of all keys together, or that may stop without an answer;
+            predicates, for which a standing question has no place.
+
+    >>> from mechanisms.formula import Cut
+    >>> from mechanisms.keyhole.progressive import Progressive
+    >>> from mechanisms.threshold.joint_loss import all_at_once
+    >>> few = DecisionTask(Cut(0, 99, above=False, tolerance=9), (1,), all_at_once(1), fnr=0.05, fpr=0.1)
+    >>> round(decide_at_close(Progressive(), few).worst_case_epsilon, 2)
+    0.4
+    """
+    if task.predicates:
+        raise Unachievable("a standing question decides one formula")
+    calibration = mechanism.calibrate(task)
+    if calibration.whole_question or calibration.deniable:
+        raise Unachievable("when a window closes every key is decided by itself, and none is left without an answer")
+    return DecidedAtClose(mechanism=mechanism, calibration=calibration, digest=digest_of(calibration))

@@ -1,0 +1,90 @@
+"""States of windows as bytes that say whose they are: a version, the digest of a calibration, a body and a checksum.
+
+The checksum is against accidents, not against those who can write states. Whole numbers are little-endian.
+"""
+
+import hashlib
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.formula import Integers
+
+_VERSION = b"\x01"  # of the form of states; another form has another
+_DIGEST_BYTES = 16  # by which a calibration is recognised: two that anybody meets never share them
+_CHECK_BYTES = 4  # of a checksum: one accident in four billion is not seen
+_NUMBER_BYTES = 4  # of the number of keys, of a look, of a width: more than any of them has
+
+
+def digest_of(calibration: object) -> bytes:
+    """What a calibration is recognised by; it is made of frozen values, whose printed form says all.
+
+    >>> digest_of((1, 2)) == digest_of((1, 2)) != digest_of((1, 3))
+    True
+    """
+    return hashlib.sha256(repr(calibration).encode()).digest()[:_DIGEST_BYTES]
+
+
+def seal(body: bytes, *, digest: bytes) -> bytes:
+    """The state of a calibration with this digest.
+
+    >>> bytes(unseal(seal(b"state", digest=b"whose"), digest=b"whose").take(5))
+    b'state'
+    """
+    sealed = _VERSION + digest + body
+    return sealed + zlib.crc32(sealed).to_bytes(_CHECK_BYTES, "little")
+
+
+def unseal(state: bytes, *, digest: bytes) -> "StateReader":
+    """The body of a state that was sealed.
+
+    Raises:
+        ValueError: bytes that were not sealed so, were cut off or changed, or belong to another calibration.
+    """
+    begin = len(_VERSION) + len(digest)
+    if state[: len(_VERSION)] != _VERSION or state[len(_VERSION) : begin] != digest:
+        raise ValueError("these are not the states of such a window")
+    if zlib.crc32(state[:-_CHECK_BYTES]).to_bytes(_CHECK_BYTES, "little") != state[-_CHECK_BYTES:]:
+        raise ValueError("the states of a window are cut off, or were changed")
+    return StateReader(memoryview(state)[:-_CHECK_BYTES], at=begin)
+
+
+def write_number(number: int) -> bytes:
+    """A small whole number, as `StateReader.take_number` reads it."""
+    return number.to_bytes(_NUMBER_BYTES, "little")
+
+
+@dataclass(slots=True)
+class StateReader:
+    """Takes what comes next of a state; raises ValueError where it ends too soon."""
+
+    body: memoryview
+    at: int
+
+    def take(self, size: int) -> memoryview:
+        """So many bytes."""
+        begin, self.at = self.at, self.at + size
+        if self.at > len(self.body):
+            raise ValueError("the states of a window are cut off")
+        return self.body[begin : self.at]
+
+    def take_number(self) -> int:
+        """What `write_number` wrote."""
+        return int.from_bytes(self.take(_NUMBER_BYTES), "little")
+
+    def take_array(self, size: int, kind: np.dtype[np.generic]) -> Integers:
+        """So many whole numbers of a kind."""
+        return np.frombuffer(self.take(size * kind.itemsize), dtype=kind).astype(np.int64)
+
+    def take_integers(self, size: int, width: int) -> list[int]:
+        """So many whole numbers of so many bytes each."""
+        body = bytes(self.take(size * width))
+        return [
+            int.from_bytes(body[begin : begin + width], "little") for begin in range(0, size * width, max(1, width))
+        ]
+
+    def end(self) -> None:
+        """Raises ValueError unless all was taken."""
+        if self.at != len(self.body):
+            raise ValueError("the states of a window are followed by something else")
