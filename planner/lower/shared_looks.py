@@ -1,0 +1,168 @@
+"""Looks of several standing questions at one table as one statement.
+
+Guarantee: each question's functionals have the integers in it that they have in the question's own statement. Questions
+are put together where table, keys, windows, bounding and the moment of the look are the same, so that the same rows,
+groups and units count; a WHERE of its own becomes a condition of what a question sums, which is where it is asked
+anyway once groups are chosen.
+
+References: docs/proofs/units_over_a_horizon.md.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from mechanisms.formula import TRUE
+from planner.catalog.model import Table
+from planner.errors import KeyholeError
+from planner.functionals.identity import summed_identity
+from planner.lower.dialects.model import Dialect
+from planner.lower.functional import FunctionalSql, conjunction
+from planner.lower.joins import join_lookups, join_members
+from planner.lower.row import RowSql
+from planner.question.condition import ALWAYS
+from planner.question.model import Functional, Question
+from planner.question.row_work import are_dear
+
+MOST_SHARED = 64
+"""Functionals of one statement: each adds work to every row, and with so many a hundred standing questions are a few
+scans already."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLook:
+    """What several looks read together.
+
+    `places` are, for each of the given questions that it answers, its number among them and where its functionals stand
+    among those of `question`, in their order.
+    """
+
+    question: Question
+    places: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+def share_scans(questions: Sequence[Question], *, dialect: Dialect) -> tuple[SharedLook, ...]:
+    """The looks as few statements: every question is in one of them.
+
+    Questions over a subquery per unit are put together with those of the same subquery and the same WHERE. A statement
+    has `MOST_SHARED` functionals at most, unless one question has more, and no more work on a row than any may have.
+    """
+    groups: list[_Group] = []
+    for number, question in enumerate(questions):
+        alone = _Group.of(number, question, dialect)
+        for i, group in enumerate(groups):
+            together = group.join(alone)
+            if together is not None:
+                groups[i] = together
+                break
+        else:
+            groups.append(alone)
+    return tuple(group.look() for group in groups)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Questions that are answered together.
+
+    `moved` are each one's functionals with WHERE among their conditions, None where that is not known to be the same.
+    """
+
+    table: Table
+    members: tuple[tuple[int, Question], ...]
+    moved: tuple[tuple[Functional, ...] | None, ...]
+
+    @staticmethod
+    def of(number: int, question: Question, dialect: Dialect) -> "_Group":
+        return _Group(question.table, ((number, question),), (_move_where(question, dialect),))
+
+    def join(self, other: "_Group") -> "_Group | None":
+        """Both in one statement; None where they cannot be."""
+        first, second = self.members[0][1], other.members[0][1]
+        if (first.keys, first.as_of, first.per_unit) != (second.keys, second.as_of, second.per_unit):
+            return None
+        table = _unite_columns(self.table, other.table)
+        if table is None:
+            return None
+        together = _Group(table, (*self.members, *other.members), (*self.moved, *other.moved))
+        return together if together.fits() else None
+
+    @property
+    def has_one_where(self) -> bool:
+        """Whether all ask the same WHERE, which then stays where it is."""
+        return all(question.where == self.members[0][1].where for _, question in self.members)
+
+    def functionals(self) -> Iterator[tuple[int, tuple[Functional, ...]]]:
+        """Each question's, as they are in the statement."""
+        for (number, question), moved in zip(self.members, self.moved, strict=True):
+            yield number, question.functionals if self.has_one_where or moved is None else moved
+
+    def fits(self) -> bool:
+        """Whether it may be one statement."""
+        if not self.has_one_where and None in self.moved:
+            return False
+        look = self.look()
+        if len(look.question.functionals) > MOST_SHARED:
+            return False
+        where = look.question.where
+        try:
+            are_dear((where, *(t.condition for f in look.question.functionals for t in f.terms)), self.table)
+        except KeyholeError:
+            return False
+        return True
+
+    def look(self) -> SharedLook:
+        """The questions as one, in which what is summed alike is summed once."""
+        places: dict[str, int] = {}
+        found: list[Functional] = []
+        standing = []
+        for number, functionals in self.functionals():
+            for one in functionals:
+                if places.setdefault(summed_identity(one), len(found)) == len(found):
+                    found.append(one)
+            standing.append((number, tuple(places[summed_identity(one)] for one in functionals)))
+        first = self.members[0][1]
+        question = replace(
+            first,
+            table=self.table,
+            where=first.where if self.has_one_where else ALWAYS,
+            functionals=tuple(found),
+            atoms=(),
+            formula=TRUE,
+            predicates=(),
+            predicate_names=(),
+            false_at=(),
+            ranked=None,
+        )
+        return SharedLook(question, tuple(standing))
+
+
+def _move_where(question: Question, dialect: Dialect) -> tuple[Functional, ...] | None:
+    """The functionals with WHERE among the conditions of their terms; None where the ranges of what is summed, which
+    follow from conditions, would not be known to be as narrow."""
+    if question.where == ALWAYS:
+        return question.functionals
+    if question.per_unit is not None:
+        return None
+    known = question.table
+    row = RowSql(table=join_lookups(join_members(known, dialect=dialect), dialect=dialect), dialect=dialect)
+    moved = tuple(
+        replace(one, terms=tuple(replace(t, condition=conjunction(question.where, t.condition)) for t in one.terms))
+        for one in question.functionals
+    )
+    try:
+        for one in moved:
+            FunctionalSql.of(row, one, where=ALWAYS, among=ALWAYS, known=known)
+    except KeyholeError:
+        return None
+    return moved
+
+
+def _unite_columns(one: Table, other: Table) -> Table | None:
+    """The table with the columns of both, where they differ in nothing else; None where they do."""
+    if one == other:
+        return one
+    if replace(one, columns=()) != replace(other, columns=()):
+        return None
+    by_name = {column.name: column for column in one.columns}
+    if any(by_name.get(column.name, column) != column for column in other.columns):
+        return None
+    return replace(one, columns=(*one.columns, *(c for c in other.columns if c.name not in by_name)))
