@@ -2,13 +2,15 @@
 
 import sys
 import time
+from contextlib import suppress
 from datetime import datetime
 
-from accountant.errors import OverBudget
+from accountant.errors import LookTaken, OverBudget
 from accountant.ledger import Ledger
 from accountant.model import Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, limits
+from tests.accountant.watching import look, moment
 
 
 def say(*words: object) -> None:
@@ -81,6 +83,34 @@ def open_only(url: str) -> None:
         say("events", ledger.verify())
 
 
+def watch(url: str, holder: str, looks: int) -> None:
+    """Draw for a window of the parent's monitor and look at it, in a race with others, from the parent's word on."""
+    with Ledger.open(url, clock=now) as ledger:
+        run = ledger.monitors.find("crowded")
+        assert run is not None
+        say("ready")
+        sys.stdin.readline()
+        for number in range(1, looks + 1):
+            state = ledger.monitors.begin_window(run.run, 0, f"drawn by {holder}".encode())
+            if state.look >= number:
+                continue
+            body = state.body + f"|{holder} {number}".encode()
+            made = look(state, *((number - 1,) if number < 4 else ()), look=number, body=body)
+            with suppress(LookTaken):
+                ledger.monitors.record_look(run.run, [made], number=number, at=moment(number), holder=holder)
+                say("looked", number)
+        say("done")
+
+
+def draw(url: str) -> None:
+    """Draw for a window of the parent's monitor, and wait to be killed before it is looked at."""
+    with Ledger.open(url, clock=now) as ledger:
+        run = ledger.monitors.find("crowded")
+        assert run is not None
+        ledger.monitors.begin_window(run.run, 0, b"drawn by the dead")
+        hold("drawn")
+
+
 if __name__ == "__main__":
     _, address, mode, *rest = sys.argv
     match mode:
@@ -92,3 +122,7 @@ if __name__ == "__main__":
             race(address)
         case "open":
             open_only(address)
+        case "watch":
+            watch(address, rest[0], int(rest[1]))
+        case "draw":
+            draw(address)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.pool import Pool
 
@@ -24,9 +25,11 @@ from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
 from accountant.limits import Headroom
 from accountant.model import NANO
+from accountant.monitor_model import MonitorRun
 from accountant.reports.report import FamilyBalance
 from tests.accountant.conftest import now
 from tests.accountant.examples import cells, charge, continuing, limits, per_key
+from tests.accountant.watching import look, look_at, moment, start
 
 CAPS = limits(100 * NANO)
 PATHS = {"f": b"values", "g": b"other values"}
@@ -47,12 +50,21 @@ SCENES = {
     "open a window": "a continued path",
     "prune": "a continued path",
     "grant": "nothing",
+    "start a monitor": "nothing",
+    "begin a window": "a monitor",
+    "record a look": "a begun window",
+    "end a monitor": "a begun window",
 }
 
 
 def set_up(ledger: Ledger, scene: str) -> None:
     """Bring an empty ledger to a scene."""
     if scene == "nothing":
+        return
+    if scene in ("a monitor", "a begun window"):
+        run = start(ledger).run
+        if scene == "a begun window":
+            look_at(ledger, run, 0, 1, number=1, keys=(2,))
         return
     first = ledger.reserve(charge(2 * NANO), CAPS)
     if scene == "a reservation":
@@ -96,6 +108,25 @@ def prepared(ledger: Ledger, verb: str) -> Callable[[], object]:
         case "grant":
             given = Grant(scope=BalanceScope.PER_PREDICATE, amount_nano=NANO, table=None, analyst=None)
             return partial(owner.grant, given, by="owner", why="asked")
+        case _:
+            return prepared_on_monitor(ledger, verb)
+
+
+def prepared_on_monitor(ledger: Ledger, verb: str) -> Callable[[], object]:
+    """The same for the verbs of monitors."""
+    standing, monitors = ledger.monitors.find("crowded"), ledger.monitors
+    if standing is None:
+        assert verb == "start a monitor"
+        return partial(start, ledger)
+    match verb:
+        case "begin a window":
+            return partial(monitors.begin_window, standing.run, 1, b"drawn")
+        case "record a look":
+            looks = [look(state, 0, 1) for state in monitors.open_windows(standing.run)]
+            closing = {0: np.array([1, 2, NANO])}
+            return partial(monitors.record_look, standing.run, looks, number=2, at=moment(2), closing=closing)
+        case "end a monitor":
+            return partial(monitors.end, standing.run, by="owner", why="over")
     raise ValueError(verb)
 
 
@@ -111,6 +142,7 @@ class Seen:
     stored_paths: int
     answers: tuple[tuple[bytes, bool] | None, ...]
     grants: int
+    monitors: tuple[tuple[object, ...], ...]
 
 
 def seen(ledger: Ledger) -> Seen:
@@ -128,7 +160,16 @@ def seen(ledger: Ledger) -> Seen:
         stored_paths=sum(sizes.states for sizes in ledger.owner.path_sizes()),
         answers=tuple(None if one is None else (one.answer, one.held) for one in stored),
         grants=len(ledger.owner.grants()),
+        monitors=tuple(seen_of_monitor(ledger, run) for run in ledger.monitors.runs()),
     )
+
+
+def seen_of_monitor(ledger: Ledger, run: MonitorRun) -> tuple[object, ...]:
+    """What a ledger tells of a monitor, but for the name of its reservation."""
+    opened = tuple((one.window, one.look, one.body) for one in ledger.monitors.open_windows(run.run))
+    alerts = tuple((one.number, one.window, one.key, one.at) for one in ledger.monitors.alerts(run.run).alerts)
+    closed = sorted(ledger.monitors.closed_windows(run.run))
+    return run.monitor, run.state.value, run.looks_made, run.last_look, opened, closed, alerts
 
 
 class Death:

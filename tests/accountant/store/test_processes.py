@@ -16,6 +16,7 @@ from accountant.ledger import Ledger
 from accountant.model import Reservation, Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, limits
+from tests.accountant.watching import look, moment, start
 
 ROOT = Path(__file__).parents[3]
 
@@ -59,6 +60,57 @@ def test_processes_never_take_more_than_there_is(ledger_url: str) -> None:
     with Ledger.open(ledger_url, clock=now) as ledger:
         assert ledger.verify() == 30
         assert ledger.left_for(charge(1), limits(30)).epsilon_nano == 0
+
+
+def looks_told(process: "subprocess.Popen[str]") -> list[int]:
+    """The numbers of the looks that a process has recorded, once it is done."""
+    told = []
+    while (words := line(process)) != ["done"]:
+        told.append(int(words[1]))
+    return told
+
+
+def test_processes_that_look_at_one_window_record_each_look_once(ledger_url: str) -> None:
+    """Whoever comes second finds the other's draw, and is refused the look that the other has recorded. Each look's
+    state names the one before: none is missing, and none was made of a state that is not the newest."""
+    looks = 12
+    with Ledger.open(ledger_url, clock=now) as ledger:
+        run = start(ledger).run
+        arguments = [("watch", holder, str(looks)) for holder in ("a", "b", "c")]
+        with (
+            child(ledger_url, *arguments[0]) as one,
+            child(ledger_url, *arguments[1]) as two,
+            child(ledger_url, *arguments[2]) as three,
+        ):
+            processes = {"a": one, "b": two, "c": three}
+            assert [line(process) for process in processes.values()] == [["ready"]] * 3
+            for process in processes.values():
+                go(process)
+            looked = {holder: looks_told(process) for holder, process in processes.items()}
+        numbers = sorted(number for made in looked.values() for number in made)
+        assert numbers == list(range(1, looks + 1))
+        (state,) = ledger.monitors.open_windows(run)
+        drawn, *steps = state.body.decode().split("|")
+        assert drawn in {f"drawn by {holder}" for holder in processes}
+        by = {number: holder for holder, made in looked.items() for number in made}
+        assert steps == [f"{by[number]} {number}" for number in numbers]
+        assert [(one.number, one.key) for one in ledger.monitors.alerts(run).alerts] == [(1, 0), (2, 1), (3, 2)]
+        assert ledger.verify() == 3 + looks
+
+
+def test_a_draw_outlives_its_process_and_is_not_drawn_anew(ledger_url: str) -> None:
+    with Ledger.open(ledger_url, clock=now) as ledger:
+        run = start(ledger).run
+        with child(ledger_url, "draw") as process:
+            assert line(process) == ["at", "drawn"]
+            process.kill()
+            process.wait()
+        state = ledger.monitors.begin_window(run, 0, b"drawn anew")
+        assert (state.look, state.body) == (0, b"drawn by the dead")
+        ledger.monitors.record_look(run, [look(state, 1)], number=1, at=moment(1))
+    with Ledger.open(ledger_url, clock=now) as reopened:
+        assert reopened.monitors.begin_window(run, 0, b"drawn anew").body == b"drawn by the dead+1"
+        assert reopened.verify() == 4
 
 
 @pytest.mark.parametrize("own_connections", [True, False])

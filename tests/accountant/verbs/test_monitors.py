@@ -5,9 +5,11 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from accountant.errors import (
     LedgerMisuse,
+    LedgerUnavailable,
     LookTaken,
     MonitorStands,
     MonitorStopped,
@@ -19,8 +21,12 @@ from accountant.errors import (
 from accountant.ledger import Ledger
 from accountant.model import NANO, Reservation
 from accountant.monitor_model import MonitorAlert, MonitorState, WindowAxis
+from accountant.store.snapshot import to_bytes
+from tests.accountant.balances.test_noise_paths import engine_of
+from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, cells, charge, limits
-from tests.accountant.watching import BY, CAPS, DAYS, OWNER, horizon, look, look_at, moment, start
+from tests.accountant.verbs.test_verify_everything import unguarded
+from tests.accountant.watching import BY, CAPS, DAYS, KEYS, OWNER, horizon, look, look_at, moment, start
 
 
 def test_a_started_monitor_is_one_reservation_for_its_horizon(ledger: Ledger) -> None:
@@ -277,3 +283,129 @@ def test_a_state_that_is_gone_is_never_drawn_anew(ledger: Ledger) -> None:
     ledger.monitors.close_window(run, 1, None)
     assert [one.window for one in ledger.monitors.open_windows(run)] == [0]
     assert ledger.verify() > 0
+
+
+def test_a_reader_pays_once_and_gets_back_what_never_began(ledger: Ledger) -> None:
+    caps = limits(100 * NANO, analyst_per_predicate=NANO, analyst_per_unit=2 * NANO, apart=True)
+    run = start(ledger, horizon(unit="person"), caps=caps).run
+    before = ledger.left_for(horizon(unit="person"), caps)
+    assert ledger.monitors.charge_reader(run, "bob", caps) is not None
+    assert ledger.monitors.charge_reader(run, "bob", caps) is None
+    assert ledger.left_for(horizon(unit="person"), caps).shared == before.shared
+    with pytest.raises(OverBudget):
+        ledger.reserve(charge(1, keys=KEYS, analyst="bob", table="visits", unit="person"), caps)
+    look_at(ledger, run, 0, number=1)
+    ledger.monitors.close_window(run, 0, np.array([7, 8, 9]))
+    ledger.monitors.end(run, **BY)
+    (read,) = ledger.history(analyst="bob")
+    assert (read.status, read.reads) == ("read", run)
+    own = ledger.balances(caps, analyst="bob")
+    assert own.families[0].spent_nano == (7, 8, 9, *[0] * 9)
+    assert own.unit_spent_nano == 17
+    ledger.monitors.charge_reader(run, "carl", caps)
+    assert ledger.balances(caps, analyst="carl").families[0].spent_nano == (7, 8, 9, *[0] * 9)
+    with pytest.raises(OverBudget):
+        ledger.monitors.charge_reader(run, "dan", limits(100 * NANO, analyst_per_predicate=NANO - 1))
+    assert ledger.verify() > 0
+
+
+def test_what_windows_did_not_cost_is_given_back_as_they_close(ledger: Ledger) -> None:
+    run = start(ledger).run
+    look_at(ledger, run, 0, 1, number=1)
+    ledger.monitors.close_window(run, 0, np.array([NANO, 5, 0]))
+    ledger.monitors.close_window(run, 1, np.array([3, 3, 3]))
+    (family,) = ledger.balances(CAPS).families
+    assert family.spent_nano == (NANO, 5, 0, 3, 3, 3, *[NANO] * 6)
+    assert ledger.balances(CAPS).tables[0].spent_nano == NANO
+    ledger.monitors.end(run, **BY)
+    assert ledger.balances(CAPS).families[0].spent_nano == (NANO, 5, 0, 3, 3, 3, *[0] * 6)
+
+
+def test_what_windows_did_not_cost_shows_in_nobody_elses_balances(ledger: Ledger) -> None:
+    caps = limits(2 * NANO, apart=True)
+    run = start(ledger, caps=caps).run
+    look_at(ledger, run, 0, number=1)
+    asked = {one: charge(0, keys=cells(day=DAYS[:1]), table="visits", analyst=one) for one in ("bob", OWNER)}
+    ledger.monitors.close_window(run, 0, np.array([0, 0, 0]))
+    assert ledger.left_for(asked["bob"], caps).epsilon_nano == NANO
+    assert ledger.left_for(asked[OWNER], caps).epsilon_nano == 2 * NANO
+    ledger.monitors.end(run, **BY)
+    assert ledger.left_for(asked["bob"], caps).epsilon_nano == NANO
+    later = charge(0, keys=cells(day=DAYS[1:2]), table="visits", analyst="bob")
+    assert ledger.left_for(later, caps).epsilon_nano == 2 * NANO
+
+
+def test_what_is_secret_is_in_no_export_and_no_report(ledger: Ledger) -> None:
+    secret, alerted = b"U" * 40, 2
+    run = start(ledger).run
+    drawn = ledger.monitors.begin_window(run, 0, secret)
+    ledger.monitors.record_look(run, [look(drawn, alerted)], number=1, at=moment(1))
+    (state,) = ledger.monitors.open_windows(run)
+    found = ledger.monitors.find("crowded")
+    told = (
+        *(list(ledger.owner.export()), ledger.owner.all_events(), ledger.history(), ledger.asked_as(run)),
+        *(ledger.balances(CAPS), found, ledger.monitors.runs(), state, look(state), ledger.monitors.alerts(run)),
+    )
+    for one in told:
+        assert secret.decode() not in repr(one)
+        assert secret.hex() not in repr(one)
+    begun, looked = list(ledger.owner.export())[2:]
+    assert (begun.kind, begun.run, begun.window) == ("MonitorWindowBegun", run, 0)
+    assert (looked.kind, looked.run, looked.look, looked.looked_at) == ("MonitorLooked", run, 1, 1)
+    with ledger._journal.reading() as (transaction, balances):
+        assert secret not in to_bytes(balances)
+        assert all(secret.decode() not in record.payload for record in transaction.records_from(1))
+    ledger.monitors.close_window(run, 0, None)
+    with ledger._journal.looking() as transaction:
+        assert list(transaction.monitors.find_states(None)) == []
+
+
+def test_every_event_of_a_monitor_is_exported(ledger: Ledger) -> None:
+    run = start(ledger).run
+    look_at(ledger, run, 0, number=1)
+    ledger.monitors.close_window(run, 0, np.array([1, 2, 3]))
+    ledger.monitors.pause(run, by="kim", why="quiet")
+    ledger.monitors.resume(run, **BY)
+    ledger.monitors.end(run, by="kim", why="over")
+    rows = list(ledger.owner.export())
+    assert [row.kind for row in rows][1:] == [
+        *("MonitorStarted", "MonitorWindowBegun", "MonitorLooked", "MonitorWindowClosed"),
+        *("MonitorPaused", "MonitorResumed", "MonitorEnded"),
+    ]
+    assert (rows[1].about, rows[1].monitor, rows[1].question, rows[1].by) == (run, "crowded", "m1", "the owner")
+    assert (rows[4].epsilon_nano, rows[5].why, rows[7].epsilon_nano, rows[7].why) == (3, "quiet", 3, "over")
+
+
+def test_a_ledger_whose_newest_look_was_cut_off_is_not_verified(ledger_url: str) -> None:
+    """The chain of events cannot tell; the state that is there was made by a look that is not."""
+    with Ledger.open(ledger_url, clock=now) as ledger:
+        run = start(ledger).run
+        look_at(ledger, run, 0, number=1)
+    engine = engine_of(ledger_url)
+    with unguarded(engine) as connection:
+        connection.execute(sa.text("DELETE FROM events WHERE kind = 'MonitorLooked'"))
+    engine.dispose()
+    with Ledger.open(ledger_url, clock=now) as ledger:
+        with pytest.raises(LedgerUnavailable, match="not what was written"):
+            ledger.verify()
+        with pytest.raises(WindowLost):
+            ledger.monitors.open_windows(run)
+
+
+def test_a_ledger_opened_from_a_snapshot_knows_its_monitors(ledger_url: str) -> None:
+    with Ledger.open(ledger_url, clock=now, snapshot_every=1) as ledger:
+        first = start(ledger).run
+        look_at(ledger, first, 0, 1, number=1, keys=(0,))
+        ledger.monitors.close_window(first, 0, np.array([1, 2, 3]))
+        ledger.monitors.charge_reader(first, "bob", CAPS)
+        ledger.monitors.end(first, **BY)
+        second = start(ledger).run
+        look_at(ledger, second, 2, number=1)
+        runs = ledger.monitors.runs()
+    with Ledger.open(ledger_url, clock=now, snapshot_every=1) as ledger:
+        assert ledger.monitors.runs() == runs
+        assert runs[1].excluded == {0, 1}
+        assert ledger.monitors.charge_reader(first, "bob", CAPS) is None
+        look_at(ledger, second, 2, number=2)
+        ledger.monitors.end(second, **BY)
+        assert ledger.verify() > 0
