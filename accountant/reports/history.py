@@ -11,7 +11,7 @@ from accountant.balances.fold import Balances
 from accountant.events.events import Committed, Event, Released, Reserved, check_chain
 from accountant.events.monitor_events import MonitorEnded, MonitorStarted
 from accountant.events.owner_events import Settled, WindowOpened
-from accountant.model import Charge, Spent, Wording
+from accountant.model import Amounts, Charge, Spent, Wording
 from accountant.store.journal import events_of
 from accountant.store.transaction import Transaction
 
@@ -20,7 +20,8 @@ from accountant.store.transaction import Transaction
 class AskedQuestion:
     """One question's history. `status` is open (stays spent), committed, read (a stored answer, noise paths, or a
     monitor), released, or settled (by an owner, at its worst case). That of a monitor's reservation is standing while
-    it runs or is paused, and then ended; `monitor` is its name.
+    it runs or is paused, and then ended; `monitor` is its name, and `most` what it cost the key that lost most, and a
+    unit, once it has ended.
 
     `spent` is what it cost ex post once it is committed or read; `reads` the reservation whose answer it read; `window`
     counts from 1 the window it was reserved in; `settled_by` and `settled_why` are an owner's words. `wording` is how
@@ -38,6 +39,7 @@ class AskedQuestion:
     settled_why: str | None = None
     wording: Wording | None = None
     monitor: str | None = None
+    most: Amounts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,8 @@ def asked_questions(events: Iterable[Event], *, analyst: str | None) -> tuple[As
                 asked[reservation] = replace(asked[reservation], status=status, settled_by=by, settled_why=why)
             case MonitorStarted(run=run, monitor=monitor) if run in asked:
                 asked[run] = replace(asked[run], status="standing", monitor=monitor)
-            case MonitorEnded(run=run, spent=spent_at_most) if run in asked:
-                most = Spent.uniform(spent_at_most.epsilon_nano, unit_epsilon_nano=spent_at_most.unit_epsilon_nano)
-                asked[run] = replace(asked[run], status="ended", spent=most)
+            case MonitorEnded(run=run, spent=most) if run in asked:
+                asked[run] = replace(asked[run], status="ended", most=most)
             case WindowOpened():
                 window += 1
             case _:

@@ -17,6 +17,7 @@ from accountant.events.events import GENESIS, Event, Record, Reserved
 from accountant.events.owner_events import WindowOpened
 from accountant.limits import Limits
 from accountant.model import Cells, Family, Reservation
+from accountant.monitor_model import MonitorRun
 from accountant.store.deadline import Deadline
 from accountant.store.journal import Journal
 from accountant.unit_balance import UnitLoss
@@ -73,8 +74,9 @@ class BudgetReport:
     """Balances at one moment, of the window opened at `window_since` (None: the first), or of all `windows`.
 
     `unit_spent_nano` is the unit's balance, for the limits' `delta` where they have one, and `unit` what makes it up.
-    `unit_cap_nano` and `unit_left_nano` are None without a cap; `open` still counts at its worst case. Caps count
-    grants; those on a key and on a unit are, in one analyst's report, the analyst's own where these are lower.
+    `unit_cap_nano` and `unit_left_nano` are None without a cap; `open` still counts at its worst case, and so do
+    windows of `monitors`, which have not ended. Caps count grants; those on a key and on a unit are, in one analyst's
+    report, the analyst's own where these are lower.
     """
 
     families: tuple[FamilyBalance, ...]
@@ -85,6 +87,7 @@ class BudgetReport:
     unit_cap_nano: int | None
     unit_left_nano: int | None
     open: tuple[Reservation, ...]
+    monitors: tuple[MonitorRun, ...]
     windows: int
     window_since: datetime | None
 
@@ -133,6 +136,11 @@ def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Know
         unit_cap_nano=_unit_cap(balances, limits, analyst=analyst),
         unit_left_nano=_unit_left(balances, limits, analyst=analyst),
         open=tuple(item for item in balances.questions() if analyst in (None, item.charge.analyst)),
+        monitors=tuple(
+            balances.monitors.run_of(one)
+            for one in balances.monitors.find_standing()
+            if analyst in (None, one.charge.analyst)
+        ),
         windows=len(windows) + 1,
         window_since=windows[-1] if windows and not tally.all_windows else None,
     )

@@ -9,6 +9,7 @@ import typer
 
 from accountant.errors import LedgerMisuse, LedgerUnavailable
 from accountant.ledger import Ledger
+from accountant.monitor_model import MonitorState
 from accountant.reports.history import AskedQuestion
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
@@ -171,7 +172,9 @@ def settle(
     if spent == untouched:
         raise typer.BadParameter("say one of the two", param_hint="--spent, --untouched")
     with refusals(as_json=False), owners_ledger(policy) as ledger:
-        reservation = the_one(identity, (item.id for item in ledger.open_reservations()), hint="ID")
+        monitors = (run.run for run in ledger.monitors.runs() if run.state is not MonitorState.ENDED)
+        opened = (item.id for item in ledger.open_reservations())
+        reservation = the_one(identity, (*opened, *monitors), hint="ID")
         try:
             ledger.owner.settle(reservation, untouched=untouched, by=decided_by(by), why=reason(why))
         except LedgerMisuse as error:

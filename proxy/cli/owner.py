@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from accountant.balances.dependencies import Knowledge, nothing_known
-from accountant.errors import BalanceScope, LedgerMisuse
+from accountant.errors import BalanceScope, LedgerMisuse, MonitorStands
 from accountant.events.owner_events import Grant
 from accountant.model import NANO
 from planner.errors import KeyholeError
@@ -224,7 +224,11 @@ def open_window(
             deciding, because = decided_by(by), reason(why)
             if not sure:
                 typer.confirm("Open the window?", abort=True)
-            print(f"window {windows}: {ledger.owner.open_window(by=deciding, why=because)}")
+            try:
+                opened = ledger.owner.open_window(by=deciding, why=because)
+            except MonitorStands as error:
+                raise typer.BadParameter(f"{error}. No window was opened.", param_hint="window") from None
+            print(f"window {windows}: {opened}")
 
 
 def odometer(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:

@@ -14,6 +14,7 @@ from rich.table import Table as Printed
 from accountant.model import NANO
 from accountant.reports.report import BudgetReport, FamilyBalance
 from proxy.report.heat_map import HeatMap, heat_maps
+from proxy.report.terminal import visible
 from proxy.service.accounts import column_of
 from proxy.service.service import Service
 
@@ -164,6 +165,10 @@ def document(service: Service, analyst: str | None) -> dict[str, Any]:
             for own in report.analysts
         ],
         "open_reservations": len(report.open),
+        "monitors": [
+            {"monitor": run.monitor, "state": run.state.value, "worst_case_epsilon": run.charge.epsilon_nano / NANO}
+            for run in report.monitors
+        ],
     }
 
 
@@ -225,7 +230,20 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
             when = item.reserved_at.isoformat(sep=" ", timespec="seconds")
             waiting.add_row(when, charge.analyst, charge.family.table, _epsilon(charge.epsilon_nano))
         shown.append(waiting)
+    if report.monitors:
+        shown.append(_list_monitors(report))
     return tuple(shown)
+
+
+def _list_monitors(report: BudgetReport) -> Printed:
+    standing = Printed(title="Monitors: reserved for their whole horizon until they are ended", title_justify="left")
+    for heading in ("started at", "monitor", "state", "table", "epsilon"):
+        standing.add_column(heading)
+    for run in report.monitors:
+        when = run.started_at.isoformat(sep=" ", timespec="seconds")
+        cost = _epsilon(run.charge.epsilon_nano)
+        standing.add_row(when, visible(run.monitor), run.state.value, run.charge.family.table, cost)
+    return standing
 
 
 def _whole_tables(report: BudgetReport) -> Printed:

@@ -62,6 +62,8 @@ def cost_nano(question: AskedQuestion) -> int:
     """What the key that lost most has lost: the worst case while it is open, and nothing once it is released."""
     if question.spent is not None:
         return question.spent.epsilon_nano
+    if question.most is not None:
+        return question.most.epsilon_nano
     return 0 if question.status == "released" else question.charge.epsilon_nano
 
 
@@ -100,6 +102,11 @@ def show_question(question: AskedQuestion) -> Iterator[str]:
     ]
     if charge.renyi is not None:
         facts.insert(-1, ("unit counts", "Rényi divergences, where the policy has a delta"))
+    if question.monitor is not None:
+        facts.insert(-1, ("monitor", question.monitor))
+    if question.most is not None:
+        most = question.most
+        facts.append(("cost at most", _amounts(most.epsilon_nano, most.unit_epsilon_nano, unit=family.unit)))
     if question.spent is not None:
         spent = question.spent
         facts.append(("cost", _amounts(spent.epsilon_nano, spent.unit_epsilon_nano, unit=family.unit)))
@@ -158,6 +165,7 @@ def _key(question: AskedQuestion, place: int) -> str:
 def document(question: AskedQuestion) -> dict[str, Any]:
     """One question for a program, amounts in epsilon."""
     charge, family, spent = question.charge, question.charge.family, question.spent
+    most = question.most if spent is None else spent.most
     found: dict[str, Any] = {
         "reservation": question.reservation,
         "reserved_at": question.at.isoformat(),
@@ -177,9 +185,10 @@ def document(question: AskedQuestion) -> dict[str, Any]:
         "continues_paths": 0 if charge.continuing is None else len(charge.continuing.paths),
         "worst_case_epsilon": charge.epsilon_nano / NANO,
         "worst_case_unit_epsilon": charge.unit_epsilon_nano / NANO,
-        "epsilon": None if spent is None else spent.epsilon_nano / NANO,
-        "unit_epsilon": None if spent is None else spent.unit_epsilon_nano / NANO,
+        "epsilon": None if most is None else most.epsilon_nano / NANO,
+        "unit_epsilon": None if most is None else most.unit_epsilon_nano / NANO,
         "new_epsilon": None if spent is None else spent.to_everybody(charge).epsilon_nano / NANO,
+        "monitor": question.monitor,
         "settled_by": question.settled_by,
         "settled_why": question.settled_why,
     }

@@ -16,6 +16,7 @@ from accountant.limits import Limits
 from accountant.model import NANO, ROW_UNIT
 from accountant.reports.report import BudgetReport
 from planner.policy.file import Policy
+from proxy.report.terminal import visible
 
 _MOST_FACTOR = 1e6  # a factor of more than that says nothing but that there is no protection
 _MOST_DIGITS = 4  # behind the point of a percentage: beyond 99.9999 % nobody makes a difference
@@ -55,6 +56,7 @@ class OdometerReading:
     until: str | None
     questions: int
     open_reservations: int
+    monitors: tuple[str, ...]
     tables: tuple[TableReading, ...]
     analysts: tuple[AnalystReading, ...]
     unit_epsilon: float
@@ -120,6 +122,11 @@ class OdometerReading:
             yield (
                 f"{self.open_reservations} reservation{_s(self.open_reservations)} never finished "
                 f"{'is' if self.open_reservations == 1 else 'are'} counted in full."
+            )
+        if self.monitors:
+            yield (
+                f"{len(self.monitors)} monitor{_s(len(self.monitors))} ({', '.join(map(visible, self.monitors))}) "
+                f"{'stands' if len(self.monitors) == 1 else 'stand'}: windows that are still to come are counted."
             )
 
 
@@ -216,6 +223,7 @@ def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
         until=None if not asked else asked[-1].at.date().isoformat(),
         questions=len(asked),
         open_reservations=len(report.open),
+        monitors=tuple(run.monitor for run in report.monitors),
         tables=tuple(
             TableReading(
                 table=table,

@@ -10,6 +10,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +25,7 @@ from accountant.events.events import Reserved
 from accountant.ledger import Ledger
 from accountant.limits import Limits
 from accountant.model import NANO, Cells, Charge, Family, Spent
+from planner.catalog.model import RELEASED_BY
 from tests.proxy.cli.conftest import Ran
 from tests.worlds.wards import QUESTION, install
 
@@ -243,6 +245,51 @@ def test_the_owner_settles_what_a_dead_process_left(policy: Path, run: Callable[
     assert told[untouched]["status"] == "released"
     with ledger_of(policy) as ledger:
         assert ledger.left_for(charge(3), WIDE).epsilon_nano == 1000 * NANO - 1000
+
+
+def test_a_monitor_is_shown_as_what_it_is_until_it_has_ended(
+    policy: Path, run: Callable[..., Ran], tmp_path: Path
+) -> None:
+    """No question that died: nobody settles it, no budget window opens meanwhile; and no draw of it is ever printed."""
+    secret = "U" * 40
+    assert run("check").status == 0
+    with ledger_of(policy) as ledger:
+        started = ledger.monitors.start(
+            "crowded",
+            replace(charge(7), analyst=RELEASED_BY),
+            WIDE,
+            windows=None,
+            fingerprint="f" * 64,
+            wording=None,
+            by="kim",
+            why="fire code",
+        ).run
+        ledger.monitors.begin_window(started, 0, secret.encode())
+    printed = [run("ledger", "list"), run("ledger", "show", started), run("budget"), run("odometer")]
+    listed, shown, budget, odometer = (ran.out for ran in printed)
+    assert "standing" in listed
+    assert re.search(r"monitor +crowded\n", shown)
+    assert "Monitors: reserved for their whole horizon" in budget
+    assert "1 monitor (crowded) stands" in odometer
+    assert run("ledger", "list", "--open", "--json").document == []
+    (document,) = run("ledger", "list", "--json").document
+    assert (document["status"], document["monitor"], document["epsilon"]) == ("standing", "crowded", None)
+    for verb in (("ledger", "settle", started, "--spent"), ("window", "open", "--yes")):
+        refused = run(*verb, "--why", "to see")
+        assert refused.status == 2
+        assert "the monitor crowded has not ended" in re.sub(r"[\s│]+", " ", refused.err)
+    lines, parquet = tmp_path / "log.jsonl", tmp_path / "log.parquet"
+    for written in ((str(lines),), (str(parquet), "--format", "parquet")):
+        assert run("ledger", "export", *written).status == 0
+    with ledger_of(policy) as ledger:
+        ledger.monitors.end(started, by="kim", why="over")
+    (document,) = run("ledger", "show", started, "--json").document
+    assert (document["status"], document["epsilon"], document["losses"]) == ("ended", 1e-6, None)
+    printed.append(run("ledger", "show", started))
+    assert "cost at most" in printed[-1].out
+    assert run("window", "open", "--yes", "--why", "a new year").status == 0
+    assert not any(secret in ran.out + ran.err for ran in printed)
+    assert secret.encode() not in lines.read_bytes() + parquet.read_bytes()
 
 
 def test_noise_paths_are_listed_and_pruned(policy: Path, run: Callable[..., Ran]) -> None:
