@@ -101,6 +101,8 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH503", "53400", "too many questions failed in the source"),
     # KH6xx: monitors
     ("KH601", "22023", "a monitor whose windows, looks and horizon do not fit together"),
+    ("KH602", "0A000", "a question that no monitor can watch"),
+    ("KH603", "0A000", "a table that no monitor can watch"),
     # KH9xx
     ("KH900", "XX000", "an internal error"),
 )

@@ -30,6 +30,7 @@ class Way(Enum):
     ALARM = "an alarm"
     ALARM_PER_EPOCH = "an alarm for each epoch"
     ALARM_PER_HOP = "an alarm for the last hop of each window"
+    CLOSE = "asked once, when the window closes"
     AFRESH = "asked afresh at every look"
     SIGNED_TREE = "a tree of noise, added and subtracted"
     TICK_NOISE = "noise on each tick"
@@ -111,6 +112,15 @@ def _answer_each_look(way: Way, price: float) -> PricedWay:
 
 def _leave_standing(way: Way, price: float, clearing: int, regime: Regime) -> PricedWay:
     return PricedWay(way=way, price=price, clearing=clearing, regime=regime, per_look=False)
+
+
+def close_price(*, fnr: float, fpr: float) -> float:
+    """One question, when the window closes: it says nothing before, so it is no way of answering at every look.
+
+    >>> round(close_price(fnr=0.05, fpr=0.1), 3)
+    3.912
+    """
+    return contract_width(fnr=fnr, fpr=fpr, fine=1)
 
 
 def afresh_price(*, looks: int, fnr: float, fpr: float) -> float:

@@ -42,9 +42,9 @@ def guarantee_sentence(plan: Plan) -> str:
     elif calibration.fpr is None:
         wrong = "a group that does not may be returned, without a bound"
     else:
-        slack, rate = _slack(accuracy.tolerance), percent(accuracy.fpr)
+        beyond, rate = slack(accuracy.tolerance), percent(accuracy.fpr)
         shown = _shown_of(plan)
-        wrong = f"one that fails even with {slack} is {shown} at most {rate} of the time"
+        wrong = f"one that fails even with {beyond} is {shown} at most {rate} of the time"
     ranked = ranking_promise(plan)
     if ranked is not None:
         decided = "" if ranks_alone(plan) and not plan.predicates else f"{missed}; {wrong}; of what is left, "
@@ -147,7 +147,8 @@ def _tolerances(plan: Plan) -> dict[str, float]:
     return narrowest
 
 
-def _slack(tolerance: str) -> str:
+def slack(tolerance: str) -> str:
+    """A tolerance as something that a group may fall short by."""
     text = tolerance.strip()
     if text.endswith("%") and "," not in text and "=" not in text:
         return f"{text[:-1].strip()} % slack"

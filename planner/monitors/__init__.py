@@ -1,6 +1,6 @@
 """Monitors: from the owner's standing question to its windows, its looks, what they cost, and the SQL of each look.
 
-May refuse: nothing.
+May refuse: KH303, KH601, KH602, KH603.
 May import: `extract`, `plan` and below.
-Read first: `model.py`.
+Read first: `build.py`.
 """

@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from mechanisms.alarm.prices import PricedWay
+from mechanisms.alarm.prices import PricedWay, WatchedWindow
+from mechanisms.alarm.shapes import Regime
 from mechanisms.standing.protocol import Standing
 from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column
 from planner.catalog.monitors import Monitor
+from planner.lower.dialects.model import Dialect
 from planner.question.model import Question
 from planner.question.plan import Rewritten
 
@@ -33,34 +36,54 @@ class WindowPlan:
 
 @dataclass(frozen=True, slots=True)
 class MonitorLook:
-    """What one look reads: the statement, and the keys of one window, or of those that are open, in its order.
+    """What one look reads: the statement, and the keys of one window, in the order of the monitor's own keys.
 
-    `values[f, i]` are aligned with `keys`: the window's own key column, if the question has one, has the single value
-    of the window.
+    `values[f, i]` are aligned with `keys`: the window's key column has the single value of the window, and a sliding
+    window has no such column. `question` is what is asked of this window: `planner.functionals.per_key_offsets` takes
+    off what it compares groups with, before the standing question's cuts mean anything.
     """
 
     window: int
     look: int
+    question: Question
     rewritten: Rewritten
-    keys: KeySpace
-    functionals: int
+
+    @property
+    def keys(self) -> KeySpace:
+        """The keys of the one window."""
+        return self.question.keys
+
+    @property
+    def functionals(self) -> int:
+        """How many there are."""
+        return len(self.question.functionals)
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorPlan:
     """Everything decided about a monitor before data are touched; all of it public.
 
-    `question` is the standing question over the whole horizon; `keys` its keys without the window column. One window of
-    one key costs `epsilon_per_cell`, one privacy unit over the horizon `epsilon_per_unit` at most (0 where the row is
-    the unit). Where `early` is false, the only look is the close. Equal fingerprints mean the same monitor.
-    `ways` are what else would keep the contract, `taken` which of them is done.
+    `question` is the standing question over the whole horizon, in canonical form: among its keys is `window_column`,
+    whose values are the windows in their order, be it the source's or made of a time. `keys` are its keys without that.
+    Rows count by their time in the column `seen_by`, which is when they `arrived` where that is another column than the
+    windows are made of. `regimes` say of each functional how one privacy unit changes it.
+
+    One group of one window costs `epsilon_per_cell` (a row that is in several windows which overlap, in all of them
+    together), one privacy unit over the horizon `epsilon_per_unit` at most (0 where the row is the unit). Where `early`
+    is false, the only look is the close. Equal fingerprints mean the same monitor.
+    `ways` are what else would keep the contract in these windows (`watched`), `taken` which of them is done.
     """
 
     monitor: Monitor
     question: Question
+    window_column: Column
     keys: KeySpace
     windows: WindowPlan
+    watched: WatchedWindow
+    seen_by: str
+    arrived: bool
     standing: Standing
+    regimes: tuple[Regime, ...]
     early: bool
     ways: tuple[PricedWay, ...]
     taken: int
@@ -68,3 +91,13 @@ class MonitorPlan:
     epsilon_per_unit: float
     fingerprint: str
     warnings: tuple[str, ...]
+    dialect: Dialect
+
+    @property
+    def way(self) -> PricedWay:
+        """What is done."""
+        return self.ways[self.taken]
+
+    def epsilon_of(self, way: PricedWay) -> float:
+        """About what a way would cost a group and window: by its price beside that of what is done."""
+        return self.epsilon_per_cell * way.price / self.way.price

@@ -15,6 +15,7 @@ _SECONDS = {
     ("d", "day"): 86_400,
     ("w", "week"): 604_800,
 }
+_UNITS = (timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1))
 _UNEQUAL = frozenset({"month", "mon", "quarter", "year", "yr", "y"})
 _CLOCK = re.compile(r"(?P<hours>\d{1,4}):(?P<minutes>[0-5]\d)(:(?P<seconds>[0-5]\d))?")
 _PART = re.compile(r"(?P<count>\d+(\.\d+)?)?\s*(?P<unit>[a-z]+)\s*(,|and\b)?\s*")
@@ -76,6 +77,22 @@ def write_duration(length: timedelta) -> str:
             count = seconds // size
             return f"{count:,} {name}{'' if count == 1 else 's'}"
     raise AssertionError("a length of time is whole seconds")
+
+
+def nearest_part(whole: timedelta, part: timedelta) -> timedelta:
+    """A length near to `part`, round where there is one, that `whole` is a whole number of; both are whole seconds.
+
+    >>> str(nearest_part(timedelta(days=1), timedelta(hours=5))), str(nearest_part(timedelta(seconds=7), timedelta(0)))
+    ('4:00:00', '0:00:01')
+    """
+    part = max(part, _UNITS[-1])
+    for unit in _UNITS:
+        near = part // unit
+        round_ones = (unit * count for count in range(max(1, near // 2), 2 * near + 1))
+        dividing = [one for one in round_ones if one <= whole and not whole % one]
+        if dividing:
+            return min(dividing, key=lambda one: abs(one - part))
+    return whole
 
 
 def parse_moment(raw: object) -> date:

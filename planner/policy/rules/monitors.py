@@ -6,7 +6,7 @@ from planner.catalog.fault import Fault, Faults, nearest
 from planner.catalog.tolerance import tolerances
 from planner.errors import KeyholeError
 from planner.policy.compile_monitors import horizon
-from planner.policy.durations import write_duration
+from planner.policy.durations import nearest_part, write_duration
 from planner.policy.sections import MonitorSection, PolicyDocument
 
 _NOTHING = timedelta(0)
@@ -71,16 +71,3 @@ def _find_window_faults(section: MonitorSection) -> Faults:
         fault = f"does not divide {write_duration(step)}, after which windows begin"
         hint = f'Write every = "{write_duration(nearest_part(step, section.every))}".'
         yield ("every",), Fault("KH601", fault, hint=hint)
-
-
-def nearest_part(whole: timedelta, part: timedelta) -> timedelta:
-    """The length nearest to `part`, and not longer than `whole`, that `whole` is a whole number of; whole seconds.
-
-    >>> str(nearest_part(timedelta(days=1), timedelta(hours=5)))
-    '4:48:00'
-    """
-    seconds, wanted = int(whole.total_seconds()), part.total_seconds()
-    count = max(1, round(seconds / wanted)) if wanted else 1
-    while seconds % count:
-        count += 1
-    return timedelta(seconds=seconds // count)

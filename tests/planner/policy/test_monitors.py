@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from planner.catalog.fault import Fault
 from planner.catalog.monitors import Alert, Monitor, Windows
 from planner.errors import KeyholeError
-from planner.policy.durations import parse_duration, parse_moment, write_duration
-from planner.policy.rules.monitors import nearest_part
+from planner.policy.durations import nearest_part, parse_duration, parse_moment, write_duration
 from tests.worlds.policies import BASE, changed, compiled, parsed
 
 HOUR = timedelta(hours=1)

@@ -1,0 +1,339 @@
+"""From a monitor to its plan: read, lay out the windows, see how values grow, calibrate, price. Public inputs alone."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+from typing import TypeVar
+
+from mechanisms.alarm.prices import PricedWay, WatchedWindow, Way, afresh_price, close_price, price_ways
+from mechanisms.alarm.shapes import Regime
+from mechanisms.protocol import Unachievable
+from mechanisms.registry import MECHANISMS
+from mechanisms.standing.alarms import alarms_decide, calibrate_standing
+from mechanisms.standing.close import decide_at_close
+from mechanisms.standing.protocol import Standing
+from mechanisms.standing.task import StandingTask
+from mechanisms.threshold.one_shot import at_least
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Catalog, Column, Derivation, SqlType, Table
+from planner.catalog.monitors import Alert, Monitor
+from planner.functionals.sensitivity import joint_sensitivity
+from planner.functionals.unit_groups import groups_of_one_unit
+from planner.lower.dialects.model import Dialect
+from planner.lower.look import chooses
+from planner.monitors.growth import list_leasts, list_regimes, stays_true
+from planner.monitors.identity import identify
+from planner.monitors.model import MonitorPlan
+from planner.monitors.read_question import read_question
+from planner.monitors.refusals import (
+    cannot_be_watched,
+    refused_question,
+    table_cannot_be_watched,
+    unreachable,
+    windows_do_not_fit,
+)
+from planner.monitors.windows import Horizon, list_windows
+from planner.plan.calibrate import choose_calibration
+from planner.plan.refusals import unreachable as plan_refusal
+from planner.question.model import Functional, Question
+
+_Item = TypeVar("_Item")
+
+MOST_OPEN = 1_000_000
+"""Keys times windows that are looked at: each has a state in the ledger's database, of some 250 bytes."""
+MOST_CELLS = 2**24
+"""Keys times windows of a horizon: the most that the ledger charges at once."""
+
+WINDOW = "window_start"
+
+
+def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> MonitorPlan:
+    """Everything that will be computed, decided and charged for a monitor, before any data are touched.
+
+    Guarantee: depends on the catalog, the monitor and the dialect alone.
+
+    Raises:
+        KeyholeError: as the question itself does, KH303 for a contract that no alarm keeps, KH601 for windows, looks
+            and a horizon that do not fit together, KH602 and KH603 for questions and tables that none can watch.
+    """
+    question = read_question(catalog, monitor)
+    horizon = list_windows(question, monitor)
+    table = catalog.table(question.table.name)
+    assert table is not None
+    question, window_column, keys = _over_horizon(question, horizon, monitor, declared=table)
+    _check_size(keys, horizon, monitor)
+    seen_by = _seen_by(question, horizon, monitor)
+    regimes = list_regimes(question, dialect=dialect)
+    early = _is_early(question, regimes, monitor)
+    if monitor.windows.sliding:
+        regimes = _slide(question, regimes, monitor)
+    windows = horizon.looked_at(monitor, early=early)
+    of_window = replace(question, keys=keys)
+    task = standing_task(of_window, regimes, looks=windows.looks, monitor=monitor)
+    standing = _calibrate(of_window, task, monitor) if early else _calibrate_close(of_window, monitor)
+    watched = horizon.count_in_looks(monitor)
+    ways, taken = _price(question, watched, regimes, early=early)
+    return MonitorPlan(
+        monitor=monitor,
+        question=question,
+        window_column=window_column,
+        keys=keys,
+        windows=windows,
+        watched=watched,
+        seen_by=seen_by,
+        arrived=seen_by == question.table.arrived and seen_by != _time_of(window_column, monitor),
+        standing=standing,
+        regimes=regimes,
+        early=early,
+        ways=ways,
+        taken=taken,
+        epsilon_per_cell=_per_cell(question, horizon, standing, monitor),
+        epsilon_per_unit=_per_unit(question, standing),
+        fingerprint=identify(monitor, question, windows, seen_by=seen_by, regimes=regimes),
+        warnings=(*question.warnings, *_warnings(question, standing, regimes, early=early)),
+        dialect=dialect,
+    )
+
+
+def _over_horizon(
+    question: Question, horizon: Horizon, monitor: Monitor, *, declared: Table
+) -> tuple[Question, Column, KeySpace]:
+    """The question with the horizon's windows as values of a key, that key, and the others."""
+    keys = question.keys
+    if horizon.is_key:
+        place = keys.names.index(horizon.column)
+        window = replace(keys.columns[place], domain=horizon.values)
+        functionals = tuple(_in_windows(one, keys, place, horizon) for one in question.functionals)
+        others = KeySpace(_without(keys.columns, place), _without(keys.values, place))
+        columns = (*keys.columns[:place], window, *keys.columns[place + 1 :])
+        values = (*keys.values[:place], horizon.values, *keys.values[place + 1 :])
+        over = replace(question, keys=KeySpace(columns, values), functionals=functionals)
+        return over, window, others
+    window = _window_column(question, horizon, monitor)
+    over = replace(
+        question,
+        # bounds of the other keys say nothing of these times windows
+        table=replace(question.table, groups_per_unit=declared.groups_per_unit),
+        keys=KeySpace((*keys.columns, window), (*keys.values, horizon.values)),
+    )
+    return over, window, keys
+
+
+def _without(items: tuple[_Item, ...], place: int) -> tuple[_Item, ...]:
+    return items[:place] + items[place + 1 :]
+
+
+def _in_windows(functional: Functional, keys: KeySpace, place: int, horizon: Horizon) -> Functional:
+    """A functional with the thresholds of the windows that are watched, where each has its own."""
+    offsets = functional.offsets
+    if offsets is None or offsets.key != horizon.column:
+        return functional
+    steps = dict(zip(keys.values[place], offsets.steps, strict=True))
+    return replace(functional, offsets=replace(offsets, steps=tuple(steps[value] for value in horizon.values)))
+
+
+def _window_column(question: Question, horizon: Horizon, monitor: Monitor) -> Column:
+    """The key that windows of a length are: no column of the source's, and called in the ledger by how it is made."""
+    taken = {column.name for column in question.table.columns} | set(question.keys.names)
+    name = WINDOW
+    while name in taken:
+        name += "_"
+    kind = "sliding" if monitor.windows.sliding else f"every {horizon.between}"
+    return Column(
+        name=name,
+        sql_type=SqlType.TIMESTAMP,
+        declared="timestamp without time zone",
+        domain=horizon.values,
+        ledger=f"{horizon.column} in windows of {horizon.length} {kind} from {horizon.starts[0].isoformat()}",
+    )
+
+
+def _check_size(keys: KeySpace, horizon: Horizon, monitor: Monitor) -> None:
+    open_at_once = 1 + ceil(monitor.lateness / horizon.between)
+    if keys.size * open_at_once > MOST_OPEN:
+        raise windows_do_not_fit(
+            monitor,
+            f"{keys.size:,} groups with {open_at_once} windows open at once are more than {MOST_OPEN:,}",
+            hint="Restrict the keys in WHERE, group by less" + (", or shorten lateness." if open_at_once > 2 else "."),
+        )
+    if keys.size * len(horizon.starts) > MOST_CELLS:
+        fitting = max(1, MOST_CELLS // keys.size)
+        until = horizon.starts[min(fitting, len(horizon.starts)) - 1]
+        raise windows_do_not_fit(
+            monitor,
+            f"{keys.size:,} groups times {len(horizon.starts):,} windows are more than {MOST_CELLS:,}",
+            hint=f'Write until = "{until.isoformat(sep=" ")}" or earlier, or longer windows.',
+        )
+
+
+def _time_of(column: Column, monitor: Monitor) -> str:
+    """The stored time that windows are made of."""
+    if monitor.windows.length is not None:
+        return monitor.windows.column
+    return column.derivation.column if isinstance(column.derivation, Derivation) else column.name
+
+
+def _seen_by(question: Question, horizon: Horizon, monitor: Monitor) -> str:
+    """The column by which a row counts at a look, or from it on. Raises KH603."""
+    table = question.table
+    if table.row_unit:
+        return table.arrived or _time_of(next(_columns(question, horizon)), monitor)
+    if monitor.windows.sliding:
+        raise table_cannot_be_watched(
+            monitor,
+            f"units of the table {table.name} have several rows, and which of them count in a sliding window would "
+            "change as it slides",
+            hint='Use windows that hop, such as { column = "'
+            + horizon.column
+            + '", length = "24 hours", hop = "6 hours" }.',
+        )
+    if table.arrived is None and chooses(question):
+        chosen = "rows" if table.row_cap is not None else "groups"
+        raise table_cannot_be_watched(
+            monitor,
+            f"of a unit's {chosen} in {table.name} some are kept, and later rows must not change which",
+            detail="Without the order in which rows came, a row that is added could take the place of one that counted "
+            "at an earlier look; what an alarm has added up would then not be bounded.",
+            hint=f'Write arrived = "COLUMN" under [tables.{table.name}]: your promise that no row has an earlier value '
+            "than one that was there before it. It may be the time itself, "
+            f'arrived = "{_time_of(next(_columns(question, horizon)), monitor)}", where rows come in the order of it.',
+        )
+    return table.arrived or _time_of(next(_columns(question, horizon)), monitor)
+
+
+def _columns(question: Question, horizon: Horizon) -> Iterator[Column]:
+    """The windows' key, where it is a column of the source's; else any."""
+    yield from (column for column in question.keys.columns if column.name == horizon.column)
+    yield from question.keys.columns
+
+
+def _is_early(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) -> bool:
+    """Whether keys alert before their windows close. Raises KH602 where that was asked for and means too much."""
+    if monitor.alert is Alert.CLOSE:
+        if monitor.windows.sliding:
+            hint = 'Remove alert = "close", or give the windows a hop.'
+            raise cannot_be_watched(monitor, "a sliding window closes at every look", hint=hint)
+        return False
+    if stays_true(question, regimes):
+        return True
+    if monitor.early_any and alarms_decide(question.formula, regimes):
+        return True
+    if monitor.early_any:
+        raise cannot_be_watched(
+            monitor,
+            "no alarm watches such a condition, not even at a higher price",
+            detail="Alarms watch AND and OR of values above their thresholds, under an AND of such as only grow.",
+            hint='Write alert = "close" in the place of early_any.',
+        )
+    if monitor.alert is None and not monitor.windows.sliding:
+        return False
+    signed = any(regime is Regime.SIGNED for regime in regimes)
+    detail = (
+        "A sum of values that may be negative, a mean, a ratio, and whatever is below its threshold come and go."
+        if signed or question.table.append_only
+        else "Rows that may be changed or taken away let each part of a condition hold at a look of its own."
+    )
+    append = f"append_only = true under [tables.{question.table.name}] if rows are never changed or taken away"
+    promise = "" if signed or question.table.append_only else f"Write {append}; or "
+    raise cannot_be_watched(
+        monitor,
+        "its condition may become false again before the window closes, and an alert would stay",
+        detail=detail,
+        hint=f'{promise}write alert = "close", decided once, when the window is over; or early_any = true, which '
+        "alerts early all the same, at up to three times the price.",
+    )
+
+
+def _slide(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) -> tuple[Regime, ...]:
+    if not question.table.append_only or any(regime is not Regime.GROWING for regime in regimes):
+        raise cannot_be_watched(
+            monitor,
+            "a sliding window needs counts and sums that each row only adds to, of rows that stay as they are",
+            hint=f"Write append_only = true under [tables.{question.table.name}] if that is so; or a hop for sliding.",
+        )
+    sliding = (Regime.SLIDING,) * len(regimes)
+    if not alarms_decide(question.formula, sliding):
+        raise cannot_be_watched(
+            monitor,
+            "its thresholds could each be passed at a look of its own while a window slides, and never at once",
+            hint="Make a monitor of each threshold, or join them by OR; or write a hop for sliding.",
+        )
+    return sliding
+
+
+def _calibrate(question: Question, task: StandingTask, monitor: Monitor) -> Standing:
+    try:
+        return calibrate_standing(task)
+    except Unachievable as refusal:
+        raise unreachable(monitor, question, task, refusal) from None
+
+
+def _calibrate_close(question: Question, monitor: Monitor) -> Standing:
+    """What decides a window when it closes: the cheapest way of answering the question once."""
+    try:
+        calibration, _ = choose_calibration(question)
+        return decide_at_close(MECHANISMS[calibration.mechanism], calibration.task)
+    except Unachievable as refusal:
+        raise refused_question(monitor, plan_refusal(question, refusal)) from None
+
+
+def standing_task(question: Question, regimes: tuple[Regime, ...], *, looks: int, monitor: Monitor) -> StandingTask:
+    """A monitor's question as numbers."""
+    return StandingTask(
+        formula=question.formula,
+        sensitivities=tuple(functional.sensitivity for functional in question.functionals),
+        exposures=joint_sensitivity(question).exposures(),
+        regimes=regimes,
+        leasts=list_leasts(question, regimes),
+        looks=looks,
+        fnr=question.accuracy.fnr,
+        fpr=question.accuracy.fpr,
+        progressive=monitor.progressive,
+    )
+
+
+def _price(
+    question: Question, watched: WatchedWindow, regimes: tuple[Regime, ...], *, early: bool
+) -> tuple[tuple[PricedWay, ...], int]:
+    """The ways that would keep the contract, the cheapest first, and the place of the one that is taken."""
+    rates = {"fnr": question.accuracy.fnr, "fpr": question.accuracy.fpr}
+    if not early:
+        once = PricedWay(way=Way.CLOSE, price=close_price(**rates), clearing=0, regime=None, per_look=False)
+        looks = watched.length
+        afresh = PricedWay(Way.AFRESH, afresh_price(looks=looks, **rates), clearing=0, regime=None, per_look=True)
+        return (once, afresh) if looks > 1 else (once,), 0
+    worst = max((Regime.GROWING if one is Regime.SLIDING else one for one in regimes), key=lambda one: one.factor)
+    ways = price_ways(
+        watched,
+        **rates,
+        clearing=watched.length,
+        regime=worst,
+        rows_stay=question.table.append_only,
+    )
+    return ways, next(place for place, one in enumerate(ways) if one.regime is not None)
+
+
+def _per_cell(question: Question, horizon: Horizon, standing: Standing, monitor: Monitor) -> float:
+    """What a group and window cost. A row that is its own unit is in several windows that hop: in all of them."""
+    if not question.table.row_unit or monitor.windows.sliding:
+        return standing.worst_case_epsilon
+    return at_least(Fraction(standing.worst_case_epsilon) * ceil(horizon.length / horizon.between))
+
+
+def _per_unit(question: Question, standing: Standing) -> float:
+    if question.table.row_unit:
+        return 0.0
+    return at_least(Fraction(standing.worst_case_epsilon) * groups_of_one_unit(question))
+
+
+def _warnings(question: Question, standing: Standing, regimes: tuple[Regime, ...], *, early: bool) -> Iterator[str]:
+    if standing.fnr is None or standing.fpr is None:
+        yield "no bound on what is missed or wrong"
+    if early and Regime.COMING_AND_GOING in regimes:
+        yield (
+            f"rows of {question.table.name} may be changed or taken away, for which alarms cost twice as much: if they "
+            f"never are, write append_only = true under [tables.{question.table.name}]"
+        )
+    if early and Regime.SIGNED in regimes:
+        yield "an alert stays until its window closes, although the condition may have become false again"

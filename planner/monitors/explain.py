@@ -1,0 +1,182 @@
+"""A monitor's plan as text and as JSON: what is watched, when, what it costs and why. All of it is public."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from mechanisms.alarm.prices import PricedWay, Way
+from mechanisms.alarm.shapes import Regime
+from planner.explain.literal_labels import spell_formula, words
+from planner.explain.numbers import at_most, plain
+from planner.monitors.guarantee import count_groups, count_of, promise, promise_json
+from planner.monitors.looks import look_of
+from planner.monitors.model import MonitorPlan
+from planner.policy.durations import write_duration
+from planner.question.model import Atom
+
+SQL_LINES = 12  # of a look's statement; JSON has all of it
+
+_GROWTH = {
+    Regime.GROWING: "only grow while a window fills, as rows are added and stay as they are: an alarm costs least",
+    Regime.COMING_AND_GOING: "may fall, as rows may be changed or taken away: an alarm costs twice as much",
+    Regime.SIGNED: "may fall, as rows take something off: an alarm costs three times as much",
+    Regime.SLIDING: "grow and fall again as windows slide over rows: an alarm pays for both",
+}
+
+
+def explain_monitor(plan: MonitorPlan) -> tuple[str, ...]:
+    """A monitor's plan in lines.
+
+    Guarantee: a function of the plan, which follows from the policy alone.
+    """
+    return tuple(_lines(plan))
+
+
+def describe_monitor(plan: MonitorPlan) -> str:
+    """A monitor in one line, for `keyhole check`: windows, looks and what it costs."""
+    looks = f"{plan.windows.looks:,} looks" if plan.early else "decided at its close"
+    unit = "" if plan.question.table.row_unit else f", at most {at_most(plan.epsilon_per_unit)} a unit over the horizon"
+    windows = f"{len(plan.windows.starts):,} windows of {write_duration(plan.windows.length)}"
+    return (
+        f"{plan.keys.size:,} groups, {windows}, each {looks}; at most {at_most(plan.epsilon_per_cell)} epsilon a group "
+        f"and window{unit}"
+    )
+
+
+def monitor_json(plan: MonitorPlan) -> dict[str, Any]:
+    """A monitor's plan for a program: everything that its text says, and all of a look's SQL."""
+    windows, question = plan.windows, plan.question
+    first = look_of(plan, window=0, look=1)
+    return {
+        "monitor": plan.monitor.name,
+        "condition": spell_formula(question.formula, words(question), both="AND", either="OR"),
+        "thresholds": [
+            {"text": atom.text, "lower": float(atom.lower), "upper": float(atom.upper)} for atom in question.atoms
+        ],
+        "table": question.table.name,
+        "privacy_unit": question.table.unit_text,
+        "grouped_by": list(plan.keys.names),
+        "groups": plan.keys.size,
+        "windows": {
+            "column": plan.window_column.name,
+            "count": len(windows.starts),
+            "length_seconds": windows.length.total_seconds(),
+            "first": windows.starts[0].isoformat(),
+            "last": windows.starts[-1].isoformat(),
+            "sliding": plan.monitor.windows.sliding,
+        },
+        "looks": {
+            "early": plan.early,
+            "per_window": windows.looks,
+            "in_all": windows.looks * len(windows.starts),
+            "every_seconds": windows.every.total_seconds(),
+            "late_seconds": windows.lateness.total_seconds(),
+            "first": windows.first_looks[0].isoformat(),
+            "last": windows.closes(len(windows.starts) - 1).isoformat(),
+        },
+        "rows_seen_by": plan.seen_by,
+        "growth": [regime.name.lower() for regime in plan.regimes],
+        "guarantee": promise_json(plan),
+        "ways": [
+            {
+                "way": way.way.name.lower(),
+                "meaning": way.way.value,
+                "price": way.price,
+                "epsilon": plan.epsilon_of(way),
+                "clearing_looks": way.clearing,
+                "taken": place == plan.taken,
+            }
+            for place, way in enumerate(plan.ways)
+        ],
+        "mechanism": plan.monitor.mechanism,
+        "fingerprint": plan.fingerprint,
+        "sql": first.rewritten.sql,
+        "dialect": plan.dialect.name,
+        "warnings": list(plan.warnings),
+    }
+
+
+def _lines(plan: MonitorPlan) -> Iterator[str]:
+    windows, question = plan.windows, plan.question
+    horizon = f"from {_show(windows.starts[0])} to {_show(windows.starts[-1] + windows.length)}"
+    groups = f"{count_of(plan.keys.size, 'group')} of {question.table.name} ({plan.keys.listed})"
+    yield f"Monitor {plan.monitor.name}: {groups}, nothing is spent by EXPLAIN"
+    yield f"  Alerts where {spell_formula(question.formula, words(question), both='AND', either='OR')}"
+    for atom in question.atoms:
+        yield f"    {_band(atom)}"
+    yield f"  Windows: {_windows_text(plan)}, {horizon}"
+    yield f"  Looks: {_looks_text(plan)}"
+    yield f"  Rows count by {plan.seen_by}, {'when they arrived' if plan.arrived else 'the time in them'}"
+    for regime in dict.fromkeys(plan.regimes):
+        names = ", ".join(
+            functional.name for functional, own in zip(question.functionals, plan.regimes, strict=True) if own is regime
+        )
+        if plan.early:
+            yield f"  Values of {names} {_GROWTH[regime]}"
+    yield from _cost_lines(plan)
+    yield f"  Guarantee: {promise(plan)}"
+    for warning in plan.warnings:
+        yield f"  Warning: {warning}"
+    yield f"  SQL sent to the source at the first look ({plan.dialect.name}):"
+    sql = look_of(plan, window=0, look=1).rewritten.sql.splitlines()
+    yield from (f"    {line}" for line in sql[:SQL_LINES])
+    if len(sql) > SQL_LINES:
+        yield f"    ... {len(sql) - SQL_LINES} more lines"
+
+
+def _band(atom: Atom) -> str:
+    counted = f" {atom.counted}" if atom.counted else ""
+    return f"{atom.text}   may err between {plain(atom.lower)} and {plain(atom.upper)}{counted}"
+
+
+def _windows_text(plan: MonitorPlan) -> str:
+    windows, declared = plan.windows, plan.monitor.windows
+    length, count = write_duration(windows.length), len(windows.starts)
+    if declared.sliding:
+        return f"the last {length} by {declared.column} at every look, watched in {count:,} epochs as long"
+    if declared.hop is not None and declared.hop != declared.length:
+        hop = write_duration(declared.hop)
+        return f"{count:,} of {length} by {declared.column}, one every {hop}, each looked at in its last {hop}"
+    return f"{count:,} of {length} by {declared.column}"
+
+
+def _looks_text(plan: MonitorPlan) -> str:
+    windows = plan.windows
+    late = f"made {write_duration(windows.lateness)} later" if windows.lateness else "made at once"
+    if not plan.early:
+        return f"one, when a window closes, {late}"
+    in_all = windows.looks * len(windows.starts)
+    return f"{windows.looks:,} a window, every {write_duration(windows.every)}, {late}; {in_all:,} in all"
+
+
+def _cost_lines(plan: MonitorPlan) -> Iterator[str]:
+    afresh = next((way for way in plan.ways if way.way is Way.AFRESH), None)
+    beside = "" if afresh is None else f" (asked afresh at every look {at_most(plan.epsilon_of(afresh))})"
+    yield f"  One group and window: at most {at_most(plan.epsilon_per_cell)} epsilon{beside}"
+    table = plan.question.table
+    if not table.row_unit:
+        yield (
+            f"  One ({table.unit_text}) over the horizon: at most {at_most(plan.epsilon_per_unit)} epsilon, in at most "
+            f"{count_groups(plan)}"
+        )
+    yield "  Ways of answering so:" if plan.early else "  Ways of deciding it:"
+    rows = [_way_cells(plan, place, way) for place, way in enumerate(plan.ways)]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        yield "    " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _way_cells(plan: MonitorPlan, place: int, way: PricedWay) -> tuple[str, str, str]:
+    taken = "-> " if place == plan.taken else "   "
+    clears = "an alert goes at once"
+    if way.clearing:
+        clears = f"an alert stays up to {write_duration(_stretch(plan, way.clearing))}"
+    return f"{taken}{way.way.value}", f"epsilon {at_most(plan.epsilon_of(way))}", "" if way.way is Way.CLOSE else clears
+
+
+def _stretch(plan: MonitorPlan, looks: int) -> timedelta:
+    return looks * plan.monitor.every
+
+
+def _show(moment: datetime) -> str:
+    return moment.date().isoformat() if moment == datetime(moment.year, moment.month, moment.day) else str(moment)

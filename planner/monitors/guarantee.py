@@ -1,0 +1,78 @@
+"""What a monitor promises, in a sentence and for a program; rates and losses are upper bounds."""
+
+from decimal import Decimal
+from typing import Any
+
+from planner.explain.guarantee import slack
+from planner.explain.numbers import at_most, percent, plain
+from planner.functionals.unit_groups import groups_of_one_unit
+from planner.monitors.model import MonitorPlan
+
+
+def promise(plan: MonitorPlan) -> str:
+    """What a monitor promises, in one sentence."""
+    standing, accuracy = plan.standing, plan.question.accuracy
+    loss = f"at most {plain(Decimal(at_most(plan.epsilon_per_cell)))} epsilon a group and window"
+    if plan.early:
+        looks = plan.windows.looks
+        missed = "a group may be missing at a look at which it truly qualifies, without a bound"
+        if standing.fnr is not None:
+            missed = (
+                f"a group is missing at a look at which it truly qualifies at most {percent(accuracy.fnr)} of the time"
+            )
+        window = "any of the looks of as long a stretch" if plan.monitor.windows.sliding else "any look of its window"
+        wrong = "one that does not may come into the answer, without a bound"
+        if standing.fpr is not None:
+            wrong = (
+                f"one that fails at every look of a window even with {slack(accuracy.tolerance)} comes into the answer "
+                f"at {window}, {looks:,} of them, at most {percent(accuracy.fpr)} of the time"
+            )
+    else:
+        missed = "a group near a threshold may be missed, without a bound"
+        if standing.fnr is not None:
+            rate = percent(accuracy.fnr)
+            missed = f"a group that truly qualifies when its window closes is missed at most {rate} of the time"
+        wrong = "one that does not may be returned, without a bound"
+        if standing.fpr is not None:
+            wrong = (
+                f"one that fails then even with {slack(accuracy.tolerance)} is returned at most "
+                f"{percent(accuracy.fpr)} of the time"
+            )
+    said = f"{missed}; {wrong}; {loss}."
+    table = plan.question.table
+    if table.row_unit:
+        return said
+    return (
+        f"{said} This holds for aggregates after bounding each ({table.unit_text}), which counts in at most "
+        f"{count_groups(plan)} and loses at most {plain(Decimal(at_most(plan.epsilon_per_unit)))} epsilon over the "
+        f"horizon; rows without {' or '.join(table.unit)} are left out."
+    )
+
+
+def count_groups(plan: MonitorPlan) -> str:
+    """In how many groups and windows of the horizon one privacy unit counts, in words."""
+    most = groups_of_one_unit(plan.question)
+    return f"{most:,} of {plan.question.keys.size:,} groups and windows"
+
+
+def count_of(number: int, what: str) -> str:
+    """A number of things.
+
+    >>> count_of(1, "group"), count_of(1200, "group")
+    ('1 group', '1,200 groups')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def promise_json(plan: MonitorPlan) -> dict[str, Any]:
+    """The promise for a program: sentence, rates (None: no bound), what a group's window and a unit lose at most."""
+    standing, accuracy = plan.standing, plan.question.accuracy
+    return {
+        "sentence": promise(plan),
+        "fnr_per_look": None if standing.fnr is None else accuracy.fnr,
+        "fpr_per_window": None if standing.fpr is None else accuracy.fpr,
+        "tolerance": accuracy.tolerance,
+        "looks_per_window": plan.windows.looks,
+        "epsilon_per_group_and_window": plan.epsilon_per_cell,
+        "epsilon_per_unit": plan.epsilon_per_unit if plan.question.table.unit else None,
+    }

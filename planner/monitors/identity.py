@@ -1,0 +1,39 @@
+"""What makes two monitors the same: everything that their alerts and what they cost depend on, and its digest."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+from mechanisms.alarm.shapes import Regime
+from planner.catalog.monitors import Monitor
+from planner.monitors.model import WindowPlan
+from planner.plan.identity import fingerprint
+from planner.question.model import Question
+
+FORMAT = "keyhole monitor 1"
+
+
+def identify(
+    monitor: Monitor, question: Question, windows: WindowPlan, *, seen_by: str, regimes: tuple[Regime, ...]
+) -> str:
+    """The sha256 of a monitor's meaning, in hex.
+
+    Guarantee: equal fingerprints mean the same question over the same keys and windows with the same contract (as
+    `planner.plan.identity.fingerprint` has it), looked at at the same moments, of rows that come in the same way. Left
+    out are its comment and its readers; its name is in, as each monitor has draws of its own.
+    """
+    return sha256("\n".join(_lines(monitor, question, windows, seen_by, regimes)).encode()).hexdigest()
+
+
+def _lines(
+    monitor: Monitor, question: Question, windows: WindowPlan, seen_by: str, regimes: tuple[Regime, ...]
+) -> Iterator[str]:
+    yield FORMAT
+    yield f"name {monitor.name}"
+    yield fingerprint(question)
+    yield f"windows {monitor.windows!r} from {windows.starts[0].isoformat()} {len(windows.starts)}"
+    for start, look in zip(windows.starts, windows.first_looks, strict=True):
+        yield f"{start.isoformat()} {look.isoformat()}"
+    yield f"looks {windows.looks} every {windows.every} late {windows.lateness}"
+    yield f"mechanism {monitor.mechanism} progressive {monitor.progressive}"
+    yield f"rows {question.table.append_only} by {seen_by!r} {question.table.arrived!r}"
+    yield f"regimes {' '.join(regime.name for regime in regimes)}"

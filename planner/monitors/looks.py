@@ -1,0 +1,90 @@
+"""What one look of a monitor reads: the rows of one window that had come by then.
+
+Guarantee: of one unit the same groups and rows count at every look and in every window, those that came first
+(docs/proofs/units_over_a_horizon.md); where each row is a unit by itself nothing is chosen.
+"""
+
+from dataclasses import replace
+from datetime import datetime, time
+
+from planner.catalog.model import Column, SqlType, Value
+from planner.lower.scan import rewrite
+from planner.monitors.model import MonitorLook, MonitorPlan
+from planner.question.as_of import AsOf, Hopping
+from planner.question.condition import Compare, Condition, all_of
+from planner.question.looks import look_at
+from planner.question.model import Functional, Question
+
+
+def look_of(plan: MonitorPlan, *, window: int, look: int) -> MonitorLook:
+    """What the `look`th look of a window reads, from 1 on; windows are counted from 0 on.
+
+    Rows count by the time in them up to the look's moment. Where the table says when they arrived, they count if they
+    had come by the time at which the look is made; so rows that are late by no more than `lateness` are in it.
+    """
+    windows = plan.windows
+    moment = windows.first_looks[window] + (look - 1) * windows.every
+    question = _ask_stretch(plan, moment) if plan.monitor.windows.sliding else _ask_window(plan, window, moment)
+    return MonitorLook(window=window, look=look, question=question, rewritten=rewrite(question, dialect=plan.dialect))
+
+
+def _ask_window(plan: MonitorPlan, window: int, moment: datetime) -> Question:
+    """The question of one window, whose groups are among those that a unit may count in over the horizon."""
+    keys, declared, name = plan.question.keys, plan.monitor.windows, plan.window_column.name
+    horizon = keys.values[keys.names.index(name)]
+    hopping = None
+    if declared.length is not None:
+        hopping = Hopping(column=declared.column, length=declared.length, hop=declared.hop or declared.length)
+    as_of = AsOf(
+        column=plan.seen_by,
+        before=_seen_until(plan, moment),
+        window=name,
+        horizon=horizon,
+        window_open_for=plan.windows.length + plan.windows.lateness,
+        hopping=hopping,
+    )
+    asked = plan.question if hopping is None else replace(plan.question, keys=plan.keys)
+    functionals = tuple(_in_window(one, name, window) for one in asked.functionals)
+    return look_at(replace(asked, functionals=functionals), as_of, windows=(horizon[window],))
+
+
+def _in_window(functional: Functional, key: str, window: int) -> Functional:
+    """A functional with the thresholds of one window, where each has its own."""
+    offsets = functional.offsets
+    if offsets is None or offsets.key != key:
+        return functional
+    return replace(functional, offsets=replace(offsets, steps=(offsets.steps[window],)))
+
+
+def _seen_until(plan: MonitorPlan, moment: datetime) -> datetime:
+    """Before when a row was seen that counts at a look."""
+    return moment + plan.windows.lateness if plan.arrived else moment
+
+
+def _ask_stretch(plan: MonitorPlan, moment: datetime) -> Question:
+    """The question of the rows of the last stretch of time, each row a unit by itself."""
+    table, begins = plan.question.table, moment - plan.windows.length
+    of_windows, seen = table.column(plan.monitor.windows.column), table.column(plan.seen_by)
+    tests = [*plan.question.where.conjuncts(), _from(of_windows, begins), _before(of_windows, moment)]
+    if plan.arrived:
+        tests.append(_before(seen, _seen_until(plan, moment)))
+    return replace(plan.question, keys=plan.keys, where=all_of(tests))
+
+
+def _before(column: Column, end: datetime) -> Condition:
+    """That a time lies before a moment."""
+    return Compare(column.name, "<" if _fits(column, end) else "<=", _value(column, end))
+
+
+def _from(column: Column, begin: datetime) -> Condition:
+    """That a time does not lie before a moment."""
+    return Compare(column.name, ">=" if _fits(column, begin) else ">", _value(column, begin))
+
+
+def _fits(column: Column, moment: datetime) -> bool:
+    """Whether a column can have the moment itself: days begin at midnight."""
+    return column.sql_type is SqlType.TIMESTAMP or moment.time() == time()
+
+
+def _value(column: Column, moment: datetime) -> Value:
+    return moment if column.sql_type is SqlType.TIMESTAMP else moment.date()

@@ -1,0 +1,115 @@
+"""From a monitor's text to the question that it asks of each window, or to what keeps it from being watched."""
+
+from datetime import date
+
+from mechanisms.formula import cuts
+from mechanisms.registry import DEFAULT
+from planner.bind.question import ask
+from planner.catalog.model import Catalog
+from planner.catalog.monitors import Monitor
+from planner.catalog.tolerance import tolerances
+from planner.errors import KeyholeError
+from planner.extract.extract import embed
+from planner.monitors.refusals import cannot_be_watched, no_bare_question, refused_question, table_cannot_be_watched
+from planner.parser.lexer import Token, tokens
+from planner.plan.reduce import reduce_question
+from planner.question.model import Accuracy, Measure, Question
+from planner.scope.embedded import Embedded, leaves
+from planner.values.expressions import uses_clock
+
+_NO_DAY = date(2000, 1, 1)  # what current_date would mean, if it were allowed
+
+
+def read_question(catalog: Catalog, monitor: Monitor) -> Question:
+    """The question in canonical form: minimal formula, functionals in canonical order.
+
+    Raises:
+        KeyholeError: as any question does, KH602 for what no monitor can watch, KH603 for tables that none can.
+    """
+    try:
+        embedded = _find_question(catalog, monitor)
+        question = ask(embedded, catalog, accuracy=_accuracy(catalog, monitor), parameters={}, today=_NO_DAY, utc=True)
+    except KeyholeError as error:
+        if error.code in ("KH602", "KH603"):
+            raise
+        raise refused_question(monitor, error) from None
+    _check_table(question, monitor)
+    _check_form(question, monitor)
+    if not question.keys.size:
+        hint = "Widen what WHERE says of the keys."
+        raise cannot_be_watched(monitor, "WHERE leaves no groups", hint=hint)
+    reduced, _, _ = reduce_question(question)
+    if not any(True for _ in cuts(reduced.formula)):
+        hint = "Compare an aggregate of each group with a threshold, such as HAVING count(*) > 400."
+        raise cannot_be_watched(monitor, "the condition does not depend on data", hint=hint)
+    return reduced
+
+
+def _accuracy(catalog: Catalog, monitor: Monitor) -> Accuracy:
+    """The contract: what the monitor leaves open is the policy's."""
+    defaults = catalog.defaults
+    tolerance = monitor.tolerance or defaults.tolerance
+    usual = tolerances(defaults.tolerance).default
+    if tolerances(tolerance).default is None and usual is not None:
+        tolerance = f"{usual.text}, {tolerance}"
+    return Accuracy(
+        fnr=defaults.fnr if monitor.fnr is None else monitor.fnr,
+        fpr=defaults.fpr if monitor.fpr is None else monitor.fpr,
+        tolerance=tolerance,
+        min_rows=defaults.min_rows,
+        mechanism=DEFAULT,
+        reuse=False,
+        allowed=(DEFAULT,),
+    )
+
+
+def _find_question(catalog: Catalog, monitor: Monitor) -> Embedded:
+    sql = monitor.sql.strip().rstrip(";").rstrip()
+    lexed: tuple[Token, ...] = tokens(sql)
+    for token in lexed:
+        if token.kind == "parameter":
+            hint = "Write the constant itself; a threshold for each group may come from a public table."
+            raise cannot_be_watched(monitor, f"sql has the parameter {token.value}", hint=hint)
+    found = embed(sql, lexed, catalog)
+    if found is None or len(found.embedded) != 1 or not isinstance(found.embedded[0], Embedded):
+        raise no_bare_question(monitor)
+    embedded = found.embedded[0]
+    if embedded.predicates:
+        hint = "Leave the condition in HAVING, and make a monitor of each colour that is to alert."
+        raise cannot_be_watched(monitor, "it is a scorecard, which shows more than keys", hint=hint)
+    if embedded.ranked is not None:
+        hint = "Ask which groups are beyond a threshold: HAVING count(*) > 400."
+        raise cannot_be_watched(monitor, "it ranks groups, and places change from look to look", hint=hint)
+    if embedded.per_unit is not None:
+        hint = "Ask of the rows themselves, such as HAVING count(DISTINCT patient_id) > 40."
+        raise cannot_be_watched(monitor, "it asks per privacy unit, in a subquery", hint=hint)
+    if not embedded.is_all_of(sql) or embedded.stored is not None:
+        raise no_bare_question(monitor)
+    if any(uses_clock(leaf.tree) for leaf in leaves(embedded)):
+        hint = "Leave it out: from and until are the horizon, and each window is counted by itself."
+        raise cannot_be_watched(monitor, "current_date and now() mean another day at each look", hint=hint)
+    return embedded
+
+
+def _check_table(question: Question, monitor: Monitor) -> None:
+    table = question.table
+    if table.members:
+        hint = "Watch one of the tables, or let the source join them in a view."
+        raise table_cannot_be_watched(monitor, "it joins private tables", hint=hint)
+    if table.refresh != "live":
+        raise table_cannot_be_watched(
+            monitor,
+            f'the table "{table.name}" has refresh = "{table.refresh}": it is not one to which rows are added all the '
+            "time",
+            hint=f'Write refresh = "live" under [tables.{table.name}].',
+        )
+
+
+def _check_form(question: Question, monitor: Monitor) -> None:
+    if question.lists_domain:
+        hint = "Add HAVING with a threshold, such as HAVING count(*) > 400."
+        raise cannot_be_watched(monitor, "it lists public values and asks nothing of data", hint=hint)
+    for functional in question.functionals:
+        if functional.measure is Measure.VALUES:
+            hint = "Count rows, or privacy units: count(DISTINCT " + (", ".join(question.table.unit) or "unit") + ")."
+            raise cannot_be_watched(monitor, f"{functional.name} counts different values", hint=hint)

@@ -1,0 +1,238 @@
+"""The windows of a monitor's horizon and their looks: all of it follows from the policy, and is public.
+
+Guarantee: windows that overlap are never looked at in the same stretch of time: a window that hops is looked at in the
+last hop of it, and a sliding one is watched in epochs as long as it is.
+"""
+
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from itertools import pairwise
+
+from mechanisms.alarm.calibration import MOST_LOOKS
+from mechanisms.alarm.prices import WatchedWindow
+from planner.catalog.derived_columns import calendar_step
+from planner.catalog.model import Column, Derivation, SqlType, Table, Value
+from planner.catalog.monitors import Monitor
+from planner.monitors.model import WindowPlan
+from planner.monitors.refusals import windows_do_not_fit
+from planner.policy.durations import nearest_part, write_duration
+from planner.question.model import Question
+
+MOST_WINDOWS = 1_000_000
+"""Of a horizon: a window a minute for almost two years."""
+
+_TRUNCATED = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
+_KEY = 'key = { range = ["2026-01-01", "2026-12-31"], step = "1 day" }'
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """The windows of a monitor that are watched.
+
+    `values` are what the windows' key has for each, in the order of their beginnings: the source's own values where
+    that is a column of it, else the beginnings. `between` is how long after a window the next one begins, and
+    `stretch` how much of its end a window is looked at for.
+    """
+
+    column: str
+    is_key: bool
+    values: tuple[Value, ...]
+    starts: tuple[datetime, ...]
+    length: timedelta
+    between: timedelta
+    stretch: timedelta
+
+    def looked_at(self, monitor: Monitor, *, early: bool) -> WindowPlan:
+        """The windows with their looks: one, the close, where none is early."""
+        every = monitor.every if early else self.stretch
+        before = self.length - self.stretch
+        return WindowPlan(
+            starts=self.starts,
+            first_looks=tuple(start + before + every for start in self.starts),
+            length=self.length,
+            every=every,
+            lateness=monitor.lateness,
+            looks=self.stretch // every,
+        )
+
+    def count_in_looks(self, monitor: Monitor) -> WatchedWindow:
+        """The windows measured in looks, as prices have them."""
+        looks = self.length // monitor.every
+        return WatchedWindow(length=looks, hop=1 if monitor.windows.sliding else self.between // monitor.every)
+
+
+def list_windows(question: Question, monitor: Monitor) -> Horizon:
+    """The windows that begin in the horizon.
+
+    Raises:
+        KeyholeError: KH601.
+    """
+    made = (
+        _windows_of_key(question, monitor) if monitor.windows.length is None else _windows_of_length(question, monitor)
+    )
+    if made.stretch % monitor.every:
+        raise windows_do_not_fit(
+            monitor,
+            f"every = {write_duration(monitor.every)} does not divide the {write_duration(made.stretch)} for which a "
+            "window is looked at",
+            hint=f'Write every = "{write_duration(nearest_part(made.stretch, monitor.every))}".',
+        )
+    looks = made.length // monitor.every
+    if looks > MOST_LOOKS:
+        raise windows_do_not_fit(
+            monitor,
+            f"a window has {looks:,} looks, more than {MOST_LOOKS:,}",
+            hint=f'Write every = "{write_duration(nearest_part(made.stretch, made.length / (MOST_LOOKS // 2)))}".',
+        )
+    return made
+
+
+def _windows_of_length(question: Question, monitor: Monitor) -> Horizon:
+    windows = monitor.windows
+    assert windows.length is not None
+    column = _time_column(question, monitor)
+    if windows.length > monitor.ends - monitor.begins:
+        raise windows_do_not_fit(
+            monitor,
+            f"a window of {write_duration(windows.length)} is longer than the horizon",
+            hint="Write a later until, or a shorter length.",
+        )
+    between = windows.length if windows.sliding or windows.hop is None else windows.hop
+    count = -((monitor.begins - monitor.ends) // between)
+    _check_count(count, monitor)
+    if monitor.begins > datetime.max - (count + 1) * between - windows.length - monitor.lateness:
+        raise windows_do_not_fit(monitor, "the last window ends on no calendar", hint="Write an earlier until.")
+    starts = tuple(monitor.begins + index * between for index in range(count))
+    stretch = windows.length if windows.sliding else between
+    return Horizon(
+        column=column.name,
+        is_key=False,
+        values=starts,
+        starts=starts,
+        length=windows.length,
+        between=between,
+        stretch=stretch,
+    )
+
+
+def _time_column(question: Question, monitor: Monitor) -> Column:
+    """The stored date or timestamp by which rows are in windows of a length."""
+    name = monitor.windows.column
+    column = _column(question.table, monitor)
+    if column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or column.derivation is not None:
+        raise windows_do_not_fit(
+            monitor,
+            f'the column "{name}" of type {column.declared} is no time of its own',
+            hint="Name a stored date or timestamp column in window.column.",
+        )
+    grouped = [one.name for one in question.keys.columns if _made_of(one) == name]
+    if grouped:
+        raise windows_do_not_fit(
+            monitor,
+            f"sql groups by {grouped[0]}, which is made of the windows' column {name}",
+            detail="Each window is counted by itself, so that a group would be a part of a window.",
+            hint=f'Leave it out of sql, or let its values be the windows: window = "{grouped[0]}".',
+        )
+    windows = monitor.windows
+    for key, length in (("length", windows.length), ("hop", windows.hop), ("every", monitor.every)):
+        if column.sql_type is SqlType.DATE and length is not None and length % timedelta(days=1):
+            raise windows_do_not_fit(
+                monitor,
+                f'{key} = {write_duration(length)} is no whole number of days, and the column "{name}" has days alone',
+                hint=f'Write {key} = "1 day", or name a timestamp column.',
+            )
+    return column
+
+
+def _made_of(column: Column) -> str:
+    return column.derivation.column if isinstance(column.derivation, Derivation) else column.name
+
+
+def _column(table: Table, monitor: Monitor) -> Column:
+    name = monitor.windows.column
+    for column in table.columns:
+        if column.name == name:
+            return column
+    times = [one.name for one in table.columns if one.sql_type in (SqlType.DATE, SqlType.TIMESTAMP)]
+    known = f"Times of {table.name} are {', '.join(times)}." if times else f"{table.name} exposes no time at all."
+    raise windows_do_not_fit(monitor, f'the table "{table.name}" exposes no column "{name}"', hint=known)
+
+
+def _windows_of_key(question: Question, monitor: Monitor) -> Horizon:
+    column = _column(question.table, monitor)
+    name, keys = column.name, question.keys
+    if name not in keys.names:
+        raise windows_do_not_fit(
+            monitor,
+            f"sql does not group by {name}, whose values are to be the windows",
+            hint=f"Add {name} to SELECT and GROUP BY, or give the windows a length: "
+            f'window = {{ column = "{_made_of(column)}", length = "1 day" }}.',
+        )
+    if column.domain is None or column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP):
+        raise windows_do_not_fit(
+            monitor,
+            f'the column "{name}" of type {column.declared} has no range of times',
+            hint=f"Declare {_KEY} under [tables.{question.table.name}.columns.{name}].",
+        )
+    domain = [moment_of(value) for value in column.domain]
+    length = _step(column, domain, monitor)
+    asked = {moment_of(value): value for value in keys.values[keys.names.index(name)]}
+    if monitor.begins <= domain[0] - length or monitor.ends > domain[-1] + length:
+        first, last = (f'"{value}"' for value in (column.domain[0], column.domain[-1]))
+        raise windows_do_not_fit(
+            monitor,
+            f"the horizon reaches beyond the values of {name}",
+            hint=f"Write from and until between {first} and {last}, or declare a longer range of {name}.",
+        )
+    starts = tuple(sorted(one for one in asked if monitor.begins <= one < monitor.ends))
+    _check_count(len(starts), monitor)
+    return Horizon(
+        column=name,
+        is_key=True,
+        values=tuple(asked[start] for start in starts),
+        starts=starts,
+        length=length,
+        between=length,
+        stretch=length,
+    )
+
+
+def _step(column: Column, domain: list[datetime], monitor: Monitor) -> timedelta:
+    """How long each window is: the step of the key's values, which its rows fill."""
+    steps = {later - earlier for earlier, later in pairwise(domain)}
+    if column.derivation is not None:
+        own = _TRUNCATED.get(calendar_step(column) or "")
+        if own is not None and steps <= {own}:
+            return own
+    elif len(domain) == 1 and column.sql_type is SqlType.DATE:
+        return timedelta(days=1)
+    elif len(steps) == 1 and (step := steps.pop()) > timedelta(0):
+        return step
+    base = _made_of(column)
+    raise windows_do_not_fit(
+        monitor,
+        f"the values of {column.name} are no windows of equal length, one after the other",
+        detail="Months, quarters and years have unequal lengths; and a value has to last until the next one begins.",
+        hint=f'Give the windows a length, window = {{ column = "{base}", length = "28 days" }}, and leave '
+        f"{column.name} out of sql; or declare a range with a step of days or hours.",
+    )
+
+
+def _check_count(count: int, monitor: Monitor) -> None:
+    if count < 1:
+        hint = "Write an earlier from, or a later until: a window belongs to the horizon if it begins in it."
+        raise windows_do_not_fit(monitor, "no window begins in the horizon", hint=hint)
+    if count > MOST_WINDOWS:
+        raise windows_do_not_fit(
+            monitor,
+            f"the horizon has {count:,} windows, more than {MOST_WINDOWS:,}",
+            hint="Write an earlier until, or longer windows.",
+        )
+
+
+def moment_of(value: Value) -> datetime:
+    """The beginning of a window that is a date or a timestamp."""
+    if isinstance(value, datetime):
+        return value
+    assert isinstance(value, date)
+    return datetime.combine(value, time())

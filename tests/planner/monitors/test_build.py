@@ -1,0 +1,195 @@
+"""From a monitor to its plan: what it costs, how values grow, when it alerts, and what makes it another one."""
+
+from datetime import timedelta
+from math import log
+
+import pytest
+
+from mechanisms.alarm.prices import Way
+from mechanisms.alarm.shapes import Regime
+from planner.errors import KeyholeError
+from tests.worlds.monitored import BY_WARD, OF_A_DAY, SQL, TABLES, planned
+
+OF_STAYS = "SELECT ward, day FROM stays GROUP BY ward, day HAVING count(DISTINCT patient_id) > 100"
+WITHOUT_PROMISE = TABLES.replace("append_only = true\n", "", 1)
+
+
+def _price(plan_epsilon: float, *, tolerance: int) -> float:
+    return plan_epsilon * (tolerance + 1)
+
+
+def test_a_growing_count_costs_the_logarithm_of_its_looks() -> None:
+    """ln(N / 4ab) over 41: 24 looks, fnr 5 %, fpr 10 %, a tolerance of 40 rows."""
+    plan = planned()
+    assert plan.epsilon_per_cell == pytest.approx(log(24 / (4 * 0.05 * 0.10)) / 41, abs=1e-9)
+    assert plan.epsilon_per_unit == 0
+    assert (plan.early, plan.regimes) == (True, (Regime.GROWING,))
+    assert plan.standing.fnr == pytest.approx(0.05)
+    assert plan.standing.fpr == pytest.approx(0.10)
+    assert plan.way.way is Way.ALARM
+    assert [round(way.price, 1) for way in plan.ways] == [7.1, 20.0, 93.9]
+    afresh = next(way for way in plan.ways if way.way is Way.AFRESH)
+    assert plan.epsilon_of(afresh) / plan.epsilon_per_cell == pytest.approx(13.24, abs=0.01)
+
+
+def test_windows_are_values_of_the_key_or_have_a_length() -> None:
+    by_key, by_length = planned(), planned(BY_WARD, window=OF_A_DAY)
+    assert by_key.windows == by_length.windows
+    assert by_key.keys.names == by_length.keys.names == ("ward",)
+    assert by_key.question.keys.names == ("ward", "day")
+    assert by_length.question.keys.names == ("ward", "window_start")
+    assert by_key.question.keys.size == by_length.question.keys.size == 3 * 365
+    assert by_key.epsilon_per_cell == by_length.epsilon_per_cell
+    assert by_length.window_column.label != by_key.window_column.label
+
+
+def test_a_row_in_windows_that_hop_is_paid_for_in_each() -> None:
+    """12.8 = 2 ln(12 / 4ab): a day that begins every twelve hours is looked at in its last twelve."""
+    plan = planned(BY_WARD, window='{ column = "seen_at", length = "1 day", hop = "12 hours" }')
+    assert plan.way.way is Way.ALARM_PER_HOP
+    assert (
+        _price(plan.epsilon_per_cell, tolerance=40) == pytest.approx(plan.way.price) == pytest.approx(12.79, abs=0.01)
+    )
+    assert plan.standing.worst_case_epsilon == pytest.approx(plan.epsilon_per_cell / 2)
+
+
+def test_a_sliding_window_is_watched_in_epochs() -> None:
+    plan = planned(BY_WARD, window='{ column = "seen_at", length = "1 day", sliding = true }')
+    assert plan.way.way is Way.ALARM_PER_EPOCH
+    assert plan.regimes == (Regime.SLIDING,)
+    assert _price(plan.epsilon_per_cell, tolerance=40) == pytest.approx(19.125, abs=0.01)
+
+
+def test_rows_that_may_go_again_cost_twice_as_much_and_are_told() -> None:
+    plan = planned(tables=WITHOUT_PROMISE)
+    assert plan.regimes == (Regime.COMING_AND_GOING,)
+    assert _price(plan.epsilon_per_cell, tolerance=40) == pytest.approx(12.741, abs=0.001)
+    assert plan.early
+    (warning,) = plan.warnings
+    assert "append_only = true under [tables.visits]" in warning
+
+
+def test_a_unit_pays_for_as_many_groups_and_windows_as_it_is_in() -> None:
+    """Twenty of the year's groups and windows, each at what one costs: 20 * .0702 = 1.40 at 10 % of 1,000."""
+    plan = planned(OF_STAYS.replace("> 100", "> 999"), tolerance='"100"')
+    assert _price(plan.epsilon_per_cell, tolerance=100) == pytest.approx(7.0901, abs=0.0001)
+    assert plan.epsilon_per_unit == pytest.approx(20 * plan.epsilon_per_cell)
+    assert plan.epsilon_per_unit == pytest.approx(1.404, abs=0.001)
+    assert plan.seen_by == "recorded_at"
+
+
+def test_fewer_windows_than_a_unit_may_be_in_cost_a_unit_less() -> None:
+    short = planned(OF_STAYS + " ", until='"2026-01-03"')
+    assert short.epsilon_per_unit == pytest.approx(9 * short.epsilon_per_cell)
+
+
+@pytest.mark.parametrize(
+    ("having", "early"),
+    [
+        ("count(*) > 400", True),
+        ("count(*) >= 400", True),
+        ("400 < count(*)", True),
+        ("NOT count(*) <= 400", True),
+        ("count(*) > 400 AND sum(cost) > 20000", True),
+        ("count(*) > 400 OR sum(cost) > 20000", True),
+        ("count(*) FILTER (WHERE severity > 3) > 100", True),
+        ("sum(cost) >= 10000", True),
+        ("2 * count(*) > 800", True),
+        ("count(*) > 400 AND count(*) > 100", True),
+        ("sum(CASE WHEN severity > 3 THEN cost END) > 20000", True),
+    ],
+)
+def test_what_only_grows_alerts_early(having: str, early: bool) -> None:
+    plan = planned(f"SELECT ward, day FROM visits GROUP BY ward, day HAVING {having}")
+    assert plan.early is early
+    assert set(plan.regimes) == {Regime.GROWING}
+
+
+def test_alternatives_of_rows_that_may_go_again_alert_early_and_conjunctions_do_not() -> None:
+    """Each part of an AND could be true at a look of its own, and the whole at none."""
+    having = "count(*) > 400 {} sum(cost) > 20000"
+    either = f"SELECT ward, day FROM visits GROUP BY ward, day HAVING {having.format('OR')}"
+    assert planned(either, tables=WITHOUT_PROMISE).early
+    with pytest.raises(KeyholeError) as caught:
+        planned(either.replace("OR", "AND"), tables=WITHOUT_PROMISE, alert='"early"')
+    assert caught.value.code == "KH602"
+    assert "append_only = true under [tables.visits]" in (caught.value.hint or "")
+
+
+def test_a_close_is_one_look_at_the_price_of_one_question() -> None:
+    plan = planned(alert='"close"', lateness='"10 minutes"')
+    assert not plan.early
+    assert plan.windows.looks == 1
+    assert plan.windows.first_looks[0] == plan.windows.starts[0] + timedelta(days=1)
+    assert plan.way.way is Way.CLOSE
+    assert _price(plan.epsilon_per_cell, tolerance=40) == pytest.approx(3.96, abs=0.06)
+
+
+@pytest.mark.parametrize("having", ["count(*) < 400", "sum(change) > 100", "count(*) BETWEEN 100 AND 400"])
+def test_what_may_become_false_again_is_decided_at_the_close(having: str) -> None:
+    plan = planned(f"SELECT ward, day FROM visits GROUP BY ward, day HAVING {having}")
+    assert not plan.early
+    assert plan.windows.looks == 1
+    assert plan.way.way is Way.CLOSE
+    assert 0 < plan.epsilon_per_cell < 5
+
+
+def test_early_any_alerts_early_at_three_times_the_price() -> None:
+    """18.575 in a signed sum's units of 10 rows' change, where one that grows would be 7.09."""
+    sql = "SELECT ward, day FROM visits GROUP BY ward, day HAVING sum(change) > 1000"
+    plan = planned(sql, early_any="true")
+    assert plan.early
+    assert plan.regimes == (Regime.SIGNED,)
+    assert _price(plan.epsilon_per_cell / 10, tolerance=100) == pytest.approx(18.575, abs=0.001)
+    assert any("an alert stays until its window closes" in warning for warning in plan.warnings)
+
+
+def test_more_thresholds_cost_more_and_no_more_than_twice() -> None:
+    """Two equal literals of disjoint effect on a unit: 15.566 at most, where one alone is 7.09."""
+    both = f"{SQL} AND count(*) FILTER (WHERE severity > 3) > 400"
+    plan = planned(both, tolerance='"40"')
+    assert _price(plan.epsilon_per_cell, tolerance=40) == pytest.approx(15.566, abs=0.001)
+
+
+SAME = [
+    ({"comment": '"Wards that are full"'}, True),
+    ({"analysts": '["dashboard"]'}, True),
+    ({"every": '"30 minutes"'}, False),
+    ({"lateness": '"5 minutes"'}, False),
+    ({"until": '"2026-12-30"'}, False),
+    ({"from": '"2026-01-02"'}, False),
+    ({"fnr": "0.04"}, False),
+    ({"fpr": "0.2"}, False),
+    ({"tolerance": '"11%"'}, False),
+    ({"tolerance": '"10.0%"'}, True),
+    ({"alert": '"early"'}, True),
+    ({"alert": '"close"'}, False),
+    ({"progressive": "true"}, False),
+]
+
+
+@pytest.mark.parametrize(("keys", "same"), SAME)
+def test_a_fingerprint_is_of_all_that_matters(keys: dict[str, str], same: bool) -> None:
+    assert (planned(**keys).fingerprint == planned().fingerprint) is same
+
+
+def test_a_fingerprint_is_of_the_question_and_the_table() -> None:
+    prints = {
+        planned().fingerprint,
+        planned(SQL.replace("400", "500")).fingerprint,
+        planned(SQL.replace("GROUP BY", "WHERE severity > 2 GROUP BY")).fingerprint,
+        planned(tables=WITHOUT_PROMISE).fingerprint,
+        planned(name="other").fingerprint,
+        planned(
+            tables=TABLES.replace("append_only = true\n", 'append_only = true\narrived = "arrived_at"\n', 1)
+        ).fingerprint,
+    }
+    assert len(prints) == 6
+    assert (
+        planned("  SELECT day, ward FROM visits GROUP BY 1, 2 HAVING NOT count(*) <= 400 ;").fingerprint not in prints
+    )
+    assert planned(SQL.lower()).fingerprint == planned().fingerprint
+
+
+def test_plans_are_equal() -> None:
+    assert planned() == planned()

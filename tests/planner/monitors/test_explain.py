@@ -1,0 +1,83 @@
+"""EXPLAIN of a monitor: the contract, the price beside others, and the same for a program."""
+
+import json
+
+from planner.monitors.explain import describe_monitor, explain_monitor, monitor_json
+from planner.monitors.guarantee import promise
+from tests.worlds.monitored import BY_WARD, TABLES, planned
+
+OF_STAYS = "SELECT ward, day FROM stays GROUP BY ward, day HAVING count(DISTINCT patient_id) > 999"
+
+
+def test_the_contract_is_a_sentence() -> None:
+    assert promise(planned()) == (
+        "a group is missing at a look at which it truly qualifies at most 5 % of the time; one that fails at every "
+        "look of a window even with 10 % slack comes into the answer at any look of its window, 24 of them, at most "
+        "10 % of the time; at most 0.18 epsilon a group and window."
+    )
+    assert promise(planned(alert='"close"')) == (
+        "a group that truly qualifies when its window closes is missed at most 5 % of the time; one that fails then "
+        "even with 10 % slack is returned at most 10 % of the time; at most 0.1 epsilon a group and window."
+    )
+    assert promise(planned(OF_STAYS)).endswith(
+        "This holds for aggregates after bounding each (patient_id), which counts in at most 20 of 1,095 groups and "
+        "windows and loses at most 1.42 epsilon over the horizon; rows without patient_id are left out."
+    )
+
+
+def test_what_is_watched_and_what_it_costs_are_lines() -> None:
+    lines = explain_monitor(planned(lateness='"10 minutes"'))
+    assert lines[0] == "Monitor crowded: 3 groups of visits (ward), nothing is spent by EXPLAIN"
+    for line in (
+        "  Alerts where count(*) > 400",
+        "    count(*) > 400   may err between 360 and 400",
+        "  Windows: 365 of 1 day by day, from 2026-01-01 to 2027-01-01",
+        "  Looks: 24 a window, every 1 hour, made 10 minutes later; 8,760 in all",
+        "  One group and window: at most 0.18 epsilon (asked afresh at every look 2.29)",
+        "    -> an alarm                                epsilon 0.18   an alert stays up to 1 day",
+        "       asked afresh at every look              epsilon 2.29   an alert goes at once",
+    ):
+        assert line in lines
+
+
+def test_the_price_table_has_every_way() -> None:
+    sliding = explain_monitor(planned(BY_WARD, window='{ column = "seen_at", length = "1 day", sliding = true }'))
+    assert any(line.startswith("    -> an alarm for each epoch") for line in sliding)
+    assert any("noise on each tick" in line for line in sliding)
+    hopping = explain_monitor(planned(BY_WARD, window='{ column = "seen_at", length = "1 day", hop = "6 hours" }'))
+    assert any("one every 6 hours, each looked at in its last 6 hours" in line for line in hopping)
+
+
+def test_growth_is_told_where_it_matters() -> None:
+    without = TABLES.replace("append_only = true\n", "", 1)
+    assert any("may fall, as rows may be changed" in line for line in explain_monitor(planned(tables=without)))
+    assert not any("may fall" in line for line in explain_monitor(planned(alert='"close"', tables=without)))
+
+
+def test_a_program_is_told_the_same() -> None:
+    plan = planned(OF_STAYS, lateness='"10 minutes"')
+    document = json.loads(json.dumps(monitor_json(plan)))
+    assert document["guarantee"]["sentence"] == promise(plan)
+    assert document["guarantee"]["epsilon_per_unit"] == plan.epsilon_per_unit
+    assert document["looks"] == {
+        "early": True,
+        "per_window": 24,
+        "in_all": 8760,
+        "every_seconds": 3600,
+        "late_seconds": 600,
+        "first": "2026-01-01T01:00:00",
+        "last": "2027-01-01T00:00:00",
+    }
+    assert document["windows"]["count"] == 365
+    assert [way["way"] for way in document["ways"]] == ["alarm", "signed_tree", "afresh"]
+    assert [way["taken"] for way in document["ways"]] == [True, False, False]
+    assert document["fingerprint"] == plan.fingerprint
+    assert "recorded_at" in document["sql"]
+
+
+def test_one_line_says_what_a_monitor_costs() -> None:
+    assert describe_monitor(planned(OF_STAYS)) == (
+        "3 groups, 365 windows of 1 day, each 24 looks; at most 0.08 epsilon a group and window, at most 1.42 a unit "
+        "over the horizon"
+    )
+    assert "each decided at its close" in describe_monitor(planned(alert='"close"'))
