@@ -19,13 +19,21 @@ class MonitorState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class WindowAxis:
     """Where the windows of a monitor are among the cells of its charge: window `first + i` is the `i`th value of
-    `column`, one of the charge's columns as the ledger calls them.
+    `column`, one of the charge's columns as the ledger calls them. Without one (None in its place) all windows share
+    all cells.
 
-    With it a window costs what its own cells cost; without one (None in its place) all windows share all cells.
+    `overlap` is the most windows, one after the other, that one row can count in: 1 where they tumble, the length over
+    the hop, rounded up, where they hop, and 2 where they slide, whose epochs share rows. Where it is more than 1 a
+    cell's charge is that of all windows of a row together, and is given back for all of them or not at all.
     """
 
     column: str
+    overlap: int
     first: int = 0
+
+    def __post_init__(self) -> None:
+        if self.overlap < 1 or self.first < 0:
+            raise LedgerMisuse("a row is in one window at least, and windows are numbered from 0")
 
 
 @dataclass(frozen=True, slots=True)

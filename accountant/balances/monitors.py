@@ -71,6 +71,17 @@ class MonitorAccount:
         axis = self.axis
         return self.charge.cells.size if axis is None else self.charge.cells.size // self.charge.cells.shape[axis]
 
+    @property
+    def _told_of(self) -> frozenset[int]:
+        """The windows that have begun, and those that the charge pays for and that may share a row with one."""
+        if self.windows is None or self.windows.overlap == 1:
+            return self.begun
+        near, first = self.windows.overlap - 1, self.windows.first
+        end = first + self.charge.cells.shape[self.charge.family.columns.index(self.windows.column)]
+        return frozenset(
+            window for one in self.begun for window in range(max(first, one - near), min(end, one + near + 1))
+        )
+
     def place_of(self, window: int) -> int:
         """The place of a window on its axis. Raises `LedgerMisuse` where the charge has no such window."""
         place, axis = window if self.windows is None else window - self.windows.first, self.axis
@@ -99,12 +110,12 @@ class MonitorAccount:
         return self.windows is not None and any(label.column == self.windows.column for label in kept)
 
     def losses(self, *, at_worst: bool) -> NanoArray | int:
-        """What each cell has cost: nothing where no window has begun, all that was reserved in one that is open or
-        (`at_worst`) in any."""
+        """What each cell has cost: nothing where no window has begun that its rows count in, all that was reserved in
+        one that is open or (`at_worst`) in any."""
         worst, axis = self.charge.epsilon_nano, self.axis
         if axis is None:
             return worst if self.begun else 0
-        return self._laid_out(0, {window: None if at_worst else self.closed.get(window) for window in self.begun})
+        return self._laid_out(0, {window: None if at_worst else self.closed.get(window) for window in self._told_of})
 
     @property
     def counted(self) -> NanoArray | int:
@@ -137,11 +148,7 @@ class MonitorAccount:
         # the reserved amounts may be rounded up each by itself: at least so many cells are meant
         each, together = max(1, worst.epsilon_nano), worst.unit_epsilon_nano
         groups = min(max(-(-together // each), together // max(1, each - 1)), self.charge.cells.size)
-        if isinstance(losses, np.ndarray):
-            flat = losses.reshape(-1)
-            together = int(np.partition(flat, flat.size - groups)[flat.size - groups :].sum()) if groups else 0
-        else:
-            together = groups * losses
+        together = _sum_largest(losses.reshape(-1), groups) if isinstance(losses, np.ndarray) else groups * losses
         return Amounts(largest, max(largest, min(together, worst.unit_epsilon_nano)))
 
     def spent(self) -> Spent:
@@ -319,8 +326,8 @@ def check_startable(charge: Charge, windows: WindowAxis | None) -> None:
     """Raise `LedgerMisuse` unless a monitor can be charged like that."""
     if not charge.shared or charge.continuing is not None or charge.renyi is not None:
         raise LedgerMisuse("a monitor pays for noise that is drawn anew, in pure terms")
-    if windows is not None and (windows.column not in charge.family.columns or windows.first < 0):
-        raise LedgerMisuse("the windows are along a column of the charge, and numbered from 0")
+    if windows is not None and windows.column not in charge.family.columns:
+        raise LedgerMisuse("the windows are along a column of the charge")
 
 
 def _check_running(account: MonitorAccount) -> None:
@@ -356,13 +363,24 @@ def _check_close(account: MonitorAccount, event: MonitorWindowClosed) -> None:
     spent = event.spent
     if spent is None:
         return
-    if account.axis is None:
-        raise LedgerMisuse("windows that share all cells cost all that was reserved")
+    if account.windows is None or account.windows.overlap > 1:
+        raise LedgerMisuse("windows that share cells, or rows, cost all that was reserved")
     spent.check_keys()
     if spent.fresh is not None or (spent.keys is not None and len(spent.keys) != 8 * account.keys):
         raise LedgerMisuse("a window's losses are one per key")
     if not 0 <= spent.epsilon_nano <= account.charge.epsilon_nano:
         raise LedgerMisuse("more spent than reserved for a key")
+
+
+def _sum_largest(losses: NanoArray, count: int) -> int:
+    """The sum of the largest losses, which are most often all alike: to part millions of equal ones takes a second."""
+    if not count:
+        return 0
+    largest = losses.max()
+    if np.count_nonzero(losses == largest) >= count:
+        return count * int(largest)
+    some = losses[losses > 0]
+    return int(some.sum() if some.size <= count else np.partition(some, some.size - count)[some.size - count :].sum())
 
 
 def _without(cells: Cells, axis: int) -> Cells:

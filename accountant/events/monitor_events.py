@@ -133,7 +133,7 @@ def monitor_payload(event: MonitorEvent) -> tuple[Payload, bytes | None]:
     match event:
         case MonitorStarted(monitor=monitor, fingerprint=fingerprint, windows=axis):
             payload |= {"monitor": monitor, "fingerprint": fingerprint, "by": event.by, "why": event.why}
-            payload["windows"] = None if axis is None else [axis.column, axis.first]
+            payload["windows"] = None if axis is None else [axis.column, axis.overlap, axis.first]
         case MonitorWindowBegun(run=run, window=window, state=state):
             payload |= {"run": run, "window": window, "state": state}
         case MonitorLooked(run=run, number=number, holder=holder):

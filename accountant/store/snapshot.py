@@ -126,12 +126,13 @@ class _SnapshotWriter:
         return [spent.epsilon_nano, spent.unit_epsilon_nano, keys]
 
     def monitor(self, account: MonitorAccount) -> Json:
+        axis = account.windows
         return {
             "run": account.run,
             "monitor": account.monitor,
             "fingerprint": account.fingerprint,
             "charge": self.charge(account.charge),
-            "windows": None if account.windows is None else [account.windows.column, account.windows.first],
+            "windows": None if axis is None else [axis.column, axis.overlap, axis.first],
             "started_at": account.started_at.isoformat(),
             "reason": account.reason,
             "state": account.state.value,

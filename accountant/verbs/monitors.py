@@ -203,8 +203,9 @@ class Monitors:
         """Make no look in a window any more, and forget its state, also where that is lost.
 
         `losses` is what it cost each key, in 1e-9 epsilon, in the C order of the charge's cells without the window's
-        column; None: all that was reserved. What it did not cost is given back: at once on the balances of its cells
-        where these tell windows apart, else when the monitor ends, as for a unit and a table. Raises `WindowOver` where
+        column; None: all that was reserved, as it counts in any case where windows share rows or cells. What it did not
+        cost is given back: at once on the balances of its cells where these tell windows apart, else when the monitor
+        ends, as for a unit and a table. Raises `WindowOver` where
         it is closed or has not begun, `MonitorStopped` where the monitor has ended, `LedgerMisuse` where it cost more
         than was reserved.
         """
@@ -293,6 +294,8 @@ class Monitors:
 
 def _spent(losses: NanoArray, account: MonitorAccount) -> Spent | None:
     """The losses of a window as they are written: one number where all keys lost the same."""
+    if account.windows is None or account.windows.overlap > 1:
+        return None
     if losses.size != account.keys:
         raise LedgerMisuse("a window's losses are one per key")
     spent = Spent.per_key(losses, unit_epsilon_nano=0)

@@ -14,7 +14,7 @@ KEYS = cells(day=DAYS, ward=WARDS)
 BY = {"by": "the owner", "why": "to see"}
 CAPS = limits(100 * NANO)
 OWNER = "(owner)"
-BY_DAY = WindowAxis("day")
+BY_DAY = WindowAxis("day", 1)
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -51,7 +51,10 @@ class ByHand:
     def cells(self, *, public: bool, early: bool) -> NanoArray:
         """What cells count at. `early`: what a window did not cost is given back as it closes."""
         lost = np.full(SHAPE, EPSILON if self.standing or (self.axis is None and self.begun) else 0)
+        near = 1 if self.axis is None else self.axis.overlap
         for window in self.begun if self.axis is not None else ():
+            lost[max(0, window - near + 1) : window + near] = EPSILON
+        for window in self.begun if near == 1 and self.axis is not None else ():
             losses = self.closed.get(window)
             counts = not public and losses is not None and (early or not self.standing)
             lost[window] = losses if counts else EPSILON
@@ -182,7 +185,7 @@ class World:
 
     def close(self, run: ByHand, window: int) -> None:
         losses, spent = None, None
-        if self.axis is not None:
+        if self.axis == BY_DAY:
             losses = self.data.draw(st.none() | st.lists(st.integers(0, EPSILON), min_size=3, max_size=3))
         if losses is not None:
             spent = Spent.per_key(losses, unit_epsilon_nano=0)
@@ -207,7 +210,7 @@ class World:
             run.readers.add(reader)
 
 
-@pytest.mark.parametrize("axis", [BY_DAY, None], ids=["by day", "in all cells"])
+@pytest.mark.parametrize("axis", [BY_DAY, WindowAxis("day", 2), None], ids=["by day", "overlapping", "in all cells"])
 @pytest.mark.parametrize("charged", CHARGES)
 @examples(60, quick=10)
 @given(data=st.data())

@@ -50,12 +50,14 @@ def test_what_does_not_fit_is_not_started(ledger: Ledger) -> None:
 
 def test_what_a_monitor_cannot_be_charged_is_refused(ledger: Ledger) -> None:
     for charged, windows in (
-        (replace(horizon(), shared=False), WindowAxis("day")),
-        (horizon(), WindowAxis("month")),
-        (horizon(), WindowAxis("day", -1)),
+        (replace(horizon(), shared=False), WindowAxis("day", 1)),
+        (horizon(), WindowAxis("month", 1)),
     ):
         with pytest.raises(LedgerMisuse):
             start(ledger, charged, windows=windows)
+    for overlap, first in ((0, 0), (1, -1)):
+        with pytest.raises(LedgerMisuse):
+            WindowAxis("day", overlap, first)
     assert ledger.verify() == 0
 
 
@@ -216,7 +218,7 @@ def test_an_ended_monitor_makes_no_look_and_begins_no_window_again(ledger: Ledge
 
 def test_a_monitor_may_begin_late_in_its_horizon(ledger: Ledger) -> None:
     rest = charge(NANO, keys=cells(day=DAYS[2:], ward=("A", "B", "C")), analyst=OWNER, question="m1", table="visits")
-    run = start(ledger, rest, windows=WindowAxis("day", 2)).run
+    run = start(ledger, rest, windows=WindowAxis("day", 1, 2)).run
     for window in (0, 1, 4):
         with pytest.raises(LedgerMisuse, match="does not pay"):
             ledger.monitors.begin_window(run, window, b"drawn")
@@ -318,6 +320,17 @@ def test_what_windows_did_not_cost_is_given_back_as_they_close(ledger: Ledger) -
     assert ledger.balances(CAPS).tables[0].spent_nano == NANO
     ledger.monitors.end(run, **BY)
     assert ledger.balances(CAPS).families[0].spent_nano == (NANO, 5, 0, 3, 3, 3, *[0] * 6)
+
+
+def test_what_windows_that_overlap_did_not_cost_is_kept(ledger: Ledger) -> None:
+    """A cell is charged for all windows of its rows together; those near one that has begun are not given back."""
+    run = start(ledger, windows=WindowAxis("day", 2)).run
+    look_at(ledger, run, 0, number=1)
+    ledger.monitors.close_window(run, 0, np.array([0, 0, 0]))
+    assert ledger.balances(CAPS).families[0].spent_nano == (NANO,) * 12
+    ledger.monitors.end(run, **BY)
+    assert ledger.balances(CAPS).families[0].spent_nano == (NANO,) * 6 + (0,) * 6
+    assert ledger.verify() > 0
 
 
 def test_what_windows_did_not_cost_shows_in_nobody_elses_balances(ledger: Ledger) -> None:
