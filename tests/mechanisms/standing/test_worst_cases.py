@@ -7,8 +7,6 @@ its binomial quantiles at 1e-8 on either side, so that all tests together raise 
 most. The seeds are fixed.
 """
 
-from functools import cache
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -29,7 +27,6 @@ FAR = 10 * CUT
 both, either, laddered = pytest.param(AllOf, id="both"), pytest.param(AnyOf, id="either"), ["alarms", "ladders"]
 
 
-@cache
 def calibrated(join: type[AllOf] | type[AnyOf], kind: str) -> StandingAlarms:
     formula = join(tuple(Cut(functional, CUT, above=True, tolerance=TOLERANCE) for functional in (0, 1)))
     return calibrate_standing(
