@@ -68,9 +68,10 @@ def stand_in_catalog(policy: Policy, sql: str, *, pins: Pins, keys: int | None) 
         others = [policy.tables[other].columns for other in joined]
         elsewhere = {column for columns in others for column in columns} - set(table.columns)
         asked = replace(question, grouped=tuple(column for column in question.grouped if column not in elsewhere))
-        complete = _StandIn(table, asked, pins=pins, keys=keys).section(name, assumed)
+        times = frozenset(monitor.window.column for monitor in policy.monitors.values() if monitor.window.length)
+        complete = _StandIn(table, asked, pins=pins, keys=keys, times=times).section(name, assumed)
         tables[name] = complete
-        schema[name] = _StandIn(complete, question, pins=pins, keys=keys).columns()
+        schema[name] = _StandIn(complete, question, pins=pins, keys=keys, times=times).columns()
     schema = _of_one_type(policy, schema)
     public = tuple(_public(name, policy, pins) for name in policy.public_tables)
     schema |= {table.name: table.columns for table in public}
@@ -165,11 +166,14 @@ class _ColumnUse:
 class _StandIn:
     """One private table: its columns' types, and domains where there are none."""
 
-    def __init__(self, table: TableSection, question: _ColumnUse, *, pins: Pins, keys: int | None) -> None:
+    def __init__(
+        self, table: TableSection, question: _ColumnUse, *, pins: Pins, keys: int | None, times: frozenset[str]
+    ) -> None:
         self._table = table
         self._question = question
         self._pins = pins
         self._keys = keys
+        self._times = times if table.arrived is None else times | {table.arrived}
         self._derived = {
             name: parse_derivation(column.expression)
             for name, column in table.columns.items()
@@ -209,6 +213,7 @@ class _StandIn:
             self._table.privacy_unit or (),
             self._table.immutable,
             (self._table.max_rows_per_group.unique,) if self._table.max_rows_per_group else (),
+            (self._table.arrived,) if self._table.arrived is not None else (),
             (derivation.column for derivation in self._derived.values()),
         ):
             names |= dict.fromkeys(name for name in more if name not in self._derived)
@@ -236,6 +241,8 @@ class _StandIn:
         if section.key is not None:
             return _declared_by(section.key)
         if any(derivation.column == column for derivation in self._derived.values()):
+            return "timestamp without time zone"
+        if column in self._times:
             return "timestamp without time zone"
         if column not in self._question.numeric:
             return "text"

@@ -28,8 +28,9 @@ from proxy.cli.common import (
 )
 from proxy.cli.pictures import answer_page, draw_answer
 from proxy.cli.settings import NOTHING_GIVEN, Given, takes_settings
-from proxy.cli.simulate import Sizes
+from proxy.cli.simulate import Simulation, Sizes
 from proxy.cli.simulate import simulate as simulated
+from proxy.cli.simulate_monitor import MonitorSimulation, simulate_monitor
 from proxy.dashboard.plan_report import PlanReport, with_tolerances
 from proxy.dashboard.question_list import read_list
 from proxy.dashboard.tolerance_split import plan_list
@@ -121,8 +122,11 @@ def _question_id(service: Service, asked: Asked) -> str:
 
 @takes_settings
 def simulate(
-    sql: Sql,
     units: Annotated[int, typer.Option(min=1, help="How many privacy units there are.")],
+    sql: Annotated[str | None, typer.Argument(help="The question.", show_default=False)] = None,
+    monitor: Annotated[
+        str | None, typer.Option(help="A monitor of the policy, in the place of a question: [monitors.NAME].")
+    ] = None,
     policy: PolicyPath = DEFAULT_POLICY,
     keys: Annotated[
         int | None, typer.Option(min=1, help="Values of a key column whose domain the policy does not list.")
@@ -136,10 +140,20 @@ def simulate(
     given: Given = NOTHING_GIVEN,
     as_json: Json = False,
 ) -> None:
-    """Show what a question would cost before a policy is in use. Opens no source and no ledger."""
+    """Show what a question or monitor would cost. Opens no source and no ledger."""
+    if (sql is None) == (monitor is None):
+        raise typer.BadParameter("give a question, or --monitor NAME", param_hint="sql")
+    if monitor is not None and given:
+        option = f"--{next(iter(given)).removeprefix('keyhole.').replace('_', '-')}"
+        raise typer.BadParameter("a monitor's accuracy stands in its own section of the policy", param_hint=option)
+    sizes = Sizes(units=units, keys=keys, rows=rows, groups=groups)
     with refusals(as_json=as_json, sql=sql):
+        made: Simulation | MonitorSimulation
         try:
-            made = simulated(policy, sql, given=given, sizes=Sizes(units=units, keys=keys, rows=rows, groups=groups))
+            if sql is None:
+                made = simulate_monitor(policy, str(monitor), sizes=sizes)
+            else:
+                made = simulated(policy, sql, given=given, sizes=sizes)
         except SizeNeeded as missing:
             told = f"the policy lists no values of {missing.column}: say how many there are"
             raise typer.BadParameter(told, param_hint="--keys") from None

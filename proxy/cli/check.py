@@ -14,6 +14,7 @@ from planner.policy.rules.document import warnings
 from planner.policy.rules.doubts import describe_size_doubts, describe_source_doubts
 from planner.policy.rules.relations import describe_shared_relations
 from proxy.report.cap_arithmetic import dearest_questions, odds_lines
+from proxy.report.monitor_prices import PricedMonitor, describe_dear_monitors, price_monitors
 from proxy.report.proposal_prices import describe_dear_proposals
 from proxy.security.file_modes import describe_exposed_files
 from proxy.security.tls import Tls, exposure
@@ -36,6 +37,7 @@ class Findings:
     pin_file: Path
     pinning: Pinning
     binaries: Binaries | None
+    monitors: tuple[PricedMonitor, ...]
     warnings: tuple[str, ...]
 
     def document(self) -> dict[str, Any]:
@@ -57,6 +59,7 @@ class Findings:
                 for table in catalog.tables
             ],
             "dearest_questions": [found.document() for found in dearest_questions(catalog)],
+            "monitors": [monitor.document() for monitor in self.monitors],
             "public_tables": {table.name: len(table.rows) for table in catalog.public_tables},
             "shadow": {"postgresql": _shadow_version(self.binaries), "own": self.binaries is not None},
             "warnings": list(self.warnings),
@@ -74,6 +77,7 @@ class Findings:
             *_budget_lines(catalog),
             *odds_lines(catalog),
             *(f"  {found.table}: {found.sentence}" for found in dearest_questions(catalog)),
+            *(monitor.line for monitor in self.monitors),
             f"shadow: PostgreSQL {_shadow_version(self.binaries)}, {_describe_origin(self.binaries)}",
             *(f"warning: {warning}" for warning in self.warnings),
         )
@@ -164,6 +168,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         if not confirm:
             check_names(policy, identities, ledger)
         pinning = pin(policy, source, confirm=confirm, now=now)
+        monitors = price_monitors(pinning.catalog, dialect=source.dialect)
         remember_names(policy, pinning.pins, ledger)
         doubts = tuple(describe_source_doubts(policy, identities, source_schema(policy, source)))
         sizes = tuple(describe_size_doubts(policy, _estimate_rows(pinning.catalog, source)))
@@ -172,8 +177,16 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
             write_pins(pins_path(policy), pins)
     said = (*said, *doubts, *describe_shared_relations(policy, identities), *map(_describe_move, moved))
     said = (*said, *sizes, *_find_long_texts(pinning.catalog), *describe_dear_proposals(pinning.catalog))
+    said = (*said, *describe_dear_monitors(pinning.catalog, monitors))
     said = (*said, *describe_exposed_files(policy, ledger=ledger_url(policy)), *describe_older(binaries))
-    return Findings(policy=policy_path, pin_file=pins_path(policy), pinning=pinning, binaries=binaries, warnings=said)
+    return Findings(
+        policy=policy_path,
+        pin_file=pins_path(policy),
+        pinning=pinning,
+        binaries=binaries,
+        monitors=monitors,
+        warnings=said,
+    )
 
 
 def _estimate_rows(catalog: Catalog, source: Source) -> dict[str, int]:

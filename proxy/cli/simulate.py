@@ -155,8 +155,8 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
         SizeNeeded: a grouping column has no domain in the policy and `sizes.keys` is None.
         KeyholeError: as for the question itself, and KH001 to KH005, KH010 for the policy.
     """
-    policy = Policy.load(policy_path, environment=_Standing(os.environ))
-    stood_in = stand_in_catalog(policy, sql, pins=_pins(policy), keys=sizes.keys)
+    policy, pins = read_alone(policy_path)
+    stood_in = stand_in_catalog(policy, sql, pins=pins, keys=sizes.keys)
     catalog = stood_in.catalog
     dialect = DUCKDB if policy.source.url.startswith("duckdb:") else POSTGRES
     question = bare_question(sql, catalog)
@@ -165,6 +165,12 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
     made = ask(question, catalog, accuracy=accuracy, parameters={}, today=asked.today, utc=True)
     plan = planning.plan(made, dialect=dialect)
     return _against_caps(plan, stood_in, asked, sizes)
+
+
+def read_alone(policy_path: Path) -> tuple[Policy, Pins]:
+    """A policy whose secrets need not be there, and what was pinned for it if anything was. Raises KH001 to KH010."""
+    policy = Policy.load(policy_path, environment=_Standing(os.environ))
+    return policy, _pins(policy)
 
 
 class _Standing(dict[str, str]):

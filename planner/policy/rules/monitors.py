@@ -1,12 +1,16 @@
 """Monitors: windows, looks and horizons that do not fit together, and readers that nobody knows."""
 
 from datetime import timedelta
+from pathlib import PurePath
+from urllib.parse import urlsplit
 
 from planner.catalog.fault import Fault, Faults, nearest
 from planner.catalog.tolerance import tolerances
 from planner.errors import KeyholeError
+from planner.parser.lexer import tokens
 from planner.policy.compile_monitors import horizon
 from planner.policy.durations import nearest_part, write_duration
+from planner.policy.rules.names import FILES
 from planner.policy.sections import MonitorSection, PolicyDocument
 
 _NOTHING = timedelta(0)
@@ -18,6 +22,7 @@ def find_monitor_faults(policy: PolicyDocument) -> Faults:
         place = ("monitors", name)
         for key, fault in _find_faults(section):
             yield (*place, *key), fault
+        yield from _find_held_faults((*place, "sql"), section, policy)
         for analyst in section.analysts:
             if analyst not in policy.analysts:
                 hint = nearest(analyst, policy.analysts)
@@ -42,6 +47,25 @@ def _find_faults(section: MonitorSection) -> Faults:
     if section.early_any and section.alert == "close":
         hint = 'Remove it, or write alert = "early".'
         yield ("early_any",), Fault("KH002", 'has no meaning beside alert = "close"', hint=hint)
+
+
+def _find_held_faults(place: tuple[str, ...], section: MonitorSection, policy: PolicyDocument) -> Faults:
+    """A file that nobody can write to while Keyhole serves, as DuckDB lets none."""
+    url, hold = policy.source.url, policy.source.hold
+    if not hold or not url.startswith("duckdb:") or not urlsplit(url).path.strip("/"):
+        return
+    try:
+        named = {token.value for token in tokens(section.sql) if token.names}
+    except KeyholeError:
+        return  # whoever plans it says what is wrong with it
+    for name, table in policy.private_tables.items():
+        if name in named and PurePath(table.relation or name).suffix.lower() not in FILES:
+            fault = f"watches {name} in a DuckDB file that Keyhole holds, so that no row can be added while it serves"
+            hint = (
+                "Write hold = false under [source], and add rows while Keyhole does not read; or read a folder of "
+                f'parquet files, relation = "{name}/*.parquet", or PostgreSQL.'
+            )
+            yield place, Fault("KH603", fault, hint=hint)
 
 
 def _find_window_faults(section: MonitorSection) -> Faults:

@@ -1,0 +1,105 @@
+"""Settings with which a monitor costs no more than what is left, found by trying: each is planned before it is told."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import TypeVar
+
+from planner.catalog.model import Budget, Catalog
+from planner.catalog.monitors import Alert, Monitor
+from planner.errors import KeyholeError
+from planner.lower.dialects.model import Dialect
+from planner.monitors.build import plan_monitor
+from planner.monitors.model import MonitorPlan
+from planner.policy.durations import nearest_part, write_duration
+
+_Tried = TypeVar("_Tried")
+
+_PERCENTS = tuple(range(1, 101))
+_MOST_SPREAD = 4096  # times as seldom as now, at most, a monitor is tried to be looked at
+
+
+def exceeded_cap(plan: MonitorPlan, budget: Budget) -> tuple[str, float] | None:
+    """The first cap of the budget that a monitor alone is above, by its key in the policy; None where it fits.
+
+    What it costs is held against an empty ledger; where a unit's balance counts curves (`delta`), a sum above its cap
+    may fit all the same and is not told.
+    """
+    caps = [("epsilon_per_query", budget.per_query), ("epsilon_per_predicate", budget.per_predicate)]
+    for key, cap in sorted(caps, key=lambda one: one[1]):
+        if plan.epsilon_per_cell > cap:
+            return f"budget.{key}", cap
+    per_unit = budget.per_unit if plan.question.table.unit and budget.delta is None else None
+    if per_unit is not None and plan.epsilon_per_unit > per_unit:
+        return "budget.epsilon_per_unit", per_unit
+    own = {caps.table: caps.per_table for caps in budget.tables if caps.per_table is not None}
+    table = plan.question.table.ledger.table
+    per_table = own.get(table, budget.per_table)
+    if per_table is not None and max(plan.epsilon_per_cell, plan.epsilon_per_unit) > per_table:
+        return (f"tables.{table}" if table in own else "budget") + ".epsilon_per_table", per_table
+    return None
+
+
+def find_fitting(
+    catalog: Catalog, monitor: Monitor, *, dialect: Dialect, fits: Callable[[MonitorPlan], bool]
+) -> tuple[str, ...]:
+    """Keys of a monitor's section, each alone enough: the least tolerance, the most looks, or a decision at the close.
+
+    Guarantee: planned with any of them, the monitor `fits`; a function of public inputs. None are told that do not.
+
+    Parameters:
+        fits: whether a plan costs no more than it may; of two plans alike but for their cost, the cheaper one fits too.
+    """
+
+    def try_out(changed: Monitor) -> MonitorPlan | None:
+        try:
+            plan = plan_monitor(catalog, changed, dialect=dialect)
+        except KeyholeError:
+            return None
+        return plan if fits(plan) else None
+
+    found = []
+    percent = _find_first(_PERCENTS, lambda one: try_out(replace(monitor, tolerance=f"{one}%")) is not None)
+    if percent is not None:
+        found.append(f'tolerance = "{percent}%"')
+    every = _find_first(
+        _list_spread(monitor, _stretch(catalog, monitor, dialect)),
+        lambda one: try_out(replace(monitor, every=one)) is not None,
+    )
+    if every is not None and (seldom := try_out(replace(monitor, every=every))) is not None and seldom.early:
+        looks = seldom.windows.looks
+        found.append(f'every = "{write_duration(every)}" ({looks:,} look{"" if looks == 1 else "s"} a window)')
+    if monitor.alert is not Alert.CLOSE and try_out(replace(monitor, alert=Alert.CLOSE, early_any=False)) is not None:
+        found.append('alert = "close"')
+    return tuple(found)
+
+
+def _stretch(catalog: Catalog, monitor: Monitor, dialect: Dialect) -> timedelta:
+    """For how long a window is looked at; nothing where it cannot be."""
+    try:
+        windows = plan_monitor(catalog, monitor, dialect=dialect).windows
+    except KeyholeError:
+        return timedelta(0)
+    return windows.looks * windows.every
+
+
+def _list_spread(monitor: Monitor, whole: timedelta) -> tuple[timedelta, ...]:
+    """Times between looks that a window may have, longer than now."""
+    spread = set()
+    factor = 1
+    while factor <= _MOST_SPREAD and monitor.every * factor <= whole:
+        spread.add(nearest_part(whole, monitor.every * factor))
+        factor *= 2
+    return tuple(sorted(one for one in spread if one > monitor.every))
+
+
+def _find_first(choices: Sequence[_Tried], fits: Callable[[_Tried], bool]) -> _Tried | None:
+    """The first choice that fits, where all later ones do as well."""
+    low, high = 0, len(choices)
+    while low < high:
+        middle = (low + high) // 2
+        if fits(choices[middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return choices[low] if low < len(choices) else None

@@ -1,0 +1,152 @@
+"""`keyhole simulate --monitor`: what a monitor would cost, and when groups would alert. No data, no source."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from planner.catalog.fault import nearest
+from planner.errors import KeyholeError
+from planner.explain.numbers import at_most, percent, plain
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
+from planner.monitors.affordable import exceeded_cap, find_fitting
+from planner.monitors.build import plan_monitor
+from planner.monitors.chances import Course, Courses, list_courses
+from planner.monitors.explain import explain_monitor, monitor_json
+from planner.monitors.model import MonitorPlan
+from planner.policy.simulated_catalog import stand_in_catalog
+from proxy.cli.simulate import Sizes, read_alone
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorSimulation:
+    """A monitor's plan on stand-ins, what groups come to in a window, and whether it fits into the caps.
+
+    `cap` is the first that it is above, with its size; `fitting` are keys of its section with which it would fit.
+    """
+
+    plan: MonitorPlan
+    sizes: Sizes
+    assumed: tuple[str, ...]
+    courses: tuple[Courses, ...]
+    cap: tuple[str, float] | None
+    fitting: tuple[str, ...]
+
+    def lines(self) -> tuple[str, ...]:
+        """The simulation for a terminal."""
+        return tuple(_lines(self))
+
+    def document(self) -> dict[str, Any]:
+        """The simulation for a program; `plan` is the document of EXPLAIN."""
+        return {
+            "units": self.sizes.units,
+            "groups": self.plan.keys.size,
+            "units_per_group_and_window": _units_per_cell(self),
+            "epsilon_per_group_and_window": self.plan.epsilon_per_cell,
+            "epsilon_per_unit": self.plan.epsilon_per_unit if self.plan.question.table.unit else None,
+            "exceeded_cap": None if self.cap is None else {"cap": self.cap[0], "epsilon": self.cap[1]},
+            "would_fit": list(self.fitting),
+            "thresholds": [
+                {
+                    "text": one.text,
+                    "epsilon": one.epsilon,
+                    "ladder_epsilon": one.ladder_epsilon,
+                    "courses": [{**asdict(course), "value": float(course.value)} for course in one.courses],
+                }
+                for one in self.courses
+            ],
+            "stand_ins": list(self.assumed),
+            "plan": monitor_json(self.plan),
+        }
+
+
+def simulate_monitor(policy_path: Path, name: str, *, sizes: Sizes) -> MonitorSimulation:
+    """Plan a monitor on the policy alone and hold it against the caps.
+
+    Guarantee: neither source nor ledger is opened; the pin file is read where there is one.
+
+    Raises:
+        SizeNeeded: a grouping column has no domain in the policy and `sizes.keys` is None.
+        KeyholeError: as planning a monitor, KH002 for a name that the policy has no monitor of, and KH001 to KH010 and
+            KH601, KH603 for the policy.
+    """
+    policy, pins = read_alone(policy_path)
+    section = policy.monitors.get(name)
+    if section is None:
+        raise KeyholeError("KH002", f"{policy_path.name} has no monitor {name}", hint=nearest(name, policy.monitors))
+    stood_in = stand_in_catalog(policy, section.sql, pins=pins, keys=sizes.keys)
+    catalog = stood_in.catalog
+    dialect = DUCKDB if policy.source.url.startswith("duckdb:") else POSTGRES
+    monitor = catalog.monitor(name)
+    assert monitor is not None
+    plan = plan_monitor(catalog, monitor, dialect=dialect)
+    cap = exceeded_cap(plan, catalog.budget)
+    fitting: tuple[str, ...] = ()
+    if cap is not None:
+        budget = catalog.budget
+        fitting = find_fitting(catalog, monitor, dialect=dialect, fits=lambda one: exceeded_cap(one, budget) is None)
+    return MonitorSimulation(
+        plan=plan,
+        sizes=sizes,
+        assumed=stood_in.assumed,
+        courses=list_courses(plan),
+        cap=cap,
+        fitting=fitting,
+    )
+
+
+def _units_per_cell(made: MonitorSimulation) -> float:
+    return made.sizes.units / made.plan.question.keys.size
+
+
+def _lines(made: MonitorSimulation) -> Iterator[str]:
+    heading, *others = explain_monitor(made.plan)
+    yield heading.replace("nothing is spent by EXPLAIN", f"{made.sizes.units:,} privacy units; no data, no source")
+    yield from others[: next(place for place, line in enumerate(others) if line.startswith("  SQL sent"))]
+    yield from _cap_lines(made)
+    yield f"  A group has {_units_per_cell(made):,.1f} units a window, if each is in one"
+    for one in made.courses:
+        yield from _course_lines(one)
+    if made.assumed:
+        yield f"  Stood in for what the policy does not list: {'; '.join(made.assumed)}"
+
+
+def _cap_lines(made: MonitorSimulation) -> Iterator[str]:
+    if made.cap is None:
+        yield "  The caps: it fits, where nothing else has been paid for"
+        return
+    key, cap = made.cap
+    yield f"  The caps: it would be refused ({key} = {cap:g})"
+    settings = "  or  ".join(made.fitting) if made.fitting else "no tolerance up to 100 % and no fewer looks"
+    yield f"  It fits with {settings}"
+
+
+def _course_lines(made: Courses) -> Iterator[str]:
+    yield f"  Groups that grow evenly through a window, at {made.text}:"
+    rows: list[tuple[str, ...]] = [
+        ("up to", "above it from", "alerted by then", "alerted by the close", "late on average", "with a ladder")
+    ]
+    rows += [_course_cells(course) for course in made.courses]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "    " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    if made.ladder_epsilon is not None:
+        far = min(made.courses, key=lambda course: course.beyond).ladder_epsilon
+        assert far is not None
+        yield (
+            f"    An alarm costs {at_most(made.epsilon)}; rough alarms before sharp ones (progressive = true) reserve "
+            f"{at_most(made.ladder_epsilon)} and cost a group far below the threshold about {at_most(far)}"
+        )
+
+
+def _course_cells(course: Course) -> tuple[str, ...]:
+    never = "-"
+    return (
+        plain(course.value),
+        never if course.crosses is None else f"look {course.crosses:,}",
+        never if course.at_crossing is None else percent(course.at_crossing, places=2),
+        percent(course.by_close, places=2),
+        never if course.late is None else f"{course.late:.2f} looks",
+        never if course.ladder_epsilon is None else f"epsilon {at_most(course.ladder_epsilon)}",
+    )

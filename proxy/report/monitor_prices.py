@@ -1,0 +1,80 @@
+"""The policy's monitors, each with what it costs; those that are refused, or that no budget pays for."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from planner.catalog.model import Catalog
+from planner.errors import KeyholeError
+from planner.explain.numbers import at_least
+from planner.lower.dialects.model import Dialect
+from planner.monitors.affordable import exceeded_cap, find_fitting
+from planner.monitors.build import plan_monitor
+from planner.monitors.explain import describe_monitor
+from planner.monitors.model import MonitorPlan
+
+
+@dataclass(frozen=True, slots=True)
+class PricedMonitor:
+    """A monitor by name with its plan, or with why it has none."""
+
+    name: str
+    plan: MonitorPlan | KeyholeError
+
+    @property
+    def line(self) -> str:
+        """The monitor for the owner."""
+        if isinstance(self.plan, KeyholeError):
+            return f"monitor {self.name}: refused ({self.plan.code})"
+        return f"monitor {self.name}: {describe_monitor(self.plan)}"
+
+    def document(self) -> dict[str, Any]:
+        """The monitor for a program."""
+        if isinstance(self.plan, KeyholeError):
+            return {"name": self.name, "refused": self.plan.code}
+        return {
+            "name": self.name,
+            "table": self.plan.question.table.name,
+            "groups": self.plan.keys.size,
+            "windows": len(self.plan.windows.starts),
+            "looks_per_window": self.plan.windows.looks,
+            "early": self.plan.early,
+            "epsilon_per_group_and_window": self.plan.epsilon_per_cell,
+            "epsilon_per_unit": self.plan.epsilon_per_unit if self.plan.question.table.unit else None,
+            "fingerprint": self.plan.fingerprint,
+        }
+
+
+def price_monitors(catalog: Catalog, *, dialect: Dialect) -> tuple[PricedMonitor, ...]:
+    """Every monitor of the policy, in its order. Nothing but the policy decides it: no source is asked."""
+
+    def plan(name: str) -> MonitorPlan | KeyholeError:
+        monitor = catalog.monitor(name)
+        assert monitor is not None
+        try:
+            return plan_monitor(catalog, monitor, dialect=dialect)
+        except KeyholeError as error:
+            return error
+
+    return tuple(PricedMonitor(monitor.name, plan(monitor.name)) for monitor in catalog.monitors)
+
+
+def describe_dear_monitors(catalog: Catalog, priced: tuple[PricedMonitor, ...]) -> Iterator[str]:
+    """One sentence for each monitor that could not be started, whatever else was paid for, and what would let it."""
+    for one in priced:
+        if isinstance(one.plan, KeyholeError):
+            hint = f" {one.plan.hint}" if one.plan.hint else ""
+            yield f"monitors.{one.name} is refused ({one.plan.code}: {one.plan.message}).{hint}"
+            continue
+        cap = exceeded_cap(one.plan, catalog.budget)
+        if cap is not None:
+            key, most = cap
+            fitting = find_fitting(
+                catalog,
+                one.plan.monitor,
+                dialect=one.plan.dialect,
+                fits=lambda plan: exceeded_cap(plan, catalog.budget) is None,
+            )
+            amount = at_least(one.plan.epsilon_per_unit if key.endswith("per_unit") else one.plan.epsilon_per_cell)
+            settings = f": write {'  or  '.join(fitting)}" if fitting else ""
+            yield f"monitors.{one.name} costs {amount} epsilon, above {key} ({most:g}){settings}."

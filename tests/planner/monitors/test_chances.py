@@ -1,0 +1,47 @@
+"""When groups would alert, by where they are headed: what the alarm promises shows in them."""
+
+import pytest
+
+from planner.monitors.chances import list_courses
+from tests.worlds.monitored import SQL, planned
+
+
+def test_chances_keep_the_contract_on_either_side() -> None:
+    (courses,) = list_courses(planned())
+    assert courses.text == "count(*) > 400"
+    by_distance = {course.beyond: course for course in courses.courses}
+    assert by_distance[0].value == 401
+    assert by_distance[0].crosses == 24
+    assert by_distance[-1].value == 360
+    for course in courses.courses:
+        if course.crosses is not None:
+            assert course.at_crossing is not None
+            assert course.at_crossing >= 0.95
+            assert course.late is not None
+            assert course.late < 1
+        if course.beyond <= -1:
+            assert course.by_close <= 0.10
+    chances = [course.by_close for course in courses.courses]
+    assert chances == sorted(chances)
+
+
+def test_a_ladder_reserves_more_and_costs_less_far_below() -> None:
+    (courses,) = list_courses(planned())
+    assert courses.ladder_epsilon is not None
+    assert courses.ladder_epsilon > courses.epsilon
+    far, near = courses.courses[0].ladder_epsilon, courses.courses[-1].ladder_epsilon
+    assert far is not None
+    assert near is not None
+    assert far < courses.epsilon < near <= courses.ladder_epsilon + 1e-9
+
+
+def test_a_progressive_monitor_is_told_of_as_what_it_would_be_without() -> None:
+    plain, progressive = list_courses(planned()), list_courses(planned(progressive="true"))
+    assert [one.epsilon for one in plain] == [one.epsilon for one in progressive]
+    assert planned(progressive="true").epsilon_per_cell == pytest.approx(progressive[0].ladder_epsilon)
+
+
+def test_each_threshold_is_by_itself_and_a_close_has_none() -> None:
+    both = list_courses(planned(f"{SQL} AND sum(cost) > 20000"))
+    assert sorted(one.text for one in both) == ["count(*) > 400", "sum(cost) > 20000"]
+    assert list_courses(planned(alert='"close"')) == ()
