@@ -42,14 +42,15 @@ def over_horizon(question: Question) -> Question:
 
 
 def chooses(question: Question) -> bool:
-    """Whether some of a unit's groups, rows or different values could be left out, so that a look depends on the order
-    in which rows came: then their time must say it."""
+    """Whether some of a unit's groups or rows could be left out, so that it matters in which order rows came: then
+    their time must say it. A date says it only at looks at midnight, as a day counts once it is over."""
     question = over_horizon(question)
     table = question.table if question.per_unit is None else question.per_unit.table
-    measures = {functional.measure for functional in question.functionals}
-    if table.row_unit:
-        return False
-    return table.row_cap is not None or exceeds_groups(table, question.keys) or Measure.VALUES in measures
+    return _leaves_out(table, question.keys)
+
+
+def _leaves_out(table: Table, keys: KeySpace) -> bool:
+    return not table.row_unit and (table.row_cap is not None or exceeds_groups(table, keys))
 
 
 def grows(question: Question, *, dialect: Dialect) -> tuple[bool, ...]:
@@ -80,10 +81,18 @@ def arrival_tests(row: RowSql, as_of: AsOf, keys: KeySpace) -> list[str]:
     window = row.table.column(as_of.window)
     windows = windows_to_read(row.table, as_of, keys)
     tests = [restriction(row, window, windows) or not_null(row, window)]
-    tests.append(before(row.column(came.name), came, as_of.before))
+    tests.append(_had_come(row, came, as_of.before, whole_days=_leaves_out(row.table, keys)))
     if not _is_time_of(came, window, as_of) and _closed_by(windows, as_of):
         tests.append(_while_open(row, came, window, as_of.window_open_for))
     return tests
+
+
+def _had_come(row: RowSql, came: Column, look: datetime, *, whole_days: bool) -> str:
+    """That a row had come by the look. With `whole_days` a date counts once its day is over: until then rows may come
+    that have it, and take the place of others."""
+    if came.sql_type is SqlType.DATE and whole_days:
+        look = datetime.combine(look.date(), time())
+    return before(row.column(came.name), came, look)
 
 
 def windows_to_read(table: Table, as_of: AsOf, keys: KeySpace) -> tuple[Value, ...]:

@@ -28,8 +28,8 @@ from planner.lower.look import arrival_tests, over_horizon
 from planner.lower.rollup import rollup, rollup_per_unit
 from planner.lower.row import RowSql
 from planner.lower.unit_rows import answer, list_needed, relation, unit_columns
-from planner.question.condition import ALWAYS
-from planner.question.model import Question, Term, UnitRows
+from planner.question.condition import ALWAYS, Condition
+from planner.question.model import Functional, Question, Term, UnitRows
 from planner.question.plan import ReadRelation, Rewritten
 
 
@@ -67,7 +67,7 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> Rewritten:
     known = question.table
     read = put_into_windows(join_members(known, dialect=dialect), question, dialect=dialect)
     stored = RowSql(table=join_lookups(read, dialect=dialect), dialect=dialect)
-    row = compute_conditions(stored, question.where, question.functionals)
+    row = _compute_at_look(question, stored, question.where, question.functionals)
     question = replace(question, table=row.table)
     functionals = [
         FunctionalSql.of(row, f, where=ALWAYS, among=question.where, known=known) for f in question.functionals
@@ -81,6 +81,17 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> Rewritten:
         sql="\n".join(lines),
         rollup=rollup(replace(question, table=stored.table), stored, functionals),
     )
+
+
+def _compute_at_look(question: Question, stored: RowSql, where: Condition, functionals: Sequence[Functional]) -> RowSql:
+    """The rows with what is dear computed: at a look of those alone that it reads, which the owner's windows decide and
+    no analyst."""
+    row = compute_conditions(stored, where, functionals)
+    if row is stored or question.as_of is None:
+        return row
+    tests = " AND ".join(f"({test})" for test in arrival_tests(stored, question.as_of, question.keys))
+    there = f"(SELECT * FROM {stored.table.relation} WHERE {tests}) AS there"
+    return compute_conditions(replace(stored, table=replace(stored.table, relation=there)), where, functionals)
 
 
 def _scan_rows(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> list[str]:
@@ -113,7 +124,7 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> R
     """The totals of each unit in each key, bounded as for any question, then the question over these."""
     needed = list_needed(rows)
     stored = RowSql(table=put_into_windows(rows.table, question, dialect=dialect), dialect=dialect)
-    row = compute_conditions(stored, rows.where, needed)
+    row = _compute_at_look(question, stored, rows.where, needed)
     found = one_row(Term(1, None, ALWAYS, 0))
     inner = replace(
         question,

@@ -16,7 +16,7 @@ from planner.lower.look import chooses, grows
 from planner.lower.scan import rewrite
 from planner.plan.identity import fingerprint, path_identities
 from planner.question.as_of import AsOf, Hopping
-from planner.question.condition import Compare
+from planner.question.condition import Compare, Like
 from planner.question.looks import look_at
 from planner.question.model import Question
 from tests.worlds.questions import CAPPED, CLIPPED, COUNTRIES, ROWS, count, question, total
@@ -83,6 +83,35 @@ def test_a_row_unit_has_nothing_to_choose() -> None:
     assert not chooses(_look(replace(_CUSTOMERS, groups_per_unit=10_000)))
     assert chooses(_look(CLIPPED))
     assert chooses(_look(CAPPED))
+
+
+def test_a_date_is_over_before_it_counts_where_something_is_chosen() -> None:
+    """Rows of the same day that come after the look would have come at the same moment as those that it saw."""
+
+    def asks(table: Table) -> str:
+        look = _look(replace(table, columns=(*table.columns, Column("added", SqlType.DATE, "date"))))
+        assert look.as_of is not None
+        noon = replace(look.as_of, column="added", before=datetime(2026, 3, 20, 12))
+        return rewrite(replace(look, as_of=noon), dialect=POSTGRES).sql
+
+    for table in (ROWS, CLIPPED, replace(_CUSTOMERS, groups_per_unit=10_000)):
+        assert ("\"added\" < DATE '2026-03-20'" in asks(table)) == chooses(_look(table))
+        assert ("\"added\" <= DATE '2026-03-20'" in asks(table)) != chooses(_look(table))
+    for table in (_CUSTOMERS, CAPPED):
+        assert "\"added\" < DATE '2026-03-20'" in asks(table)
+
+
+def test_what_is_dear_is_computed_for_the_rows_of_a_look_alone() -> None:
+    def computes(question: Question) -> str:
+        table = replace(question.table, columns=(*question.table.columns, Column("note", SqlType.TEXT, "text")))
+        dear = replace(question, table=table, where=Like("note", "%flu%"))
+        sql = rewrite(dear, dialect=POSTGRES).sql
+        assert "every condition for every row" in sql
+        return sql.partition("OFFSET 0")[0]
+
+    for table in (ROWS, _CUSTOMERS):
+        assert "WHERE" in computes(_look(table))
+        assert "WHERE" not in computes(replace(_look(table), as_of=None))
 
 
 def test_what_may_fall_does_not_grow() -> None:

@@ -82,7 +82,13 @@ def in_windows(question: Question, row: Row) -> list[Row]:
 def is_in_time(question: Question, as_of: AsOf, row: Row) -> bool:
     """Whether a row of a window of the horizon had come by the look, before its window closed."""
     arrived = came(question, [row])
-    if read(question.table, row, as_of.column) is None or arrived >= as_of.before:
+    before = as_of.before
+    keys, table = question.keys, question.table
+    free = [i for i, one in enumerate(keys.columns) if not table.determines(one)]
+    chooses = table.row_cap is not None or math.prod(len(keys.whole_domain(i)) for i in free) > table.groups_per_unit
+    if table.column(as_of.column).sql_type is SqlType.DATE and chooses and not table.row_unit:
+        before = datetime(before.year, before.month, before.day)
+    if read(table, row, as_of.column) is None or arrived >= before:
         return False
     if as_of.hopping is not None and as_of.hopping.column == as_of.column:
         return True

@@ -4,7 +4,7 @@ changes each of them by no more than its sensitivity."""
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any
@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 from planner.bind.question import ask
 from planner.catalog.model import Column, RowCap, Table
 from planner.lower.scan import rewrite
+from planner.question.as_of import AsOf
+from planner.question.looks import look_at
 from planner.question.model import Question
 from planner.statements.classify import Asking, classify
 from planner.statements.settings import accuracy
 from tests.effort import cases, examples, rounds
-from tests.proxy.sources.oracle import Row, capped, chosen, grid_steps, is_nan, read
-from tests.proxy.sources.worlds import UNITS, Engines, columns, crowd, rows, tables
+from tests.proxy.sources.oracle import Row, capped, chosen, grid_steps, is_in_time, is_nan, over_horizon, read
+from tests.proxy.sources.worlds import MOMENTS, UNITS, Engines, columns, crowd, rows, tables
 from tests.worlds.retail import retail
 
 Totals = Mapping[str, Fraction | None]
@@ -209,18 +211,21 @@ def by_hand(
 ) -> npt.NDArray[np.int64]:
     """Bounding as declared: G keys of a unit, M rows of each, totals of those that count, clipped; then the units."""
     assert question.per_unit is not None
-    table, keys = question.per_unit.table, question.keys
+    bounded = over_horizon(replace(question, table=question.per_unit.table))
+    table, keys, as_of = bounded.table, bounded.keys, bounded.as_of
     index = {keys.key(i): i for i in range(keys.size)}
     result = np.zeros((len(meant), keys.size), dtype=np.int64)
     by_unit: dict[tuple[Any, ...], dict[tuple[Any, ...], list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in found:
         unit = tuple(read(table, row, name) for name in table.unit)
         key = tuple(read(table, row, name) for name in keys.names)
-        if None not in unit and key in index:
+        public = all(part in (one.domain or ()) for part, one in zip(key, keys.columns, strict=True))
+        if None not in unit and public and (as_of is None or is_in_time(bounded, as_of, row)):
             by_unit[unit][key].append(row)
-    bounded = replace(question, table=table)
     for unit, groups in by_unit.items():
         for key in chosen(bounded, unit, groups):
+            if key not in index:
+                continue
             kept = [row for row in capped(bounded, groups[key]) if where(row)]
             totals = {name: total(table, kept) for name, (_, total) in TOTALS.items()}
             if kept and all(condition(totals) is True for condition in tested):
@@ -260,6 +265,39 @@ def test_the_integers_of_bounding_by_hand(
         return
     expected = by_hand(question, where, tested, meant, found)
     for answer in _answers(engines, question, engines.load(found)):
+        np.testing.assert_array_equal(answer, expected)
+
+
+@_GIVEN
+@given(
+    world=asked(),
+    table=tables(units=UNITS),
+    keys=st.sampled_from([("level", "month"), ("born",), ("day", "ward")]),
+    place=st.integers(0, 2),
+    came=st.sampled_from(["visited", "born"]),
+    before=st.sampled_from(MOMENTS[1:4]),
+    found=rows(),
+)
+def test_a_look_at_the_units_that_had_come(
+    engines: Engines,
+    world: Any,
+    table: Table,
+    keys: tuple[str, ...],
+    place: int,
+    came: str,
+    before: datetime,
+    found: list[Row],
+) -> None:
+    sql, where, tested, meant = world
+    question = unit_question(sql, table, keys)
+    if len(question.functionals) < len(meant):  # two spellings of one
+        return
+    (window,) = {"born", "month", "day"} & set(keys)
+    horizon = tuple(sorted(table.column(window).domain or ()))
+    as_of = AsOf(came, before, window, horizon, timedelta(days=40))
+    look = look_at(question, as_of, windows=(horizon[place % len(horizon)],))
+    expected = by_hand(look, where, tested, meant, found)
+    for answer in _answers(engines, look, engines.load(found)):
         np.testing.assert_array_equal(answer, expected)
 
 
