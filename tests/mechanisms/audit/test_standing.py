@@ -3,9 +3,13 @@
 False alarms as in the audit: 1e-6 a report; the seeds are fixed.
 """
 
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
 import pytest
 
-from mechanisms.audit.auditor import AuditReport, Neighbours, audit
+from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit, claim_always
 from mechanisms.audit.standing import (
     audited_standing,
     pair_both,
@@ -13,9 +17,10 @@ from mechanisms.audit.standing import (
     pair_formulas,
     watch_keys,
 )
-from mechanisms.formula import AllOf, AnyOf, Integers
+from mechanisms.formula import AllOf, AnyOf, Cut, Integers
 from mechanisms.protocol import Epsilons, Noise
 from mechanisms.standing.alarms import StandingAlarms
+from mechanisms.standing.streams import watch_by_stream
 from mechanisms.threshold.joint_loss import sets_at_once
 from tests.effort import is_quick, rounds
 from tests.seeded_noise import SeededNoise
@@ -50,3 +55,30 @@ def test_ladders_whose_windows_are_charged_a_quarter_are_flagged() -> None:
 
     pair = pair_both(audited_standing(AllOf, progressive=True), watch, noise=SeededNoise(77))
     assert report_on(pair, quick=1_200).flagged
+
+
+@pytest.mark.parametrize("name", ["pegasus", "pegasus_window_sum", "tick_laplace", "binary_tree", "signed_tree"])
+@pytest.mark.parametrize("charged", [1, 4], ids=["all", "a quarter"])
+def test_a_unit_in_several_ticks_loses_what_its_changes_sum_to(name: str, charged: int) -> None:
+    """A unit of two, one of them in either of two ticks, against the loss of two in one; a quarter of it is flagged.
+
+    What is seen is whether each estimate is below the smaller value, at it, or above.
+    """
+    task = replace(
+        audited_standing(AllOf).task, sensitivities=(2, 2), formula=Cut(0, 0, above=True, tolerance=0), looks=2
+    )
+    stream = watch_by_stream(task, name=name, epsilon=Fraction(2)).streams[0]
+
+    def release_of(step: int, noise: Noise) -> Release:
+        def draw(samples: int) -> Integers:
+            states, seen = (stream.start(),) * samples, []
+            for _ in range(2):
+                tick = stream.advance(states, np.full(samples, step, dtype=np.int64), noise=noise)
+                states = tick.states
+                seen.append([1 if estimate >= 1 else -1 if estimate < 0 else 0 for estimate in tick.estimates])
+            return np.array(seen, dtype=np.int64).T.copy()
+
+        return claim_always(draw, epsilon=float(stream.epsilon) / charged)
+
+    pair = Neighbours("one more in each of two ticks", release_of(0, SeededNoise(90)), release_of(1, SeededNoise(91)))
+    assert report_on(pair, quick=2_000).flagged == (charged > 1)
