@@ -72,6 +72,8 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
     of_window = replace(question, keys=keys)
     task = standing_task(of_window, regimes, looks=windows.looks, monitor=monitor)
     standing = _calibrate(of_window, task, monitor) if early else _calibrate_close(of_window, monitor)
+    # prices are those of single alarms
+    plain = _calibrate(of_window, replace(task, progressive=False), monitor) if early and task.progressive else standing
     watched = horizon.count_in_looks(monitor)
     ways, taken = _price(question, watched, regimes, early=early)
     return MonitorPlan(
@@ -88,6 +90,7 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
         early=early,
         ways=ways,
         taken=taken,
+        epsilon_per_price=_per_cell(question, horizon, plain, monitor) / ways[taken].price,
         epsilon_per_cell=_per_cell(question, horizon, standing, monitor),
         epsilon_per_unit=_per_unit(question, standing),
         fingerprint=identify(monitor, question, windows, seen_by=seen_by, regimes=regimes),
@@ -315,10 +318,13 @@ def _price(
 
 
 def _per_cell(question: Question, horizon: Horizon, standing: Standing, monitor: Monitor) -> float:
-    """What a group and window cost. A row that is its own unit is in several windows that hop: in all of them."""
-    if not question.table.row_unit or monitor.windows.sliding:
-        return standing.worst_case_epsilon
-    return at_least(Fraction(standing.worst_case_epsilon) * ceil(horizon.length / horizon.between))
+    """What a group and window cost: where windows hop, all those together that a row is in."""
+    if monitor.windows.sliding:
+        return standing.worst_case_epsilon  # of both epochs that a row is in
+    overlapping = ceil(horizon.length / horizon.between)
+    if not question.table.row_unit:
+        overlapping = min(overlapping, groups_of_one_unit(question))
+    return at_least(Fraction(standing.worst_case_epsilon) * overlapping)
 
 
 def _per_unit(question: Question, standing: Standing) -> float:

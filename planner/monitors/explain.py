@@ -171,7 +171,12 @@ def _way_cells(plan: MonitorPlan, place: int, way: PricedWay) -> tuple[str, str,
     clears = "an alert goes at once"
     if way.clearing:
         clears = f"an alert stays up to {write_duration(_stretch(plan, way.clearing))}"
-    return f"{taken}{way.way.value}", f"epsilon {at_most(plan.epsilon_of(way))}", "" if way.way is Way.CLOSE else clears
+    rough = ", rough ones before sharp ones" if place == plan.taken and plan.monitor.progressive and plan.early else ""
+    return (
+        f"{taken}{way.way.value}{rough}",
+        f"epsilon {at_most(plan.epsilon_of(way))}",
+        "" if way.way is Way.CLOSE else clears,
+    )
 
 
 def _stretch(plan: MonitorPlan, looks: int) -> timedelta:

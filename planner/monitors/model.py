@@ -68,10 +68,11 @@ class MonitorPlan:
     Rows count by their time in the column `seen_by`, which is when they `arrived` where that is another column than the
     windows are made of. `regimes` say of each functional how one privacy unit changes it.
 
-    One group of one window costs `epsilon_per_cell` (a row that is in several windows which overlap, in all of them
-    together), one privacy unit over the horizon `epsilon_per_unit` at most (0 where the row is the unit). Where `early`
+    One group of one window costs `epsilon_per_cell` (where windows overlap, all those together that a row is in), one
+    privacy unit over the horizon `epsilon_per_unit` at most (0 where the row is the unit). Where `early`
     is false, the only look is the close. Equal fingerprints mean the same monitor.
-    `ways` are what else would keep the contract in these windows (`watched`), `taken` which of them is done.
+    `ways` are what else would keep the contract in these windows (`watched`), `taken` which of them is done, and
+    `epsilon_per_price` what their prices are worth here.
     """
 
     monitor: Monitor
@@ -87,6 +88,7 @@ class MonitorPlan:
     early: bool
     ways: tuple[PricedWay, ...]
     taken: int
+    epsilon_per_price: float
     epsilon_per_cell: float
     epsilon_per_unit: float
     fingerprint: str
@@ -99,5 +101,5 @@ class MonitorPlan:
         return self.ways[self.taken]
 
     def epsilon_of(self, way: PricedWay) -> float:
-        """About what a way would cost a group and window: by its price beside that of what is done."""
-        return self.epsilon_per_cell * way.price / self.way.price
+        """What a way would cost a group and window, of others than what is done about: by its price."""
+        return self.epsilon_per_cell if way == self.way else self.epsilon_per_price * way.price

@@ -67,9 +67,13 @@ def list_windows(question: Question, monitor: Monitor) -> Horizon:
     Raises:
         KeyholeError: KH601.
     """
-    made = (
-        _windows_of_key(question, monitor) if monitor.windows.length is None else _windows_of_length(question, monitor)
-    )
+    try:
+        of_key = monitor.windows.length is None
+        made = _windows_of_key(question, monitor) if of_key else _windows_of_length(question, monitor)
+        _ = made.starts[0] - made.length, made.starts[-1] + made.length + monitor.lateness
+    except OverflowError:
+        hint = "Write an earlier until, or a later from."
+        raise windows_do_not_fit(monitor, "a window begins or ends on no calendar", hint=hint) from None
     if made.stretch % monitor.every:
         raise windows_do_not_fit(
             monitor,
@@ -100,8 +104,6 @@ def _windows_of_length(question: Question, monitor: Monitor) -> Horizon:
     between = windows.length if windows.sliding or windows.hop is None else windows.hop
     count = -((monitor.begins - monitor.ends) // between)
     _check_count(count, monitor)
-    if monitor.begins > datetime.max - (count + 1) * between - windows.length - monitor.lateness:
-        raise windows_do_not_fit(monitor, "the last window ends on no calendar", hint="Write an earlier until.")
     starts = tuple(monitor.begins + index * between for index in range(count))
     stretch = windows.length if windows.sliding else between
     return Horizon(
@@ -177,7 +179,7 @@ def _windows_of_key(question: Question, monitor: Monitor) -> Horizon:
     domain = [moment_of(value) for value in column.domain]
     length = _step(column, domain, monitor)
     asked = {moment_of(value): value for value in keys.values[keys.names.index(name)]}
-    if monitor.begins <= domain[0] - length or monitor.ends > domain[-1] + length:
+    if domain[0] - monitor.begins >= length or monitor.ends - domain[-1] > length:
         first, last = (f'"{value}"' for value in (column.domain[0], column.domain[-1]))
         raise windows_do_not_fit(
             monitor,

@@ -116,6 +116,14 @@ def test_alternatives_of_rows_that_may_go_again_alert_early_and_conjunctions_do_
     assert "append_only = true under [tables.visits]" in (caught.value.hint or "")
 
 
+def test_a_ladder_costs_more_and_the_prices_of_others_stay() -> None:
+    plain, ladder = planned(), planned(progressive="true")
+    assert ladder.epsilon_per_cell > 1.2 * plain.epsilon_per_cell
+    afresh = next(way for way in plain.ways if way.way is Way.AFRESH)
+    assert ladder.epsilon_of(afresh) == pytest.approx(plain.epsilon_of(afresh))
+    assert ladder.epsilon_of(ladder.way) == ladder.epsilon_per_cell
+
+
 def test_a_close_is_one_look_at_the_price_of_one_question() -> None:
     plan = planned(alert='"close"', lateness='"10 minutes"')
     assert not plan.early
@@ -189,6 +197,26 @@ def test_a_fingerprint_is_of_the_question_and_the_table() -> None:
         planned("  SELECT day, ward FROM visits GROUP BY 1, 2 HAVING NOT count(*) <= 400 ;").fingerprint not in prints
     )
     assert planned(SQL.lower()).fingerprint == planned().fingerprint
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select day, ward from visits group by 1, 2 having count(*) > 400;",
+        "SELECT v.ward, v.day FROM visits AS v GROUP BY v.ward, v.day HAVING count(*) > 400",
+        "SELECT ward, day FROM public.visits -- every ward\n GROUP BY ward, day HAVING 400 < count(*)",
+        "SELECT DISTINCT ward, day FROM visits GROUP BY ward, day HAVING count(1) >= 401",
+        "SELECT ward, day FROM visits WHERE day >= date '2026-01-01' GROUP BY ward, day HAVING sum(1) > 400",
+        "WITH v AS (SELECT * FROM visits) SELECT ward, day FROM v GROUP BY ward, day HAVING count(*) > 400",
+        "  SELECT ward, day FROM (SELECT ward, day FROM visits) AS v GROUP BY ward, day HAVING count(*) > 400  ",
+    ],
+)
+def test_a_question_is_read_as_people_write_it(sql: str) -> None:
+    plan = planned(sql)
+    assert plan.early
+    assert set(plan.question.keys.names) == {"ward", "day"}
+    assert plan.keys.size == 3
+    assert plan.epsilon_per_cell == pytest.approx(planned().epsilon_per_cell, rel=0.05)
 
 
 def test_plans_are_equal() -> None:

@@ -136,7 +136,8 @@ def test_units_are_bounded_over_windows_that_hop() -> None:
     tables = TABLES.replace("max_groups_per_unit = 20", "max_groups_per_unit = 2")
     window = '{ column = "recorded_at", length = "24 hours", hop = "12 hours" }'
     plan = planned("SELECT ward FROM stays GROUP BY ward HAVING count(*) > 400", tables=tables, window=window)
-    assert plan.epsilon_per_unit == pytest.approx(2 * plan.epsilon_per_cell)
+    assert plan.epsilon_per_unit == pytest.approx(2 * plan.standing.worst_case_epsilon)
+    assert plan.epsilon_per_cell == plan.epsilon_per_unit, "its two windows are those of one stay"
     with duckdb.connect() as connection:
         connection.execute(
             "CREATE TABLE stays "

@@ -147,6 +147,14 @@ def test_what_does_not_fit_together_is_refused(sql: str, keys: dict[str, str], m
     assert hint in (error.hint or "")
 
 
+def test_windows_at_the_ends_of_the_calendar_are_refused() -> None:
+    late = {"from": '"9999-12-30"', "until": '"9999-12-31 23:00"', "window": OF_A_DAY}
+    assert "on no calendar" in _refused(BY_WARD, **late).message
+    early = {"from": '"0001-01-01"', "until": '"0001-01-05"'}
+    sliding = '{ column = "seen_at", length = "1 day", sliding = true }'
+    assert "on no calendar" in _refused(BY_WARD, window=sliding, **early).message
+
+
 def _with_many_wards(count: int) -> str:
     listed = ", ".join(f'"w{number}"' for number in range(count))
     return TABLES.replace('key = { values = ["A", "B", "C"] }', f"key = {{ values = [{listed}] }}", 1)
