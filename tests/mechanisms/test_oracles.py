@@ -10,6 +10,7 @@
 | keyhole/run_looks.py | looks and last tie | dynamic programming; enumeration | test_three_zone, test_progressive |
 | ranking/run.py | values, look by look | enumeration; the law by hand | test_tiny_worlds, test_worst_cases |
 | alarm/run.py | digits of a uniform number | the law in fractions; chosen digits | test_run, test_worst_cases |
+| standing/sliding_noise.py | noise of ticks and blocks | both rates at the worst case | test_sliding_noise |
 | streams/perturber.py | counts and sums of ticks | given draws at recorded rates | test_pegasus, test_hierarchies |
 | streams/grouper.py | thresholds, deviations | all partitions by enumeration; integrals | test_grouper |
 | streams/signed_tree.py | nodes of a tree | linear programmes over the draws | test_trees |

@@ -1,0 +1,363 @@
+"""A sliding window under noise drawn once for each tick, or for ticks and blocks of them; an alert clears at once.
+
+A look sees the window's exact value and the noise of the ticks and blocks that the window is put together from: its
+blocks, and the ticks at either end that are added to them or taken away from them. That is the sum of noisy counts, so
+one event, which is in one tick and one block, loses what these two lose, however often it is looked at. The rates of
+error are promised for each look by itself.
+
+| here | the proof |
+|---|---|
+| window, block | W, B |
+| tick_rate, block_rate | r_1, r_2 |
+
+Proof: docs/proofs/standing.md.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.alarm.laplace_sums import contract_width
+from mechanisms.alarm.prices import block_noise_price, tick_noise_price
+from mechanisms.formula import Booleans, Cut, Integers, evaluate
+from mechanisms.keyhole.contract import OneShotKind, meet_contract, task_tolerances
+from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
+from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Noise, Unachievable
+from mechanisms.standing.protocol import Looked
+from mechanisms.standing.sealed import digest_of, seal, unseal, write_number
+
+_RATE_BITS = 40  # a rate is a whole number of these parts of a power of two: 1e-12 above the least one
+_MOST_POINTS = 1 << 22  # of a law by Fourier transform: noise that spreads further is refused
+_REACH = 45.0  # nats: what lies beyond so many scales and standard deviations is next to nothing
+_PARTS = 1 << 10  # in which a loss is split over ticks and blocks
+_HALVINGS = 30  # of what is between two rates: the least one to a billionth
+_STEP = 0.99  # of a share, by which the slope of a loss is found
+_UNKNOWN = 1e-12  # of a chance by Fourier transform: a hundred times what its sums lose
+_SLACK = 1e-9  # what floats may lose of a chance, many times over
+_NOISE = np.dtype("<i8")
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseShape:
+    """What a window of `window` looks is put together from: ticks alone if `block` is 1, else blocks of so many and the
+    ticks that differ. `part` is what of the loss ticks have; `terms` are how many ticks and blocks are in a sum."""
+
+    window: int
+    block: int
+    part: Fraction
+    terms: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Edges:
+    """The blocks that make up most of a window, first to last (exclusive), and the ticks at its ends."""
+
+    first: int
+    last: int
+    ticks: tuple[int, ...]
+
+
+def find_edges(shape: NoiseShape, tick: int) -> _Edges:
+    """Of the window that ends with a tick, numbered from 0 on; ticks before it were there before the first look.
+
+    >>> shape = NoiseShape(window=7, block=3, part=Fraction(1, 2), terms=((2, 3),))
+    >>> find_edges(shape, 10)
+    _Edges(first=1, last=4, ticks=(3, 11))
+    """
+    begin, end = tick - shape.window + 1, tick + 1
+    if shape.block == 1:
+        return _Edges(0, 0, tuple(range(begin, end)))
+    first, last = ((edge + shape.block // 2) // shape.block for edge in (begin, end))
+    ends = [sorted(pair) for pair in ((begin, first * shape.block), (last * shape.block, end))]
+    return _Edges(first, last, tuple(place for low, high in ends for place in range(low, high)))
+
+
+@lru_cache(maxsize=64)
+def shape_window(window: int, *, fnr: float, fpr: float) -> NoiseShape:
+    """The shape of the least price for windows of so many looks.
+
+    >>> [shape_window(window, fnr=0.05, fpr=0.1).block for window in (24, 168)]
+    [1, 16]
+    """
+    price, block = block_noise_price(length=window, fnr=fnr, fpr=fpr)
+    if block == 1 or price >= tick_noise_price(length=window, fnr=fnr, fpr=fpr):
+        return NoiseShape(window=window, block=1, part=Fraction(1), terms=((window, 0),))
+    plain = NoiseShape(window=window, block=block, part=Fraction(1, 2), terms=())
+    sums = {_count_terms(find_edges(plain, tick)) for tick in range(block)}
+    terms = tuple(sorted(own for own in sums if not any(own != other and _covers(other, own) for other in sums)))
+    ticks, blocks = terms[-1]
+    on_ticks, on_blocks = np.cbrt(max(ticks, 1)), np.cbrt(max(blocks, 1))
+    part = Fraction(round(float(on_ticks / (on_ticks + on_blocks)) * _PARTS), _PARTS)
+    return replace(plain, part=part, terms=terms)
+
+
+def _count_terms(edges: _Edges) -> tuple[int, int]:
+    return len(edges.ticks), edges.last - edges.first
+
+
+def _covers(other: tuple[int, int], own: tuple[int, int]) -> bool:
+    return other[0] >= own[0] and other[1] >= own[1]
+
+
+@lru_cache(maxsize=256)
+def _upper_tails(shape: NoiseShape, rate: Fraction) -> Floats:
+    """The chance that the noise of a window is at least `x`, by `x` from 0 on, wherever in a block it ends.
+
+    Noise is symmetric and has one peak, so more of it reaches further: sums that others cover are left out.
+    """
+    rates = (float(rate * shape.part), float(rate * (1 - shape.part)))
+    reach = max(_reach_of(terms, rates) for terms in shape.terms)
+    points = 1 << math.ceil(math.log2(2.0 * reach + 2.0))
+    if points > _MOST_POINTS:
+        raise Unachievable("this tolerance needs noise that spreads too far for its law to be computed")
+    angles = 2.0 * np.pi * np.arange(points // 2 + 1) / points
+    laws = [_transform(own, angles) if own else np.ones_like(angles) for own in rates]
+    found = np.zeros(points // 2)
+    for ticks, blocks in shape.terms:
+        mass = np.maximum(np.fft.irfft(laws[0] ** ticks * laws[1] ** blocks, points)[: points // 2], 0.0)
+        found = np.maximum(found, np.cumsum(mass[::-1])[::-1])
+    tails: Floats = found + _UNKNOWN
+    return tails
+
+
+def _reach_of(terms: tuple[int, int], rates: tuple[float, float]) -> float:
+    """Beyond which a sum of so many ticks and blocks hardly ever is."""
+    kinds = [(count, own) for count, own in zip(terms, rates, strict=True) if count]
+    spread = math.sqrt(sum(2.0 * count / own**2 for count, own in kinds))
+    return _REACH / min(own for _, own in kinds) + 12.0 * spread
+
+
+def _transform(rate: float, angles: Floats) -> Floats:
+    """The characteristic function of discrete Laplace noise."""
+    gap = -math.expm1(-rate)
+    found: Floats = gap**2 / (gap**2 + 2.0 * math.exp(-rate) * (1.0 - np.cos(angles)))
+    return found
+
+
+def _reach_chance(shape: NoiseShape, rate: Fraction, distance: int) -> float:
+    """The chance that the noise of a window is at least `distance`, rounded up."""
+    tails = _upper_tails(shape, rate)
+    if distance <= 0:
+        return 1.0 if distance == 0 else min(1.0, 1.0 - float(tails[min(1 - distance, tails.size - 1)]) + _SLACK)
+    return min(1.0, float(tails[min(distance, tails.size - 1)]) * (1.0 + _SLACK))
+
+
+def _least_reach(shape: NoiseShape, rate: Fraction, chance: float) -> int:
+    """The least distance, 1 or more, that noise reaches with the chance at most."""
+    tails = _upper_tails(shape, rate) * (1.0 + _SLACK)
+    enough = np.flatnonzero(tails[1:] <= chance)
+    if not enough.size:
+        raise Unachievable("an error rate this small is beyond what the law of this noise is known to")
+    return int(enough[0]) + 1
+
+
+def _calibrate_test(shape: NoiseShape, *, tolerance: int, fnr: float, fpr: float, sensitivity: int) -> FunctionalTest:
+    """The least rate at which a threshold on a window's noisy value keeps both rates."""
+
+    def enough(rate: Fraction) -> bool:
+        return _least_reach(shape, rate, fnr) + _least_reach(shape, rate, fpr) <= tolerance + 2
+
+    scale = contract_width(fnr=fnr, fpr=fpr, fine=shape.window) / (tolerance + 1)
+    low, high = Fraction(0), Fraction(max(1e-6, scale)).limit_denominator(1 << _RATE_BITS)
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > GREATEST_RATE:
+            raise Unachievable("a tolerance this small needs noise that is smaller than is allowed")
+    for _ in range(_HALVINGS):
+        middle = Fraction(math.ceil((low + high) / 2 * (1 << _RATE_BITS)), 1 << _RATE_BITS)
+        if middle * min(shape.part, 1 - shape.part or 1) < LEAST_RATE or not enough(middle):
+            low = middle
+        else:
+            high = middle
+    shift = _least_reach(shape, high, fnr) - 1
+    return FunctionalTest(
+        epsilon=float(high * sensitivity),
+        rate=high,
+        shift=shift,
+        tie=Fraction(0),
+        fnr=fnr,
+        fpr=fpr,
+        tolerance=tolerance,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingNoise:
+    """Windows of so many looks that slide with each; a `Standing` whose state lasts for all looks of `looks`.
+
+    Guarantee: at each look a key of which the formula is true is in the answer but with probability `fnr`, one of which
+    the relaxed formula is false with probability `fpr` at most. One event loses `worst_case_epsilon` over all looks of
+    a state, whatever they show (docs/proofs/standing.md). A state that is begun anew loses that once more.
+    """
+
+    calibration: Calibration
+    shape: NoiseShape
+    looks: int
+    digest: bytes = field(repr=False)
+
+    @property
+    def worst_case_epsilon(self) -> float:
+        """As `Standing.worst_case_epsilon`, of one event."""
+        return self.calibration.worst_case_epsilon
+
+    @property
+    def fnr(self) -> float | None:
+        """As `Standing.fnr`."""
+        return self.calibration.fnr
+
+    @property
+    def fpr(self) -> float | None:
+        """Of each look by itself."""
+        return self.calibration.fpr
+
+    def draw(self, *, keys: int, noise: Noise) -> bytes:
+        """As `Standing.draw`: the noise of the first look's window."""
+        return self._write(self._extend(_Drawn(0, 0, 0, self._nothing(keys), self._nothing(keys)), 1, noise))
+
+    def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
+        """As `Standing.look`; `alerted` is who is in the answer now, and may be out of it at the next look."""
+        before = self._read(state)
+        keys = before.ticks.shape[2]
+        if values.shape != (len(self.calibration.task.sensitivities), keys):
+            raise ValueError("a look has a value of each functional for each key")
+        if not before.last_look < look <= self.looks:
+            raise ValueError("a window's looks are made in order, and no more than it was calibrated for")
+        drawn = self._extend(before, look, noise)
+        noisy = values + self._add_up(drawn, look)
+        tests = self.calibration.tests
+
+        def hold(literal: Cut) -> Booleans:
+            shift, own = tests[literal.functional].shift, noisy[literal.functional]
+            found: Booleans = own > literal.cut - shift if literal.above else own <= literal.cut + shift
+            return found
+
+        held = evaluate(self.calibration.task.formula, hold, keys=keys)
+        return Looked(state=self._write(replace(drawn, last_look=look)), alerted=held)
+
+    def spent(self, state: bytes) -> Epsilons:
+        """As `Standing.spent`: all of it from the first look on."""
+        drawn = self._read(state)
+        return np.full(drawn.ticks.shape[2], self.worst_case_epsilon if drawn.last_look else 0.0)
+
+    def _span(self, look: int) -> tuple[int, int, int, int]:
+        """The first tick and the one after the last whose noise a look may need, and likewise of blocks."""
+        block = self.shape.block
+        edges, half = find_edges(self.shape, look - 1), block // 2
+        return look - self.shape.window - half, look + half, edges.first, edges.last
+
+    def _extend(self, drawn: "_Drawn", look: int, noise: Noise) -> "_Drawn":
+        """What a look needs: the noise that was drawn before, and that of ticks and blocks that are new."""
+        first_tick, end_tick, first_block, end_block = self._span(look)
+        kept = [drawn.ticks[:, max(0, first_tick - drawn.first_tick) :]]
+        blocks = [drawn.blocks[:, max(0, first_block - drawn.first_block) :]]
+        begun = first_tick if not drawn.ticks.shape[1] else drawn.first_tick + drawn.ticks.shape[1]
+        kept.append(self._draw_noise(drawn, end_tick - max(begun, first_tick), self.shape.part, noise))
+        begun = first_block if not drawn.ticks.shape[1] else drawn.first_block + drawn.blocks.shape[1]
+        blocks.append(self._draw_noise(drawn, end_block - max(begun, first_block), 1 - self.shape.part, noise))
+        ticks, coarse = (np.concatenate(parts, axis=1) for parts in (kept, blocks))
+        return _Drawn(drawn.last_look, first_tick, first_block, ticks, coarse)
+
+    def _draw_noise(self, drawn: "_Drawn", size: int, part: Fraction, noise: Noise) -> Integers:
+        """Of each functional, so many ticks or blocks and each key."""
+        keys, functionals = drawn.ticks.shape[2], len(self.calibration.tests)
+        found = np.zeros((functionals, size, keys), dtype=np.int64)
+        for functional, test in enumerate(self.calibration.tests):
+            if test.rate and part:
+                flat = noise.discrete_laplace(rate=test.rate * part, size=size * keys)
+                found[functional] = flat.reshape(size, keys)
+        return found
+
+    def _add_up(self, drawn: "_Drawn", look: int) -> Integers:
+        """The noise of the window that a look sees: what lies outside of it is taken away from its blocks."""
+        edges = find_edges(self.shape, look - 1)
+        signs = np.zeros(drawn.ticks.shape[1], dtype=np.int64)
+        for tick in edges.ticks:
+            signs[tick - drawn.first_tick] = 1 if look - self.shape.window <= tick < look else -1
+        total: Integers = np.einsum("ftk,t->fk", drawn.ticks, signs)
+        total += drawn.blocks[:, edges.first - drawn.first_block : edges.last - drawn.first_block].sum(axis=1)
+        return total
+
+    def _write(self, drawn: "_Drawn") -> bytes:
+        parts = [write_number(number) for number in (drawn.ticks.shape[2], drawn.last_look)]
+        parts += [noise.astype(_NOISE).tobytes() for noise in (drawn.ticks, drawn.blocks)]
+        return seal(b"".join(parts), digest=self.digest)
+
+    def _read(self, state: bytes) -> "_Drawn":
+        reader = unseal(state, digest=self.digest)
+        keys, last_look = reader.take_number(), reader.take_number()
+        first_tick, end_tick, first_block, end_block = self._span(max(1, last_look))
+        functionals, found = len(self.calibration.tests), []
+        for size in (end_tick - first_tick, end_block - first_block):
+            flat = reader.take_array(functionals * size * keys, _NOISE)
+            found.append(flat.reshape(functionals, size, keys))
+        reader.end()
+        return _Drawn(last_look, first_tick, first_block, *found)
+
+    def _nothing(self, keys: int) -> Integers:
+        return np.zeros((len(self.calibration.tests), 0, keys), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """The noise of ticks from `first_tick` and blocks from `first_block` on, shape (functionals, places, keys)."""
+
+    last_look: int
+    first_tick: int
+    first_block: int
+    ticks: Integers = field(repr=False)
+    blocks: Integers = field(repr=False)
+
+
+def calibrate_sliding(task: DecisionTask, *, window: int, looks: int) -> SlidingNoise:
+    """The noise of least loss that keeps a contract at each look of a sliding window.
+
+    Parameters:
+        task: any formula over one window's values; `exposures` of one event.
+        window: in looks, so many consecutive ones an event is in.
+        looks: of a state, which may last for many windows.
+
+    Raises:
+        Unachievable: rates or tolerances beyond what the noise can keep; predicates.
+
+    >>> from mechanisms.threshold.joint_loss import all_at_once
+    >>> many = DecisionTask(Cut(0, 900, above=True, tolerance=199), (1,), all_at_once(1), fnr=0.05, fpr=0.1)
+    >>> round(calibrate_sliding(many, window=24, looks=1000).worst_case_epsilon * 200, 1)
+    20.2
+    """
+    if window < 1 or looks < 1:
+        raise ValueError("a sliding window has looks, and is looked at")
+    shape = shape_window(window, fnr=task.fnr, fpr=task.fpr)
+    near = task_tolerances(task)
+
+    def lose(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+        scale = task.sensitivities[functional] / (near[functional] + 1)
+        width = scale * contract_width(fnr=fnr, fpr=fpr, fine=window)
+        fewer_missed = scale * contract_width(fnr=fnr * _STEP, fpr=fpr, fine=window)
+        fewer_wrong = scale * contract_width(fnr=fnr, fpr=fpr * _STEP, fine=window)
+        return width, (fewer_missed - width) / math.log(_STEP), (fewer_wrong - width) / math.log(_STEP)
+
+    def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
+        try:
+            return _calibrate_test(
+                shape, tolerance=near[functional], fnr=fnr, fpr=fpr, sensitivity=task.sensitivities[functional]
+            )
+        except Unachievable as refusal:
+            raise Unachievable(refusal.reason, functional=functional) from refusal
+
+    kind = OneShotKind(
+        loss=lose,
+        calibrate=calibrate,
+        tied=False,
+        missed=lambda test, distance: _reach_chance(shape, test.rate, test.shift + distance),
+        wrong=lambda test, distance: _reach_chance(shape, test.rate, 1 - test.shift - distance),
+    )
+    calibration = meet_contract("sliding_noise", task, kind)
+    return SlidingNoise(
+        calibration=calibration, shape=shape, looks=looks, digest=digest_of((calibration, shape, looks))
+    )

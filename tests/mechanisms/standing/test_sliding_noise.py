@@ -1,0 +1,137 @@
+"""Sliding windows under noise on ticks and blocks: prices, rates at the worst case, and no more loss than claimed.
+
+20,000 keys a look at full size; a count leaves its binomial quantile at 1e-8, so that all tests together raise a false
+alarm with probability 1e-6 at most. The seeds are fixed.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from mechanisms.audit.auditor import Neighbours, Release, audit, claim_always
+from mechanisms.formula import AllOf, Cut, Integers
+from mechanisms.protocol import DecisionTask, Unachievable
+from mechanisms.standing.sliding_noise import NoiseShape, SlidingNoise, calibrate_sliding, find_edges, shape_window
+from mechanisms.threshold.joint_loss import all_at_once
+from tests.effort import rounds
+from tests.seeded_noise import SeededNoise
+
+MANY = Cut(0, 900, above=True, tolerance=199)
+TASK = DecisionTask(MANY, (1,), all_at_once(1), fnr=0.05, fpr=0.1)
+
+
+@pytest.mark.parametrize(
+    ("window", "price", "block"),
+    [(1, 3.91, 1), (2, 5.66, 1), (7, 10.8, 1), (24, 20.2, 1), (60, 28, 7), (168, 35.8, 16)],
+)
+def test_what_a_window_costs(window: int, price: float, block: int) -> None:
+    found = calibrate_sliding(TASK, window=window, looks=1000)
+    assert found.worst_case_epsilon * 200 == pytest.approx(price, rel=0.005)
+    assert found.shape.block == block
+    assert found.fnr is not None
+    assert found.fpr is not None
+    assert 0.04 < found.fnr <= 0.05
+    assert 0.08 < found.fpr <= 0.1
+
+
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(0, 200))
+def test_blocks_and_ticks_make_up_the_window(window: int, block: int, tick: int) -> None:
+    """Ticks outside of the window are those of its blocks that are taken away."""
+    shape = NoiseShape(window=window, block=min(block, window), part=Fraction(1, 2), terms=())
+    edges, inside = find_edges(shape, tick), set(range(tick - window + 1, tick + 1))
+    blocks = list(range(edges.first * shape.block, edges.last * shape.block)) if shape.block > 1 else []
+    added = [one for one in edges.ticks if one in inside]
+    taken = {one for one in edges.ticks if one not in inside}
+    assert sorted([*added, *(one for one in blocks if one not in taken)]) == sorted(inside)
+    assert taken <= set(blocks)
+
+
+@pytest.mark.parametrize("window", [5, 60])
+def test_both_rates_are_kept_at_the_worst_case_wherever_a_window_ends(window: int) -> None:
+    """Values just above the cut, and just within the tolerance, at the first look and at the next ones but some."""
+    found, keys = calibrate_sliding(TASK, window=window, looks=100), rounds(20_000, quick=1_000)
+    noise, values = SeededNoise(61), np.tile(np.array([[901], [701]], dtype=np.int64), (1, keys)).reshape(1, -1)
+    state = found.draw(keys=2 * keys, noise=noise)
+    for look in (1, 2, 4, 9):
+        looked = found.look(state, values, look=look, noise=noise)
+        state = looked.state
+        missed, wrong = np.count_nonzero(~looked.alerted[:keys]), np.count_nonzero(looked.alerted[keys:])
+        assert missed <= stats.binom.isf(1e-8, keys, found.fnr)
+        assert wrong <= stats.binom.isf(1e-8, keys, found.fpr)
+        assert min(missed, wrong) > 0
+
+
+def test_any_formula_is_watched_and_clears_at_once() -> None:
+    both = AllOf((MANY, Cut(1, 50, above=False, tolerance=49)))
+    task = replace(TASK, formula=both, sensitivities=(1, 1), exposures=all_at_once(2))
+    found, noise = calibrate_sliding(task, window=3, looks=9), SeededNoise(5)
+    state, seen = found.draw(keys=2, noise=noise), []
+    for look, (count, low) in enumerate([(0, 0), (5000, 0), (5000, 5000), (5000, 0)], 1):
+        looked = found.look(state, np.array([[count, 0], [low, 0]], dtype=np.int64), look=look, noise=noise)
+        state = looked.state
+        seen.append(looked.alerted.tolist())
+        assert found.spent(state).tolist() == [found.worst_case_epsilon] * 2
+    assert seen == [[False, False], [True, False], [False, False], [True, False]]
+
+
+def audited(window: int, block: int) -> SlidingNoise:
+    """A loss of two, split evenly where there are blocks; what is asked is whether a noisy value is above zero."""
+    found = calibrate_sliding(replace(TASK, formula=Cut(0, 0, above=True, tolerance=1)), window=window, looks=6)
+    test = replace(found.calibration.tests[0], rate=Fraction(2), shift=0)
+    part = Fraction(1) if block == 1 else Fraction(1, 2)
+    calibration = replace(found.calibration, tests=(test,), worst_case_epsilon=2.0)
+    return SlidingNoise(calibration, NoiseShape(window, block, part, ()), looks=6, digest=b"audited")
+
+
+@pytest.mark.parametrize("charged", [1, 4], ids=["all", "a quarter"])
+@pytest.mark.parametrize(("window", "block"), [(2, 1), (4, 2)])
+def test_one_event_loses_what_is_claimed_however_often_it_is_seen(window: int, block: int, charged: int) -> None:
+    """An event that is in the windows of all looks but the first, against the loss of one; a quarter is flagged."""
+    sliding = audited(window, block)
+
+    def release_of(event: int) -> Release:
+        noise = SeededNoise(62 + event)
+
+        def draw(samples: int) -> Integers:
+            state, seen = sliding.draw(keys=samples, noise=noise), []
+            for look in range(1, window + 2):
+                values = np.full((1, samples), event if look > 1 else 0, dtype=np.int64)
+                looked = sliding.look(state, values, look=look, noise=noise)
+                state = looked.state
+                seen.append(looked.alerted)
+            return np.array(seen, dtype=np.int64).T.copy()
+
+        return claim_always(draw, epsilon=sliding.worst_case_epsilon / charged)
+
+    pair = Neighbours("an event more", release_of(0), release_of(1))
+    assert audit("sliding", [pair], samples=rounds(20_000, quick=3_000)).flagged == (charged > 1)
+
+
+def test_other_states_and_looks_are_refused() -> None:
+    found, noise = calibrate_sliding(TASK, window=3, looks=9), SeededNoise(5)
+    values = np.zeros((1, 4), dtype=np.int64)
+    state = found.look(found.draw(keys=4, noise=noise), values, look=3, noise=noise).state
+    for spoilt in (b"", state[:-1], state + b"\x00", state[:40] + bytes([state[40] ^ 1]) + state[41:]):
+        with pytest.raises(ValueError, match="states of"):
+            found.spent(spoilt)
+    with pytest.raises(ValueError, match="states of"):
+        calibrate_sliding(TASK, window=4, looks=9).spent(state)
+    for look in (0, 3, 10):
+        with pytest.raises(ValueError, match="order"):
+            found.look(state, values, look=look, noise=noise)
+    with pytest.raises(ValueError, match="functional"):
+        found.look(state, values[:, :2], look=4, noise=noise)
+    assert found.look(state, values, look=9, noise=noise).alerted.size == 4
+
+
+def test_what_noise_cannot_keep_is_refused() -> None:
+    with pytest.raises(Unachievable, match="error rate"):
+        calibrate_sliding(replace(TASK, fnr=1e-14), window=3, looks=9)
+    with pytest.raises(ValueError, match="sliding window"):
+        calibrate_sliding(TASK, window=0, looks=9)
+    assert shape_window(365, fnr=0.05, fpr=0.1).block > 1
