@@ -17,7 +17,7 @@ import typer
 
 from accountant.store.private_files import OTHERS
 from mechanisms.registry import MECHANISMS
-from proxy.cli import ask, ledger, owner
+from proxy.cli import ask, ledger, monitor, owner
 from proxy.cli import measure as left_out
 from proxy.cli.bounds import bounds
 from proxy.cli.check import check as check_policy
@@ -242,7 +242,7 @@ _register("Ask", ask.query, ask.explain, ask.plan, ask.simulate, budget)
 _register(
     "Decide, as the data owner", owner.grant, owner.revoke, owner.grants, owner.queue, owner.approve, owner.window
 )
-_register("Look after it, as the data owner", owner.odometer, audit, ledger.app)
+_register("Look after it, as the data owner", monitor.app, owner.odometer, audit, ledger.app)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -74,6 +74,14 @@ class QuestionEnding(StrEnum):
     FAILED = "failed"
 
 
+class LookEnding(StrEnum):
+    """How a look of a monitor ends: recorded, dropped as another process had made it, or failed, to be tried again."""
+
+    MADE = "made"
+    TAKEN = "taken"
+    FAILED = "failed"
+
+
 class Face(StrEnum):
     """Where somebody asks."""
 
@@ -138,6 +146,9 @@ class Telemetry:
         )
         self._failed_logins = Counter(
             "keyhole_failed_logins", "Wrong passwords and tokens", ["face"], registry=registry
+        )
+        self._looks = Counter(
+            "keyhole_monitor_looks", "Looks of monitors by how they ended", ["monitor", "outcome"], registry=registry
         )
         self._turns = Gauge("keyhole_source_turns", "Questions at the source", ["state"], registry=registry)
         self.workers = Gauge("keyhole_question_workers", "Questions in threads", ["state"], registry=registry)
@@ -240,6 +251,19 @@ class Telemetry:
         """A table's data have moved within a data version, for which the owner vouches that they do not."""
         if self._log is not None:
             self._log.warning("data moved within a version", table=table, version=version)
+
+    def look(self, ending: LookEnding, *, monitor: str, number: int, code: str | None = None) -> None:
+        """A look of a monitor has ended; `number` is the look's over the horizon, `code` that of what made it fail."""
+        self._looks.labels(monitor=monitor, outcome=ending).inc()
+        if ending is LookEnding.FAILED and self._log is not None:
+            self._log.warning("look failed", monitor=monitor, look=number, code=code)
+        else:
+            self._tell("look", monitor=monitor, look=number, outcome=ending)
+
+    def monitor_stuck(self, monitor: str, *, code: str, why: str) -> None:
+        """A monitor that runs in the ledger cannot be looked at under this policy."""
+        if self._log is not None:
+            self._log.warning("monitor cannot be looked at", monitor=monitor, code=code, why=why)
 
     def now_missing(self, missing: Sequence[str]) -> None:
         """What Keyhole cannot work without has gone, or has come back."""

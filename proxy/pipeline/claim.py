@@ -31,7 +31,7 @@ from planner.question.plan import Plan
 from planner.statements.settings import max_epsilon
 from proxy.pipeline.messages import Asked
 from proxy.pipeline.refusals import data_changed, too_dear
-from proxy.service.accounts import _limits_on, label, nano
+from proxy.service.accounts import label, limits_on, nano
 from proxy.service.service import Service
 
 _QUESTIONS = 8  # whose cells are remembered: one is claimed twice or more, and a million cells take a while to check
@@ -54,19 +54,9 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
     Raises KH302 for a question that costs more than the ledger can hold.
     """
     question = plan.question
-    cells, remaining = _cells(question)
-    table = question.table
-    unchanging = {label(column) for column in table.columns if column.immutable}
-    family = Family(
-        table=table.ledger.table,
-        unit=",".join(table.ledger.unit) or "row",
-        columns=tuple(label for label, _ in cells.columns),
-        filter="" if remaining == ALWAYS else canonical(remaining),
-        version=version,
-        immutable=frozenset(label for label, _ in cells.columns if label in unchanging),
-    )
+    family, cells = charged_keys(question, version=version)
     worst = worst_amounts(plan)
-    allowed = _limits_on(question.table, catalog, asked.analyst)
+    allowed = limits_on(question.table, catalog, asked.analyst)
     if worst.epsilon_nano > MOST_NANO_PER_CHARGE:
         raise too_dear(plan)
     charge = Charge(
@@ -86,6 +76,22 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
         limits=_own_cap(allowed, max_epsilon(asked.settings)),
         version=version,
     )
+
+
+def charged_keys(question: Question, *, version: str) -> tuple[Family, Cells]:
+    """The keys that a question about data version `version` is charged to, and the family that they belong to."""
+    cells, remaining = _cells(question)
+    table = question.table
+    unchanging = {label(column) for column in table.columns if column.immutable}
+    family = Family(
+        table=table.ledger.table,
+        unit=",".join(table.ledger.unit) or "row",
+        columns=tuple(label for label, _ in cells.columns),
+        filter="" if remaining == ALWAYS else canonical(remaining),
+        version=version,
+        immutable=frozenset(label for label, _ in cells.columns if label in unchanging),
+    )
+    return family, cells
 
 
 def claim_now(service: Service, plan: Plan, asked: Asked) -> Claim:

@@ -13,6 +13,7 @@ from planner.policy.sections import RestSection, ServerLimitsSection
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.endpoint.login_probe import address_from_here, insist_on_a_login
 from proxy.endpoint.server import Endpoint
+from proxy.monitors.runner import MonitorRunner, looking
 from proxy.observe.telemetry import Telemetry
 from proxy.process.addresses import Addresses, ListenAddress, Sockets, bound
 from proxy.process.generations import Generations
@@ -72,8 +73,8 @@ async def running(
         strangers=strangers,
         failures=failures,
     )
-    watch = DataWatch(seen)
-    seen.watch(*readings(generations, endpoint, ready, watch))
+    watch, monitors = DataWatch(seen), MonitorRunner(generations)
+    seen.watch(*readings(generations, endpoint, ready, watch), monitors.reading)
     await endpoint.start(shared=accepting.postgresql)
     stopping: asyncio.Task[None] | None = None
     try:
@@ -85,6 +86,7 @@ async def running(
             ),
             _metrics(seen, ready, place=metrics) as metrics_port,
             _watching(generations, watch),
+            looking(monitors),
         ):
             host, port = accepting.postgresql.getsockname()[:2]
             addresses = Addresses(

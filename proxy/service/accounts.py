@@ -44,7 +44,7 @@ def limits(catalog: Catalog, analyst: Analyst) -> Limits:
     )
 
 
-def _limits_on(table: Table, catalog: Catalog, analyst: Analyst) -> Limits:
+def limits_on(table: Table, catalog: Catalog, analyst: Analyst) -> Limits:
     """The caps that hold for one analyst's question about a table; about a join, the lowest line for approval."""
     joined = tuple(member.table.name for member in table.members)
     above = catalog.budget.approval_above_for(joined or (table.name,))

@@ -1,0 +1,67 @@
+"""Where a monitor's keys stand among the cells that it is charged to: the ledger counts those, a look its keys.
+
+The ledger has the cells' columns by their labels, sorted, and beside the keys those that WHERE narrows; without the
+window's column they have the places that alerts and losses of one window are told by.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from accountant.model import NanoArray
+from accountant.monitor_model import MonitorRun
+from mechanisms.formula import Booleans
+from mechanisms.protocol import Epsilons
+from planner.monitors.model import MonitorPlan
+from proxy.service.accounts import label, nano
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The places of a monitor's keys. `shape` is that of the cells of one window, `axes` along which of its axes each
+    of the question's keys is, `sizes` how many values these have."""
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    @staticmethod
+    def of(plan: MonitorPlan, run: MonitorRun) -> "Places":
+        """Those of a run and the plan that it was started with."""
+        windows = None if run.windows is None else run.windows.column
+        left = [(name, len(values)) for name, values in run.charge.cells.columns if name != windows]
+        names = [name for name, _ in left]
+        return Places(
+            shape=tuple(size for _, size in left),
+            axes=tuple(names.index(label(column)) for column in plan.keys.columns),
+            sizes=plan.keys.shape,
+        )
+
+    def of_keys(self, marked: Booleans) -> tuple[int, ...]:
+        """The places of the keys that are marked, shape (keys,), rising; of a key's several cells the first."""
+        coordinates = np.unravel_index(np.flatnonzero(marked), self.sizes) if self.sizes else ()
+        if not self.shape:
+            return (0,) if bool(marked.any()) else ()
+        at = [np.zeros(int(marked.sum()), dtype=np.int64) for _ in self.shape]
+        for axis, place in zip(self.axes, coordinates, strict=True):
+            at[axis] = place
+        return tuple(sorted(int(place) for place in np.ravel_multi_index(tuple(at), self.shape)))
+
+    def marks(self, places: Iterable[int]) -> Booleans:
+        """The keys that have these places, shape (keys,): the inverse of `of_keys`."""
+        marked = np.zeros(self.sizes, dtype=np.bool_)
+        for place in places:
+            at = np.unravel_index(place, self.shape) if self.shape else ()
+            marked[tuple(int(at[axis]) for axis in self.axes)] = True
+        return marked.reshape(-1)
+
+    def lay_out(self, losses: Epsilons) -> NanoArray:
+        """Losses of the keys in epsilon, shape (keys,), as those of the cells in billionths, rounded up."""
+        levels, level_of = np.unique(losses, return_inverse=True)
+        counted = np.array([nano(float(level)) for level in levels], dtype=np.int64)[level_of].reshape(self.sizes)
+        arranged = counted.transpose(np.argsort(self.axes)) if self.axes else counted
+        kept = sorted(self.axes)
+        index = tuple(slice(None) if axis in kept else None for axis in range(len(self.shape)))
+        laid: NanoArray = np.ascontiguousarray(np.broadcast_to(arranged[index], self.shape)).reshape(-1)
+        return laid

@@ -1,0 +1,98 @@
+"""What monitors refuse, in words. They follow from the policy, the ledger and the clock alone."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from math import ceil
+
+from accountant.errors import BalanceScope, OverBudget
+from accountant.model import NANO
+from planner.catalog.tolerance import widen_tolerances
+from planner.errors import KeyholeError
+from planner.monitors.model import MonitorPlan
+
+
+def never_started(name: str) -> KeyholeError:
+    """A monitor that was never started."""
+    return KeyholeError("KH606", f'the monitor "{name}" was never started', hint=f"keyhole monitor start {name}")
+
+
+def stands_already(name: str) -> KeyholeError:
+    """A monitor that is started although it stands."""
+    return KeyholeError(
+        "KH606",
+        f'the monitor "{name}" has been started and has not ended',
+        hint=f"keyhole monitor show {name} says what it does; keyhole monitor end {name} ends it for good.",
+    )
+
+
+def not_standing(name: str, state: str) -> KeyholeError:
+    """A monitor that does not do what it would have to do for something to be asked of it."""
+    hint = {
+        "running": f"Pause it first: keyhole monitor pause {name}",
+        "paused": f"keyhole monitor resume {name}, or keyhole monitor end {name}.",
+    }.get(state, f"keyhole monitor start {name} begins another one, which is paid for anew.")
+    return KeyholeError("KH606", f'the monitor "{name}" is {state}', hint=hint)
+
+
+def changed_since_start(name: str) -> KeyholeError:
+    """A monitor that the policy has otherwise than it was started."""
+    return KeyholeError(
+        "KH606",
+        f'the policy\'s monitor "{name}" is another one than was started',
+        detail="Its windows were paid for as it was then, so it is not looked at under this policy.",
+        hint=f"Put it back as it was, or: keyhole monitor end {name} --why '...', and start it anew.",
+    )
+
+
+def window_lost(name: str, windows: Sequence[int]) -> KeyholeError:
+    """A monitor of which the ledger has lost what an open window had seen."""
+    which = ", ".join(str(window + 1) for window in windows)
+    return KeyholeError(
+        "KH502",
+        f'the ledger has lost the state of the monitor "{name}" in window {which}',
+        detail="A window that has begun is never begun anew, as two draws would tell more than was paid for. It is "
+        "closed, with the alerts that it had; the next window is watched as ever.",
+        hint="Find out who changes the ledger's database beside Keyhole: keyhole ledger verify.",
+    )
+
+
+def over_budget(over: OverBudget, plan: MonitorPlan) -> KeyholeError:
+    """A monitor whose horizon does not fit into what is left. Depends on ledger and policy alone."""
+    needed, left = over.needed_nano / NANO, over.left_nano / NANO
+    code, whose = _SCOPES[over.scope]
+    return KeyholeError(
+        code,
+        f'not enough budget for the monitor "{plan.monitor.name}": {whose} would need {needed:.2f} epsilon, and has '
+        f"{left:.2f} left",
+        detail="A monitor reserves its whole horizon when it starts. Nothing is spent.",
+        hint=_affordable(plan, part=left / needed if needed else 0.0),
+    )
+
+
+def _affordable(plan: MonitorPlan, *, part: float) -> str:
+    """What would fit into a part of what a monitor costs."""
+    if part <= 0:
+        return "Wait for a new budget window, or grant more: keyhole grant."
+    wider = widen_tolerances(plan.question.accuracy.tolerance, Decimal(ceil(1.05 / part * 10)) / 10)
+    return f'Write tolerance = "{wider}", look less often, or grant more: keyhole grant.'
+
+
+_SCOPES = {
+    BalanceScope.PER_QUERY: ("KH302", "one group and window"),
+    BalanceScope.PER_PREDICATE: ("KH301", "a group and window"),
+    BalanceScope.ANALYST_PER_PREDICATE: ("KH306", "a group and window"),
+    BalanceScope.PER_UNIT: ("KH305", "the privacy unit"),
+    BalanceScope.ANALYST_PER_UNIT: ("KH306", "the privacy unit"),
+    BalanceScope.PER_TABLE: ("KH309", "the table"),
+}
+
+
+def too_dear_to_start(plan: MonitorPlan) -> KeyholeError:
+    """A monitor that costs more than the ledger can hold."""
+    return KeyholeError(
+        "KH302",
+        f'the monitor "{plan.monitor.name}" costs {plan.epsilon_per_cell:.2f} epsilon a group and window, more than '
+        "anything may",
+        detail="So much would be no protection at all.",
+        hint="Widen its tolerance, or look less often.",
+    )

@@ -1,0 +1,86 @@
+"""Which looks of a monitor are due, by the clock and by what was looked at before.
+
+Guarantee: a function of public times and of which looks were made. A look that was missed is never made up, but for the
+last one of a window, which is made late.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from planner.monitors.model import WindowPlan
+
+
+@dataclass(frozen=True, slots=True)
+class DueLook:
+    """The `look`th look of a window, for the moment `at`, which is the `number`th of its horizon."""
+
+    window: int
+    look: int
+    at: datetime
+    number: int
+
+
+def list_due(
+    windows: WindowPlan,
+    *,
+    since: datetime,
+    now: datetime,
+    made: Mapping[int, int],
+    closed: Collection[int],
+    early: bool,
+) -> tuple[DueLook, ...]:
+    """The newest look that is due of each open window, in the order of their moments.
+
+    Parameters:
+        since: when the monitor was started; windows that had closed by then are never looked at.
+        now: UTC, as the plan's times are.
+        made: by window that was begun, its last look.
+        early: whether there is a look before the close.
+    """
+    arrived = now - windows.lateness
+    first = bisect_right(windows.first_looks, since - (windows.looks - 1) * windows.every)
+    last = bisect_right(windows.first_looks, arrived)
+    due = []
+    for window in range(first, last):
+        if window in closed:
+            continue
+        passed = (arrived - windows.first_looks[window]) // windows.every + 1
+        look = min(passed, windows.looks)
+        if look > made.get(window, 0) and (early or look == windows.looks):
+            due.append(_look(windows, window, look))
+    return tuple(sorted(due, key=lambda one: (one.at, one.window)))
+
+
+def next_moment(windows: WindowPlan, *, now: datetime) -> datetime | None:
+    """When the next look is to be made, of whichever window; None when there is none any more."""
+    arrived = now - windows.lateness
+    open_now = max(bisect_right(windows.first_looks, arrived) - 1, 0)
+    moments = []
+    for window in range(max(0, open_now - _count_overlaps(windows)), min(open_now + 2, len(windows.starts))):
+        passed = (arrived - windows.first_looks[window]) // windows.every + 1
+        if passed < windows.looks:
+            moments.append(windows.first_looks[window] + max(passed, 0) * windows.every + windows.lateness)
+    return min(moments, default=None)
+
+
+def number_of(windows: WindowPlan, at: datetime) -> int:
+    """The number, from 1, of a look's moment among all those of the horizon."""
+    return (at - windows.first_looks[0]) // windows.every + 1
+
+
+def count_moments(windows: WindowPlan) -> int:
+    """How many moments of looks a horizon has."""
+    return number_of(windows, windows.closes(len(windows.starts) - 1))
+
+
+def _look(windows: WindowPlan, window: int, look: int) -> DueLook:
+    at = windows.first_looks[window] + (look - 1) * windows.every
+    return DueLook(window, look, at, number_of(windows, at))
+
+
+def _count_overlaps(windows: WindowPlan) -> int:
+    """How many windows before one are still looked at when it begins to be."""
+    first = windows.first_looks[0] + (windows.looks - 1) * windows.every
+    return bisect_left(windows.first_looks, first)

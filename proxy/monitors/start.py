@@ -1,0 +1,111 @@
+"""Starting a monitor, pausing it, ending it: the owner's verbs, each a durable event."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from accountant.errors import LedgerError, MonitorStands, NotApproved, OverBudget
+from accountant.limits import Limits
+from accountant.model import MOST_NANO_PER_CHARGE, Charge, Wording
+from accountant.monitor_model import MonitorRun, MonitorState, WindowAxis
+from planner.catalog.model import RELEASED_BY, Analyst
+from planner.monitors.guarantee import promise
+from planner.monitors.model import MonitorPlan
+from proxy.monitors import refusals
+from proxy.pipeline.claim import charged_keys
+from proxy.pipeline.refusals import approval_needed
+from proxy.service.accounts import label, limits_on, nano
+from proxy.service.refusals import ledger_unavailable
+from proxy.service.service import Service
+
+_NOBODY = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=None, per_unit=None)
+
+
+def charge_of(service: Service, plan: MonitorPlan) -> Charge:
+    """What starting a monitor reserves: every key and window of its horizon. Raises KH302."""
+    family, cells = charged_keys(plan.question, version=service.version(plan.question.table))
+    most = nano(plan.epsilon_per_cell)
+    if most > MOST_NANO_PER_CHARGE:
+        raise refusals.too_dear_to_start(plan)
+    return Charge(
+        question=plan.fingerprint,
+        analyst=RELEASED_BY,
+        family=family,
+        cells=cells,
+        epsilon_nano=most,
+        unit_epsilon_nano=max(most, nano(plan.epsilon_per_unit)) if plan.question.table.unit else 0,
+        shared=True,
+    )
+
+
+def limits_of(service: Service, plan: MonitorPlan) -> Limits:
+    """The caps that starting a monitor is held against: those over all analysts."""
+    return limits_on(plan.question.table, service.catalog, _NOBODY)
+
+
+def check_startable(service: Service, plan: MonitorPlan) -> None:
+    """Refuse what the balances do not cover now, spending nothing. Raises KH301, KH302, KH305, KH309, KH606, KH502."""
+    charge = charge_of(service, plan)
+    with in_words(plan):
+        run = service.ledger.monitors.find(plan.monitor.name)
+        if run is not None and run.state is not MonitorState.ENDED:
+            raise MonitorStands(monitor=plan.monitor.name, run=run.run)
+        short = service.ledger.find_shortage(charge, limits_of(service, plan))
+        if short is not None:
+            raise short
+
+
+def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> MonitorRun:
+    """Pay for a monitor's whole horizon, durably; from then on its looks are made.
+
+    Raises:
+        KeyholeError: KH301, KH302, KH305, KH308, KH309 where it does not fit, KH606 where it stands already, KH502.
+            Nothing is written then.
+    """
+    charge = charge_of(service, plan)
+    wording = Wording(
+        text=None if service.keep_text == "none" else plan.monitor.sql,
+        guarantee=promise(plan),
+        fnr=_rate(plan.standing.fnr),
+        fpr=_rate(plan.standing.fpr),
+    )
+    with in_words(plan):
+        return service.ledger.monitors.start(
+            plan.monitor.name,
+            charge,
+            limits_of(service, plan),
+            windows=WindowAxis(label(plan.window_column), overlap=_overlap(plan)),
+            fingerprint=plan.fingerprint,
+            wording=wording,
+            by=by,
+            why=why,
+        )
+
+
+def _overlap(plan: MonitorPlan) -> int:
+    """The most windows, one after the other, that one row can count in."""
+    windows = plan.monitor.windows
+    if windows.sliding:
+        return 2
+    return 1 if windows.hop is None else -(-plan.windows.length // windows.hop)
+
+
+def _rate(rate: float | None) -> str | None:
+    return None if rate is None else str(rate)
+
+
+@contextmanager
+def in_words(plan: MonitorPlan) -> Iterator[None]:
+    """The ledger's refusals in words."""
+    try:
+        yield
+    except OverBudget as over:
+        refusal = refusals.over_budget(over, plan)
+    except NotApproved as waiting:
+        refusal = approval_needed(waiting)
+    except MonitorStands as stands:
+        refusal = refusals.stands_already(stands.monitor)
+    except LedgerError:
+        refusal = ledger_unavailable()
+    else:
+        return
+    raise refusal

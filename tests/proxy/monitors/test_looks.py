@@ -1,0 +1,224 @@
+"""Monitors at work over real PostgreSQL: looks in time, alerts that stay, one charge, and what goes wrong."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import psycopg
+import pytest
+
+from accountant.errors import LookTaken
+from accountant.monitor_model import MonitorState
+from planner.catalog.model import RELEASED_BY
+from planner.errors import KeyholeError
+from proxy.monitors.look import WatchedRun
+from proxy.monitors.schedule import list_due
+from proxy.report.budget import document
+from proxy.service.service import Service
+from tests.worlds.clinic import DAY, HOUR, NAME, START, Clinic, clinic, visits
+from tests.worlds.house import most_spent
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def wards(tmp_path: Path, postgres_url: str) -> Iterator[Clinic]:
+    with clinic(tmp_path, postgres_url) as opened:
+        yield opened
+
+
+def _advance(wards: Clinic, hours: float) -> None:
+    wards.now = START + hours * HOUR
+    wards.runner().look_around()
+
+
+def test_a_ward_is_in_the_answer_from_the_look_at_which_it_crosses(wards: Clinic) -> None:
+    """Far above and far below its threshold, where the chance of another answer is below 1e-9."""
+    run = wards.start()
+    wards.arrive(visits("A", 900, at=START + HOUR))
+    _advance(wards, 6)
+    assert wards.alerts(run) == [(1, 0, "A")]
+    wards.arrive(visits("C", 900, at=START + 7 * HOUR))
+    _advance(wards, 12)
+    _advance(wards, 18)
+    assert wards.alerts(run) == [(1, 0, "A"), (2, 0, "C")]
+    _advance(wards, 24)
+    wards.arrive(visits("A", 900, at=START + DAY))
+    _advance(wards, 30)
+    assert wards.alerts(run)[2:] == [(5, 1, "A")]
+    assert wards.service.ledger.monitors.closed_windows(run) == {0}
+
+
+def test_a_row_that_comes_after_the_moment_of_a_look_does_not_count_in_it(wards: Clinic) -> None:
+    run = wards.start()
+    wards.arrive(visits("A", 900, at=START + 6 * HOUR))
+    _advance(wards, 6)
+    assert wards.alerts(run) == []
+    _advance(wards, 12)
+    assert wards.alerts(run) == [(2, 0, "A")]
+
+
+def test_nothing_is_looked_at_before_the_start_or_when_paused(wards: Clinic) -> None:
+    wards.arrive(visits("A", 900, at=START + HOUR))
+    _advance(wards, 6)
+    run = wards.start()
+    wards.service.ledger.monitors.pause(run, by="tests", why="to see")
+    _advance(wards, 12)
+    assert wards.alerts(run) == []
+    wards.service.ledger.monitors.resume(run, by="tests", why="enough")
+    _advance(wards, 13)
+    assert wards.alerts(run) == [(2, 0, "A")]
+
+
+def test_the_horizon_is_paid_once_however_many_looks_are_made(wards: Clinic) -> None:
+    run, plan = wards.start(), wards.plan
+    assert plan.windows.looks == 4
+    for hours in (6, 12, 18, 24, 30):
+        _advance(wards, hours)
+        assert most_spent(document(wards.service, None), "visits") == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
+    wards.service.ledger.monitors.end(run, by="tests", why="over")
+    assert most_spent(document(wards.service, None), "visits") == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
+    (asked,) = wards.service.ledger.history(analyst=RELEASED_BY)
+    assert asked.charge.cells.size == 9
+    wards.service.ledger.verify()
+
+
+def test_a_look_that_dies_before_it_is_recorded_is_made_again_on_the_same_draw(
+    wards: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = wards.start()
+    wards.arrive(visits("A", 400, at=START + HOUR))  # near its threshold: another draw could answer otherwise
+    monitors = wards.service.ledger.monitors
+
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as dying:
+        dying.setattr(type(monitors), "record_look", die)
+        with pytest.raises(KeyboardInterrupt):
+            _advance(wards, 6)
+    (state,) = monitors.open_windows(run)
+    assert state.look == 0
+    _advance(wards, 6)
+    (looked,) = monitors.open_windows(run)
+    again = wards.plan.standing.look(
+        state.body, np.array([[400, 0, 0]], dtype=np.int64), look=1, noise=wards.service.noise
+    )
+    assert looked.body == again.state
+
+
+def test_of_two_processes_that_look_at_once_one_records_it(wards: Clinic) -> None:
+    run = wards.start()
+    wards.arrive(visits("A", 900, at=START + HOUR))
+    wards.now = START + 6 * HOUR
+    plan, (standing_run,) = wards.plan, wards.service.ledger.monitors.runs()
+    due = list_due(plan.windows, since=START, now=wards.now, made={}, closed=(), early=True)
+    drawn = plan.standing.draw(keys=3, noise=wards.service.noise)
+    state = wards.service.ledger.monitors.begin_window(run, 0, drawn)
+    WatchedRun(wards.service, plan, standing_run, "one").look(due[0], state)
+    with pytest.raises(LookTaken):
+        WatchedRun(wards.service, plan, standing_run, "other").look(due[0], state)
+    assert wards.alerts(run) == [(1, 0, "A")]
+
+
+def test_a_source_that_is_gone_makes_a_look_late_and_nothing_else(wards: Clinic) -> None:
+    run = wards.start()
+    wards.arrive(visits("A", 900, at=START + HOUR))
+    with psycopg.connect(wards.source_url, autocommit=True) as source:
+        source.execute("ALTER TABLE visits RENAME TO elsewhere")
+        wards.now = START + 6 * HOUR
+        runner = wards.runner()
+        runner.look_around()
+        assert wards.alerts(run) == []
+        wards.now += timedelta(minutes=10)
+        assert runner.reading.read() == {NAME: 600.0}
+        source.execute("ALTER TABLE elsewhere RENAME TO visits")
+    runner.look_around()
+    assert wards.alerts(run) == [(1, 0, "A")]
+    assert runner.reading.read() == {NAME: 0.0}
+
+
+def test_looks_are_counted_by_how_they_end(wards: Clinic) -> None:
+    wards.start()
+    for hours in (6, 12):
+        _advance(wards, hours)
+    told = wards.service.telemetry.exposition().decode()
+    assert 'keyhole_monitor_looks_total{monitor="crowded",outcome="made"} 2.0' in told
+
+
+def test_missed_looks_are_skipped_and_the_close_is_made_late(wards: Clinic) -> None:
+    run = wards.start()
+    wards.arrive(visits("A", 900, at=START + HOUR))
+    _advance(wards, 6 + 2 * 24)
+    assert wards.alerts(run) == [(4, 0, "A")]
+    assert wards.service.ledger.monitors.closed_windows(run) == {0, 1}
+    assert [one.looks_made for one in wards.service.ledger.monitors.runs()] == [3]
+
+
+def test_another_monitor_under_the_same_name_is_not_looked_at(tmp_path: Path, postgres_url: str) -> None:
+    with clinic(tmp_path, postgres_url) as wards:
+        run = wards.start()
+        policy = wards.policy.read_text(encoding="utf-8")
+        wards.arrive(visits("A", 900, at=START + HOUR))
+        wards.policy.write_text(policy.replace("> 400", "> 500"), encoding="utf-8")
+        with Service.open(wards.policy) as other:
+            wards.now = START + 6 * HOUR
+            wards.runner(other).look_around()
+        assert wards.alerts(run) == []
+        wards.policy.write_text(policy.replace('analysts = ["ada"]', "analysts = []"), encoding="utf-8")
+        with Service.open(wards.policy) as same:
+            wards.runner(same).look_around()
+        assert wards.alerts(run) == [(1, 0, "A")]
+
+
+def test_starting_twice_is_refused(wards: Clinic) -> None:
+    run = wards.start()
+    with pytest.raises(KeyholeError, match="has not ended") as refused:
+        wards.start()
+    assert refused.value.code == "KH606"
+    wards.service.ledger.monitors.end(run, by="tests", why="over")
+    assert [one.state for one in wards.service.ledger.monitors.runs()] == [MonitorState.ENDED]
+
+
+def test_what_is_decided_at_the_close_is_decided_then(tmp_path: Path, postgres_url: str) -> None:
+    sql = "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) < 100"
+    with clinic(tmp_path, postgres_url, sql=sql) as wards:
+        run = wards.start()
+        wards.arrive(visits("A", 900, at=START + HOUR))
+        for hours in (6, 12, 18):
+            _advance(wards, hours)
+        assert wards.service.ledger.monitors.begun_windows(run) == frozenset()
+        _advance(wards, 24)
+        assert wards.alerts(run) == [(1, 0, "B"), (1, 0, "C")]
+
+
+def test_windows_that_hop_are_looked_at_one_at_a_time(tmp_path: Path, postgres_url: str) -> None:
+    sql, window = (
+        "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 400",
+        '{ column = "seen_at", length = "1 day", hop = "6 hours" }',
+    )
+    with clinic(tmp_path, postgres_url, sql=sql, window=window, every="1 hour") as wards:
+        run = wards.start()
+        wards.arrive(visits("A", 5000, at=START + 13 * HOUR))
+        for hour in range(1, 49):
+            _advance(wards, hour)
+        # it is in the windows that begin at 0, 6 and 12 hours, each of which is looked at in its last six hours alone
+        assert [(number, window) for number, window, _ in wards.alerts(run)] == [(1, 0), (7, 1), (13, 2)]
+
+
+def test_a_sliding_window_alerts_once_in_an_epoch(tmp_path: Path, postgres_url: str) -> None:
+    sql, window = (
+        "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 4000",
+        '{ column = "seen_at", length = "1 day", sliding = true }',
+    )
+    with clinic(tmp_path, postgres_url, sql=sql, window=window, every="6 hours") as wards:
+        run = wards.start()
+        wards.arrive(visits("B", 8000, at=START + 13 * HOUR))
+        for hour in range(6, 97, 6):
+            _advance(wards, hour)
+        # within the day that ends at a look from hour 18 to hour 36; epochs have four looks
+        assert [(one.window, "ABC"[one.key]) for one in wards.service.ledger.monitors.alerts(run).alerts] == [
+            (0, "B"),
+            (1, "B"),
+        ]

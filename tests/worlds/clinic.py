@@ -1,0 +1,139 @@
+"""A clinic whose visits come in as they happen, in real PostgreSQL, with a monitor over wards and days."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from planner.monitors.build import plan_monitor
+from planner.monitors.model import MonitorPlan
+from proxy.cli.check import check
+from proxy.monitors.runner import MonitorRunner
+from proxy.monitors.start import start_monitor
+from proxy.service.service import Service
+from tests.seeded_noise import SeededNoise
+from tests.worlds.house import VERIFIER, new_database
+
+START = datetime(2026, 3, 1)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+NAME = "crowded"
+
+POLICY = """\
+[source]
+url = "{source}"
+
+[ledger]
+url = "{ledger}"
+
+[budget]
+epsilon_per_predicate = 4
+epsilon_per_unit = 40
+epsilon_per_query = 4
+
+[tables.visits]
+privacy_unit = "row"
+refresh = "live"
+append_only = true
+
+[tables.visits.columns.ward]
+key = {{ values = ["A", "B", "C"] }}
+
+[tables.visits.columns.day]
+expression = "date_trunc('day', seen_at)"
+key = {{ range = ["2026-03-01", "2026-03-31"] }}
+
+[tables.visits.columns.cost]
+bounds = [-10, 10]
+
+[analysts.ada]
+password = "{verifier}"
+
+[monitors.crowded]
+sql = "{sql}"
+window = {window}
+every = "{every}"
+from = "2026-03-01"
+until = "2026-03-03"
+tolerance = "10%"
+analysts = ["ada"]
+{more}
+"""
+MANY = "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 400"
+
+
+@dataclass
+class Clinic:
+    """An open policy, and the time as its runners see it."""
+
+    policy: Path
+    service: Service
+    source_url: str
+    now: datetime = START
+
+    @property
+    def plan(self) -> MonitorPlan:
+        """The plan of its one monitor."""
+        return plan_monitor(self.service.catalog, self.service.catalog.monitors[0], dialect=self.service.source.dialect)
+
+    def runner(self, service: Service | None = None) -> MonitorRunner:
+        """One that looks by the clinic's clock, as if the monitor had been started at its beginning."""
+        return MonitorRunner(
+            service or self.service,
+            clock=lambda: self.now.replace(tzinfo=UTC),
+            since=lambda _: START.replace(tzinfo=UTC),
+        )
+
+    def start(self) -> str:
+        """Start the monitor; its run."""
+        return start_monitor(self.service, self.plan, by="tests", why="to see").run
+
+    def arrive(self, rows: Sequence[tuple[str, datetime]]) -> None:
+        """Visits that come in."""
+        with psycopg.connect(self.source_url) as source, source.cursor() as cursor:
+            cursor.executemany("INSERT INTO visits (ward, seen_at) VALUES (%s, %s)", rows)
+
+    def alerts(self, run: str) -> list[tuple[int, int, str]]:
+        """What was alerted: the look's number, the window, the ward."""
+        page = self.service.ledger.monitors.alerts(run)
+        return [(one.number, one.window, "ABC"[one.key]) for one in page.alerts]
+
+
+@contextmanager
+def clinic(
+    folder: Path,
+    postgres_url: str,
+    *,
+    sql: str = MANY,
+    window: str = '"day"',
+    every: str = "6 hours",
+    more: str = "",
+    ledger: str = "sqlite:///keyhole.db",
+    seed: int | None = 7,
+) -> Iterator[Clinic]:
+    """An open clinic without visits. Noise is seeded unless `seed` is None."""
+    with new_database(postgres_url) as url:
+        with psycopg.connect(url) as source:
+            source.execute("CREATE TABLE visits (ward text, seen_at timestamp, cost integer)")
+        policy = folder / "keyhole.toml"
+        policy.write_text(
+            POLICY.format(source=url, ledger=ledger, sql=sql, window=window, every=every, more=more, verifier=VERIFIER)
+        )
+        check(policy, confirm=False)
+        with Service.open(policy) as service:
+            if seed is not None:
+                service.noise = SeededNoise(seed)
+            yield Clinic(policy, service, url)
+
+
+def visits(ward: str, count: int, *, at: datetime) -> list[tuple[str, datetime]]:
+    """So many visits of a ward in the minutes after a moment."""
+    return [(ward, at + timedelta(milliseconds=10 * i)) for i in range(count)]
+
+
+def spent(service: Service, run: str) -> Any:
+    """What the ledger has of a run."""
+    return next(one for one in service.ledger.monitors.runs() if one.run == run)
