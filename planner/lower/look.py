@@ -49,6 +49,14 @@ def chooses(question: Question) -> bool:
     return _leaves_out(table, question.keys)
 
 
+def chooses_groups(question: Question) -> bool:
+    """Whether some of a unit's groups could be left out: then rows must stay as well. Where those of a group that
+    counted are taken away or changed another one takes its place, and the unit was in more groups than count."""
+    question = over_horizon(question)
+    table = question.table if question.per_unit is None else question.per_unit.table
+    return not table.row_unit and exceeds_groups(table, question.keys)
+
+
 def _leaves_out(table: Table, keys: KeySpace) -> bool:
     return not table.row_unit and (table.row_cap is not None or exceeds_groups(table, keys))
 
