@@ -20,6 +20,7 @@ from planner.catalog.model import Catalog, Column, Derivation, SqlType, Table
 from planner.catalog.monitors import Alert, Monitor
 from planner.functionals.sensitivity import joint_sensitivity
 from planner.functionals.unit_groups import groups_of_one_unit
+from planner.lower.contribution_bounds import exceeds_groups
 from planner.lower.dialects.model import Dialect
 from planner.lower.look import chooses, chooses_groups
 from planner.monitors.growth import list_leasts, list_regimes, stays_true
@@ -190,6 +191,16 @@ def _seen_by(question: Question, horizon: Horizon, monitor: Monitor) -> str:
             hint='Use windows that hop, such as { column = "'
             + horizon.column
             + '", length = "24 hours", hop = "6 hours" }.',
+        )
+    if not table.append_only and exceeds_groups(table, question.keys):
+        raise table_cannot_be_watched(
+            monitor,
+            f"of a unit's groups in {table.name} some are kept, and rows that are changed or taken away would change "
+            "which",
+            detail=f"Over the horizon a unit could count in more than the {table.groups_per_unit:,} groups and windows "
+            "that it pays for.",
+            hint=f"Write append_only = true under [tables.{table.name}] if rows are never changed or taken away; or "
+            f"max_groups_per_unit = {question.keys.groups_within_reach(table)}, if that is not too dear.",
         )
     if table.arrived is None and chooses(question):
         chosen = "rows" if table.row_cap is not None else "groups"

@@ -111,5 +111,6 @@ def _check_form(question: Question, monitor: Monitor) -> None:
         raise cannot_be_watched(monitor, "it lists public values and asks nothing of data", hint=hint)
     for functional in question.functionals:
         if functional.measure is Measure.VALUES:
-            hint = "Count rows, or privacy units: count(DISTINCT " + (", ".join(question.table.unit) or "unit") + ")."
+            units = ", ".join(question.table.unit)
+            hint = f"Count rows, or privacy units: count(DISTINCT {units})." if units else "Count rows: count(*)."
             raise cannot_be_watched(monitor, f"{functional.name} counts different values", hint=hint)

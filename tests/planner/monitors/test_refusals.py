@@ -127,6 +127,18 @@ def test_units_that_are_in_all_groups_that_there_are_need_none() -> None:
     assert (plan.seen_by, plan.arrived) == ("recorded_at", False)
 
 
+def test_units_whose_groups_are_chosen_need_rows_that_stay() -> None:
+    """Were a row taken away, another group of its unit would count from then on: more of them than are paid for."""
+    head, stays = TABLES.split("[tables.stays]")
+    passing = f"{head}[tables.stays]{stays.replace('append_only = true', '', 1)}"
+    error = _refused(OF_STAYS, tables=passing)
+    assert error.code == "KH603"
+    assert "append_only = true under [tables.stays]" in (error.hint or "")
+    roomy = passing.replace("max_groups_per_unit = 20", "max_groups_per_unit = 1095")
+    assert "max_groups_per_unit = 1095" in (error.hint or "")
+    assert planned(OF_STAYS, tables=roomy).epsilon_per_unit > 0
+
+
 def test_units_do_not_slide() -> None:
     sql = "SELECT ward FROM stays GROUP BY ward HAVING count(DISTINCT patient_id) > 100"
     error = _refused(sql, window='{ column = "recorded_at", length = "1 day", sliding = true }')
