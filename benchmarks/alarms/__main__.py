@@ -1,4 +1,4 @@
-"""`python -m benchmarks.alarms`: prices of ways to watch a value, and a ladder of alarms on taxi pick-ups.
+"""`python -m benchmarks.alarms`: prices of ways to watch a value, and alarms, ladders and streams on taxi pick-ups.
 
 Prices follow from formulas alone; the replay draws noise, and is of real data where `KEYHOLE_GREEN_TAXI` names them.
 """
@@ -9,6 +9,7 @@ from time import process_time
 import numpy as np
 
 from benchmarks.alarms import rivals
+from benchmarks.alarms.beside_streams import watch_beside
 from benchmarks.alarms.pickups import pickups
 from benchmarks.alarms.replay import FNR, FPR, Replayed, replay
 from mechanisms.alarm.calibration import AlarmTask, alarm_price, calibrate_alarm
@@ -39,6 +40,7 @@ WINDOWS = (
 )
 CONTRACTS = ((50, 10), (100, 20), (20, 5), (50, 20))
 KEYS = 10_000
+BESIDE = 1_000  # windows that streams watch, spread over those that come near: more take minutes
 
 
 def price_rivals(looks: int) -> tuple[float, ...]:
@@ -112,6 +114,12 @@ def main() -> None:
     print("  cut  tol     one  afresh   alarm  ladder    mean     late  never of true    early   by up to   wrong of")
     for cut, tolerance in CONTRACTS:
         print(describe_replay(cut, tolerance, replay(found.by_hour, cut=cut, tolerance=tolerance)))
+    for cut, tolerance in CONTRACTS[:2]:
+        near = found.by_hour[found.by_hour[:, -1] > cut // 2]
+        some = near[:: max(1, len(near) // BESIDE)]
+        print(f"\n{cut}, {tolerance}: {len(some)} windows" + " " * 22 + "epsilon    late   wrong")
+        for one in watch_beside(some, cut=cut, tolerance=tolerance):
+            print(f"{one.name:40}{one.epsilon:8.3f}{one.late:8.1%}{one.wrong:8.1%}")
 
 
 if __name__ == "__main__":
