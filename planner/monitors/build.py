@@ -20,7 +20,6 @@ from planner.catalog.model import Catalog, Column, Derivation, SqlType, Table
 from planner.catalog.monitors import Alert, Monitor
 from planner.functionals.sensitivity import joint_sensitivity
 from planner.functionals.unit_groups import groups_of_one_unit
-from planner.lower.contribution_bounds import exceeds_groups
 from planner.lower.dialects.model import Dialect
 from planner.lower.look import chooses, chooses_groups
 from planner.monitors.growth import list_leasts, list_regimes, stays_true
@@ -192,7 +191,7 @@ def _seen_by(question: Question, horizon: Horizon, monitor: Monitor) -> str:
             + horizon.column
             + '", length = "24 hours", hop = "6 hours" }.',
         )
-    if not table.append_only and exceeds_groups(table, question.keys):
+    if not table.append_only and chooses_groups(question):
         raise table_cannot_be_watched(
             monitor,
             f"of a unit's groups in {table.name} some are kept, and rows that are changed or taken away would change "
@@ -212,16 +211,6 @@ def _seen_by(question: Question, horizon: Horizon, monitor: Monitor) -> str:
             hint=f'Write arrived = "COLUMN" under [tables.{table.name}]: your promise that no row has an earlier value '
             "than one that was there before it. It may be the time itself, "
             f'arrived = "{_time_of(next(_columns(question, horizon)), monitor)}", where rows come in the order of it.',
-        )
-    if not table.append_only and chooses_groups(question):
-        raise table_cannot_be_watched(
-            monitor,
-            f"of a unit's groups in {table.name} some are kept, and rows that are taken away or changed must not make "
-            "room for others",
-            detail=f"A unit could be in more than {table.groups_per_unit} groups of all looks together, and what it "
-            "loses over the horizon would not be bounded.",
-            hint=f"Write append_only = true under [tables.{table.name}], if that is so; or declare as many "
-            "max_groups_per_unit as a unit could be in.",
         )
     return table.arrived or _time_of(next(_columns(question, horizon)), monitor)
 

@@ -108,16 +108,6 @@ def test_units_whose_rows_are_chosen_need_the_order_in_which_they_came() -> None
     assert planned(OF_STAYS).seen_by == "recorded_at"
 
 
-def test_units_whose_groups_are_chosen_need_rows_that_stay() -> None:
-    """Where rows of a group that counted go, another group counts in its place: over all looks a unit is in more."""
-    going = TABLES.replace("append_only = true\n", "")
-    error = _refused(OF_STAYS, tables=going)
-    assert error.code == "KH603"
-    assert "append_only = true under [tables.stays]" in (error.hint or "")
-    roomy = going.replace("max_groups_per_unit = 20", "max_groups_per_unit = 2000")
-    assert not planned(OF_STAYS, tables=roomy).question.table.append_only
-
-
 def test_units_that_are_in_all_groups_that_there_are_need_none() -> None:
     """Nothing is chosen where as many groups of the horizon count as there are, and totals are clipped."""
     roomy = TABLES.replace('arrived = "recorded_at"\n', "").replace(
