@@ -24,6 +24,7 @@ from proxy.endpoint.conversation import converse
 from proxy.endpoint.login import UTF8, Caller, ClientGone, ClientStream, log_in
 from proxy.endpoint.tls_handshake import hold_from_the_start
 from proxy.endpoint.watchdog import OpenSession, Watch
+from proxy.monitors.notifications import AlertHub
 from proxy.observe.logs import fault
 from proxy.observe.telemetry import Face, Telemetry, TurnedAway
 from proxy.security.failed_logins import FailedLogins
@@ -57,7 +58,7 @@ class Endpoint:
     `statement_timeout_ms` of the catalog bounds what the shadow may run, whatever a session sets. Without `tls`
     everything travels in the clear; without `limits` they are the policy's defaults. `strangers` is what unknown users
     are told, and should be that of before where there was an endpoint before. `failures` are the logins that failed,
-    here and where else they count.
+    here and where else they count. Without a `hub` nobody hears of monitors.
     """
 
     def __init__(
@@ -71,8 +72,10 @@ class Endpoint:
         siblings: Siblings | None = None,
         strangers: Strangers | None = None,
         failures: FailedLogins | None = None,
+        hub: AlertHub | None = None,
     ) -> None:
         self._backing = backing
+        self._hub = hub
         self._strangers = strangers or Strangers()
         self._failures = failures or FailedLogins(RestSection().failed_logins_per_minute)
         self._tls = tls
@@ -240,7 +243,9 @@ class Endpoint:
                 analyst=login.user,
                 workers=self._workers.of(login.user),
                 telemetry=self._telemetry,
+                hub=self._hub,
             )
+            staying.callback(parts.listening.end)
             limits = self._limits
             readers = self._readers.of(login.user)
             session = Session(parts, readers=readers, statements=limits.statements, portals=limits.portals)

@@ -240,6 +240,7 @@ class StatementPart:
     `prepares`: the name under which the shadow keeps a question, whose text must therefore be sent alone. `executing`:
     only what the shadow holds under a name tells who answers. `beforehand` are statements of no effect that must
     succeed in the shadow before anything else is done. `copied`: the query of a COPY, which is what is answered.
+    `listens`: the channel of a LISTEN, which the shadow runs.
     """
 
     text: str
@@ -249,6 +250,7 @@ class StatementPart:
     executing: Executing | None = None
     beforehand: tuple[str, ...] = ()
     copied: Copied | None = None
+    listens: str | None = None
 
     @property
     def first_word(self) -> str:

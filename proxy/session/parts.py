@@ -5,9 +5,11 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from proxy.concurrency.cancellable_work import Work
+from proxy.monitors.notifications import AlertHub
 from proxy.observe.telemetry import Telemetry
 from proxy.session.client_statements import ClientStatements
 from proxy.session.client_text import ClientText
+from proxy.session.listening import Listening
 from proxy.session.port import Asker
 from proxy.shadow.exchange import Exchange
 from proxy.shadow.relay import Relay
@@ -19,7 +21,8 @@ class SessionParts:
     """The parts of one session, in which `analyst` asks `asker`.
 
     `client` and `connection` are the client's socket and protocol, `relay` goes to the shadow, and `exchange` is what
-    Keyhole itself says there. `held` is what the client has prepared and bound for Keyhole to answer.
+    Keyhole itself says there. `held` is what the client has prepared and bound for Keyhole to answer, and `listening`
+    what it hears of monitors.
     """
 
     client: asyncio.StreamWriter
@@ -28,6 +31,7 @@ class SessionParts:
     exchange: Exchange
     text: ClientText
     held: ClientStatements
+    listening: Listening
     work: Work
     asker: Asker
     analyst: str
@@ -43,8 +47,11 @@ class SessionParts:
         analyst: str,
         workers: Executor,
         telemetry: Telemetry,
+        hub: AlertHub | None = None,
     ) -> "SessionParts":
-        """The parts of a session that has just been opened in the shadow; questions wait in `workers`."""
+        """The parts of a session that has just been opened in the shadow; questions wait in `workers`, and alerts of
+        monitors come from `hub`."""
+        work = Work(workers)
         exchange = Exchange(relay, setting_names=tuple(asker.settings))
         text = ClientText(relay, exchange)
         return SessionParts(
@@ -54,7 +61,8 @@ class SessionParts:
             exchange=exchange,
             text=text,
             held=ClientStatements(relay, exchange, text),
-            work=Work(workers),
+            listening=Listening(relay, exchange, client=client, work=work, hub=hub, analyst=analyst),
+            work=work,
             asker=asker,
             analyst=analyst,
             telemetry=telemetry,

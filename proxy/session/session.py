@@ -44,6 +44,7 @@ class Session:
         self._extended = ExtendedProtocol(self._core)
         self._handling = False
         self._handled_at = asyncio.get_running_loop().time()
+        parts.listening.begin(lambda: not self.busy and not self.in_transaction)
 
     async def handle(self, received: Received) -> None:
         """One message of the client. Raises ConnectionError when the shadow is gone."""
@@ -58,6 +59,7 @@ class Session:
         finally:
             self._handling = False
             self._handled_at = asyncio.get_running_loop().time()
+            self._parts.listening.look()
 
     async def cancel(self) -> None:
         """The client wants no more of the statement that runs: stop waiting for a question, or tell the shadow."""

@@ -31,6 +31,7 @@ class StatementReader:
         self._analyst = session.analyst
         self._text = session.text
         self._held = session.held
+        self._listening = session.listening
         self._work = session.work
         self._readers = Work(readers)
         self.longest_ms = 0.0
@@ -49,6 +50,8 @@ class StatementReader:
                 self._held.note_prepare(part.prepares)
             if part.executing is not None:
                 self._held.check_execute(part.executing.name, position=part.offset + 1)
+            if part.listens is not None:
+                await self._listening.admit(part.listens)
         return parts
 
     def _read_alone(self, sql: bytes, decode: Callable[[], str]) -> tuple[tuple[StatementPart, ...], float]:

@@ -46,6 +46,7 @@ _RUN = frozenset(map(ord, "Cs"))
 # DISCARD ALL is one by itself
 _TRANSACTIONS = (b"BEGIN", b"START TRANSACTION", b"COMMIT", b"ROLLBACK", b"DISCARD ALL")
 _FORGET = (b"DEALLOCATE", b"DISCARD ALL")
+_LISTENS = (b"LISTEN", b"UNLISTEN", b"DISCARD ALL")
 _ALWAYS = frozenset(map(ord, "SA"))  # ParameterStatus, NotificationResponse
 _STATUS, _READY = ord("S"), ord("Z")
 
@@ -79,7 +80,8 @@ class Answers:
     """The queue. `skipping`: an error has made the shadow drop everything up to a Sync that is not sent yet.
 
     `status` is the last ReadyForQuery's; `readies` counts them, `errors` the errors seen, `completed` the answers, and
-    `forgotten` the commands that make the shadow forget prepared statements. `ran`: since the last ReadyForQuery the
+    `forgotten` the commands that make the shadow forget prepared statements, `listened` those that change to which
+    channels it listens, once their transaction commits. `ran`: since the last ReadyForQuery the
     client has executed something in the transaction that is open, to its end or not, so that PostgreSQL takes what
     follows for a part of a transaction block; `bound`, that it has made portals. `executed` counts what it has executed
     in batches; beyond `told`, settings may have changed of which the shadow tells only with the next ReadyForQuery.
@@ -90,6 +92,7 @@ class Answers:
         self.status = b"I"
         self.readies = 0
         self.forgotten = 0
+        self.listened = 0
         self.ran = False
         self.bound = False
         self.executed = 0
@@ -144,6 +147,8 @@ class Answers:
         shown = self._show_frame(current, frame)
         if frame.kind == ord("C") and frame.payload.startswith(_FORGET):
             self.forgotten += 1
+        if frame.kind == ord("C") and frame.payload.startswith(_LISTENS):
+            self.listened += 1
         if frame.kind == ord("C") and current.ending is Ending.EXECUTE and frame.kind in current.shown:
             self.ran = not frame.payload.startswith(_TRANSACTIONS)
             self.bound = self.bound and self.ran

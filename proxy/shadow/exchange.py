@@ -49,6 +49,7 @@ ENCODING = b"keyhole.encoding"
 READING = b"keyhole.reading"
 SETTING = b"keyhole.setting"
 COPIED = b"keyhole.copied"
+CHANNELS = b"keyhole.channels"
 MOST_PARAMETERS = 65_535  # Bind counts them in 16 bits
 _TEXT = 25  # the type text's oid
 _ALL_HELD_SQL = (  # as UTF-8, whatever the client's encoding is and lacks
@@ -56,6 +57,9 @@ _ALL_HELD_SQL = (  # as UTF-8, whatever the client's encoding is and lacks
     b" FROM pg_catalog.pg_prepared_statements"
 )
 _HELD_SQL = _ALL_HELD_SQL + b" WHERE name OPERATOR(pg_catalog.=) $1::pg_catalog.name::pg_catalog.text"
+_CHANNELS_SQL = (
+    b"SELECT pg_catalog.convert_to(c, 'UTF8') FROM pg_catalog.pg_listening_channels() AS c"  # names, in any encoding
+)
 _HELD_FORMATS = (1, 1, 0)  # texts as bytes, the boolean as text
 _GIVEN_SQL = b'EXECUTE "' + ARGUMENTS + b'"'
 
@@ -131,6 +135,28 @@ class Exchange:
         answer = self._run(Bind(SETTING, SETTING, (), (), ()))
         await self.settle()
         return row(answer)[0]
+
+    def ask_channels(self) -> Expected:
+        """Ask, between batches, to which channels the session listens; once that is `done`, `channels` reads it.
+
+        Sent at once, so that whatever the client sends meanwhile comes behind it; no error in it is shown.
+        """
+        sync = Expected(Ending.SYNC, shown=NOTHING)
+        for message, ending in (
+            (Close(b"S", CHANNELS), Ending.CLOSE),
+            (Parse(CHANNELS, _CHANNELS_SQL), Ending.PARSE),
+            (Bind(CHANNELS, CHANNELS, (), (), (1,)), Ending.BIND),
+        ):
+            self._relay.send(message.encode(), Expected(ending, shown=NOTHING))
+        answer = Expected(Ending.EXECUTE, shown=NOTHING)
+        self._relay.send(Execute(CHANNELS, 0).encode(), answer)
+        self._relay.send(Sync().encode(), sync)
+        return answer
+
+    @staticmethod
+    def channels(answer: Expected) -> frozenset[bytes] | None:
+        """What `ask_channels` brought, as UTF-8; None if it failed."""
+        return None if answer.failed else frozenset(name or b"" for (name,) in rows_of(answer))
 
     async def count_held(self) -> int:
         """How many prepared statements the client has."""

@@ -1,6 +1,7 @@
 """One session's own connection to the shadow, under its analyst's role: frames go through as they are."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
 from planner.errors import KeyholeError
@@ -17,6 +18,7 @@ _PARSED_S = 60.0  # for the grammar's word on the longest text; a shadow that ha
 MOST_UNANSWERED = 1000  # a longer pipeline would not make the shadow faster, and what is expected is held in memory
 _GATHERED_BYTES = 64 * 1024  # as much as is read from a client at once: what it sent in one piece goes on in one
 _FLUSH = Flush().encode()
+_READY = ord("Z")
 _PARSED = frozenset(map(ord, "1E"))
 _GRAMMAR_FILES = frozenset((b"scan.l", b"scansup.c", b"gram.y", b"parser.c"))
 _NOT_IN_ENCODING = b"22021"
@@ -30,6 +32,8 @@ class Relay:
     Back-pressure runs through: nothing more is read from the shadow while the client is behind with reading.
 
     Whoever has more to send at once sets `gathers`; it then goes out together, in the same turn of the loop.
+    `before_ready` gives what the client is told just before it hears that it is idle outside a transaction, and
+    `on_settled` is called when everything is answered.
     """
 
     def __init__(
@@ -42,6 +46,8 @@ class Relay:
     ) -> None:
         self.answers = Answers()
         self.gathers = False
+        self.before_ready: Callable[[], bytes] = bytes
+        self.on_settled: Callable[[], None] = _nothing
         self.parameters = link.connection.parameters
         self.settings = settings
         self._link = link
@@ -226,19 +232,27 @@ class Relay:
                 self.parameters[name] = rest[:-1]
             if self._is_late and frame.kind == ord("E"):
                 frame = _timed_out(frame)
-            shown.append(self.answers.take(frame))
+            taken = self.answers.take(frame)
+            if taken and frame.kind == _READY and self.answers.status == b"I":
+                shown.append(self.before_ready())
+            shown.append(taken)
         self._client.write(b"".join(shown))
         if self.answers.settled:
             self._busy_since = None
             self._is_late = False
             self.settled_at = asyncio.get_running_loop().time()
             self._wake()
+            self.on_settled()
         elif self.answers.completed != completed:
             self._busy_since = asyncio.get_running_loop().time()
 
     def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
+
+
+def _nothing() -> None:
+    """What is done where nobody waits."""
 
 
 def _timed_out(frame: Frame) -> Frame:

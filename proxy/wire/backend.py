@@ -88,6 +88,19 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class NotificationResponse:
+    """What a channel tells those who listen; `process` is that of the session which notified, 0 for the server."""
+
+    process: int
+    channel: bytes
+    payload: bytes
+
+    def encode(self) -> bytes:
+        """The frame."""
+        return frame("A", INT32.pack(self.process), self.channel, b"\0", self.payload, b"\0")
+
+
+@dataclass(frozen=True, slots=True)
 class Field:
     """One column of a row description. `modifier` is the type's typmod, `format` 0 for text and 1 for binary."""
 
@@ -168,6 +181,7 @@ BackendMessage: TypeAlias = (
     | BackendKeyData
     | ReadyForQuery
     | Report
+    | NotificationResponse
     | RowDescription
     | DataRow
     | CommandComplete
@@ -232,6 +246,7 @@ _READERS: dict[int, Callable[[Cursor], BackendMessage]] = {
     ord("Z"): lambda cursor: ReadyForQuery(cursor.take(1)),
     ord("E"): _report("E"),
     ord("N"): _report("N"),
+    ord("A"): lambda cursor: NotificationResponse(cursor.int32(), cursor.string(), cursor.string()),
     ord("T"): lambda cursor: RowDescription(tuple(_field(cursor) for _ in range(cursor.count()))),
     ord("D"): lambda cursor: DataRow(tuple(cursor.value() for _ in range(cursor.count()))),
     ord("C"): lambda cursor: CommandComplete(cursor.string()),

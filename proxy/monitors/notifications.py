@@ -1,0 +1,178 @@
+"""Who waits for what monitors tell, and how they hear of it: one poller per process, as long as somebody waits.
+
+A look is news once the ledger has it, whichever process or Keyhole made it; so everybody finds it by reading the
+ledger, and the one whose look it was is only told to read at once.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, TypeAlias
+
+import structlog
+
+from planner.errors import KeyholeError
+from proxy.observe.logs import fault
+
+log = structlog.get_logger("keyhole.monitors")
+
+POLL_EVERY_S = 1.0  # how late another process hears of a look, against one short read of the ledger; set, not measured
+
+
+@dataclass(frozen=True, slots=True)
+class ToldAlert:
+    """A key that a monitor has alerted at its look `number`, as far as clients are told of it: all of it was released.
+
+    `key` has the values of the question's keys by name, as PostgreSQL's text. Times are UTC.
+    """
+
+    monitor: str
+    number: int
+    key: tuple[tuple[str, str], ...]
+    window_start: datetime
+    alerted_at: datetime
+    window_closes: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedWindow:
+    """A window that closed with the look `number`."""
+
+    number: int
+    start: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorNews:
+    """What a monitor has told after a look: all up to the look `last_look`, in the order of looks.
+
+    `state` is the monitor's; `origin` says under which policy it was read: another number, another policy.
+    """
+
+    monitor: str
+    state: str
+    reason: str
+    last_look: int
+    origin: int
+    alerts: tuple[ToldAlert, ...] = ()
+    closed: tuple[ClosedWindow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody waits for: what `monitor` tells `analyst` after the look `after`; None: after the next reading."""
+
+    monitor: str
+    analyst: str
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A monitor that an analyst may read and has paid for reading, and the last look by then; None: not known."""
+
+    monitor: str
+    after: int | None
+
+
+class NewsDesk(Protocol):
+    """Who knows what monitors have told. Both methods block, and may be called from any thread."""
+
+    def admit(self, channel: str, *, analyst: str) -> Admitted | None:
+        """The monitor with that channel if the analyst may read it, which counts as reading it; None for every other
+        channel. Raises KH306, KH502."""
+
+    def read_news(self, wanted: Collection[Wanted]) -> Mapping[Wanted, MonitorNews | KeyholeError]:
+        """For each what is new, or why it may not be read. What is not there has nothing new."""
+
+
+Told: TypeAlias = Callable[[MonitorNews | KeyholeError | None], None]
+
+
+class Listener:
+    """Somebody who waits. `told` is called on the loop: with what is new, with why there will be nothing any more, or
+    with None at each look at the ledger that brought nothing."""
+
+    def __init__(self, wanted: Wanted, told: Told) -> None:
+        self.wanted = wanted
+        self.told = told
+
+    def take(self, news: MonitorNews | KeyholeError | None) -> None:
+        """Pass on what was read for what is wanted."""
+        if isinstance(news, MonitorNews):
+            begins = self.wanted.after is None
+            self.wanted = Wanted(self.wanted.monitor, self.wanted.analyst, news.last_look)
+            if begins:
+                return
+        self.told(news)
+
+
+class AlertHub:
+    """Those of one process who wait. For one event loop, `wake` aside. Close it before the loop ends.
+
+    `closing` is set once nobody is told any more.
+    """
+
+    def __init__(self, desk: NewsDesk, *, every_s: float = POLL_EVERY_S) -> None:
+        self.desk = desk
+        self._every_s = every_s
+        self._waiting: set[Listener] = set()
+        self._polling: asyncio.Task[None] | None = None
+        self._woken = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._failing = False
+        self.closing = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def wait_for(self, wanted: Wanted, told: Told) -> Callable[[], None]:
+        """Be told from now on; whoever calls what is returned is told no more."""
+        if self.closing.is_set():
+            return lambda: None
+        self._loop = asyncio.get_running_loop()
+        waiting = Listener(wanted, told)
+        self._waiting.add(waiting)
+        self._woken.set()
+        if self._polling is None:
+            self._polling = asyncio.create_task(self._poll())
+        return lambda: self._waiting.discard(waiting)
+
+    def wake(self) -> None:
+        """A look has just been recorded: read it at once. From any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._woken.set)
+
+    async def close(self) -> None:
+        """Tell nobody any more; `closing` is set."""
+        self.closing.set()
+        self._waiting.clear()
+        if self._polling is not None:
+            self._polling.cancel()
+            await asyncio.wait({self._polling})
+
+    async def _poll(self) -> None:
+        while self._waiting:
+            self._woken.clear()
+            await self._tell_news()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), self._every_s)
+        self._polling = None
+
+    async def _tell_news(self) -> None:
+        wanted = {waiting.wanted for waiting in self._waiting}
+        try:
+            found = await asyncio.to_thread(self.desk.read_news, wanted)
+        except Exception as error:
+            if not self._failing:  # said once: it is asked again every second
+                log.warning("monitors could not be read", **fault(error))
+            self._failing = True
+            return
+        self._failing = False
+        for waiting in tuple(self._waiting):
+            news = found.get(waiting.wanted)
+            if isinstance(news, KeyholeError):
+                self._waiting.discard(waiting)
+            waiting.take(news)

@@ -1,0 +1,156 @@
+"""What a session hears of monitors: LISTEN is the shadow's, and the notifications on monitors' channels are Keyhole's.
+
+To which channels a session listens the shadow alone knows, after commits, rollbacks and DISCARD ALL; it is asked
+whenever that may have changed and the session is idle. As in PostgreSQL a notification comes when the client is idle
+outside a transaction, or just before it hears that it is.
+"""
+
+import asyncio
+import codecs
+import json
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from planner.errors import KeyholeError
+from planner.statements.listening import channel_of
+from proxy.concurrency.cancellable_work import Work
+from proxy.monitors.notifications import Admitted, AlertHub, MonitorNews, ToldAlert, Wanted
+from proxy.session.error_fields import notice
+from proxy.shadow.answers import Expected
+from proxy.shadow.exchange import Exchange
+from proxy.shadow.relay import Relay
+from proxy.wire.backend import NotificationResponse
+
+MOST_PAYLOAD_BYTES = 7_999  # as much as NOTIFY takes, so that no program has to expect more
+_MOST_UNREAD_BYTES = 64 * 1024  # written ahead of a client that does not read; what waits here all sessions share
+_ASCII = codecs.lookup("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What the shadow was asked, when `listened` commands had changed its channels."""
+
+    answer: Expected
+    listened: int
+
+
+class Listening:
+    """The channels of one session of `analyst`; without a `hub` there is nobody to hear from."""
+
+    def __init__(
+        self,
+        relay: Relay,
+        exchange: Exchange,
+        *,
+        client: asyncio.StreamWriter,
+        work: Work,
+        hub: AlertHub | None,
+        analyst: str,
+    ) -> None:
+        self._relay = relay
+        self._exchange = exchange
+        self._client = client
+        self._work = work
+        self._hub = hub
+        self._analyst = analyst
+        self._is_idle: Callable[[], bool] = bool
+        self._known = 0
+        self._question: _Question | None = None
+        self._admitted: dict[bytes, Admitted] = {}
+        self._heard: dict[bytes, Callable[[], None]] = {}
+        self._pending: deque[ToldAlert | KeyholeError] = deque()
+
+    def begin(self, is_idle: Callable[[], bool]) -> None:
+        """The session is open; `is_idle` tells whether nothing of its client's is under way, in no transaction."""
+        self._is_idle = is_idle
+        if self._hub is not None:
+            self._relay.before_ready, self._relay.on_settled = self._take_notifications, self.look
+
+    def end(self) -> None:
+        """The session is over."""
+        for stop in self._heard.values():
+            stop()
+        self._heard.clear()
+        self._pending.clear()
+
+    async def admit(self, channel: str) -> None:
+        """The client is about to listen to a channel. Where a monitor that the analyst may read has it, this counts as
+        reading that; it is heard of from here on, if the shadow agrees. Raises KH306, KH502."""
+        if self._hub is None:
+            return
+        found = await self._work.run(partial(self._hub.desk.admit, channel, analyst=self._analyst))
+        if found is not None:
+            self._admitted[channel.encode()] = found
+
+    def look(self) -> None:
+        """Do what is to be done now: learn what the shadow says, ask it, tell the client. Whenever anything ended."""
+        if self._question is not None and self._question.answer.done:
+            self._learn(self._question)
+        if not self._admitted or not self._is_idle():
+            return
+        if not self._knows_channels:
+            self._question = self._question or _Question(self._exchange.ask_channels(), self._relay.answers.listened)
+        elif self._pending and self._relay.unread_bytes <= _MOST_UNREAD_BYTES:
+            self._client.write(self._take_notifications())
+
+    @property
+    def _knows_channels(self) -> bool:
+        return self._known == self._relay.answers.listened
+
+    def _learn(self, question: _Question) -> None:
+        self._question, self._known = None, question.listened
+        channels = self._exchange.channels(question.answer)
+        if channels is None:
+            return  # the shadow had no time for it: as before, until the next LISTEN
+        for channel, admitted in tuple(self._admitted.items()):
+            if channel in channels and channel not in self._heard:
+                self._hear(channel, admitted)
+            elif channel not in channels and channel in self._heard:
+                self._heard.pop(channel)()
+                self._forget(admitted.monitor)
+
+    def _hear(self, channel: bytes, admitted: Admitted) -> None:
+        assert self._hub is not None
+        wanted = Wanted(admitted.monitor, self._analyst, admitted.after)
+        self._admitted[channel] = Admitted(admitted.monitor, None)  # another LISTEN begins where it says itself
+
+        def take(news: MonitorNews | KeyholeError | None) -> None:
+            match news:
+                case MonitorNews(alerts=alerts):
+                    self._pending.extend(alerts)
+                case KeyholeError():
+                    self._heard.pop(channel, None)
+                    self._pending.append(news)
+            self.look()
+
+        self._heard[channel] = self._hub.wait_for(wanted, take)
+
+    def _forget(self, monitor: str) -> None:
+        kept = [one for one in self._pending if not isinstance(one, ToldAlert) or one.monitor != monitor]
+        self._pending = deque(kept)
+
+    def _take_notifications(self) -> bytes:
+        """The next of them as frames, as many as may wait for the client's reading."""
+        frames = bytearray()
+        while self._knows_channels and self._pending and len(frames) <= _MOST_UNREAD_BYTES:
+            told = self._pending.popleft()
+            if isinstance(told, KeyholeError):
+                frames += notice(f"{told.code}: {told.message}", codec=_ASCII)
+            else:
+                frames += NotificationResponse(0, channel_of(told.monitor).encode(), payload_of(told)).encode()
+        return bytes(frames)
+
+
+def payload_of(alert: ToldAlert) -> bytes:
+    """What a notification says: JSON in ASCII, the same in every encoding. A key that is too long is left out."""
+    told = {
+        "monitor": alert.monitor,
+        "key": dict(alert.key),
+        "window": alert.window_start.isoformat(),
+        "alerted_at": alert.alerted_at.isoformat(),
+        "look": alert.number,
+    }
+    payload = json.dumps(told).encode()
+    return payload if len(payload) <= MOST_PAYLOAD_BYTES else json.dumps(told | {"key": None}).encode()
