@@ -1,4 +1,4 @@
-"""Finding what Keyhole answers inside a query: questions, stored questions, and relations under `keyhole.`."""
+"""Finding what Keyhole answers inside a query: questions, stored questions, monitors, relations under `keyhole.`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,6 +7,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from planner.catalog.model import BandColumn, Catalog, StoredQuestion, Table
+from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError, not_allowed
 from planner.extract.constant_result import constantly_empty, idle_tables
 from planner.extract.cut import Place, question_edits
@@ -14,14 +15,16 @@ from planner.extract.normalise import Normalised, normalise
 from planner.extract.outer_query import Asking
 from planner.extract.refusals import (
     like_keyholes_table,
+    monitor_asks_nothing,
     nested_questions,
     parameter_outside,
+    refused_monitor,
     refused_stored,
     stored_asks_nothing,
     too_many_questions,
 )
 from planner.extract.set_operations import join_branches
-from planner.extract.virtual_relations import VIRTUAL_SCHEMA, VirtualRelation, virtual_relation
+from planner.extract.virtual_relations import VIRTUAL_SCHEMA, VirtualRelation, monitor_relation, virtual_relation
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit, Origin
 from planner.parser.lexer import Token, quote_identifier
@@ -30,7 +33,7 @@ from planner.parser.tree import Parsed, cut_out, name, offset, parse, position
 from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
 
 MOST_QUESTIONS = 16  # each is a scan of the source and a reservation of its own
-Found: TypeAlias = Table | StoredQuestion | VirtualRelation
+Found: TypeAlias = Table | StoredQuestion | Monitor | VirtualRelation
 _Unread: TypeAlias = Callable[[exp.Expr], frozenset[int]]
 
 
@@ -107,7 +110,8 @@ def _cut_out(part: Embedded | EmbeddedVirtual, origin: Origin | None) -> Embedde
 
 def _names(catalog: Catalog) -> frozenset[str]:
     tables = {table.name for table in catalog.tables}
-    return frozenset(tables | {stored.name for stored in catalog.stored_questions} | {VIRTUAL_SCHEMA})
+    stored = {question.name for question in catalog.stored_questions}
+    return frozenset(tables | stored | {monitor.name for monitor in catalog.monitors} | {VIRTUAL_SCHEMA})
 
 
 def _check_reading_only(tokens: tuple[Token, ...]) -> None:
@@ -129,7 +133,7 @@ def _find_relation(node: exp.Table, catalog: Catalog) -> Found | None:
     if schema not in ("", "public"):
         return None
     stored = next((question for question in catalog.stored_questions if question.name == table), None)
-    return catalog.table(table) or stored
+    return catalog.table(table) or stored or catalog.monitor(table)
 
 
 def _start(node: exp.Table) -> int:
@@ -199,6 +203,10 @@ def _relation(node: exp.Table, what: Found, tokens: tuple[Token, ...], catalog: 
             body, embedded = (_without_rows(what) + named,), ()
         case VirtualRelation():
             body, embedded = (0, named), (EmbeddedVirtual(what.name, what.columns),)
+        case Monitor():
+            columns = declare_monitor(what, catalog).columns
+            at = offset(node.this) + 1
+            body, embedded = (0, named), (EmbeddedVirtual(what.name, columns, monitor_at=at),)
         case StoredQuestion():
             stored = _take_stored(what, catalog)
             body, embedded = ("(", *stored.outer, ")" + named), stored.embedded
@@ -231,6 +239,22 @@ def _take_stored(question: StoredQuestion, catalog: Catalog) -> Asking:
         for part in asking.embedded
     )
     return replace(asking, embedded=embedded)
+
+
+def declare_monitor(monitor: Monitor, catalog: Catalog) -> VirtualRelation:
+    """The relation of a monitor: the keys of its question in the order of its GROUP BY, then when.
+
+    Raises KH1xx and KH2xx where its SQL is not one question.
+    """
+    sql = monitor.sql.strip().rstrip(";")
+    try:
+        asking = embed(sql, lex(sql), replace(catalog, stored_questions=(), monitors=()))
+    except KeyholeError as error:
+        raise refused_monitor(error, monitor) from None
+    if asking is None or len(asking.questions) != 1 or len(asking.embedded) != 1:
+        raise monitor_asks_nothing(monitor)
+    question = asking.questions[0]
+    return monitor_relation(monitor, question.columns if question.keys else ())
 
 
 def _cut_qualifiers(node: exp.Table, tree: exp.Expr, tokens: tuple[Token, ...]) -> list[Edit]:

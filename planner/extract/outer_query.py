@@ -31,6 +31,11 @@ class Asking:
         """The questions among `embedded`."""
         return tuple(part for part in self.embedded if isinstance(part, Embedded))
 
+    @property
+    def monitors(self) -> tuple[EmbeddedVirtual, ...]:
+        """The monitors' relations among `embedded`."""
+        return tuple(one for one in self.embedded if isinstance(one, EmbeddedVirtual) and one.monitor_at is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class ArrayParameter:

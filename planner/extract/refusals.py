@@ -4,6 +4,7 @@ from sqlglot import exp
 
 from planner.bind.refusals import APART
 from planner.catalog.model import Column, StoredQuestion, Table
+from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError
 from planner.extract.hints.questions import (
     by_keys,
@@ -74,6 +75,16 @@ def refused_stored(error: KeyholeError, question: StoredQuestion) -> KeyholeErro
 def stored_asks_nothing(question: StoredQuestion) -> KeyholeError:
     """KH106 for a stored question in which there is none."""
     return KeyholeError("KH106", f'"{question.name}" is not a question', hint="Its owner must correct the policy.")
+
+
+def refused_monitor(error: KeyholeError, monitor: Monitor) -> KeyholeError:
+    """The refusal of a monitor's question, whose text the analyst does not see."""
+    return KeyholeError(error.code, f'the monitor "{monitor.name}": {error.message}', detail=error.detail)
+
+
+def monitor_asks_nothing(monitor: Monitor) -> KeyholeError:
+    """KH106 for a monitor whose SQL is not one question."""
+    return KeyholeError("KH106", f'"{monitor.name}" is not one question', hint="Its owner must correct the policy.")
 
 
 def parameter_outside(question: StoredQuestion) -> KeyholeError:

@@ -1,6 +1,9 @@
-"""The relations under `keyhole.`: what a client is told of budget, answers, settings, key domains, errors."""
+"""The relations that Keyhole fills at run time: those under `keyhole.`, of which it tells a client budget, answers,
+settings, key domains, errors and monitors; and one for each monitor, with what it has alerted."""
 
 from dataclasses import dataclass
+
+from planner.catalog.monitors import Monitor
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +85,54 @@ VIRTUAL_RELATIONS: tuple[VirtualRelation, ...] = (
         "what the codes of refusals mean",
         (("code", "text"), ("sqlstate", "text"), ("meaning", "text")),
     ),
+    VirtualRelation(
+        "monitors",
+        "the monitors that you may read, how far they are, and what they promise",
+        (
+            ("name", "text"),
+            ("state", "text"),
+            ("every", "interval"),
+            ("window_length", "interval"),
+            ("looks_made", "bigint"),
+            ("looks_planned", "bigint"),
+            ("next_look", "timestamptz"),
+            ("last_look", "timestamptz"),
+            ("fnr", "numeric"),
+            ("fpr", "numeric"),
+            ("tolerance", "text"),
+            ("epsilon_per_group", "numeric"),
+            ("epsilon_per_unit", "numeric"),
+            ("reason", "text"),
+        ),
+    ),
+    VirtualRelation(
+        "alerts",
+        "what the monitors that you may read have alerted, by look",
+        (
+            ("monitor", "text"),
+            ("key", "jsonb"),
+            ("window_start", "timestamptz"),
+            ("alerted_at", "timestamptz"),
+            ("look", "bigint"),
+        ),
+    ),
 )
+WINDOW_START, ALERTED_AT, WINDOW_CLOSES = "window_start", "alerted_at", "window_closes"
 
 
 def virtual_relation(name: str) -> VirtualRelation | None:
     """The virtual relation of that name, if there is one."""
     return next((relation for relation in VIRTUAL_RELATIONS if relation.name == name), None)
+
+
+def monitor_relation(monitor: Monitor, keys: tuple[tuple[str, str], ...]) -> VirtualRelation:
+    """The relation of a monitor whose question has these keys, each with its declared type.
+
+    Behind them stands when the window began, unless a key is the window, then when the key alerted, and when its window
+    closes.
+    """
+    windowed = any(name == monitor.windows.column for name, _ in keys)
+    times = (ALERTED_AT, WINDOW_CLOSES) if windowed else (WINDOW_START, ALERTED_AT, WINDOW_CLOSES)
+    return VirtualRelation(
+        monitor.name, monitor.comment or "monitor", (*keys, *((name, "timestamptz") for name in times))
+    )

@@ -1,4 +1,4 @@
-"""What stands inside a statement for Keyhole to answer: questions, and the relations under `keyhole.`."""
+"""What stands inside a statement for Keyhole to answer: questions, monitors, and the relations under `keyhole.`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -174,7 +174,11 @@ def leaves(embedded: Embedded) -> Iterator[Embedded]:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedVirtual:
-    """A relation under `keyhole.` inside a statement; Keyhole supplies its rows at run time."""
+    """A relation under `keyhole.` inside a statement, or a monitor's; Keyhole supplies its rows at run time.
+
+    `monitor_at`: of a monitor, where its name stands in the statement, 1-based.
+    """
 
     name: str
     columns: tuple[tuple[str, str], ...]
+    monitor_at: int | None = None

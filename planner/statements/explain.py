@@ -1,4 +1,4 @@
-"""EXPLAIN of a question, which costs nothing, or of a statement that the shadow explains."""
+"""EXPLAIN of a question or a monitor, which costs nothing, or of a statement that the shadow explains."""
 
 from dataclasses import replace
 
@@ -13,7 +13,8 @@ from planner.statements.refusals import explains_several, nothing_explained, run
 
 
 def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
-    """EXPLAIN of a query or of EXECUTE, without ANALYZE; of a question as text or JSON, and by Keyhole.
+    """EXPLAIN of a query or of EXECUTE, without ANALYZE; of a question or monitor as text or JSON, and by
+    Keyhole.
 
     Raises KH100, KH102, KH106 and as `classify` does.
     """
@@ -33,15 +34,15 @@ def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
         return replace(result, explain=text[found[0].start : rest[0].start])
     if not isinstance(result, Asking):
         return PassThrough("explain")
-    questions = result.questions
-    if not questions:
+    explained = result.questions + result.monitors
+    if not explained:
         return result  # PostgreSQL explains how it reads what Keyhole gives it
-    if len(questions) != 1 or len(result.embedded) != 1:
+    if len(explained) != 1 or len(result.embedded) != 1:
         raise explains_several(found[start])
     if form is not None and form.value.lower() not in ("text", "json"):
         raise unknown_format(form, explained=text[rest[0].start : rest[-1].end])
     return Explaining(
-        question=questions[0], format="json" if form is not None and form.value.lower() == "json" else "text"
+        question=explained[0], format="json" if form is not None and form.value.lower() == "json" else "text"
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from planner.extract.outer_query import Asking
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import Embedded, EmbeddedVirtual
 
 OWN_NAMES = "keyhole."  # how the names of the statements and cursors begin that Keyhole keeps for itself
 
@@ -27,9 +27,9 @@ class SetKeyhole:
 
 @dataclass(frozen=True, slots=True)
 class Explaining:
-    """EXPLAIN of a question: costs nothing, answered by Keyhole alone."""
+    """EXPLAIN of a question, or of a monitor's relation: costs nothing, answered by Keyhole alone."""
 
-    question: Embedded
+    question: Embedded | EmbeddedVirtual
     format: Literal["text", "json"]
 
 

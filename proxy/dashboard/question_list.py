@@ -99,7 +99,7 @@ def _questions(statement: Statement, catalog: Catalog) -> Iterator[Embedded]:
         case Asking(embedded=embedded):
             if not statement.constantly_empty:
                 yield from (part for part in embedded if isinstance(part, Embedded))
-        case Explaining(question=question):
+        case Explaining(question=Embedded() as question):
             yield question
         case Copying(copied=copied):
             yield from _questions(classify(copied.query, catalog), catalog)

@@ -30,6 +30,7 @@ from planner.statements.classify import (
     classify_prepared,
     split,
 )
+from planner.statements.listening import listened_channel
 from planner.statements.settings import ALL_SETTINGS
 from proxy.concurrency.fair_queue import alone
 from proxy.pipeline import affordable, approval
@@ -37,7 +38,7 @@ from proxy.pipeline import stages as pipeline
 from proxy.pipeline.claim import claim_now
 from proxy.pipeline.messages import Asked, Prepared, ReleasedArrays, Request, StatementPart
 from proxy.pipeline.text_cache import SHORT_CHARACTERS, remember_texts
-from proxy.pipeline.virtual_rows import virtual_rows
+from proxy.pipeline.virtual_rows import MonitorReader, RelationRows, virtual_rows
 from proxy.service.service import Service
 
 CACHED_STATEMENTS = 128
@@ -64,13 +65,14 @@ class Explained:
 
 
 class Answering:
-    """The `Asker` over an open service. Every method may be called from any thread.
+    """The `Asker` over an open service, of whose monitors `monitors` tells. Every method may be called from any thread.
 
     Where another service has followed, everything that Keyhole would answer is refused with KH411.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, monitors: MonitorReader) -> None:
         self._service = service
+        self._monitors = monitors
         # pure, and asked for twice: when a text is read, and when its statement is prepared
         self._classify = remember_texts(CACHED_STATEMENTS)(lambda text: classify(text, service.catalog))
         self._held = {
@@ -128,12 +130,22 @@ class Answering:
                 utc=request.utc,
             )
 
+        def check_readable(embedded: tuple[Embedded | EmbeddedVirtual, ...]) -> None:
+            for part in embedded:
+                if isinstance(part, EmbeddedVirtual) and part.monitor_at is not None:
+                    self._monitors.check_readable(part.name, analyst=request.analyst, position=part.monitor_at)
+
         match self._classify(request.statement):
             case Explaining(question=question, format=form):
-                lines = explain_question(self._service, make_asked(question), form=form)
+                check_readable((question,))
+                if isinstance(question, EmbeddedVirtual):
+                    lines = self._monitors.explain(question.name, analyst=request.analyst, form=form)
+                else:
+                    lines = explain_question(self._service, make_asked(question), form=form)
                 sql = _EXPLAINED.format(type="json" if form == "json" else "text", number=first)
                 return Prepared(sql=sql, arrays=1, tag="EXPLAIN", plan=Explained(lines))
             case Asking() as asking:
+                check_readable(asking.embedded)
                 outer = outer_sql(asking, first_parameter=first)
                 planned = tuple(
                     part if isinstance(part, EmbeddedVirtual) else self._plan(make_asked(part))
@@ -166,8 +178,9 @@ class Answering:
         notices: list[str] = []
         for part in answerable.embedded:
             if isinstance(part, EmbeddedVirtual):
-                rows = virtual_rows(self._service, part.name, analyst=answerable.analyst, settings=answerable.settings)
-                relations.append(tuple(tuple(row[i] for row in rows) for i in range(len(part.columns))))
+                found = self._find_rows(part, answerable)
+                relations.append(tuple(tuple(row[i] for row in found.rows) for i in range(len(part.columns))))
+                notices.extend(found.notices)
                 continue
             asked, plan = part
             answer = pipeline.answer(self._service, plan, replace(asked, withdrawn=withdrawn))
@@ -193,6 +206,20 @@ class Answering:
             notices=tuple(dict.fromkeys(notices)),
         )
 
+    def _find_rows(self, part: EmbeddedVirtual, answerable: Answerable) -> RelationRows:
+        analyst = answerable.analyst
+        if part.monitor_at is not None:
+            return self._monitors.read_alerts(part.name, analyst=analyst)
+        match part.name:
+            case "monitors":
+                return self._monitors.list_monitors(analyst=analyst)
+            case "alerts":
+                return self._monitors.list_alerts(analyst=analyst)
+            case _:
+                return RelationRows(
+                    virtual_rows(self._service, part.name, analyst=analyst, settings=answerable.settings)
+                )
+
 
 def read_part(text: str, offset: int, statement: Statement) -> StatementPart:
     """A statement of a text, as a session treats it."""
@@ -204,6 +231,7 @@ def read_part(text: str, offset: int, statement: Statement) -> StatementPart:
         executing=statement if isinstance(statement, Executing) else None,
         beforehand=statement.beforehand if isinstance(statement, Asking) else (),
         copied=statement.copied if isinstance(statement, Copying) else None,
+        listens=listened_channel(text) if statement == PassThrough("listen") else None,
     )
 
 

@@ -1,6 +1,9 @@
-"""The rows of the relations under `keyhole.`: functions of the ledger, the policy and the session alone."""
+"""The rows of the relations under `keyhole.`: functions of the ledger, the policy and the session alone. Those about
+monitors are told by who reads these."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 from accountant.model import NANO, ROW_UNIT
 from accountant.reports.history import AskedQuestion
@@ -13,7 +16,34 @@ from proxy.report import budget
 from proxy.service.service import Service
 
 MOST_LISTED = 10_000  # values of one key, since reading any makes the rows of all; SELECT DISTINCT lists more
-VirtualRow = tuple[str | None, ...]
+VirtualRow: TypeAlias = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RelationRows:
+    """The rows of a relation, in its columns' order, and the sentences a client shows beside them."""
+
+    rows: tuple[VirtualRow, ...]
+    notices: tuple[str, ...] = ()
+
+
+class MonitorReader(Protocol):
+    """What analysts are told of monitors. Every method may be called from any thread, and raises KH502."""
+
+    def check_readable(self, name: str, *, analyst: str, position: int | None) -> None:
+        """Raise KH605, with the place of its name, unless the analyst may read the monitor."""
+
+    def read_alerts(self, name: str, *, analyst: str) -> RelationRows:
+        """The relation of a monitor: what it has alerted. Raises KH306, KH605."""
+
+    def list_monitors(self, *, analyst: str) -> RelationRows:
+        """`keyhole.monitors`: those that the analyst may read."""
+
+    def list_alerts(self, *, analyst: str) -> RelationRows:
+        """`keyhole.alerts`: of those that the analyst may read. Raises KH306."""
+
+    def explain(self, name: str, *, analyst: str, form: str) -> tuple[str, ...]:
+        """EXPLAIN's lines for the relation of a monitor, as text or JSON. Raises KH605."""
 
 
 def virtual_rows(

@@ -18,6 +18,7 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.connection_limits import shadow_connections
+from proxy.monitors.reading import MonitorReading
 from proxy.observe.logs import fault
 from proxy.observe.telemetry import Telemetry
 from proxy.pipeline.answering import Answering
@@ -58,7 +59,8 @@ class Generation:
     @property
     def backing(self) -> Backing:
         """What sessions are opened on."""
-        return Backing(self.service.catalog, Answering(self.service), self.shadow, self.service.using)
+        answering = Answering(self.service, MonitorReading(self.service))
+        return Backing(self.service.catalog, answering, self.shadow, self.service.using)
 
 
 class Generations:

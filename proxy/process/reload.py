@@ -93,7 +93,7 @@ class InForce:
         old = self.policy
         if not same_source(new, old) or (new.views, new.server.database) != (old.views, old.server.database):
             return None
-        if _bands(new) != _bands(old):
+        if _bands(new) != _bands(old) or new.monitors != old.monitors:
             return None
         if not self._has_room(new.server.limits) or own_binaries(new) != self.binaries:
             return None

@@ -13,6 +13,8 @@ from planner.policy.sections import RestSection, ServerLimitsSection
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.endpoint.login_probe import address_from_here, insist_on_a_login
 from proxy.endpoint.server import Endpoint
+from proxy.monitors.notifications import AlertHub
+from proxy.monitors.reading import Readings
 from proxy.monitors.runner import MonitorRunner, looking
 from proxy.observe.telemetry import Telemetry
 from proxy.process.addresses import Addresses, ListenAddress, Sockets, bound
@@ -64,6 +66,7 @@ async def running(
     )
     rest_tls = tls if tls is not None and tls.covers_rest else None
     failures = FailedLogins(rest.failed_logins_per_minute)
+    hub = AlertHub(Readings(generations))
     endpoint = Endpoint(
         newest.backing,
         tls=tls,
@@ -72,8 +75,9 @@ async def running(
         siblings=siblings,
         strangers=strangers,
         failures=failures,
+        hub=hub,
     )
-    watch, monitors = DataWatch(seen), MonitorRunner(generations)
+    watch, monitors = DataWatch(seen), MonitorRunner(generations, told=lambda _: hub.wake())
     seen.watch(*readings(generations, endpoint, ready, watch), monitors.reading)
     await endpoint.start(shared=accepting.postgresql)
     stopping: asyncio.Task[None] | None = None
@@ -81,11 +85,14 @@ async def running(
         async with (
             siblings.listening(endpoint.cancel),
             serve_http(
-                uvicorn_server.config(create_app(generations, rest, ready, failures=failures), rest, tls=rest_tls),
+                uvicorn_server.config(
+                    create_app(generations, rest, ready, failures=failures, hub=hub), rest, tls=rest_tls
+                ),
                 accepting=accepting.rest,
             ),
             _metrics(seen, ready, place=metrics) as metrics_port,
             _watching(generations, watch),
+            _telling(hub),  # before REST ends, which waits for its streams of events
             looking(monitors),
         ):
             host, port = accepting.postgresql.getsockname()[:2]
@@ -104,6 +111,14 @@ async def running(
                 stopping = asyncio.create_task(endpoint.stop())
     finally:
         await (stopping or endpoint.stop())
+
+
+@asynccontextmanager
+async def _telling(hub: AlertHub) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        await hub.close()
 
 
 @asynccontextmanager

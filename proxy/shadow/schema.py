@@ -17,7 +17,9 @@ from psycopg import sql
 from accountant.store.punctual import PunctualConnection, within
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Analyst, BandColumn, Catalog, Column, PublicTable, StoredQuestion, Table, Value
+from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError
+from planner.extract.extract import declare_monitor
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
 from planner.parser.lexer import readable
 from planner.scope.bands import aggregate_sql, band_sql, describe_bands
@@ -32,12 +34,14 @@ UNANSWERED = f"{VIRTUAL_SCHEMA}.unanswered"
 """A function that raises: what a portal runs whose question Keyhole has not answered."""
 _UNQUALIFIED = f"{VIRTUAL_SCHEMA}.unqualified"
 """Another: what the views under `keyhole.` read, which Keyhole fills where they are named in full."""
-_SCHEMA_COMMENT = "what Keyhole tells of your session: budget, queries, answers, settings, domains, errors"
+_SCHEMA_COMMENT = (
+    "what Keyhole tells of your session: budget, queries, answers, settings, domains, errors, monitors, alerts"
+)
 _LONGEST_S = 600.0  # for the schema and all rows of public tables, from memory: what takes longer hangs
 _TOLD_S = 2.0  # between lines of the log on how far a copy is: less would be noise, more would seem to hang
 _LOOKED_AT = 10_000  # rows between looks at the clock
 COUNTERS = ("pg_stat_database", "pg_stat_database_conflicts")  # views with one row for each database
-_LAYOUT = "12"
+_LAYOUT = "13"
 MOST_LISTED = 8  # values of a key in its comment, which clients print beside every column
 MOST_LISTED_CHARACTERS = 80  # of them together: a line of a terminal
 _RESERVED = frozenset({OWNER, GROUP, VIRTUAL_SCHEMA, "public", "none"})
@@ -73,7 +77,7 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
         _insist_usable(analyst)
     _create_database(address, catalog.database)
     bands = [(table.name, table.band_columns) for table in catalog.tables]  # shown, and no part of the digest
-    stamp = sha256(f"{_LAYOUT}:{catalog.digest}:{bands}".encode()).hexdigest()
+    stamp = sha256(f"{_LAYOUT}:{catalog.digest}:{bands}:{catalog.monitors}".encode()).hexdigest()
     with _owning(address, catalog.database) as connection:
         built = connection.execute(
             "SELECT obj_description(to_regprocedure(%s), 'pg_proc')", [f"{UNANSWERED}()"]
@@ -85,6 +89,9 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
             connection.execute(statement)
         for stored in catalog.stored_questions:
             _declare(connection, stored)
+        for monitor in catalog.monitors:
+            for statement in _monitor(monitor, catalog):
+                connection.execute(statement)
         for public in catalog.public_tables:
             _fill(connection, public)
         connection.execute(
@@ -249,6 +256,7 @@ def _roles(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Com
         yield sql.SQL("CREATE ROLE {} NOLOGIN").format(group)
     wanted = {analyst.name for analyst in catalog.analysts}
     for name in sorted(members - wanted):
+        yield sql.SQL("DROP OWNED BY {}").format(sql.Identifier(name))  # what it may read: roles own nothing
         yield sql.SQL("DROP ROLE {}").format(sql.Identifier(name))
     for name in sorted(wanted):
         role = sql.Identifier(name)
@@ -352,9 +360,34 @@ def _stored_question(stored: StoredQuestion) -> Iterator[sql.Composed]:
     yield _grant("SELECT", "public", stored.name)
 
 
-def _grant(privilege: str, schema: str, relation: str) -> sql.Composed:
+def _monitor(monitor: Monitor, catalog: Catalog) -> Iterator[sql.Composed]:
+    """A view that the monitor's own analysts may choose, and that raises: Keyhole fills it. Raises KH002 where its SQL
+    is no question.
+
+    That it is there, and its columns, all can see in PostgreSQL's catalog, as those of every table.
+    """
+    try:
+        relation = declare_monitor(monitor, catalog)
+    except KeyholeError as error:
+        hint = "Mend it; keyhole check says what else is wrong with monitors."
+        raise KeyholeError("KH002", f"monitors.{monitor.name}.sql: {error.message}", hint=hint) from None
+    name = sql.Identifier("public", monitor.name)
+    columns = sql.SQL(", ").join(
+        sql.SQL("NULL::{} AS {}").format(sql.SQL(declared), sql.Identifier(column))
+        for column, declared in relation.columns
+    )
+    yield sql.SQL("CREATE VIEW {} WITH (security_invoker = true) AS SELECT {} FROM {}()").format(
+        name, columns, _dotted_identifier(UNANSWERED)
+    )
+    yield sql.SQL("COMMENT ON VIEW {} IS {}").format(name, sql.Literal(relation.comment))
+    for analyst in catalog.analysts:
+        if analyst.name in monitor.analysts:
+            yield _grant("SELECT", "public", monitor.name, to=analyst.name)
+
+
+def _grant(privilege: str, schema: str, relation: str, *, to: str = GROUP) -> sql.Composed:
     name = sql.Identifier(schema, relation)
-    return sql.SQL("GRANT {} ON {} TO {}").format(sql.SQL(privilege), name, sql.Identifier(GROUP))
+    return sql.SQL("GRANT {} ON {} TO {}").format(sql.SQL(privilege), name, sql.Identifier(to))
 
 
 def _fill(connection: psycopg.Connection, table: PublicTable) -> None:

@@ -1,6 +1,7 @@
-"""A small catalog for endpoint and shadow tests: two private tables, a public one, a stored question."""
+"""A small catalog for endpoint and shadow tests: two private tables, a public one, a stored question, a monitor."""
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from planner.catalog.model import (
@@ -14,10 +15,24 @@ from planner.catalog.model import (
     StoredQuestion,
     Table,
 )
+from planner.catalog.monitors import Monitor, Windows
 from proxy.wire.scram import verifier
 
 PASSWORD = "open sesame"
 QUESTION = "SELECT country FROM sales GROUP BY country HAVING count(*) > 20"
+CROWDED = Monitor(
+    name="crowded",
+    sql="SELECT country FROM sales GROUP BY country HAVING count(*) > 20",
+    windows=Windows("invoice_date", length=timedelta(days=1)),
+    every=timedelta(hours=1),
+    lateness=timedelta(minutes=10),
+    begins=datetime(2026, 1, 1),
+    ends=datetime(2026, 2, 1),
+    mechanism="alarm",
+    analysts=("ada",),
+    comment="Countries over 20 sales today",
+)
+"""One that bob may not read."""
 
 
 def analyst(name: str) -> Analyst:
@@ -70,4 +85,5 @@ def endpoint_catalog(
         max_keys=1000,
         statement_timeout_ms=timeout_ms,
         digest=digest,
+        monitors=(CROWDED,),
     )

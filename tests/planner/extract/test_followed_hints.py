@@ -15,6 +15,7 @@ from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
+from planner.scope.embedded import Embedded
 from planner.statements.classify import Explaining, classify
 from planner.statements.kinds import Copying
 from planner.statements.settings import accuracy
@@ -94,6 +95,7 @@ def _outcome(sql: str, catalog: Catalog, settings: Mapping[str, str] | None = No
         if not isinstance(statement, Asking | Explaining):
             return "passed on"
         for part in statement.questions if isinstance(statement, Asking) else (statement.question,):
+            assert isinstance(part, Embedded)
             wanted = accuracy(settings or {}, catalog.defaults)
             plan(ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True), dialect=POSTGRES)
     except KeyholeError as error:

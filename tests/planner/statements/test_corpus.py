@@ -65,6 +65,7 @@ ELSEWHERE = {
     "KH601": "tests/planner/policy/test_monitors.py",
     "KH602": "tests/planner/monitors/test_refusals.py",
     "KH603": "tests/planner/monitors/test_refusals.py",
+    "KH605": "tests/proxy/monitors/test_reading.py",
     "KH606": "tests/proxy/monitors/test_looks.py",
     "KH900": "tests/planner/lower/test_scan.py",
 }

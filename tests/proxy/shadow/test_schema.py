@@ -9,8 +9,8 @@ from planner.errors import KeyholeError
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
-from proxy.shadow.schema import build_schema, list_few
-from tests.worlds.countries import QUESTION, endpoint_catalog
+from proxy.shadow.schema import build_schema, list_few, update_roles
+from tests.worlds.countries import CROWDED, QUESTION, endpoint_catalog
 
 
 def connect(shadow: ShadowAddress, user: str = "ada") -> psycopg.Connection[tuple[object, ...]]:
@@ -42,6 +42,44 @@ def test_a_stored_question_is_a_relation_with_its_keys(shadow: ShadowAddress) ->
     with connect(shadow) as ada:
         columns = ada.execute("SELECT column_name FROM information_schema.columns WHERE table_name = 'busy'").fetchall()
     assert columns == [("country",)]
+
+
+def test_a_monitor_is_a_relation_that_its_analysts_may_choose(shadow: ShadowAddress) -> None:
+    listed = (
+        "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 'crowded' ORDER BY "
+        "ordinal_position"
+    )
+    with connect(shadow) as ada, connect(shadow, "bob") as bob:
+        assert ada.execute(listed).fetchall() == [
+            ("country", "text"),
+            ("window_start", "timestamp with time zone"),
+            ("alerted_at", "timestamp with time zone"),
+            ("window_closes", "timestamp with time zone"),
+        ]
+        assert bob.execute(listed).fetchall() == []
+        said = ada.execute("SELECT obj_description('crowded'::regclass)").fetchone()
+        assert said == ("Countries over 20 sales today",)
+        with pytest.raises(errors.InsufficientPrivilege):
+            bob.execute("SELECT * FROM crowded")
+
+
+def test_an_analyst_with_a_monitor_can_be_taken_away(shadow_address: ShadowAddress) -> None:
+    build_schema(shadow_address, endpoint_catalog(digest="with eve", analysts=("ada", "bob", "eve")))
+    watched = replace(endpoint_catalog(analysts=("ada", "bob", "eve")), monitors=(replace(CROWDED, analysts=("eve",)),))
+    build_schema(shadow_address, watched)
+    try:
+        update_roles(shadow_address, endpoint_catalog())
+        with pytest.raises(psycopg.OperationalError, match='role "eve" does not exist'):
+            connect(shadow_address, "eve")
+    finally:
+        build_schema(shadow_address, endpoint_catalog())
+
+
+def test_a_monitor_that_asks_nothing_is_the_owners_to_mend(shadow_address: ShadowAddress) -> None:
+    for text, why in (("SELECT 1", "not one question"), ("SELECT nothing FROM sales", "")):
+        wrong = replace(endpoint_catalog(digest=text), monitors=(replace(CROWDED, sql=text),))
+        with pytest.raises(KeyholeError, match=f"KH002: monitors.crowded.sql: .*{why}"):
+            build_schema(shadow_address, wrong)
 
 
 def test_a_question_can_be_prepared_and_not_run(shadow: ShadowAddress) -> None:

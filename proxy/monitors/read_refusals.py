@@ -1,0 +1,26 @@
+"""What readers of monitors are refused, in words: the same for one that is not there and one that is not theirs."""
+
+from accountant.errors import OverBudget
+from accountant.model import NANO
+from planner.errors import KeyholeError
+
+
+def unreadable_monitor(name: str, *, position: int | None = None) -> KeyholeError:
+    """KH605: whoever may not read a monitor does not learn that there is one."""
+    return KeyholeError(
+        "KH605",
+        f'there is no monitor "{name}", or you may not read it',
+        hint="SELECT name FROM keyhole.monitors; lists those that you may read.",
+        position=position,
+    )
+
+
+def reading_too_dear(monitor: str, over: OverBudget) -> KeyholeError:
+    """KH306: the reader's own cap does not hold a monitor's whole horizon."""
+    needed, left = over.needed_nano / NANO, over.left_nano / NANO
+    return KeyholeError(
+        "KH306",
+        f'your own cap does not hold the monitor "{monitor}" (needs {needed:.2f}, left {left:.2f})',
+        detail="Its first reading, or LISTEN, is charged for all its windows at once; everything after that is free.",
+        hint="Ask the data owner for a larger cap of your own: keyhole.budget shows what is left.",
+    )

@@ -1,0 +1,465 @@
+"""What analysts are told of monitors: which they may read, how far these are, and what they have alerted.
+
+Guarantee: all of it is public (policy and clock) or was released by a look that the ledger has. Nothing is told of a
+monitor to whom its policy does not name, and nothing before they have paid for reading it.
+"""
+
+import json
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from accountant.errors import LedgerError, OverBudget
+from accountant.ledger import Ledger
+from accountant.monitor_model import MonitorAlert, MonitorRun, MonitorState
+from planner.catalog.monitors import Monitor
+from planner.errors import KeyholeError
+from planner.extract.extract import declare_monitor
+from planner.monitors.build import plan_monitor
+from planner.monitors.explain import explain_monitor, monitor_json
+from planner.monitors.guarantee import promise
+from planner.monitors.model import MonitorPlan, WindowPlan
+from planner.statements.listening import channel_of
+from proxy.monitors.notifications import Admitted, ClosedWindow, MonitorNews, ToldAlert, Wanted
+from proxy.monitors.read_refusals import reading_too_dear, unreadable_monitor
+from proxy.pipeline.virtual_rows import RelationRows, VirtualRow
+from proxy.service.accounts import label, limits
+from proxy.service.refusals import ledger_unavailable
+from proxy.service.service import Service, Serving
+
+NEVER_STARTED = "waiting"
+"""The state of a monitor that was declared, and not started as it is declared now."""
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorStatus:
+    """How far a monitor is, and what it promises: all that its analysts may know of it beside its alerts.
+
+    Times are UTC. `epsilon_per_unit` is None where each row is a unit by itself.
+    """
+
+    monitor: Monitor
+    keys: tuple[str, ...]
+    state: str
+    reason: str
+    window_length: timedelta
+    looks_made: int
+    looks_planned: int
+    next_look: datetime | None
+    last_look: datetime | None
+    last_number: int
+    fnr: float | None
+    fpr: float | None
+    tolerance: str
+    epsilon_per_group: float
+    epsilon_per_unit: float | None
+    contract: str
+
+    def row(self) -> VirtualRow:
+        """Its row in `keyhole.monitors`."""
+        return (
+            self.monitor.name,
+            self.state,
+            _interval(self.monitor.every),
+            _interval(self.window_length),
+            str(self.looks_made),
+            str(self.looks_planned),
+            _text(self.next_look),
+            _text(self.last_look),
+            _number(self.fnr),
+            _number(self.fpr),
+            self.tolerance,
+            _number(self.epsilon_per_group),
+            _number(self.epsilon_per_unit),
+            self.reason or None,
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {
+            "name": self.monitor.name,
+            "comment": self.monitor.comment,
+            "state": self.state,
+            "reason": self.reason or None,
+            "keys": list(self.keys),
+            "every_s": self.monitor.every.total_seconds(),
+            "window_s": self.window_length.total_seconds(),
+            "looks_made": self.looks_made,
+            "looks_planned": self.looks_planned,
+            "look": self.last_number,
+            "next_look": _iso(self.next_look),
+            "last_look": _iso(self.last_look),
+            "fnr": self.fnr,
+            "fpr": self.fpr,
+            "tolerance": self.tolerance,
+            "epsilon_per_group": self.epsilon_per_group,
+            "epsilon_per_unit": self.epsilon_per_unit,
+            "contract": self.contract,
+        }
+
+
+def alert_document(alert: ToldAlert) -> dict[str, Any]:
+    """An alert for programs, as notifications and REST have it."""
+    return {
+        "monitor": alert.monitor,
+        "key": dict(alert.key),
+        "window": alert.window_start.isoformat(),
+        "window_closes": alert.window_closes.isoformat(),
+        "alerted_at": alert.alerted_at.isoformat(),
+        "look": alert.number,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class AlertsRead:
+    """Alerts of whole looks; what follows comes after the look `last_look`. `more`: there is something."""
+
+    alerts: tuple[ToldAlert, ...]
+    last_look: int
+    more: bool
+
+
+class MonitorReading:
+    """Reads the monitors of an open service. Every method may be called from any thread, and raises KH502."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._lock = Lock()
+        self._plans: dict[Monitor, tuple[str, MonitorPlan]] = {}
+        self._paid: set[tuple[str, str]] = set()
+
+    # --- for statements
+
+    def check_readable(self, name: str, *, analyst: str, position: int | None) -> None:
+        """Raise KH605, with the place of its name, unless the analyst may read the monitor."""
+        self.find(name, analyst=analyst, position=position)
+
+    def read_alerts(self, name: str, *, analyst: str) -> RelationRows:
+        """The relation of a monitor. Raises KH306, KH605."""
+        monitor = self.find(name, analyst=analyst)
+        run = self._run(monitor)
+        if run is None:
+            return RelationRows((), (self._why_nothing(monitor),))
+        read = self.alerts(monitor, analyst=analyst)
+        windowed = monitor.windows.column in self._keys(monitor)
+        notices = () if run.state is MonitorState.RUNNING else (f"The monitor {name} is {run.state}: {run.reason}.",)
+        return RelationRows(tuple(_row(alert, windowed=windowed) for alert in read.alerts), notices)
+
+    def list_monitors(self, *, analyst: str) -> RelationRows:
+        """`keyhole.monitors`."""
+        return RelationRows(tuple(self.status(one).row() for one in self.readable(analyst)))
+
+    def list_alerts(self, *, analyst: str) -> RelationRows:
+        """`keyhole.alerts`. A monitor that does not fit the analyst's own cap is left out, and a notice says so."""
+        rows: list[VirtualRow] = []
+        notices: list[str] = []
+        for monitor in self.readable(analyst):
+            try:
+                read = self.alerts(monitor, analyst=analyst)
+            except KeyholeError as error:
+                if error.code != "KH306":
+                    raise
+                notices.append(f"Alerts of {monitor.name} are left out: {error.message}.")
+                continue
+            rows.extend(
+                (
+                    alert.monitor,
+                    json.dumps(dict(alert.key), ensure_ascii=False),
+                    _text(alert.window_start),
+                    _text(alert.alerted_at),
+                    str(alert.number),
+                )
+                for alert in read.alerts
+            )
+        return RelationRows(tuple(rows), tuple(notices))
+
+    def explain(self, name: str, *, analyst: str, form: str) -> tuple[str, ...]:
+        """EXPLAIN's lines for the relation of a monitor. Raises KH605."""
+        plan = self.plan(self.find(name, analyst=analyst))
+        if form == "json":
+            return (json.dumps([{"Keyhole": monitor_json(plan)}], indent=2, ensure_ascii=False),)
+        return explain_monitor(plan)
+
+    # --- for everybody
+
+    def readable(self, analyst: str) -> tuple[Monitor, ...]:
+        """The monitors that an analyst may read, in the policy's order."""
+        return tuple(one for one in self.service.catalog.monitors if analyst in one.analysts)
+
+    def find(self, name: str, *, analyst: str, position: int | None = None) -> Monitor:
+        """The monitor of that name. Raises KH605 where there is none that the analyst may read."""
+        found = self.service.catalog.monitor(name)
+        if found is None or analyst not in found.analysts:
+            raise unreadable_monitor(name, position=position)
+        return found
+
+    def plan(self, monitor: Monitor) -> MonitorPlan:
+        """Its plan under the policy that answers now."""
+        catalog = self.service.catalog
+        with self._lock:
+            known = self._plans.get(monitor)
+            if known is None or known[0] != catalog.digest:
+                made = plan_monitor(catalog, monitor, dialect=self.service.source.dialect)
+                known = self._plans[monitor] = (catalog.digest, made)
+            return known[1]
+
+    def status(self, monitor: Monitor) -> MonitorStatus:
+        """How far a monitor is, by the ledger and the clock."""
+        plan, run = self.plan(monitor), self._run(monitor)
+        windows, number = plan.windows, 0 if run is None else run.last_look
+        running = run is not None and run.state is MonitorState.RUNNING
+        return MonitorStatus(
+            monitor=monitor,
+            keys=self._keys(monitor),
+            state=NEVER_STARTED if run is None else run.state.value,
+            reason="" if run is None else run.reason,
+            window_length=windows.length,
+            looks_made=0 if run is None else run.looks_made,
+            looks_planned=_count_moments(windows),
+            next_look=_next_look(windows, after=number) if running or run is None else None,
+            last_look=_moment(windows, number) if number else None,
+            last_number=number,
+            # as they were asked for: what the mechanism keeps is a little less, by its rounding
+            fnr=None if plan.standing.fnr is None else plan.question.accuracy.fnr,
+            fpr=None if plan.standing.fpr is None else plan.question.accuracy.fpr,
+            tolerance=monitor.tolerance or self.service.catalog.defaults.tolerance,
+            epsilon_per_group=plan.epsilon_per_cell,
+            epsilon_per_unit=plan.epsilon_per_unit if plan.question.table.unit else None,
+            contract=promise(plan),
+        )
+
+    def begin(self, monitor: Monitor, *, analyst: str) -> int:
+        """The number of the last look, from which on somebody is about to be told; counts as reading. Raises KH306."""
+        run = self._run(monitor)
+        if run is None:
+            return 0
+        self._pay(run, analyst=analyst)
+        return run.last_look
+
+    def alerts(self, monitor: Monitor, *, analyst: str, after: int = 0, most: int | None = None) -> AlertsRead:
+        """What a monitor has alerted after a look, of whole looks, as few as make `most` alerts. Raises KH306."""
+        run = self._run(monitor)
+        if run is None:
+            return AlertsRead((), after, more=False)
+        self._pay(run, analyst=analyst)
+        return self._alerts(monitor, run, after=after, most=most)
+
+    def _alerts(self, monitor: Monitor, run: MonitorRun, *, after: int, most: int | None = None) -> AlertsRead:
+        with _asking_ledger():
+            page = self._ledger.monitors.alerts(run.run, after_number=after, limit=most)
+        told = _Telling(self.plan(monitor), run, self._keys(monitor))
+        return AlertsRead(tuple(map(told.tell, page.alerts)), page.last_look, page.more)
+
+    def read_news(self, wanted: Collection[Wanted], *, origin: int) -> Mapping[Wanted, MonitorNews | KeyholeError]:
+        """As the news desk has it; each run and each stretch of looks is read once for all who want it."""
+        runs: dict[str, MonitorRun | None] = {}
+        read: dict[tuple[str, int], MonitorNews] = {}
+        found: dict[Wanted, MonitorNews | KeyholeError] = {}
+        for one in wanted:
+            try:
+                monitor = self.find(one.monitor, analyst=one.analyst)
+                if one.monitor not in runs:
+                    runs[one.monitor] = self._run(monitor)
+                run = runs[one.monitor]
+                if run is not None:
+                    self._pay(run, analyst=one.analyst)
+            except KeyholeError as error:
+                if error.code == "KH502":
+                    raise  # it may be there again
+                found[one] = error
+                continue
+            after = (0 if run is None else run.last_look) if one.after is None else one.after
+            if (one.monitor, after) not in read:
+                read[one.monitor, after] = self._news(monitor, run, after=after, origin=origin)
+            found[one] = read[one.monitor, after]
+        return found
+
+    def _news(self, monitor: Monitor, run: MonitorRun | None, *, after: int, origin: int) -> MonitorNews:
+        state = NEVER_STARTED if run is None else run.state.value
+        if run is None or run.last_look <= after:
+            return MonitorNews(monitor.name, state, "" if run is None else run.reason, after, origin)
+        page = self._alerts(monitor, run, after=after)
+        closed = tuple(_list_closed(self.plan(monitor).windows, after=after, last=page.last_look))
+        return MonitorNews(monitor.name, state, run.reason, page.last_look, origin, page.alerts, closed)
+
+    def admit(self, channel: str, *, analyst: str) -> Admitted | None:
+        """The monitor with a channel, if the analyst may read it, which counts as reading it. Raises KH306."""
+        for monitor in self.readable(analyst):
+            if channel_of(monitor.name) == channel:
+                return Admitted(monitor.name, self.begin(monitor, analyst=analyst))
+        return None
+
+    @property
+    def _ledger(self) -> Ledger:
+        return self.service.ledger
+
+    def _keys(self, monitor: Monitor) -> tuple[str, ...]:
+        """The question's keys by the names that its relation has for them."""
+        times = {"window_start", "alerted_at", "window_closes"}
+        columns = declare_monitor(monitor, self.service.catalog).columns
+        return tuple(name for name, _ in columns[:-2] if name not in times)
+
+    def _run(self, monitor: Monitor) -> MonitorRun | None:
+        """Its newest run, if that was started as it is declared now."""
+        with _asking_ledger():
+            run = self._ledger.monitors.find(monitor.name)
+        return run if run is not None and run.fingerprint == self.plan(monitor).fingerprint else None
+
+    def _why_nothing(self, monitor: Monitor) -> str:
+        with _asking_ledger():
+            run = self._ledger.monitors.find(monitor.name)
+        if run is None:
+            return f"The monitor {monitor.name} was not started yet: it has alerted nothing."
+        return f"The monitor {monitor.name} was declared anew, and was not started since: it has alerted nothing."
+
+    def _pay(self, run: MonitorRun, *, analyst: str) -> None:
+        """Charge an analyst for reading a run, once. Raises KH306."""
+        if (run.run, analyst) in self._paid:
+            return
+        # the owner named its readers: that needs no other word
+        caps = replace(limits(self.service.catalog, self.service.analyst(analyst)), approval_above_nano=None)
+        try:
+            with _asking_ledger():
+                self._ledger.monitors.charge_reader(run.run, analyst, caps)
+        except OverBudget as over:
+            raise reading_too_dear(run.monitor, over) from None
+        self._paid.add((run.run, analyst))
+
+
+class Readings:
+    """The reading of whichever service answers now; the news desk of a process. Safe to share between threads."""
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+        self._lock = Lock()
+        self._numbers = count(1)
+        self._newest: tuple[int, MonitorReading] | None = None
+
+    @contextmanager
+    def using(self) -> Iterator[MonitorReading]:
+        """It, while its service stays open."""
+        with self.numbered() as (_, reading):
+            yield reading
+
+    @contextmanager
+    def numbered(self) -> Iterator[tuple[int, MonitorReading]]:
+        """It, with a number that is another one once another service answers."""
+        with self._serving.using() as service:
+            with self._lock:
+                if self._newest is None or self._newest[1].service is not service:
+                    self._newest = next(self._numbers), MonitorReading(service)
+                newest = self._newest
+            yield newest
+
+    def admit(self, channel: str, *, analyst: str) -> Admitted | None:
+        """As the news desk has it."""
+        with self.using() as reading:
+            return reading.admit(channel, analyst=analyst)
+
+    def read_news(self, wanted: Collection[Wanted]) -> Mapping[Wanted, MonitorNews | KeyholeError]:
+        """As the news desk has it."""
+        with self.numbered() as (origin, reading):
+            return reading.read_news(wanted, origin=origin)
+
+
+class _Telling:
+    """Makes what the ledger has of an alert what clients are told of it."""
+
+    def __init__(self, plan: MonitorPlan, run: MonitorRun, keys: tuple[str, ...]) -> None:
+        self._windows = plan.windows
+        self._run = run
+        self._keys = keys
+        axis = None if run.windows is None else run.windows.column
+        named = {label(column): column.name for column in plan.question.keys.columns}
+        columns = run.charge.cells.columns
+        self._apart = [(named.get(one), values) for one, values in columns if one != axis]
+        self._shape = tuple(len(values) for _, values in self._apart)
+        self._window = next(((named.get(one), values) for one, values in columns if one == axis), None)
+
+    def tell(self, alert: MonitorAlert) -> ToldAlert:
+        """One of them."""
+        places = np.unravel_index(alert.key, self._shape) if self._shape else ()
+        texts = {name: values[int(place)] for (name, values), place in zip(self._apart, places, strict=True)}
+        if self._window is not None and self._run.windows is not None:
+            name, values = self._window
+            texts[name] = values[alert.window - self._run.windows.first]
+        return ToldAlert(
+            monitor=alert.monitor,
+            number=alert.number,
+            key=tuple((name, texts[name]) for name in self._keys),
+            window_start=_utc(self._windows.starts[alert.window]),
+            alerted_at=_utc(alert.at),
+            window_closes=_utc(self._windows.closes(alert.window)),
+        )
+
+
+@contextmanager
+def _asking_ledger() -> Iterator[None]:
+    try:
+        yield
+    except OverBudget:
+        raise
+    except LedgerError:
+        raise ledger_unavailable() from None
+
+
+def _row(alert: ToldAlert, *, windowed: bool) -> VirtualRow:
+    start = () if windowed else (_text(alert.window_start),)
+    return (*(text for _, text in alert.key), *start, _text(alert.alerted_at), _text(alert.window_closes))
+
+
+def _list_closed(windows: WindowPlan, *, after: int, last: int) -> Iterator[ClosedWindow]:
+    """The windows whose last look is one of those after a look, up to another."""
+    before_last = (windows.looks - 1) * windows.every
+    first, end = (
+        bisect_right(windows.first_looks, windows.first_looks[0] + (number - 1) * windows.every - before_last)
+        for number in (after, last)
+    )
+    for window in range(first, end):
+        yield ClosedWindow(_number_of(windows, windows.closes(window)), _utc(windows.starts[window]))
+
+
+def _number_of(windows: WindowPlan, at: datetime) -> int:
+    return (at - windows.first_looks[0]) // windows.every + 1
+
+
+def _moment(windows: WindowPlan, number: int) -> datetime:
+    return _utc(windows.first_looks[0] + (number - 1) * windows.every)
+
+
+def _count_moments(windows: WindowPlan) -> int:
+    return _number_of(windows, windows.closes(len(windows.starts) - 1))
+
+
+def _next_look(windows: WindowPlan, *, after: int) -> datetime | None:
+    """When the next look is made: the first one later than now, since those that were missed are not made up."""
+    now = datetime.now(UTC).replace(tzinfo=None) - windows.lateness
+    number = max(after + 1, _number_of(windows, now) + 1, 1)
+    return _moment(windows, number) + windows.lateness if number <= _count_moments(windows) else None
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _text(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat(sep=" ")
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+def _interval(length: timedelta) -> str:
+    return f"{length.total_seconds():.6f} seconds"
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:.9g}"
