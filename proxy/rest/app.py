@@ -29,6 +29,8 @@ from planner.policy.sections import RestSection
 from proxy.concurrency.fair_queue import alone
 from proxy.dashboard.plan_report import PlanReport
 from proxy.dashboard.tolerance_split import plan_in_turn
+from proxy.monitors.notifications import AlertHub
+from proxy.monitors.reading import Readings
 from proxy.pipeline.answering import explained_document
 from proxy.report import budget
 from proxy.report.refusals import internal_error
@@ -38,6 +40,7 @@ from proxy.rest.field_hints import in_fields
 from proxy.rest.gate import Gate
 from proxy.rest.middleware import LEAVING, MOST_BODY_BYTES, Shell
 from proxy.rest.models import AnswerOut, Health, PageOut, PlanIn, QuestionIn
+from proxy.rest.monitors import EVENTS, LetIn, add_monitor_routes
 from proxy.rest.page_cache import KeptKeys
 from proxy.rest.problems import ASKING, READING
 from proxy.rest.refusals import no_such_analyst
@@ -73,9 +76,10 @@ def create_app(
     ready: Readiness | None = None,
     *,
     failures: FailedLogins | None = None,
+    hub: AlertHub | None = None,
 ) -> FastAPI:
     """The application over the service that answers when a request is read; /readyz asks `ready`. `failures` are those
-    that other endpoints count, too.
+    that other endpoints count, too, and `hub` is where they hear of monitors.
 
     Serve it on loopback, over TLS, or behind a proxy.
     """
@@ -89,14 +93,17 @@ def create_app(
         redirect_slashes=False,  # a redirect would repeat the Host header
     )
     app.router.route_class = _route_class(serving, gate, threads=_OTHER_THREADS + limits.concurrent_requests)
-    _add_routes(app, serving, limits)
+    analyst = _analyst_let_in()
+    _add_routes(app, serving, limits, analyst)
+    readings = Readings(serving)
+    add_monitor_routes(app, readings, AlertHub(readings) if hub is None else hub, analyst)
     _add_health(app, ready or readiness(serving, None))
     if limits.origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(limits.origins),
             allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type", "Idempotency-Key"],
+            allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"],
             expose_headers=["Idempotency-Replayed", "Link", "Retry-After", "X-Request-Id"],
         )
     app.add_middleware(
@@ -115,7 +122,7 @@ def create_app(
     return app
 
 
-def _add_routes(app: FastAPI, serving: Serving, limits: RestSection) -> None:
+def _analyst_let_in() -> LetIn:
     bearer = HTTPBearer(auto_error=False, description="One token per analyst; `keyhole passwd --token` makes one.")
 
     async def analyst(request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> str:
@@ -123,6 +130,10 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection) -> None:
         name: str = request.state.analyst
         return name
 
+    return analyst
+
+
+def _add_routes(app: FastAPI, serving: Serving, limits: RestSection, analyst: LetIn) -> None:
     kept = KeptKeys()
     answered: dict[int | str, dict[str, Any]] = {200: {"content": _STREAMS}}
 
@@ -216,7 +227,7 @@ def _route_class(serving: Serving, gate: Gate, *, threads: int) -> type[APIRoute
 
             async def handle_guarded(request: Request) -> Response:
                 if asks:
-                    _let_in(serving, gate, request)
+                    _let_in(serving, gate, request, streams=self.path == EVENTS)
                     current_default_thread_limiter().total_tokens = threads
                 return await handler(_StrictRequest(request.scope, request.receive))
 
@@ -233,14 +244,14 @@ def _find_analyst(service: Service, name: str) -> Analyst:
     return found
 
 
-def _let_in(serving: Serving, gate: Gate, request: Request) -> None:
+def _let_in(serving: Serving, gate: Gate, request: Request, *, streams: bool) -> None:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     sent = token.strip() if scheme.lower() == "bearer" else ""
     with serving.using() as service:
         analyst = gate.login(service.catalog.analysts, sent, address=_address(request.scope))
     request.state.analyst = analyst.name
     # counted from here on: whoever has no token can occupy nobody's place
-    request.scope[LEAVING].enter_context(gate.together_of(analyst))
+    request.scope[LEAVING].enter_context(gate.stream_of(analyst) if streams else gate.together_of(analyst))
 
 
 @contextmanager

@@ -23,6 +23,7 @@ log = structlog.get_logger("keyhole.rest")
 
 EVERYBODY = ""
 SHORT_TOKEN = 32  # characters; what keyhole passwd makes has 43
+MOST_STREAMS = 32  # of an analyst at a time in one process: each waits, and costs a connection; set, not measured
 ALL_ADDRESSES = 10  # the failed logins of all addresses together, in those of one
 
 
@@ -38,6 +39,7 @@ class Gate:
         self._all_failures = RateLimit(limits.failed_logins_per_minute * ALL_ADDRESSES)
         self._welcome: OrderedDict[str, None] = OrderedDict()
         self._working: Counter[str] = Counter()
+        self._streams: Counter[str] = Counter()
         self._short: set[str] = set()
 
     def arrive(self, address: str) -> None:
@@ -77,18 +79,28 @@ class Gate:
             raise too_many_at_a_time()
         if self._working[analyst.name] >= self._limits.concurrent_requests_per_analyst:
             raise too_many_of_an_analyst()
-        with self._counted(EVERYBODY), self._counted(analyst.name):
+        with _counted(self._working, EVERYBODY), _counted(self._working, analyst.name):
             yield
 
     @contextmanager
-    def _counted(self, name: str) -> Iterator[None]:
-        self._working[name] += 1
-        try:
+    def stream_of(self, analyst: Analyst) -> Iterator[None]:
+        """One of the streams of events that an analyst has open at a time: a connection, and no request at work.
+        Raises KH430."""
+        if self._streams[analyst.name] >= MOST_STREAMS:
+            raise too_many_of_an_analyst()
+        with _counted(self._streams, analyst.name):
             yield
-        finally:
-            self._working[name] -= 1
-            if not self._working[name]:
-                del self._working[name]
+
+
+@contextmanager
+def _counted(counter: "Counter[str]", name: str) -> Iterator[None]:
+    counter[name] += 1
+    try:
+        yield
+    finally:
+        counter[name] -= 1
+        if not counter[name]:
+            del counter[name]
 
 
 def _wait(wait_s: int, message: str) -> None:

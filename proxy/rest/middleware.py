@@ -24,6 +24,7 @@ MOST_HEADERS = 100  # several times what browsers and proxies send
 DRAIN_S = 1.0  # how long the rest of a refused body is read, so that its sender gets to reading the refusal
 CODE = "code"  # in the state of the scope: what a refusal is called
 LEAVING = "keyhole.leaving"  # in the scope: what ends with the request, once its answer is sent
+HEAD = "keyhole.head"  # in the scope: whether no body is sent
 _ONCE = (b"host", b"authorization", b"content-type", b"idempotency-key", b"origin")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _METHODS = ("GET", "HEAD", "OPTIONS", "POST")
@@ -222,4 +223,4 @@ def _is_head(scope: Scope) -> bool:
 
 def _as_get(scope: Scope) -> Scope:
     """HEAD is GET whose body is not sent."""
-    return {**scope, "method": "GET"} if _is_head(scope) else scope
+    return {**scope, "method": "GET", HEAD: True} if _is_head(scope) else scope

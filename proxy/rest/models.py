@@ -217,6 +217,54 @@ class AnswerOut(PageOut):
     shared_noise: Annotated[str | None, Field(description="which earlier questions' noise it shares; null: none")]
 
 
+class MonitorOut(BaseModel):
+    """A monitor: how far it is, and what it promises. Times are UTC."""
+
+    name: str
+    comment: str | None
+    state: Annotated[str, Field(description="waiting, running, paused or ended")]
+    reason: Annotated[str | None, Field(description="what its owner said of its state")]
+    keys: Annotated[list[str], Field(description="the columns of its keys")]
+    every_s: Annotated[float, Field(description="seconds between looks")]
+    window_s: Annotated[float, Field(description="seconds of a window")]
+    looks_made: int
+    looks_planned: int
+    look: Annotated[int, Field(description="the number of the last look; 0: none")]
+    next_look: str | None
+    last_look: str | None
+    fnr: Annotated[float | None, Field(description="of a look; null: no bound")]
+    fpr: Annotated[float | None, Field(description="of a window; null: no bound")]
+    tolerance: str
+    epsilon_per_group: Annotated[float, Field(description="what a group's window costs at most")]
+    epsilon_per_unit: Annotated[float | None, Field(description="of the whole horizon; null: a unit is one row")]
+    contract: Annotated[str, Field(description="what is promised, in a sentence")]
+
+
+class MonitorsOut(BaseModel):
+    """The monitors that an analyst may read."""
+
+    monitors: list[MonitorOut]
+
+
+class AlertOut(BaseModel):
+    """A group that came into a monitor's answer, and stays in it until its window closes."""
+
+    monitor: str
+    key: Annotated[dict[str, str], Field(description="by column, as PostgreSQL's text")]
+    window: Annotated[str, Field(description="when its window began")]
+    window_closes: str
+    alerted_at: str
+    look: Annotated[int, Field(description="the number of the look")]
+
+
+class AlertsOut(BaseModel):
+    """Some alerts of a monitor, of whole looks, the oldest first."""
+
+    alerts: list[AlertOut]
+    look: Annotated[int, Field(description="these are all up to this look")]
+    next: Annotated[int | None, Field(description="`after` of the next page; null: there is none yet")]
+
+
 class Health(BaseModel):
     """Whether the process answers. Says nothing about data."""
 

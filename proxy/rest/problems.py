@@ -15,7 +15,7 @@ MEANINGS = {
     400: "the request or a setting is malformed (KH4xx)",
     401: "no analyst has this token (KH401)",
     403: "not enough budget (KH3xx), or not a question that may be asked (KH102, KH103)",
-    404: "there is no such cursor (KH408)",
+    404: "there is no such cursor (KH408), or no such monitor that you may read (KH605)",
     406: "none of the media types that are accepted (KH408)",
     408: "the body did not come in time (KH408)",
     409: "the first request under this idempotency key has no known end (KH432)",
@@ -29,7 +29,7 @@ MEANINGS = {
 }
 
 # by the first letters of a code, and by the code where it has a more telling one
-_STATUS_OF_GROUP = {"KH0": 503, "KH1": 422, "KH2": 422, "KH3": 403, "KH4": 400, "KH5": 503, "KH9": 500}
+_STATUS_OF_GROUP = {"KH0": 503, "KH1": 422, "KH2": 422, "KH3": 403, "KH4": 400, "KH5": 503, "KH6": 422, "KH9": 500}
 _STATUS_OF_CODE = {
     "KH102": 403,
     "KH103": 403,
@@ -41,6 +41,7 @@ _STATUS_OF_CODE = {
     "KH430": 429,
     "KH431": 422,
     "KH432": 409,
+    "KH605": 404,
 }
 
 

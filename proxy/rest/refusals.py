@@ -67,6 +67,16 @@ def respond_to_unserved(status: int) -> HttpRefusal:
     return HttpRefusal("KH408", message, hint=hint, status=status)
 
 
+def no_such_event() -> KeyholeError:
+    """A Last-Event-ID that no event had."""
+    return HttpRefusal(
+        "KH408",
+        "no event has this id",
+        hint="Send the id of the last event that came, as it was, or none: then events begin with the next look.",
+        status=400,
+    )
+
+
 def no_such_cursor() -> HttpRefusal:
     """What every cursor gets that leads nowhere, or to an answer of somebody else."""
     return HttpRefusal("KH408", "there is no such cursor", hint="Ask the question again.", status=404)

@@ -75,7 +75,7 @@ def test_the_examples_with_curl_are_answered(environment: dict[str, str], exampl
 def test_every_request_is_in_the_table(service: Service) -> None:
     paths = create_app(service).openapi()["paths"]
     requests = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
-    assert requests == set(re.findall(r"`((?:GET|POST) /[\w/]+)`", TEXT.split("\n## ")[0]))
+    assert requests == set(re.findall(r"`((?:GET|POST) /[\w/{}]+)`", TEXT.split("\n## ")[0]))
 
 
 def test_every_status_that_is_announced_is_explained(service: Service) -> None:
