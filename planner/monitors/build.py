@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from fractions import Fraction
 from math import ceil
 from typing import TypeVar
@@ -45,6 +46,10 @@ MOST_OPEN = 1_000_000
 MOST_CELLS = 2**24
 """Keys times windows of a horizon: the most that the ledger charges at once."""
 
+SETTLING = timedelta(minutes=1)
+"""For what is being added when a look is due, where it matters in which order rows came: transactions that add rows
+must be shorter."""
+
 WINDOW = "window_start"
 
 
@@ -69,6 +74,8 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
     if monitor.windows.sliding:
         regimes = _slide(question, regimes, monitor)
     windows = horizon.looked_at(monitor, early=early)
+    if chooses(question):
+        windows = replace(windows, settling=SETTLING)
     of_window = replace(question, keys=keys)
     task = standing_task(of_window, regimes, looks=windows.looks, monitor=monitor)
     standing = _calibrate(of_window, task, monitor) if early else _calibrate_close(of_window, monitor)
@@ -181,6 +188,7 @@ def _seen_by(question: Question, horizon: Horizon, monitor: Monitor) -> str:
     """The column by which a row counts at a look, or from it on. Raises KH603."""
     table = question.table
     if table.row_unit:
+        _check_rows_stay(question, monitor)
         return table.arrived or _time_of(next(_columns(question, horizon)), monitor)
     if monitor.windows.sliding:
         raise table_cannot_be_watched(
@@ -213,6 +221,27 @@ def _seen_by(question: Question, horizon: Horizon, monitor: Monitor) -> str:
             f'arrived = "{_time_of(next(_columns(question, horizon)), monitor)}", where rows come in the order of it.',
         )
     return table.arrived or _time_of(next(_columns(question, horizon)), monitor)
+
+
+def _check_rows_stay(question: Question, monitor: Monitor) -> None:
+    """Refuse rows that may move from one group or window to another: they would count in two, and pay for one."""
+    table = question.table
+    places = {column.name: column.immutable for column in question.keys.columns}
+    if monitor.windows.length is not None:
+        places = {name: stays for name, stays in places.items() if any(name == one.name for one in table.columns)}
+        places[monitor.windows.column] = table.column(monitor.windows.column).immutable
+    moving = [name for name, stays in places.items() if not stays]
+    if table.append_only or not moving:
+        return
+    listed = ", ".join(f'"{name}"' for name in sorted(places))
+    raise table_cannot_be_watched(
+        monitor,
+        f"rows of {table.name} may be changed, and one whose {' or '.join(moving)} changes would count in two groups "
+        "or windows, one after the other",
+        detail="It pays for one.",
+        hint=f"Write append_only = true under [tables.{table.name}] if rows are never changed or taken away; or "
+        f"immutable = [{listed}], if these never change for a row.",
+    )
 
 
 def _columns(question: Question, horizon: Horizon) -> Iterator[Column]:

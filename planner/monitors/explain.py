@@ -70,7 +70,7 @@ def monitor_json(plan: MonitorPlan) -> dict[str, Any]:
             "per_window": windows.looks,
             "in_all": windows.looks * len(windows.starts),
             "every_seconds": windows.every.total_seconds(),
-            "late_seconds": windows.lateness.total_seconds(),
+            "late_seconds": windows.delay.total_seconds(),
             "first": windows.first_looks[0].isoformat(),
             "last": windows.closes(len(windows.starts) - 1).isoformat(),
         },
@@ -142,7 +142,7 @@ def _windows_text(plan: MonitorPlan) -> str:
 
 def _looks_text(plan: MonitorPlan) -> str:
     windows = plan.windows
-    late = f"made {write_duration(windows.lateness)} later" if windows.lateness else "made at once"
+    late = f"made {write_duration(windows.delay)} later" if windows.delay else "made at once"
     if not plan.early:
         return f"one, when a window closes, {late}"
     in_all = windows.looks * len(windows.starts)

@@ -19,7 +19,8 @@ class WindowPlan:
     """The windows of a horizon, in order, and the moments at which they are looked at; all of it public, UTC.
 
     Window `w` begins at `starts[w]` and is `length` long; its look `k`, from 1 to `looks`, sees what was there at
-    `first_looks[w] + (k - 1) * every` and is made `lateness` later. The last one is its close.
+    `first_looks[w] + (k - 1) * every` and is made `lateness` later, and `settling` after that. The last one is its
+    close.
     """
 
     starts: tuple[datetime, ...]
@@ -28,6 +29,12 @@ class WindowPlan:
     every: timedelta
     lateness: timedelta
     looks: int
+    settling: timedelta = timedelta(0)
+
+    @property
+    def delay(self) -> timedelta:
+        """How long after its moment a look is made."""
+        return self.lateness + self.settling
 
     def closes(self, window: int) -> datetime:
         """The moment of a window's last look."""

@@ -39,7 +39,7 @@ def list_due(
         made: by window that was begun, its last look.
         early: whether there is a look before the close.
     """
-    arrived = now - windows.lateness
+    arrived = now - windows.delay
     first = bisect_right(windows.first_looks, since - (windows.looks - 1) * windows.every)
     last = bisect_right(windows.first_looks, arrived)
     due = []
@@ -55,13 +55,13 @@ def list_due(
 
 def next_moment(windows: WindowPlan, *, now: datetime) -> datetime | None:
     """When the next look is to be made, of whichever window; None when there is none any more."""
-    arrived = now - windows.lateness
+    arrived = now - windows.delay
     open_now = max(bisect_right(windows.first_looks, arrived) - 1, 0)
     moments = []
     for window in range(max(0, open_now - _count_overlaps(windows)), min(open_now + 2, len(windows.starts))):
         passed = (arrived - windows.first_looks[window]) // windows.every + 1
         if passed < windows.looks:
-            moments.append(windows.first_looks[window] + max(passed, 0) * windows.every + windows.lateness)
+            moments.append(windows.first_looks[window] + max(passed, 0) * windows.every + windows.delay)
     return min(moments, default=None)
 
 

@@ -11,7 +11,7 @@ from planner.errors import KeyholeError
 from tests.worlds.monitored import BY_WARD, OF_A_DAY, SQL, TABLES, planned
 
 OF_STAYS = "SELECT ward, day FROM stays GROUP BY ward, day HAVING count(DISTINCT patient_id) > 100"
-WITHOUT_PROMISE = TABLES.replace("append_only = true\n", "", 1)
+WITHOUT_PROMISE = TABLES.replace("append_only = true\n", 'immutable = ["ward", "day"]\n', 1)
 
 
 def _price(plan_epsilon: float, *, tolerance: int) -> float:

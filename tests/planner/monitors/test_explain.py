@@ -49,7 +49,7 @@ def test_the_price_table_has_every_way() -> None:
 
 
 def test_growth_is_told_where_it_matters() -> None:
-    without = TABLES.replace("append_only = true\n", "", 1)
+    without = TABLES.replace("append_only = true\n", 'immutable = ["ward", "day"]\n', 1)
     assert any("may fall, as rows may be changed" in line for line in explain_monitor(planned(tables=without)))
     assert not any("may fall" in line for line in explain_monitor(planned(alert='"close"', tables=without)))
 
@@ -64,7 +64,7 @@ def test_a_program_is_told_the_same() -> None:
         "per_window": 24,
         "in_all": 8760,
         "every_seconds": 3600,
-        "late_seconds": 600,
+        "late_seconds": 660,
         "first": "2026-01-01T01:00:00",
         "last": "2027-01-01T00:00:00",
     }

@@ -138,7 +138,8 @@ def test_units_do_not_slide() -> None:
 
 def test_sliding_windows_need_rows_that_stay() -> None:
     sliding = '{ column = "seen_at", length = "1 day", sliding = true }'
-    error = _refused(BY_WARD, tables=TABLES.replace("append_only = true\n", "", 1), window=sliding)
+    unchanging = TABLES.replace("append_only = true\n", 'immutable = ["ward", "seen_at"]\n', 1)
+    error = _refused(BY_WARD, tables=unchanging, window=sliding)
     assert error.code == "KH602"
     assert "append_only = true" in (error.hint or "")
     error = _refused(BY_WARD, window=sliding, alert='"close"')
@@ -165,3 +166,20 @@ def test_settings_in_hints_are_keys_of_the_policy() -> None:
 
 def test_windows_of_a_length_are_refused_for_the_same() -> None:
     assert _refused(MEAN.replace("ward, day", "ward"), window=OF_A_DAY, alert='"early"').code in ("KH602", "KH206")
+
+
+@pytest.mark.parametrize(("immutable", "moving"), [("[]", "ward or day"), ('["ward"]', "day"), ('["day"]', "ward")])
+def test_rows_that_may_move_to_another_group_are_not_watched(immutable: str, moving: str) -> None:
+    """They would count in two, one after the other, and pay for one."""
+    tables = TABLES.replace("append_only = true\n", f"immutable = {immutable}\n", 1)
+    error = _refused(tables=tables)
+    assert error.code == "KH603"
+    assert f"whose {moving} changes" in error.message
+    assert 'immutable = ["day", "ward"]' in (error.hint or "")
+
+
+def test_rows_that_may_move_from_one_stretch_of_time_to_another_are_not_watched() -> None:
+    tables = TABLES.replace("append_only = true\n", 'immutable = ["ward"]\n', 1)
+    error = _refused(BY_WARD, tables=tables, window='{ column = "seen_at", length = "1 day" }')
+    assert error.code == "KH603"
+    assert 'immutable = ["seen_at", "ward"]' in (error.hint or "")
