@@ -7,6 +7,7 @@ look that dies before that is made again on the same draw: it is the same look. 
 meanwhile is void.
 """
 
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC
@@ -15,9 +16,13 @@ from functools import partial
 from accountant.monitor_model import MonitorRun, WindowLook, WindowState
 from mechanisms.formula import Booleans, Integers
 from planner.catalog.model import RELEASED_BY
+from planner.errors import KeyholeError
 from planner.functionals.per_key_offsets import without_offsets
+from planner.lower.scan import rewrite
+from planner.lower.shared_looks import share_scans
 from planner.monitors.looks import look_of
-from planner.monitors.model import MonitorPlan
+from planner.monitors.model import MonitorLook, MonitorPlan
+from planner.question.model import Question
 from proxy.monitors.places import Places
 from proxy.monitors.schedule import DueLook
 from proxy.service.service import Service
@@ -29,65 +34,106 @@ LONGEST_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class WatchedRun:
-    """A monitor that runs, under a policy that has it as it was started."""
+    """A monitor that runs, under a policy that has it as it was started; `holder` is who looks."""
 
     service: Service
     plan: MonitorPlan
     run: MonitorRun
     holder: str
 
-    def look(self, due: DueLook, state: WindowState | None) -> None:
-        """Make a look. `state` is the window's newest; None where it has not begun.
+    def prepare(self, due: DueLook, state: WindowState | None) -> "PreparedLook | None":
+        """Store the window's draw, where there is none yet; None where the look was made meanwhile.
+
+        Parameters:
+            state: the window's newest; None where it has not begun.
 
         Raises:
-            KeyholeError: KH501, and nothing of the look is kept.
-            LedgerError: `LookTaken` where somebody else has recorded it, `MonitorStopped` where it was paused or ended
-                meanwhile, `WindowOver`, `WindowLost`, `LedgerUnavailable`.
+            LedgerError: `MonitorStopped` where the monitor was paused or ended meanwhile, `WindowOver`, `WindowLost`,
+                `LedgerUnavailable`.
+        """
+        if state is None:
+            drawn = self.plan.standing.draw(keys=self.plan.keys.size, noise=self.service.noise)
+            state = self.service.ledger.monitors.begin_window(self.run.run, due.window, drawn)
+        if state.look >= due.look:
+            return None
+        return PreparedLook(self, due, state, look_of(self.plan, window=due.window, look=due.look))
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedLook:
+    """A look whose draw is stored: data may be read for it."""
+
+    watched: WatchedRun
+    due: DueLook
+    state: WindowState
+    reading: MonitorLook
+
+    def record(self, values: Integers) -> None:
+        """Decide on the true values of the window's keys, shape (functionals, keys), and record what it came to.
+
+        Raises:
+            LedgerError: `LookTaken` where somebody else has recorded it, and as `WatchedRun.prepare`.
             ValueError: a state that this version cannot read.
         """
-        standing, monitors = self.plan.standing, self.service.ledger.monitors
-        if state is None:
-            drawn = standing.draw(keys=self.plan.keys.size, noise=self.service.noise)
-            state = monitors.begin_window(self.run.run, due.window, drawn)
-        if state.look >= due.look:
-            return
-        values = self._read(due)
-        looked = standing.look(state.body, values, look=due.look, noise=self.service.noise)
-        places = Places.of(self.plan, self.run)
+        watched, due = self.watched, self.due
+        plan, run, service = watched.plan, watched.run, watched.service
+        own = without_offsets(self.reading.question, values)
+        looked = plan.standing.look(self.state.body, own, look=due.look, noise=service.noise)
+        places = Places.of(plan, run)
         told = WindowLook(
             window=due.window,
-            since=state.look,
+            since=self.state.look,
             look=due.look,
             body=looked.state,
-            keys=places.of_keys(looked.alerted & ~self._alerted_before(due, places)),
+            keys=places.of_keys(looked.alerted & ~self._alerted_before(places)),
         )
-        last = due.look == self.plan.windows.looks
-        monitors.record_look(
-            self.run.run,
+        last = due.look == plan.windows.looks
+        service.ledger.monitors.record_look(
+            run.run,
             (told,),
             number=due.number,
             at=due.at.replace(tzinfo=UTC),
-            holder=self.holder,
-            closing={due.window: places.lay_out(standing.spent(looked.state))} if last else {},
+            holder=watched.holder,
+            closing={due.window: places.lay_out(plan.standing.spent(looked.state))} if last else {},
         )
 
-    def _read(self, due: DueLook) -> Integers:
-        """The true values of the window's keys as of the look, shape (functionals, keys)."""
-        service, one = self.service, look_of(self.plan, window=due.window, look=due.look)
-        limit = min(LONGEST_MS, int(self.plan.windows.every.total_seconds() * 1000))
-        with ExitStack() as reading:
-            reading.enter_context(service.turn(analyst=RELEASED_BY, timeout_ms=limit))
-            moments = PublicMoments(timeout_ms=limit, every_ms=service.catalog.release_every_ms)
-            aggregates = partial(
-                service.source.aggregates, one.rewritten, one.keys, functionals=one.functionals, timeout_ms=limit
-            )
-            values = moments.read(aggregates, keeping=reading).values
-            with moments.told():  # a look that failed is told to nobody
-                pass
-        return without_offsets(one.question, values)
-
-    def _alerted_before(self, due: DueLook, places: Places) -> Booleans:
+    def _alerted_before(self, places: Places) -> Booleans:
         """Which keys came into the window's answer with earlier looks, shape (keys,)."""
-        first = due.number - due.look
-        page = self.service.ledger.monitors.alerts(self.run.run, after_number=first)
-        return places.marks(one.key for one in page.alerts if one.window == due.window)
+        first = self.due.number - self.due.look
+        page = self.watched.service.ledger.monitors.alerts(self.watched.run.run, after_number=first)
+        return places.marks(one.key for one in page.alerts if one.window == self.due.window)
+
+
+def read_together(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook, Integers | KeyholeError]]:
+    """The true values that each of some looks asks for, read in as few statements as they can share; or why not.
+
+    All of one service, and of one moment.
+    """
+    if not looks:
+        return
+    service = looks[0].watched.service
+    dialect = service.source.dialect
+    for shared in share_scans([one.reading.question for one in looks], dialect=dialect):
+        members = [(looks[number], standing) for number, standing in shared.places]
+        try:
+            found: Integers | KeyholeError = _read(service, shared.question, [one for one, _ in members])
+        except KeyholeError as error:
+            found = error
+        for one, standing in members:
+            yield one, found if isinstance(found, KeyholeError) else found[list(standing)]
+
+
+def _read(service: Service, question: Question, looks: Sequence[PreparedLook]) -> Integers:
+    """What one statement gives, shape (functionals, keys). Raises KH501."""
+    shortest = min(one.watched.plan.windows.every for one in looks)
+    limit = min(LONGEST_MS, int(shortest.total_seconds() * 1000))
+    rewritten = looks[0].reading.rewritten if len(looks) == 1 else rewrite(question, dialect=service.source.dialect)
+    keys, functionals = question.keys, len(question.functionals)
+    with ExitStack() as reading:
+        reading.enter_context(service.turn(analyst=RELEASED_BY, timeout_ms=limit))
+        moments = PublicMoments(timeout_ms=limit, every_ms=service.catalog.release_every_ms)
+        aggregates = partial(service.source.aggregates, rewritten, keys, functionals=functionals, timeout_ms=limit)
+        values: Integers = moments.read(aggregates, keeping=reading).values
+        with moments.told():  # a look that failed is told to nobody
+            pass
+    return values

@@ -29,6 +29,7 @@ from planner.monitors.model import MonitorPlan, WindowPlan
 from planner.statements.listening import channel_of
 from proxy.monitors.notifications import Admitted, ClosedWindow, MonitorNews, ToldAlert, Wanted
 from proxy.monitors.read_refusals import reading_too_dear, unreadable_monitor
+from proxy.monitors.schedule import count_moments, next_moment, number_of
 from proxy.pipeline.virtual_rows import RelationRows, VirtualRow
 from proxy.service.accounts import label, limits
 from proxy.service.refusals import ledger_unavailable
@@ -222,8 +223,8 @@ class MonitorReading:
             reason="" if run is None else run.reason,
             window_length=windows.length,
             looks_made=0 if run is None else run.looks_made,
-            looks_planned=_count_moments(windows),
-            next_look=_next_look(windows, after=number) if running or run is None else None,
+            looks_planned=count_moments(windows),
+            next_look=_next_look(windows) if running or run is None else None,
             last_look=_moment(windows, number) if number else None,
             last_number=number,
             # as they were asked for: what the mechanism keeps is a little less, by its rounding
@@ -250,6 +251,11 @@ class MonitorReading:
             return AlertsRead((), after, more=False)
         self._pay(run, analyst=analyst)
         return self._alerts(monitor, run, after=after, most=most)
+
+    def alerts_for_owner(self, monitor: Monitor, *, after: int = 0) -> AlertsRead:
+        """The same for the owner, who pays for no reading."""
+        run = self._run(monitor)
+        return AlertsRead((), after, more=False) if run is None else self._alerts(monitor, run, after=after)
 
     def _alerts(self, monitor: Monitor, run: MonitorRun, *, after: int, most: int | None = None) -> AlertsRead:
         with _asking_ledger():
@@ -423,26 +429,16 @@ def _list_closed(windows: WindowPlan, *, after: int, last: int) -> Iterator[Clos
         for number in (after, last)
     )
     for window in range(first, end):
-        yield ClosedWindow(_number_of(windows, windows.closes(window)), _utc(windows.starts[window]))
-
-
-def _number_of(windows: WindowPlan, at: datetime) -> int:
-    return (at - windows.first_looks[0]) // windows.every + 1
+        yield ClosedWindow(number_of(windows, windows.closes(window)), _utc(windows.starts[window]))
 
 
 def _moment(windows: WindowPlan, number: int) -> datetime:
     return _utc(windows.first_looks[0] + (number - 1) * windows.every)
 
 
-def _count_moments(windows: WindowPlan) -> int:
-    return _number_of(windows, windows.closes(len(windows.starts) - 1))
-
-
-def _next_look(windows: WindowPlan, *, after: int) -> datetime | None:
-    """When the next look is made: the first one later than now, since those that were missed are not made up."""
-    now = datetime.now(UTC).replace(tzinfo=None) - windows.lateness
-    number = max(after + 1, _number_of(windows, now) + 1, 1)
-    return _moment(windows, number) + windows.lateness if number <= _count_moments(windows) else None
+def _next_look(windows: WindowPlan) -> datetime | None:
+    moment = next_moment(windows, now=datetime.now(UTC).replace(tzinfo=None))
+    return None if moment is None else _utc(moment)
 
 
 def _utc(moment: datetime) -> datetime:

@@ -1,12 +1,9 @@
 """What monitors refuse, in words. They follow from the policy, the ledger and the clock alone."""
 
 from collections.abc import Sequence
-from decimal import Decimal
-from math import ceil
 
 from accountant.errors import BalanceScope, OverBudget
 from accountant.model import NANO
-from planner.catalog.tolerance import widen_tolerances
 from planner.errors import KeyholeError
 from planner.monitors.model import MonitorPlan
 
@@ -56,8 +53,9 @@ def window_lost(name: str, windows: Sequence[int]) -> KeyholeError:
     )
 
 
-def over_budget(over: OverBudget, plan: MonitorPlan) -> KeyholeError:
-    """A monitor whose horizon does not fit into what is left. Depends on ledger and policy alone."""
+def over_budget(over: OverBudget, plan: MonitorPlan, *, fitting: Sequence[str]) -> KeyholeError:
+    """A monitor whose horizon does not fit into what is left; `fitting` are settings that would. Depends on ledger and
+    policy alone."""
     needed, left = over.needed_nano / NANO, over.left_nano / NANO
     code, whose = _SCOPES[over.scope]
     return KeyholeError(
@@ -65,16 +63,10 @@ def over_budget(over: OverBudget, plan: MonitorPlan) -> KeyholeError:
         f'not enough budget for the monitor "{plan.monitor.name}": {whose} would need {needed:.2f} epsilon, and has '
         f"{left:.2f} left",
         detail="A monitor reserves its whole horizon when it starts. Nothing is spent.",
-        hint=_affordable(plan, part=left / needed if needed else 0.0),
+        hint=f"Write {', or '.join(fitting)}; or grant more: keyhole grant."
+        if fitting
+        else "Wait for a new budget window, or grant more: keyhole grant.",
     )
-
-
-def _affordable(plan: MonitorPlan, *, part: float) -> str:
-    """What would fit into a part of what a monitor costs."""
-    if part <= 0:
-        return "Wait for a new budget window, or grant more: keyhole grant."
-    wider = widen_tolerances(plan.question.accuracy.tolerance, Decimal(ceil(1.05 / part * 10)) / 10)
-    return f'Write tolerance = "{wider}", look less often, or grant more: keyhole grant.'
 
 
 _SCOPES = {

@@ -8,24 +8,25 @@ import asyncio
 import os
 import socket
 import threading
-import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from operator import attrgetter
 
 import structlog
 
 from accountant.errors import LedgerError, LookTaken, MonitorStopped, WindowLost, WindowOver
-from accountant.monitor_model import MonitorRun, MonitorState, WindowState
+from accountant.monitor_model import MonitorRun, MonitorState
+from mechanisms.formula import Integers
 from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError
 from planner.monitors.build import plan_monitor
 from planner.monitors.model import MonitorPlan
-from proxy.monitors.look import LONGEST_MS, WatchedRun
+from proxy.monitors.look import PreparedLook, WatchedRun, read_together
 from proxy.monitors.refusals import changed_since_start, window_lost
-from proxy.monitors.schedule import DueLook, list_due, next_moment
+from proxy.monitors.schedule import list_due, next_moment
 from proxy.observe.logs import fault
 from proxy.observe.telemetry import GaugeReading, LookEnding
 from proxy.service.refusals import ledger_unavailable
@@ -36,7 +37,7 @@ log = structlog.get_logger("keyhole.monitors")
 POLL_S = 2.0
 """How late a monitor that was just started is noticed, against questions to the ledger."""
 RETRY_S = 5.0  # between a look that failed and the next try: set, not measured
-_LEASE_S = LONGEST_MS / 1000  # who dies while looking holds others up for so long, where nobody ends the lease
+_LEASE_S = 60.0  # who dies while looking holds others up for so long; a longer look may be made twice, once in vain
 _LEFT_S = 5.0  # how long whoever ends waits for a look under way: what is not recorded is made again
 
 
@@ -54,6 +55,7 @@ class MonitorRunner:
     """Makes the looks of all monitors of whichever policy answers now. One in a process.
 
     Parameters:
+        name: what it is called on this machine, and again after a restart: then it need not wait for its own lease.
         clock: what time it is, UTC; looks are made by it, and it decides nothing else.
         since: from when on a run looks; windows that had closed by then it never begins. The moment of its start.
         told: called with a monitor's name when a look was recorded.
@@ -63,6 +65,7 @@ class MonitorRunner:
         self,
         serving: Serving,
         *,
+        name: str = "",
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         since: Callable[[MonitorRun], datetime] = attrgetter("started_at"),
         told: Callable[[str], None] = lambda _: None,
@@ -71,7 +74,7 @@ class MonitorRunner:
         self._clock = clock
         self._since = since
         self._told = told
-        self._holder = f"{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex[:8]}"
+        self._holder = f"{socket.gethostname()} {name or os.getpid()}"
         self._attention: dict[str, _Attention] = {}
         self._plans: dict[str, _Planned] = {}
 
@@ -83,34 +86,41 @@ class MonitorRunner:
         )
 
     def look_around(self) -> None:
-        """Make every look that is due by now, one after the other."""
+        """Make every look that is due by now; those of one moment read together what they can."""
         with self._serving.using() as service:
             if not service.catalog.monitors:
                 return
             newest = {run.monitor: run for run in service.ledger.monitors.runs()}
-            for monitor in service.catalog.monitors:
-                run = newest.get(monitor.name)
-                if run is None or run.state is not MonitorState.RUNNING:
-                    self._attention.pop(monitor.name, None)
-                else:
-                    self._attend(service, monitor, run)
+            due: list[PreparedLook] = []
+            with ExitStack() as leases:
+                for monitor in service.catalog.monitors:
+                    run = newest.get(monitor.name)
+                    if run is None or run.state is not MonitorState.RUNNING:
+                        self._attention.pop(monitor.name, None)
+                    else:
+                        due += self._attend(service, monitor, run, leases)
+                self._make(due)
 
-    def _attend(self, service: Service, monitor: Monitor, run: MonitorRun) -> None:
+    def _attend(self, service: Service, monitor: Monitor, run: MonitorRun, leases: ExitStack) -> list[PreparedLook]:
+        """The looks of one monitor that are due and this runner's to make, prepared; until `leases` end."""
         kept = self._attention.get(monitor.name)
         if kept is None or kept.run != run.run:
             kept = self._attention[monitor.name] = _Attention(run.run)
+        if self._now() < kept.seen_to_at:
+            return []
         try:
             plan = self._plan(service, monitor)
             if plan.fingerprint != run.fingerprint:
                 raise changed_since_start(monitor.name)
-            if self._now() >= kept.seen_to_at:
-                self._look_at_due(WatchedRun(service, plan, run, self._holder), kept)
+            prepared = self._prepare(WatchedRun(service, plan, run, self._holder), kept, leases)
         except KeyholeError as error:
             self._complain(service, monitor.name, kept, error)
         except WindowLost as lost:
             self._complain(service, monitor.name, kept, window_lost(monitor.name, lost.windows))
             for window in lost.windows:
                 service.ledger.monitors.close_window(run.run, window, None)
+        except (MonitorStopped, WindowOver):
+            pass  # paused, ended or closed meanwhile: nothing is due any more
         except LedgerError:
             self._complain(service, monitor.name, kept, ledger_unavailable())
         except Exception as error:  # the other monitors are looked at all the same
@@ -118,57 +128,72 @@ class MonitorRunner:
             log.error("monitor was not looked at", monitor=monitor.name, **fault(error))
         else:
             kept.complaint = ""
+            return prepared
+        return []
 
-    def _look_at_due(self, watch: WatchedRun, kept: _Attention) -> None:
-        """Make the looks of one monitor that are due, if nobody else is about to."""
-        monitors, windows = watch.service.ledger.monitors, watch.plan.windows
+    def _prepare(self, watched: WatchedRun, kept: _Attention, leases: ExitStack) -> list[PreparedLook]:
+        monitors, windows = watched.service.ledger.monitors, watched.plan.windows
         now = self._now()
-        states = {state.window: state for state in monitors.open_windows(watch.run.run)}
+        states = {state.window: state for state in monitors.open_windows(watched.run.run)}
         due = list_due(
             windows,
-            since=self._since(watch.run).astimezone(UTC).replace(tzinfo=None),
+            since=self._since(watched.run).astimezone(UTC).replace(tzinfo=None),
             now=now,
             made={window: state.look for window, state in states.items()},
-            closed=monitors.closed_windows(watch.run.run) | watch.run.excluded,
-            early=watch.plan.early,
+            closed=monitors.closed_windows(watched.run.run) | watched.run.excluded,
+            early=watched.plan.early,
         )
-        kept.late_since = min((one.at + windows.lateness for one in due), default=None)
+        kept.late_since = min((one.at + windows.delay for one in due), default=None)
         if not due:
             kept.seen_to_at = next_moment(windows, now=now) or datetime.max
-            return
+            return []
         kept.seen_to_at = now + timedelta(seconds=RETRY_S)
-        with self._leased(watch) as is_ours:
-            if is_ours and all(self._make(watch, one, states.get(one.window)) for one in due):
-                kept.late_since, kept.seen_to_at = None, now
+        name = watched.plan.monitor.name
+        if not monitors.take_lease(name, holder=self._holder, seconds=_LEASE_S):
+            return []
+        leases.callback(self._give_back, watched)
+        return [one for each in due if (one := watched.prepare(each, states.get(each.window))) is not None]
 
-    def _make(self, watch: WatchedRun, due: DueLook, state: WindowState | None) -> bool:
-        """Make one look; whether it is made now, by whomever."""
-        seen, name = watch.service.telemetry, watch.plan.monitor.name
+    def _give_back(self, watched: WatchedRun) -> None:
+        with suppress(LedgerError):
+            watched.service.ledger.monitors.give_lease_back(watched.plan.monitor.name, holder=self._holder)
+
+    def _make(self, looks: Sequence[PreparedLook]) -> None:
+        """Make the looks, those of earlier moments first. One that failed is the last of its monitor for now."""
+        failed: set[str] = set()
+        in_order = sorted(looks, key=lambda one: one.due.at)
+        for _, together in groupby(in_order, key=lambda one: one.due.at):
+            wanted = [one for one in together if one.watched.run.run not in failed]
+            for one, values in read_together(wanted):
+                if not self._record(one, values):
+                    failed.add(one.watched.run.run)
+        for one in looks:
+            if one.watched.run.run not in failed:
+                kept = self._attention[one.watched.plan.monitor.name]
+                kept.late_since, kept.seen_to_at = None, datetime.min
+
+    def _record(self, one: PreparedLook, values: Integers | KeyholeError) -> bool:
+        """Record one look; whether it is recorded now, by whomever."""
+        seen, name, number = one.watched.service.telemetry, one.watched.plan.monitor.name, one.due.number
+        if isinstance(values, KeyholeError):
+            seen.look(LookEnding.FAILED, monitor=name, number=number, code=values.code)
+            return False
         try:
-            watch.look(due, state)
+            one.record(values)
         except LookTaken:
-            seen.look(LookEnding.TAKEN, monitor=name, number=due.number)
+            seen.look(LookEnding.TAKEN, monitor=name, number=number)
         except (MonitorStopped, WindowOver):
             pass  # paused, ended or closed meanwhile: nothing is due any more
-        except KeyholeError as error:
-            seen.look(LookEnding.FAILED, monitor=name, number=due.number, code=error.code)
+        except LedgerError:
+            seen.look(LookEnding.FAILED, monitor=name, number=number, code=ledger_unavailable().code)
+            return False
+        except Exception as error:  # the other monitors' looks are recorded all the same
+            log.error("monitor was not looked at", monitor=name, **fault(error))
             return False
         else:
-            seen.look(LookEnding.MADE, monitor=name, number=due.number)
+            seen.look(LookEnding.MADE, monitor=name, number=number)
             self._told(name)
         return True
-
-    @contextmanager
-    def _leased(self, watch: WatchedRun) -> Iterator[bool]:
-        """Whether the looks of a monitor are this runner's to make while the block runs."""
-        monitors, name = watch.service.ledger.monitors, watch.plan.monitor.name
-        if not monitors.take_lease(name, holder=self._holder, seconds=_LEASE_S):
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            monitors.give_lease_back(name, holder=self._holder)
 
     def _plan(self, service: Service, monitor: Monitor) -> MonitorPlan:
         """The plan of a monitor under the policy that answers now. Raises KeyholeError."""

@@ -8,6 +8,8 @@ from accountant.limits import Limits
 from accountant.model import MOST_NANO_PER_CHARGE, Charge, Wording
 from accountant.monitor_model import MonitorRun, MonitorState, WindowAxis
 from planner.catalog.model import RELEASED_BY, Analyst
+from planner.errors import KeyholeError
+from planner.monitors.affordable import find_fitting
 from planner.monitors.guarantee import promise
 from planner.monitors.model import MonitorPlan
 from proxy.monitors import refusals
@@ -45,7 +47,7 @@ def limits_of(service: Service, plan: MonitorPlan) -> Limits:
 def check_startable(service: Service, plan: MonitorPlan) -> None:
     """Refuse what the balances do not cover now, spending nothing. Raises KH301, KH302, KH305, KH309, KH606, KH502."""
     charge = charge_of(service, plan)
-    with in_words(plan):
+    with in_words(service, plan):
         run = service.ledger.monitors.find(plan.monitor.name)
         if run is not None and run.state is not MonitorState.ENDED:
             raise MonitorStands(monitor=plan.monitor.name, run=run.run)
@@ -68,7 +70,7 @@ def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> 
         fnr=_rate(plan.standing.fnr),
         fpr=_rate(plan.standing.fpr),
     )
-    with in_words(plan):
+    with in_words(service, plan):
         return service.ledger.monitors.start(
             plan.monitor.name,
             charge,
@@ -89,17 +91,29 @@ def _overlap(plan: MonitorPlan) -> int:
     return 1 if windows.hop is None else -(-plan.windows.length // windows.hop)
 
 
+def _find_fitting(service: Service, plan: MonitorPlan) -> tuple[str, ...]:
+    """Settings of the monitor with which the balances would cover it."""
+
+    def fits(other: MonitorPlan) -> bool:
+        return service.ledger.find_shortage(charge_of(service, other), limits_of(service, other)) is None
+
+    try:
+        return find_fitting(service.catalog, plan.monitor, dialect=plan.dialect, fits=fits)
+    except (KeyholeError, LedgerError):
+        return ()
+
+
 def _rate(rate: float | None) -> str | None:
     return None if rate is None else str(rate)
 
 
 @contextmanager
-def in_words(plan: MonitorPlan) -> Iterator[None]:
+def in_words(service: Service, plan: MonitorPlan) -> Iterator[None]:
     """The ledger's refusals in words."""
     try:
         yield
     except OverBudget as over:
-        refusal = refusals.over_budget(over, plan)
+        refusal = refusals.over_budget(over, plan, fitting=_find_fitting(service, plan))
     except NotApproved as waiting:
         refusal = approval_needed(waiting)
     except MonitorStands as stands:

@@ -77,7 +77,9 @@ async def running(
         failures=failures,
         hub=hub,
     )
-    watch, monitors = DataWatch(seen), MonitorRunner(generations, told=lambda _: hub.wake())
+    _, port = accepting.postgresql.getsockname()[:2]
+    watch = DataWatch(seen)
+    monitors = MonitorRunner(generations, name=f"{port}/{siblings.worker}", told=lambda _: hub.wake())
     seen.watch(*readings(generations, endpoint, ready, watch), monitors.reading)
     await endpoint.start(shared=accepting.postgresql)
     stopping: asyncio.Task[None] | None = None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psycopg
@@ -12,10 +13,14 @@ from accountant.errors import LookTaken
 from accountant.monitor_model import MonitorState
 from planner.catalog.model import RELEASED_BY
 from planner.errors import KeyholeError
+from planner.monitors.build import plan_monitor
+from planner.question.plan import Rewritten
 from proxy.monitors.look import WatchedRun
 from proxy.monitors.schedule import list_due
+from proxy.monitors.start import start_monitor
 from proxy.report.budget import document
 from proxy.service.service import Service
+from proxy.sources.protocol import Source, TrueAggregates
 from tests.worlds.clinic import DAY, HOUR, NAME, START, Clinic, clinic, visits
 from tests.worlds.house import most_spent
 
@@ -116,9 +121,12 @@ def test_of_two_processes_that_look_at_once_one_records_it(wards: Clinic) -> Non
     due = list_due(plan.windows, since=START, now=wards.now, made={}, closed=(), early=True)
     drawn = plan.standing.draw(keys=3, noise=wards.service.noise)
     state = wards.service.ledger.monitors.begin_window(run, 0, drawn)
-    WatchedRun(wards.service, plan, standing_run, "one").look(due[0], state)
+    looks = [WatchedRun(wards.service, plan, standing_run, who).prepare(due[0], state) for who in ("one", "other")]
+    first, second = (one for one in looks if one is not None)
+    values = np.array([[900, 0, 0]], dtype=np.int64)
+    first.record(values)
     with pytest.raises(LookTaken):
-        WatchedRun(wards.service, plan, standing_run, "other").look(due[0], state)
+        second.record(values)
     assert wards.alerts(run) == [(1, 0, "A")]
 
 
@@ -222,3 +230,37 @@ def test_a_sliding_window_alerts_once_in_an_epoch(tmp_path: Path, postgres_url: 
             (0, "B"),
             (1, "B"),
         ]
+
+
+def test_monitors_of_one_table_and_moment_read_together(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = """
+[monitors.dear]
+sql = "SELECT ward, day FROM visits WHERE cost > 0 GROUP BY ward, day HAVING count(*) > 300"
+window = "day"
+every = "6 hours"
+from = "2026-03-01"
+until = "2026-03-03"
+"""
+    with clinic(tmp_path, postgres_url, more=other) as wards:
+        for monitor in wards.service.catalog.monitors:
+            plan = plan_monitor(wards.service.catalog, monitor, dialect=wards.service.source.dialect)
+            start_monitor(wards.service, plan, by="tests", why="to see")
+        wards.arrive(visits("A", 900, at=START + HOUR))
+        read: list[str] = []
+        source = type(wards.service.source)
+        aggregates = source.aggregates
+
+        def counted(self: Source, rewritten: Rewritten, *keys: Any, **how: Any) -> TrueAggregates:
+            read.append(rewritten.sql)
+            return aggregates(self, rewritten, *keys, **how)
+
+        with monkeypatch.context() as counting:
+            counting.setattr(source, "aggregates", counted)
+            _advance(wards, 6)
+        assert len(read) == 1
+        crowded, dear = wards.service.ledger.monitors.runs()
+        assert wards.alerts(crowded.run) == [(1, 0, "A")]
+        assert wards.alerts(dear.run) == []
+        assert (crowded.run, dear.looks_made) != (dear.run, 0)
