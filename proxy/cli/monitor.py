@@ -1,6 +1,8 @@
 """`keyhole monitor`: list, start, pause, resume, end and watch the policy's monitors. For the data owner."""
 
+import json
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,23 +12,110 @@ import typer
 
 from accountant.errors import MonitorStopped
 from accountant.ledger import Ledger
-from accountant.monitor_model import MonitorRun
+from accountant.monitor_model import MonitorRun, MonitorState
+from planner.catalog.monitors import Monitor
 from planner.monitors.build import plan_monitor
-from planner.monitors.explain import explain_monitor
+from planner.monitors.explain import explain_monitor, monitor_json
 from planner.monitors.model import MonitorPlan
-from proxy.cli.common import DEFAULT_POLICY, By, PolicyPath, Why, decided_by, owners_ledger, reason, refusals
+from proxy.cli.common import (
+    DEFAULT_POLICY,
+    By,
+    Json,
+    PolicyPath,
+    Why,
+    decided_by,
+    owners_ledger,
+    print_json,
+    reason,
+    refusals,
+)
 from proxy.monitors import refusals as refused
+from proxy.monitors.notifications import ToldAlert
+from proxy.monitors.reading import MonitorReading, alert_document
 from proxy.monitors.start import check_startable, start_monitor
 from proxy.report.ledger_tables import SHORT_ID
+from proxy.report.terminal import psql_table, row_count, visible
 from proxy.service.service import Service
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The monitor, as the policy calls it.")]
 
+_POLL_S = 1.0  # how late an alert is printed, against one short read of the ledger
+
 app = typer.Typer(
     name="monitor",
-    help="Start, pause and end standing questions.",
+    help="Start, watch and end standing questions.",
     no_args_is_help=True,
 )
+
+
+@app.command("list")
+def list_monitors(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
+    """List the policy's monitors. What each does, how far it is, when it looks next, what it costs."""
+    with refusals(as_json=as_json), Service.open(policy) as service:
+        reading = MonitorReading(service)
+        found = [reading.status(monitor) for monitor in service.catalog.monitors]
+    if as_json:
+        print_json([status.document() for status in found])
+        return
+    rows = [
+        (
+            status.monitor.name,
+            status.state,
+            f"{status.looks_made:,} of {status.looks_planned:,}",
+            "" if status.next_look is None else f"{status.next_look:%Y-%m-%d %H:%M:%S}",
+            f"{status.epsilon_per_group:.4f}",
+            "" if status.epsilon_per_unit is None else f"{status.epsilon_per_unit:.4f}",
+        )
+        for status in found
+    ]
+    columns = ("monitor", "state", "looks", "next look (UTC)", "epsilon a group", "epsilon a unit")
+    print(*psql_table(columns, rows), f"({row_count(len(rows))})", sep="\n")
+
+
+@app.command()
+def show(name: Name, policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
+    """Show a monitor in full. Its promise, windows, looks and prices, and how far it is."""
+    with refusals(as_json=as_json), Service.open(policy) as service:
+        plan, status = _plan(service, name), MonitorReading(service).status(_monitor(service, name))
+    if as_json:
+        print_json(status.document() | {"plan": monitor_json(plan)})
+        return
+    print(*explain_monitor(plan), "", sep="\n")
+    because = f" ({visible(status.reason)})" if status.reason else ""
+    print(f"It is {status.state}{because}; {status.looks_made:,} of {status.looks_planned:,} looks made.")
+
+
+@app.command()
+def watch(
+    name: Name,
+    policy: PolicyPath = DEFAULT_POLICY,
+    after: Annotated[int, typer.Option(min=0, help="Only alerts of looks after this one, by its number.")] = 0,
+    until_alert: Annotated[
+        bool, typer.Option("--until-alert", help="End with 0 at the first alert, with 1 if none can come any more.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Print alerts as they come, until interrupted. From the ledger: some Keyhole has to be serving."""
+    with refusals(as_json=as_json), Service.open(policy) as service:
+        reading, monitor = MonitorReading(service), _monitor(service, name)
+        while True:
+            state = reading.status(monitor).state
+            read = reading.alerts_for_owner(monitor, after=after)
+            after = read.last_look
+            for alert in read.alerts:
+                print(_line(alert, as_json=as_json), flush=True)
+            if until_alert and read.alerts:
+                return
+            if state == MonitorState.ENDED:
+                raise typer.Exit(1 if until_alert else 0)
+            time.sleep(_POLL_S)
+
+
+def _line(alert: ToldAlert, *, as_json: bool) -> str:
+    if as_json:
+        return json.dumps(alert_document(alert), ensure_ascii=False)
+    keys = ", ".join(f"{column} {visible(value)}" for column, value in alert.key)
+    return f"{alert.alerted_at:%Y-%m-%d %H:%M:%S}  look {alert.number}  {keys}"
 
 
 @app.command()
@@ -75,11 +164,15 @@ def end(name: Name, why: Why, policy: PolicyPath = DEFAULT_POLICY, by: By = None
 
 
 def _plan(service: Service, name: str) -> MonitorPlan:
+    return plan_monitor(service.catalog, _monitor(service, name), dialect=service.source.dialect)
+
+
+def _monitor(service: Service, name: str) -> Monitor:
     monitor = service.catalog.monitor(name)
     if monitor is None:
         known = ", ".join(one.name for one in service.catalog.monitors) or "none"
         raise typer.BadParameter(f'the policy has no monitor "{name}"; it has {known}', param_hint="NAME")
-    return plan_monitor(service.catalog, monitor, dialect=service.source.dialect)
+    return monitor
 
 
 def _confirm() -> bool:
