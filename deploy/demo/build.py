@@ -64,6 +64,15 @@ def build(directory: Path) -> Path:
     return path
 
 
+def write_countries(path: Path) -> None:
+    """Write the public list of countries to a parquet file."""
+    rows = [(name, region) for region, names in COUNTRIES.items() for name in names]
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE countries (name TEXT NOT NULL, region TEXT NOT NULL)")
+        connection.executemany("INSERT INTO countries VALUES (?, ?)", rows)
+        connection.table("countries").write_parquet(str(path))
+
+
 def install(directory: Path) -> Path:
     """Make the database in `directory` with the demo's policy beside it; returns the policy's path."""
     build(directory)

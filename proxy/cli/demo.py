@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -33,6 +33,7 @@ from planner.question.plan import Plan
 from proxy.cli import check as checking
 from proxy.cli.common import check_page, write_html
 from proxy.cli.pictures import answer_page, draw_answer
+from proxy.observe.logs import to_standard_error
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Answer, Asked, bare_question
 from proxy.process.addresses import Addresses
@@ -77,16 +78,15 @@ def questions() -> tuple[DemoQuestion, ...]:
     )
 
 
-def run(*, keep: bool, html: Path | None = None) -> None:
+def run(*, keep: bool, html: Path | None = None, show_monitor: Callable[[], None] | None = None) -> None:
     """Ask everything and print it; with `keep` the endpoints stay up until interrupted. The scorecard goes into the
-    file `html`, too. Raises KH011 for another format's name, and `typer.BadParameter` where it cannot be written."""
+    file `html`, too; `show_monitor` is called when all was asked. Raises KH011 for another format's name, and
+    `typer.BadParameter` where it cannot be written."""
     check_page(html)
-    console = Console(highlight=False, emoji=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, emoji=False, width=PIPE_WIDTH)
+    console = demo_console()
     with tempfile.TemporaryDirectory(prefix="keyhole-demo-") as folder:
         console.print("[bold]Keyhole demo[/]: Online Retail (UCI), sale lines of real customers.")
-        with _step(console, "data loaded into DuckDB, public tables pinned"):
+        with step(console, "data loaded into DuckDB, public tables pinned"):
             policy = build.install(Path(folder))
             checking.check(policy, confirm=False)
             truth = Path(shutil.copyfile(policy.with_name("retail.duckdb"), policy.with_name(f"{TRUTH}.duckdb")))
@@ -95,6 +95,8 @@ def run(*, keep: bool, html: Path | None = None) -> None:
             conninfo = f"host={addresses.host} port={addresses.port} user={USER} dbname={addresses.database}"
             with psycopg.connect(f"{conninfo} password={PASSWORD}", autocommit=True) as connection:
                 _Demonstration(console, connection, service, truth, html).show()
+            if show_monitor is not None:
+                show_monitor()
             if not keep:
                 console.print(
                     "\n[bold]Try it[/]: KEEP=1 make demo stays up, so that psql, a BI tool or a browser can connect."
@@ -104,6 +106,13 @@ def run(*, keep: bool, html: Path | None = None) -> None:
             console.print(f"        REST and its documentation: {addresses.rest}/docs   bearer token {USER}")
             console.print("        Ctrl-C ends it.")
             _wait()
+
+
+def demo_console() -> Console:
+    """Where a demo prints: the same in every file and pipe. The log is for operators, and has warnings alone."""
+    to_standard_error("warning")
+    console = Console(highlight=False, emoji=False)
+    return console if console.is_terminal else Console(highlight=False, emoji=False, width=PIPE_WIDTH)
 
 
 def _wait() -> None:
@@ -127,7 +136,8 @@ def _serving(console: Console, service: Service, *, keep: bool) -> Iterator[Addr
 
 
 @contextmanager
-def _step(console: Console, what: str) -> Iterator[None]:
+def step(console: Console, what: str) -> Iterator[None]:
+    """Say what is done, and how long it took."""
     started = time.perf_counter()
     with console.status(what):
         yield

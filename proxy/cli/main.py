@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from resource import RLIMIT_CORE, getrlimit, setrlimit
@@ -221,12 +222,19 @@ def serve(
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Stay up afterwards, so that psql can connect.")] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the scorecard to a file, as HTML.")] = None,
+    monitor_alone: Annotated[
+        bool, typer.Option("--monitor", help="Only a monitor, over four weeks of sales that are replayed.")
+    ] = False,
 ) -> None:
     """Ask real questions about real customers. Privately, through the PostgreSQL endpoint, in a temporary folder."""
+    from proxy.cli import monitor_demo
     from proxy.cli.demo import run
 
     with refusals(as_json=False):
-        run(keep=keep, html=html)
+        if monitor_alone:
+            monitor_demo.run()
+        else:
+            run(keep=keep, html=html, show_monitor=partial(monitor_demo.run, days=monitor_demo.SHORT_DAYS))
 
 
 def _register(section: str, *commands: Callable[..., None] | typer.Typer) -> None:

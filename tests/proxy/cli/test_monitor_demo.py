@@ -1,0 +1,25 @@
+"""`keyhole demo --monitor`, a day of it: alerts that LISTEN has heard, beside the truth, and what they cost."""
+
+import io
+import re
+from contextlib import redirect_stdout
+
+import pytest
+
+from proxy.cli import monitor_demo
+
+pytestmark = pytest.mark.server
+
+
+def test_a_day_is_replayed_and_told_beside_the_truth() -> None:
+    """On its first day 95 customers came from the United Kingdom, where more than 60 alert: missed once in 20."""
+    output = io.StringIO()
+    with redirect_stdout(output), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NO_COLOR", "1")
+        patch.delenv("COLUMNS", raising=False)
+        monitor_demo.run(days=1)
+    said = " ".join(output.getvalue().split())
+    assert re.search(r"United Kingdom 2011-11-14 2011-11-14T1\d:00", said)
+    assert "Alerts: 1, days: 1, looks: 24" in said
+    assert "with more than 60 customers 1 of 1 alerted; of those with 45 or fewer 0 of 37." in said
+    assert "0.44 epsilon a country and day. Asking at every look would cost 13.2 times that." in said
