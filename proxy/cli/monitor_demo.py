@@ -192,8 +192,8 @@ class _Live:
         times = afresh / (plan.epsilon_per_cell * (tolerance + 1))
         days = len(watched)
         self._console.print(
-            f"[green]Alerts: {len(alerted)}[/], days: {days}, looks: {self._looks:,} ({seconds:.0f} s). Of countries' days "
-            f"with more than {cut} customers {len(crossed & alerted)} of {len(crossed)} alerted; of those with "
+            f"[green]Alerts: {len(alerted)}[/], days: {days}, looks: {self._looks:,} ({seconds:.0f} s). Of countries' "
+            f"days with more than {cut} customers {len(crossed & alerted)} of {len(crossed)} alerted; of those with "
             f"{cut - tolerance} or fewer {len(wrong)} of {days * plan.keys.size - len(crossed) - len(far):,}.\n"
             f"Alert hourly, {windows.looks} looks a day: [bold]{plan.epsilon_per_cell:.2f} epsilon[/] a country and "
             f"day. Asking at every look would cost {times:.1f} times that."
