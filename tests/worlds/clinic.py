@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
+import duckdb
 import psycopg
 
 from planner.monitors.build import plan_monitor
@@ -129,11 +129,27 @@ def clinic(
             yield Clinic(policy, service, url)
 
 
+@contextmanager
+def clinic_in_a_file(folder: Path) -> Iterator[Clinic]:
+    """The same over a DuckDB file that is open only while it is read, so that a loader may write to it."""
+    with duckdb.connect(str(folder / "visits.duckdb")) as loader:
+        loader.execute("CREATE TABLE visits (ward text, seen_at timestamp, cost integer)")
+    policy = folder / "keyhole.toml"
+    text = POLICY.format(
+        source="duckdb:///visits.duckdb",
+        ledger="sqlite:///keyhole.db",
+        sql=MANY,
+        window='"day"',
+        every="6 hours",
+        more="",
+        verifier=VERIFIER,
+    )
+    policy.write_text(text.replace("[ledger]", "hold = false\n\n[ledger]"), encoding="utf-8")
+    check(policy, confirm=False)
+    with Service.open(policy) as service:
+        yield Clinic(policy, service, str(folder / "visits.duckdb"))
+
+
 def visits(ward: str, count: int, *, at: datetime) -> list[tuple[str, datetime]]:
     """So many visits of a ward in the minutes after a moment."""
     return [(ward, at + timedelta(milliseconds=10 * i)) for i in range(count)]
-
-
-def spent(service: Service, run: str) -> Any:
-    """What the ledger has of a run."""
-    return next(one for one in service.ledger.monitors.runs() if one.run == run)

@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import psycopg
 import pytest
@@ -21,7 +22,7 @@ from proxy.monitors.start import start_monitor
 from proxy.report.budget import document
 from proxy.service.service import Service
 from proxy.sources.protocol import Source, TrueAggregates
-from tests.worlds.clinic import DAY, HOUR, NAME, START, Clinic, clinic, visits
+from tests.worlds.clinic import DAY, HOUR, NAME, START, Clinic, clinic, clinic_in_a_file, visits
 from tests.worlds.house import most_spent
 
 pytestmark = pytest.mark.server
@@ -264,3 +265,15 @@ until = "2026-03-03"
         assert wards.alerts(crowded.run) == [(1, 0, "A")]
         assert wards.alerts(dear.run) == []
         assert (crowded.run, dear.looks_made) != (dear.run, 0)
+
+
+def test_a_loader_writes_to_the_file_between_looks(tmp_path: Path) -> None:
+    with clinic_in_a_file(tmp_path) as wards:
+        run = wards.start()
+        for hour in (6, 12):
+            with duckdb.connect(wards.source_url) as loader:
+                loader.executemany("INSERT INTO visits (ward, seen_at) VALUES (?, ?)", visits("A", 450, at=wards.now))
+            _advance(wards, hour)
+        assert wards.alerts(run)[-1][1:] == (0, "A")
+        with duckdb.connect(wards.source_url) as loader:
+            assert loader.execute("SELECT count(*) FROM visits").fetchone() == (900,)
