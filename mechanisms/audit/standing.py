@@ -4,6 +4,7 @@ Proof: docs/proofs/audit.md.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -14,18 +15,23 @@ from mechanisms.audit.events import Transcripts
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers
 from mechanisms.protocol import Epsilons, Exposure, Noise
 from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
+from mechanisms.standing.distance import StandingDistance, calibrate_distance
 from mechanisms.standing.task import StandingTask
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 
 _LOOKS = 3  # before, at and after what a unit changes
 _TOLERANCE = 4  # so that two alarms claim a loss of 2.3 together, half of which a thousand windows disprove
 
-StandingWatcher: TypeAlias = Callable[[StandingAlarms, Integers, Noise], tuple[Integers, Epsilons]]
+_SIGNED_TOLERANCE, _COMING_TOLERANCE = 5, 2  # likewise, for one alarm on both values' distance
+_FAR = 100  # from a cut: such a look adds next to nothing, or leaves the distance to the other value
+
+Watched: TypeAlias = StandingAlarms | StandingDistance
+StandingWatcher: TypeAlias = Callable[[Watched, Integers, Noise], tuple[Integers, Epsilons]]
 """The look at which each window's key came into the answer, 0 if it did not, and what it cost; `values` has shape
 (looks, functionals, windows). Tests pass broken ones."""
 
 
-def watch_keys(standing: StandingAlarms, values: Integers, noise: Noise) -> tuple[Integers, Epsilons]:
+def watch_keys(standing: Watched, values: Integers, noise: Noise) -> tuple[Integers, Epsilons]:
     """As the product does it, each window with a key's state of its own, written and read at each look."""
     state = standing.draw(keys=values.shape[2], noise=noise)
     alerted_at = np.zeros(values.shape[2], dtype=np.int64)
@@ -61,12 +67,41 @@ def audited_standing(
 
 
 def pair_formulas(*, noise: Noise) -> Iterator[Neighbours]:
-    """Both and either of two values, plain and as ladders; and either, where a unit changes one of them alone."""
+    """Both and either of two values, plain and as ladders; either, where a unit changes one of them alone; and formulas
+    watched by their distance."""
     for progressive in (False, True):
         yield pair_both(audited_standing(AllOf, progressive=progressive), watch_keys, noise=noise)
         yield pair_either(audited_standing(AnyOf, progressive=progressive), watch_keys, noise=noise)
     apart = sets_at_once([[0], [1]], functionals=2)
     yield pair_either(audited_standing(AnyOf, exposures=apart), watch_keys, noise=noise, changed=(1, 0))
+    yield pair_signed(audited_distance(Regime.SIGNED), watch_keys, noise=noise)
+    yield pair_coming(audited_distance(Regime.COMING_AND_GOING), watch_keys, noise=noise)
+
+
+def audited_distance(regime: Regime) -> StandingDistance:
+    """One value above its cut while another is below its own, both growing: a signed distance. Or both above, of values
+    that come and go."""
+    signed = regime is Regime.SIGNED
+    tolerance = _SIGNED_TOLERANCE if signed else _COMING_TOLERANCE
+    literals = (Cut(0, 0, above=True, tolerance=tolerance), Cut(1, 0, above=not signed, tolerance=tolerance))
+    task = replace(audited_standing(AllOf).task, formula=AllOf(literals), monotone=False)
+    return calibrate_distance(task if signed else replace(task, regimes=(regime,) * 2))
+
+
+def pair_signed(standing: StandingDistance, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
+    """A unit that raises both values at all looks. At the first one the value to be above decides, so the distance
+    rises; at the second it is the value to be below, and the distance falls."""
+    near = _near_distance(standing)
+    values = np.array([[near, -_FAR], [near, _FAR], [near, _FAR]], dtype=np.int64)[:, :, np.newaxis]
+    return _make_pair(f"one value up and another down near {near}", standing, watch, (values, values + 1), noise)
+
+
+def pair_coming(standing: StandingDistance, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
+    """A unit that raises the first of two values at the first look, and is gone then."""
+    near = _near_distance(standing)
+    values = np.array([[near, _FAR], [-_FAR, _FAR], [-_FAR, _FAR]], dtype=np.int64)[:, :, np.newaxis]
+    more = values + np.array([[1, 0], [0, 0], [0, 0]], dtype=np.int64)[:, :, np.newaxis]
+    return _make_pair(f"both of two values, for a look near {near}", standing, watch, (values, more), noise)
 
 
 def pair_both(standing: StandingAlarms, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
@@ -88,7 +123,7 @@ def pair_either(
 
 
 def _make_pair(
-    described: str, standing: StandingAlarms, watch: StandingWatcher, values: tuple[Integers, Integers], noise: Noise
+    described: str, standing: Watched, watch: StandingWatcher, values: tuple[Integers, Integers], noise: Noise
 ) -> Neighbours:
     def release_of(one: Integers) -> Release:
         def release(samples: int) -> Transcripts:
@@ -105,3 +140,11 @@ def _middle(standing: StandingAlarms) -> int:
     """The value at which the first literal's alarm is as likely as not to ring by its first look, rounded down."""
     sharpest = standing.ladders[0].rungs[-1]
     return -int(np.ceil(np.log(0.5 / sharpest.fnr) / float(sharpest.rate)))
+
+
+def _near_distance(standing: StandingDistance) -> int:
+    """The highest distance whose weight, and that of the next one, is at most what the secret draw is a multiple of."""
+    sharpest = standing.alarm.ladders[0].rungs[-1]
+    shape = sharpest.task.regime.shape
+    below = shape.root * np.log(float(shape.high) / sharpest.fnr) / float(sharpest.rate)
+    return sharpest.task.cut - int(np.ceil(below))

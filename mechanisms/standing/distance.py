@@ -1,0 +1,164 @@
+"""Any formula watched through a window: one alarm on how far a key is inside the whole of it.
+
+The distance is that of the generalised sparse vector: `S - c` or `d + 1 - S` for a literal, in whole-number weights
+that bring the functionals to nearly one sensitivity; the least over AND, the greatest over OR. The formula is true
+where it is positive. What one unit changes of it is the largest weighted sensitivity, however many literals there are.
+
+A key is in the answer from the first look on at which the alarm has rung, until the window closes: it says that the
+formula was true at a look, or nearly so, and not that it still is.
+
+Proof: docs/proofs/standing.md.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mechanisms.alarm.shapes import Regime
+from mechanisms.formula import Cut, Formula, Integers, cuts
+from mechanisms.protocol import DecisionTask, Epsilons, Noise, Unachievable
+from mechanisms.published.sparse_vector import signed_distance, weights
+from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
+from mechanisms.standing.protocol import Looked, Standing
+from mechanisms.standing.sealed import digest_of
+from mechanisms.standing.task import StandingTask
+from mechanisms.threshold.joint_loss import all_at_once
+
+
+@dataclass(frozen=True, slots=True)
+class StandingDistance:
+    """A calibrated standing question with one alarm, or ladder, on its signed distance; a `Standing`.
+
+    Guarantee: the contract of `StandingTask`, with `fnr` and `fpr` at most those of the task, whatever the formula. One
+    key's window tells of one privacy unit `worst_case_epsilon` at most (docs/proofs/standing.md).
+
+    `scale` has each functional's weight. `alarm` watches the distance as if it were the only functional; of a literal
+    alone its own value, or what that lacks of nothing, which is held within no bounds.
+    """
+
+    task: StandingTask
+    scale: tuple[int, ...]
+    alarm: StandingAlarms
+
+    @property
+    def worst_case_epsilon(self) -> float:
+        """As `Standing.worst_case_epsilon`."""
+        return self.alarm.worst_case_epsilon
+
+    @property
+    def fnr(self) -> float:
+        """As `Standing.fnr`."""
+        return self.alarm.fnr
+
+    @property
+    def fpr(self) -> float:
+        """As `Standing.fpr`."""
+        return self.alarm.fpr
+
+    @property
+    def regime(self) -> Regime:
+        """How one privacy unit changes the distance."""
+        (regime,) = self.alarm.task.regimes
+        return regime
+
+    def draw(self, *, keys: int, noise: Noise) -> bytes:
+        """As `Standing.draw`."""
+        return self.alarm.draw(keys=keys, noise=noise)
+
+    def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
+        """As `Standing.look`. The values themselves are not kept, their distance alone is added up."""
+        if values.ndim != 2 or len(values) != len(self.task.sensitivities):
+            raise ValueError("a look has a value of each functional for each key")
+        lone = _find_lone(self.task.formula)
+        if lone is None:
+            distance = signed_distance(self.task.formula, values, weights=self.scale)
+        else:
+            distance = values[lone.functional] if lone.above else -values[lone.functional]
+        return self.alarm.look(state, distance[np.newaxis, :], look=look, noise=noise)
+
+    def spent(self, state: bytes) -> Epsilons:
+        """As `Standing.spent`."""
+        return self.alarm.spent(state)
+
+
+def calibrate_distance(task: StandingTask) -> StandingDistance:
+    """The alarm of least loss on a formula's distance, or the ladder if the question is `progressive`.
+
+    Guarantee: that of `StandingDistance` (docs/proofs/standing.md).
+
+    Raises:
+        Unachievable: a formula without literals, which needs no alarm; values of sliding windows; as `calibrate_alarm`.
+
+    >>> from mechanisms.formula import AllOf
+    >>> many, few = (Cut(0, 400, above=above, tolerance=39) for above in (True, False))
+    >>> known = {"sensitivities": (1,), "exposures": all_at_once(1), "leasts": (0,), "monotone": False}
+    >>> def price(formula: Formula, regime: Regime) -> float:
+    ...     task = StandingTask(formula, regimes=(regime,), looks=24, fnr=0.05, fpr=0.1, **known)
+    ...     return round(calibrate_distance(task).worst_case_epsilon * 40, 3)
+    >>> price(few, Regime.GROWING), price(few, Regime.COMING_AND_GOING), price(AllOf((many, few)), Regime.GROWING)
+    (7.09, 12.741, 18.575)
+    """
+    literals = tuple(cuts(task.formula))
+    if not literals:
+        raise Unachievable("a condition without thresholds has no distance to be watched")
+    scale = weights(DecisionTask(task.formula, task.sensitivities, task.exposures, fnr=task.fnr, fpr=task.fpr))
+    certain = min(scale[literal.functional] for literal in literals)
+    within = min(scale[literal.functional] * literal.tolerance for literal in literals)
+    watched = Cut(0, certain - 1, above=True, tolerance=within + certain - 1)
+    sensitivity = max(scale[one.functional] * task.sensitivities[one.functional] for one in literals)
+    lone = _find_lone(task.formula)
+    if lone is not None:
+        watched = Cut(0, lone.cut if lone.above else -lone.cut - 1, above=True, tolerance=lone.tolerance)
+        sensitivity = task.sensitivities[lone.functional]
+    alone = replace(
+        task,
+        formula=watched,
+        sensitivities=(sensitivity,),
+        exposures=all_at_once(1),
+        regimes=(distance_regime(task),),
+        leasts=(None,),
+        monotone=True,
+    )
+    try:
+        alarm = calibrate_standing(alone)
+    except Unachievable as refusal:
+        raise Unachievable(refusal.reason) from refusal  # of no functional alone
+    return StandingDistance(task=task, scale=scale, alarm=replace(alarm, digest=digest_of((task, scale, alarm))))
+
+
+def distance_regime(task: StandingTask) -> Regime:
+    """How one privacy unit changes the distance of a formula.
+
+    Guarantee: docs/proofs/standing.md. A literal alone changes as its functional does. Of several, all above or all
+    below their cuts, on values that a unit only adds to, it is moved one way, not always by more at later looks. Any
+    other may be moved either way.
+
+    Raises:
+        Unachievable: values of sliding windows.
+    """
+    regimes = {task.regimes[literal.functional] for literal in cuts(task.formula)}
+    if Regime.SLIDING in regimes:
+        raise Unachievable("the distance of a condition is watched in windows that do not slide")
+    if _find_lone(task.formula) is not None:
+        return regimes.pop()
+    if Regime.SIGNED in regimes or len({literal.above for literal in cuts(task.formula)}) > 1:
+        return Regime.SIGNED
+    return Regime.COMING_AND_GOING
+
+
+def calibrate_early(task: StandingTask) -> Standing:
+    """What alerts before a window closes: an alarm for each threshold if `monotone`, else one for the whole formula.
+
+    Raises:
+        Unachievable: as `calibrate_standing`, `calibrate_distance`.
+    """
+    return calibrate_standing(task) if task.monotone else calibrate_distance(task)
+
+
+def _find_lone(formula: Formula) -> Cut | None:
+    """The formula's only literal, if nothing else is in it."""
+    while not isinstance(formula, Cut):
+        if len(formula.children) != 1:
+            return None
+        (formula,) = formula.children
+    return formula
