@@ -11,8 +11,9 @@ from mechanisms.alarm.prices import PricedWay, WatchedWindow, Way, afresh_price,
 from mechanisms.alarm.shapes import Regime
 from mechanisms.protocol import Unachievable
 from mechanisms.registry import MECHANISMS
-from mechanisms.standing.alarms import alarms_decide, calibrate_standing
+from mechanisms.standing.alarms import alarms_decide
 from mechanisms.standing.close import decide_at_close
+from mechanisms.standing.distance import StandingDistance, calibrate_early
 from mechanisms.standing.protocol import Standing
 from mechanisms.standing.task import StandingTask
 from mechanisms.threshold.one_shot import at_least
@@ -77,12 +78,13 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
     if chooses(question):
         windows = replace(windows, settling=SETTLING)
     of_window = replace(question, keys=keys)
-    task = standing_task(of_window, regimes, looks=windows.looks, monitor=monitor)
+    monotone = monitor.windows.sliding or stays_true(question, regimes)
+    task = standing_task(of_window, regimes, looks=windows.looks, monitor=monitor, monotone=monotone)
     standing = _calibrate(of_window, task, monitor) if early else _calibrate_close(of_window, monitor)
     # prices are those of single alarms
     plain = _calibrate(of_window, replace(task, progressive=False), monitor) if early and task.progressive else standing
     watched = horizon.count_in_looks(monitor)
-    ways, taken = _price(question, watched, regimes, early=early)
+    ways, taken = _price(question, watched, _alarm_regimes(standing, regimes), early=early)
     return MonitorPlan(
         monitor=monitor,
         question=question,
@@ -100,7 +102,9 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
         epsilon_per_price=_per_cell(question, horizon, plain, monitor) / ways[taken].price,
         epsilon_per_cell=_per_cell(question, horizon, standing, monitor),
         epsilon_per_unit=_per_unit(question, standing),
-        fingerprint=identify(monitor, question, windows, seen_by=seen_by, regimes=regimes),
+        fingerprint=identify(
+            monitor, question, windows, seen_by=seen_by, regimes=regimes, whole=early and not monotone
+        ),
         warnings=(*question.warnings, *_warnings(question, standing, regimes, early=early)),
         dialect=dialect,
     )
@@ -259,15 +263,15 @@ def _is_early(question: Question, regimes: tuple[Regime, ...], monitor: Monitor)
         return False
     if stays_true(question, regimes):
         return True
-    if monitor.early_any and alarms_decide(question.formula, regimes):
-        return True
-    if monitor.early_any:
+    if monitor.early_any and monitor.windows.sliding:
         raise cannot_be_watched(
             monitor,
-            "no alarm watches such a condition, not even at a higher price",
-            detail="Alarms watch AND and OR of values above their thresholds, under an AND of such as only grow.",
-            hint='Write alert = "close" in the place of early_any.',
+            "its condition may become false again, and early_any does not watch windows that slide",
+            detail="While a window slides, values above their thresholds that only grow are watched, and nothing else.",
+            hint="Write a hop in the place of sliding.",
         )
+    if monitor.early_any:
+        return True
     if monitor.alert is None and not monitor.windows.sliding:
         return False
     signed = any(regime is Regime.SIGNED for regime in regimes)
@@ -306,7 +310,7 @@ def _slide(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) ->
 
 def _calibrate(question: Question, task: StandingTask, monitor: Monitor) -> Standing:
     try:
-        return calibrate_standing(task)
+        return calibrate_early(task)
     except Unachievable as refusal:
         raise unreachable(monitor, question, task, refusal) from None
 
@@ -320,7 +324,9 @@ def _calibrate_close(question: Question, monitor: Monitor) -> Standing:
         raise refused_question(monitor, plan_refusal(question, refusal)) from None
 
 
-def standing_task(question: Question, regimes: tuple[Regime, ...], *, looks: int, monitor: Monitor) -> StandingTask:
+def standing_task(
+    question: Question, regimes: tuple[Regime, ...], *, looks: int, monitor: Monitor, monotone: bool = True
+) -> StandingTask:
     """A monitor's question as numbers."""
     return StandingTask(
         formula=question.formula,
@@ -332,7 +338,13 @@ def standing_task(question: Question, regimes: tuple[Regime, ...], *, looks: int
         fnr=question.accuracy.fnr,
         fpr=question.accuracy.fpr,
         progressive=monitor.progressive,
+        monotone=monotone,
     )
+
+
+def _alarm_regimes(standing: Standing, regimes: tuple[Regime, ...]) -> tuple[Regime, ...]:
+    """How what alarms watch changes: the values, or the distance of the whole condition."""
+    return (standing.regime,) if isinstance(standing, StandingDistance) else regimes
 
 
 def _price(
@@ -375,10 +387,10 @@ def _per_unit(question: Question, standing: Standing) -> float:
 def _warnings(question: Question, standing: Standing, regimes: tuple[Regime, ...], *, early: bool) -> Iterator[str]:
     if standing.fnr is None or standing.fpr is None:
         yield "no bound on what is missed or wrong"
-    if early and Regime.COMING_AND_GOING in regimes:
+    if early and Regime.COMING_AND_GOING in regimes and Regime.SIGNED not in _alarm_regimes(standing, regimes):
         yield (
             f"rows of {question.table.name} may be changed or taken away, for which alarms cost twice as much: if they "
             f"never are, write append_only = true under [tables.{question.table.name}]"
         )
-    if early and Regime.SIGNED in regimes:
+    if early and isinstance(standing, StandingDistance):
         yield "an alert stays until its window closes, although the condition may have become false again"

@@ -6,6 +6,7 @@ from typing import Any
 
 from mechanisms.alarm.prices import PricedWay, Way
 from mechanisms.alarm.shapes import Regime
+from mechanisms.standing.distance import StandingDistance
 from planner.explain.literal_labels import spell_formula, words
 from planner.explain.numbers import at_most, plain
 from planner.monitors.guarantee import count_groups, count_of, promise, promise_json
@@ -21,6 +22,11 @@ _GROWTH = {
     Regime.COMING_AND_GOING: "may fall, as rows may be changed or taken away: an alarm costs twice as much",
     Regime.SIGNED: "may fall, as rows take something off: an alarm costs three times as much",
     Regime.SLIDING: "grow and fall again as windows slide over rows: an alarm pays for both",
+}
+_DISTANCE = {
+    Regime.GROWING: "which each row moves one way: it costs least",
+    Regime.COMING_AND_GOING: "which each row moves one way, more at some looks than at others: it costs twice as much",
+    Regime.SIGNED: "which rows move either way: it costs three times as much",
 }
 
 
@@ -76,6 +82,7 @@ def monitor_json(plan: MonitorPlan) -> dict[str, Any]:
         },
         "rows_seen_by": plan.seen_by,
         "growth": [regime.name.lower() for regime in plan.regimes],
+        "watched_as_a_whole": isinstance(plan.standing, StandingDistance),
         "guarantee": promise_json(plan),
         "ways": [
             {
@@ -107,7 +114,9 @@ def _lines(plan: MonitorPlan) -> Iterator[str]:
     yield f"  Windows: {_windows_text(plan)}, {horizon}"
     yield f"  Looks: {_looks_text(plan)}"
     yield f"  Rows count by {plan.seen_by}, {'when they arrived' if plan.arrived else 'the time in them'}"
-    for regime in dict.fromkeys(plan.regimes):
+    if isinstance(plan.standing, StandingDistance):
+        yield f"  One alarm watches how far a group is inside the condition, {_DISTANCE[plan.standing.regime]}"
+    for regime in () if isinstance(plan.standing, StandingDistance) else dict.fromkeys(plan.regimes):
         names = ", ".join(
             functional.name for functional, own in zip(question.functionals, plan.regimes, strict=True) if own is regime
         )

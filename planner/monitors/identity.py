@@ -13,15 +13,25 @@ FORMAT = "keyhole monitor 1"
 
 
 def identify(
-    monitor: Monitor, question: Question, windows: WindowPlan, *, seen_by: str, regimes: tuple[Regime, ...]
+    monitor: Monitor,
+    question: Question,
+    windows: WindowPlan,
+    *,
+    seen_by: str,
+    regimes: tuple[Regime, ...],
+    whole: bool = False,
 ) -> str:
     """The sha256 of a monitor's meaning, in hex.
 
     Guarantee: equal fingerprints mean the same question over the same keys and windows with the same contract (as
     `planner.plan.identity.fingerprint` has it), looked at at the same moments, of rows that come in the same way. Left
     out are its comment and its readers; its name is in, as each monitor has draws of its own.
+
+    Parameters:
+        whole: one alarm watches how far a group is inside the condition, instead of one for each threshold.
     """
-    return sha256("\n".join(_lines(monitor, question, windows, seen_by, regimes)).encode()).hexdigest()
+    lines = [*_lines(monitor, question, windows, seen_by, regimes), *["watched as a whole"] * whole]
+    return sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _lines(

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from mechanisms.formula import Cut
 from mechanisms.protocol import Unachievable
-from mechanisms.standing.alarms import calibrate_standing
+from mechanisms.standing.distance import calibrate_early
 from mechanisms.standing.task import StandingTask
 from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError
@@ -89,7 +89,7 @@ def _find_reachable(question: Question, task: StandingTask) -> str:
             return replace(literal, tolerance=max(literal.tolerance, steps))
 
         try:
-            calibrate_standing(replace(task, formula=task.formula.mapped(widen)))
+            calibrate_early(replace(task, formula=task.formula.mapped(widen)))
         except Unachievable:
             continue
         widest = max(functional.unit_size * steps / functional.rows for functional in question.functionals)

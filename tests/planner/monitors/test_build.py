@@ -5,6 +5,7 @@ from math import log
 
 import pytest
 
+from mechanisms.alarm.calibration import alarm_price
 from mechanisms.alarm.prices import Way
 from mechanisms.alarm.shapes import Regime
 from planner.errors import KeyholeError
@@ -150,6 +151,48 @@ def test_early_any_alerts_early_at_three_times_the_price() -> None:
     assert plan.regimes == (Regime.SIGNED,)
     assert _price(plan.epsilon_per_cell / 10, tolerance=100) == pytest.approx(18.575, abs=0.001)
     assert any("an alert stays until its window closes" in warning for warning in plan.warnings)
+
+
+WITH_EARLY_ANY = [
+    ("count(*) < 400", 40, TABLES, Regime.GROWING),
+    ("count(*) < 400", 40, WITHOUT_PROMISE, Regime.COMING_AND_GOING),
+    ("count(*) > 400 AND count(*) FILTER (WHERE severity > 3) > 400", 40, WITHOUT_PROMISE, Regime.COMING_AND_GOING),
+    ("count(*) BETWEEN 100 AND 400", 10, TABLES, Regime.SIGNED),
+    ("count(*) > 400 OR count(*) FILTER (WHERE severity > 3) < 100", 10, TABLES, Regime.SIGNED),
+]
+
+
+@pytest.mark.parametrize(("having", "tolerance", "tables", "regime"), WITH_EARLY_ANY)
+def test_early_any_is_one_alarm_on_any_condition(having: str, tolerance: int, tables: str, regime: Regime) -> None:
+    """At the price of one alarm in the regime of its distance, at the narrowest of its tolerances."""
+    sql = f"SELECT ward, day FROM visits GROUP BY ward, day HAVING {having}"
+    plan, close = planned(sql, tables=tables, early_any="true"), planned(sql, tables=tables)
+    assert (plan.early, close.early) == (True, False)
+    assert (plan.windows.looks, plan.way.way, plan.way.regime) == (24, Way.ALARM, regime)
+    price = alarm_price(looks=24, fnr=0.05, fpr=0.1, regime=regime)
+    assert plan.way.price == pytest.approx(price)
+    at_most = _price(plan.epsilon_per_cell, tolerance=tolerance)
+    assert 0.97 * price < at_most <= price * (1 + 1e-9)
+    assert any("an alert stays until its window closes" in warning for warning in plan.warnings)
+
+
+@pytest.mark.parametrize("having", ["avg(cost) > 400", "avg(cost) < 400 AND count(*) > 100", "stddev_pop(cost) > 900"])
+def test_early_any_watches_means_and_what_is_made_of_squares(having: str) -> None:
+    plan = planned(f"SELECT ward, day FROM visits GROUP BY ward, day HAVING {having}", early_any="true")
+    assert (plan.early, plan.way.regime) == (True, Regime.SIGNED)
+    assert plan.standing.fnr is not None
+    assert plan.standing.fnr <= 0.05
+
+
+def test_early_any_changes_nothing_where_a_condition_stays_true() -> None:
+    assert planned(early_any="true").fingerprint == planned().fingerprint
+    assert planned(early_any="true").epsilon_per_cell == planned().epsilon_per_cell
+
+
+def test_what_is_watched_as_a_whole_is_another_monitor() -> None:
+    """Than the same one decided at the close."""
+    sql = "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) < 400"
+    assert planned(sql, early_any="true").fingerprint != planned(sql).fingerprint
 
 
 def test_more_thresholds_cost_more_and_no_more_than_twice() -> None:

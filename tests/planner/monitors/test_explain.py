@@ -4,7 +4,7 @@ import json
 
 from planner.monitors.explain import describe_monitor, explain_monitor, monitor_json
 from planner.monitors.guarantee import promise
-from tests.worlds.monitored import BY_WARD, TABLES, planned
+from tests.worlds.monitored import BY_WARD, SQL, TABLES, planned
 
 OF_STAYS = "SELECT ward, day FROM stays GROUP BY ward, day HAVING count(DISTINCT patient_id) > 999"
 
@@ -52,6 +52,24 @@ def test_growth_is_told_where_it_matters() -> None:
     without = TABLES.replace("append_only = true\n", 'immutable = ["ward", "day"]\n', 1)
     assert any("may fall, as rows may be changed" in line for line in explain_monitor(planned(tables=without)))
     assert not any("may fall" in line for line in explain_monitor(planned(alert='"close"', tables=without)))
+
+
+def test_a_condition_that_is_watched_as_a_whole_is_told_with_its_price() -> None:
+    """Three times 7.09 / 11, which makes up for the tolerances of 10 and 40, and what else could be done."""
+    plan = planned(SQL.replace("> 400", "BETWEEN 100 AND 400"), early_any="true")
+    lines = explain_monitor(plan)
+    for line in (
+        "  One alarm watches how far a group is inside the condition, which rows move either way: it costs three times "
+        "as much",
+        "    -> an alarm                                epsilon 1.69   an alert stays up to 1 day",
+        "       asked afresh at every look              epsilon 8.54   an alert goes at once",
+    ):
+        assert line in lines
+    assert not any("Values of" in line for line in lines)
+    document = monitor_json(plan)
+    assert document["watched_as_a_whole"]
+    assert not monitor_json(planned())["watched_as_a_whole"]
+    assert document["guarantee"]["fpr_per_window"] == 0.1
 
 
 def test_a_program_is_told_the_same() -> None:

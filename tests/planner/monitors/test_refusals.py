@@ -79,11 +79,21 @@ def test_what_may_become_false_again_does_not_alert_early(having: str) -> None:
         assert "early_any = true" in (error.hint or "")
 
 
-@pytest.mark.parametrize("having", ["count(*) < 400", "count(*) BETWEEN 100 AND 400"])
-def test_early_any_is_for_values_above_their_thresholds(having: str) -> None:
-    error = _refused(f"SELECT ward, day FROM visits GROUP BY ward, day HAVING {having}", early_any="true")
+@pytest.mark.parametrize("having", ["count(*) < 400", "avg(cost) > 400", "count(*) BETWEEN 100 AND 400"])
+def test_early_any_is_for_windows_that_do_not_slide(having: str) -> None:
+    sql, sliding = f"SELECT ward FROM visits GROUP BY ward HAVING {having}", '{ column = "seen_at", length = "1 day"'
+    error = _refused(sql, early_any="true", window=sliding + ", sliding = true }")
     assert error.code == "KH602"
-    assert 'alert = "close"' in (error.hint or "")
+    assert error.hint == "Write a hop in the place of sliding."
+    assert planned(sql, early_any="true", window=sliding + ', hop = "6 hours" }').early
+
+
+def test_a_mixed_condition_that_no_alarm_keeps_is_told_the_tolerance_that_would_do() -> None:
+    sql = "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) BETWEEN 4 AND 40"
+    error = _refused(sql, early_any="true", fnr="1e-30", fpr="1e-30", tolerance='"0"')
+    assert error.code == "KH303"
+    tolerance = (error.hint or "").removeprefix("Write tolerance = ").removesuffix(".")
+    assert planned(sql, early_any="true", fnr="1e-30", fpr="1e-30", tolerance=tolerance).early
 
 
 def test_a_conjunction_does_not_slide() -> None:

@@ -202,6 +202,28 @@ def test_what_is_decided_at_the_close_is_decided_then(tmp_path: Path, postgres_u
         assert wards.alerts(run) == [(1, 0, "B"), (1, 0, "C")]
 
 
+def test_what_may_become_false_again_alerts_at_the_look_at_which_it_is_true(tmp_path: Path, postgres_url: str) -> None:
+    """A ward within the band alerts and stays when it is above it; one that is above it by its first look never does.
+    Five tolerances from either end, where the chance of another answer is below 1e-9."""
+    sql = "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) BETWEEN 300 AND 600"
+    with clinic(tmp_path, postgres_url, sql=sql, more="early_any = true") as wards:
+        run = wards.start()
+        wards.arrive(visits("A", 1200, at=START + HOUR))
+        _advance(wards, 6)
+        wards.arrive(visits("B", 450, at=START + 7 * HOUR))
+        _advance(wards, 12)
+        assert wards.alerts(run) == [(2, 0, "B")]
+        wards.arrive(visits("B", 900, at=START + 13 * HOUR))
+        for hours in (18, 24):
+            _advance(wards, hours)
+        assert wards.alerts(run) == [(2, 0, "B")]
+        spent = most_spent(document(wards.service, None), "visits")
+        assert spent == pytest.approx(wards.plan.epsilon_per_cell, abs=1e-8)
+        wards.arrive(visits("C", 450, at=START + DAY))
+        _advance(wards, 30)
+        assert wards.alerts(run) == [(2, 0, "B"), (5, 1, "C")]
+
+
 def test_windows_that_hop_are_looked_at_one_at_a_time(tmp_path: Path, postgres_url: str) -> None:
     sql, window = (
         "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 400",
