@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 from rich.console import Console
@@ -71,6 +71,26 @@ class WatchedDay:
         return statistics.median(look - scan for look, scan in zip(self.looks_s, self.scans_s, strict=True))
 
 
+class _TimedSource:
+    """A source that says how long its statements took; all else is the source's own."""
+
+    def __init__(self, source: Source, day: WatchedDay) -> None:
+        self._source = source
+        self._day = day
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def aggregates(self, rewritten: Rewritten, *keys: Any, **how: Any) -> TrueAggregates:
+        """As the source's."""
+        started = time.perf_counter()
+        try:
+            return self._source.aggregates(rewritten, *keys, **how)
+        finally:
+            self._day.scans_s[-1] += time.perf_counter() - started
+            self._day.statements += 1
+
+
 def watch_day(folder: Path, *, keys: int, rows: int, monitors: int, looks: int) -> WatchedDay:
     """Watch so many keys by so many monitors through the first looks of a day."""
     with duckdb.connect() as connection:
@@ -95,30 +115,14 @@ def watch_day(folder: Path, *, keys: int, rows: int, monitors: int, looks: int) 
 
 def _look(service: Service, looks: int) -> WatchedDay:
     day, now = WatchedDay(), _START
-    source = type(service.source)
-    aggregates = source.aggregates
-
-    def timed(self: Source, rewritten: Rewritten, *keys: Any, **how: Any) -> TrueAggregates:
+    service.source = cast(Source, _TimedSource(service.source, day))
+    runner = MonitorRunner(service, clock=lambda: now.replace(tzinfo=UTC), since=lambda _: _START.replace(tzinfo=UTC))
+    for look in range(1, looks + 1):
+        now = _START + look * timedelta(hours=1)
+        day.scans_s.append(0.0)
         started = time.perf_counter()
-        try:
-            return aggregates(self, rewritten, *keys, **how)
-        finally:
-            day.scans_s[-1] += time.perf_counter() - started
-            day.statements += 1
-
-    source.aggregates = timed  # type: ignore[method-assign]
-    try:
-        runner = MonitorRunner(
-            service, clock=lambda: now.replace(tzinfo=UTC), since=lambda _: _START.replace(tzinfo=UTC)
-        )
-        for look in range(1, looks + 1):
-            now = _START + look * timedelta(hours=1)
-            day.scans_s.append(0.0)
-            started = time.perf_counter()
-            runner.look_around()
-            day.looks_s.append(time.perf_counter() - started)
-    finally:
-        source.aggregates = aggregates  # type: ignore[method-assign]
+        runner.look_around()
+        day.looks_s.append(time.perf_counter() - started)
     return day
 
 
