@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from mechanisms.alarm.prices import PricedWay, WatchedWindow, Way, afresh_price, close_price, price_ways
 from mechanisms.alarm.shapes import Regime
+from mechanisms.formula import cuts
 from mechanisms.protocol import Unachievable
 from mechanisms.registry import MECHANISMS
 from mechanisms.standing.alarms import alarms_decide
@@ -387,7 +388,9 @@ def _per_unit(question: Question, standing: Standing) -> float:
 def _warnings(question: Question, standing: Standing, regimes: tuple[Regime, ...], *, early: bool) -> Iterator[str]:
     if standing.fnr is None or standing.fpr is None:
         yield "no bound on what is missed or wrong"
-    if early and Regime.COMING_AND_GOING in regimes and Regime.SIGNED not in _alarm_regimes(standing, regimes):
+    # of several thresholds that are watched as a whole the distance would not only grow either
+    halved = not isinstance(standing, StandingDistance) or len(set(cuts(question.formula))) == 1
+    if early and halved and Regime.COMING_AND_GOING in regimes:
         yield (
             f"rows of {question.table.name} may be changed or taken away, for which alarms cost twice as much: if they "
             f"never are, write append_only = true under [tables.{question.table.name}]"

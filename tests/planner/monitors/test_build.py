@@ -184,6 +184,16 @@ def test_early_any_watches_means_and_what_is_made_of_squares(having: str) -> Non
     assert plan.standing.fnr <= 0.05
 
 
+@pytest.mark.parametrize(
+    ("having", "told"), [("count(*) < 400", True), ("count(*) > 400 AND sum(cost) > 20000", False)]
+)
+def test_append_only_is_named_where_it_would_halve_the_price(having: str, told: bool) -> None:
+    sql = f"SELECT ward, day FROM visits GROUP BY ward, day HAVING {having}"
+    plan = planned(sql, tables=WITHOUT_PROMISE, early_any="true")
+    assert any("write append_only = true" in warning for warning in plan.warnings) is told
+    assert plan.way.regime is Regime.COMING_AND_GOING
+
+
 def test_early_any_changes_nothing_where_a_condition_stays_true() -> None:
     assert planned(early_any="true").fingerprint == planned().fingerprint
     assert planned(early_any="true").epsilon_per_cell == planned().epsilon_per_cell
