@@ -35,6 +35,7 @@ class Way(Enum):
     SIGNED_TREE = "a tree of noise, added and subtracted"
     TICK_NOISE = "noise on each tick"
     BLOCK_NOISE = "noise on ticks and on blocks of them"
+    STREAM = "a published stream, no bound on missed or wrong"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-MECHANISMS = ("alarm",)
+from mechanisms.standing.streams import WATCHING
+
+STREAMS = WATCHING
+"""Published streams, which bound neither what is missed nor what is wrong."""
+FREE = "zeros"
+"""The stream that loses nothing, and says nothing."""
+MECHANISMS = ("alarm", *STREAMS)
 """What may watch a standing question, the default first."""
 
 
@@ -37,6 +43,7 @@ class Monitor:
     and `ends` are the horizon: the windows that begin at the one or later and before the other are watched, each to its
     end, and are all paid for when the monitor starts. Of `fnr`, `fpr`, `tolerance` what is None
     is the policy's default. `alert` None is early where the formula can only become true. `analysts` may read it.
+    `epsilon` is what a stream loses of one event, None for those that lose nothing and for alarms.
     """
 
     name: str
@@ -47,6 +54,7 @@ class Monitor:
     begins: datetime
     ends: datetime
     mechanism: str
+    epsilon: float | None = None
     analysts: tuple[str, ...] = ()
     fnr: float | None = None
     fpr: float | None = None
@@ -55,3 +63,8 @@ class Monitor:
     early_any: bool = False
     progressive: bool = False
     comment: str | None = None
+
+    @property
+    def streamed(self) -> bool:
+        """Whether a published stream watches it."""
+        return self.mechanism in STREAMS

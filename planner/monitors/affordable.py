@@ -16,6 +16,7 @@ from planner.policy.durations import nearest_part, write_duration
 _Tried = TypeVar("_Tried")
 
 _PERCENTS = tuple(range(1, 101))
+_PARTS = range(99, 0, -1)  # of a stream's loss, in hundredths
 _MOST_SPREAD = 4096  # times as seldom as now, at most, a monitor is tried to be looked at
 
 
@@ -43,7 +44,8 @@ def exceeded_cap(plan: MonitorPlan, budget: Budget) -> tuple[str, float] | None:
 def find_fitting(
     catalog: Catalog, monitor: Monitor, *, dialect: Dialect, fits: Callable[[MonitorPlan], bool]
 ) -> tuple[str, ...]:
-    """Keys of a monitor's section, each alone enough: the least tolerance, the most looks, or a decision at the close.
+    """Keys of a monitor's section, each alone enough: the least tolerance, the most looks, the most that a stream may
+    lose of an event, or a decision at the close.
 
     Guarantee: planned with any of them, the monitor `fits`; a function of public inputs. None are told that do not.
 
@@ -69,6 +71,11 @@ def find_fitting(
     if every is not None and (seldom := try_out(replace(monitor, every=every))) is not None and seldom.early:
         looks = seldom.windows.looks
         found.append(f'every = "{write_duration(every)}" ({looks:,} look{"" if looks == 1 else "s"} a window)')
+    if monitor.epsilon is not None:
+        parts = [float(f"{monitor.epsilon * part / 100:g}") for part in _PARTS]
+        less = _find_first(parts, lambda one: try_out(replace(monitor, epsilon=one)) is not None)
+        if less is not None:
+            found.append(f"epsilon = {less:g}")
     if monitor.alert is not Alert.CLOSE and try_out(replace(monitor, alert=Alert.CLOSE, early_any=False)) is not None:
         found.append('alert = "close"')
     return tuple(found)

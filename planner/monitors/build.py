@@ -16,6 +16,7 @@ from mechanisms.standing.alarms import alarms_decide
 from mechanisms.standing.close import decide_at_close
 from mechanisms.standing.distance import StandingDistance, calibrate_early
 from mechanisms.standing.protocol import Standing
+from mechanisms.standing.streams import NO_BOUND
 from mechanisms.standing.task import StandingTask
 from mechanisms.threshold.one_shot import at_least
 from planner.catalog.key_space import KeySpace
@@ -36,6 +37,7 @@ from planner.monitors.refusals import (
     unreachable,
     windows_do_not_fit,
 )
+from planner.monitors.streams import check_streamable, price_stream, watch_streamed
 from planner.monitors.windows import Horizon, list_windows
 from planner.plan.calibrate import choose_calibration
 from planner.plan.refusals import unreachable as plan_refusal
@@ -63,6 +65,7 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
     Raises:
         KeyholeError: as the question itself does, KH303 for a contract that no alarm keeps, KH601 for windows, looks
             and a horizon that do not fit together, KH602 and KH603 for questions and tables that none can watch.
+            A stream keeps no contract, and is refused none.
     """
     question = read_question(catalog, monitor)
     horizon = list_windows(question, monitor)
@@ -81,11 +84,17 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
     of_window = replace(question, keys=keys)
     monotone = monitor.windows.sliding or stays_true(question, regimes)
     task = standing_task(of_window, regimes, looks=windows.looks, monitor=monitor, monotone=monotone)
-    standing = _calibrate(of_window, task, monitor) if early else _calibrate_close(of_window, monitor)
-    # prices are those of single alarms
-    plain = _calibrate(of_window, replace(task, progressive=False), monitor) if early and task.progressive else standing
+    standing = _choose(of_window, task, monitor, early=early)
     watched = horizon.count_in_looks(monitor)
-    ways, taken = _price(question, watched, _alarm_regimes(standing, regimes), early=early)
+    ways: tuple[PricedWay, ...] = ()
+    taken, per_price = 0, 1.0
+    plain = _choose_plain(of_window, task, standing, monitor, early=early)
+    if plain is not None:
+        ways, taken = _price(question, watched, _alarm_regimes(plain, regimes), early=early)
+        per_price = _per_cell(question, horizon, plain, monitor) / ways[taken].price
+    per_cell = _per_cell(question, horizon, standing, monitor)
+    if monitor.streamed:
+        ways, taken = (price_stream(watched, epsilon=per_cell, per_price=per_price), *ways), 0
     return MonitorPlan(
         monitor=monitor,
         question=question,
@@ -100,13 +109,13 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
         early=early,
         ways=ways,
         taken=taken,
-        epsilon_per_price=_per_cell(question, horizon, plain, monitor) / ways[taken].price,
-        epsilon_per_cell=_per_cell(question, horizon, standing, monitor),
+        epsilon_per_price=per_price,
+        epsilon_per_cell=per_cell,
         epsilon_per_unit=_per_unit(question, standing),
         fingerprint=identify(
             monitor, question, windows, seen_by=seen_by, regimes=regimes, whole=early and not monotone
         ),
-        warnings=(*question.warnings, *_warnings(question, standing, regimes, early=early)),
+        warnings=(*question.warnings, *_warnings(question, standing, regimes, monitor, early=early)),
         dialect=dialect,
     )
 
@@ -257,6 +266,9 @@ def _columns(question: Question, horizon: Horizon) -> Iterator[Column]:
 
 def _is_early(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) -> bool:
     """Whether keys alert before their windows close. Raises KH602 where that was asked for and means too much."""
+    if monitor.streamed:
+        check_streamable(question, monitor)
+        return True
     if monitor.alert is Alert.CLOSE:
         if monitor.windows.sliding:
             hint = 'Remove alert = "close", or give the windows a hop.'
@@ -307,6 +319,25 @@ def _slide(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) ->
             hint="Make a monitor of each threshold, or join them by OR; or write a hop for sliding.",
         )
     return sliding
+
+
+def _choose(question: Question, task: StandingTask, monitor: Monitor, *, early: bool) -> Standing:
+    """What decides a window."""
+    if monitor.streamed:
+        return watch_streamed(question, task, monitor)
+    return _calibrate(question, task, monitor) if early else _calibrate_close(question, monitor)
+
+
+def _choose_plain(
+    question: Question, task: StandingTask, standing: Standing, monitor: Monitor, *, early: bool
+) -> Standing | None:
+    """What prices are those of: single alarms; None where a stream watches what no alarm does."""
+    if monitor.streamed:
+        try:
+            return calibrate_early(task)
+        except Unachievable:
+            return None
+    return _calibrate(question, replace(task, progressive=False), monitor) if early and task.progressive else standing
 
 
 def _calibrate(question: Question, task: StandingTask, monitor: Monitor) -> Standing:
@@ -385,15 +416,18 @@ def _per_unit(question: Question, standing: Standing) -> float:
     return at_least(Fraction(standing.worst_case_epsilon) * groups_of_one_unit(question))
 
 
-def _warnings(question: Question, standing: Standing, regimes: tuple[Regime, ...], *, early: bool) -> Iterator[str]:
-    if standing.fnr is None or standing.fpr is None:
-        yield "no bound on what is missed or wrong"
+def _warnings(
+    question: Question, standing: Standing, regimes: tuple[Regime, ...], monitor: Monitor, *, early: bool
+) -> Iterator[str]:
+    if monitor.streamed:
+        yield NO_BOUND.rstrip(".")
     # of several thresholds that are watched as a whole the distance would not only grow either
     halved = not isinstance(standing, StandingDistance) or len(set(cuts(question.formula))) == 1
     if early and halved and Regime.COMING_AND_GOING in regimes:
+        dearer = "streams lose epsilon at every look of a window" if monitor.streamed else "alarms cost twice as much"
         yield (
-            f"rows of {question.table.name} may be changed or taken away, for which alarms cost twice as much: if they "
-            f"never are, write append_only = true under [tables.{question.table.name}]"
+            f"rows of {question.table.name} may be changed or taken away, for which {dearer}: if they never are, write "
+            f"append_only = true under [tables.{question.table.name}]"
         )
-    if early and isinstance(standing, StandingDistance):
+    if isinstance(standing, StandingDistance) or (monitor.streamed and not stays_true(question, regimes)):
         yield "an alert stays until its window closes, although the condition may have become false again"

@@ -8,13 +8,16 @@ from mechanisms.alarm.prices import PricedWay, Way
 from mechanisms.alarm.shapes import Regime
 from mechanisms.standing.distance import StandingDistance
 from planner.explain.literal_labels import spell_formula, words
-from planner.explain.numbers import at_most, plain
+from planner.explain.numbers import at_most, percent, plain
 from planner.monitors.guarantee import count_groups, count_of, promise, promise_json
 from planner.monitors.looks import look_of
 from planner.monitors.model import MonitorPlan
 from planner.policy.durations import write_duration
 from planner.question.model import Atom
 
+_PRICED_ALONE = frozenset({Way.SIGNED_TREE, Way.TICK_NOISE, Way.BLOCK_NOISE})
+"""Ways that are beside the others to compare prices, and that no monitor can take: windows have draws of their own, and
+these share their noise between windows, or take an alert back."""
 SQL_LINES = 12  # of a look's statement; JSON has all of it
 
 _GROWTH = {
@@ -27,6 +30,11 @@ _DISTANCE = {
     Regime.GROWING: "which each row moves one way: it costs least",
     Regime.COMING_AND_GOING: "which each row moves one way, more at some looks than at others: it costs twice as much",
     Regime.SIGNED: "which rows move either way: it costs three times as much",
+}
+_STREAM_GROWTH = {
+    Regime.GROWING: "only grow while a window fills, as rows are added and stay: a stream loses epsilon once a window",
+    Regime.COMING_AND_GOING: "may fall, as rows may be changed or taken away: a stream loses epsilon at every look",
+    Regime.SIGNED: "may fall, as rows take something off: a stream loses twice epsilon at every look but the first",
 }
 
 
@@ -43,9 +51,10 @@ def describe_monitor(plan: MonitorPlan) -> str:
     looks = f"{plan.windows.looks:,} looks" if plan.early else "decided at its close"
     unit = "" if plan.question.table.row_unit else f", at most {at_most(plan.epsilon_per_unit)} a unit over the horizon"
     windows = f"{len(plan.windows.starts):,} windows of {write_duration(plan.windows.length)}"
+    bound = f"; {plan.monitor.mechanism}: no bound on missed or wrong" if plan.monitor.streamed else ""
     return (
         f"{plan.keys.size:,} groups, {windows}, each {looks}; at most {at_most(plan.epsilon_per_cell)} epsilon a group "
-        f"and window{unit}"
+        f"and window{unit}{bound}"
     )
 
 
@@ -92,10 +101,12 @@ def monitor_json(plan: MonitorPlan) -> dict[str, Any]:
                 "epsilon": plan.epsilon_of(way),
                 "clearing_looks": way.clearing,
                 "taken": place == plan.taken,
+                "served": way.way not in _PRICED_ALONE,
             }
             for place, way in enumerate(plan.ways)
         ],
         "mechanism": plan.monitor.mechanism,
+        "event_epsilon": plan.monitor.epsilon,
         "fingerprint": plan.fingerprint,
         "sql": first.rewritten.sql,
         "dialect": plan.dialect.name,
@@ -110,7 +121,7 @@ def _lines(plan: MonitorPlan) -> Iterator[str]:
     yield f"Monitor {plan.monitor.name}: {groups}, nothing is spent by EXPLAIN"
     yield f"  Alerts where {spell_formula(question.formula, words(question), both='AND', either='OR')}"
     for atom in question.atoms:
-        yield f"    {_band(atom)}"
+        yield f"    {_band(atom, streamed=plan.monitor.streamed)}"
     yield f"  Windows: {_windows_text(plan)}, {horizon}"
     yield f"  Looks: {_looks_text(plan)}"
     yield f"  Rows count by {plan.seen_by}, {'when they arrived' if plan.arrived else 'the time in them'}"
@@ -121,7 +132,8 @@ def _lines(plan: MonitorPlan) -> Iterator[str]:
             functional.name for functional, own in zip(question.functionals, plan.regimes, strict=True) if own is regime
         )
         if plan.early:
-            yield f"  Values of {names} {_GROWTH[regime]}"
+            growth = _STREAM_GROWTH if plan.monitor.streamed else _GROWTH
+            yield f"  Values of {names} {growth[regime]}"
     yield from _cost_lines(plan)
     yield f"  Guarantee: {promise(plan)}"
     for warning in plan.warnings:
@@ -133,8 +145,10 @@ def _lines(plan: MonitorPlan) -> Iterator[str]:
         yield f"    ... {len(sql) - SQL_LINES} more lines"
 
 
-def _band(atom: Atom) -> str:
+def _band(atom: Atom, *, streamed: bool) -> str:
     counted = f" {atom.counted}" if atom.counted else ""
+    if streamed:
+        return f"{atom.text}   holds of estimates above {plain(atom.lower)}{counted}, which may err without a bound"
     return f"{atom.text}   may err between {plain(atom.lower)} and {plain(atom.upper)}{counted}"
 
 
@@ -168,7 +182,12 @@ def _cost_lines(plan: MonitorPlan) -> Iterator[str]:
             f"  One ({table.unit_text}) over the horizon: at most {at_most(plan.epsilon_per_unit)} epsilon, in at most "
             f"{count_groups(plan)}"
         )
-    yield "  Ways of answering so:" if plan.early else "  Ways of deciding it:"
+    if plan.monitor.streamed:
+        rates = f"fnr {percent(plan.question.accuracy.fnr)} and fpr {percent(plan.question.accuracy.fpr)}"
+        others = f", others keep {rates}" if len(plan.ways) > 1 else ""
+        yield f"  Ways of watching it, of which {plan.monitor.mechanism} keeps no rates{others}:"
+    else:
+        yield "  Ways of answering so:" if plan.early else "  Ways of deciding it:"
     rows = [_way_cells(plan, place, way) for place, way in enumerate(plan.ways)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
@@ -177,12 +196,12 @@ def _cost_lines(plan: MonitorPlan) -> Iterator[str]:
 
 def _way_cells(plan: MonitorPlan, place: int, way: PricedWay) -> tuple[str, str, str]:
     taken = "-> " if place == plan.taken else "   "
-    clears = "an alert goes at once"
+    clears = "an alert would go at once; not served" if way.way in _PRICED_ALONE else "an alert goes at once"
     if way.clearing:
         clears = f"an alert stays up to {write_duration(_stretch(plan, way.clearing))}"
     rough = ", rough ones before sharp ones" if place == plan.taken and plan.monitor.progressive and plan.early else ""
     return (
-        f"{taken}{way.way.value}{rough}",
+        f"{taken}{f'{plan.monitor.mechanism}, ' if way.way is Way.STREAM else ''}{way.way.value}{rough}",
         f"epsilon {at_most(plan.epsilon_of(way))}",
         "" if way.way is Way.CLOSE else clears,
     )

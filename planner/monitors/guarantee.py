@@ -13,6 +13,13 @@ def promise(plan: MonitorPlan) -> str:
     """What a monitor promises, in one sentence."""
     standing, accuracy = plan.standing, plan.question.accuracy
     loss = f"at most {plain(Decimal(at_most(plan.epsilon_per_cell)))} epsilon a group and window"
+    if plan.monitor.streamed:
+        said = (
+            "no bound on missed or wrong: a group comes into the answer at the first look at which the condition, with "
+            f"{slack(accuracy.tolerance)}, holds of estimates by {plan.monitor.mechanism}, which promise no accuracy; "
+            f"{loss}."
+        )
+        return said + _of_units(plan)
     if plan.early:
         looks = plan.windows.looks
         missed = "a group may be missing at a look at which it truly qualifies, without a bound"
@@ -38,12 +45,16 @@ def promise(plan: MonitorPlan) -> str:
                 f"one that fails then even with {slack(accuracy.tolerance)} is returned at most "
                 f"{percent(accuracy.fpr)} of the time"
             )
-    said = f"{missed}; {wrong}; {loss}."
+    return f"{missed}; {wrong}; {loss}.{_of_units(plan)}"
+
+
+def _of_units(plan: MonitorPlan) -> str:
+    """What is said beside it where a privacy unit has several rows."""
     table = plan.question.table
     if table.row_unit:
-        return said
+        return ""
     return (
-        f"{said} This holds for aggregates after bounding each ({table.unit_text}), which counts in at most "
+        f" This holds for aggregates after bounding each ({table.unit_text}), which counts in at most "
         f"{count_groups(plan)} and loses at most {plain(Decimal(at_most(plan.epsilon_per_unit)))} epsilon over the "
         f"horizon; rows without {' or '.join(table.unit)} are left out."
     )

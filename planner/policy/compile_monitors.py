@@ -38,6 +38,7 @@ def _monitor(name: str, section: MonitorSection) -> Monitor:
         begins=begins,
         ends=ends,
         mechanism=section.mechanism,
+        epsilon=section.epsilon,
         analysts=section.analysts,
         fnr=section.fnr,
         fpr=section.fpr,

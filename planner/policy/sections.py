@@ -12,6 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
 from mechanisms.registry import BOUNDED, DEFAULT, MECHANISMS
+from mechanisms.streams.names import HIERARCHIES
 from planner.catalog.fault import Fault, nearest
 from planner.catalog.model import MOST_BANDS
 from planner.catalog.monitors import MECHANISMS as OF_MONITORS
@@ -92,7 +93,10 @@ def _mechanisms(raw: object) -> tuple[str, ...]:
 def _monitor_mechanism(raw: object) -> str:
     if isinstance(raw, str) and raw in OF_MONITORS:
         return raw
-    raise Fault("KH002", "is not a mechanism of monitors", hint=nearest(str(raw), OF_MONITORS))
+    known = f"Write one of {', '.join(OF_MONITORS)}."
+    if raw in HIERARCHIES:
+        raise Fault("KH002", "releases the counts of a hierarchy, and a monitor has none", hint=known)
+    raise Fault("KH002", "is not a mechanism of monitors", hint=known)
 
 
 def _window(raw: object) -> object:
@@ -294,6 +298,7 @@ class MonitorSection(Section):
     alert: Literal["early", "close"] | None = None
     early_any: bool = False
     mechanism: MonitorMechanismName = OF_MONITORS[0]
+    epsilon: Epsilon | None = None
     progressive: bool = False
     analysts: Names = ()
     comment: str | None = None

@@ -5,6 +5,7 @@ from pathlib import PurePath
 from urllib.parse import urlsplit
 
 from planner.catalog.fault import Fault, Faults, nearest
+from planner.catalog.monitors import FREE, STREAMS
 from planner.catalog.tolerance import tolerances
 from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
@@ -44,9 +45,41 @@ def _find_faults(section: MonitorSection) -> Faults:
         except KeyholeError:
             hint = 'Write "10%" of each threshold, "25", or per functional "count=25, age=2".'
             yield ("tolerance",), Fault("KH002", "is not a tolerance", hint=hint)
-    if section.early_any and section.alert == "close":
+    if section.mechanism in STREAMS:
+        yield from _find_stream_faults(section)
+    elif section.epsilon is not None:
+        hint = (
+            'Remove it: an alarm costs what its rates and tolerance come to. Streams have one: mechanism = "pegasus".'
+        )
+        yield ("epsilon",), Fault("KH002", f'has no meaning beside mechanism = "{section.mechanism}"', hint=hint)
+    elif section.early_any and section.alert == "close":
         hint = 'Remove it, or write alert = "early".'
         yield ("early_any",), Fault("KH002", 'has no meaning beside alert = "close"', hint=hint)
+
+
+def _find_stream_faults(section: MonitorSection) -> Faults:
+    """What a stream has no use for, as it keeps no contract, and the loss that it needs in the place of one."""
+    name = section.mechanism
+    if name == FREE and section.epsilon is not None:
+        hint = "Remove it: zeros are released for nothing."
+        yield ("epsilon",), Fault("KH002", f'has no meaning beside mechanism = "{name}"', hint=hint)
+    if name != FREE and section.epsilon is None:
+        hint = "Write what it may lose of one event, such as epsilon = 0.5: no fnr and fpr decide it, as none is kept."
+        yield ("epsilon",), Fault("KH002", f'is missing beside mechanism = "{name}"', hint=hint)
+    for key in ("fnr", "fpr"):
+        if getattr(section, key) is not None:
+            hint = 'Remove it: nothing bounds how often a stream is mistaken. An alarm keeps it, mechanism = "alarm".'
+            yield (key,), Fault("KH002", f'has no meaning beside mechanism = "{name}"', hint=hint)
+    for key in ("early_any", "progressive"):
+        if getattr(section, key):
+            hint = 'Remove it, or write mechanism = "alarm".'
+            yield (key,), Fault("KH002", f'has no meaning beside mechanism = "{name}"', hint=hint)
+    if section.alert == "close":
+        hint = 'Remove it: a stream is read at every look. A question when the window closes has mechanism = "alarm".'
+        yield ("alert",), Fault("KH002", f'has no meaning beside mechanism = "{name}"', hint=hint)
+    if section.window.sliding:
+        hint = 'Give the windows a hop in the place of sliding, or write mechanism = "alarm".'
+        yield ("window", "sliding"), Fault("KH601", f'has no meaning beside mechanism = "{name}"', hint=hint)
 
 
 def _find_held_faults(place: tuple[str, ...], section: MonitorSection, policy: PolicyDocument) -> Faults:

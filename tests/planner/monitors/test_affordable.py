@@ -34,6 +34,13 @@ def test_nothing_is_told_that_does_not_fit() -> None:
     assert _fitting(declared(), 1e-4) == ()
 
 
+def test_of_a_stream_it_is_what_it_may_lose_of_an_event() -> None:
+    (smaller,) = _fitting(declared(mechanism='"pegasus"', epsilon="0.5"), 0.3)
+    assert smaller == "epsilon = 0.295"
+    for epsilon, fits in (("0.295", True), ("0.3", False)):
+        assert (planned(mechanism='"pegasus"', epsilon=epsilon).epsilon_per_cell <= 0.3) is fits
+
+
 def test_windows_that_hop_are_looked_at_less_often() -> None:
     window = '{ column = "seen_at", length = "24 hours", hop = "12 hours" }'
     found = _fitting(declared(BY_WARD, window=window), 0.25)

@@ -43,7 +43,8 @@ def test_what_is_watched_and_what_it_costs_are_lines() -> None:
 def test_the_price_table_has_every_way() -> None:
     sliding = explain_monitor(planned(BY_WARD, window='{ column = "seen_at", length = "1 day", sliding = true }'))
     assert any(line.startswith("    -> an alarm for each epoch") for line in sliding)
-    assert any("noise on each tick" in line for line in sliding)
+    (ticks,) = (line for line in sliding if "noise on each tick" in line)
+    assert ticks.endswith("an alert would go at once; not served")
     hopping = explain_monitor(planned(BY_WARD, window='{ column = "seen_at", length = "1 day", hop = "6 hours" }'))
     assert any("one every 6 hours, each looked at in its last 6 hours" in line for line in hopping)
 
@@ -89,6 +90,7 @@ def test_a_program_is_told_the_same() -> None:
     assert document["windows"]["count"] == 365
     assert [way["way"] for way in document["ways"]] == ["alarm", "signed_tree", "afresh"]
     assert [way["taken"] for way in document["ways"]] == [True, False, False]
+    assert [way["served"] for way in document["ways"]] == [True, False, True]
     assert document["fingerprint"] == plan.fingerprint
     assert "recorded_at" in document["sql"]
 

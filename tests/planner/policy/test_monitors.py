@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.catalog.fault import Fault
-from planner.catalog.monitors import Alert, Monitor, Windows
+from planner.catalog.monitors import MECHANISMS, Alert, Monitor, Windows
 from planner.errors import KeyholeError
 from planner.policy.durations import nearest_part, parse_duration, parse_moment, write_duration
 from tests.worlds.policies import BASE, changed, compiled, parsed
@@ -190,8 +190,8 @@ REFUSED: list[tuple[dict[str, str | None], str, str]] = [
     ({"until": None}, "KH002", "until: is missing"),
     ({"from": None}, "KH002", "from: is missing"),
     ({"from": '"2026-01-01T00:00+01:00"'}, "KH002", "is not in UTC"),
-    ({"mechanism": '"alrm"'}, "KH002", "Did you mean alarm?"),
-    ({"mechanism": '"pegasus"'}, "KH002", "Known here: alarm."),
+    ({"mechanism": '"alrm"'}, "KH002", "Write one of alarm, pegasus, "),
+    ({"mechanism": '"pegasus"'}, "KH002", "such as epsilon = 0.5"),
     ({"tolerance": '"ten"'}, "KH002", "is not a tolerance"),
     ({"fnr": "0.5"}, "KH002", "fnr"),
     ({"alert": '"soon"'}, "KH002", "alert"),
@@ -264,3 +264,47 @@ def test_public_tables_have_no_arrival() -> None:
         parsed(changed(("public = true", 'public = true\narrived = "name"')))
     with pytest.raises(KeyholeError, match="has no meaning in a public table"):
         parsed(changed(("public = true", "public = true\nappend_only = true")))
+
+
+def test_a_stream_is_named_with_what_it_may_lose_of_an_event() -> None:
+    made = _monitor(mechanism='"pegasus_average"', epsilon="0.5")
+    assert (made.mechanism, made.epsilon, made.streamed) == ("pegasus_average", 0.5, True)
+    assert (_monitor().epsilon, _monitor().streamed) == (None, False)
+    assert _monitor(mechanism='"zeros"').epsilon is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "at_fault", "problem"),
+    [
+        ({"mechanism": '"pegasus"'}, "epsilon", 'is missing beside mechanism = "pegasus"'),
+        ({"mechanism": '"zeros"', "epsilon": "0.5"}, "epsilon", "has no meaning"),
+        ({"epsilon": "0.5"}, "epsilon", 'has no meaning beside mechanism = "alarm"'),
+        ({"mechanism": '"pegasus"', "epsilon": "0"}, "epsilon", ""),
+        ({"mechanism": '"pegasus"', "epsilon": "1", "fnr": "0.01"}, "fnr", "has no meaning"),
+        ({"mechanism": '"pegasus"', "epsilon": "1", "fpr": "0.01"}, "fpr", "has no meaning"),
+        ({"mechanism": '"pegasus"', "epsilon": "1", "progressive": "true"}, "progressive", "has no meaning"),
+        ({"mechanism": '"pegasus"', "epsilon": "1", "early_any": "true"}, "early_any", "has no meaning"),
+        ({"mechanism": '"pegasus"', "epsilon": "1", "alert": '"close"'}, "alert", "has no meaning"),
+        (
+            {
+                "mechanism": '"pegasus"',
+                "epsilon": "1",
+                "window": '{ column = "admitted", length = "1 day", sliding = true }',
+            },
+            "window.sliding",
+            "has no meaning",
+        ),
+    ],
+)
+def test_what_a_stream_has_no_use_for_is_refused(keys: dict[str, str], at_fault: str, problem: str) -> None:
+    error = _refused(_with(**keys))
+    assert f"monitors.filling.{at_fault}" in error.message
+    assert problem in error.message
+    assert error.hint
+
+
+@pytest.mark.parametrize("name", ["pegasos", "hs_pegasus", "three_zone"])
+def test_another_mechanism_is_refused_with_the_list_of_those_there_are(name: str) -> None:
+    error = _refused(_with(mechanism=f'"{name}"', epsilon="0.5"))
+    assert error.code == "KH002"
+    assert error.hint == f"Write one of {', '.join(MECHANISMS)}."
