@@ -9,11 +9,13 @@ from accountant.model import MOST_NANO_PER_CHARGE, Charge, Wording
 from accountant.monitor_model import MonitorRun, MonitorState, WindowAxis
 from planner.catalog.model import RELEASED_BY, Analyst
 from planner.errors import KeyholeError
+from planner.extract.question_text import question_text
 from planner.monitors.affordable import find_fitting
 from planner.monitors.guarantee import promise
 from planner.monitors.model import MonitorPlan
 from proxy.monitors import refusals
 from proxy.pipeline.claim import charged_keys
+from proxy.pipeline.messages import bare_question
 from proxy.pipeline.refusals import approval_needed
 from proxy.service.accounts import label, limits_on, nano
 from proxy.service.refusals import ledger_unavailable
@@ -65,7 +67,7 @@ def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> 
     """
     charge = charge_of(service, plan)
     wording = Wording(
-        text=None if service.keep_text == "none" else plan.monitor.sql,
+        text=_kept_text(service, plan),
         guarantee=promise(plan),
         fnr=_rate(plan.standing.fnr),
         fpr=_rate(plan.standing.fpr),
@@ -89,6 +91,14 @@ def _overlap(plan: MonitorPlan) -> int:
     if windows.sliding:
         return 2
     return 1 if windows.hop is None else -(-plan.windows.length // windows.hop)
+
+
+def _kept_text(service: Service, plan: MonitorPlan) -> str | None:
+    """The monitor's question as far as the policy keeps texts in the ledger."""
+    if service.keep_text == "none":
+        return None
+    question = bare_question(plan.monitor.sql.strip().rstrip(";"), service.catalog)
+    return question_text(question, {}, constants=service.keep_text == "full")
 
 
 def _find_fitting(service: Service, plan: MonitorPlan) -> tuple[str, ...]:

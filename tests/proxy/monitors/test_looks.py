@@ -299,3 +299,14 @@ def test_a_loader_writes_to_the_file_between_looks(tmp_path: Path) -> None:
         assert wards.alerts(run)[-1][1:] == (0, "A")
         with duckdb.connect(wards.source_url) as loader:
             assert loader.execute("SELECT count(*) FROM visits").fetchone() == (900,)
+
+
+def test_the_ledger_keeps_of_its_text_what_the_policy_lets_it(tmp_path: Path, postgres_url: str) -> None:
+    sql = "SELECT ward, day FROM visits WHERE ward <> 'B' GROUP BY ward, day HAVING count(*) > 400;"
+    with clinic(tmp_path, postgres_url, sql=sql) as wards:
+        wards.start()
+        (asked,) = wards.service.ledger.history(analyst=RELEASED_BY)
+        assert asked.wording is not None
+        text = asked.wording.text or ""
+        assert "count(*) > 400" in text
+        assert "'B'" not in text
