@@ -11,12 +11,13 @@ from scipy import optimize, stats
 
 _MOST_POINTS = 1 << 16  # of an integral: it needs hundreds for many terms, some ten thousand for three
 _NEGLIGIBLE = 1e-13  # of a characteristic function and of a tail: what is left out of an integral
+_BEYOND = 1e-10  # chances that a tail, computed to 1e-13, no longer tells: bounded from above instead
 _REACH = 60.0  # scales that one term hardly ever reaches, exp(-60); sums get as many standard deviations besides
 
 
 @lru_cache(maxsize=1024)
 def upper_quantile(chance: float, *, fine: int, coarse: int = 0, ratio: float = 1.0) -> float:
-    """The least `x >= 0` that a sum of noise exceeds with at most the chance.
+    """The least `x >= 0` that a sum of noise exceeds with at most the chance; of chances below 1e-10 somewhat more.
 
     Parameters:
         fine, coarse: how many terms of scale 1 and of scale `ratio` are summed; one at least.
@@ -26,10 +27,24 @@ def upper_quantile(chance: float, *, fine: int, coarse: int = 0, ratio: float = 
     """
     if chance >= 0.5:
         return 0.0
+    if chance < _BEYOND:
+        return _bound_quantile(chance, fine, coarse, ratio)
     scale = math.sqrt(2.0 * (fine + coarse * ratio**2))
     most = _REACH * max(1.0, ratio) + 40.0 * scale
     found: float = optimize.brentq(lambda x: _tail(x, fine, coarse, ratio) - chance, 0.0, most, xtol=1e-10)
     return found
+
+
+def _bound_quantile(chance: float, fine: int, coarse: int, ratio: float) -> float:
+    """Chernoff's bound: the least, over `t`, of what the sum's moment generating function leaves above `x`."""
+
+    def bound(t: float) -> float:
+        growth = -fine * math.log1p(-(t**2)) - (coarse * math.log1p(-((t * ratio) ** 2)) if coarse else 0.0)
+        return (growth - math.log(chance)) / t
+
+    most = 1.0 / max(1.0, ratio if coarse else 1.0)
+    found = optimize.minimize_scalar(bound, bounds=(most * 1e-9, most * (1.0 - 1e-9)), method="bounded")
+    return float(bound(float(found.x)))
 
 
 def contract_width(*, fnr: float, fpr: float, fine: int, coarse: int = 0, ratio: float = 1.0) -> float:
