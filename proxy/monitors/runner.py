@@ -20,6 +20,7 @@ import structlog
 from accountant.errors import LedgerError, LookTaken, MonitorStopped, WindowLost, WindowOver
 from accountant.monitor_model import MonitorRun, MonitorState
 from mechanisms.formula import Integers
+from planner.catalog.model import Catalog
 from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError
 from planner.monitors.build import plan_monitor
@@ -76,7 +77,8 @@ class MonitorRunner:
         self._told = told
         self._holder = f"{socket.gethostname()} {name or os.getpid()}"
         self._attention: dict[str, _Attention] = {}
-        self._plans: dict[str, _Planned] = {}
+        self._catalog: Catalog | None = None
+        self._plans: dict[str, MonitorPlan | KeyholeError] = {}
 
     @property
     def reading(self) -> GaugeReading:
@@ -88,6 +90,8 @@ class MonitorRunner:
     def look_around(self) -> None:
         """Make every look that is due by now; those of one moment read together what they can."""
         with self._serving.using() as service:
+            if service.catalog is not self._catalog:
+                self._begin_anew(service.catalog)
             if not service.catalog.monitors:
                 return
             newest = {run.monitor: run for run in service.ledger.monitors.runs()}
@@ -100,6 +104,15 @@ class MonitorRunner:
                     else:
                         due += self._attend(service, monitor, run, leases)
                 self._make(due)
+
+    def _begin_anew(self, catalog: Catalog) -> None:
+        """Forget what followed from another policy: plans, when looks are due, and monitors that it alone had."""
+        self._catalog = catalog
+        self._plans.clear()
+        for name, kept in tuple(self._attention.items()):
+            kept.seen_to_at = datetime.min
+            if catalog.monitor(name) is None:
+                del self._attention[name]
 
     def _attend(self, service: Service, monitor: Monitor, run: MonitorRun, leases: ExitStack) -> list[PreparedLook]:
         """The looks of one monitor that are due and this runner's to make, prepared; until `leases` end."""
@@ -198,11 +211,15 @@ class MonitorRunner:
     def _plan(self, service: Service, monitor: Monitor) -> MonitorPlan:
         """The plan of a monitor under the policy that answers now. Raises KeyholeError."""
         known = self._plans.get(monitor.name)
-        if known is None or known.digest != service.catalog.digest:
-            known = self._plans[monitor.name] = _Planned.of(service, monitor)
-        if isinstance(known.plan, KeyholeError):
-            raise known.plan
-        return known.plan
+        if known is None:
+            try:
+                known = plan_monitor(service.catalog, monitor, dialect=service.source.dialect)
+            except KeyholeError as error:
+                known = error
+            self._plans[monitor.name] = known
+        if isinstance(known, KeyholeError):
+            raise known
+        return known
 
     def _complain(self, service: Service, name: str, kept: _Attention, error: KeyholeError) -> None:
         """Say once what keeps a monitor from being looked at."""
@@ -220,22 +237,6 @@ class MonitorRunner:
 
     def _now(self) -> datetime:
         return self._clock().astimezone(UTC).replace(tzinfo=None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Planned:
-    """What planning a monitor came to under the policy of that digest."""
-
-    digest: str
-    plan: MonitorPlan | KeyholeError
-
-    @staticmethod
-    def of(service: Service, monitor: Monitor) -> "_Planned":
-        try:
-            plan: MonitorPlan | KeyholeError = plan_monitor(service.catalog, monitor, dialect=service.source.dialect)
-        except KeyholeError as error:
-            plan = error
-        return _Planned(service.catalog.digest, plan)
 
 
 @asynccontextmanager

@@ -1,7 +1,9 @@
 """Monitors at work over real PostgreSQL: looks in time, alerts that stay, one charge, and what goes wrong."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,10 @@ from planner.errors import KeyholeError
 from planner.monitors.build import plan_monitor
 from planner.question.plan import Rewritten
 from proxy.monitors.look import WatchedRun
+from proxy.monitors.runner import MonitorRunner
 from proxy.monitors.schedule import list_due
 from proxy.monitors.start import start_monitor
+from proxy.observe.telemetry import Telemetry
 from proxy.report.budget import document
 from proxy.service.service import Service
 from proxy.sources.protocol import Source, TrueAggregates
@@ -179,6 +183,65 @@ def test_another_monitor_under_the_same_name_is_not_looked_at(tmp_path: Path, po
         with Service.open(wards.policy) as same:
             wards.runner(same).look_around()
         assert wards.alerts(run) == [(1, 0, "A")]
+
+
+@dataclass
+class _Answering:
+    """Which of some open services answers now."""
+
+    service: Service
+
+    @property
+    def telemetry(self) -> Telemetry:
+        return self.service.telemetry
+
+    def using(self) -> AbstractContextManager[Service]:
+        return self.service.using()
+
+
+def test_a_runner_looks_by_the_policy_that_answers_now(wards: Clinic) -> None:
+    """At a reload: what the monitor was is looked at no more, and what it became as soon as that is started."""
+    old = wards.start()
+    policy = wards.policy.read_text(encoding="utf-8")
+    wards.arrive(visits("A", 900, at=START + HOUR))
+    answering = _Answering(wards.service)
+    runner = MonitorRunner(
+        answering, clock=lambda: wards.now.replace(tzinfo=UTC), since=lambda _: START.replace(tzinfo=UTC)
+    )
+    wards.now = START + 6 * HOUR
+    runner.look_around()
+    assert wards.alerts(old) == [(1, 0, "A")]
+    wards.policy.write_text(policy.replace("> 400", "> 500"), encoding="utf-8")
+    with Service.open(wards.policy) as service:
+        answering.service = service
+        wards.arrive(visits("C", 900, at=START + 7 * HOUR))
+        wards.now = START + 12 * HOUR
+        runner.look_around()
+        assert wards.alerts(old) == [(1, 0, "A")]
+        service.ledger.monitors.end(old, by="tests", why="changed")
+        plan = plan_monitor(service.catalog, service.catalog.monitors[0], dialect=service.source.dialect)
+        new = start_monitor(service, plan, by="tests", why="to see").run
+        runner.look_around()
+        assert wards.alerts(new) == [(2, 0, "A"), (2, 0, "C")]
+
+
+def test_a_monitor_that_is_put_right_is_looked_at_as_soon_as_the_policy_answers(wards: Clinic) -> None:
+    """What was found of the next look under one policy says nothing of another's."""
+    run = wards.start()
+    policy = wards.policy.read_text(encoding="utf-8")
+    wards.policy.write_text(policy.replace("> 400", "> 500"), encoding="utf-8")
+    wards.arrive(visits("A", 900, at=START + HOUR))
+    wards.now = START + 6 * HOUR
+    with Service.open(wards.policy) as wrong:
+        answering = _Answering(wrong)
+        runner = MonitorRunner(
+            answering, clock=lambda: wards.now.replace(tzinfo=UTC), since=lambda _: START.replace(tzinfo=UTC)
+        )
+        runner.look_around()
+        assert wards.alerts(run) == []
+        answering.service = wards.service
+        runner.look_around()
+    assert wards.alerts(run) == [(1, 0, "A")]
 
 
 def test_starting_twice_is_refused(wards: Clinic) -> None:
