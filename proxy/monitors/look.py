@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC
 from functools import partial
 
+import structlog
+
 from accountant.monitor_model import MonitorRun, WindowLook, WindowState
 from mechanisms.formula import Booleans, Integers
 from planner.catalog.model import RELEASED_BY
@@ -25,8 +27,12 @@ from planner.monitors.model import MonitorLook, MonitorPlan
 from planner.question.model import Question
 from proxy.monitors.places import Places
 from proxy.monitors.schedule import DueLook
+from proxy.observe.logs import fault
+from proxy.report.refusals import internal_error
 from proxy.service.service import Service
 from proxy.sources.public_moments import PublicMoments
+
+log = structlog.get_logger("keyhole.monitors")
 
 LONGEST_MS = 600_000
 """How long a look may read: nobody waits for it, and the next one finds what it would have found."""
@@ -107,7 +113,7 @@ class PreparedLook:
 def read_together(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook, Integers | KeyholeError]]:
     """The true values that each of some looks asks for, read in as few statements as they can share; or why not.
 
-    All of one service, and of one moment.
+    All of one service, and of one moment. A fault in reading some is told as theirs, and the others are read.
     """
     if not looks:
         return
@@ -119,6 +125,9 @@ def read_together(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook,
             found: Integers | KeyholeError = _read(service, shared.question, [one for one, _ in members])
         except KeyholeError as error:
             found = error
+        except Exception as error:  # the looks at other tables are made all the same
+            log.error("monitors were not looked at", **fault(error))
+            found = internal_error()
         for one, standing in members:
             yield one, found if isinstance(found, KeyholeError) else found[list(standing)]
 

@@ -130,8 +130,9 @@ class MonitorRunner:
             self._complain(service, monitor.name, kept, error)
         except WindowLost as lost:
             self._complain(service, monitor.name, kept, window_lost(monitor.name, lost.windows))
-            for window in lost.windows:
-                service.ledger.monitors.close_window(run.run, window, None)
+            with suppress(LedgerError):  # somebody else closed it, or the ledger is gone: the next try sees
+                for window in lost.windows:
+                    service.ledger.monitors.close_window(run.run, window, None)
         except (MonitorStopped, WindowOver):
             pass  # paused, ended or closed meanwhile: nothing is due any more
         except LedgerError:

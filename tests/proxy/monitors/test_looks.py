@@ -1,5 +1,6 @@
 """Monitors at work over real PostgreSQL: looks in time, alerts that stay, one charge, and what goes wrong."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -150,6 +151,64 @@ def test_a_source_that_is_gone_makes_a_look_late_and_nothing_else(wards: Clinic)
     runner.look_around()
     assert wards.alerts(run) == [(1, 0, "A")]
     assert runner.reading.read() == {NAME: 0.0}
+
+
+def test_a_monitor_that_cannot_be_read_holds_up_no_other(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault that nobody foresaw, in reading for the monitor that is looked at first."""
+    other = """
+[monitors.later]
+sql = "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 300"
+window = "day"
+every = "4 hours"
+from = "2026-03-01"
+until = "2026-03-03"
+"""
+    with clinic(tmp_path, postgres_url, every="3 hours", more=other) as wards:
+        for monitor in wards.service.catalog.monitors:
+            plan = plan_monitor(wards.service.catalog, monitor, dialect=wards.service.source.dialect)
+            start_monitor(wards.service, plan, by="tests", why="to see")
+        wards.arrive(visits("A", 900, at=START + HOUR))
+        source = type(wards.service.source)
+        aggregates = source.aggregates
+
+        def break_at_three(self: Source, rewritten: Rewritten, *keys: Any, **how: Any) -> TrueAggregates:
+            if "2026-03-01 03:00" in rewritten.sql:
+                raise RuntimeError("unforeseen")
+            return aggregates(self, rewritten, *keys, **how)
+
+        wards.now = START + 4 * HOUR
+        runner = wards.runner()
+        with monkeypatch.context() as breaking:
+            breaking.setattr(source, "aggregates", break_at_three)
+            runner.look_around()
+        crowded, later = wards.service.ledger.monitors.runs()
+        assert wards.alerts(crowded.run) == []
+        assert wards.alerts(later.run) == [(1, 0, "A")]
+        told = wards.service.telemetry.exposition().decode()
+        assert 'keyhole_monitor_looks_total{monitor="crowded",outcome="failed"} 1.0' in told
+        wards.now += timedelta(minutes=1)
+        runner.look_around()
+        assert wards.alerts(crowded.run) == [(1, 0, "A")]
+
+
+def test_a_window_whose_state_is_lost_is_closed_and_the_next_one_watched(wards: Clinic) -> None:
+    """Somebody deletes the states in the database of the ledger: the window costs all that was reserved."""
+    run = wards.start()
+    _advance(wards, 6)
+    with sqlite3.connect(wards.policy.parent / "keyhole.db") as ledger:
+        ledger.execute("DELETE FROM monitor_state")
+    ledger.close()
+    wards.arrive(visits("A", 900, at=START + 7 * HOUR))
+    _advance(wards, 12)
+    assert wards.service.ledger.monitors.closed_windows(run) == {0}
+    _advance(wards, 18)
+    assert wards.alerts(run) == []
+    wards.arrive(visits("A", 900, at=START + DAY))
+    _advance(wards, 30)
+    assert wards.alerts(run) == [(5, 1, "A")]
+    wards.service.ledger.verify()
 
 
 def test_looks_are_counted_by_how_they_end(wards: Clinic) -> None:
