@@ -41,6 +41,15 @@ def changed_since_start(name: str) -> KeyholeError:
     )
 
 
+def gone_from_policy(name: str) -> KeyholeError:
+    """A monitor that runs in the ledger, and of which the policy says nothing any more."""
+    return KeyholeError(
+        "KH606",
+        f'the monitor "{name}" runs, and the policy has none of that name',
+        hint=f"Put it back, or: keyhole monitor end {name} --why '...'",
+    )
+
+
 def window_lost(name: str, windows: Sequence[int]) -> KeyholeError:
     """A monitor of which the ledger has lost what an open window had seen."""
     which = ", ".join(str(window + 1) for window in windows)

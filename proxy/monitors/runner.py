@@ -26,7 +26,7 @@ from planner.errors import KeyholeError
 from planner.monitors.build import plan_monitor
 from planner.monitors.model import MonitorPlan
 from proxy.monitors.look import PreparedLook, WatchedRun, read_together
-from proxy.monitors.refusals import changed_since_start, window_lost
+from proxy.monitors.refusals import changed_since_start, gone_from_policy, window_lost
 from proxy.monitors.schedule import list_due, next_moment
 from proxy.observe.logs import fault
 from proxy.observe.telemetry import GaugeReading, LookEnding
@@ -91,7 +91,7 @@ class MonitorRunner:
         """Make every look that is due by now; those of one moment read together what they can."""
         with self._serving.using() as service:
             if service.catalog is not self._catalog:
-                self._begin_anew(service.catalog)
+                self._begin_anew(service)
             if not service.catalog.monitors:
                 return
             newest = {run.monitor: run for run in service.ledger.monitors.runs()}
@@ -105,10 +105,16 @@ class MonitorRunner:
                         due += self._attend(service, monitor, run, leases)
                 self._make(due)
 
-    def _begin_anew(self, catalog: Catalog) -> None:
-        """Forget what followed from another policy: plans, when looks are due, and monitors that it alone had."""
-        self._catalog = catalog
+    def _begin_anew(self, service: Service) -> None:
+        """Forget what followed from another policy: plans, when looks are due, and monitors that it alone had; of these
+        say which stand in the ledger all the same."""
+        catalog = self._catalog = service.catalog
         self._plans.clear()
+        with suppress(LedgerError):  # it is said again where the ledger is gone
+            for run in service.ledger.monitors.runs():
+                if run.state is MonitorState.RUNNING and catalog.monitor(run.monitor) is None:
+                    gone = gone_from_policy(run.monitor)
+                    service.telemetry.monitor_stuck(run.monitor, code=gone.code, why=gone.message)
         for name, kept in tuple(self._attention.items()):
             kept.seen_to_at = datetime.min
             if catalog.monitor(name) is None:
@@ -225,6 +231,7 @@ class MonitorRunner:
     def _complain(self, service: Service, name: str, kept: _Attention, error: KeyholeError) -> None:
         """Say once what keeps a monitor from being looked at."""
         kept.seen_to_at = self._now() + timedelta(seconds=RETRY_S)
+        kept.late_since = kept.late_since or self._now()
         if kept.complaint != error.message:
             kept.complaint = error.message
             service.telemetry.monitor_stuck(name, code=error.code, why=error.message)

@@ -12,6 +12,8 @@ import duckdb
 import numpy as np
 import psycopg
 import pytest
+import structlog
+from structlog.testing import capture_logs
 
 from accountant.errors import LookTaken
 from accountant.monitor_model import MonitorState
@@ -432,3 +434,25 @@ def test_the_ledger_keeps_of_its_text_what_the_policy_lets_it(tmp_path: Path, po
         text = asked.wording.text or ""
         assert "count(*) > 400" in text
         assert "'B'" not in text
+
+
+def test_a_monitor_that_the_policy_lost_or_changed_is_told_of_and_late(tmp_path: Path, postgres_url: str) -> None:
+    with clinic(tmp_path, postgres_url) as wards:
+        wards.start()
+        policy = wards.policy.read_text(encoding="utf-8")
+        wards.policy.write_text(policy.replace("> 400", "> 500"), encoding="utf-8")
+        with Service.open(wards.policy) as other:
+            wards.now = START + 6 * HOUR
+            runner = wards.runner(other)
+            runner.look_around()
+            wards.now += HOUR
+            assert runner.reading.read() == {NAME: 3600.0}
+        wards.policy.write_text(policy.partition("[monitors.crowded]")[0], encoding="utf-8")
+        with (
+            capture_logs() as logged,
+            Service.open(wards.policy, telemetry=Telemetry(log=structlog.get_logger())) as without,
+        ):
+            runner = wards.runner(without)
+            for _ in range(3):
+                runner.look_around()
+        assert [line["monitor"] for line in logged if line["event"] == "monitor cannot be looked at"] == [NAME]
