@@ -7,7 +7,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize, special
 
 _MOST_POINTS = 1 << 16  # of an integral: it needs hundreds for many terms, some ten thousand for three
 _NEGLIGIBLE = 1e-13  # of a characteristic function and of a tail: what is left out of an integral
@@ -67,8 +67,8 @@ def _tail_of_equals(x: float, terms: int) -> float:
     """A sum of Laplace noise is the difference of two gamma variables; that is above `x` when a Poisson variable of
     mean `x` and a negative binomial one come to less than the number of terms together."""
     arrived = np.arange(terms)
-    left = stats.nbinom.cdf(terms - 1 - arrived, terms, 0.5)
-    return float(np.sum(stats.poisson.pmf(arrived, x) * left))
+    left = special.nbdtr(terms - 1 - arrived, terms, 0.5)
+    return float(np.sum(np.exp(special.xlogy(arrived, x) - special.gammaln(arrived + 1) - x) * left))
 
 
 def _tail_by_inversion(x: float, fine: int, coarse: int, ratio: float) -> float:

@@ -62,19 +62,19 @@ class EventPlace:
 def add_monitor_routes(app: FastAPI, readings: Readings, hub: AlertHub, analyst: LetIn) -> None:
     """The routes below /v1/monitors. `analyst` is whom the gate has let in."""
 
-    @app.get("/v1/monitors", response_model=MonitorsOut, responses=describe_problems(*READING))
+    @app.get("/v1/monitors", response_model=MonitorsOut, responses=describe_problems(*READING, 400))
     def list_monitors(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
         """The monitors that you may read: how far they are, and what they promise. Spends nothing."""
         with readings.using() as reading:
             return {"monitors": [reading.status(one).document() for one in reading.readable(who)]}
 
-    @app.get("/v1/monitors/{name}", response_model=MonitorOut, responses=describe_problems(*READING, 404))
+    @app.get("/v1/monitors/{name}", response_model=MonitorOut, responses=describe_problems(*READING, 400, 404))
     def show_monitor(name: str, who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
         """One monitor: how far it is, and what it promises. Spends nothing."""
         with readings.using() as reading:
             return reading.status(reading.find(name, analyst=who)).document()
 
-    @app.get("/v1/monitors/{name}/alerts", response_model=AlertsOut, responses=describe_problems(*READING, 403, 404))
+    @app.get("/v1/monitors/{name}/alerts", response_model=AlertsOut, responses=describe_problems(*READING, 400, 403, 404))
     def list_alerts(
         name: str, who: Annotated[str, Depends(analyst)], after: After = 0, page_size: Most = 1_000
     ) -> dict[str, Any]:
