@@ -74,7 +74,9 @@ def add_monitor_routes(app: FastAPI, readings: Readings, hub: AlertHub, analyst:
         with readings.using() as reading:
             return reading.status(reading.find(name, analyst=who)).document()
 
-    @app.get("/v1/monitors/{name}/alerts", response_model=AlertsOut, responses=describe_problems(*READING, 400, 403, 404))
+    @app.get(
+        "/v1/monitors/{name}/alerts", response_model=AlertsOut, responses=describe_problems(*READING, 400, 403, 404)
+    )
     def list_alerts(
         name: str, who: Annotated[str, Depends(analyst)], after: After = 0, page_size: Most = 1_000
     ) -> dict[str, Any]:
