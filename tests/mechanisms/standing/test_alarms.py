@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -216,6 +217,6 @@ def test_looks_out_of_order_and_values_of_others_are_refused() -> None:
         {"formula": above(0, 4, -1)},
     ],
 )
-def test_tasks_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
+def test_tasks_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"standing question|error rates|literal"):
-        replace(watched(BOTH), **wrong)  # type: ignore[arg-type]
+        replace(watched(BOTH), **wrong)

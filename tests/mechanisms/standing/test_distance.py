@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mechanisms.alarm.calibration import AlarmCalibration, alarm_price
 from mechanisms.alarm.shapes import Regime
 from mechanisms.alarm.weights import weight
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers, evaluate, relax_formula
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers, cuts, evaluate, relax_formula
 from mechanisms.protocol import Unachievable
 from mechanisms.published.sparse_vector import signed_distance
 from mechanisms.standing.alarms import calibrate_standing
@@ -152,12 +152,8 @@ def test_the_distance_is_the_formula_and_moves_as_its_regime_says(
     assert relaxed[0] or before <= task.cut - task.tolerance
     assert abs(after - before) <= task.sensitivity
     if found.regime is not SIGNED:
-        upwards = next(iter_literals(formula)).above
+        upwards = next(cuts(formula)).above
         assert (after >= before) if upwards else (after <= before)
-
-
-def iter_literals(formula: Formula):  # type: ignore[no-untyped-def]
-    return formula.fold(lambda one: iter([one]), every=lambda parts: parts[0], some=lambda parts: parts[0])
 
 
 def outcome_chances(alarm: AlarmCalibration, distances: list[int]) -> list[Fraction]:
