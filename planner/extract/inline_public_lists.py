@@ -22,7 +22,7 @@ from planner.question.condition import evaluate
 from planner.scope.names import Scope
 from planner.values.expressions import uses_clock
 from planner.values.model import Given
-from planner.values.sql_literals import constant
+from planner.values.spelling import STANDARD
 
 MOST_VALUES = 1_000  # of one subquery: they become text of the question; a longer list stays a subquery
 _PLAIN = frozenset(("expressions", "from_", "where", "distinct"))
@@ -99,7 +99,7 @@ def _values(select: exp.Select, catalog: Catalog) -> list[str] | None:
         values[value] = None
     if not 0 < len(values) <= MOST_VALUES:
         return None
-    return [constant(value, column=column) for value in values]
+    return [STANDARD.constant(value, column=column) for value in values]
 
 
 def _rows(select: exp.Select, scope: Scope, public: PublicTable) -> Iterator[dict[str, Value | None]]:

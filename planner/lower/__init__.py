@@ -1,7 +1,7 @@
 """From a question to one SQL statement that reads its table once, bounds what each unit contributes, and gives
 integers only.
 
-May refuse: KH005, KH010, KH203, KH204, KH205, KH212, KH900.
+May refuse: KH005, KH010, KH201, KH203, KH204, KH205, KH212, KH214, KH900.
 May import: `functionals` and below.
 Read first: `scan.py`.
 """

@@ -51,7 +51,7 @@ class BoundedScan:
     def steps(self) -> list[str]:
         """The steps that end in one row per unit and key."""
         cap = self.question.table.row_cap
-        rows = self._eligible()
+        rows = self.eligible_tests()
         if self.where_comes_first:
             rows += where_tests(self.row, self.question.where)
         steps = self._totals(rows) if cap is None else [*self._cap_rows(rows, cap), *self._totals_of_capped(cap)]
@@ -82,7 +82,7 @@ class BoundedScan:
             f"FROM {self.relation}",
             *(f"LEFT JOIN {name} USING ({', '.join(keys)})" if keys else f"CROSS JOIN {name}" for name, _ in differing),
             *where(self.remaining_tests(), comment="of the public keys"),
-            group_by(len(keys)),
+            *group_by(len(keys)),
         ]
 
     def _differing_steps(self) -> list[tuple[str, list[str]]]:
@@ -96,11 +96,11 @@ class BoundedScan:
 
     def _drawn_values(self, index: int, functional: FunctionalSql) -> list[str]:
         """The values of each unit in each key that count, and how many different ones there are in each key."""
-        columns = self._group_columns()
+        columns = self.group_columns()
         aliases = [alias for alias, _ in self.bounding.groups]
         (name,) = functional.functional.columns
         order = self.bounding.order_of_values("v", column=self.question.table.column(name))
-        rows = [*self._eligible(), *where_tests(self.row, self.question.where)]
+        rows = [*self.eligible_tests(), *where_tests(self.row, self.question.where)]
         found = select([*columns, f"{functional.added_sql()} AS v", *self.bounding.first_came(self.bounding.came())])
         place = f"row_number() OVER (PARTITION BY {', '.join(aliases)} ORDER BY {order}) AS place"
         return [
@@ -113,7 +113,7 @@ class BoundedScan:
                     found,
                     [f"FROM {self.question.table.relation}"],
                     where(rows),
-                    [group_by(len(columns) + 1)],
+                    group_by(len(columns) + 1),
                 ),
                 [") AS found", "WHERE v IS NOT NULL"],
             ),
@@ -134,14 +134,15 @@ class BoundedScan:
         return [
             "-- how many different values each key has",
             f"{name} AS (",
-            *indent_blocks(select(keys + counts), [joined], where(limits), [group_by(len(keys))]),
+            *indent_blocks(select(keys + counts), [joined], where(limits), group_by(len(keys))),
             ")",
         ]
 
-    def _group_columns(self) -> list[str]:
+    def group_columns(self) -> list[str]:
+        """Unit and keys of a row, each under its alias."""
         return [f"{self.row.column(column.name)} AS {alias}" for alias, column in self.bounding.groups]
 
-    def _eligible(self) -> list[str]:
+    def eligible_tests(self) -> list[str]:
         """Rows with a privacy unit, whose key is in the public domain."""
         names = self.question.keys.names
         present = [not_null(self.row, column) for _, column in self.bounding.units if column.name not in names]
@@ -168,7 +169,7 @@ class BoundedScan:
         return [(i, f) for i, f in enumerate(self.counted) if f.functional.measure not in apart]
 
     def _totals(self, rows: list[str]) -> list[str]:
-        columns = self._group_columns()
+        columns = self.group_columns()
         sums = [f"{f.sum_rows(added=f.added_sql(), present=f.present())} AS t{i}" for i, f in self._summed]
         return [
             "-- integer totals of each privacy unit in each key; rows without a unit or a public key are left out",
@@ -177,13 +178,13 @@ class BoundedScan:
                 select(columns + sums + self._first_came(self.bounding.came())),
                 [f"FROM {self.question.table.relation}"],
                 where(rows),
-                [group_by(len(columns))],
+                group_by(len(columns)),
             ),
             f"){',' if self.bounding.chooses else ''}",
         ]
 
     def _cap_rows(self, rows: list[str], cap: RowCap) -> list[str]:
-        columns = self._group_columns()
+        columns = self.group_columns()
         partition = ", ".join(self.row.column(column.name) for _, column in self.bounding.groups)
         unique = self.question.table.column(cap.unique)
         order = self.bounding.order_of_rows(unique=unique)
@@ -208,7 +209,7 @@ class BoundedScan:
             "-- integer totals of each privacy unit in each key, over the rows that count",
             "totals AS (",
             *indent_blocks(
-                select(aliases + sums), ["FROM kept"], where([f"place <= {cap.rows}"]), [group_by(len(aliases))]
+                select(aliases + sums), ["FROM kept"], where([f"place <= {cap.rows}"]), group_by(len(aliases))
             ),
             f"){',' if self.bounding.chooses else ''}",
         ]

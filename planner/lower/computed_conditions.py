@@ -16,12 +16,12 @@ from dataclasses import replace
 from itertools import count
 
 from planner.catalog.model import SqlType
+from planner.errors import KeyholeError
 from planner.lower.layout import indent_blocks, select
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS, Condition
 from planner.question.model import Functional
 from planner.question.row_work import are_dear
-from planner.values.sql_literals import identifier
 
 
 def compute_conditions(
@@ -38,15 +38,18 @@ def compute_conditions(
     conditions = tuple(dict.fromkeys(condition for condition in found if condition != ALWAYS))
     if not are_dear(conditions, row.table):
         return row
+    fence = row.dialect.row_fence
+    if fence is None:
+        raise _refuse_dear(row)
     usable = (column for column in row.table.columns if column.sql_type is not SqlType.OTHER)
     stored = (column.name for column in usable if column.derivation is None)
-    kept = [identifier(name) for name in dict.fromkeys((*stored, *row.measures.values(), *beside))]
+    kept = [row.dialect.spelling.identifier(name) for name in dict.fromkeys((*stored, *row.measures.values(), *beside))]
     names = dict(zip(conditions, _free_names(row), strict=False))
     computed = [f"{row.compute(condition)} AS {name}" for condition, name in names.items()]
     lines = [
         "(",
         "  -- every condition for every row, before any row is left out",
-        *indent_blocks(select(kept + computed), [f"FROM {_hide_values(row, kept)}", row.dialect.row_fence]),
+        *indent_blocks(select(kept + computed), [f"FROM {_hide_values(row, kept)}", fence]),
         ") AS computed",
     ]
     return replace(row, table=replace(row.table, relation="\n".join(lines)), conditions=names)
@@ -59,6 +62,16 @@ def _hide_values(row: RowSql, names: list[str]) -> str:
         return row.table.relation
     columns = ", ".join(f"{sql} AS {name}" for sql, name in zip(hidden, names, strict=True))
     return f"(SELECT {columns} FROM {row.table.relation}) AS stored"
+
+
+def _refuse_dear(row: RowSql) -> KeyholeError:
+    return KeyholeError(
+        "KH214",
+        f"{row.dialect.name} may compute some conditions of this question for some rows and not for others",
+        detail="So the time of an answer could tell one row. Text behind a % in LIKE is such a condition, and so "
+        "are more than sixteen tests of a row, of which each derived column counts as five more.",
+        hint="Ask for fewer conditions at once, and let patterns begin with text: LIKE 'flu%'.",
+    )
 
 
 def _free_names(row: RowSql) -> Iterator[str]:

@@ -13,7 +13,6 @@ from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, Table, Value
 from planner.lower.row import RowSql
 from planner.question.as_of import AsOf
-from planner.values.sql_literals import text
 
 CAME = "came"
 """The alias of when a row came, or the first of several."""
@@ -70,6 +69,10 @@ class Bounding:
         """
         return self._first_come([CAME], self._draw_order(sorted(self.groups, key=lambda part: part[1].name)))
 
+    def order_of_copies(self, *beside: tuple[str, Column]) -> str:
+        """The order in which a unit's rows in a key count where nothing but these columns tells them apart."""
+        return self._draw_order([*sorted(self.groups, key=lambda part: part[1].name), *beside])
+
     @property
     def order_in_words(self) -> str:
         """What statements say of these orders."""
@@ -88,7 +91,10 @@ class Bounding:
 
     def _draw_order(self, parts: list[tuple[str, Column]]) -> str:
         """An order that no data can choose: md5 of seed and canonical text, ties by the values themselves."""
-        texts = [text(self.row.table.seed), *(self.row.canonical(sql, column) for sql, column in parts)]
+        texts = [
+            self.row.dialect.spelling.text(self.row.table.seed),
+            *(self.row.canonical(sql, column) for sql, column in parts),
+        ]
         canonical = " || '|' || ".join(texts)
         return ", ".join([f"md5({canonical}){self.row.dialect.byte_order}", *(sql for sql, _ in parts)])
 

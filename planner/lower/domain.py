@@ -6,7 +6,6 @@ from itertools import pairwise
 from planner.catalog.listed_values import remember_of_list
 from planner.catalog.model import Column, Derivation, SqlType, Value
 from planner.lower.row import RowSql
-from planner.values.sql_literals import constant
 
 LONGEST_LIST = 1000  # values spelled in the statement; without the list more rows are read, and the same are kept
 _ORDERED = frozenset({SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP})
@@ -31,6 +30,7 @@ def restriction(row: RowSql, column: Column, values: tuple[Value, ...]) -> str |
 
 def list_domain(row: RowSql, expression: str, column: Column, values: tuple[Value, ...]) -> str | None:
     """The same for an expression that already holds the key; None where it would be long."""
+    constant = row.dialect.spelling.constant
     if gapless(column, values) or (column.sql_type in _ORDERED and len(values) > LONGEST_LIST):
         least, most = min(values), max(values)
         return f"{expression} BETWEEN {constant(least, column=column)} AND {constant(most, column=column)}"
@@ -82,7 +82,7 @@ def _next_value(part: str, value: Value) -> Value | None:
 
 def _range(row: RowSql, column: Column, values: tuple[Value, ...]) -> str:
     least, most = min(values), max(values)
-    derivation = column.derivation
+    derivation, constant = column.derivation, row.dialect.spelling.constant
     if isinstance(derivation, Derivation) and derivation.function in ("date_trunc", "date"):
         # on the stored column: cheaper than on the derived one, and within its calendar
         base = row.table.column(derivation.column)

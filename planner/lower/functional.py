@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from planner.catalog.model import SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.row_range import row_range
-from planner.lower.dialects.grid import INT4, integer_type
+from planner.lower.dialects.grid import INT4, INT8, integer_type
 from planner.lower.measure import RowValue, null_test_sql, row_value
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS, And, Condition
@@ -162,7 +162,7 @@ class FunctionalSql:
     def _whole(self, expression: str, largest: int) -> str:
         """The expression in a type that holds the sum of a row's terms."""
         total = len(self.functional.terms) * largest
-        return f"CAST({expression} AS {self.row.dialect.whole_type(total)})"
+        return self.row.dialect.cast_whole(expression, total)
 
     def present(self) -> str:
         """An expression to count: NULL where the row does not count, `*` where every row does."""
@@ -196,7 +196,11 @@ class FunctionalSql:
             case Measure.UNITS:
                 return f"count({present})"
             case Measure.TOTAL:
-                return self._polynomial(added, f"count({present})") if self._alike else f"sum({added})"
+                return (
+                    self._polynomial(added, f"count({present})")
+                    if self._alike
+                    else self._sum(added, max(-self.least, self.most))
+                )
 
     def _polynomial(self, added: str, rows: str) -> str:
         """The sums of the values and their squares and the rows' count, times their coefficients.
@@ -207,9 +211,9 @@ class FunctionalSql:
         value = next((v for term, v in zip(self.functional.terms, self.values, strict=True) if term.power), None)
         largest = 0 if value is None else max(abs(value.low), abs(value.high))
         steps = 1 if value is None else value.steps
-        sums = [f"sum({self._square(added, largest, steps)})", f"sum({added})", rows]
+        sums = [self._sum(self._square(added, largest, steps), largest**2), self._sum(added, largest), rows]
         if sum(abs(scale) * largest**power for scale, power in zip(scales, (2, 1, 0), strict=True)) >= INT4:
-            sums = [f"CAST({total} AS {self.row.dialect.huge_integer})" for total in sums]
+            sums = [self.row.dialect.cast_whole(total, INT8) for total in sums]
         factors = [scales[0] * steps**2, scales[1] * steps, scales[2]]
         parts = [
             total if factor == 1 and total is not sums[2] else f"{total} * {integer(factor)}"
@@ -221,22 +225,32 @@ class FunctionalSql:
     def _square(self, added: str, largest: int, steps: int) -> str:
         """The square of a value in a type that holds it; a numeric value, which stands for `steps` steps, has room."""
         if steps == 1:
-            added = f"CAST({added} AS {self.row.dialect.whole_type(largest**2)})"
+            added = self.row.dialect.cast_whole(added, largest**2)
         return f"({added}) * ({added})"
 
     def sum_units(self, total: str) -> str:
         """The functional over a key's privacy units, each unit's total clipped unless its rows are capped."""
         if self.functional.measure is Measure.UNITS or self.row.table.row_cap is not None:
-            return f"sum({total})"
+            return self._sum(total, self._largest_unit(self.row.table))
         low, high = self._unit_range()
         clipped = f"LEAST(GREATEST(COALESCE({total}, 0), {integer(low)}), {integer(high)})"
-        return f"sum(CAST({clipped} AS {integer_type(low, high)}))"
+        typed = self.row.dialect.spelling.cast(clipped, integer_type(low, high))
+        return self._sum(typed, max(-low, high))
+
+    def sum_keys(self, total: str) -> str:
+        """The sum of several such sums over one key."""
+        return self._sum(total, INT8)
 
     def final(self, total: str) -> str:
         """A key's value as bigint, zero for NULL, within +-2^62."""
         if total.startswith("count(") and self.functional.measure is not Measure.TOTAL:
             return total
-        return f"CAST(LEAST(GREATEST(COALESCE({total}, 0), {integer(-_LARGEST)}), {integer(_LARGEST)}) AS bigint)"
+        clipped = f"LEAST(GREATEST(COALESCE({total}, 0), {integer(-_LARGEST)}), {integer(_LARGEST)})"
+        return self.row.dialect.spelling.cast(clipped, "bigint")
+
+    def _sum(self, expression: str, largest: int) -> str:
+        """The sum of whole numbers, none larger than that."""
+        return self.row.dialect.total(expression, largest)
 
 
 def _value(row: RowSql, term: Term) -> RowValue:

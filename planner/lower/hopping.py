@@ -16,10 +16,9 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect
 from planner.lower.layout import indent_blocks, select, where
 from planner.lower.look import before, moment, not_before, windows_to_read
-from planner.lower.row import YEARS, RowSql
+from planner.lower.row import RowSql
 from planner.question.as_of import Hopping
 from planner.question.model import Question
-from planner.values.sql_literals import constant, identifier, interval
 
 
 def put_into_windows(table: Table, question: Question, *, dialect: Dialect) -> Table:
@@ -39,47 +38,50 @@ def put_into_windows(table: Table, question: Question, *, dialect: Dialect) -> T
         raise KeyholeError("KH900", "windows that are not one every hop")
     row, time = RowSql(table=table, dialect=dialect), table.column(hopping.column)
     stored = [one.name for one in table.columns if one.derivation is None and one.name != as_of.window]
-    window = table.column(as_of.window)
-    at = row.column(time.name)
-    within = [not_before(at, time, min(windows)), before(at, time, max(windows) + hopping.length)]
+    window, spelling = table.column(as_of.window), dialect.spelling
+    within = [not_before(row, time, min(windows)), before(row, time, max(windows) + hopping.length)]
     if len(windows) == 1:
-        begins, source = constant(windows[0], column=window), [f"FROM {table.relation}"]
+        begins, source = spelling.constant(windows[0], column=window), [f"FROM {table.relation}"]
     else:
         overlap = hopping.windows_of_a_row > 1
-        back = _free_name(table) if overlap else interval(timedelta())
+        back = _free_name(table) if overlap else spelling.interval(timedelta())
         begins = _begins(row, time, back, hopping, windows[0])
-        source = [f"FROM {table.relation}", *([f"CROSS JOIN {_hops(hopping, back)}"] if overlap else [])]
+        source = [f"FROM {table.relation}", *([f"CROSS JOIN {_hops(hopping, back, dialect)}"] if overlap else [])]
         if hopping.length % hopping.hop:
             within.append(_lasts(row, time, begins, hopping.length))
     lines = [
         "(",
         "  -- each row once for every window that it is in",
         *indent_blocks(
-            select([*map(identifier, stored), f"{begins} AS {identifier(window.name)}"]), source, where(within)
+            select([*map(spelling.identifier, stored), f"{begins} AS {spelling.identifier(window.name)}"]),
+            source,
+            where(within),
         ),
         ") AS hopping",
     ]
     return replace(table, relation="\n".join(lines))
 
 
-def _hops(hopping: Hopping, name: str) -> str:
+def _hops(hopping: Hopping, name: str, dialect: Dialect) -> str:
     """How far the windows of a row lie before the last one that it is in, as a relation."""
-    rows = ", ".join(f"({interval(i * hopping.hop)})" for i in range(hopping.windows_of_a_row))
+    rows = ", ".join(f"({dialect.spelling.interval(i * hopping.hop)})" for i in range(hopping.windows_of_a_row))
     return f"(VALUES {rows}) AS {name}s({name})"
 
 
 def _begins(row: RowSql, time: Column, back: str, hopping: Hopping, origin: datetime) -> str:
     """The beginning of the row's last window, and of those before it."""
     at = row.column(time.name)
-    last = row.dialect.floor_moment(f"CAST({at} AS timestamp)", hopping.hop, origin)
-    return f"CASE WHEN {at} BETWEEN {YEARS[time.sql_type]} THEN {last} - {back} END"
+    last = row.dialect.floor_moment(row.dialect.spelling.as_moment(at), hopping.hop, origin)
+    return f"CASE WHEN {at} BETWEEN {row.dialect.spelling.years(time.sql_type)} THEN {last} - {back} END"
 
 
 def _lasts(row: RowSql, time: Column, begins: str, length: timedelta) -> str:
     """That a row is in its window still: where windows are no whole number of hops, not in as many everywhere."""
     at = row.column(time.name)
-    known = f"{at} BETWEEN {YEARS[time.sql_type]}"
-    return f"CASE WHEN {known} THEN CAST({at} AS timestamp) < {begins} + {interval(length)} ELSE FALSE END"
+    known = f"{at} BETWEEN {row.dialect.spelling.years(time.sql_type)}"
+    spelling = row.dialect.spelling
+    ends = f"{begins} + {spelling.interval(length)}"
+    return f"CASE WHEN {known} THEN {spelling.as_moment(at)} < {ends} ELSE FALSE END"
 
 
 def _free_name(table: Table) -> str:

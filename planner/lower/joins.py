@@ -17,7 +17,6 @@ from planner.catalog.model import Column, Lookup, LookupValues, Member, SqlType,
 from planner.lower.dialects.model import Dialect
 from planner.lower.row import RowSql
 from planner.question.plan import PinnedColumn, PinnedRelation
-from planner.values.sql_literals import constant, identifier, type_name
 
 MOST_SPELLED = 200  # rows in the statement: engines parse tens of thousands in seconds, and a few hundred at once
 
@@ -26,6 +25,7 @@ def join_members(table: Table, *, dialect: Dialect) -> Table:
     """The table with its members' join as its relation; any other table as it is."""
     if not table.members:
         return table
+    identifier = dialect.spelling.identifier
     stored = {column.name for column in table.columns if column.derivation is None}
     shown = [
         f"m{i}.{identifier(named)}"
@@ -42,7 +42,7 @@ def join_members(table: Table, *, dialect: Dialect) -> Table:
 
 
 def _member(member: Member, dialect: Dialect) -> str:
-    row = RowSql(table=member.table, dialect=dialect)
+    row, identifier = RowSql(table=member.table, dialect=dialect), dialect.spelling.identifier
     names = dict(member.columns)
     columns = [
         f"{identifier(column.name)} AS {identifier(names[column.name])}"
@@ -55,10 +55,10 @@ def _member(member: Member, dialect: Dialect) -> str:
 
 def join_lookups(table: Table, *, dialect: Dialect) -> Table:
     """The table with its looked-up columns stored: its relation is the private one with the pinned values beside it."""
-    together = _look_up_together(table)
+    together = _look_up_together(table, dialect)
     if not together:
         return table
-    row = RowSql(table=table, dialect=dialect)
+    row, identifier = RowSql(table=table, dialect=dialect), dialect.spelling.identifier
     stored = [identifier(column.name) for column in table.columns if column.derivation is None]
     found = [f"{one.value(column)} AS {identifier(column.name)}" for one in together for column in one.columns]
     joins = [one.join(row) for one in together]
@@ -72,9 +72,9 @@ def join_lookups(table: Table, *, dialect: Dialect) -> Table:
     return replace(table, relation=relation, columns=columns)
 
 
-def list_pinned(table: Table) -> tuple[PinnedRelation, ...]:
+def list_pinned(table: Table, *, dialect: Dialect) -> tuple[PinnedRelation, ...]:
     """The pinned values that a statement over the table reads as relations."""
-    return tuple(one.pinned for one in _look_up_together(table) if not one.is_spelled)
+    return tuple(one.pinned for one in _look_up_together(table, dialect) if not one.is_spelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,7 @@ class _LookedUp:
     """Columns that are looked up by the same values of the same column: they are found together."""
 
     number: int
+    dialect: Dialect
     base: Column
     pairs: LookupValues
     columns: tuple[Column, ...]
@@ -106,8 +107,8 @@ class _LookedUp:
     def join(self, row: RowSql) -> str:
         """The join beside the private relation."""
         key = f"keyhole_k{self.number}"
-        shown = [f"CAST(k AS {_type(self.base)}) AS {key}"]
-        shown += [f"CAST(v{i} AS {_type(column)}) AS {self.value(column)}" for i, column in enumerate(self._other)]
+        shown = [f"{self._cast('k', self.base)} AS {key}"]
+        shown += [f"{self._cast(f'v{i}', column)} AS {self.value(column)}" for i, column in enumerate(self._other)]
         rows = self._spelled_rows() if self.is_spelled else self.pinned.name
         pinned = f"(SELECT {', '.join(shown)} FROM {rows}) AS pinned{self.number}"
         return f"LEFT JOIN {pinned} ON {row.column(self.base.name)} = {key}"
@@ -116,8 +117,8 @@ class _LookedUp:
     def pinned(self) -> PinnedRelation:
         """The values as a relation: k, and v0, v1 and so on."""
         columns = (
-            _pinned_column("k", self.base, self.pairs.known),
-            *(_pinned_column(f"v{i}", column, _pairs(column).found) for i, column in enumerate(self._other)),
+            self._pinned_column("k", self.base, self.pairs.known),
+            *(self._pinned_column(f"v{i}", column, _pairs(column).found) for i, column in enumerate(self._other)),
         )
         digests = [_digest(self.pairs, "known"), *(_digest(_pairs(column), "found") for column in self._other)]
         meant = "\n".join(f"{c.type_name} {digest}" for c, digest in zip(columns, digests, strict=True))
@@ -132,18 +133,31 @@ class _LookedUp:
         if not rows:
             return f"(SELECT {', '.join(f'NULL AS {name}' for name in names)} WHERE FALSE) AS given"
         spelled = (
-            ", ".join(_constant(value, column) for value, column in zip(row, types, strict=True)) for row in rows
+            ", ".join(self._constant(value, column) for value, column in zip(row, types, strict=True)) for row in rows
         )
         return f"(VALUES {', '.join(f'({row})' for row in spelled)}) AS given({', '.join(names)})"
 
+    def _pinned_column(self, name: str, column: Column, values: tuple[Value | None, ...]) -> PinnedColumn:
+        return PinnedColumn(name, self._type(column), column.sql_type is SqlType.INTEGER, values)
 
-def _look_up_together(table: Table) -> tuple[_LookedUp, ...]:
+    def _constant(self, value: Value | None, column: Column) -> str:
+        return "NULL" if value is None else self.dialect.spelling.constant(value, column=column)
+
+    def _cast(self, expression: str, column: Column) -> str:
+        return self.dialect.spelling.cast(expression, self._type(column))
+
+    def _type(self, column: Column) -> str:
+        """A type that holds every pinned value, whatever the private column's width."""
+        return "bigint" if column.sql_type is SqlType.INTEGER else self.dialect.spelling.type_name(column)
+
+
+def _look_up_together(table: Table, dialect: Dialect) -> tuple[_LookedUp, ...]:
     found: dict[tuple[str, int], list[Column]] = {}
     for column in table.columns:
         if isinstance(column.derivation, Lookup):
             found.setdefault((column.derivation.column, id(column.derivation.pairs.known)), []).append(column)
     return tuple(
-        _LookedUp(i, table.column(base), _pairs(columns[0]), tuple(columns))
+        _LookedUp(i, dialect, table.column(base), _pairs(columns[0]), tuple(columns))
         for i, ((base, _), columns) in enumerate(found.items())
     )
 
@@ -151,10 +165,6 @@ def _look_up_together(table: Table) -> tuple[_LookedUp, ...]:
 def _pairs(column: Column) -> LookupValues:
     assert isinstance(column.derivation, Lookup)
     return column.derivation.pairs
-
-
-def _pinned_column(name: str, column: Column, values: tuple[Value | None, ...]) -> PinnedColumn:
-    return PinnedColumn(name, _type(column), column.sql_type is SqlType.INTEGER, values)
 
 
 def _digest(pairs: LookupValues, side: str) -> str:
@@ -171,12 +181,3 @@ def _spell(value: Value | None) -> str:
     """A value so that no two sequences of values are one text."""
     text = "" if value is None else value if isinstance(value, str) else encode_value(value)
     return f"{'-' if value is None else len(text)}:{text}"
-
-
-def _constant(value: Value | None, column: Column) -> str:
-    return "NULL" if value is None else constant(value, column=column)
-
-
-def _type(column: Column) -> str:
-    """A type that holds every pinned value, whatever the private column's width."""
-    return "bigint" if column.sql_type is SqlType.INTEGER else type_name(column)

@@ -16,11 +16,9 @@ def where(conditions: list[str], *, comment: str | None = None) -> list[str]:
     return [*narrated, "WHERE " + " AND ".join(f"({condition})" for condition in conditions)]
 
 
-def group_by(columns: int) -> str:
-    """Groups by the first columns of the select list; by none, what is summed is one group."""
-    if not columns:
-        return "GROUP BY ()"
-    return "GROUP BY " + ", ".join(str(i + 1) for i in range(columns))
+def group_by(columns: int) -> list[str]:
+    """Groups by the first columns of the select list; by none, what is summed is one group without a clause."""
+    return ["GROUP BY " + ", ".join(str(i + 1) for i in range(columns))] if columns else []
 
 
 def indent_blocks(*blocks: Iterable[str]) -> list[str]:

@@ -9,7 +9,6 @@ from planner.catalog.model import Column, Derivation, Lookup, Table
 from planner.lower.dialects.model import Dialect
 from planner.lower.domain import restriction
 from planner.lower.row import RowSql
-from planner.values.sql_literals import identifier
 
 WORST = 3  # groups, and values outside a domain, that a report names
 _MEASURABLE = "BETWEEN -1e300 AND 1e300"  # neither NaN nor an infinity, which no total has
@@ -39,14 +38,14 @@ class LeftOut:
         value, inside = self._row.column(key.name), restriction(self._row, key, key.domain or ())
         outside = "TRUE" if inside is None else f"NOT COALESCE({inside}, FALSE)"
         return (
-            f"SELECT CAST({value} AS varchar) AS value, count(*) AS n FROM {self.table.relation} WHERE {outside} "
+            f"SELECT {self._shown(value)} AS value, count(*) AS n FROM {self.table.relation} WHERE {outside} "
             "GROUP BY 1 ORDER BY 2 DESC, 1"
         )
 
     def clip_values(self, measure: Column) -> str:
         """A measure's values: how many there are, below and above the bounds, their total, and the clipped total."""
         assert measure.bounds is not None
-        value = f"CAST({self._row.column(measure.name)} AS float8)"
+        value = self._double(self._row.column(measure.name))
         low, high = measure.bounds
         return (
             f"SELECT count(*), count(*) FILTER (WHERE x < {low}), count(*) FILTER (WHERE x > {high}), "
@@ -58,11 +57,11 @@ class LeftOut:
         """By groups of these keys, for a table with the bounds for them: the group; its units and those that count in
         it in the mean; its rows and those that count; of each measure the total of clipped values, and what counts."""
         names = ", ".join(f"k{i}" for i in range(len(keys)))
-        kept = f"LEAST(1.0, CAST({self.table.groups_per_unit} AS float8) / g)"
+        kept = f"LEAST(1.0, {self._double(str(self.table.groups_per_unit))} / g)"
         sums = [f"count(*), sum({kept}), sum(n), sum({kept} * {self._rows_kept()})"]
         for i, measure in enumerate(self._measures):
             sums.append(f"sum(s{i}), sum({kept} * {self._total_kept(i, measure)})")
-        shown = ", ".join(f"CAST(k{i} AS varchar)" for i in range(len(keys)))
+        shown = ", ".join(self._shown(f"k{i}") for i in range(len(keys)))
         return (
             f"WITH {self._per_unit(keys)} SELECT {shown}, {', '.join(sums)} "
             f"FROM per_unit JOIN units USING ({self._unit_names()}) GROUP BY {names} ORDER BY {names}"
@@ -85,7 +84,7 @@ class LeftOut:
         for i, measure in enumerate(self._measures):
             assert measure.bounds is not None
             low, high = measure.bounds
-            value = f"CAST({row.column(measure.name)} AS float8)"
+            value = self._double(row.column(measure.name))
             values.append(f"CASE WHEN {value} {_MEASURABLE} THEN LEAST(GREATEST({value}, {low}), {high}) END AS x{i}")
             sums.append(f"COALESCE(sum(x{i}), 0) AS s{i}")
         where = " AND ".join(f"({condition})" for condition in (self._has_unit(), *inside))
@@ -95,11 +94,20 @@ class LeftOut:
             f"units AS (SELECT {self._unit_names()}, count(*) AS g FROM per_unit GROUP BY {self._unit_names()})"
         )
 
+    def _shown(self, expression: str) -> str:
+        return self.dialect.spelling.cast(expression, self.dialect.spelling.text_type)
+
+    def _double(self, expression: str) -> str:
+        return self.dialect.spelling.cast(expression, self.dialect.spelling.double_type)
+
     def _unit_names(self) -> str:
         return ", ".join(f"u{i}" for i in range(len(self.table.unit)))
 
     def _has_unit(self) -> str:
-        return " AND ".join(f"{identifier(name)} IS NOT NULL" for name in self._stored_units()) or "TRUE"
+        return (
+            " AND ".join(f"{self.dialect.spelling.identifier(name)} IS NOT NULL" for name in self._stored_units())
+            or "TRUE"
+        )
 
     def _stored_units(self) -> list[str]:
         """The stored columns that a unit is made of: a derived one is NULL where its base is."""
@@ -117,7 +125,7 @@ class LeftOut:
     def _total_kept(self, index: int, measure: Column) -> str:
         cap = self.table.row_cap
         if cap is not None:
-            return f"s{index} * LEAST(1.0, CAST({cap.rows} AS float8) / n)"
+            return f"s{index} * LEAST(1.0, {self._double(str(cap.rows))} / n)"
         if measure.per_unit is None:
             return f"s{index}"
         return f"LEAST(GREATEST(s{index}, {measure.per_unit[0]}), {measure.per_unit[1]})"

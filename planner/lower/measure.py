@@ -23,7 +23,7 @@ from planner.lower.dialects.grid import INT8, Grid, integer_type
 from planner.lower.dialects.model import Dialect
 from planner.lower.row import RowSql, compare_exactly
 from planner.question.products import product_range
-from planner.values.sql_literals import decimal, double, integer
+from planner.values.sql_literals import decimal, integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def _product(row: RowSql, product: Product) -> RowValue:
     low, high = product_range([(value.low, value.high) for value in values], product.columns)
     kind = row.dialect.whole_type(prod(max(abs(value.low), abs(value.high), 1) for value in values))
     whole = [value.sql if value.steps == 1 else f"({value.sql}) * {integer(value.steps)}" for value in values]
-    return RowValue(f"({' * '.join(f'CAST({one} AS {kind})' for one in whole)})", 1, low, high)
+    return RowValue(f"({' * '.join(row.dialect.spelling.cast(one, kind) for one in whole)})", 1, low, high)
 
 
 @lru_cache(maxsize=256)
@@ -67,7 +67,7 @@ def _compute_measure(dialect: Dialect, expression: str, column: Column) -> RowVa
         case SqlType.NUMERIC:
             return _numeric(dialect, expression, column, grid)
         case SqlType.DOUBLE:
-            return _double(expression, grid)
+            return _double(dialect, expression, grid)
         case _:
             raise KeyholeError("KH203", f'column "{column.name}" is not a number')
 
@@ -81,7 +81,7 @@ def null_test_sql(row: RowSql, column: Column) -> str:
         return f"CASE WHEN {' AND '.join(f'({factor}) IS NOT NULL' for factor in factors)} THEN 1 END"
     expression = row.column(column.name)
     if column.sql_type is SqlType.DOUBLE:
-        return f"NULLIF({expression}, CAST('NaN' AS double precision))"
+        return f"NULLIF({expression}, {row.dialect.spelling.nan})"
     nan = row.dialect.numeric_nan
     if column.sql_type is SqlType.NUMERIC and nan is not None:
         return f"NULLIF({expression}, {nan})"
@@ -115,12 +115,9 @@ def _integer(dialect: Dialect, x: str, column: Column, grid: Grid) -> RowValue:
         # the largest number in the division: it has to fit the type in which the engine divides
         largest = 2 * q * max(abs(ceil(grid.lower)), abs(ceil(grid.upper)))
         largest += p * (2 * max(abs(grid.low), abs(grid.high)) + 2)
-        wide = "bigint" if largest < INT8 else dialect.huge_integer
-        if p == 1:
-            inside = f"CAST({x} AS {wide}) * {q}"
-        else:
-            inside = grid.round_doubled(f"CAST({x} AS {wide}) * {2 * q}", dialect.floor_quotient)
-        inside = grid.cast_to_range(inside)
+        wide = dialect.spelling.cast(x, "bigint" if largest < INT8 else dialect.huge_integer)
+        inside = f"{wide} * {q}" if p == 1 else grid.round_doubled(f"{wide} * {2 * q}", dialect.floor_quotient)
+        inside = dialect.spelling.cast(inside, grid.whole_type)
     return RowValue(_clip_sql(dialect, x, column, grid, inside=inside, unit=Fraction(1)), 1, grid.low, grid.high)
 
 
@@ -130,17 +127,19 @@ def _numeric(dialect: Dialect, x: str, column: Column, grid: Grid) -> RowValue:
     return RowValue(clipped, made.steps, grid.low, grid.high)
 
 
-def _double(expression: str, grid: Grid) -> RowValue:
+def _double(dialect: Dialect, expression: str, grid: Grid) -> RowValue:
+    spelling = dialect.spelling
+    double = spelling.double
     step, lower, upper = float(grid.step), float(grid.lower), float(grid.upper)
     # the same arithmetic as the engine's, so that rounding is monotone between exactly these two values
     low, high = floor(lower / step + 0.5), floor(upper / step + 0.5)
-    x = f"CAST({expression} AS double precision)"
+    x = spelling.cast(expression, spelling.double_type)
     quotient = x if step == 1 else f"{x} / {double(step)}"
-    inside = f"CAST(floor({quotient} + {double(0.5)}) AS {integer_type(low, high)})"
+    inside = spelling.cast(f"floor({quotient} + {double(0.5)})", integer_type(low, high))
     if step > 1:
         # PostgreSQL fails where a division underflows
         inside = f"CASE WHEN abs({x}) < {double(step / 4)} THEN 0 ELSE {inside} END"
-    finite = f"CASE WHEN {x} <> CAST('NaN' AS double precision) THEN {integer(high)} END"
+    finite = f"CASE WHEN {x} <> {spelling.nan} THEN {integer(high)} END"
     sql = (
         f"CASE WHEN {x} >= {double(upper)} THEN {finite} "
         f"WHEN {x} <= {double(lower)} THEN {integer(low)} ELSE {inside} END"

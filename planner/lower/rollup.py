@@ -66,7 +66,7 @@ def rollup_per_unit(
 def _may_keep(question: Question) -> bool:
     """Whether rows of the table may be kept, by these keys; a look reads more than one version of the data has."""
     table = question.table
-    if question.as_of is not None:
+    if question.as_of is not None or question.in_time is not None:
         return False
     undeclared = any(column.domain is None for column in question.keys.columns)
     taken = any(column.name.lower().startswith("keyhole_") for column in table.columns)
@@ -182,16 +182,16 @@ def _answer(question: Question, rolled: _Rolled) -> list[str]:
         ),
         "summed AS (SELECT * FROM light UNION ALL SELECT * FROM heavy)",
         "-- both, per key",
-        *select(aliases + [f"{f.final(f'sum(f{i})')} AS f{i}" for i, f in enumerate(whole)]),
+        *select(aliases + [f"{f.final(f.sum_keys(f'f{i}'))} AS f{i}" for i, f in enumerate(whole)]),
         "FROM summed",
-        group_by(len(keys)),
+        *group_by(len(keys)),
     ]
 
 
 def _step(
     name: str, columns: list[str], source: str, conditions: Sequence[str], groups: int, *, closing: str = ")"
 ) -> list[str]:
-    body = indent_blocks(select(columns), [f"FROM {source}"], where(list(conditions)), [group_by(groups)])
+    body = indent_blocks(select(columns), [f"FROM {source}"], where(list(conditions)), group_by(groups))
     return [f"{name} AS (", *body, closing]
 
 

@@ -13,7 +13,7 @@ from planner.lower.domain import restriction
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.measure import row_value
 from planner.lower.row import RowSql
-from planner.values.sql_literals import identifier, integer
+from planner.values.sql_literals import integer
 
 COUNT = "keyhole_rows"
 MOST = 2**31 - 1  # the end of integer, in which a rollup keeps counts; larger ones are only known to be large
@@ -25,7 +25,8 @@ _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 def build_rollup(bounding: Bounding) -> list[str]:
     """The statement whose rows the rollup holds."""
     row, table = bounding.row, bounding.row.table
-    cap = table.row_cap
+    spelling, cap = row.dialect.spelling, table.row_cap
+    identifier = spelling.identifier
     groups = [column for _, column in bounding.groups]
     measures, stored = stored_measures(row), _stored_columns(table)
     columns = [f"{value} AS {name}" for name, value in measures.values()]
@@ -51,10 +52,10 @@ def build_rollup(bounding: Bounding) -> list[str]:
         "-- how many rows each privacy unit has in each key",
         "pairs AS (",
         *indent_blocks(
-            select([*paired, f"CAST(LEAST(count(*), {MOST}) AS integer) AS {COUNT}"]),
+            select([*paired, f"{spelling.cast(f'LEAST(count(*), {MOST})', 'integer')} AS {COUNT}"]),
             ["FROM eligible"],
             where(counted),
-            [group_by(len(paired))],
+            group_by(len(paired)),
         ),
         ")" + ("," if bounding.chooses else ""),
     ]
@@ -83,7 +84,7 @@ def stored_measures(row: RowSql) -> dict[str, tuple[str, str]]:
         largest = max(abs(value.low), abs(value.high))
         if largest < INT8:
             scaled = value.sql if value.steps == 1 else f"({value.sql}) * {integer(value.steps)}"
-            found[column.name] = (f"{_MEASURE}{i}", f"CAST({scaled} AS {row.dialect.whole_type(largest)})")
+            found[column.name] = (f"{_MEASURE}{i}", row.dialect.cast_whole(scaled, largest))
     return found
 
 

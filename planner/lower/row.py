@@ -19,23 +19,10 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect, ExactValues
 from planner.question.condition import And, Compare, Condition, IsNull, Leaf, Like, Not, Within
 from planner.values.like import collapse_wildcards, only_lengths, split_at_percent
-from planner.values.sql_literals import (
-    constant,
-    decimal,
-    identifier,
-    integer,
-    integer_limit,
-    text,
-    type_name,
-)
+from planner.values.sql_literals import decimal, integer, integer_limit
 
 _UNHASHED = 8  # members of a list that PostgreSQL compares one by one, each by its length first
 _OPERATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
-YEARS = {
-    SqlType.DATE: "DATE '0001-01-01' AND DATE '9999-12-31'",
-    SqlType.TIMESTAMP: "TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'",
-}
-"""By type, between what a date or timestamp is computed with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +59,31 @@ class RowSql:
         """
         column = self.table.column(name)
         if self.dialect.text_groups_are_bytes and column.sql_type is SqlType.TEXT and column.derivation is None:
-            return identifier(name)
+            return self.dialect.spelling.identifier(name)
         return self.column(name)
 
     def _stored_sql(self, column: Column) -> str:
         if column.sql_type is SqlType.OTHER:
             raise KeyholeError("KH205", f'column "{column.name}" has a type that cannot be computed with')
-        return self.dialect.stored_column(identifier(column.name), column)
+        return self.dialect.stored_column(self.dialect.spelling.identifier(column.name), column)
 
     def _derived_sql(self, column: Column, derivation: Derivation) -> str:
         source = self.table.column(derivation.column)
         base = self._stored_sql(source)
-        moment = f"CAST({base} AS timestamp)"
+        dialect, spelling = self.dialect, self.dialect.spelling
         match derivation.function:
             case "date_trunc":
-                value = f"date_trunc({text(derivation.part)}, {moment})"
+                value = dialect.truncate_moment(derivation.part, spelling.as_moment(base))
             case "extract":
-                value = f"extract({derivation.part} FROM {moment})"
+                value = dialect.extract_part(derivation.part, spelling.as_moment(base))
             case "date":
                 value = base
             case _:
                 raise KeyholeError("KH010", f'derived column "{column.name}" uses a function that is not allowed')
-        years = YEARS.get(source.sql_type)
-        if years is None:
+        if source.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP):
             raise KeyholeError("KH010", f'derived column "{column.name}" is not made from a date or timestamp')
-        return f"CASE WHEN {base} BETWEEN {years} THEN CAST({value} AS {type_name(column)}) END"
+        typed = spelling.cast(value, spelling.type_name(column))
+        return f"CASE WHEN {base} BETWEEN {spelling.years(source.sql_type)} THEN {typed} END"
 
     def holds(self, condition: Condition) -> str:
         """A row condition, true where it is in SQL; where it is not, false or unknown."""
@@ -159,9 +146,8 @@ class RowSql:
         lengths = only_lengths(pattern)
         if lengths is not None:
             return f"length({self.cut_text(name)}) {'>=' if lengths[1] else '='} {lengths[0]}"
-        escape = r" ESCAPE '\'" if "\\" in pattern else ""
         most = None if any(behind) else len(head) + 1
-        return f"{self.cut_text(name, most=most)} LIKE {text(pattern)}{escape}"
+        return self.dialect.like(self.cut_text(name, most=most), pattern)
 
     def cut_text(self, name: str, *, most: int | None = None) -> str:
         """A text column as far as conditions see it, or up to `most` characters, where that is less and all that
@@ -195,7 +181,7 @@ class RowSql:
             raise KeyholeError("KH205", "a comparison that is not on the allow-list")
         if column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC) and not isinstance(value, str | bool):
             return compare_exactly(self.dialect, expression, column, operator, _number(value))
-        return f"{expression} {operator} {constant(value, column=column)}"
+        return f"{expression} {operator} {self.dialect.spelling.constant(value, column=column)}"
 
     def within(self, expression: str, column: Column, values: tuple[Value, ...]) -> str:
         """`expression IN (values)`, NULL where the expression is."""
@@ -204,18 +190,19 @@ class RowSql:
             exact = [_number(value) for value in values]
             spelled = [_exact(value, scale=taken.scale) for value in exact if taken.holds(value)]
         else:
-            spelled = [constant(value, column=column) for value in values]
+            spelled = [self.dialect.spelling.constant(value, column=column) for value in values]
         return f"{expression} IN ({', '.join(spelled)})" if spelled else f"{expression} <> {expression}"
 
     def canonical(self, expression: str, column: Column) -> str:
         """A non-NULL value as text that is the same on every engine and never ambiguous when joined with '|'."""
+        spelling = self.dialect.spelling
         match column.sql_type:
             case SqlType.TEXT:
-                return f"CAST(length({expression}) AS text) || ':' || {expression}"
+                return f"{spelling.cast(f'length({expression})', spelling.text_type)} || ':' || {expression}"
             case SqlType.NUMERIC:
                 return self.dialect.canonical_numeric(expression, column.declared)
             case _:
-                return f"CAST({expression} AS text)"
+                return spelling.cast(expression, spelling.text_type)
 
 
 @lru_cache(maxsize=1024)

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from mechanisms.formula import TRUE
 from planner.catalog.model import Table
+from planner.errors import KeyholeError
 from planner.functionals.unit_rows import one_row
 from planner.lower.bounded_scan import BoundedScan
 from planner.lower.computed_conditions import compute_conditions
@@ -24,7 +25,7 @@ from planner.lower.hopping import put_into_windows
 from planner.lower.joins import join_lookups, join_members, list_pinned
 from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
-from planner.lower.look import arrival_tests, over_horizon
+from planner.lower.look import arrival_tests, in_time_test, over_horizon
 from planner.lower.rollup import rollup, rollup_per_unit
 from planner.lower.row import RowSql
 from planner.lower.unit_rows import answer, list_needed, relation, unit_columns
@@ -43,11 +44,13 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
             functional's declared sensitivity not cover what one privacy unit can change.
     """
     question = over_horizon(question)
+    if question.in_time is not None and (question.per_unit is not None or not question.table.row_unit):
+        raise KeyholeError("KH900", "rows that count if they came in time, of units with several")
     if question.per_unit is None:
         rewritten, read = _rewrite_rows(question, dialect), question.table
     else:
         rewritten, read = _rewrite_per_unit(question, question.per_unit, dialect), question.per_unit.table
-    relations, pinned = list_relations(read), list_pinned(read)
+    relations, pinned = list_relations(read), list_pinned(read, dialect=dialect)
     rolled = None if rewritten.rollup is None else replace(rewritten.rollup, relations=relations, pinned=pinned)
     return replace(rewritten, rollup=rolled, relations=relations, pinned=pinned)
 
@@ -102,13 +105,15 @@ def _scan_rows(question: Question, row: RowSql, functionals: Sequence[Functional
     tests = [test for column, values in pair_keys(question) for test in row_tests(row, column, values)]
     if (as_of := question.as_of) is not None:
         tests = list(dict.fromkeys([*tests, *arrival_tests(row, as_of, question.keys)]))
+    if question.in_time is not None:
+        tests.append(in_time_test(row, question.in_time))
     tests += where_tests(row, question.where)
     scan = [
         "-- one scan: a group per key, one conditional integer sum per functional",
         *select(columns),
         f"FROM {question.table.relation}",
         *where(tests, comment="rows that WHERE keeps, in the range of the keys"),
-        group_by(len(question.keys.columns)),
+        *group_by(len(question.keys.columns)),
     ]
     left = group_tests(row, question)
     if not left:
@@ -117,7 +122,7 @@ def _scan_rows(question: Question, row: RowSql, functionals: Sequence[Functional
     fence = row.dialect.materialized_fence
     if fence is not None:
         scan += ["-- every group: keys are tested once a group, not once a row", fence]
-    return ["WITH scan AS MATERIALIZED (", *indent_blocks(scan), ")", "SELECT * FROM scan", *public]
+    return [f"WITH scan {row.dialect.materialized} (", *indent_blocks(scan), ")", "SELECT * FROM scan", *public]
 
 
 def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> Rewritten:

@@ -77,7 +77,9 @@ class _Group:
     def join(self, other: "_Group") -> "_Group | None":
         """Both in one statement; None where they cannot be."""
         first, second = self.members[0][1], other.members[0][1]
-        if (first.keys, first.as_of, first.per_unit) != (second.keys, second.as_of, second.per_unit):
+        if (first.keys, first.per_unit) != (second.keys, second.per_unit):
+            return None
+        if (first.as_of, first.in_time) != (second.as_of, second.in_time):
             return None
         table = _unite_columns(self.table, other.table)
         if table is None:

@@ -36,7 +36,7 @@ def unit_columns(rows: UnitRows, bounding: Bounding) -> list[str]:
     place = 0
     for i, total in enumerate(rows.totals):
         clipped = f"LEAST(GREATEST(COALESCE(t{place}, 0), {integer(total.low)}), {integer(total.high)})"
-        value = f"CAST({clipped} AS bigint)"
+        value = bounding.row.dialect.spelling.cast(clipped, "bigint")
         if total.present is not None:
             place += 1
             value = f"CASE WHEN t{place} IS NOT NULL THEN {value} END"
@@ -68,7 +68,7 @@ def answer(question: Question, rows: UnitRows, row: RowSql, bounding: Bounding) 
         *select(keys + [f"{total} AS f{i}" for i, total in enumerate(sums)]),
         f"FROM {units.table.relation}",
         *where(kept),
-        group_by(len(keys)),
+        *group_by(len(keys)),
     ]
 
 

@@ -1,17 +1,13 @@
-"""Names, types and constants as SQL text that DuckDB and PostgreSQL read alike."""
+"""Names, numbers and texts as SQL that DuckDB and PostgreSQL read alike, and what declared types of numbers hold."""
 
 import re
-from datetime import date, datetime, timedelta
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from planner.catalog.model import Column, SqlType, Value
 from planner.errors import KeyholeError
 
 _MODIFIER = re.compile(r"\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
-_MICROSECOND = timedelta(microseconds=1)
 _DUCKDB_DIGITS = 38  # the most that its decimals have
 _INTEGER_BITS = {"smallint": 15, "int2": 15, "integer": 31, "int": 31, "int4": 31}
 
@@ -45,56 +41,6 @@ def decimal(value: Fraction, *, scale: int) -> str:
     return body if steps >= 0 else f"(-{body})"
 
 
-def double(value: float) -> str:
-    """A double constant, spelled so that both engines read the same bits."""
-    return f"CAST('{value!r}' AS double precision)"
-
-
-def timestamp(value: datetime) -> str:
-    """A timestamp constant."""
-    return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
-
-
-def interval(length: timedelta) -> str:
-    """A length of time as a constant: on both engines so many microseconds, and no days or months."""
-    return f"INTERVAL '{length // _MICROSECOND} microseconds'"
-
-
-def constant(value: Value, *, column: Column) -> str:
-    """A constant of a column's type; numbers for exact columns go through `scaled_comparison` instead."""
-    if column.sql_type is SqlType.DOUBLE and isinstance(value, int | Decimal):
-        return double(_nearest_double(value))
-    if column.sql_type is SqlType.UUID:
-        return f"CAST({text(str(value))} AS uuid)"
-    match value:
-        case bool():
-            return "TRUE" if value else "FALSE"
-        case int():
-            return integer(value)
-        case Decimal():
-            return decimal(Fraction(value), scale=max(0, -_exponent(value)))
-        case datetime():
-            return timestamp(value)
-        case date():
-            return f"DATE '{value.isoformat()}'"
-        case str():
-            return text(value)
-
-
-def _nearest_double(value: int | Decimal) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
-
-
-def _exponent(value: Decimal) -> int:
-    exponent = value.as_tuple().exponent
-    if not isinstance(exponent, int):
-        raise KeyholeError("KH212", "a numeric constant is not finite")
-    return exponent
-
-
 def numeric_modifier(declared: str) -> tuple[int, int] | None:
     """Precision and scale of `numeric(p, s)`, None for a numeric without them."""
     found = _MODIFIER.search(declared)
@@ -105,20 +51,6 @@ def integer_limit(declared: str) -> int:
     """The largest value of a declared integer type; the least is its negative minus one."""
     bits = _INTEGER_BITS.get(declared.strip().lower(), 63)
     return (1 << bits) - 1
-
-
-def type_name(column: Column) -> str:
-    """A column's type as both engines spell it, wide enough for the declared one."""
-    match column.sql_type:
-        case SqlType.TEXT:
-            return "text"
-        case SqlType.INTEGER:
-            return {15: "smallint", 31: "integer", 63: "bigint"}[integer_limit(column.declared).bit_length()]
-        case SqlType.NUMERIC:
-            precision, scale = duckdb_numeric(column.declared)
-            return f"decimal({precision}, {scale})"
-        case _:
-            return column.sql_type.value
 
 
 @lru_cache(maxsize=256)

@@ -1,14 +1,15 @@
 """DuckDB: decimals of at most 38 digits that fail where they are too short, text whose collation it does not tell."""
 
 from datetime import datetime, timedelta
-from fractions import Fraction
-from functools import lru_cache
 
 from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
+from planner.lower.dialects.decimals import exact_values
 from planner.lower.dialects.grid import Grid
-from planner.lower.dialects.model import Dialect, ExactValues, Rounded
-from planner.values.sql_literals import duckdb_numeric, interval, timestamp, type_name
+from planner.lower.dialects.model import Dialect, Rounded
+from planner.lower.dialects.standard import extract_part, like, total, truncate_moment
+from planner.values.spelling import STANDARD
+from planner.values.sql_literals import duckdb_numeric
 
 _MORE_THAN_ALL_GROUPS = 2**62  # rows or groups that no step has, so that the LIMIT leaves out none
 _SHORT_DECIMAL = 10**18  # decimals of up to 18 digits are kept in 64 bits
@@ -18,15 +19,8 @@ _LARGEST_HUGEINT = 2**127  # the end of its 128 bits
 
 def _stored_column(name: str, column: Column) -> str:
     # a cast keeps a column's own collation, and DuckDB does not tell which columns have one
-    cast = f"TRY_CAST({name} AS {type_name(column)})"
+    cast = f"TRY_CAST({name} AS {STANDARD.type_name(column)})"
     return f'{cast} COLLATE "C"' if column.sql_type is SqlType.TEXT else cast
-
-
-@lru_cache(maxsize=256)
-def _exact_values(declared: str) -> ExactValues:
-    precision, scale = duckdb_numeric(declared)
-    limit = Fraction(10**precision - 1, 10**scale)
-    return ExactValues(scale=scale, low=-limit, high=limit)
 
 
 def _canonical_numeric(expression: str, declared: str) -> str:
@@ -55,8 +49,9 @@ def _rounded_numeric(expression: str, column: Column, grid: Grid) -> Rounded:
         digits = max(digits, 19)  # a product of two decimals of up to 18 digits may have no more, whatever it needs
     x = f"TRY_CAST({expression} AS decimal({min(digits, 38)}, {scale}))"
     if p == 1 and q % 10**scale == 0:
-        return Rounded(grid.cast_to_range(f"CAST({x} * {q} AS hugeint)"))
-    return Rounded(grid.cast_to_range(grid.round_doubled(f"CAST(floor({x} * {2 * q}) AS hugeint)", _floor_quotient)))
+        return Rounded(STANDARD.cast(f"CAST({x} * {q} AS hugeint)", grid.whole_type))
+    rounded = grid.round_doubled(f"CAST(floor({x} * {2 * q}) AS hugeint)", _floor_quotient)
+    return Rounded(STANDARD.cast(rounded, grid.whole_type))
 
 
 def _without_statistics(name: str) -> str:
@@ -64,25 +59,32 @@ def _without_statistics(name: str) -> str:
 
 
 def _floor_moment(moment: str, step: timedelta, origin: datetime) -> str:
-    return f"time_bucket({interval(step)}, {moment}, {timestamp(origin)})"
+    return f"time_bucket({STANDARD.interval(step)}, {moment}, {STANDARD.timestamp(origin)})"
 
 
 DUCKDB = Dialect(
     name="duckdb",
+    spelling=STANDARD,
     huge_integer="hugeint",
     byte_order="",
     text_groups_are_bytes=False,
     numeric_nan=None,
     # MATERIALIZED alone does not stop DuckDB from moving a test into the step
+    materialized="AS MATERIALIZED",
     materialized_fence=f"LIMIT {_MORE_THAN_ALL_GROUPS}",
     row_fence=f"LIMIT {_MORE_THAN_ALL_GROUPS}",
     without_statistics=_without_statistics,
     byte_length="strlen",
     enforces_lengths=False,
     stored_column=_stored_column,
-    exact_values=_exact_values,
+    exact_values=exact_values,
     canonical_numeric=_canonical_numeric,
     floor_quotient=_floor_quotient,
     rounded_numeric=_rounded_numeric,
     floor_moment=_floor_moment,
+    truncate_moment=truncate_moment,
+    extract_part=extract_part,
+    like=like,
+    total=total,
+    array=("ARRAY[", "]"),
 )

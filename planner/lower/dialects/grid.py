@@ -53,9 +53,10 @@ class Grid:
         dividend = f"{doubled} + {integer(self.p - 2 * self.p * self.low)}"
         return f"{floor_quotient(dividend, 2 * self.p)} + {integer(self.low)}"
 
-    def cast_to_range(self, expression: str) -> str:
-        """The expression, which lies in the range, in the narrowest type that holds it."""
-        return f"CAST({expression} AS {integer_type(self.low, self.high)})"
+    @property
+    def whole_type(self) -> str:
+        """The narrowest type that holds every value of the range in steps."""
+        return integer_type(self.low, self.high)
 
 
 def integer_type(low: int, high: int) -> str:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from planner.catalog.model import Column
 from planner.lower.dialects.grid import INT4, INT8, Grid
+from planner.values.spelling import Spelling
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,9 @@ class Dialect:
     name: str
     """The engine in EXPLAIN, and in what a rollup is called."""
 
+    spelling: Spelling
+    """How names, types and constants are written."""
+
     huge_integer: str
     """The type of whole numbers beyond 64 bits; sums of such numbers are exact in it."""
 
@@ -51,11 +55,15 @@ class Dialect:
     numeric_nan: str | None
     """NaN as a numeric constant; None where a numeric is always a number."""
 
+    materialized: str
+    """Between a step's name and its text, where it is to be computed once and what is asked of it later stays out."""
+
     materialized_fence: str | None
     """Ends a step that is materialized, where that word alone does not keep later tests out of the step."""
 
-    row_fence: str
-    """Ends a subquery of rows, so that what is asked of them further out is not asked inside."""
+    row_fence: str | None
+    """Ends a subquery of rows, so that what is asked of them further out is not asked inside; None where nothing does,
+    and questions that need it are refused."""
 
     without_statistics: Callable[[str], str]
     """A column as it is, of whose values the engine's optimizer knows nothing: it could leave out rows by them."""
@@ -86,6 +94,26 @@ class Dialect:
 
     floor_moment: Callable[[str, timedelta, datetime], str]
     """A timestamp of the years 1 to 9999, rounded down to a whole number of steps after a moment."""
+
+    truncate_moment: Callable[[str, str], str]
+    """A timestamp of the years 1 to 9999 cut down to its hour, day, week, month, quarter or year, as date or timestamp.
+    """
+
+    extract_part: Callable[[str, str], str]
+    """A part of a timestamp of the years 1 to 9999 as a number: `year`, `dow` and so on, as PostgreSQL counts them."""
+
+    like: Callable[[str, str], str]
+    """Whether a text matches a collapsed pattern, whose escape is the backslash."""
+
+    total: Callable[[str, int], str]
+    """The exact sum of up to 2^32 whole numbers, none larger than that, or of any number whose sum fits 38 digits."""
+
+    array: tuple[str, str]
+    """Before and behind the elements of an array."""
+
+    def cast_whole(self, expression: str, largest: int) -> str:
+        """A whole number in a type for numbers of that size."""
+        return self.spelling.cast(expression, self.whole_type(largest))
 
     def whole_type(self, largest: int) -> str:
         """The narrowest type of whole numbers of that size."""

@@ -5,7 +5,9 @@ from datetime import datetime, timedelta
 from planner.catalog.model import Column, SqlType
 from planner.lower.dialects.grid import Grid
 from planner.lower.dialects.model import Dialect, ExactValues, Rounded
-from planner.values.sql_literals import interval, numeric_modifier, timestamp
+from planner.lower.dialects.standard import extract_part, like, total, truncate_moment
+from planner.values.spelling import STANDARD
+from planner.values.sql_literals import numeric_modifier
 
 _SINGLE = frozenset({"real", "float4"})
 
@@ -38,21 +40,24 @@ def _rounded_numeric(expression: str, column: Column, grid: Grid) -> Rounded:
         # every value is a multiple of the grid already: sum as numeric, in the user's unit
         return Rounded(expression, steps=q)
     if p == 1:
-        return Rounded(grid.cast_to_range(f"floor({expression} * {q} + 0.5)"))
-    return Rounded(grid.cast_to_range(grid.round_doubled(f"floor({expression} * {2 * q})", _floor_quotient)))
+        return Rounded(STANDARD.cast(f"floor({expression} * {q} + 0.5)", grid.whole_type))
+    rounded = grid.round_doubled(f"floor({expression} * {2 * q})", _floor_quotient)
+    return Rounded(STANDARD.cast(rounded, grid.whole_type))
 
 
 def _floor_moment(moment: str, step: timedelta, origin: datetime) -> str:
-    return f"date_bin({interval(step)}, {moment}, {timestamp(origin)})"
+    return f"date_bin({STANDARD.interval(step)}, {moment}, {STANDARD.timestamp(origin)})"
 
 
 POSTGRES = Dialect(
     name="postgres",
+    spelling=STANDARD,
     huge_integer="numeric",
     byte_order=' COLLATE "C"',
     # a policy cannot expose a column whose collation is not deterministic
     text_groups_are_bytes=True,
     numeric_nan="CAST('NaN' AS numeric)",
+    materialized="AS MATERIALIZED",
     materialized_fence=None,
     row_fence="OFFSET 0",
     without_statistics=str,  # its planner leaves out no row by what it knows of the values
@@ -64,4 +69,9 @@ POSTGRES = Dialect(
     floor_quotient=_floor_quotient,
     rounded_numeric=_rounded_numeric,
     floor_moment=_floor_moment,
+    truncate_moment=truncate_moment,
+    extract_part=extract_part,
+    like=like,
+    total=total,
+    array=("ARRAY[", "]"),
 )

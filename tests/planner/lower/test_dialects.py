@@ -12,8 +12,11 @@ import proxy
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
+from planner.lower.dialects.sail import SAIL
+from planner.lower.dialects.spark import SPARK
 
 ROOT = Path(__file__).parents[3]
+DIALECTS = (DUCKDB, POSTGRES, SPARK, SAIL)
 FILES = [path for package in (planner, proxy) for path in Path(package.__path__[0]).rglob("*.py")]
 
 
@@ -52,10 +55,10 @@ def test_a_comparison_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Dialect)])
 def test_every_field_is_a_difference(field: str) -> None:
-    assert getattr(DUCKDB, field) != getattr(POSTGRES, field)
+    assert len({getattr(dialect, field) for dialect in DIALECTS}) > 1
 
 
 def test_a_dialect_is_a_value() -> None:
-    for dialect in (DUCKDB, POSTGRES):
+    for dialect in DIALECTS:
         assert pickle.loads(pickle.dumps(dialect)) == dialect
         assert hash(dialect) == hash(pickle.loads(pickle.dumps(dialect)))

@@ -1,0 +1,21 @@
+"""Decimals of at most 38 digits, the numerics of DuckDB and Spark."""
+
+from fractions import Fraction
+from functools import lru_cache
+
+from planner.lower.dialects.grid import Grid
+from planner.lower.dialects.model import ExactValues
+from planner.values.sql_literals import duckdb_numeric
+
+
+@lru_cache(maxsize=256)
+def exact_values(declared: str) -> ExactValues:
+    """The values of a declared type."""
+    precision, scale = duckdb_numeric(declared)
+    limit = Fraction(10**precision - 1, 10**scale)
+    return ExactValues(scale=scale, low=-limit, high=limit)
+
+
+def narrow(grid: Grid, scale: int) -> int:
+    """How many digits hold every value within the grid's bounds, which leaves room for a multiplication."""
+    return min(len(str(max(grid.largest_whole, 1))) + 1 + scale, 38)

@@ -1,0 +1,16 @@
+"""Sail, which reads Spark SQL: it compares doubles by their bits, and calls a NaN with a sign less than all numbers."""
+
+from dataclasses import replace
+
+from planner.catalog.model import Column, SqlType
+from planner.lower.dialects.spark import SPARK, SPELLING
+
+
+def _stored_column(name: str, column: Column) -> str:
+    plain = SPARK.stored_column(name, column)
+    if column.sql_type is not SqlType.DOUBLE:
+        return plain
+    return f"CASE WHEN isnan({plain}) THEN {SPELLING.nan} ELSE {plain} END"
+
+
+SAIL = replace(SPARK, name="sail", stored_column=_stored_column)

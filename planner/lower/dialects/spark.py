@@ -1,0 +1,186 @@
+r"""Spark SQL, as Apache Spark 4 reads it: decimals of at most 38 digits, casts that give NULL, and no collations.
+
+Guarantee: no expression fails on data, and all give the integers that DuckDB and PostgreSQL give, in a session that has
+`REQUIRED_SETTINGS`. What is written for Spark differs where Spark would answer otherwise:
+
+- Spark reads backslashes in texts, and replaces `${name}` by a setting's value, in texts and names alike: texts are
+  escaped, and such a name is refused.
+- A sum of bigints overflows: what could is summed as decimal(38, 0).
+- `date_trunc` gives a moment with a time zone, and `extract(dow ...)` counts from 1: both are computed of calendar
+  fields.
+- A CASE does not always spare what stands in it: casts are TRY_CAST.
+
+References: docs/decisions/0027-spark.md.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from types import MappingProxyType
+
+from planner.catalog.model import Column
+from planner.errors import KeyholeError
+from planner.lower.dialects.decimals import exact_values, narrow
+from planner.lower.dialects.grid import INT4, INT8, Grid
+from planner.lower.dialects.model import Dialect, Rounded
+from planner.values.spelling import Spelling
+from planner.values.sql_literals import duckdb_numeric, text
+
+REQUIRED_SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        # decimals are written without exponents, else another row of a unit would be chosen, silently
+        "spark.sql.ansi.enabled": "true",
+        # names that differ in case are different columns, as in a policy
+        "spark.sql.caseSensitive": "true",
+        # moments have no time zone, and the few that are converted are converted in UTC
+        "spark.sql.timestampType": "TIMESTAMP_NTZ",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+        # the product of two decimals keeps all decimal places, and fails rather than rounds; none is that long
+        "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+        "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+        # texts are read as they are escaped here, and no `${...}` becomes the value of a setting
+        "spark.sql.parser.escapedStringLiterals": "false",
+        "spark.sql.variable.substitute": "false",
+        # GROUP BY 1 means the first column
+        "spark.sql.groupByOrdinal": "true",
+        # dates before 1582 are those that stand in the file
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+        "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+        # every row counts: no file is left out because it cannot be read
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+    }
+)
+"""What a session must have been set to, and read back, before it is asked anything."""
+
+_LONGEST_DECIMAL = 10**38  # Spark's decimals have at most 38 digits
+_MICROSECOND = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1)
+_HOUR = timedelta(hours=1)
+_DAYS_SINCE_MONDAY = "pmod(dayofweek({moment}) + 5, 7)"  # of which Spark counts Sunday as 1
+_FIELDS = {
+    "year": "year({moment})",
+    "quarter": "quarter({moment})",
+    "month": "month({moment})",
+    "week": "weekofyear({moment})",
+    "day": "day({moment})",
+    "dow": "dayofweek({moment}) - 1",
+    "isodow": f"{_DAYS_SINCE_MONDAY} + 1",
+    "doy": "dayofyear({moment})",
+    "hour": "hour({moment})",
+}
+_DATES = {
+    "year": "make_date(year({moment}), 1, 1)",
+    "quarter": "make_date(year({moment}), 3 * quarter({moment}) - 2, 1)",
+    "month": "make_date(year({moment}), month({moment}), 1)",
+    "week": f"date_sub({{date}}, {_DAYS_SINCE_MONDAY})",
+    "day": "{date}",
+}
+
+
+def _identifier(name: str) -> str:
+    if "\x00" in name or "${" in name:
+        raise KeyholeError("KH201", "a column name contains a character that no name can hold on Spark")
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _text(value: str) -> str:
+    text(value)  # raises on what no engine's text can hold
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024") + "'"
+
+
+SPELLING = Spelling(
+    identifier=_identifier,
+    text=_text,
+    cast_function="TRY_CAST",
+    text_type="string",
+    double_type="double",
+    timestamp_type="timestamp_ntz",
+)
+
+
+def _stored_column(name: str, column: Column) -> str:
+    return SPELLING.cast(name, SPELLING.type_name(column))
+
+
+def _canonical_numeric(expression: str, declared: str) -> str:
+    spelled = SPELLING.cast(expression, SPELLING.text_type)
+    if duckdb_numeric(declared)[1] == 0:
+        return spelled
+    return f"trim(TRAILING '.' FROM trim(TRAILING '0' FROM {spelled}))"
+
+
+def _floor_quotient(dividend: str, divisor: int) -> str:
+    return f"({dividend}) div {divisor}"
+
+
+def _rounded_numeric(expression: str, column: Column, grid: Grid) -> Rounded:
+    p, q = grid.p, grid.q
+    scale = duckdb_numeric(column.declared)[1]
+    largest = 2 * q * (grid.largest_whole + 1)
+    # `div` gives a bigint
+    if max(largest * 10**scale, 2 * (largest + p)) >= _LONGEST_DECIMAL or grid.high - grid.low >= INT8:
+        raise KeyholeError(
+            "KH203",
+            f'the bounds of "{column.name}" have too many digits beside the {scale} decimals of {column.declared}',
+            detail="Spark computes with 38 digits, and on larger numbers the statement would fail.",
+            hint="Have the owner declare narrower bounds, or expose the column with fewer decimals in a view.",
+        )
+    x = SPELLING.cast(expression, f"decimal({narrow(grid, scale)}, {scale})")
+    if p == 1 and q % 10**scale == 0:
+        return Rounded(SPELLING.cast(f"{x} * {q}", grid.whole_type))
+    return Rounded(SPELLING.cast(grid.round_doubled(f"floor({x} * {2 * q})", _floor_quotient), grid.whole_type))
+
+
+def _floor_moment(moment: str, step: timedelta, origin: datetime) -> str:
+    size = step // _MICROSECOND
+    begins = (origin - _EPOCH) // _MICROSECOND % size
+    micros = f"unix_micros({SPELLING.cast(moment, 'timestamp_ltz')})"
+    return SPELLING.as_moment(f"timestamp_micros({micros} - pmod({micros} - {begins}, {size}))")
+
+
+def _truncate_moment(part: str, moment: str) -> str:
+    if part == "hour":
+        return _floor_moment(moment, _HOUR, _EPOCH)
+    return _DATES[part].format(moment=moment, date=SPELLING.cast(moment, "date"))
+
+
+def _extract_part(part: str, moment: str) -> str:
+    return _FIELDS[part].format(moment=moment)
+
+
+def _like(expression: str, pattern: str) -> str:
+    return rf"{expression} LIKE {_text(pattern)} ESCAPE '\\'"
+
+
+def _total(expression: str, largest: int) -> str:
+    return f"sum({expression})" if largest < INT4 else f"sum({SPELLING.cast(expression, 'decimal(38, 0)')})"
+
+
+SPARK = Dialect(
+    name="spark",
+    spelling=SPELLING,
+    huge_integer="decimal(38, 0)",
+    byte_order="",
+    # a policy cannot expose a column that has a collation
+    text_groups_are_bytes=True,
+    numeric_nan=None,
+    materialized="AS",
+    materialized_fence=None,
+    row_fence=None,
+    without_statistics=str,
+    byte_length="octet_length",
+    enforces_lengths=False,
+    stored_column=_stored_column,
+    exact_values=exact_values,
+    canonical_numeric=_canonical_numeric,
+    floor_quotient=_floor_quotient,
+    rounded_numeric=_rounded_numeric,
+    floor_moment=_floor_moment,
+    truncate_moment=_truncate_moment,
+    extract_part=_extract_part,
+    like=_like,
+    total=_total,
+    array=("array(", ")"),
+)

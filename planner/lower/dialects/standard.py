@@ -1,0 +1,24 @@
+"""What DuckDB and PostgreSQL say alike, and Spark in words of its own."""
+
+from planner.values.spelling import STANDARD
+
+
+def truncate_moment(part: str, moment: str) -> str:
+    """The beginning of the moment's hour, day, week, month, quarter or year."""
+    return f"date_trunc({STANDARD.text(part)}, {moment})"
+
+
+def extract_part(part: str, moment: str) -> str:
+    """A part of the moment as a number."""
+    return f"extract({part} FROM {moment})"
+
+
+def like(expression: str, pattern: str) -> str:
+    """Whether the text matches a pattern whose escape is the backslash."""
+    escape = r" ESCAPE '\'" if "\\" in pattern else ""
+    return f"{expression} LIKE {STANDARD.text(pattern)}{escape}"
+
+
+def total(expression: str, _: int) -> str:
+    """The sum of whole numbers: both engines add up in a wider type than the numbers have."""
+    return f"sum({expression})"
