@@ -92,20 +92,22 @@ class UnitCounts:
         return RowSql(table=self.table, dialect=self.dialect)
 
     def _count(self, place: int, statistic: UnitStatistic) -> list[str]:
+        begins, ends = self.dialect.array
         counts = [f"count(*) FILTER (WHERE {self._beyond(statistic, one)})" for one in statistic.candidates]
         return [
-            f"SELECT {place} AS statistic, ARRAY[",
+            f"SELECT {place} AS statistic, {begins}",
             *indent_blocks([f"{count}," for count in counts[:-1]], [counts[-1]]),
-            "] AS beyond",
+            f"{ends} AS beyond",
             "FROM (",
             *indent_blocks(self._statistic(statistic)),
             f") AS s{place}",
         ]
 
     def _count_units(self, place: int) -> list[str]:
+        begins, ends = self.dialect.array
         inner = select(self._units) if self.table.row_unit else ["SELECT DISTINCT", *select(self._units)[1:]]
         return [
-            f"SELECT {place} AS statistic, ARRAY[count(*)] AS beyond",
+            f"SELECT {place} AS statistic, {begins}count(*){ends} AS beyond",
             "FROM (",
             *indent_blocks(inner, [f"FROM {self.table.relation}"], where(self._with_unit)),
             f") AS s{place}",

@@ -34,9 +34,9 @@ from planner.catalog.sql_types import sql_type
 from planner.policy.compile_column import compiled_bands, compiled_columns, key_domain, typed_column
 from planner.policy.compile_monitors import compiled_monitors
 from planner.policy.file import Policy
-from planner.policy.rules.names import FILES, NAME_PART
+from planner.policy.relation_names import relation
 from planner.policy.rules.tables import unit_root
-from planner.policy.sections import TableSection, keys_of
+from planner.policy.sections import SourceSection, TableSection, keys_of
 from planner.policy.source_faults import REPIN, absent_column, unpinned_table
 from planner.policy.stored_questions import number_parameters
 
@@ -76,16 +76,6 @@ def compile_catalog(
         release_every_ms=policy.server.release_every_ms,
         monitors=compiled_monitors(policy),
     )
-
-
-def relation(name: str, table: TableSection, *, directory: Path) -> str:
-    """How the source names a table's data: quoted names, or a file function of DuckDB for .parquet and .csv."""
-    text = table.relation or name
-    function = FILES.get(Path(text).suffix.lower())
-    if function is not None:
-        file = str(directory / text).replace("'", "''")
-        return f"{function}('{file}')"
-    return ".".join(part if part.startswith('"') else f'"{part}"' for part in NAME_PART.findall(text))
 
 
 def key_domains(
@@ -222,7 +212,7 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         raise policy.refuse((*place, "arrived"), Fault("KH004", problem, hint=hint))
     table = Table(
         name=name,
-        relation=relation(name, section, directory=directory),
+        relation=relation(name, section, directory=directory, kind=policy.source.kind),
         columns=columns,
         unit=section.privacy_unit,
         groups_per_unit=section.max_groups_per_unit or 1,
@@ -314,15 +304,22 @@ def _named_columns(
 
 def _digest(policy: Policy, tables: tuple[Table, ...], public: tuple[PublicTable, ...]) -> str:
     """What an answer depends on besides the question: source, its reader (whom row security may show other rows),
-    tables, pinned data. Never a password."""
-    url = urlsplit(policy.source.url)
-    options = [option for option in parse_qsl(url.query, keep_blank_values=True) if "password" not in option[0].lower()]
+    tables, pinned data. Never a password or token."""
     identity = {
-        "source": [url.scheme, url.username, url.hostname, url.port, url.path, options],
+        "source": _identify_source(policy.source),
         "tables": [_identity_of(table) for table in tables],
         "public": [[table.digest, table.required, table.unique] for table in public],
     }
     return sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _identify_source(source: SourceSection) -> list[object]:
+    url = urlsplit(source.url)
+    if source.kind == "spark":
+        parameters = sorted(filter(None, url.path.partition(";")[2].split(";")))
+        return [url.scheme, url.netloc, parameters, source.catalog, source.database]
+    options = [option for option in parse_qsl(url.query, keep_blank_values=True) if "password" not in option[0].lower()]
+    return [url.scheme, url.username, url.hostname, url.port, url.path, options]
 
 
 def _identity_of(table: Table) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pydantic import PrivateAttr, ValidationError
 from planner.catalog.fault import Fault
 from planner.errors import KeyholeError
 from planner.policy.refusals import PolicyText, find_blanks, refusal, refuse_together
+from planner.policy.relation_names import relation
 from planner.policy.rules.document import find_faults
 from planner.policy.sections import PolicyDocument
 
@@ -34,7 +35,7 @@ class Policy(PolicyDocument):
     def load(cls, path: Path, *, environment: Mapping[str, str] = os.environ) -> Self:
         """The policy in the file at `path`. Raises KH001 to KH005 and KH010.
 
-        `${VARIABLE}` in `url` and `password` is replaced from `environment`, nowhere else.
+        `${VARIABLE}` in `url`, `token` and `password` is replaced from `environment`, nowhere else.
         """
         try:
             text = path.read_text(encoding="utf-8")
@@ -73,6 +74,10 @@ class Policy(PolicyDocument):
         """The directory that relative paths in the policy start from, as it was when the policy was read."""
         return self._text.directory
 
+    def relation(self, name: str) -> str:
+        """How the source names the data of one of the policy's tables."""
+        return relation(name, self.tables[name], directory=self.directory, kind=self.source.kind)
+
     def refuse(self, place: Sequence[str], fault: Fault) -> KeyholeError:
         """A fault at a dotted key of this policy, as the error to raise."""
         return self._text.refuse(tuple(place), fault)
@@ -88,7 +93,8 @@ class Policy(PolicyDocument):
 def _expand_variables(
     raw: Mapping[str, object], environment: Mapping[str, str], text: PolicyText
 ) -> Mapping[str, object]:
-    """The file with `${VARIABLE}` replaced in `source.url`, `ledger.url` and every analyst's `password`."""
+    """The file with `${VARIABLE}` replaced in `source.url`, `source.token`, `ledger.url` and every analyst's
+    `password`."""
 
     def expand(section: object, key: str, place: tuple[str, ...]) -> object:
         if not isinstance(section, dict) or not isinstance(section.get(key), str):
@@ -103,9 +109,9 @@ def _expand_variables(
         return {**section, key: _VARIABLE.sub(variable, section[key])}
 
     expanded = dict(raw)
-    for name in ("source", "ledger"):
+    for name, key in (("source", "url"), ("source", "token"), ("ledger", "url")):
         if name in raw:
-            expanded[name] = expand(raw[name], "url", (name,))
+            expanded[name] = expand(expanded[name], key, (name,))
     analysts = raw.get("analysts")
     if isinstance(analysts, dict):
         expanded["analysts"] = {

@@ -20,7 +20,7 @@ from planner.policy.toml_lines import key_lines, line_of
 BLANK = "FILL IN"
 """Stands in a starter policy for what only its owner can say."""
 
-_SECRET_KEYS = frozenset({"url", "password", "token_sha256"})
+_SECRET_KEYS = frozenset({"url", "token", "password", "token_sha256"})
 _MOST_FAULTS = 30  # that one refusal names: a page
 _LONGEST_VALUE = 80  # characters of a value that a refusal repeats: it stays one line
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

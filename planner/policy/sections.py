@@ -129,6 +129,7 @@ Secret: TypeAlias = Annotated[str, Field(repr=False)]
 
 KeptText: TypeAlias = Literal["full", "redacted", "none"]
 MemorySize = Annotated[str, Field(pattern=r"^[1-9][0-9]*(MB|GB|TB)$", examples=["4GB"])]
+SourceKind: TypeAlias = Literal["duckdb", "postgresql", "spark"]
 
 
 class Section(BaseModel):
@@ -141,6 +142,11 @@ class SourceSection(Section):
     """`[source]`: where the private data lives."""
 
     url: Secret
+    engine: Literal["spark", "sail"] | None = None
+    token: str | None = Field(default=None, repr=False, min_length=1)
+    ca: Annotated[str, Field(min_length=1)] | None = None
+    catalog: Annotated[str, Field(min_length=1)] | None = None
+    database: Annotated[str, Field(min_length=1)] | None = None
     rollups: Annotated[int, Field(ge=0, le=1000)] = 4
     rollup_rows: Annotated[int, Field(ge=1, le=10**12)] = 20_000_000
     skip_blocks: bool = False
@@ -151,6 +157,17 @@ class SourceSection(Section):
     temp_directory: Annotated[str, Field(min_length=1)] | None = None
     work_mem: MemorySize | None = None
     max_parallel_workers_per_gather: Annotated[int, Field(ge=0, le=1024)] | None = None
+
+    @property
+    def kind(self) -> SourceKind:
+        """What `url` names; what is no URL of DuckDB or Spark is taken for PostgreSQL's."""
+        scheme = self.url.partition(":")[0]
+        return "duckdb" if scheme == "duckdb" else "spark" if scheme == "sc" else "postgresql"
+
+    @property
+    def has_rollups(self) -> bool:
+        """Whether rollups may be kept: nothing is written to Spark."""
+        return self.rollups > 0 and self.kind != "spark"
 
 
 class LedgerSection(Section):
@@ -296,6 +313,7 @@ class MonitorSection(Section):
     fpr: Rate | None = None
     tolerance: str | None = None
     alert: Literal["early", "close"] | None = None
+    clears: Literal["at the close", "at once"] = "at the close"
     early_any: bool = False
     mechanism: MonitorMechanismName = OF_MONITORS[0]
     epsilon: Epsilon | None = None

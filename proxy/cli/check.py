@@ -176,7 +176,12 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         if pins != pinning.pins:
             write_pins(pins_path(policy), pins)
     said = (*said, *doubts, *describe_shared_relations(policy, identities), *map(_describe_move, moved))
-    said = (*said, *sizes, *_find_long_texts(pinning.catalog), *describe_dear_proposals(pinning.catalog))
+    said = (
+        *said,
+        *sizes,
+        *_find_long_texts(pinning.catalog),
+        *describe_dear_proposals(pinning.catalog, dialect=source.dialect),
+    )
     said = (*said, *describe_dear_monitors(pinning.catalog, monitors))
     said = (*said, *describe_exposed_files(policy, ledger=ledger_url(policy)), *describe_older(binaries))
     return Findings(

@@ -1,22 +1,27 @@
 """`keyhole init`: a starter policy from the source's schema, never from its data."""
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import closing
 from itertools import chain, count
 from pathlib import Path, PurePath
 from types import MappingProxyType
 
 from planner.catalog.model import LONGEST_TEXT, SqlType
 from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type, text_limit
-from planner.policy.compile import relation
+from planner.errors import KeyholeError
 from planner.policy.refusals import BLANK
-from planner.policy.rules.names import FILES, NAME_PART
-from planner.policy.sections import TableSection
+from planner.policy.relation_names import FILES, NAME_PART, SPARK_PART, find_relation_fault, relation
+from planner.policy.sections import SourceKind, SourceSection, TableSection
 from proxy.cli.presets import GROUPS, Purpose, Unit, posterior, preset
-from proxy.sources.open import open_source
+from proxy.sources.open import SparkLogin, open_source
+from proxy.sources.spark.refusals import no_table_listed
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+_TOKEN = re.compile(r";token=[^;]*", re.IGNORECASE)
+_VARIABLE = "KEYHOLE_SOURCE_TOKEN"
 _PASSWORD = re.compile(r"(?<=://)([^:/@]*):([^@/]*)@")
 _NAME = re.compile(r"[^a-z0-9_]+")
 # Names of ids and codes, of yes and no, and of numbers that are few and name groups rather than add up.
@@ -42,8 +47,7 @@ _HEAD = f"""\
 # docs/policy.md describes every key.
 
 [source]
-url = %s
-
+%s
 [ledger]
 url = "sqlite:///keyhole.db"
 
@@ -77,17 +81,19 @@ def starter_policy(
     unit: Unit | None = None,
     purpose: Purpose = Purpose.DASHBOARD,
     unique: Mapping[str, Set[str]] = MappingProxyType({}),
+    spark: Sequence[str] = (),
 ) -> str:
     """The text of a conservative policy: every table and column listed, none exposed, every choice left to the owner.
 
-    A password in `url` is replaced by `${KEYHOLE_SOURCE_PASSWORD}`.
+    A password in `url` is replaced by `${KEYHOLE_SOURCE_PASSWORD}`; a token is left out.
 
     Parameters:
         unit: who is protected, None where the owner has yet to say.
         unique: by table, columns that the source keeps unique, which name rows rather than people.
+        spark: what `[source]` says beside the address, line by line.
     """
-    safe = _PASSWORD.sub(r"\1:${KEYHOLE_SOURCE_PASSWORD}@", url)
-    parts = [_head(safe, unit or Unit.PERSON, purpose)]
+    safe = _TOKEN.sub("", _PASSWORD.sub(r"\1:${KEYHOLE_SOURCE_PASSWORD}@", url))
+    parts = [_head(safe, spark, unit or Unit.PERSON, purpose)]
     taken: set[str] = set()
     for named, columns in sorted(schema.items()):
         name = _free(_plain(named), taken)
@@ -96,7 +102,7 @@ def starter_policy(
     return "\n".join(parts)
 
 
-def _head(url: str, unit: Unit, purpose: Purpose) -> str:
+def _head(url: str, spark: Sequence[str], unit: Unit, purpose: Purpose) -> str:
     chosen = preset(unit, purpose)
     told = f"with a person in {GROUPS} groups of an answer" if unit is Unit.PERSON else "where each is in one group"
     caps = [
@@ -107,7 +113,8 @@ def _head(url: str, unit: Unit, purpose: Purpose) -> str:
     caps.append(("epsilon_per_query", chosen.per_query, f"one question, for a group: {_rise(chosen.per_query)}"))
     lines = "".join(f"{f'{key} = {epsilon}':29} # {comment}\n" for key, epsilon, comment in caps)
     many = "" if chosen.many is None else _MANY % (f"delta = {chosen.many.delta:g}", chosen.many.per_query)
-    return _HEAD % (_quote(url), chosen.tolerance, unit, told) + lines + many + _TAIL
+    source = "".join(f"{line}\n" for line in (f"url = {_quote(url)}", *spark))
+    return _HEAD % (source, chosen.tolerance, unit, told) + lines + many + _TAIL
 
 
 def _rise(epsilon: float) -> str:
@@ -118,23 +125,53 @@ def _free(name: str, taken: set[str]) -> str:
     return next(free for free in chain([name], (f"{name}_{number}" for number in count(2))) if free not in taken)
 
 
-def from_source(url: str, *, directory: Path, unit: Unit | None = None, purpose: Purpose = Purpose.DASHBOARD) -> str:
+def from_source(
+    url: str,
+    *,
+    directory: Path,
+    unit: Unit | None = None,
+    purpose: Purpose = Purpose.DASHBOARD,
+    tables: Sequence[str] = (),
+    environment: Mapping[str, str] = os.environ,
+) -> str:
     """The starter policy for a source's URL, or for one .parquet or .csv file below `directory`.
 
-    Raises KH006 and KH008.
+    Parameters:
+        tables: the relations to write of, as `relation` in a policy names them; none for all that the source lists.
+        environment: where the token for a Spark server is looked for.
+
+    Raises KH002, KH006 and KH008.
     """
-    file = PurePath(url)
+    file, opened = PurePath(url), directory
     if file.suffix.lower() in FILES and "://" not in url:
-        source = open_source("duckdb://", directory=(directory / file).parent)
-        names = {url: relation("", TableSection(relation=url), directory=directory)}
-        url = "duckdb://"
-    else:
-        source = open_source(url, directory=directory)
-        names = {_strip_quotes(name): name for name in source.relations()}
-    schema = {shown: source.schema(name) for shown, name in names.items()}
-    unique = {shown: source.identify(name).unique for shown, name in names.items()}
-    source.close()
-    return starter_policy(schema, url, unit=unit, purpose=purpose, unique=unique)
+        url, tables, opened = "duckdb://", (url, *tables), (directory / file).parent
+    kind = SourceSection(url=url).kind
+    named = {text: _name_relation(text, kind, directory) for text in tables}
+    token = environment.get(_VARIABLE)
+    with closing(open_source(url, directory=opened, spark=SparkLogin(token=token))) as source:
+        names = named or {_strip_quotes(name): name for name in source.relations()}
+        if kind == "spark" and not names:
+            raise no_table_listed()
+        schema = {shown: source.schema(name) for shown, name in names.items()}
+        unique = {shown: source.identify(name).unique for shown, name in names.items()}
+        has_token = token is not None or _TOKEN.search(url) is not None
+        spark = _spark_lines(source.dialect.name, has_token=has_token) if kind == "spark" else ()
+    return starter_policy(schema, url, unit=unit, purpose=purpose, unique=unique, spark=spark)
+
+
+def _name_relation(text: str, kind: SourceKind, directory: Path) -> str:
+    fault = find_relation_fault(text, kind=kind)
+    if fault is not None:
+        raise KeyholeError(fault.code, f"--table {text} {fault.problem}", hint=fault.hint)
+    return relation("", TableSection(relation=text), directory=directory, kind=kind)
+
+
+def _spark_lines(engine: str, *, has_token: bool) -> tuple[str, ...]:
+    return (
+        f"engine = {_quote(engine)}",
+        *([f'token = "${{{_VARIABLE}}}"'] if has_token else []),
+        *(["skip_blocks = true   # as Sail does whatever it is told; docs/policy.md"] if engine == "sail" else []),
+    )
 
 
 def _strip_quotes(named: str) -> str:
@@ -289,8 +326,11 @@ def _truncate_to_month(column: str) -> str:
 
 def _plain(named: str) -> str:
     """A table name that clients can use plainly, from the source's own name."""
-    file = PurePath(named)
-    last = file.stem if file.suffix.lower() in FILES else NAME_PART.findall(named)[-1]
+    path = PurePath((SPARK_PART.findall(named) or [named])[-1].strip("`")) if "`" in named else PurePath(named)
+    if path.suffix.lower() in FILES or len(path.parts) > 1:
+        last = next((part for part in (path.stem, path.parent.name) if _NAME.sub("", part.lower()).strip("_")), "")
+    else:
+        last = NAME_PART.findall(named)[-1]
     name = _NAME.sub("_", last.lower()).strip("_")[:60] or "data"
     return name if name[0].isalpha() else f"t_{name}"
 

@@ -131,7 +131,8 @@ def budget(
 
 def init(
     source: Annotated[
-        str, typer.Option("--source", help="postgresql://..., duckdb:///file.duckdb, or a .parquet or .csv file.")
+        str,
+        typer.Option("--source", help="postgresql://..., duckdb:///file.duckdb, sc://..., or a .parquet or .csv file."),
     ],
     unit: Annotated[
         Unit | None, typer.Option("--unit", help="Who is protected: people, each one's day or visit, or single rows.")

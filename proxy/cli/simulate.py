@@ -24,8 +24,6 @@ from planner.explain.guarantee import guarantee_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
 from planner.explain.numbers import at_most, percent
 from planner.functionals.unit_groups import groups_of_one_unit
-from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.postgres import POSTGRES
 from planner.plan import build as planning
 from planner.plan.affordable_settings import Target
 from planner.policy.file import Policy
@@ -38,6 +36,7 @@ from proxy.pipeline.messages import Asked, bare_question
 from proxy.service.accounts import limits, nano
 from proxy.service.pins import pins_path, read_pins
 from proxy.service.service import OWNER
+from proxy.sources.open import source_dialect
 
 MANY = (1, 5, 20)
 """For how many such questions the accuracy is found that the caps admit."""
@@ -158,7 +157,7 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
     policy, pins = read_alone(policy_path)
     stood_in = stand_in_catalog(policy, sql, pins=pins, keys=sizes.keys)
     catalog = stood_in.catalog
-    dialect = DUCKDB if policy.source.url.startswith("duckdb:") else POSTGRES
+    dialect = source_dialect(policy.source)
     question = bare_question(sql, catalog)
     asked = Asked(question=question, settings=given, parameters={}, analyst=OWNER, today=datetime.now(UTC).date())
     accuracy = settings.accuracy(given, catalog.defaults)

@@ -9,7 +9,7 @@ from planner.catalog.model import Budget, Catalog
 from planner.errors import KeyholeError
 from planner.explain.numbers import at_least
 from planner.extract.extract import embed
-from planner.lower.dialects.postgres import POSTGRES
+from planner.lower.dialects.model import Dialect
 from planner.parser.lexer import readable, tokens
 from planner.plan.build import plan
 from planner.question.plan import Plan
@@ -18,7 +18,7 @@ from planner.statements.settings import accuracy
 from planner.statements.stored_parameters import read_parameters
 
 
-def describe_dear_proposals(catalog: Catalog) -> Iterator[str]:
+def describe_dear_proposals(catalog: Catalog, *, dialect: Dialect) -> Iterator[str]:
     """One sentence for each band, by its table's first key, and for each stored question that cannot be asked.
 
     Nothing but the policy decides it: no source is asked.
@@ -29,22 +29,22 @@ def describe_dear_proposals(catalog: Catalog) -> Iterator[str]:
             place = f"tables.{table.name}" + ("" if shown.measure is None else f".columns.{shown.measure}")
             band = band_sql(aggregate_sql(shown, table), shown.bands)
             sql = f"SELECT {key}, {band} FROM {readable(table.name)} GROUP BY {key}"
-            problem = _find_problem(sql, catalog)
+            problem = _find_problem(sql, catalog, dialect)
             if problem is not None:
                 yield f"{place}.bands: asking for those of {shown.bands.aggregate} by {key} {problem}."
     for stored in catalog.stored_questions:
-        problem = _find_problem(f"SELECT * FROM {readable(stored.name)}", catalog)
+        problem = _find_problem(f"SELECT * FROM {readable(stored.name)}", catalog, dialect)
         if problem is not None:
             yield f"views.{stored.name}: reading it {problem}."
 
 
-def _find_problem(sql: str, catalog: Catalog) -> str | None:
+def _find_problem(sql: str, catalog: Catalog, dialect: Dialect) -> str | None:
     """Why a statement of the policy's is not answered under its defaults; None where it is."""
     wanted, today = accuracy({}, catalog.defaults), datetime.now(UTC).date()
     try:
         asking = embed(sql, tokens(sql), catalog)
         made = [
-            plan(ask(one, catalog, accuracy=wanted, parameters=read_parameters(one, {}), today=today), dialect=POSTGRES)
+            plan(ask(one, catalog, accuracy=wanted, parameters=read_parameters(one, {}), today=today), dialect=dialect)
             for one in (() if asking is None else asking.questions)
         ]
     except KeyholeError as error:

@@ -31,7 +31,9 @@ def _sentence(file: Path, why: str) -> str:
 
 
 def _holds_secrets(policy: Policy) -> bool:
-    return bool(policy.analysts) or any(_has_password(url) for url in (policy.source.url, policy.ledger.url))
+    if policy.analysts or policy.source.token:
+        return True
+    return any(_has_password(url) for url in (policy.source.url, policy.ledger.url))
 
 
 def _has_password(url: str) -> bool:

@@ -18,7 +18,7 @@ from planner.catalog.pins import PinnedDomain, PinnedTable, Pins, pinned_table, 
 from planner.catalog.relations import RelationIdentity
 from planner.catalog.sql_types import SourceColumn, sql_type
 from planner.errors import KeyholeError
-from planner.policy.compile import compile_catalog, key_domains, relation
+from planner.policy.compile import compile_catalog, key_domains
 from planner.policy.file import Policy
 from proxy.service.refusals import pins_differ, pins_edited
 from proxy.service.relations import Identities, check_pinned, check_pinned_types, exposed_types, identify_tables
@@ -73,9 +73,7 @@ def pins_path(policy: Policy) -> Path:
 
 def source_schema(policy: Policy, source: PinSource) -> Mapping[str, tuple[SourceColumn, ...]]:
     """The columns that the source has for every table of the policy, by the policy's names. Raises KH006."""
-    return {
-        name: source.schema(relation(name, table, directory=policy.directory)) for name, table in policy.tables.items()
-    }
+    return {name: source.schema(policy.relation(name)) for name in policy.tables}
 
 
 def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
@@ -163,7 +161,7 @@ def _take_pins(
 
 def _copy_table(policy: Policy, name: str, source: PinSource, columns: tuple[SourceColumn, ...]) -> PinnedTable:
     place = ("tables", name, "public")
-    text = relation(name, policy.tables[name], directory=policy.directory)
+    text = policy.relation(name)
     policy.at(("tables", name), lambda: pinned_table(name, columns, ()))  # checks the types before any row is read
     rows = source.table_rows(text, tuple(column.name for column in columns))
     if len(rows) > MAX_PUBLIC_ROWS:

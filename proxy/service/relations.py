@@ -13,7 +13,6 @@ from planner.catalog.fault import Fault
 from planner.catalog.pins import Pins
 from planner.catalog.relations import RelationIdentity
 from planner.catalog.sql_types import SourceColumn
-from planner.policy.compile import relation
 from planner.policy.compile_column import exposed_names
 from planner.policy.file import Policy
 from planner.policy.rules.relations import find_shared_relations
@@ -33,10 +32,7 @@ class Identifying(Protocol):
 
 def identify_tables(policy: Policy, source: Identifying) -> Identities:
     """What every table of the policy is in the source. Raises KH002 where two are one relation, and KH006."""
-    identities = {
-        name: source.identify(relation(name, table, directory=policy.directory))
-        for name, table in policy.tables.items()
-    }
+    identities = {name: source.identify(policy.relation(name)) for name in policy.tables}
     for place, fault in find_shared_relations(policy, identities):
         raise policy.refuse(place, fault)
     return identities

@@ -22,14 +22,28 @@ _BY_VALUES = (
 )
 """DuckDB's optimizers that decide by the least and greatest value of a column."""
 
+_READ_WHOLE = {
+    "spark.sql.parquet.filterPushdown": "false",
+    "spark.sql.parquet.aggregatePushdown": "false",  # counts and greatest values from a file's foot
+    "spark.sql.orc.filterPushdown": "false",
+    "spark.sql.orc.aggregatePushdown": "false",
+    "spark.sql.avro.filterPushdown.enabled": "false",
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    "spark.sql.optimizer.runtimeFilter.semiJoinReduction.enabled": "false",
+    "spark.databricks.delta.stats.skipping": "false",  # of Delta tables, wherever they are read
+}
+"""Settings of Spark by which it leaves out blocks, files, or rows of a join, as their values are."""
+
 
 def engine_settings(section: SourceSection, *, directory: Path, workers: int) -> dict[str, str]:
     """The engine's settings for one of so many `workers`; relative folders are in `directory`. Raises OSError.
 
     DuckDB runs in each of them, and what it spills is encrypted with a key that only its memory holds. A PostgreSQL
-    has its own defaults.
+    has its own defaults, and so has Spark.
     """
-    if not section.url.startswith("duckdb:"):
+    if section.kind == "spark":
+        return {} if section.skip_blocks else dict(_READ_WHOLE)
+    if section.kind == "postgresql":
         wanted = {
             "work_mem": section.work_mem,
             "max_parallel_workers_per_gather": section.max_parallel_workers_per_gather,

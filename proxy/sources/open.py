@@ -1,15 +1,27 @@
 """Where the private data lives: the only package that touches it, and only through rewritten questions."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.postgres import POSTGRES
+from planner.lower.dialects.sail import SAIL
+from planner.lower.dialects.spark import REQUIRED_SETTINGS, SPARK
+from planner.policy.sections import SourceSection
 from proxy.sources.postgres_source import PostgresSource
 from proxy.sources.protocol import Source as Source
 from proxy.sources.protocol import TrueAggregates as TrueAggregates
 from proxy.sources.refusals import no_database, unknown_url
 from proxy.sources.rollups import MOST_ROWS
+from proxy.sources.spark.address import SCHEME as _SPARK
+from proxy.sources.spark.address import parse_address
+from proxy.sources.spark.sessions import SparkPlace
+from proxy.sources.spark.spark_source import SparkSource
 
 _DUCKDB = "duckdb://"
+_SPARKS = {"spark": SPARK, "sail": SAIL}
 _TABLE_FILES = (".csv", ".parquet")  # what DuckDB reads as one table, and opens as no database
 QUESTIONS = 8  # at a source at the same time, in each process
 CONNECTIONS = QUESTIONS
@@ -18,6 +30,18 @@ COMMANDS = 2  # of the owner that run at the same time
 ROLE_CONNECTIONS = 2 * (CONNECTIONS + 1) + COMMANDS
 """What the reader's role must be allowed for each process that serves: a reload may open the source once more beside
 the one that answers, and commands such as `keyhole check` run meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkLogin:
+    """What a policy says of a server of Spark Connect beside its address: the engine there (None: whichever answers),
+    who comes, whose certificates are believed, and where names without a place are looked up."""
+
+    engine: str | None = None
+    token: str | None = field(default=None, repr=False)
+    ca: str | None = None
+    catalog: str | None = None
+    database: str | None = None
 
 
 def open_source(
@@ -29,6 +53,7 @@ def open_source(
     rollup_rows: int = MOST_ROWS,
     scratch: str | None = None,
     held: bool = True,
+    spark: SparkLogin | None = None,
 ) -> Source:
     """The source that a policy's `source.url` names.
 
@@ -37,6 +62,7 @@ def open_source(
     beside the database. `postgresql://...` and `postgres://...` are libpq's. `settings` are the engine's own.
     At most `rollups` rollups of at most `rollup_rows` rows are kept: in memory by DuckDB, by PostgreSQL in the schema
     `scratch` or, without one, in temporary tables. A DuckDB file that is not `held` is open only while it is read.
+    `sc://host:port` is a server of Spark Connect, where nothing is kept; `spark` says more of it.
 
     Raises:
         KeyholeError: KH008 when the URL is of another kind or nothing answers there.
@@ -66,7 +92,29 @@ def open_source(
             rollup_rows=rollup_rows,
             scratch=scratch,
         )
+    if url.startswith(_SPARK):
+        spark = spark or SparkLogin()
+        place = SparkPlace(
+            address=parse_address(url, token=spark.token, authority=None if spark.ca is None else directory / spark.ca),
+            engine=spark.engine,
+            catalog=spark.catalog,
+            database=spark.database,
+            settings={},
+            required={**(settings or {}), **REQUIRED_SETTINGS},
+        )
+        return SparkSource(place, dialects=_SPARKS, questions=QUESTIONS)
     raise unknown_url()
+
+
+def source_dialect(source: SourceSection) -> Dialect:
+    """The SQL in which questions are written for a policy's source, which need not be there."""
+    match source.kind:
+        case "duckdb":
+            return DUCKDB
+        case "spark":
+            return _SPARKS[source.engine or SPARK.name]
+        case _:
+            return POSTGRES
 
 
 def database_file(url: str, *, directory: Path) -> Path | None:

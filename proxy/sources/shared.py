@@ -6,7 +6,7 @@ from pathlib import Path
 from planner.catalog.fault import Fault
 from planner.policy.file import Policy
 from proxy.sources.engine_settings import engine_settings
-from proxy.sources.open import Source, database_file, open_source
+from proxy.sources.open import Source, SparkLogin, database_file, open_source
 
 
 def open_policy_source(policy: Policy, *, workers: int = 1) -> Source:
@@ -25,6 +25,13 @@ def open_policy_source(policy: Policy, *, workers: int = 1) -> Source:
         rollup_rows=source.rollup_rows,
         scratch=source.scratch,
         held=source.hold,
+        spark=SparkLogin(
+            engine=source.engine,
+            token=source.token,
+            ca=source.ca,
+            catalog=source.catalog,
+            database=source.database,
+        ),
     )
 
 

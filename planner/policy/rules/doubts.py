@@ -78,7 +78,7 @@ def describe_size_doubts(policy: PolicyDocument, rows: Mapping[str, int]) -> Ite
     source, timeout_s = policy.source, policy.limits.statement_timeout_ms / 1000
     for name, count in rows.items():
         table = policy.tables[name]
-        if source.rollups and table.privacy_unit and table.refresh != "live" and count > source.rollup_rows:
+        if source.has_rollups and table.privacy_unit and table.refresh != "live" and count > source.rollup_rows:
             yield (
                 f"tables.{name} has some {count:,} rows, and a rollup may have {source.rollup_rows:,} "
                 "(source.rollup_rows): where more of them count, none is kept, it is tried once, and every question "

@@ -3,15 +3,13 @@
 import re
 from collections.abc import Iterable
 from math import isfinite
-from pathlib import PurePath
 
 from planner.catalog.fault import Fault, Faults
 from planner.errors import KeyholeError
+from planner.policy.relation_names import find_relation_fault
 from planner.policy.sections import PolicyDocument
 from planner.policy.stored_questions import number_parameters
 
-FILES = {".parquet": "read_parquet", ".csv": "read_csv"}  # relations that are files, and how DuckDB reads them
-NAME_PART = re.compile(r'"(?:[^"]|"")+"|[^".]+')
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _RESERVED = frozenset({"keyhole", "public", "none", "postgres", "information_schema"})
 
@@ -73,14 +71,6 @@ def _find_relation_faults(policy: PolicyDocument) -> Faults:
             hint = "A relation is exposed once, as private or as public; a second name would be a second budget."
             fault = Fault("KH002", f"is the relation of tables.{other} too", hint=hint)
             yield ("tables", name, "relation"), fault
-        file = table.relation is not None and PurePath(table.relation).suffix.lower() in FILES
-        if not file and ".".join(NAME_PART.findall(table.relation or name)) != (table.relation or name):
-            hint = 'Write a table, schema.table, or "schema"."table" with odd names in double quotes.'
-            yield ("tables", name, "relation"), Fault("KH002", "is not a name of a table", hint=hint)
-        if file and not _reads_files(policy):
-            hint = 'Use source.url = "duckdb://", or name a table of the source.'
-            yield ("tables", name, "relation"), Fault("KH002", "is a file, and this source reads no files", hint=hint)
-
-
-def _reads_files(policy: PolicyDocument) -> bool:
-    return policy.source.url.startswith("duckdb:")
+        wrong = find_relation_fault(table.relation or name, kind=policy.source.kind)
+        if wrong is not None:
+            yield ("tables", name, "relation"), wrong

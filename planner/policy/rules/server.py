@@ -1,31 +1,70 @@
 """Where the data come from and where Keyhole listens."""
 
 import re
+from collections.abc import Mapping
 from ipaddress import ip_network
 
 from planner.catalog.fault import Fault, Faults
-from planner.policy.sections import PolicyDocument
+from planner.policy.sections import PolicyDocument, SourceKind, SourceSection
 
-# the keys of one engine, with what somebody who has the other should do
-_POSTGRESQL = {
-    "scratch": "Leave it out: DuckDB keeps rollups in memory.",
-    "work_mem": "Write memory_limit: it holds for all that DuckDB does.",
-    "max_parallel_workers_per_gather": "Write threads: so many read at a time.",
+_ENGINES: Mapping[SourceKind, str] = {"duckdb": "DuckDB", "postgresql": "PostgreSQL", "spark": "Spark"}
+_IN_URL = "Leave it out: url says it."
+# the keys that an engine has not, with what somebody who has another engine's should do
+_FOREIGN: Mapping[SourceKind, Mapping[str, str]] = {
+    "duckdb": {
+        "scratch": "Leave it out: DuckDB keeps rollups in memory.",
+        "work_mem": "Write memory_limit: it holds for all that DuckDB does.",
+        "max_parallel_workers_per_gather": "Write threads: so many read at a time.",
+        "engine": _IN_URL,
+        "token": "Leave it out: files are opened by Keyhole's own user.",
+        "ca": "Leave it out: nothing is sent over a network.",
+        "catalog": _IN_URL,
+        "database": _IN_URL,
+    },
+    "postgresql": {
+        "memory_limit": "Write work_mem: PostgreSQL limits each step of a query.",
+        "threads": "Write max_parallel_workers_per_gather: so many more processes read for one query.",
+        "temp_directory": "Leave it out: PostgreSQL has its own place, temp_tablespaces.",
+        "engine": _IN_URL,
+        "token": "Write the password into url, as ${KEYHOLE_SOURCE_PASSWORD}.",
+        "ca": "Write ?sslmode=verify-full&sslrootcert=FILE behind url.",
+        "catalog": _IN_URL,
+        "database": _IN_URL,
+    },
+    "spark": {
+        "scratch": "Leave it out: nothing is written to Spark, so that each question reads its table.",
+        "memory_limit": "Leave it out: whoever runs the server says how much memory it takes.",
+        "threads": "Leave it out: whoever runs the server says how many workers it has.",
+        "temp_directory": "Leave it out: the server's workers have their own.",
+        "work_mem": "Leave it out: whoever runs the server says how much memory it takes.",
+        "max_parallel_workers_per_gather": "Leave it out: whoever runs the server says how many workers it has.",
+    },
 }
-_DUCKDB = {
-    "memory_limit": "Write work_mem: PostgreSQL limits each step of a query.",
-    "threads": "Write max_parallel_workers_per_gather: so many more processes read for one query.",
-    "temp_directory": "Leave it out: PostgreSQL has its own place, temp_tablespaces.",
-}
+_TOKEN_IN_URL = re.compile(r";token=", re.IGNORECASE)
 _ORIGIN = re.compile(r"https?://[a-z0-9.\-\[\]:]+")
 
 
 def find_source_faults(policy: PolicyDocument) -> Faults:
-    """Keys of `[source]` that mean nothing for its engine."""
-    engine, foreign = ("DuckDB", _POSTGRESQL) if policy.source.url.startswith("duckdb:") else ("PostgreSQL", _DUCKDB)
-    for key, hint in foreign.items():
-        if getattr(policy.source, key) is not None:
-            yield ("source", key), Fault("KH002", f"is not for a {engine} source", hint=hint)
+    """Keys of `[source]` that mean nothing for its engine, and what a Spark source has to say."""
+    source = policy.source
+    for key, hint in _FOREIGN[source.kind].items():
+        if getattr(source, key) is not None:
+            yield ("source", key), Fault("KH002", f"is not for a {_ENGINES[source.kind]} source", hint=hint)
+    if source.kind == "spark":
+        yield from _find_spark_faults(source)
+
+
+def _find_spark_faults(source: SourceSection) -> Faults:
+    if source.engine is None:
+        hint = 'Write engine = "spark" for Apache Spark 4 and what is made of it, engine = "sail" for Sail.'
+        yield ("source", "engine"), Fault("KH002", "is missing: url does not say which engine answers", hint=hint)
+    if source.engine == "sail" and not source.skip_blocks:
+        hint = "Write skip_blocks = true, and read there what a stopwatch may show; or use Spark."
+        problem = "cannot be false: no session can keep Sail from leaving out blocks by their least and greatest values"
+        yield ("source", "skip_blocks"), Fault("KH002", problem, hint=hint)
+    if _TOKEN_IN_URL.search(source.url):
+        hint = 'Write token = "${KEYHOLE_SOURCE_TOKEN}" under [source], and leave it out of url.'
+        yield ("source", "url"), Fault("KH002", "has a token in it, which url is no place for", hint=hint)
 
 
 def find_rest_faults(policy: PolicyDocument) -> Faults:

@@ -16,7 +16,8 @@ from planner.catalog.model import LONGEST_TEXT, Derivation, RowCap, SqlType
 from planner.catalog.pins import Pins
 from planner.catalog.sql_types import sql_type
 from planner.errors import KeyholeError
-from planner.policy.compile import SourceColumn, compile_catalog, relation
+from planner.policy.compile import SourceColumn, compile_catalog
+from planner.policy.relation_names import relation
 from planner.policy.sections import TableSection
 from tests.worlds.policies import BASE, SCHEMA, VERIFIER, changed, compiled, parsed, pins_for
 
@@ -210,7 +211,7 @@ def test_the_digest_follows_what_answers_depend_on() -> None:
     ],
 )
 def test_a_relation_is_quoted_or_a_file_beside_the_policy(name: str, written: str | None, expected: str) -> None:
-    assert relation(name, TableSection(relation=written), directory=Path("/data")) == expected
+    assert relation(name, TableSection(relation=written), directory=Path("/data"), kind="duckdb") == expected
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,8 @@ ELSEWHERE = {
     "KH311": "tests/proxy/release/test_bounds.py",
     "KH312": "tests/proxy/release/test_bounds.py",
     "KH313": "tests/proxy/release/test_bounds.py",
+    "KH314": "tests/proxy/release/test_diagnosis.py",
+    "KH315": "tests/proxy/release/test_diagnosis.py",
     "KH401": "tests/proxy/endpoint/test_login.py",
     "KH405": "tests/proxy/wire/test_startup.py",
     "KH406": "tests/proxy/shadow/test_embedded.py",

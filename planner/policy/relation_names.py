@@ -1,0 +1,73 @@
+"""How a policy names the relations of its source: names, or files; and how the source is asked for them."""
+
+import re
+from pathlib import Path, PurePath
+
+from planner.catalog.fault import Fault
+from planner.policy.sections import SourceKind, TableSection
+
+FILES = {".parquet": "read_parquet", ".csv": "read_csv"}  # relations that are files, and how DuckDB reads them
+NAME_PART = re.compile(r'"(?:[^"]|"")+"|[^".]+')
+SPARK_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
+_PARQUET = ".parquet"  # files that Spark reads as a table; a CSV file has no types there
+
+
+def relation(name: str, table: TableSection, *, directory: Path, kind: SourceKind) -> str:
+    """How the source names a table's data.
+
+    Quoted names; a file function of DuckDB for .parquet and .csv; for Spark a path behind its format. A path that is
+    no address of its own starts from `directory`.
+    """
+    text = table.relation or name
+    suffix = PurePath(text).suffix.lower()
+    if kind == "spark":
+        if is_spark_file(text):
+            path = text if "://" in text else str(directory / text)
+            return f"`parquet`.{_quote(path)}"
+        return ".".join(part if part.startswith("`") else _quote(part) for part in SPARK_PART.findall(text))
+    if suffix in FILES:
+        file = str(directory / text).replace("'", "''")
+        return f"{FILES[suffix]}('{file}')"
+    return ".".join(part if part.startswith('"') else f'"{part}"' for part in NAME_PART.findall(text))
+
+
+def is_spark_file(text: str) -> bool:
+    """Whether a relation of Spark is written as files or a folder: `visits.parquet`, `s3://lake/visits/*.parquet`."""
+    return "`" not in text and PurePath(text).suffix.lower() == _PARQUET
+
+
+def find_relation_fault(text: str, *, kind: SourceKind) -> Fault | None:
+    """Why no relation of such a source is called so; KH002."""
+    if kind == "spark":
+        return _find_spark_fault(text)
+    is_file = PurePath(text).suffix.lower() in FILES
+    if is_file and kind != "duckdb":
+        hint = 'Use source.url = "duckdb://", or name a table of the source.'
+        return Fault("KH002", "is a file, and this source reads no files", hint=hint)
+    if not is_file and ".".join(NAME_PART.findall(text)) != text:
+        hint = 'Write a table, schema.table, or "schema"."table" with odd names in double quotes.'
+        return Fault("KH002", "is not a name of a table", hint=hint)
+    return None
+
+
+def _find_spark_fault(text: str) -> Fault | None:
+    if is_spark_file(text):
+        return None
+    if PurePath(text).suffix.lower() in FILES and "`" not in text:
+        hint = "Write them as parquet, or as a table of the catalog."
+        return Fault("KH002", "is a file without types, which Spark reads as text", hint=hint)
+    if ".".join(SPARK_PART.findall(text)) != text or '"' in text or "/" in SPARK_PART.sub(_keep_plain, text):
+        hint = (
+            "Write a table, database.table, catalog.database.table, with odd names in backticks, or a path behind its "
+            "format: parquet.`/data/visits`."
+        )
+        return Fault("KH002", "is not a name of a table", hint=hint)
+    return None
+
+
+def _keep_plain(part: re.Match[str]) -> str:
+    return "" if part[0].startswith("`") else part[0]
+
+
+def _quote(part: str) -> str:
+    return "`" + part.replace("`", "``") + "`"

@@ -1,0 +1,89 @@
+"""Where a Spark server is and how one is let in: `source.url`, token and authority as one value."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from proxy.sources.spark.refusals import malformed_url, plain_token, unusable_authority
+
+SCHEME = "sc://"
+_PORT = 15002  # where Spark Connect is served unless somebody says otherwise
+_USER = "keyhole"
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_HEADER = re.compile(r"x-[a-z0-9-]+")  # what clouds want to be told besides the token, such as which cluster
+
+
+@dataclass(frozen=True, slots=True)
+class SparkAddress:
+    """A server's host and port, whether it is spoken to in TLS and by whose certificates, and who speaks."""
+
+    host: str
+    port: int
+    use_ssl: bool
+    user: str
+    token: str | None = field(repr=False)
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    authority: bytes | None = field(repr=False)
+
+    @property
+    def endpoint(self) -> str:
+        """Host and port as gRPC wants them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether nothing that is sent leaves this machine."""
+        return self.host in _LOOPBACK
+
+
+def parse_address(url: str, *, token: str | None = None, authority: Path | None = None) -> SparkAddress:
+    """The address that a policy gives.
+
+    `sc://host:port/;use_ssl=true;user_id=NAME;x-HEADER=VALUE`; a `token` may stand there, too. What else Spark's own
+    clients read there is refused: a `session_id` would share a session with others.
+
+    Raises:
+        KeyholeError: KH008, which never repeats the token.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise malformed_url("host and port cannot be read") from None
+    if parts.scheme != "sc" or not host or parts.username is not None or parts.query or parts.fragment:
+        raise malformed_url("it is sc://host:port and parameters behind /;")
+    path, _, written = parts.path.partition(";")
+    if path not in ("", "/"):
+        raise malformed_url("nothing but parameters stands behind the host")
+    given: dict[str, str] = {}
+    for one in filter(None, written.split(";")):
+        name, equals, value = one.partition("=")
+        if not equals or name in given:
+            raise malformed_url("a parameter is name=value, each once")
+        given[name] = unquote(value)
+    in_url, use_ssl = given.pop("token", None), given.pop("use_ssl", "false").lower()
+    user = given.pop("user_id", _USER)
+    if use_ssl not in ("true", "false"):
+        raise malformed_url("use_ssl is true or false")
+    for name in given:
+        if not _HEADER.fullmatch(name):
+            raise malformed_url("its parameters are use_ssl, user_id, token, and headers that begin with x-")
+    content = None
+    if authority is not None:
+        try:
+            content = authority.read_bytes()
+        except OSError as error:
+            raise unusable_authority(authority.name, detail=error.strerror or "") from None
+    address = SparkAddress(
+        host=host,
+        port=port or _PORT,
+        use_ssl=use_ssl == "true" or content is not None,
+        user=user,
+        token=token or in_url,
+        headers=tuple(given.items()),
+        authority=content,
+    )
+    if address.token is not None and not (address.use_ssl or address.is_loopback):
+        raise plain_token()
+    return address

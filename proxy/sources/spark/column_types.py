@@ -1,0 +1,57 @@
+"""Spark's types by PostgreSQL's names for them."""
+
+import re
+
+from planner.catalog.sql_types import SourceColumn
+
+_NAMES = {
+    "tinyint": "smallint",
+    "smallint": "smallint",
+    "int": "integer",
+    "bigint": "bigint",
+    "float": "real",
+    "double": "double precision",
+    "boolean": "boolean",
+    "date": "date",
+    "timestamp_ntz": "timestamp without time zone",
+    "timestamp": "timestamp with time zone",
+    "binary": "bytea",
+    "variant": "json",
+}
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_LENGTH = re.compile(r"(char|varchar)\((\d+)\)")
+_BYTES = re.compile(r"string( collate utf8_binary)?")
+_TEXT_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # where Spark keeps what it reads as a string
+
+
+def source_column(name: str, *, simple: str, nullable: bool, metadata: dict[str, object] | None = None) -> SourceColumn:
+    """A column of a relation.
+
+    A text of another collation than by bytes is told as such; `char(n)` is a type that Keyhole does not compute with.
+
+    Parameters:
+        simple: the type as Spark spells it in one line.
+        metadata: what Spark keeps of the column besides.
+    """
+    kind = str((metadata or {}).get(_TEXT_TYPE, simple)).lower()
+    return SourceColumn(
+        name=name,
+        declared=_declared_type(kind),
+        nullable=nullable,
+        nondeterministic=_is_collated(kind),
+    )
+
+
+def _is_collated(kind: str) -> bool:
+    return kind.startswith("string") and _BYTES.fullmatch(kind) is None
+
+
+def _declared_type(kind: str) -> str:
+    if kind.startswith("string"):
+        return "text"
+    if found := _DECIMAL.fullmatch(kind):
+        return f"numeric({found[1]},{found[2]})"
+    if found := _LENGTH.fullmatch(kind):
+        # Spark holds no row of a file to the length: it is no more than a word
+        return "text" if found[1] == "varchar" else f"character({found[2]})"
+    return _NAMES.get(kind, kind)

@@ -1,0 +1,217 @@
+"""Sessions at a Spark server: the only module that imports its client.
+
+The client waits for ever and tries again for minutes unless told otherwise. Here whoever waits has a limit: behind it
+the channel is closed, which ends whatever waits on it.
+"""
+
+import logging
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+from proxy.sources.spark.address import SparkAddress
+from proxy.sources.spark.refusals import missing_client
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_Result = TypeVar("_Result")
+_LOGGER = "pyspark.sql.connect.logging"
+_AGAIN_S = 0.5  # between two requests to stop: the first may come before the statement has begun
+GIVEN_UP_S = 5.0
+"""After the time in which a statement was to be stopped, for the server's word that it has: a network's delay. A
+channel on which none has come is closed; the server forgets the session when it finds nobody there."""
+_RELEASING_S = 2.0  # for the server to hear that a session is over
+
+
+def import_client() -> Any:
+    """The client's module of sessions.
+
+    Raises:
+        KeyholeError: KH008 where the extra is not installed.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of versions of libraries that nothing here uses
+            from pyspark.sql.connect import session
+    except ImportError:
+        raise missing_client() from None
+    logging.getLogger(_LOGGER).disabled = True  # a variable of the environment has it write plans and errors
+    return session
+
+
+class SparkSession:
+    """One session at the server, on a channel of its own that nobody else uses. Makes no call by itself.
+
+    Raises:
+        KeyholeError: KH008 where the client is not installed.
+    """
+
+    def __init__(self, address: SparkAddress) -> None:
+        session = import_client()
+        builder = _make_builder(address)
+        self._session = session.SparkSession(connection=builder, userId=address.user)
+        self._channel = builder.opened
+        self._client = self._session.client
+        self._client.set_retry_policies([])
+        self._closed = threading.Event()
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Set settings of the session."""
+        from pyspark.sql.connect import proto
+
+        pairs = [proto.KeyValue(key=name, value=value) for name, value in settings.items()]
+        self._client.config(proto.ConfigRequest.Operation(set=proto.ConfigRequest.Set(pairs=pairs)))
+
+    def read_settings(self, names: Sequence[str]) -> Mapping[str, str | None]:
+        """The settings as the server has them; None where it has no such setting."""
+        from pyspark.sql.connect import proto
+
+        wanted = proto.ConfigRequest.GetOption(keys=list(names))
+        found = dict(self._client.config(proto.ConfigRequest.Operation(get_option=wanted)).pairs)
+        return {name: found.get(name) for name in names}
+
+    def use(self, *, catalog: str | None = None, database: str | None = None) -> None:
+        """Let names without a place mean those there."""
+        if catalog is not None:
+            self._session.catalog.setCurrentCatalog(catalog)
+        if database is not None:
+            self._session.catalog.setCurrentDatabase(database)
+
+    def read(self, sql: str) -> "pa.Table":
+        """The rows of a statement."""
+        return self._session.sql(sql).toArrow()
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """The rows of a small statement, by column."""
+        found: list[dict[str, Any]] = self.read(sql).to_pylist()
+        return found
+
+    def tuples(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a small statement, whatever its columns are called."""
+        return list(zip(*(column.to_pylist() for column in self.read(sql).columns), strict=True))
+
+    def columns(self, relation: str) -> Any:
+        """The fields of a relation, as the client's own types."""
+        return self._session.sql(f"SELECT * FROM {relation}").schema.fields
+
+    def files(self, relation: str) -> list[str]:
+        """The files that a relation's rows lie in, as the server calls them; none where it does not say."""
+        return sorted(self._session.sql(f"SELECT * FROM {relation}").inputFiles())
+
+    def add_view(self, name: str, rows: "pa.Table") -> None:
+        """Let a name mean these rows in this session."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+        self._session.createDataFrame(rows, schema).createOrReplaceTempView(name)
+
+    @contextmanager
+    def stopped(self, *, after_ms: int) -> Iterator[None]:
+        """The block runs statements that are to stop after so long. Where the server does not say that they have, the
+        channel is closed `GIVEN_UP_S` later, and the block raises."""
+        tag = f"keyhole-{uuid4().hex}"
+        ended = threading.Event()
+
+        def stop() -> None:
+            if ended.wait(after_ms / 1000):
+                return
+            threading.Thread(target=interrupt, name="keyhole-spark-interrupt", daemon=True).start()
+            if not ended.wait(GIVEN_UP_S):
+                self.abandon()
+
+        def interrupt() -> None:
+            while not ended.wait(_AGAIN_S if self._ask_to_stop(tag) else GIVEN_UP_S):
+                pass
+
+        threading.Thread(target=stop, name="keyhole-spark-limit", daemon=True).start()
+        self._session.addTag(tag)
+        try:
+            yield
+        finally:
+            ended.set()
+            self._session.removeTag(tag)
+
+    def _ask_to_stop(self, tag: str) -> bool:
+        try:
+            self._session.interruptTag(tag)
+        except Exception:
+            return False
+        return True
+
+    @contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        """The channel is closed unless the block ends within so long."""
+        timer = threading.Timer(seconds, self.abandon)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def abandon(self) -> None:
+        """Close the channel, whoever waits on it."""
+        self._closed.set()
+        self._channel.close()
+
+    def close(self) -> None:
+        """End the session and what runs in it; whoever calls does not wait."""
+        threading.Thread(target=self._release, name="keyhole-spark-release", daemon=True).start()
+
+    def _release(self) -> None:
+        if self._closed.is_set():
+            return
+        with suppress(Exception), self.limited(_RELEASING_S):
+            self._client.release_session()
+        self.abandon()
+
+
+def explain_failure(error: Exception) -> str:
+    """What the server or the network says went wrong, for the owner: without a request's headers."""
+    cause: BaseException | None = error
+    while cause is not None:
+        details: Callable[[], object] | None = getattr(cause, "details", None)
+        if callable(details):
+            return " ".join(str(details()).split())
+        cause = cause.__cause__ or cause.__context__
+    return " ".join(str(error).split())
+
+
+def _make_builder(address: SparkAddress) -> Any:
+    """What opens the channel for the client, and has it then as `opened`."""
+    import grpc
+    from pyspark.sql.connect.client.core import DefaultChannelBuilder
+
+    class Builder(DefaultChannelBuilder):  # type: ignore[misc]
+        opened: Any = None
+
+        def toChannel(self) -> grpc.Channel:  # noqa: N802 (the client's name)
+            credentials = _credentials(address)
+            if credentials is None:
+                self.opened = self._insecure_channel(self.endpoint)
+            else:
+                self.opened = self._secure_channel(self.endpoint, credentials)
+            return self.opened
+
+    builder = Builder(f"sc://{address.endpoint}")
+    for name, value in address.headers:
+        builder.set(name, value)
+    return builder
+
+
+def _credentials(address: SparkAddress) -> Any:
+    """How the server is known and told who comes; None for neither."""
+    import grpc
+
+    known = None
+    if address.use_ssl:
+        known = grpc.ssl_channel_credentials(root_certificates=address.authority)
+    elif address.token is not None:
+        known = grpc.local_channel_credentials()  # which refuse to leave this machine
+    if address.token is None:
+        return known
+    return grpc.composite_channel_credentials(known, grpc.access_token_call_credentials(address.token))

@@ -1,0 +1,50 @@
+"""The rows of a public table at Spark, or why they cannot be had. This is the owner's to read, and names no value."""
+
+from collections.abc import Mapping, Sequence
+
+from planner.catalog.model import SqlType
+from planner.catalog.sql_types import SourceColumn, sql_type
+from proxy.sources.protocol import Row, as_value
+from proxy.sources.refusals import no_such_relation, uncopyable_value, unreadable_rows
+from proxy.sources.spark.connection import SparkSession
+from proxy.sources.spark.spark_relations import quote_name
+
+_UNCOPYABLE: Mapping[SqlType, str] = {
+    SqlType.DATE: "year({0}) < 1 OR year({0}) > 9999",
+    SqlType.TIMESTAMP: "year({0}) < 1 OR year({0}) > 9999",
+    SqlType.TEXT: "instr({0}, char(0)) > 0",
+}
+"""By type, which values of a column have no counterpart in the copy, which is PostgreSQL's."""
+
+
+def read_public_rows(
+    relation: str, columns: Sequence[str], schema: Sequence[SourceColumn], session: SparkSession
+) -> tuple[Row, ...]:
+    """The rows, sorted by all columns.
+
+    Raises:
+        KeyholeError: KH006: the reader may not select these columns, or one of them, which is named, has a value that
+            cannot be copied, or the engine cannot read the rows.
+    """
+    kinds = {column.name: sql_type(column.declared) for column in schema}
+    if not set(columns) <= set(kinds):
+        raise no_such_relation(relation)
+    checks = {column: _UNCOPYABLE[kinds[column]] for column in columns if kinds[column] in _UNCOPYABLE}
+    asked = [
+        f"coalesce(bool_or({check.format(quote_name(one))}), false) AS c{i}"
+        for i, (one, check) in enumerate(checks.items())
+    ]
+    listed = ", ".join(f"{quote_name(column)} AS c{i}" for i, column in enumerate(columns))
+    order = ", ".join(f"c{i}" for i in range(len(columns)))
+    try:
+        beyond = session.tuples(f"SELECT {', '.join(asked)} FROM {relation}")[0] if asked else ()
+        wrong = next((column for column, has_one in zip(checks, beyond, strict=True) if has_one), None)
+        rows = session.tuples(f"SELECT {listed} FROM {relation} ORDER BY {order}") if wrong is None else []
+    except Exception:
+        failure = unreadable_rows(relation)
+    else:
+        if wrong is not None:
+            raise uncopyable_value(relation, wrong)
+        return tuple(tuple(map(as_value, row)) for row in rows)
+    # outside the handler: the engine's error quotes rows
+    raise failure

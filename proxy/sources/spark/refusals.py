@@ -1,0 +1,109 @@
+"""What a Spark source refuses; the owner, who opens it, learns why."""
+
+from planner.errors import KeyholeError
+
+
+def missing_client() -> KeyholeError:
+    """The library that speaks Spark Connect is not installed."""
+    return KeyholeError(
+        "KH008",
+        "source.url names a Spark server, and the client for Spark Connect is not installed",
+        hint="pip install 'keyhole[spark]'",
+    )
+
+
+def malformed_url(problem: str) -> KeyholeError:
+    """A `source.url` that no Spark server has."""
+    return KeyholeError(
+        "KH008",
+        f"source.url is no address of a Spark server: {problem}",
+        hint="Write sc://host:15002, with /;use_ssl=true behind it where the server has a certificate; "
+        'the token stands in [source] token = "${VARIABLE}".',
+    )
+
+
+def unusable_authority(name: str, *, detail: str) -> KeyholeError:
+    """The file of certificates cannot be read."""
+    return KeyholeError(
+        "KH008",
+        f"source.ca, {name}, cannot be read",
+        detail=detail,
+        hint="Name a file in PEM form with the certificate that signed the Spark server's.",
+    )
+
+
+def plain_token() -> KeyholeError:
+    """A token that would be sent unencrypted."""
+    return KeyholeError(
+        "KH008",
+        "the token would go to the Spark server unencrypted",
+        hint="Write sc://host:port/;use_ssl=true, and [source] ca where the certificate is of your own authority.",
+    )
+
+
+def spark_unreachable(*, detail: str) -> KeyholeError:
+    """No session at the server."""
+    return KeyholeError(
+        "KH008",
+        "the Spark source cannot be reached",
+        detail=detail,
+        hint="Check source.url, token and ca in keyhole.toml, the network, and that Spark Connect is served there.",
+    )
+
+
+def other_engine(wanted: str, found: str) -> KeyholeError:
+    """Another engine than the policy says, or a version whose SQL is another."""
+    if found not in ("spark", "sail"):
+        return unknown_engine(found)
+    hint = f'Write engine = "{found}" under [source].'
+    return KeyholeError("KH008", f"the source is not what engine says, {wanted}, but {found}", hint=hint)
+
+
+def unknown_engine(found: str) -> KeyholeError:
+    """A server of Spark Connect for which no SQL is written."""
+    hint = "Keyhole writes SQL for Apache Spark 4 and for Sail."
+    return KeyholeError("KH008", f"the source is neither Apache Spark 4 nor Sail, but {found}", hint=hint)
+
+
+def unkept_setting(name: str, *, wanted: str, found: str) -> KeyholeError:
+    """A setting on which the meaning of the SQL depends, and that the server does not keep."""
+    return KeyholeError(
+        "KH008",
+        f"the Spark source does not keep a setting that answers depend on: {name}",
+        detail=f"It was set to {wanted} and is {found}.",
+        hint="Have the server allow sessions to set it; what policy or proxy there overrides it?",
+    )
+
+
+def unkept_meaning(name: str, *, wanted: str, found: str) -> KeyholeError:
+    """A setting that is kept in name alone."""
+    return KeyholeError(
+        "KH008",
+        f"the Spark source computes otherwise than its settings say: {name}",
+        detail=f"Expected {wanted}, found {found}.",
+        hint='Check engine under [source]: "spark" is Apache Spark 4 or later, "sail" is Sail.',
+    )
+
+
+def no_place(name: str, *, what: str) -> KeyholeError:
+    """A catalog or database that the server does not have."""
+    return KeyholeError(
+        "KH008",
+        f"the Spark source has no {what} {name}, or the reader may not use it",
+        hint=f"Correct {what} under [source] in keyhole.toml, or leave it out for the server's own.",
+    )
+
+
+def unread_view(relation: str) -> KeyholeError:
+    """A view of which cannot be said what it reads."""
+    return KeyholeError(
+        "KH006",
+        f"it cannot be told which tables {relation} reads",
+        hint="Name the table itself, or a view whose SQL is plain: SELECT, JOIN, WHERE, WITH.",
+    )
+
+
+def no_table_listed() -> KeyholeError:
+    """A server whose catalog is empty, as Sail's is in each new session."""
+    hint = "Name what is to be in the policy: --table 'parquet.`/data/visits`', once for each."
+    return KeyholeError("KH006", "the source lists no table", hint=hint)

@@ -1,0 +1,130 @@
+"""Sessions whose SQL means what Keyhole takes it to mean: settings made, read back, and tried.
+
+Guarantee: a session that is handed out is at the engine that the policy names, has every setting that is
+required, and gives to statements without a table what these settings promise. It is new, and nobody else has
+it.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from planner.errors import KeyholeError
+from proxy.sources.spark.address import SparkAddress
+from proxy.sources.spark.connection import SparkSession, explain_failure
+from proxy.sources.spark.refusals import (
+    no_place,
+    other_engine,
+    spark_unreachable,
+    unkept_meaning,
+    unkept_setting,
+)
+
+_Result = TypeVar("_Result")
+_SPARK_VERSION = re.compile(r"(\d+)\.\d+\.\d+\S* [0-9a-f]{7,40}")  # and the commit that it was built from
+_SAIL_VERSION = re.compile(r"0\.\d+\.\d+\S*")
+_OLDEST_SPARK = 4  # those before it write decimals and read names otherwise unless they are told
+_MEANINGS: Mapping[str, tuple[str, str]] = {
+    "decimals as text": ("CAST(CAST('0.0000001' AS decimal(38,7)) AS string)", "0.0000001"),
+    "decimals of a product": ("typeof(CAST(1 AS decimal(38,10)) * CAST(1 AS decimal(38,10)))", "decimal(38,20)"),
+    "timestamps without a zone": ("typeof(timestamp '2020-01-01 00:00:00')", "timestamp_ntz"),
+    "the session's zone": ("CAST(CAST('2020-06-01T12:00:00Z' AS timestamp_ltz) AS string)", "2020-06-01 12:00:00"),
+    "names in capitals": ("(SELECT A FROM (SELECT 'a' AS a, 'A' AS A))", "A"),
+    "a cast that fails": ("CAST(try_cast('x' AS int) IS NULL AS string)", "true"),
+    "weekdays": ("CAST(dayofweek(date '2026-11-22') AS string)", "1"),
+}
+"""What settings decide, as expressions of constants, and the text that each must give: Sail reads back whatever it was
+told, known to it or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkPlace:
+    """A server, the engine there (None: whichever answers), and where names without a place are looked up.
+
+    `settings` are the owner's; what the SQL means depends on those that are `required`.
+    """
+
+    address: SparkAddress
+    engine: str | None
+    catalog: str | None
+    database: str | None
+    settings: Mapping[str, str]
+    required: Mapping[str, str]
+
+
+def open_session(place: SparkPlace, *, seconds: float) -> SparkSession:
+    """A session of one's own, tried, within so long.
+
+    Raises:
+        KeyholeError: KH008, with the cause: this is the owner's to read.
+    """
+    session = SparkSession(place.address)
+    try:
+        with session.limited(seconds):
+            _reach(lambda: session.configure({**place.settings, **place.required}))
+            check_session(session, engine=place.engine, required=place.required)
+            _use(session, place)
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+def check_session(session: SparkSession, *, engine: str | None, required: Mapping[str, str]) -> None:
+    """Raises KH008 where the session's SQL would mean something else."""
+    found = find_engine(session)
+    if engine is not None and found != engine:
+        raise other_engine(engine, found)
+    kept = _reach(lambda: session.read_settings(tuple(required)))
+    for name, wanted in required.items():
+        value = kept[name]
+        if value is None or value.lower() != wanted.lower():
+            raise unkept_setting(name, wanted=wanted, found="unknown there" if value is None else value)
+    _check_meanings(session)
+
+
+def find_engine(session: SparkSession) -> str:
+    """Which engine answers: `spark`, `sail`, or what it says it is. Raises KH008."""
+    ((version,),) = (row.values() for row in _reach(lambda: session.rows("SELECT version() AS version")))
+    if (spark := _SPARK_VERSION.fullmatch(str(version))) is not None:
+        return "spark" if int(spark[1]) >= _OLDEST_SPARK else f"Apache Spark {version}"
+    return "sail" if _SAIL_VERSION.fullmatch(str(version)) else str(version)[:60]
+
+
+def _check_meanings(session: SparkSession) -> None:
+    columns = ", ".join(f"{sql} AS m{i}" for i, (sql, _) in enumerate(_MEANINGS.values()))
+    try:
+        (row,) = session.rows(f"SELECT {columns}")
+    except Exception as error:
+        failure = unkept_meaning("its SQL", wanted="values", found=explain_failure(error))
+    else:
+        for (name, (_, wanted)), found in zip(_MEANINGS.items(), row.values(), strict=True):
+            if found != wanted:
+                raise unkept_meaning(name, wanted=wanted, found=str(found))
+        return
+    raise failure
+
+
+def _use(session: SparkSession, place: SparkPlace) -> None:
+    for what, name in (("catalog", place.catalog), ("database", place.database)):
+        if name is None:
+            continue
+        try:
+            session.use(**{what: name})
+        except Exception:
+            failure = no_place(name, what=what)
+        else:
+            continue
+        raise failure
+
+
+def _reach(work: Callable[[], _Result]) -> _Result:
+    """What `work` returns. Raises KH008, with what the server or the network says."""
+    try:
+        return work()
+    except KeyholeError:
+        raise
+    except Exception as error:
+        failure = spark_unreachable(detail=explain_failure(error))
+    raise failure

@@ -1,0 +1,162 @@
+"""Which tables and files a relation of Spark is, by its catalog: views are followed by their text."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from planner.catalog.relations import RelationIdentity
+from planner.catalog.sql_types import SourceColumn
+from proxy.sources.spark.column_types import source_column
+from proxy.sources.spark.connection import SparkSession
+from proxy.sources.spark.refusals import unread_view
+
+_PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FORMATS = frozenset({"parquet", "orc", "delta", "iceberg", "csv", "json", "avro"})
+_MOST_VIEWS = 50  # behind one relation: more than anybody writes
+_ROWS = re.compile(r"(?:rowCount=|Rows=(?:Exact|Inexact)\()([0-9.]+(?:E\+?\d+)?)")
+_BYTES = re.compile(r"sizeInBytes=([0-9.]+) (B|[KMGTPE]iB)")
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_VALUE_BYTES = 4  # of one value in a compressed file, about
+
+
+def quote_name(name: str) -> str:
+    """A name as Spark's SQL quotes it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def list_relations(session: SparkSession, *, database: str | None) -> tuple[str, ...]:
+    """The tables and views of a database, or of all in the current catalog; those of the current one by name alone."""
+    current = str(session.rows("SELECT current_database() AS name")[0]["name"])
+    found = []
+    for place in [database] if database is not None else [_first(row) for row in session.rows("SHOW DATABASES")]:
+        for row in session.rows(f"SHOW TABLES IN {quote_name(place)}"):
+            if row["isTemporary"]:
+                continue
+            parts = (row["tableName"],) if place == current else (place, row["tableName"])
+            found.append(".".join(part if _PLAIN.fullmatch(part) else quote_name(part) for part in parts))
+    return tuple(sorted(found))
+
+
+def read_columns(relation: str, session: SparkSession) -> tuple[SourceColumn, ...]:
+    """The relation's columns by PostgreSQL's type names."""
+    return tuple(
+        source_column(
+            field.name, simple=field.dataType.simpleString(), nullable=field.nullable, metadata=dict(field.metadata)
+        )
+        for field in session.columns(relation)
+    )
+
+
+def identify_relation(relation: str, session: SparkSession) -> RelationIdentity:
+    """What the relation is, by its whole name, or its path.
+
+    Two relations have a base in common where they read the same table of the catalog, or the same file. Raises KH006
+    for a view whose text cannot be followed.
+    """
+    known = _describe(relation, session)
+    leaves = {one.name for one in _follow(known, session)}
+    return RelationIdentity(
+        names=(known.name,),
+        bases=frozenset(leaves | {f"file {file}" for file in _files(relation, session)}),
+        is_view=known.view is not None,
+        joins=len(leaves) > 1,
+    )
+
+
+def read_state(relation: str, session: SparkSession) -> str:
+    """A digest of the names of the files that the relation's rows lie in; constant where the server names none."""
+    return sha256("\n".join(_files(relation, session)).encode()).hexdigest()
+
+
+def estimate_rows(relation: str, session: SparkSession) -> int:
+    """How many rows the engine's own plan takes the relation to have; by its bytes where it has counted none."""
+    plan = _first(session.rows(f"EXPLAIN COST SELECT * FROM {relation}")[0])
+    if (rows := _ROWS.search(plan)) is not None:
+        return int(float(rows[1]))
+    (size,) = _BYTES.findall(plan)[:1]
+    width = _VALUE_BYTES * max(1, len(session.columns(relation)))
+    return int(float(size[0]) * 1024 ** _UNITS.index(size[1]) / width)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A relation by its whole name; a view has its text and the place where the names in it are looked up."""
+
+    name: str
+    view: str | None = None
+    place: tuple[str, ...] = ()
+
+
+def _describe(relation: str, session: SparkSession) -> _Known:
+    parts = tuple(quoted.replace("``", "`") or plain for quoted, plain in _PART.findall(relation))
+    if len(parts) == 2 and parts[0].lower() in _FORMATS and "/" in parts[1]:
+        return _Known(f"{parts[0].lower()} {parts[1]}")
+    told: dict[str, str] = {}
+    seen_head = False
+    for row in session.rows(f"DESCRIBE TABLE EXTENDED {relation}"):
+        seen_head = seen_head or str(row["col_name"]).startswith("# Detailed")
+        if seen_head:  # a column may be called like what is told of the table
+            told.setdefault(str(row["col_name"]), str(row["data_type"]))
+    catalog = told.get("Catalog") or _first(session.rows("SELECT current_catalog()")[0])
+    place = (catalog, told["Database"]) if "Database" in told else (catalog, *parts[:-1])
+    name = ".".join((*place, told.get("Table", parts[-1])))
+    if told.get("Type", "").upper() != "VIEW":
+        return _Known(f"table {name}")
+    text = told.get("View Text")
+    if not text:
+        raise unread_view(relation)
+    return _Known(f"view {name}", view=text, place=place)
+
+
+def _follow(known: _Known, session: SparkSession) -> Iterator[_Known]:
+    """The tables and files under a relation."""
+    waiting, seen = [known], {known.name}
+    while waiting:
+        one = waiting.pop()
+        if one.view is None:
+            yield one
+            continue
+        for named in _named_in(one):
+            further = _describe(named, session)
+            if further.name not in seen:
+                seen.add(further.name)
+                waiting.append(further)
+        if len(seen) > _MOST_VIEWS:
+            raise unread_view(known.name)
+
+
+def _named_in(view: _Known) -> Iterator[str]:
+    """The relations that a view's text names, with their place."""
+    try:
+        tree = sqlglot.parse_one(view.view or "", read="spark")
+    except SqlglotError:
+        tree = None
+    if tree is None or not isinstance(tree, exp.Query):
+        raise unread_view(view.name)
+    steps = {one.alias_or_name for one in tree.find_all(exp.CTE)}
+    for table in tree.find_all(exp.Table):
+        parts = [part.name for part in table.parts]
+        if not all(parts):
+            raise unread_view(view.name)  # a function
+        if len(parts) == 1 and parts[0] in steps:
+            continue
+        is_path = len(parts) == 2 and parts[0].lower() in _FORMATS and "/" in parts[1]
+        missing = () if is_path else view.place[: max(0, len(view.place) + 1 - len(parts))]
+        yield ".".join(map(quote_name, (*missing, *parts)))
+
+
+def _files(relation: str, session: SparkSession) -> list[str]:
+    try:
+        return session.files(relation)
+    except Exception:
+        return []  # a table of a kind that names no files
+
+
+def _first(row: dict[str, object]) -> str:
+    return str(next(iter(row.values())))

@@ -1,0 +1,203 @@
+"""Spark as a source: one session a turn, whose settings are never the analyst's, and in which statements only read."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from planner.catalog.key_space import KeySpace
+from planner.catalog.relations import RelationIdentity
+from planner.errors import KeyholeError
+from planner.lower.dialects.model import Dialect
+from planner.policy.compile import SourceColumn
+from planner.question.plan import ReadRelation, Rewritten
+from proxy.concurrency.fair_queue import Turns
+from proxy.sources.alignment import align_groups
+from proxy.sources.protocol import Counts, Row, TrueAggregates, as_value, counts_in_order, hide_failures
+from proxy.sources.protocol import hide_shape_failures as hide_shapes
+from proxy.sources.read_types import check_types
+from proxy.sources.refusals import no_such_relation, unreachable
+from proxy.sources.spark.arrow_columns import integers, key_column
+from proxy.sources.spark.connection import SparkSession
+from proxy.sources.spark.public_rows import read_public_rows
+from proxy.sources.spark.refusals import unknown_engine
+from proxy.sources.spark.sessions import SparkPlace, find_engine, open_session
+from proxy.sources.spark.spark_pins import SparkPins
+from proxy.sources.spark.spark_relations import (
+    estimate_rows,
+    identify_relation,
+    list_relations,
+    read_columns,
+    read_state,
+)
+
+_Result = TypeVar("_Result")
+_FIRST_S = 60.0  # for a server that has just started, which compiles itself
+_OPENING_S = 10.0
+"""For a session to be there and tried: less than a question may take by default, so that a gone server is told."""
+_SHORTEST_S = 2.0  # for the same where questions may take less
+_SHAPES_S = 60.0  # for what the catalog says of a relation
+_ROWS_S = 600.0  # for all rows of a public table, which the owner waits for
+
+
+class SparkSource:
+    """A Spark server, read through sessions that end with the question.
+
+    Parameters:
+        place: the server, its engine, and where names are looked up.
+        dialects: the SQL of each engine, by its name.
+        questions: how many are answered at the same time.
+
+    Raises:
+        KeyholeError: KH008 when it cannot be reached, or its SQL would mean something else.
+    """
+
+    def __init__(self, place: SparkPlace, *, dialects: Mapping[str, Dialect], questions: int) -> None:
+        self._place = place
+        self._turns = Turns(questions)
+        self._pins = SparkPins()
+        self._lock = threading.Lock()
+        self._ready: list[SparkSession] = []
+        self.engine = place.engine or self._for_owner(find_engine)
+        if place.engine is not None:
+            self._for_owner(lambda _: None)
+        if self.engine not in dialects:
+            raise unknown_engine(self.engine)
+        self.dialect: Dialect = dialects[self.engine]
+
+    def relations(self) -> tuple[str, ...]:
+        """Tables and views of the policy's database, or of all in the catalog."""
+        return self._for_owner(lambda session: list_relations(session, database=self._place.database))
+
+    def schema(self, relation: str) -> tuple[SourceColumn, ...]:
+        """A relation's columns by PostgreSQL's type names. Raises KH006 and KH008."""
+        columns = self._shape(relation, lambda session: read_columns(relation, session))
+        if not columns:  # what Sail makes of files that are not there
+            raise no_such_relation(relation)
+        return columns
+
+    def identify(self, relation: str) -> RelationIdentity:
+        """What the relation is, by its whole name or its path. Raises KH006 and KH008."""
+        return self._shape(relation, lambda session: identify_relation(relation, session))
+
+    def state(self, relation: str) -> str:
+        """Which files the relation's rows lie in. Raises KH006 and KH008."""
+        return self._shape(relation, lambda session: read_state(relation, session))
+
+    def estimate_rows(self, relation: str) -> int:
+        """About how many rows the relation has, by the engine's own plan. Raises KH006 and KH008."""
+        return self._shape(relation, lambda session: estimate_rows(relation, session))
+
+    def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
+        """The rows of a public table, sorted by all columns. Raises KH006 and KH008."""
+        schema = self.schema(relation)
+        return self._for_owner(lambda session: read_public_rows(relation, columns, schema, session), within_s=_ROWS_S)
+
+    def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
+        """Exact rows, for the owner alone. Raises KH006 and KH008."""
+        return self._shape(
+            relation,
+            lambda session: tuple(tuple(map(as_value, row)) for row in session.tuples(sql)),
+            within_s=_ROWS_S,
+        )
+
+    @contextmanager
+    def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
+        """One of so many turns, once a session is there that was tried. Raises KH501, nothing reserved."""
+        with self._turns.taken(analyst, timeout_ms=timeout_ms) as has_turn:
+            if not has_turn:
+                raise unreachable()
+            session = self._open(max(_SHORTEST_S, min(_OPENING_S, timeout_ms / 1000)))
+            with self._lock:
+                self._ready.append(session)
+            try:
+                yield
+            finally:
+                with self._lock:
+                    left = session in self._ready
+                    if left:
+                        self._ready.remove(session)
+                if left:
+                    session.close()
+
+    def _open(self, seconds: float) -> SparkSession:
+        try:
+            return open_session(self._place, seconds=seconds)
+        except KeyholeError:
+            failure = unreachable()
+        raise failure
+
+    def aggregates(
+        self,
+        rewritten: Rewritten,
+        keys: KeySpace,
+        *,
+        functionals: int,
+        timeout_ms: int,
+        version: str | None = None,  # noqa: ARG002 (nothing is kept)
+    ) -> TrueAggregates:
+        """The true aggregates of a question. Raises KH501, at the latest `GIVEN_UP_S` after the time in which the
+        server was to stop."""
+
+        def query(session: SparkSession) -> TrueAggregates:
+            for relation in rewritten.pinned:
+                session.add_view(relation.name, self._pins.get(relation))
+            check_types(rewritten.relations, lambda relation: read_columns(relation, session))
+            found = session.read(rewritten.sql)
+            check_types(rewritten.relations, lambda relation: read_columns(relation, session))
+            groups = [key_column(found.column(f"k{i}")) for i in range(len(keys.columns))]
+            sums = [integers(found.column(f"f{i}")) for i in range(functionals)]
+            return TrueAggregates(align_groups(groups, sums, keys))
+
+        return hide_failures(lambda: self._ask(query, timeout_ms=timeout_ms))
+
+    def read_counts(self, sql: str, *, relations: Sequence[ReadRelation], timeout_ms: int) -> Counts:
+        """What a statement counts. Raises KH501, at the latest as `aggregates` does."""
+
+        def query(session: SparkSession) -> Counts:
+            check_types(relations, lambda relation: read_columns(relation, session))
+            found = counts_in_order(session.tuples(sql))
+            check_types(relations, lambda relation: read_columns(relation, session))
+            return found
+
+        return hide_failures(lambda: self._ask(query, timeout_ms=timeout_ms))
+
+    def _ask(self, query: Callable[[SparkSession], _Result], *, timeout_ms: int) -> _Result:
+        """What a query gives, in the session that a turn has made ready, and that ends with it."""
+        started = time.monotonic()
+        with self._lock:
+            session = self._ready.pop() if self._ready else None
+        if session is None:
+            session = open_session(self._place, seconds=timeout_ms / 1000)
+        left_ms = timeout_ms - int((time.monotonic() - started) * 1000)
+        try:
+            with session.stopped(after_ms=max(1, left_ms)):
+                return query(session)
+        finally:
+            session.close()
+
+    def rollups(self) -> Mapping[str, int]:
+        """None: nothing is written to the server."""
+        return {"ready": 0, "building": 0, "useless": 0}
+
+    def settle(self) -> None:
+        """Nothing is prepared."""
+
+    def close(self) -> None:
+        """End the sessions that nobody has asked in."""
+        with self._lock:
+            left, self._ready = self._ready, []
+        for session in left:
+            session.close()
+
+    def _for_owner(self, work: Callable[[SparkSession], _Result], *, within_s: float = _SHAPES_S) -> _Result:
+        session = open_session(self._place, seconds=_FIRST_S)
+        try:
+            with session.limited(within_s):
+                return work(session)
+        finally:
+            session.close()
+
+    def _shape(self, relation: str, work: Callable[[SparkSession], _Result], *, within_s: float = _SHAPES_S) -> _Result:
+        return hide_shapes(lambda: self._for_owner(work, within_s=within_s), relation=relation)

@@ -1,0 +1,297 @@
+"""What a Spark source promises, on a real Sail: shapes, exact integers, refusals that tell nothing, and settings."""
+
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Column, SqlType
+from planner.errors import KeyholeError
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.question.plan import PinnedColumn, PinnedRelation, ReadRelation, Rewritten
+from proxy.sources.protocol import TrueAggregates
+from proxy.sources.spark.address import parse_address
+from proxy.sources.spark.sessions import SparkPlace, check_session, open_session
+from proxy.sources.spark.spark_source import SparkSource
+from tests.proxy.sources.spark.engines import Sail, gate_before, sail_running
+
+REQUIRED = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    "spark.sql.caseSensitive": "true",
+}
+# what is asked here is written by hand
+DIALECTS = {"sail": replace(DUCKDB, name="sail"), "spark": replace(DUCKDB, name="spark")}
+_WARDS = ("a", "o'hare", 'b"\\n`${x}`', "\u00e9\U0001f600")
+_KEYS = KeySpace(columns=(Column("ward", SqlType.TEXT, "text", domain=_WARDS),), values=(_WARDS,))
+_SECRET = "topsecret"
+_SLOW = (
+    "SELECT 'a' AS k0, sum(a.id * b.id % 7 + c.id) AS f0 FROM range(100000) AS a, range(100000) AS b, range(10000) AS c"
+)
+
+
+def place(
+    url: str, *, engine: str | None = "sail", token: str | None = None, authority: Path | None = None
+) -> SparkPlace:
+    return SparkPlace(
+        address=parse_address(url, token=token, authority=authority),
+        engine=engine,
+        catalog=None,
+        database=None,
+        settings={},
+        required=REQUIRED,
+    )
+
+
+def opened(url: str, *, token: str | None = None) -> SparkSource:
+    return SparkSource(place(url, token=token), dialects=DIALECTS, questions=4)
+
+
+@pytest.fixture
+def source(sail: Sail) -> Iterator[SparkSource]:
+    one = opened(sail.url)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    """A relation of four rows in a parquet file."""
+    rows = pa.table(
+        {
+            "ward": list(_WARDS),
+            "age": pa.array([1, 2, 3, None], pa.int32()),
+            "cost": pa.array([Decimal("1.50")] * 4, pa.decimal128(10, 2)),
+            "day": [date(1500, 1, 1)] * 4,
+            "seen_at": pa.array([datetime(2026, 1, 1, 5)] * 4, pa.timestamp("us")),
+            "zoned": pa.array([datetime(2026, 1, 1, 5)] * 4, pa.timestamp("us", "UTC")),
+            "x": [0.25] * 4,
+            "ok": [True] * 4,
+            "WARD": ["other"] * 4,
+        }
+    )
+    pq.write_table(rows, tmp_path / "small.parquet")
+    return f"`parquet`.`{tmp_path}/small.parquet`"
+
+
+def ask(
+    source: SparkSource,
+    sql: str,
+    *,
+    timeout_ms: int = 20_000,
+    pinned: tuple[PinnedRelation, ...] = (),
+    relations: tuple[ReadRelation, ...] = (),
+) -> TrueAggregates:
+    rewritten = Rewritten(dialect="sail", sql=sql, pinned=pinned, relations=relations)
+    with source.turn(analyst="ada", timeout_ms=20_000):
+        return source.aggregates(rewritten, _KEYS, functionals=1, timeout_ms=timeout_ms)
+
+
+def test_schema(source: SparkSource, small: str) -> None:
+    assert [(column.name, column.declared) for column in source.schema(small)] == [
+        ("ward", "text"),
+        ("age", "integer"),
+        ("cost", "numeric(10,2)"),
+        ("day", "date"),
+        ("seen_at", "timestamp without time zone"),
+        ("zoned", "timestamp with time zone"),
+        ("x", "double precision"),
+        ("ok", "boolean"),
+        ("WARD", "text"),
+    ]
+
+
+def test_what_a_file_is(source: SparkSource, small: str, tmp_path: Path) -> None:
+    one, all_files = source.identify(small), source.identify(f"parquet.`{tmp_path}/*.parquet`")
+    assert one.name == f"parquet {tmp_path}/small.parquet"
+    assert one.name != all_files.name
+    assert one.bases & all_files.bases
+    assert not one.is_view
+    assert source.estimate_rows(small) == 4
+
+
+def test_state_follows_files(source: SparkSource, small: str, tmp_path: Path) -> None:
+    relation = f"parquet.`{tmp_path}/*.parquet`"
+    before = source.state(relation)
+    assert source.state(relation) == before
+    (tmp_path / "more.parquet").write_bytes((tmp_path / "small.parquet").read_bytes())
+    assert source.state(relation) != before
+
+
+def test_no_such_relation(source: SparkSource) -> None:
+    with pytest.raises(KeyholeError, match="KH006"):
+        source.schema("`nothing`")
+    with pytest.raises(KeyholeError, match="KH006"):
+        source.identify("`nothing`")
+
+
+def test_public_rows(source: SparkSource, small: str) -> None:
+    rows = source.table_rows(small, ("ward", "cost", "day", "seen_at", "ok"))
+    assert {row[0] for row in rows} == set(_WARDS)
+    assert rows[0][1:] == (Decimal("1.50"), date(1500, 1, 1), datetime(2026, 1, 1, 5), True)
+    with pytest.raises(KeyholeError, match="KH006"):
+        source.table_rows(small, ("nothing",))
+
+
+def test_aggregates_are_aligned(source: SparkSource, small: str) -> None:
+    found = ask(
+        source, f"SELECT ward AS k0, CAST(coalesce(sum(age), 0) AS decimal(38, 0)) AS f0 FROM {small} GROUP BY 1"
+    )
+    assert found.values.tolist() == [[1, 2, 3, 0]]
+    assert ask(source, f"SELECT 'beyond' AS k0, 5 AS f0 FROM {small}").values.tolist() == [[0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("total", [2**63 - 1, -(2**63)])
+def test_the_largest_integers(source: SparkSource, total: int) -> None:
+    assert ask(source, f"SELECT 'a' AS k0, CAST('{total}' AS decimal(38, 0)) AS f0").values[0, 0] == total
+
+
+@pytest.mark.parametrize(
+    "value",
+    [f"CAST('{2**63}' AS decimal(38, 0))", "1.5", "CAST(1 AS double)", "CAST(NULL AS bigint)", f"'{_SECRET}'"],
+)
+def test_what_is_no_integer_is_refused(source: SparkSource, value: str) -> None:
+    with pytest.raises(KeyholeError, match="KH501"):
+        ask(source, f"SELECT 'a' AS k0, {value} AS f0")
+
+
+def test_pinned_rows_hide_what_the_source_has(source: SparkSource) -> None:
+    pinned = PinnedRelation(
+        "keyhole_wards",
+        (
+            PinnedColumn("ward", "string", False, (*_WARDS, None)),
+            PinnedColumn("weight", "bigint", True, (1, 2, None, 4, 5)),
+            PinnedColumn("price", "decimal(10, 2)", False, (Decimal("1.5"), None, None, None, None)),
+            PinnedColumn("day", "date", False, (date(2026, 1, 1), None, None, None, None)),
+        ),
+    )
+    sql = "SELECT ward AS k0, CAST(coalesce(weight, 0) AS bigint) AS f0 FROM keyhole_wards WHERE ward IS NOT NULL"
+    assert ask(source, sql, pinned=(pinned,)).values.tolist() == [[1, 2, 0, 4]]
+    with pytest.raises(KeyholeError, match="KH501"):  # the session has ended, and the view with it
+        ask(source, sql)
+
+
+def test_failures_tell_nothing(source: SparkSource, small: str, caplog: pytest.LogCaptureFixture) -> None:
+    for sql in (
+        f"SELECT 'a' AS k0, CAST('{_SECRET}' AS int) AS f0",
+        f"SELECT CAST(concat('{_SECRET}', ward) AS int) AS f0, 'a' AS k0 FROM {small}",
+        f"SELECT {_SECRET} FROM",
+    ):
+        with pytest.raises(KeyholeError, match="KH501") as caught:
+            ask(source, sql)
+        told = "".join(traceback.format_exception(caught.value)) + caplog.text
+        assert _SECRET not in told.replace(sql, "")
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
+
+
+def test_types_that_moved(source: SparkSource, small: str) -> None:
+    sql = f"SELECT 'a' AS k0, 1 AS f0 FROM {small} LIMIT 1"
+    ask(source, sql, relations=(ReadRelation(small, (("age", "integer"),)),))
+    with pytest.raises(KeyholeError, match="KH501"):
+        ask(source, sql, relations=(ReadRelation(small, (("age", "bigint"),)),))
+
+
+def test_a_question_is_stopped(source: SparkSource) -> None:
+    started = time.monotonic()
+    with pytest.raises(KeyholeError, match="KH501"):
+        ask(source, _SLOW, timeout_ms=500)
+    assert time.monotonic() - started < 60
+    assert ask(source, "SELECT 'a' AS k0, 1 AS f0").values[0, 0] == 1
+
+
+def test_questions_at_the_same_time(source: SparkSource) -> None:
+    found: dict[int, int] = {}
+
+    def one(number: int) -> None:
+        found[number] = int(ask(source, f"SELECT 'a' AS k0, {number} AS f0").values[0, 0])
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {number: number for number in range(8)}
+
+
+def test_a_server_that_goes_and_comes_back() -> None:
+    with sail_running() as sail:
+        source = opened(sail.url)
+        killer = threading.Timer(1.0, sail.kill)
+        with source.turn(analyst="ada", timeout_ms=20_000):
+            killer.start()
+            with pytest.raises(KeyholeError, match="could not answer"):
+                source.aggregates(Rewritten("sail", _SLOW), _KEYS, functionals=1, timeout_ms=20_000)
+        killer.join()
+        with pytest.raises(KeyholeError, match="cannot be reached"), source.turn(analyst="ada", timeout_ms=2000):
+            pass
+        with pytest.raises(KeyholeError, match="KH008"):
+            source.schema("parquet.`/nowhere`")
+        sail.start_again()
+        assert ask(source, "SELECT 'a' AS k0, 1 AS f0").values[0, 0] == 1
+
+
+def test_a_server_that_says_nothing(sail: Sail) -> None:
+    with gate_before(sail) as gate:
+        source = opened(gate.url)
+        gate.closed.set()
+        with pytest.raises(KeyholeError, match="cannot be reached"), source.turn(analyst="ada", timeout_ms=2000):
+            pass
+        gate.closed.clear()
+        with source.turn(analyst="ada", timeout_ms=20_000):
+            gate.closed.set()
+            with pytest.raises(KeyholeError, match="could not answer"):  # the channel is given up
+                source.aggregates(Rewritten("sail", "SELECT 1"), _KEYS, functionals=1, timeout_ms=200)
+
+
+def test_a_token(sail: Sail) -> None:
+    with gate_before(sail, token=_SECRET) as gate:
+        source = opened(gate.url, token=_SECRET)
+        assert ask(source, "SELECT 'a' AS k0, 1 AS f0").values[0, 0] == 1
+        for wrong in ("another", None):
+            with pytest.raises(KeyholeError, match="KH008") as caught:
+                opened(gate.url, token=wrong)
+            assert "another" not in str(caught.value) + str(caught.value.detail)
+
+
+def test_another_engine(sail: Sail) -> None:
+    with pytest.raises(KeyholeError, match="is not what engine says, spark, but sail") as caught:
+        open_session(place(sail.url, engine="spark"), seconds=20)
+    assert 'engine = "sail"' in str(caught.value.hint)
+    assert SparkSource(place(sail.url, engine=None), dialects=DIALECTS, questions=1).engine == "sail"
+
+
+def test_settings_that_do_not_hold(sail: Sail) -> None:
+    with gate_before(sail) as gate:
+        gate.lies = {"spark.sql.ansi.enabled": "false"}
+        with pytest.raises(KeyholeError, match=r"does not keep a setting .*: spark\.sql\.ansi\.enabled"):
+            opened(gate.url)
+
+
+def test_settings_that_hold_in_name_alone(sail: Sail) -> None:
+    session = open_session(place(sail.url), seconds=20)
+    session.configure({"spark.sql.timestampType": "TIMESTAMP_LTZ"})
+    with pytest.raises(KeyholeError, match="computes otherwise than its settings say"):
+        check_session(session, engine="sail", required={"spark.sql.ansi.enabled": "true"})
+    session.close()
+
+
+def test_no_such_database(sail: Sail) -> None:
+    with pytest.raises(KeyholeError, match="has no database nowhere"):
+        open_session(replace(place(sail.url), database="nowhere"), seconds=20)
+
+
+def test_nothing_is_kept(source: SparkSource) -> None:
+    assert sum(source.rollups().values()) == 0
+    source.settle()
