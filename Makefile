@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 POLICY ?= deploy/demo/keyhole.toml
+ENGINE ?= spark
 # Four on two cores: many tests wait for a process to start, or for a moment to pass.
 JOBS   ?= 4
 # The oldest Python that is promised, where the system has one of its own: Debian's is 3.11.2.
@@ -14,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE =
 # What a bare `make` does.
 .DEFAULT_GOAL = help
 
-.PHONY: help demo serve check test lint-and-compile compile-tests test-thorough test-anew test-all test-oldest test-on-servers test-clients lint bench bench-accounting bench-planning bench-people experiments superset docs lock clean
+.PHONY: help demo demo-spark serve check test lint-and-compile compile-tests test-thorough test-anew test-all test-oldest test-on-servers test-clients test-spark lint bench bench-accounting bench-planning bench-people experiments superset docs lock clean
 
 help:  ## what make can do
 	@echo "Keyhole: make TARGET"
@@ -22,6 +23,9 @@ help:  ## what make can do
 
 demo: $(VENV)/.installed  ## real questions over real customers, answered privately
 	@$(BIN)/keyhole demo $(if $(KEEP),--keep) $(if $(HTML),--html $(HTML))
+
+demo-spark: $(VENV)/.installed-sail  ## the demo's questions over ROWS=10000000 lines in parquet files on Sail, or on URL=sc://... ENGINE=spark
+	@$(BIN)/python -W ignore -m deploy.spark.show $(if $(ROWS),--rows $(ROWS)) $(if $(URL),--url '$(URL)' --engine $(ENGINE))
 
 serve: $(VENV)/.installed  ## PostgreSQL endpoint and REST for POLICY=...
 	@$(BIN)/keyhole serve --policy $(POLICY)
@@ -59,6 +63,9 @@ test-on-servers: $(VENV)/.installed-test
 
 test-clients: $(VENV)/.installed-test  ## clients from apt and npm, and large ones (JDBC, ODBC, node, ADBC, polars, pgbouncer, Prometheus); what cannot be installed is skipped
 	@VENV=$(VENV) bash tests/clients/installed/run.sh
+
+test-spark: $(VENV)/.installed-spark  ## the tests of Spark as a source, on Sail; without its packages test leaves them out
+	@$(PYTEST) tests/proxy/sources/spark tests/proxy/sources/spark_sql tests/end_to_end/spark
 
 lint: $(VENV)/.installed-test  ## style, types and import rules
 	@$(BIN)/ruff check .
@@ -124,6 +131,14 @@ $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed-experiments: pyproject.toml | $(VENV)/bin/python
 	$(call install,.[experiments])
 	@touch $(VENV)/.installed
+$(VENV)/.installed-spark: $(VENV)/.installed-test
+	$(call install,.[test-spark])
+	@touch $(VENV)/.installed-sail
+
+$(VENV)/.installed-sail: pyproject.toml | $(VENV)/bin/python
+	$(call install,.[sail])
+	@touch $(VENV)/.installed
+
 
 # Superset has an environment of its own: it wants older libraries than Keyhole.
 .venv-superset/.installed: deploy/superset/requirements.txt

@@ -288,8 +288,8 @@ class _Demonstration:
         self._console.print(f"   ({row_count(len(rows))}, {taken:.0f} ms)\n", *drawn, sep="\n", soft_wrap=False)
         self._compare_predicates(answer)
         apart = sum(self._cost_alone(answer.plan, predicate) for predicate in answer.plan.calibration.task.predicates)
-        reserved = f"Reserved: {_at_most(answer.plan.worst_case_epsilon)} epsilon a group"
-        self._console.print(f"{reserved} (its six thresholds asked apart {_at_most(apart)}). {cost}")
+        reserved = f"Reserved: {at_most(answer.plan.worst_case_epsilon)} epsilon a group"
+        self._console.print(f"{reserved} (its six thresholds asked apart {at_most(apart)}). {cost}")
         if self._html is not None:
             write_html(self._html, answer_page(answer, question.sql))
             self._console.print(f"The picture, for a browser: {self._html}", markup=False, soft_wrap=True)
@@ -303,24 +303,24 @@ class _Demonstration:
         plan = answer.plan
         exact = self._exact(plan)
         shown = np.array([[text == "true" for text in key[-len(plan.predicates) :]] for key in answer.keys.keys]).T
-        truly = np.array([_holds(one.formula, exact) for one in plan.predicates])
-        nearly = np.array([_holds(relax_formula(one.formula), exact) for one in plan.predicates])
-        self._console.print(_describe_errors(truly, nearly, shown, what="truths "))
+        truly = np.array([holds(one.formula, exact) for one in plan.predicates])
+        nearly = np.array([holds(relax_formula(one.formula), exact) for one in plan.predicates])
+        self._console.print(describe_errors(truly, nearly, shown, what="truths "))
 
     def _compare(self, plan: Plan, returned: set[tuple[str, ...]]) -> None:
         space, exact = plan.question.keys, self._exact(plan)
-        truly = _holds(plan.minimised.formula, exact)
-        nearly = _holds(relax_formula(plan.minimised.formula), exact)
+        truly = holds(plan.minimised.formula, exact)
+        nearly = holds(relax_formula(plan.minimised.formula), exact)
         passed = np.fromiter(
             (tuple(as_text(value) for value in space.key(index)) in returned for index in range(space.size)), np.bool_
         )
-        self._console.print(_describe_errors(truly, nearly, passed, what=""))
+        self._console.print(describe_errors(truly, nearly, passed, what=""))
         compared = [
-            f"{name} {_at_most(plan.compared[key])}"
+            f"{name} {at_most(plan.compared[key])}"
             for key, name in (("probe", "ProBE"), ("naive", "equal split"))
             if key in plan.compared
         ]
-        reserved = f"Reserved: {_at_most(plan.worst_case_epsilon)} epsilon a group ({', '.join(compared)})."
+        reserved = f"Reserved: {at_most(plan.worst_case_epsilon)} epsilon a group ({', '.join(compared)})."
         self._console.print(f"{reserved} {self._describe_spent()}")
 
     def _exact(self, plan: Plan) -> Integers:
@@ -339,12 +339,12 @@ class _Demonstration:
         losses = np.broadcast_to(spent.spent.amounts(spent.charge.cells), spent.charge.cells.shape)
         least, most = int(losses.min()), int(losses.max())
         if least == most:
-            return f"Spent: {_at_most(most / NANO)} on each of {losses.size:,}."
+            return f"Spent: {at_most(most / NANO)} on each of {losses.size:,}."
         few = int(np.sum(2 * losses > most))
         rest = losses[2 * losses <= most]
-        spent_most = f"Spent: at most {_at_most(most / NANO)} on {few:,} of {losses.size:,}"
+        spent_most = f"Spent: at most {at_most(most / NANO)} on {few:,} of {losses.size:,}"
         return (
-            f"{spent_most}, mean {_at_most(float(rest.mean()) / NANO)} on the rest." if rest.size else f"{spent_most}."
+            f"{spent_most}, mean {at_most(float(rest.mean()) / NANO)} on the rest." if rest.size else f"{spent_most}."
         )
 
     def _again(self, question: DemoQuestion) -> None:
@@ -388,7 +388,7 @@ class _Demonstration:
         )
 
 
-def _describe_errors(truly: Booleans, nearly: Booleans, shown: Booleans, *, what: str) -> str:
+def describe_errors(truly: Booleans, nearly: Booleans, shown: Booleans, *, what: str) -> str:
     """How often an answer is wrong, beside what is true and what is true within the slack."""
     missed, within, beyond = (
         int(np.sum(truly & ~shown)),
@@ -401,10 +401,11 @@ def _describe_errors(truly: Booleans, nearly: Booleans, shown: Booleans, *, what
     )
 
 
-def _at_most(epsilon: float) -> str:
+def at_most(epsilon: float) -> str:
     """A loss rounded up to two decimals."""
     return f"{math.ceil(epsilon * 100) / 100:.2f}"
 
 
-def _holds(formula: Formula, exact: Integers) -> Booleans:
+def holds(formula: Formula, exact: Integers) -> Booleans:
+    """By key, whether a formula holds of the exact aggregates."""
     return evaluate(formula, lambda cut: cut.holds(exact[cut.functional]), keys=exact.shape[1])

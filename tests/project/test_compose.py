@@ -188,7 +188,7 @@ def test_everything_is_published_on_loopback_and_the_source_not_at_all() -> None
     for name, service in SERVICES.items():
         for port in service.get("ports", ()):
             assert re.fullmatch(r"127\.0\.0\.1:(\d+):\1", port), (name, port)
-    assert not {"source", "sample"} & {name for name, service in SERVICES.items() if service.get("ports")}
+    assert not {"source", "sample", "lake"} & {name for name, service in SERVICES.items() if service.get("ports")}
     assert SERVICES["source"]["networks"] == ["inside"]
     assert COMPOSE["networks"]["inside"] == {"internal": True}
 
@@ -205,7 +205,7 @@ def compose() -> list[str]:
 
 def test_compose_takes_the_file_and_reads_it_as_it_is_meant(tmp_path: Path) -> None:
     """No engine is needed for that."""
-    here = [*compose(), "-f", str(ROOT / "docker-compose.yml"), "config"]
+    here = [*compose(), "-f", str(ROOT / "docker-compose.yml"), "--profile", "spark", "config"]
     done = subprocess.run(here, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "WARN" not in done.stderr
@@ -214,6 +214,20 @@ def test_compose_takes_the_file_and_reads_it_as_it_is_meant(tmp_path: Path) -> N
     for name, service in SERVICES.items():
         environment = {key: defaults(str(text)) for key, text in service.get("environment", {}).items()}
         assert {key: str(text) for key, text in (read[name].get("environment") or {}).items()} == environment
+
+
+def test_spark_is_started_where_it_is_wanted_alone() -> None:
+    """The lake's lines and the policy over them are tried on Sail in tests/end_to_end/spark."""
+    assert {name for name, service in SERVICES.items() if service.get("profiles") == ["spark"]} == {"lake", "spark"}
+    (volume,) = SERVICES["lake"]["volumes"]
+    assert SERVICES["spark"]["volumes"] == [f"{volume}:ro"]
+    program, flag, module, folder, _ = SERVICES["lake"]["command"]
+    assert (program, flag, module, folder) == ("python", "-m", "deploy.spark.lake", volume.partition(":")[2])
+    policy = tomllib.loads((ROOT / "deploy/spark/keyhole.toml").read_text(encoding="utf-8"))
+    assert policy["source"] == {"url": "sc://127.0.0.1:15002", "engine": "spark"}
+    assert [port.rpartition(":")[2] for port in SERVICES["spark"]["ports"]] == ["15002"]
+    for table in policy["tables"].values():
+        assert f"`{folder}/" in table["relation"]
 
 
 def test_whoever_stops_keyhole_waits_for_its_longest_question() -> None:
@@ -250,7 +264,7 @@ def test_what_the_file_refers_to_is_there() -> None:
                 volumes.add(here)
     assert volumes == set(COMPOSE["volumes"])
     build = SERVICES["keyhole"]["build"]
-    assert SERVICES["sample"]["build"] == build
+    assert SERVICES["sample"]["build"] == SERVICES["lake"]["build"] == build
     assert (ROOT / build["context"] / build["dockerfile"]).is_file()
 
 

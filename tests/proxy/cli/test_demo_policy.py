@@ -109,7 +109,7 @@ def test_the_stored_questions_are_questions(catalog: Catalog, stored: str) -> No
 def test_the_bands_that_the_demo_proposes_are_affordable(catalog: Catalog) -> None:
     (sales,) = catalog.tables
     assert [shown.name for shown in sales.band_columns] == ["amount_sum_band", "rows_band", "units_band"]
-    assert list(describe_dear_proposals(catalog)) == []
+    assert list(describe_dear_proposals(catalog, dialect=DUCKDB)) == []
 
 
 @pytest.mark.parametrize(
@@ -123,12 +123,16 @@ def test_bands_that_no_budget_pays_for_are_told_of(catalog: Catalog, bands: Band
     (sales,) = catalog.tables
     columns = tuple(replace(column, bands=(bands,)) if column.name == "amount" else column for column in sales.columns)
     changed = replace(catalog, tables=(replace(sales, columns=columns),))
-    (told,) = describe_dear_proposals(changed)
+    (told,) = describe_dear_proposals(changed, dialect=DUCKDB)
     assert told.startswith("tables.sales.columns.amount.bands: asking for those of sum by country ")
     assert problem in told
-    assert list(describe_dear_proposals(replace(changed, tables=(sales,)))) == []
+    assert list(describe_dear_proposals(replace(changed, tables=(sales,)), dialect=DUCKDB)) == []
     dear = replace(changed, budget=replace(catalog.budget, per_unit=0.5), tables=(sales,))
-    assert [problem for problem in describe_dear_proposals(dear) if "above budget.epsilon_per_unit (0.5)" in problem]
+    assert [
+        problem
+        for problem in describe_dear_proposals(dear, dialect=DUCKDB)
+        if "above budget.epsilon_per_unit (0.5)" in problem
+    ]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +146,7 @@ def test_bands_that_no_budget_pays_for_are_told_of(catalog: Catalog, bands: Band
 )
 def test_a_stored_question_that_cannot_be_asked_is_told_of(catalog: Catalog, sql: str, problem: str) -> None:
     stored = StoredQuestion("status", sql, parameters=(StoredParameter("least", 1000),) if "$1" in sql else ())
-    (told,) = describe_dear_proposals(replace(catalog, stored_questions=(stored,)))
+    (told,) = describe_dear_proposals(replace(catalog, stored_questions=(stored,)), dialect=DUCKDB)
     assert told.startswith(f"views.status: reading it {problem}")
 
 

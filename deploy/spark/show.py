@@ -1,0 +1,158 @@
+"""`make demo-spark`: the demo's questions over ten million lines in parquet files, on Sail or on a Spark that runs.
+
+Keyhole answers over Spark Connect. Beside each answer stands what DuckDB finds in the same files, exactly and within
+the same bounds, which no analyst could see; and whether the engines agree on every integer.
+"""
+
+import argparse
+import re
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from deploy.demo import build
+from deploy.spark.lake import write_lake
+from deploy.spark.sail_server import running_sail
+from mechanisms.formula import Integers, relax_formula
+from planner.catalog.key_space import as_text
+from planner.functionals.per_key_offsets import without_offsets
+from planner.question.plan import Plan
+from proxy.cli.check import check
+from proxy.cli.demo import USER, DemoQuestion, at_most, demo_console, describe_errors, holds, questions, step
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.messages import Asked, bare_question
+from proxy.report.terminal import psql_table
+from proxy.service.service import Service
+
+ROWS = 10_000_000
+_ROWS_SHOWN = 5  # of an answer beside the truth
+_TIMEOUT_MS = 600_000  # whatever runs beside the demo
+_MOST_EPSILON = 1000.0  # that a policy may give
+_BUDGET = re.compile(r"(epsilon_per_(?:predicate|unit|query) = )([0-9.]+)")
+_SIZE = re.compile(r"((?:count|sum)\([^)]*\)(?: FILTER \([^)]*\))? >=? )(\d+)")
+
+
+def scaled_questions(copies: int) -> tuple[DemoQuestion, ...]:
+    """The demo's questions, with sizes of groups as many times as large."""
+    return tuple(
+        replace(one, sql=_SIZE.sub(lambda found: f"{found[1]}{int(found[2]) * copies}", one.sql)) for one in questions()
+    )
+
+
+def write_policy(path: Path, *, source: str, sales: str, countries: str, budget: int = 1) -> Path:
+    """The demo's policy over other data, with so many times its budgets where that may be; checked and pinned."""
+    text = (build.HERE / "keyhole.toml").read_text(encoding="utf-8")
+    limits = f"[limits]\nstatement_timeout_ms = {_TIMEOUT_MS}\n\n"
+    for old, new in (
+        ('url = "duckdb:///retail.duckdb"', source),
+        ("sqlite:///keyhole.db", f"sqlite:///{path.stem}.db"),
+        ("[tables.sales]\n", f'{limits}[tables.sales]\nrelation = "{sales}"\n'),
+        ("[tables.countries]\n", f'[tables.countries]\nrelation = "{countries}"\n'),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    text = _BUDGET.sub(lambda found: f"{found[1]}{min(_MOST_EPSILON, float(found[2]) * budget)}", text)
+    path.write_text(text, encoding="utf-8")
+    check(path, confirm=False)
+    return path
+
+
+def show(*, rows: int, url: str | None, engine: str) -> bool:
+    """Ask everything and print it; whether the engines agreed on every integer."""
+    console = demo_console()
+    console.print("[bold]Keyhole over Spark Connect[/]: the demo's questions over generated sale lines.")
+    with ExitStack() as running:
+        folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="keyhole-spark-")))
+        with step(console, f"{rows:,} lines written to parquet files"):
+            copies = write_lake(folder, rows=rows)
+        if url is None:
+            with step(console, "Sail started"):
+                url, engine = running.enter_context(running_sail()), "sail"
+        lines = f'url = "{url}"\nengine = "{engine}"' + ("\nskip_blocks = true" if engine == "sail" else "")
+        with step(console, f"policies checked on {engine} and on DuckDB"):
+            asked = write_policy(
+                folder / "spark.toml",
+                source=lines,
+                sales=f"parquet.`{folder}/sales`",
+                countries=f"{folder}/countries.parquet",
+            )
+            exact = write_policy(
+                folder / "duckdb.toml",
+                source='url = "duckdb://"',
+                sales="sales/*.parquet",
+                countries="countries.parquet",
+            )
+            on_spark = running.enter_context(Service.open(asked))
+            on_duckdb = running.enter_context(Service.open(exact))
+        agreed = [_ask(console, one, on_spark, on_duckdb) for one in scaled_questions(copies)]
+    return all(agreed)
+
+
+def _ask(console: Console, question: DemoQuestion, on_spark: Service, on_duckdb: Service) -> bool:
+    console.print()
+    for line in question.sql.splitlines():
+        console.print(f"   {line}", style="dim", markup=False, soft_wrap=True)
+    asked = make_asked(question, on_spark)
+    plan = pipeline.prepare(on_spark, asked)
+    started = time.perf_counter()
+    answer = pipeline.answer(on_spark, plan, asked)
+    taken = time.perf_counter() - started
+    truth, taken_there = _read_exactly(on_duckdb, pipeline.prepare(on_duckdb, make_asked(question, on_duckdb)))
+    same = np.array_equal(_read_exactly(on_spark, plan)[0], truth)
+    returned, names = set(answer.keys.keys), [column.name for column in plan.question.keys.columns]
+    keys = [tuple(map(as_text, plan.question.keys.key(index))) for index in range(plan.question.keys.size)]
+    shown = np.fromiter((key in returned for key in keys), np.bool_, len(keys))
+    truly = holds(plan.minimised.formula, truth)
+    engine = on_spark.source.dialect.name
+    table = [
+        (*key, "passes" if here else "", "passes" if there else "")
+        for key, here, there in zip(keys, shown, truly, strict=True)
+        if here or there
+    ]
+    for line in psql_table([*names, f"Keyhole on {engine}", "exactly, on DuckDB"], table[:_ROWS_SHOWN]):
+        console.print(f"   {line}", markup=False, soft_wrap=True)
+    console.print(
+        f"   ({len(table):,} groups pass here or there, of {len(keys):,}; Keyhole on {engine} "
+        f"{taken:.1f} s, DuckDB with the same bounding {taken_there:.1f} s)"
+    )
+    console.print(describe_errors(truly, holds(relax_formula(plan.minimised.formula), truth), shown, what=""))
+    verdict = "[green]the same on both engines[/]" if same else "[red]NOT the same on both engines[/]"
+    console.print(f"{truth.size:,} integers, {verdict}. At most {at_most(plan.worst_case_epsilon)} epsilon a group.")
+    return same
+
+
+def make_asked(question: DemoQuestion, service: Service) -> Asked:
+    """The question as the demo's analyst asks it."""
+    return Asked(
+        question=bare_question(question.sql, service.catalog),
+        settings={f"keyhole.{name}": value for name, value in question.settings.items()},
+        parameters={},
+        analyst=service.analyst(USER),
+        today=datetime.now(UTC).date(),
+        utc=True,
+    )
+
+
+def _read_exactly(service: Service, plan: Plan) -> tuple[Integers, float]:
+    """The exact aggregates, which the demo may look at, and in how many seconds they were read."""
+    started = time.perf_counter()
+    with service.source.turn(analyst=USER, timeout_ms=_TIMEOUT_MS):
+        found = service.source.aggregates(
+            plan.rewritten, plan.question.keys, functionals=len(plan.question.computed), timeout_ms=_TIMEOUT_MS
+        ).values
+    return without_offsets(plan.question, found), time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--rows", type=int, default=ROWS)
+    arguments.add_argument("--url", help="of a Spark Connect server that runs and can read this machine's files")
+    arguments.add_argument("--engine", choices=("spark", "sail"), default="spark")
+    given = arguments.parse_args()
+    raise SystemExit(0 if show(rows=given.rows, url=given.url, engine=given.engine) else 1)
