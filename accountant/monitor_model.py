@@ -42,7 +42,8 @@ class MonitorRun:
 
     `fingerprint` is that of the plan it was started with: under another one it may not go on. `looks_made` counts
     moments, `last_look` is the number of the newest one (0: none), `reason` what its owner said of its state.
-    `excluded` are windows that an earlier run of the same fingerprint had begun: this one never looks at them.
+    `excluded` are windows that an earlier run of the same fingerprint had begun: this one never looks at them, unless
+    it was started `anew`.
     """
 
     run: str
@@ -56,6 +57,7 @@ class MonitorRun:
     last_look: int
     reason: str
     excluded: frozenset[int] = frozenset()
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,13 @@ class WindowState:
 
 @dataclass(frozen=True, slots=True)
 class WindowLook:
-    """What one look did to one window: its new state, and the keys that have come into the answer with it.
+    """What one look did to one window: its new state, the keys that have come into the answer with it, and those that
+    have gone out of it.
 
     `look` counts from 1 in its window; looks may be left out. `since` is the look of the state that `body` was made of
     (`WindowState.look`): where that is no longer the window's newest, another process has looked meanwhile. `keys` are
-    places in the C order of the charge's cells without the window's column, rising; each comes but once in a window.
+    places in the C order of the charge's cells without the window's column, rising; each comes but once in a window,
+    and again only after it was among the `cleared` of a look.
     """
 
     window: int
@@ -82,18 +86,23 @@ class WindowLook:
     look: int
     body: bytes = field(repr=False)
     keys: tuple[int, ...]
+    cleared: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.since < self.look:
             raise LedgerMisuse("a look follows the one whose state it was made of")
-        if list(self.keys) != sorted(set(self.keys)):
-            raise LedgerMisuse("the keys of an alert are distinct, and rise")
+        for keys in (self.keys, self.cleared):
+            if list(keys) != sorted(set(keys)):
+                raise LedgerMisuse("the keys of an alert are distinct, and rise")
+        if not set(self.keys).isdisjoint(self.cleared):
+            raise LedgerMisuse("a key does not come and go with one look")
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorAlert:
     """A key that came into a monitor's answer. `number` is that of the look over the whole horizon, as `MonitorRun`
-    counts them; `at` the look's moment."""
+    counts them; `at` the look's moment. With the look `cleared_number`, at `cleared_at`, it went out of the answer
+    again; None: it did not."""
 
     monitor: str
     run: str
@@ -101,6 +110,8 @@ class MonitorAlert:
     window: int
     key: int
     at: datetime
+    cleared_number: int | None = None
+    cleared_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,5 +120,17 @@ class AlertPage:
     that the page covers: the next page is what comes after it. `more`: there is one."""
 
     alerts: tuple[MonitorAlert, ...]
+    last_look: int
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    """What whole looks changed: the alerts that came with them, by the look's number, then window and key; and those,
+    of these looks or earlier ones, that were `cleared` by them, by the number of that look. The rest as of a page of
+    alerts."""
+
+    came: tuple[MonitorAlert, ...]
+    cleared: tuple[MonitorAlert, ...]
     last_look: int
     more: bool

@@ -39,7 +39,8 @@ class OpenWindow:
 @dataclass(slots=True)
 class MonitorAccount:
     """One run of a monitor. `closed` has, by window, what it cost (None: all that was reserved), those among them that
-    were open when the monitor ended; `readers` the analysts who have paid for reading it."""
+    were open when the monitor ended; `readers` the analysts who have paid for reading it. A run that was started
+    `anew` pays for windows that earlier ones had begun, and draws them for itself."""
 
     run: str
     monitor: str
@@ -54,6 +55,7 @@ class MonitorAccount:
     open: dict[int, OpenWindow] = field(default_factory=dict)
     closed: dict[int, Spent | None] = field(default_factory=dict)
     readers: set[str] = field(default_factory=set)
+    anew: bool = False
 
     @property
     def begun(self) -> frozenset[int]:
@@ -222,7 +224,9 @@ class MonitorRuns:
             self.check_ended(account.run)
 
     def find_excluded(self, account: MonitorAccount) -> frozenset[int]:
-        """The windows that earlier runs of the same fingerprint had begun."""
+        """The windows that earlier runs of the same fingerprint had begun; none where this one pays for them anew."""
+        if account.anew:
+            return frozenset()
         found: set[int] = set()
         for one in self.runs.values():
             if one.run == account.run:
@@ -245,6 +249,7 @@ class MonitorRuns:
             last_look=account.last_look,
             reason=account.reason,
             excluded=self.find_excluded(account),
+            anew=account.anew,
         )
 
     def check(self, event: MonitorEvent, reservations: Mapping[str, Reservation]) -> None:
@@ -281,6 +286,7 @@ class MonitorRuns:
                     windows=event.windows,
                     started_at=event.at,
                     reason=event.why,
+                    anew=event.anew,
                 )
             case MonitorWindowBegun(run=run, window=window, state=state):
                 self.runs[run].open[window] = OpenWindow(0, state)
@@ -352,8 +358,9 @@ def _check_look(account: MonitorAccount, event: MonitorLooked) -> None:
             raise WindowOver(f"window {one.window} has not begun, or is closed")
         if one.look <= account.open[one.window].look:
             raise LookTaken(f"look {one.look} of window {one.window} was recorded meanwhile")
-        if one.keys and not 0 <= one.keys[0] <= one.keys[-1] < account.keys:
-            raise LedgerMisuse("an alert is of one of the monitor's keys")
+        for keys in (one.keys, one.cleared):
+            if keys and not 0 <= keys[0] <= keys[-1] < account.keys:
+                raise LedgerMisuse("an alert is of one of the monitor's keys")
 
 
 def _check_close(account: MonitorAccount, event: MonitorWindowClosed) -> None:

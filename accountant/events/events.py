@@ -201,7 +201,7 @@ def _event(record: Record, payload: Mapping[str, Any], at: datetime, domains: Ma
         case "Released":
             return Released(about, at)
         case kind if kind.startswith("Monitor"):
-            event = monitor_event_of(kind, about, payload, at, record.spent_keys) if payload["v"] == 1 else None
+            event = monitor_event_of(kind, about, payload, at, record.spent_keys)
             if event is None:
                 raise LedgerUnavailable(f"event {record.id} is not what was written, or by a newer version")
             return event

@@ -32,7 +32,8 @@ class Exported:
     unit, by order, where its balance counts these. `text` is the question's, as far as the
     policy let it be kept, `guarantee`, `fnr` and `fpr` what its answer promises. Of a monitor `run` is the reservation
     that pays for it, `window` the number of a window, `look` that of a look over the horizon and `looked_at` in how
-    many windows; its alerts are answers, and not here.
+    many windows; its alerts, and what was cleared of them, are answers, and not here. `anew`: the run draws noise of
+    its own for windows that earlier ones had begun.
     """
 
     event: int
@@ -68,6 +69,7 @@ class Exported:
     window: int | None = None
     look: int | None = None
     looked_at: int | None = None
+    anew: bool | None = None
     hash: str
 
 
@@ -137,7 +139,8 @@ def export(log: Iterable[tuple[Record, Event]]) -> Iterator[Exported]:
 def _of_monitor(event: MonitorEvent, charges: Mapping[str, Charge]) -> dict[str, Any]:
     match event:
         case MonitorStarted():
-            return {"by": event.by, "why": event.why, "monitor": event.monitor, "question": event.fingerprint}
+            known = {"by": event.by, "why": event.why, "monitor": event.monitor, "question": event.fingerprint}
+            return {**known, "anew": True} if event.anew else known
         case MonitorWindowBegun(run=run, window=window):
             return {"run": run, "window": window}
         case MonitorLooked(run=run, number=number, windows=windows):

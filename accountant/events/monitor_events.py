@@ -16,7 +16,10 @@ from accountant.monitor_model import WindowAxis
 
 @dataclass(frozen=True, slots=True)
 class MonitorStarted:
-    """The reservation `run`, written just before, pays for all windows of a monitor. It stays open until that ends."""
+    """The reservation `run`, written just before, pays for all windows of a monitor. It stays open until that ends.
+
+    `anew`: also for those that earlier runs of the fingerprint had begun; it draws noise of its own for them.
+    """
 
     run: str
     at: datetime
@@ -25,6 +28,7 @@ class MonitorStarted:
     windows: WindowAxis | None
     by: str
     why: str
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +43,14 @@ class MonitorWindowBegun:
 
 @dataclass(frozen=True, slots=True)
 class LookOfWindow:
-    """What a look came to in one window: the SHA-256 of its new state, and the keys that came into the answer."""
+    """What a look came to in one window: the SHA-256 of its new state, the keys that came into the answer, and those
+    that went out of it."""
 
     window: int
     look: int
     state: str
     keys: tuple[int, ...]
+    cleared: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +135,16 @@ def monitor_subject(event: MonitorEvent) -> str:
 
 def monitor_payload(event: MonitorEvent) -> tuple[Payload, bytes | None]:
     """An event, and the losses per key that stand beside it."""
-    payload: Payload = {"v": 1}
+    payload: Payload = {"v": _version_of(event)}
     match event:
         case MonitorStarted(monitor=monitor, fingerprint=fingerprint, windows=axis):
             payload |= {"monitor": monitor, "fingerprint": fingerprint, "by": event.by, "why": event.why}
             payload["windows"] = None if axis is None else [axis.column, axis.overlap, axis.first]
+            payload |= {"anew": True} if event.anew else {}
         case MonitorWindowBegun(run=run, window=window, state=state):
             payload |= {"run": run, "window": window, "state": state}
         case MonitorLooked(run=run, number=number, holder=holder):
-            looks = [[one.window, one.look, one.state, list(one.keys)] for one in event.windows]
+            looks = [_look_payload(one) for one in event.windows]
             payload |= {"run": run, "number": number, "holder": holder, "windows": looks}
         case MonitorWindowClosed(run=run, window=window, spent=spent):
             payload |= {"run": run, "window": window, "spent": None if spent is None else loss_payload(spent)}
@@ -150,6 +157,25 @@ def monitor_payload(event: MonitorEvent) -> tuple[Payload, bytes | None]:
     return payload, None
 
 
+def _version_of(event: MonitorEvent) -> int:
+    """What needs nothing new is written as ever: the second version has what was cleared, and that a run is anew."""
+    match event:
+        case MonitorStarted(anew=True):
+            return 2
+        case MonitorLooked(windows=windows) if any(one.cleared for one in windows):
+            return 2
+    return 1
+
+
+def _look_payload(look: LookOfWindow) -> list[Any]:
+    cleared = [list(look.cleared)] if look.cleared else []
+    return [look.window, look.look, look.state, list(look.keys), *cleared]
+
+
+def _look_of(window: int, look: int, state: str, keys: list[int], cleared: list[int] | None = None) -> LookOfWindow:
+    return LookOfWindow(window, look, state, tuple(keys), tuple(cleared or ()))
+
+
 def monitor_event_of(
     kind: str, about: str, payload: Mapping[str, Any], at: datetime, spent_keys: bytes | None
 ) -> MonitorEvent | None:
@@ -158,7 +184,9 @@ def monitor_event_of(
     Raises `KeyError`, `TypeError`, `ValueError`, `LedgerMisuse` for what nobody wrote.
     """
     event = _read(kind, about, payload, at, spent_keys)
-    return event if event is not None and monitor_subject(event) == about else None
+    if event is None or monitor_subject(event) != about or _version_of(event) != payload["v"]:
+        return None
+    return event
 
 
 def _read(
@@ -168,13 +196,11 @@ def _read(
         case "MonitorStarted":
             axis = None if payload["windows"] is None else WindowAxis(*payload["windows"])
             told = (payload["monitor"], payload["fingerprint"], axis, payload["by"], payload["why"])
-            return MonitorStarted(about, at, *told)
+            return MonitorStarted(about, at, *told, anew=payload.get("anew", False))
         case "MonitorWindowBegun":
             return MonitorWindowBegun(payload["run"], at, payload["window"], payload["state"])
         case "MonitorLooked":
-            windows = tuple(
-                LookOfWindow(window, look, state, tuple(keys)) for window, look, state, keys in payload["windows"]
-            )
+            windows = tuple(_look_of(*told) for told in payload["windows"])
             return MonitorLooked(payload["run"], at, payload["number"], payload["holder"], windows)
         case "MonitorWindowClosed":
             spent = None if payload["spent"] is None else loss_of(payload["spent"], spent_keys)

@@ -37,6 +37,7 @@ _GUARDS = frozenset(
         ("domains", "domains_append_only"),
         ("events", "events_append_only"),
         ("monitor_alerts", "monitor_alerts_append_only"),
+        ("monitor_alerts", "monitor_alerts_only_cleared"),
         ("paths", "paths_append_only"),
         ("paths", "paths_no_delete"),
         ("pruned", "pruned_append_only"),

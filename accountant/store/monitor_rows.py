@@ -1,11 +1,14 @@
 """The tables of monitors: states and alerts, which the events vouch for, and leases, which are nothing but courtesy.
 
+An alert is written once, and its clearing beside it once; of a key's alerts in one window at most one is not cleared.
+
 A state is as secret as the data. It is read by the runner of looks alone, and is in no event, report or export.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -24,9 +27,10 @@ _alerts = sa.Table(
     "monitor_alerts",
     sa.MetaData(),
     sa.Column("run", sa.Text, primary_key=True),
-    *(sa.Column(name, sa.BigInteger, primary_key=True) for name in ("window_number", "key_place")),
-    sa.Column("look_number", sa.BigInteger, nullable=False),
+    *(sa.Column(name, sa.BigInteger, primary_key=True) for name in ("window_number", "key_place", "look_number")),
     sa.Column("at", sa.Text, nullable=False),
+    sa.Column("cleared_number", sa.BigInteger),
+    sa.Column("cleared_at", sa.Text),
 )
 _leases = sa.Table(
     "monitor_leases",
@@ -34,6 +38,9 @@ _leases = sa.Table(
     sa.Column("monitor", sa.Text, primary_key=True),
     *(sa.Column(name, sa.Text, nullable=False) for name in ("holder", "until", "digest")),
 )
+_ALERTED = (_alerts.c.look_number, _alerts.c.window_number, _alerts.c.key_place)
+_CLEARED = (_alerts.c.cleared_number, *_ALERTED[1:])
+_KEYS_AT_ONCE = 500  # in one statement: what every database takes
 _SQLITE_NOW = "SELECT strftime('%Y-%m-%dT%H:%M:%f', 'now')"
 
 
@@ -47,15 +54,17 @@ class StateRow:
     body: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class AlertRow:
-    """A key that came into the answer; `at` as text."""
+    """A key that came into the answer, and went out of it if it did; moments as text."""
 
     run: str
     number: int
     window: int
     key: int
     at: str
+    cleared_number: int | None = None
+    cleared_at: str | None = None
 
 
 class MonitorRows:
@@ -92,9 +101,9 @@ class MonitorRows:
             here &= _states.c.window_number.in_(list(windows))
         self._connection.execute(_states.delete().where(here))
 
-    def keys_alerted(self, run: str, window: int) -> set[int]:
-        """The keys that are in a window's answer."""
-        here = (_alerts.c.run == run) & (_alerts.c.window_number == window)
+    def keys_in_answer(self, run: str, window: int) -> set[int]:
+        """The keys that are in a window's answer: alerted, and not cleared since."""
+        here = (_alerts.c.run == run) & (_alerts.c.window_number == window) & _alerts.c.cleared_number.is_(None)
         return set(self._connection.scalars(sa.select(_alerts.c.key_place).where(here)))
 
     def add_alerts(self, alerts: Iterable[AlertRow]) -> None:
@@ -112,26 +121,60 @@ class MonitorRows:
         if rows:
             self._connection.execute(_alerts.insert(), rows)
 
-    def alerts(self, run: str, *, after_number: int, limit: int | None) -> tuple[list[AlertRow], bool]:
-        """The alerts of a run after a look, in order: of whole looks, as few as make `limit`; whether there are more
-        after them."""
-        here = (_alerts.c.run == run) & (_alerts.c.look_number > after_number)
-        more = False
-        if limit is not None:
-            numbers = sa.select(_alerts.c.look_number).where(here).order_by(_alerts.c.look_number)
-            last = self._connection.scalar(numbers.offset(limit - 1).limit(1))
-            if last is not None:
-                rest = sa.select(_alerts.c.run).where(here, _alerts.c.look_number > last).limit(1)
-                more = self._connection.execute(rest).first() is not None
-                here &= _alerts.c.look_number <= last
-        ordered = _alerts.c.look_number, _alerts.c.window_number, _alerts.c.key_place
-        rows = self._connection.execute(sa.select(_alerts).where(here).order_by(*ordered))
-        return [AlertRow(row.run, row.look_number, row.window_number, row.key_place, row.at) for row in rows], more
+    def clear_alerts(self, run: str, window: int, keys: Sequence[int], *, number: int, at: str) -> None:
+        """Note, for good, with which look keys went out of a window's answer. Those that are not in it stay as they
+        are."""
+        here = (_alerts.c.run == run) & (_alerts.c.window_number == window) & _alerts.c.cleared_number.is_(None)
+        noted = _alerts.update().values(cleared_number=number, cleared_at=at)
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
+            some = _alerts.c.key_place.in_(keys[start : start + _KEYS_AT_ONCE])
+            self._connection.execute(noted.where(here, some))
+
+    def alerts(self, run: str, *, after: int, last: int, limit: int | None) -> tuple[list[AlertRow], int | None]:
+        """The alerts of a run's looks after one, up to another, in order: of whole looks, as few as make `limit`; and
+        the number of the last of these looks where there are more after them."""
+        here, number = _alerts.c.run == run, _alerts.c.look_number
+        end = self._find_end(sa.select(number.label("number")).where(here, *_between(number, after, last)), limit)
+        return self._read(here, *_between(number, after, last if end is None else end), order=_ALERTED), end
+
+    def changes(
+        self, run: str, *, after: int, last: int, limit: int | None
+    ) -> tuple[list[AlertRow], list[AlertRow], int | None]:
+        """The alerts of a run's looks after one, up to another, and those that these looks cleared, each in the order
+        of looks: of whole looks, as few as make `limit` of both; and the end as `alerts` has it."""
+        here, came, went = _alerts.c.run == run, _alerts.c.look_number, _alerts.c.cleared_number
+        each = [
+            sa.select(number.label("number")).where(here, *_between(number, after, last)) for number in (came, went)
+        ]
+        end = self._find_end(sa.union_all(*each), limit)
+        until = last if end is None else end
+        return (
+            self._read(here, *_between(came, after, until), order=_ALERTED),
+            self._read(here, *_between(went, after, until), order=_CLEARED),
+            end,
+        )
 
     def all_alerts(self) -> Iterator[AlertRow]:
         """Every alert."""
-        for row in self._connection.execute(sa.select(_alerts)):
-            yield AlertRow(row.run, row.look_number, row.window_number, row.key_place, row.at)
+        yield from self._read(order=())
+
+    def _read(self, *filters: sa.ColumnElement[bool], order: Sequence[sa.ColumnElement[Any]]) -> list[AlertRow]:
+        rows = self._connection.execute(sa.select(_alerts).where(*filters).order_by(*order))
+        return [
+            AlertRow(
+                row.run, row.look_number, row.window_number, row.key_place, row.at, row.cleared_number, row.cleared_at
+            )
+            for row in rows
+        ]
+
+    def _find_end(self, numbers: sa.SelectBase, limit: int | None) -> int | None:
+        """The look with which a page of `limit` ends; None where there is nothing after it."""
+        if limit is None:
+            return None
+        number = numbers.subquery().c.number
+        end: int | None = self._connection.scalar(sa.select(number).order_by(number).offset(limit - 1).limit(1))
+        after = None if end is None else self._connection.scalar(sa.select(number).where(number > end).limit(1))
+        return None if after is None else end
 
     def take_lease(self, monitor: str, *, holder: str, seconds: float) -> bool:
         """Note who looks for the next seconds, by the database's clock; false where somebody else does."""
@@ -165,3 +208,7 @@ class MonitorRows:
             assert isinstance(found, datetime)
             return found.astimezone(UTC)
         return datetime.fromisoformat(str(self._connection.scalar(sa.text(_SQLITE_NOW)))).replace(tzinfo=UTC)
+
+
+def _between(number: sa.ColumnElement[int], after: int, last: int) -> tuple[sa.ColumnElement[bool], ...]:
+    return number > after, number <= last

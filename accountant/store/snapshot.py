@@ -25,7 +25,7 @@ from accountant.monitor_model import MonitorState, WindowAxis
 from accountant.unit_balance import UnitLoss
 
 # one more whenever what is written changes: older ones are not read, the log is folded instead
-SNAPSHOT_FORMAT = 5
+SNAPSHOT_FORMAT = 6
 
 Json = dict[str, Any]
 
@@ -143,6 +143,7 @@ class _SnapshotWriter:
                 for window, spent in sorted(account.closed.items())
             ],
             "readers": sorted(account.readers),
+            "anew": account.anew,
         }
 
     def domain(self, values: Domain) -> str:
@@ -234,6 +235,7 @@ class _SnapshotReader:
             open={window: OpenWindow(look, state) for window, look, state in document["open"]},
             closed={window: None if spent is None else self.spent(spent) for window, spent in document["closed"]},
             readers=set(document["readers"]),
+            anew=document["anew"],
         )
 
     def grant(self, document: Json) -> Grant:

@@ -34,7 +34,7 @@ from accountant.limits import Limits
 from accountant.model import Charge, NanoArray, Reservation, Spent, Wording
 from accountant.monitor_model import (
     AlertPage,
-    MonitorAlert,
+    ChangePage,
     MonitorRun,
     MonitorState,
     WindowAxis,
@@ -45,6 +45,7 @@ from accountant.store.journal import Journal
 from accountant.store.monitor_rows import AlertRow, StateRow
 from accountant.store.transaction import Transaction
 from accountant.verbs.granting import reserve_charge
+from accountant.verbs.monitor_answers import read_alerts, read_changes
 
 NO_WINDOWS: Mapping[int, NanoArray | None] = MappingProxyType({})
 
@@ -68,10 +69,12 @@ class Monitors:
         wording: Wording | None,
         by: str,
         why: str,
+        anew: bool = False,
     ) -> MonitorRun:
         """Pay for all windows of a horizon at their worst case, and begin a run. It stays open until it is ended.
 
-        Windows that an earlier run of this fingerprint had begun are in `excluded`: they never begin again. Raises
+        Windows that an earlier run of this fingerprint had begun are in `excluded`: they never begin again. With `anew`
+        there are none: this run draws noise of its own for them too, which its own charge pays for. Raises
         `MonitorStands` where the monitor runs or is paused; `OverBudget`, `NotApproved`, `LedgerMisuse` as
         `Ledger.reserve` does. All of them write nothing.
         """
@@ -91,7 +94,7 @@ class Monitors:
                 wording=wording,
             )
             started = MonitorStarted(
-                reservation.id, reservation.reserved_at, monitor, fingerprint, windows, by=by, why=why
+                reservation.id, reservation.reserved_at, monitor, fingerprint, windows, by=by, why=why, anew=anew
             )
             self._journal.append(transaction, started)
         return self._run(reservation.id)
@@ -167,13 +170,13 @@ class Monitors:
         holder: str = "",
         closing: Mapping[int, NanoArray | None] = NO_WINDOWS,
     ) -> None:
-        """Store what one look came to: new states, alerts, and the closes of `closing` as `close_window` has them, all
-        or nothing. Only then may anybody be told.
+        """Store what one look came to: new states, alerts, what is cleared of them, and the closes of `closing` as
+        `close_window` has them, all or nothing. Only then may anybody be told.
 
         `number` is the look's over the horizon, larger than any before; `at` its moment. Raises `LookTaken` where this
         look or a later one was recorded meanwhile, or a state is not the newest any more: what was computed is void.
-        Raises `MonitorStopped`, `WindowOver`, `WindowLost`, and `LedgerMisuse` where a key comes for the second time
-        in a window.
+        Raises `MonitorStopped`, `WindowOver`, `WindowLost`, and `LedgerMisuse` where a key comes that is in a window's
+        answer, or one is cleared that is not.
         """
         in_order = sorted(windows, key=lambda one: one.window)
         event = MonitorLooked(
@@ -181,7 +184,9 @@ class Monitors:
             at=at,
             number=number,
             holder=holder,
-            windows=tuple(LookOfWindow(one.window, one.look, digest(one.body), one.keys) for one in in_order),
+            windows=tuple(
+                LookOfWindow(one.window, one.look, digest(one.body), one.keys, one.cleared) for one in in_order
+            ),
         )
         with self._journal.writing() as (transaction, balances):
             account, rows = balances.monitors.find(run), transaction.monitors
@@ -189,12 +194,14 @@ class Monitors:
             for one in in_order:
                 if one.since != account.open[one.window].look:
                     raise LookTaken(f"window {one.window} was looked at meanwhile")
-                if one.keys and not rows.keys_alerted(run, one.window).isdisjoint(one.keys):
-                    raise LedgerMisuse("a key comes into the answer once in a window")
+                if one.keys or one.cleared:
+                    _check_keys(one, rows.keys_in_answer(run, one.window))
                 if not rows.replace_state(StateRow(run, one.window, one.look, one.body), since=one.since):
                     raise WindowLost((one.window,))
             self._journal.append(transaction, event)
             moment = at.astimezone(UTC).isoformat(timespec="microseconds")
+            for one in in_order:
+                rows.clear_alerts(run, one.window, one.cleared, number=number, at=moment)
             rows.add_alerts(AlertRow(run, number, one.window, key, moment) for one in in_order for key in one.keys)
             for window, losses in closing.items():
                 self._close(transaction, balances, run, window, losses)
@@ -232,18 +239,23 @@ class Monitors:
             transaction.monitors.drop_states(run)
 
     def alerts(self, run: str, *, after_number: int = 0, limit: int | None = None) -> AlertPage:
-        """The alerts of the looks after one, the oldest first; of whole looks, as few as make `limit` alerts."""
+        """The alerts of the looks after one, the oldest first; of whole looks, as few as make `limit` alerts. Whether
+        one was cleared is as of now: `changes` tells of clearings by their own look."""
         account = self._run(run)
         with self._journal.looking() as transaction:
-            rows, more = transaction.monitors.alerts(run, after_number=after_number, limit=limit)
-        return AlertPage(
-            alerts=tuple(
-                MonitorAlert(account.monitor, run, row.number, row.window, row.key, datetime.fromisoformat(row.at))
-                for row in rows
-            ),
-            last_look=rows[-1].number if more else max(account.last_look, after_number),
-            more=more,
-        )
+            return read_alerts(transaction, account, after_number=after_number, limit=limit)
+
+    def changes(self, run: str, *, after_number: int = 0, limit: int | None = None) -> ChangePage:
+        """What the looks after one changed: who came into the answer, and who went out of it, also of those who had
+        come before; of whole looks, as few as make `limit` of both."""
+        account = self._run(run)
+        with self._journal.looking() as transaction:
+            return read_changes(transaction, account, after_number=after_number, limit=limit)
+
+    def in_answer(self, run: str, window: int) -> tuple[int, ...]:
+        """The keys that are in a window's answer now, alerted and not cleared since, rising."""
+        with self._journal.looking() as transaction:
+            return tuple(sorted(transaction.monitors.keys_in_answer(run, window)))
 
     def charge_reader(
         self, run: str, analyst: str, limits: Limits, *, wording: Wording | None = None
@@ -290,6 +302,13 @@ class Monitors:
         spent = None if losses is None else _spent(losses, account)
         self._append(transaction, balances, MonitorWindowClosed(run, self._clock(), window, spent))
         transaction.monitors.drop_states(run, (window,))
+
+
+def _check_keys(look: WindowLook, in_answer: set[int]) -> None:
+    if not in_answer.isdisjoint(look.keys):
+        raise LedgerMisuse("a key comes into the answer once in a window, or again after it was cleared")
+    if not in_answer.issuperset(look.cleared):
+        raise LedgerMisuse("a key that is cleared is in the answer")
 
 
 def _spent(losses: NanoArray, account: MonitorAccount) -> Spent | None:

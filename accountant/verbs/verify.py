@@ -1,5 +1,7 @@
 """Reading everything again: what `keyhole ledger verify` promises."""
 
+from dataclasses import replace
+
 from accountant.balances.fold import Balances
 from accountant.errors import LedgerError, LedgerUnavailable, answer_changed, path_changed
 from accountant.events.digests import digest
@@ -134,13 +136,27 @@ def _check_monitors(transaction: Transaction, balances: Balances, events: list[E
             raise LedgerUnavailable("the state of a monitor's window is not what was written")
     if expected:
         raise LedgerUnavailable("the state of a monitor's window is missing")
-    alerts = {
-        AlertRow(event.run, event.number, one.window, key, event.at.isoformat(timespec="microseconds"))
-        for event in events
-        if isinstance(event, MonitorLooked)
-        for one in event.windows
-        for key in one.keys
-    }
-    if alerts != set(transaction.monitors.all_alerts()):
+    if _alerts_of(events) != set(transaction.monitors.all_alerts()):
         raise LedgerUnavailable("the alerts of monitors are not those of their looks")
     transaction.monitors.check_leases()
+
+
+def _alerts_of(events: list[Event]) -> set[AlertRow]:
+    """The alerts that the looks' events tell of, with what cleared them."""
+    in_answer: dict[tuple[str, int, int], AlertRow] = {}
+    cleared: set[AlertRow] = set()
+    for event in events:
+        if not isinstance(event, MonitorLooked):
+            continue
+        run, number, at = event.run, event.number, event.at.isoformat(timespec="microseconds")
+        for one in event.windows:
+            for key in one.cleared:
+                alerted = in_answer.pop((run, one.window, key), None)
+                if alerted is None:
+                    raise LedgerUnavailable("a look cleared an alert that there was not")
+                cleared.add(replace(alerted, cleared_number=number, cleared_at=at))
+            for key in one.keys:
+                if (run, one.window, key) in in_answer:
+                    raise LedgerUnavailable("a key came into an answer that it was in")
+                in_answer[run, one.window, key] = AlertRow(run, number, one.window, key, at)
+    return cleared.union(in_answer.values())

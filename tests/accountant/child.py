@@ -95,7 +95,8 @@ def watch(url: str, holder: str, looks: int) -> None:
             if state.look >= number:
                 continue
             body = state.body + f"|{holder} {number}".encode()
-            made = look(state, *((number - 1,) if number < 4 else ()), look=number, body=body)
+            went = ((number - 2) % 3,) if number > 1 else ()
+            made = look(state, (number - 1) % 3, look=number, body=body, cleared=went)
             with suppress(LookTaken):
                 ledger.monitors.record_look(run.run, [made], number=number, at=moment(number), holder=holder)
                 say("looked", number)

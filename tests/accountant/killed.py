@@ -53,6 +53,7 @@ SCENES = {
     "start a monitor": "nothing",
     "begin a window": "a monitor",
     "record a look": "a begun window",
+    "clear an alert": "a begun window",
     "end a monitor": "a begun window",
 }
 
@@ -125,6 +126,10 @@ def prepared_on_monitor(ledger: Ledger, verb: str) -> Callable[[], object]:
             looks = [look(state, 0, 1) for state in monitors.open_windows(standing.run)]
             closing = {0: np.array([1, 2, NANO])}
             return partial(monitors.record_look, standing.run, looks, number=2, at=moment(2), closing=closing)
+        case "clear an alert":
+            first, second = monitors.open_windows(standing.run)
+            looks = [look(first, 0, cleared=(2,)), look(second, cleared=(2,))]
+            return partial(monitors.record_look, standing.run, looks, number=2, at=moment(2))
         case "end a monitor":
             return partial(monitors.end, standing.run, by="owner", why="over")
     raise ValueError(verb)
@@ -167,7 +172,10 @@ def seen(ledger: Ledger) -> Seen:
 def seen_of_monitor(ledger: Ledger, run: MonitorRun) -> tuple[object, ...]:
     """What a ledger tells of a monitor, but for the name of its reservation."""
     opened = tuple((one.window, one.look, one.body) for one in ledger.monitors.open_windows(run.run))
-    alerts = tuple((one.number, one.window, one.key, one.at) for one in ledger.monitors.alerts(run.run).alerts)
+    alerts = tuple(
+        (one.number, one.window, one.key, one.at, one.cleared_number, one.cleared_at)
+        for one in ledger.monitors.alerts(run.run).alerts
+    )
     closed = sorted(ledger.monitors.closed_windows(run.run))
     return run.monitor, run.state.value, run.looks_made, run.last_look, opened, closed, alerts
 

@@ -39,10 +39,11 @@ def start(
     monitor: str = "crowded",
     caps: Limits = CAPS,
     windows: WindowAxis | None = BY_DAY,
+    anew: bool = False,
 ) -> MonitorRun:
     charged = horizon() if charged is None else charged
     return ledger.monitors.start(
-        monitor, charged, caps, windows=windows, fingerprint=charged.question, wording=None, **BY
+        monitor, charged, caps, windows=windows, fingerprint=charged.question, wording=None, anew=anew, **BY
     )
 
 
@@ -51,14 +52,24 @@ def moment(number: int) -> datetime:
     return MIDNIGHT + timedelta(hours=number)
 
 
-def look(state: WindowState, *keys: int, look: int | None = None, body: bytes | None = None) -> WindowLook:
+def look(
+    state: WindowState,
+    *keys: int,
+    look: int | None = None,
+    body: bytes | None = None,
+    cleared: tuple[int, ...] = (),
+) -> WindowLook:
     """The look after a state."""
     number = state.look + 1 if look is None else look
     made = state.body + b"+%d" % number if body is None else body
-    return WindowLook(state.window, state.look, number, made, keys)
+    return WindowLook(state.window, state.look, number, made, keys, cleared)
 
 
-def look_at(ledger: Ledger, run: str, *windows: int, number: int, keys: tuple[int, ...] = ()) -> None:
-    """Begin windows and record a look at them, at which the keys come into the answer of each."""
+def look_at(
+    ledger: Ledger, run: str, *windows: int, number: int, keys: tuple[int, ...] = (), cleared: tuple[int, ...] = ()
+) -> None:
+    """Begin windows and record a look at them, at which keys come into the answer of each, and others go."""
     states = [ledger.monitors.begin_window(run, window, b"drawn %d" % window) for window in windows]
-    ledger.monitors.record_look(run, [look(one, *keys) for one in states], number=number, at=moment(number))
+    ledger.monitors.record_look(
+        run, [look(one, *keys, cleared=cleared) for one in states], number=number, at=moment(number)
+    )

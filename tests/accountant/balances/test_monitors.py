@@ -47,6 +47,7 @@ class ByHand:
     closed: dict[int, list[int] | None] = field(default_factory=dict)
     readers: set[str] = field(default_factory=set)
     standing: bool = True
+    anew: bool = False
 
     def cells(self, *, public: bool, early: bool) -> NanoArray:
         """What cells count at. `early`: what a window did not cost is given back as it closes."""
@@ -145,9 +146,10 @@ class World:
         return f"r{len(self.runs) - 1}"
 
     def start(self) -> None:
-        self.runs.append(ByHand(self.charge, self.axis))
+        anew = self.data.draw(st.booleans())
+        self.runs.append(ByHand(self.charge, self.axis, anew=anew))
         self.balances.apply(Reserved(self.name, now(), self.charge))
-        self.balances.apply(MonitorStarted(self.name, now(), "crowded", "m1", self.axis, "kim", "x"))
+        self.balances.apply(MonitorStarted(self.name, now(), "crowded", "m1", self.axis, "kim", "x", anew=anew))
 
     def take(self, step: str) -> None:
         """One step, where it can be taken now."""
@@ -172,7 +174,7 @@ class World:
                 self.start()
 
     def begin(self, run: ByHand) -> None:
-        begun = set[int]().union(*(one.begun for one in self.runs))
+        begun = set[int]().union(*(one.begun for one in ([run] if run.anew else self.runs)))
         if len(begun) < len(DAYS):
             window = self.data.draw(st.sampled_from(sorted(set(range(len(DAYS))) - begun)))
             self.balances.apply(MonitorWindowBegun(self.name, now(), window, "digest"))
@@ -180,7 +182,7 @@ class World:
 
     def look(self, opened: list[int]) -> None:
         account = self.balances.monitors.runs[self.name]
-        looks = tuple(LookOfWindow(one, account.open[one].look + 1, "another", (0,)) for one in opened)
+        looks = tuple(LookOfWindow(one, account.open[one].look + 1, "another", (0,), (1, 2)) for one in opened)
         self.balances.apply(MonitorLooked(self.name, now(), account.last_look + 2, "", looks))
 
     def close(self, run: ByHand, window: int) -> None:
@@ -241,6 +243,7 @@ def test_events_that_no_verb_writes_are_not_folded() -> None:
         MonitorLooked("r", now(), 0, "", looks),
         MonitorLooked("r", now(), 1, "", (LookOfWindow(1, 1, "digest", ()),)),
         MonitorLooked("r", now(), 1, "", (LookOfWindow(0, 0, "digest", ()),)),
+        MonitorLooked("r", now(), 1, "", (LookOfWindow(0, 1, "digest", (), (3,)),)),
         MonitorWindowClosed("r", now(), 1, None),
         MonitorWindowClosed("r", now(), 0, Spent.uniform(EPSILON + 1, unit_epsilon_nano=0)),
         MonitorResumed("p", now(), "r", "kim", "x"),

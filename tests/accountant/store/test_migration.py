@@ -1,6 +1,7 @@
 """Ledgers of the first schema go on as they were: the same events, hashes and answers, as unchangeable as before."""
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,12 +17,14 @@ import accountant
 from accountant.errors import LedgerUnavailable
 from accountant.events.digests import Domain, digest, domain_body
 from accountant.events.events import GENESIS, Committed, Event, Record, Reserved, event_of, record_of
+from accountant.events.monitor_events import LookOfWindow, MonitorLooked, MonitorStarted, MonitorWindowBegun
 from accountant.ledger import Ledger
 from accountant.model import NANO, Spent
 from accountant.store.schema import newest_revision
 from tests.accountant.balances.test_noise_paths import engine_of
 from tests.accountant.conftest import now
 from tests.accountant.examples import COUNTRIES, charge, limits, per_key
+from tests.accountant.watching import BY_DAY, KEYS, horizon, look_at, moment
 
 EVENTS: list[Event] = [
     Reserved("r1", now(), charge(2 * NANO)),
@@ -32,11 +35,28 @@ EVENTS: list[Event] = [
 ]
 
 
-def records() -> list[Record]:
+MONITORED: list[Event] = [
+    Reserved("r", moment(0), horizon(60)),
+    MonitorStarted("r", moment(0), "crowded", "m1", BY_DAY, "kim", "to see"),
+    MonitorWindowBegun("r", moment(0), 0, digest(b"drawn")),
+    MonitorLooked("r", moment(1), 1, "a proxy", (LookOfWindow(0, 1, digest(b"drawn+1"), (0, 2)),)),
+    MonitorWindowBegun("r", moment(1), 1, digest(b"drawn too")),
+    MonitorLooked(
+        *("r", moment(2), 2, ""),
+        (LookOfWindow(0, 2, digest(b"drawn+1+2"), ()), LookOfWindow(1, 1, digest(b"drawn too+1"), (1,))),
+    ),
+]
+HASH_OF_MONITORED = "8b5bc5cce24c1ec21638881e8ea76586593453c9e2b3091522d103434f041c70"
+"""That of the last event, as the version wrote it in which alerts were never cleared."""
+
+
+def records(events: Sequence[Event] = EVENTS) -> list[Record]:
     written: list[Record] = []
     previous = GENESIS
-    for number, event in enumerate(EVENTS, start=1):
-        domains: dict[Domain, str] = {COUNTRIES: digest(domain_body(COUNTRIES))}
+    for number, event in enumerate(events, start=1):
+        domains: dict[Domain, str] = {
+            values: digest(domain_body(values)) for values in (COUNTRIES, *(values for _, values in KEYS.columns))
+        }
         written.append(record_of(event, number=number, previous_hash=previous, domains=domains))
         previous = written[-1].hash
     return written
@@ -65,19 +85,30 @@ def test_the_newest_revision_is_where_the_migrations_lead() -> None:
     assert ScriptDirectory.from_config(config).get_heads() == [newest_revision()]
 
 
-def test_a_ledger_of_the_first_schema_is_migrated(ledger_url: str) -> None:
-    engine = engine_of(ledger_url)
+def bring_to(connection: sa.Connection, revision: str) -> None:
+    """Make the schema of a version."""
     config = Config()
     config.set_main_option("script_location", str(Path(accountant.__file__).parent / "migrations"))
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)
+
+
+def store(connection: sa.Connection, written: list[Record], *domains: Domain) -> None:
+    """Write events and the key values that they refer to."""
+    for values in domains:
         connection.execute(
             sa.text("INSERT INTO domains VALUES (:digest, :body)"),
-            {"digest": digest(domain_body(COUNTRIES)), "body": zlib.compress(domain_body(COUNTRIES), 1)},
+            {"digest": digest(domain_body(values)), "body": zlib.compress(domain_body(values), 1)},
         )
-        columns = ", ".join(f":{name}" for name in asdict(records()[0]))
-        connection.execute(sa.text(f"INSERT INTO events VALUES ({columns})"), [asdict(record) for record in records()])
+    columns = ", ".join(f":{name}" for name in asdict(written[0]))
+    connection.execute(sa.text(f"INSERT INTO events VALUES ({columns})"), [asdict(record) for record in written])
+
+
+def test_a_ledger_of_the_first_schema_is_migrated(ledger_url: str) -> None:
+    engine = engine_of(ledger_url)
+    with engine.begin() as connection:
+        bring_to(connection, "0001")
+        store(connection, records(), COUNTRIES)
         connection.execute(
             sa.text("INSERT INTO answers VALUES ('r1', 2, 'q1', 'v1', 'ann', :answer)"), {"answer": b"UK"}
         )
@@ -96,4 +127,40 @@ def test_a_ledger_of_the_first_schema_is_migrated(ledger_url: str) -> None:
         with engine.connect() as connection, pytest.raises(DatabaseError):
             connection.execute(sa.text("INSERT INTO events SELECT * FROM events"))
         assert ledger.verify() == 6
+    engine.dispose()
+
+
+def test_alerts_of_before_clearings_are_migrated(ledger_url: str) -> None:
+    """A chain of then has the hashes of then, and goes on; its alerts may be cleared, and in nothing else changed."""
+    written = records(MONITORED)
+    assert written[-1].hash == HASH_OF_MONITORED
+    engine = engine_of(ledger_url)
+    with engine.begin() as connection:
+        bring_to(connection, "0007")
+        store(connection, written, *(values for _, values in KEYS.columns))
+        for window, look, body in ((0, 2, b"drawn+1+2"), (1, 1, b"drawn too+1")):
+            connection.execute(
+                sa.text("INSERT INTO monitor_state VALUES ('r', :window, :look, :body)"),
+                {"window": window, "look": look, "body": body},
+            )
+        for window, key, number in ((0, 0, 1), (0, 2, 1), (1, 1, 2)):
+            at = moment(number).isoformat(timespec="microseconds")
+            connection.execute(
+                sa.text("INSERT INTO monitor_alerts VALUES ('r', :window, :key, :number, :at)"),
+                {"window": window, "key": key, "number": number, "at": at},
+            )
+    with Ledger.open(ledger_url, clock=now) as ledger:
+        assert ledger.verify() == 6
+        assert ledger.owner.newest() == (6, HASH_OF_MONITORED)
+        alerts = ledger.monitors.alerts("r").alerts
+        assert [(one.key, one.cleared_number) for one in alerts] == [(0, None), (2, None), (1, None)]
+        look_at(ledger, "r", 0, number=3, keys=(1,), cleared=(0,))
+        assert (ledger.monitors.in_answer("r", 0), ledger.monitors.in_answer("r", 1)) == ((1, 2), (1,))
+        look_at(ledger, "r", 0, number=4, keys=(0,))
+        newest = [record for record, _ in ledger._journal.events()][-2:]
+        assert ['"v":2' in record.payload for record in newest] == [True, False]
+        for statement in ("UPDATE monitor_alerts SET at = at", "DELETE FROM monitor_alerts"):
+            with engine.connect() as connection, pytest.raises(DatabaseError, match="append-only"):
+                connection.execute(sa.text(statement))
+        assert ledger.verify() == 8
     engine.dispose()

@@ -72,7 +72,8 @@ def looks_told(process: "subprocess.Popen[str]") -> list[int]:
 
 def test_processes_that_look_at_one_window_record_each_look_once(ledger_url: str) -> None:
     """Whoever comes second finds the other's draw, and is refused the look that the other has recorded. Each look's
-    state names the one before: none is missing, and none was made of a state that is not the newest."""
+    state names the one before: none is missing, and none was made of a state that is not the newest. With each look one
+    key comes, and that of the look before goes."""
     looks = 12
     with Ledger.open(ledger_url, clock=now) as ledger:
         run = start(ledger).run
@@ -94,7 +95,9 @@ def test_processes_that_look_at_one_window_record_each_look_once(ledger_url: str
         assert drawn in {f"drawn by {holder}" for holder in processes}
         by = {number: holder for holder, made in looked.items() for number in made}
         assert steps == [f"{by[number]} {number}" for number in numbers]
-        assert [(one.number, one.key) for one in ledger.monitors.alerts(run).alerts] == [(1, 0), (2, 1), (3, 2)]
+        assert [(one.number, one.key, one.cleared_number) for one in ledger.monitors.alerts(run).alerts] == [
+            (number, (number - 1) % 3, number + 1 if number < looks else None) for number in numbers
+        ]
         assert ledger.verify() == 3 + looks
 
 

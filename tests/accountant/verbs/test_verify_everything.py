@@ -68,6 +68,8 @@ def write_everything(url: str, *, monitors: bool = True) -> None:
         run = start(ledger, horizon(60)).run
         look_at(ledger, run, 0, 1, number=1, keys=(0, 2))
         ledger.monitors.close_window(run, 0, np.array([1, 2, 3]))
+        look_at(ledger, run, 1, number=2, cleared=(2,))
+        look_at(ledger, run, 1, number=3, keys=(2,))
         ledger.monitors.begin_window(run, 2, b"drawn" * 3000)
         ledger.monitors.take_lease("crowded", holder="a proxy", seconds=60)
 

@@ -1,0 +1,46 @@
+"""What a monitor's looks told, read back page by page.
+
+Guarantee: a page holds whole looks, none after the one that it says it ends with. Who asks for what came after that
+one is told of everything once, whatever is recorded meanwhile. Proof: docs/proofs/accounting.md, theorem 10.
+"""
+
+from datetime import datetime
+
+from accountant.monitor_model import AlertPage, ChangePage, MonitorAlert, MonitorRun
+from accountant.store.monitor_rows import AlertRow
+from accountant.store.transaction import Transaction
+
+
+def read_alerts(transaction: Transaction, run: MonitorRun, *, after_number: int, limit: int | None) -> AlertPage:
+    """The alerts of the looks after one, up to the last that `run` knows."""
+    rows, end = transaction.monitors.alerts(run.run, after=after_number, last=run.last_look, limit=limit)
+    told = tuple(_alert_of(row, run) for row in rows)
+    return AlertPage(told, _last_of(run, after_number, end), end is not None)
+
+
+def read_changes(transaction: Transaction, run: MonitorRun, *, after_number: int, limit: int | None) -> ChangePage:
+    """The alerts of the looks after one, up to the last that `run` knows, and those that these looks cleared."""
+    came, went, end = transaction.monitors.changes(run.run, after=after_number, last=run.last_look, limit=limit)
+    return ChangePage(
+        came=tuple(_alert_of(row, run) for row in came),
+        cleared=tuple(_alert_of(row, run) for row in went),
+        last_look=_last_of(run, after_number, end),
+        more=end is not None,
+    )
+
+
+def _last_of(run: MonitorRun, after_number: int, end: int | None) -> int:
+    return max(run.last_look, after_number) if end is None else end
+
+
+def _alert_of(row: AlertRow, run: MonitorRun) -> MonitorAlert:
+    return MonitorAlert(
+        monitor=run.monitor,
+        run=run.run,
+        number=row.number,
+        window=row.window,
+        key=row.key,
+        at=datetime.fromisoformat(row.at),
+        cleared_number=row.cleared_number,
+        cleared_at=None if row.cleared_at is None else datetime.fromisoformat(row.cleared_at),
+    )
