@@ -43,7 +43,7 @@ class LadderSchedule:
 
 LADDER = LadderSchedule(parts=(Fraction(1, 3),), shares=(10, 90))
 """One cheap rung at a third of the rate. Found on taxis' hourly pick-ups: it costs 35 % more where every key comes near
-its cut, and half where most stay below a quarter of it (docs/benchmarks.md)."""
+its cut, and half where most stay below a quarter of it (docs/results/alarms.md)."""
 
 
 @dataclass(frozen=True, slots=True)

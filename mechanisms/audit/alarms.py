@@ -14,6 +14,7 @@ from mechanisms.alarm.run import draw_alarms, look_at_values
 from mechanisms.alarm.shapes import Regime
 from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit, claim_always
 from mechanisms.audit.events import Transcripts
+from mechanisms.audit.sliding import pair_sliding_windows
 from mechanisms.audit.standing import pair_formulas
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
@@ -45,13 +46,13 @@ def watch_windows(calibration: AlarmCalibration, values: Integers, *, noise: Noi
 def audit_alarms(
     *, samples: int, noise: Noise, subject: str = "alarm", progress: Callable[[str], None] | None = None
 ) -> AuditReport:
-    """Audit an alarm in each regime, a ladder of growing values, and formulas of both.
+    """Audit an alarm in each regime, a ladder of growing values, formulas of both, and noise on ticks of a window.
 
     Parameters:
         samples: as for `audit`.
     """
     windows = (pair_windows(audited_alarm(regime), watch_windows, noise=noise) for regime in Regime)
-    pairs = (*windows, pair_ladders(noise=noise), *pair_formulas(noise=noise))
+    pairs = (*windows, pair_ladders(noise=noise), *pair_formulas(noise=noise), *pair_sliding_windows(noise=noise))
     return audit(subject, pairs, samples=samples, progress=progress)
 
 

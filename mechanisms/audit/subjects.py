@@ -131,8 +131,8 @@ SCAN = PlannedAudit(mechanism="bounds", question="a unit between candidates")
 RANKING = PlannedAudit(mechanism="ranking", question="the first of three keys")
 """The audit of the first keys in an order: what `ORDER BY` and `LIMIT` run, whatever mechanism a question names."""
 ALARM = PlannedAudit(mechanism="alarm", question="one window")
-"""The audit of accumulating alarms, on values that grow, come and go, have either sign, or slide, of a ladder, and of
-formulas of alarms."""
+"""The audit of accumulating alarms, on values that grow, come and go, have either sign, or slide, of a ladder, of
+formulas of alarms, and of noise on the ticks of a sliding window."""
 STREAMED = tuple(PlannedAudit(mechanism=name, question="one event more") for name in list_twins())
 """The audits of mechanisms for streams, which no question may name."""
 UNASKED = (*STREAMED, ALARM, RANKING, SCAN)

@@ -16,152 +16,29 @@ Proof: docs/proofs/standing.md.
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from mechanisms.alarm.laplace_sums import contract_width
-from mechanisms.alarm.prices import block_noise_price, tick_noise_price
 from mechanisms.formula import Booleans, Cut, Integers, evaluate
 from mechanisms.keyhole.contract import OneShotKind, meet_contract, task_tolerances
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Noise, Unachievable
 from mechanisms.standing.protocol import Looked
 from mechanisms.standing.sealed import digest_of, seal, unseal, write_number
+from mechanisms.standing.window_noise import STORED, NoiseShape, find_edges, find_tails, shape_window
 
 _RATE_BITS = 40  # a rate is a whole number of these parts of a power of two: 1e-12 above the least one
-_MOST_POINTS = 1 << 22  # of a law by Fourier transform: noise that spreads further is refused
-_REACH = 45.0  # nats: what lies beyond so many scales and standard deviations is next to nothing
-_PARTS = 1 << 10  # in which a loss is split over ticks and blocks
 _HALVINGS = 30  # of what is between two rates: the least one to a billionth
 _STEP = 0.99  # of a share, by which the slope of a loss is found
-_UNKNOWN = 1e-12  # of a chance by Fourier transform: a hundred times what its sums lose
-_SLACK = 1e-9  # what floats may lose of a chance, many times over
-_NOISE = np.dtype("<i8")
-
-Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseShape:
-    """What a window of `window` looks is put together from: ticks alone if `block` is 1, else blocks of so many and the
-    ticks that differ. `part` is what of the loss ticks have; `terms` are how many ticks and blocks are in a sum."""
-
-    window: int
-    block: int
-    part: Fraction
-    terms: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Edges:
-    """The blocks that make up most of a window, first to last (exclusive), and the ticks at its ends."""
-
-    first: int
-    last: int
-    ticks: tuple[int, ...]
-
-
-def find_edges(shape: NoiseShape, tick: int) -> _Edges:
-    """Of the window that ends with a tick, numbered from 0 on; ticks before it were there before the first look.
-
-    >>> shape = NoiseShape(window=7, block=3, part=Fraction(1, 2), terms=((2, 3),))
-    >>> find_edges(shape, 10)
-    _Edges(first=1, last=4, ticks=(3, 11))
-    """
-    begin, end = tick - shape.window + 1, tick + 1
-    if shape.block == 1:
-        return _Edges(0, 0, tuple(range(begin, end)))
-    first, last = ((edge + shape.block // 2) // shape.block for edge in (begin, end))
-    ends = [sorted(pair) for pair in ((begin, first * shape.block), (last * shape.block, end))]
-    return _Edges(first, last, tuple(place for low, high in ends for place in range(low, high)))
-
-
-@lru_cache(maxsize=64)
-def shape_window(window: int, *, fnr: float, fpr: float) -> NoiseShape:
-    """The shape of the least price for windows of so many looks.
-
-    >>> [shape_window(window, fnr=0.05, fpr=0.1).block for window in (24, 168)]
-    [1, 16]
-    """
-    price, block = block_noise_price(length=window, fnr=fnr, fpr=fpr)
-    if block == 1 or price >= tick_noise_price(length=window, fnr=fnr, fpr=fpr):
-        return NoiseShape(window=window, block=1, part=Fraction(1), terms=((window, 0),))
-    plain = NoiseShape(window=window, block=block, part=Fraction(1, 2), terms=())
-    sums = {_count_terms(find_edges(plain, tick)) for tick in range(block)}
-    terms = tuple(sorted(own for own in sums if not any(own != other and _covers(other, own) for other in sums)))
-    ticks, blocks = terms[-1]
-    on_ticks, on_blocks = np.cbrt(max(ticks, 1)), np.cbrt(max(blocks, 1))
-    part = Fraction(round(float(on_ticks / (on_ticks + on_blocks)) * _PARTS), _PARTS)
-    return replace(plain, part=part, terms=terms)
-
-
-def _count_terms(edges: _Edges) -> tuple[int, int]:
-    return len(edges.ticks), edges.last - edges.first
-
-
-def _covers(other: tuple[int, int], own: tuple[int, int]) -> bool:
-    return other[0] >= own[0] and other[1] >= own[1]
-
-
-@lru_cache(maxsize=256)
-def _upper_tails(shape: NoiseShape, rate: Fraction) -> Floats:
-    """The chance that the noise of a window is at least `x`, by `x` from 0 on, wherever in a block it ends.
-
-    Noise is symmetric and has one peak, so more of it reaches further: sums that others cover are left out.
-    """
-    rates = (float(rate * shape.part), float(rate * (1 - shape.part)))
-    reach = max(_reach_of(terms, rates) for terms in shape.terms)
-    points = 1 << math.ceil(math.log2(2.0 * reach + 2.0))
-    if points > _MOST_POINTS:
-        raise Unachievable("this tolerance needs noise that spreads too far for its law to be computed")
-    angles = 2.0 * np.pi * np.arange(points // 2 + 1) / points
-    laws = [_transform(own, angles) if own else np.ones_like(angles) for own in rates]
-    found = np.zeros(points // 2)
-    for ticks, blocks in shape.terms:
-        mass = np.maximum(np.fft.irfft(laws[0] ** ticks * laws[1] ** blocks, points)[: points // 2], 0.0)
-        found = np.maximum(found, np.cumsum(mass[::-1])[::-1])
-    tails: Floats = found + _UNKNOWN
-    return tails
-
-
-def _reach_of(terms: tuple[int, int], rates: tuple[float, float]) -> float:
-    """Beyond which a sum of so many ticks and blocks hardly ever is."""
-    kinds = [(count, own) for count, own in zip(terms, rates, strict=True) if count]
-    spread = math.sqrt(sum(2.0 * count / own**2 for count, own in kinds))
-    return _REACH / min(own for _, own in kinds) + 12.0 * spread
-
-
-def _transform(rate: float, angles: Floats) -> Floats:
-    """The characteristic function of discrete Laplace noise."""
-    gap = -math.expm1(-rate)
-    found: Floats = gap**2 / (gap**2 + 2.0 * math.exp(-rate) * (1.0 - np.cos(angles)))
-    return found
-
-
-def _reach_chance(shape: NoiseShape, rate: Fraction, distance: int) -> float:
-    """The chance that the noise of a window is at least `distance`, rounded up."""
-    tails = _upper_tails(shape, rate)
-    if distance <= 0:
-        return 1.0 if distance == 0 else min(1.0, 1.0 - float(tails[min(1 - distance, tails.size - 1)]) + _SLACK)
-    return min(1.0, float(tails[min(distance, tails.size - 1)]) * (1.0 + _SLACK))
-
-
-def _least_reach(shape: NoiseShape, rate: Fraction, chance: float) -> int:
-    """The least distance, 1 or more, that noise reaches with the chance at most."""
-    tails = _upper_tails(shape, rate) * (1.0 + _SLACK)
-    enough = np.flatnonzero(tails[1:] <= chance)
-    if not enough.size:
-        raise Unachievable("an error rate this small is beyond what the law of this noise is known to")
-    return int(enough[0]) + 1
 
 
 def _calibrate_test(shape: NoiseShape, *, tolerance: int, fnr: float, fpr: float, sensitivity: int) -> FunctionalTest:
     """The least rate at which a threshold on a window's noisy value keeps both rates."""
 
     def enough(rate: Fraction) -> bool:
-        return _least_reach(shape, rate, fnr) + _least_reach(shape, rate, fpr) <= tolerance + 2
+        tails = find_tails(shape, rate)
+        return tails.least_reach(fnr) + tails.least_reach(fpr) <= tolerance + 2
 
     scale = contract_width(fnr=fnr, fpr=fpr, fine=shape.window) / (tolerance + 1)
     low, high = Fraction(0), Fraction(max(1e-6, scale)).limit_denominator(1 << _RATE_BITS)
@@ -175,7 +52,7 @@ def _calibrate_test(shape: NoiseShape, *, tolerance: int, fnr: float, fpr: float
             low = middle
         else:
             high = middle
-    shift = _least_reach(shape, high, fnr) - 1
+    shift = find_tails(shape, high).least_reach(fnr) - 1
     return FunctionalTest(
         epsilon=float(high * sensitivity),
         rate=high,
@@ -285,7 +162,7 @@ class SlidingNoise:
 
     def _write(self, drawn: "_Drawn") -> bytes:
         parts = [write_number(number) for number in (drawn.ticks.shape[2], drawn.last_look)]
-        parts += [noise.astype(_NOISE).tobytes() for noise in (drawn.ticks, drawn.blocks)]
+        parts += [noise.astype(STORED).tobytes() for noise in (drawn.ticks, drawn.blocks)]
         return seal(b"".join(parts), digest=self.digest)
 
     def _read(self, state: bytes) -> "_Drawn":
@@ -294,7 +171,7 @@ class SlidingNoise:
         first_tick, end_tick, first_block, end_block = self._span(max(1, last_look))
         functionals, found = len(self.calibration.tests), []
         for size in (end_tick - first_tick, end_block - first_block):
-            flat = reader.take_array(functionals * size * keys, _NOISE)
+            flat = reader.take_array(functionals * size * keys, STORED)
             found.append(flat.reshape(functionals, size, keys))
         reader.end()
         return _Drawn(last_look, first_tick, first_block, *found)
@@ -354,8 +231,8 @@ def calibrate_sliding(task: DecisionTask, *, window: int, looks: int) -> Sliding
         loss=lose,
         calibrate=calibrate,
         tied=False,
-        missed=lambda test, distance: _reach_chance(shape, test.rate, test.shift + distance),
-        wrong=lambda test, distance: _reach_chance(shape, test.rate, 1 - test.shift - distance),
+        missed=lambda test, distance: find_tails(shape, test.rate).reaches(test.shift + distance),
+        wrong=lambda test, distance: find_tails(shape, test.rate).reaches(1 - test.shift - distance),
     )
     calibration = meet_contract("sliding_noise", task, kind)
     return SlidingNoise(

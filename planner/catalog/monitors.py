@@ -21,6 +21,13 @@ class Alert(StrEnum):
     CLOSE = "close"  # when its window closes
 
 
+class Clears(StrEnum):
+    """When a key goes out of the answer again."""
+
+    AT_THE_CLOSE = "at the close"  # of its window
+    AT_ONCE = "at once"  # at the first look at which it does not hold any more
+
+
 @dataclass(frozen=True, slots=True)
 class Windows:
     """Which windows a monitor watches.
@@ -62,9 +69,15 @@ class Monitor:
     alert: Alert | None = None
     early_any: bool = False
     progressive: bool = False
+    clears: Clears = Clears.AT_THE_CLOSE
     comment: str | None = None
 
     @property
     def streamed(self) -> bool:
         """Whether a published stream watches it."""
         return self.mechanism in STREAMS
+
+    @property
+    def clears_at_once(self) -> bool:
+        """Whether a key is in the answer at those looks alone at which it holds."""
+        return self.clears is Clears.AT_ONCE

@@ -19,11 +19,10 @@ from planner.lower.dialects.model import Dialect
 from planner.lower.domain import restriction
 from planner.lower.functional import FunctionalSql
 from planner.lower.joins import join_lookups, join_members
-from planner.lower.row import YEARS, RowSql
-from planner.question.as_of import AsOf
+from planner.lower.row import RowSql
+from planner.question.as_of import AsOf, InTime
 from planner.question.condition import ALWAYS
 from planner.question.model import Measure, Question
-from planner.values.sql_literals import constant, interval
 
 
 def over_horizon(question: Question) -> Question:
@@ -84,7 +83,7 @@ def arrival_tests(row: RowSql, as_of: AsOf, keys: KeySpace) -> list[str]:
     Raises KH900 where rows have no such time, or no window.
     """
     came = row.table.column(as_of.column)
-    if came.sql_type not in YEARS or as_of.window not in keys.names:
+    if came.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or as_of.window not in keys.names:
         raise KeyholeError("KH900", "a look at rows without a time or a window")
     window = row.table.column(as_of.window)
     windows = windows_to_read(row.table, as_of, keys)
@@ -100,7 +99,22 @@ def _had_come(row: RowSql, came: Column, look: datetime, *, whole_days: bool) ->
     that have it, and take the place of others."""
     if came.sql_type is SqlType.DATE and whole_days:
         look = datetime.combine(look.date(), time())
-    return before(row.column(came.name), came, look)
+    return before(row, came, look)
+
+
+def in_time_test(row: RowSql, in_time: InTime) -> str:
+    """That a row had come when the time in it was first looked at. What is on no calendar never had.
+
+    Raises KH900 where rows do not say when they came.
+    """
+    seen, came = row.table.column(in_time.column), row.table.column(in_time.arrived)
+    if seen.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or came.sql_type is not SqlType.TIMESTAMP:
+        raise KeyholeError("KH900", "rows that count if they came in time, without a time")
+    at, arrived, spelling = row.column(seen.name), row.column(came.name), row.dialect.spelling
+    known = f"{arrived} BETWEEN {spelling.years(came.sql_type)} AND {at} BETWEEN {spelling.years(seen.sql_type)}"
+    tick = row.dialect.floor_moment(spelling.as_moment(at), in_time.every, in_time.origin)
+    made = f"{tick} + {spelling.interval(in_time.every + in_time.lateness)}"
+    return f"CASE WHEN {known} THEN {spelling.as_moment(arrived)} < {made} ELSE FALSE END"
 
 
 def windows_to_read(table: Table, as_of: AsOf, keys: KeySpace) -> tuple[Value, ...]:
@@ -134,15 +148,17 @@ def moment(window: Value) -> datetime:
             raise KeyholeError("KH900", "a window that is no time")
 
 
-def before(expression: str, column: Column, end: datetime) -> str:
+def before(row: RowSql, column: Column, end: datetime) -> str:
     """That a date or timestamp lies before a moment; in the column's own type, so that nothing is converted."""
+    expression, constant = row.column(column.name), row.dialect.spelling.constant
     if column.sql_type is SqlType.TIMESTAMP:
         return f"{expression} < {constant(end, column=column)}"
     return f"{expression} {'<' if _is_midnight(end) else '<='} {constant(end.date(), column=column)}"
 
 
-def not_before(expression: str, column: Column, begin: datetime) -> str:
+def not_before(row: RowSql, column: Column, begin: datetime) -> str:
     """That a date or timestamp does not lie before a moment; in the column's own type as well."""
+    expression, constant = row.column(column.name), row.dialect.spelling.constant
     if column.sql_type is SqlType.TIMESTAMP:
         return f"{expression} >= {constant(begin, column=column)}"
     return f"{expression} {'>=' if _is_midnight(begin) else '>'} {constant(begin.date(), column=column)}"
@@ -154,7 +170,7 @@ def _is_midnight(moment: datetime) -> bool:
 
 def _while_open(row: RowSql, came: Column, window: Column, open_for: timedelta) -> str:
     """That a row came before its window closed. What is on no calendar is in no window, or came before all of them."""
-    arrived, begins = row.column(came.name), row.column(window.name)
-    known = f"{arrived} BETWEEN {YEARS[came.sql_type]} AND {begins} BETWEEN {YEARS[window.sql_type]}"
-    closes = f"CAST({begins} AS timestamp) + {interval(open_for)}"
-    return f"CASE WHEN {known} THEN CAST({arrived} AS timestamp) < {closes} ELSE TRUE END"
+    arrived, begins, spelling = row.column(came.name), row.column(window.name), row.dialect.spelling
+    known = f"{arrived} BETWEEN {spelling.years(came.sql_type)} AND {begins} BETWEEN {spelling.years(window.sql_type)}"
+    closes = f"{spelling.as_moment(begins)} + {spelling.interval(open_for)}"
+    return f"CASE WHEN {known} THEN {spelling.as_moment(arrived)} < {closes} ELSE TRUE END"

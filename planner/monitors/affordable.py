@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from planner.catalog.model import Budget, Catalog
-from planner.catalog.monitors import Alert, Monitor
+from planner.catalog.monitors import Alert, Clears, Monitor
 from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect
 from planner.monitors.build import plan_monitor
@@ -45,7 +45,7 @@ def find_fitting(
     catalog: Catalog, monitor: Monitor, *, dialect: Dialect, fits: Callable[[MonitorPlan], bool]
 ) -> tuple[str, ...]:
     """Keys of a monitor's section, each alone enough: the least tolerance, the most looks, the most that a stream may
-    lose of an event, or a decision at the close.
+    lose of an event, a decision at the close, or alerts that stay until it.
 
     Guarantee: planned with any of them, the monitor `fits`; a function of public inputs. None are told that do not.
 
@@ -69,7 +69,7 @@ def find_fitting(
         lambda one: try_out(replace(monitor, every=one)) is not None,
     )
     if every is not None and (seldom := try_out(replace(monitor, every=every))) is not None and seldom.early:
-        looks = seldom.windows.looks
+        looks = seldom.watched.length if seldom.clears_at_once else seldom.windows.looks
         found.append(f'every = "{write_duration(every)}" ({looks:,} look{"" if looks == 1 else "s"} a window)')
     if monitor.epsilon is not None:
         parts = [float(f"{monitor.epsilon * part / 100:g}") for part in _PARTS]
@@ -78,6 +78,8 @@ def find_fitting(
             found.append(f"epsilon = {less:g}")
     if monitor.alert is not Alert.CLOSE and try_out(replace(monitor, alert=Alert.CLOSE, early_any=False)) is not None:
         found.append('alert = "close"')
+    if monitor.clears_at_once and try_out(replace(monitor, clears=Clears.AT_THE_CLOSE)) is not None:
+        found.append('clears = "at the close"')
     return tuple(found)
 
 
@@ -87,7 +89,7 @@ def _stretch(catalog: Catalog, monitor: Monitor, dialect: Dialect) -> timedelta:
         windows = plan_monitor(catalog, monitor, dialect=dialect).windows
     except KeyholeError:
         return timedelta(0)
-    return windows.looks * windows.every
+    return windows.length if monitor.clears_at_once else windows.looks * windows.every
 
 
 def _list_spread(monitor: Monitor, whole: timedelta) -> tuple[timedelta, ...]:

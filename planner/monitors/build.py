@@ -7,40 +7,32 @@ from fractions import Fraction
 from math import ceil
 from typing import TypeVar
 
-from mechanisms.alarm.prices import PricedWay, WatchedWindow, Way, afresh_price, close_price, price_ways
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import cuts
-from mechanisms.protocol import Unachievable
-from mechanisms.registry import MECHANISMS
 from mechanisms.standing.alarms import alarms_decide
-from mechanisms.standing.close import decide_at_close
-from mechanisms.standing.distance import StandingDistance, calibrate_early
+from mechanisms.standing.distance import StandingDistance
 from mechanisms.standing.protocol import Standing
 from mechanisms.standing.streams import NO_BOUND
-from mechanisms.standing.task import StandingTask
 from mechanisms.threshold.one_shot import at_least
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Catalog, Column, Derivation, SqlType, Table
 from planner.catalog.monitors import Alert, Monitor
-from planner.functionals.sensitivity import joint_sensitivity
 from planner.functionals.unit_groups import groups_of_one_unit
 from planner.lower.dialects.model import Dialect
 from planner.lower.look import chooses, chooses_groups
-from planner.monitors.growth import list_leasts, list_regimes, stays_true
+from planner.monitors.at_once import check_in_time
+from planner.monitors.growth import list_regimes, stays_true
 from planner.monitors.identity import identify
 from planner.monitors.model import MonitorPlan
 from planner.monitors.read_question import read_question
 from planner.monitors.refusals import (
     cannot_be_watched,
-    refused_question,
     table_cannot_be_watched,
-    unreachable,
     windows_do_not_fit,
 )
-from planner.monitors.streams import check_streamable, price_stream, watch_streamed
+from planner.monitors.streams import check_streamable
+from planner.monitors.watching import watch
 from planner.monitors.windows import Horizon, list_windows
-from planner.plan.calibrate import choose_calibration
-from planner.plan.refusals import unreachable as plan_refusal
 from planner.question.model import Functional, Question
 
 _Item = TypeVar("_Item")
@@ -73,48 +65,36 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
     assert table is not None
     question, window_column, keys = _over_horizon(question, horizon, monitor, declared=table)
     _check_size(keys, horizon, monitor)
-    seen_by = _seen_by(question, horizon, monitor)
+    seen_by = _seen_by(question, window_column, monitor)
+    if monitor.clears_at_once:
+        check_in_time(question, monitor)
     regimes = list_regimes(question, dialect=dialect)
     early = _is_early(question, regimes, monitor)
-    if monitor.windows.sliding:
+    if monitor.windows.sliding and not monitor.clears_at_once:
         regimes = _slide(question, regimes, monitor)
     windows = horizon.looked_at(monitor, early=early)
-    if chooses(question):
+    if monitor.clears_at_once or chooses(question):
         windows = replace(windows, settling=SETTLING)
-    of_window = replace(question, keys=keys)
-    monotone = monitor.windows.sliding or stays_true(question, regimes)
-    task = standing_task(of_window, regimes, looks=windows.looks, monitor=monitor, monotone=monotone)
-    standing = _choose(of_window, task, monitor, early=early)
-    watched = horizon.count_in_looks(monitor)
-    ways: tuple[PricedWay, ...] = ()
-    taken, per_price = 0, 1.0
-    plain = _choose_plain(of_window, task, standing, monitor, early=early)
-    if plain is not None:
-        ways, taken = _price(question, watched, _alarm_regimes(plain, regimes), early=early)
-        per_price = _per_cell(question, horizon, plain, monitor) / ways[taken].price
-    per_cell = _per_cell(question, horizon, standing, monitor)
-    if monitor.streamed:
-        ways, taken = (price_stream(watched, epsilon=per_cell, per_price=per_price), *ways), 0
+    watching = watch(question, regimes, horizon, windows, keys=keys, monitor=monitor, early=early)
+    standing = watching.standing
     return MonitorPlan(
         monitor=monitor,
         question=question,
         window_column=window_column,
         keys=keys,
         windows=windows,
-        watched=watched,
+        watched=horizon.count_in_looks(monitor),
         seen_by=seen_by,
         arrived=seen_by == question.table.arrived and seen_by != _time_of(window_column, monitor),
         standing=standing,
         regimes=regimes,
         early=early,
-        ways=ways,
-        taken=taken,
-        epsilon_per_price=per_price,
-        epsilon_per_cell=per_cell,
+        ways=watching.ways,
+        taken=watching.taken,
+        epsilon_per_price=watching.per_price,
+        epsilon_per_cell=watching.per_cell,
         epsilon_per_unit=_per_unit(question, standing),
-        fingerprint=identify(
-            monitor, question, windows, seen_by=seen_by, regimes=regimes, whole=early and not monotone
-        ),
+        fingerprint=identify(monitor, question, windows, seen_by=seen_by, regimes=regimes, whole=watching.whole),
         warnings=(*question.warnings, *_warnings(question, standing, regimes, monitor, early=early)),
         dialect=dialect,
     )
@@ -135,12 +115,10 @@ def _over_horizon(
         over = replace(question, keys=KeySpace(columns, values), functionals=functionals)
         return over, window, others
     window = _window_column(question, horizon, monitor)
-    over = replace(
-        question,
-        # bounds of the other keys say nothing of these times windows
-        table=replace(question.table, groups_per_unit=declared.groups_per_unit),
-        keys=KeySpace((*keys.columns, window), (*keys.values, horizon.values)),
-    )
+    # bounds of the other keys say nothing of these times windows
+    over = replace(question, table=replace(question.table, groups_per_unit=declared.groups_per_unit))
+    if not monitor.clears_at_once:
+        over = replace(over, keys=KeySpace((*keys.columns, window), (*keys.values, horizon.values)))
     return over, window, keys
 
 
@@ -198,19 +176,19 @@ def _time_of(column: Column, monitor: Monitor) -> str:
     return column.derivation.column if isinstance(column.derivation, Derivation) else column.name
 
 
-def _seen_by(question: Question, horizon: Horizon, monitor: Monitor) -> str:
+def _seen_by(question: Question, window_column: Column, monitor: Monitor) -> str:
     """The column by which a row counts at a look, or from it on. Raises KH603."""
     table = question.table
     if table.row_unit:
         _check_rows_stay(question, monitor)
-        return table.arrived or _time_of(next(_columns(question, horizon)), monitor)
+        return table.arrived or _time_of(window_column, monitor)
     if monitor.windows.sliding:
         raise table_cannot_be_watched(
             monitor,
             f"units of the table {table.name} have several rows, and which of them count in a sliding window would "
             "change as it slides",
             hint='Use windows that hop, such as { column = "'
-            + horizon.column
+            + monitor.windows.column
             + '", length = "24 hours", hop = "6 hours" }.',
         )
     if not table.append_only and chooses_groups(question):
@@ -232,9 +210,9 @@ def _seen_by(question: Question, horizon: Horizon, monitor: Monitor) -> str:
             "at an earlier look; what an alarm has added up would then not be bounded.",
             hint=f'Write arrived = "COLUMN" under [tables.{table.name}]: your promise that no row has an earlier value '
             "than one that was there before it. It may be the time itself, "
-            f'arrived = "{_time_of(next(_columns(question, horizon)), monitor)}", where rows come in the order of it.',
+            f'arrived = "{_time_of(window_column, monitor)}", where rows come in the order of it.',
         )
-    return table.arrived or _time_of(next(_columns(question, horizon)), monitor)
+    return table.arrived or _time_of(window_column, monitor)
 
 
 def _check_rows_stay(question: Question, monitor: Monitor) -> None:
@@ -258,16 +236,12 @@ def _check_rows_stay(question: Question, monitor: Monitor) -> None:
     )
 
 
-def _columns(question: Question, horizon: Horizon) -> Iterator[Column]:
-    """The windows' key, where it is a column of the source's; else any."""
-    yield from (column for column in question.keys.columns if column.name == horizon.column)
-    yield from question.keys.columns
-
-
 def _is_early(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) -> bool:
     """Whether keys alert before their windows close. Raises KH602 where that was asked for and means too much."""
     if monitor.streamed:
         check_streamable(question, monitor)
+        return True
+    if monitor.clears_at_once and monitor.alert is None:
         return True
     if monitor.alert is Alert.CLOSE:
         if monitor.windows.sliding:
@@ -319,95 +293,6 @@ def _slide(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) ->
             hint="Make a monitor of each threshold, or join them by OR; or write a hop for sliding.",
         )
     return sliding
-
-
-def _choose(question: Question, task: StandingTask, monitor: Monitor, *, early: bool) -> Standing:
-    """What decides a window."""
-    if monitor.streamed:
-        return watch_streamed(question, task, monitor)
-    return _calibrate(question, task, monitor) if early else _calibrate_close(question, monitor)
-
-
-def _choose_plain(
-    question: Question, task: StandingTask, standing: Standing, monitor: Monitor, *, early: bool
-) -> Standing | None:
-    """What prices are those of: single alarms; None where a stream watches what no alarm does."""
-    if monitor.streamed:
-        try:
-            return calibrate_early(task)
-        except Unachievable:
-            return None
-    return _calibrate(question, replace(task, progressive=False), monitor) if early and task.progressive else standing
-
-
-def _calibrate(question: Question, task: StandingTask, monitor: Monitor) -> Standing:
-    try:
-        return calibrate_early(task)
-    except Unachievable as refusal:
-        raise unreachable(monitor, question, task, refusal) from None
-
-
-def _calibrate_close(question: Question, monitor: Monitor) -> Standing:
-    """What decides a window when it closes: the cheapest way of answering the question once."""
-    try:
-        calibration, _ = choose_calibration(question)
-        return decide_at_close(MECHANISMS[calibration.mechanism], calibration.task)
-    except Unachievable as refusal:
-        raise refused_question(monitor, plan_refusal(question, refusal)) from None
-
-
-def standing_task(
-    question: Question, regimes: tuple[Regime, ...], *, looks: int, monitor: Monitor, monotone: bool = True
-) -> StandingTask:
-    """A monitor's question as numbers."""
-    return StandingTask(
-        formula=question.formula,
-        sensitivities=tuple(functional.sensitivity for functional in question.functionals),
-        exposures=joint_sensitivity(question).exposures(),
-        regimes=regimes,
-        leasts=list_leasts(question, regimes),
-        looks=looks,
-        fnr=question.accuracy.fnr,
-        fpr=question.accuracy.fpr,
-        progressive=monitor.progressive,
-        monotone=monotone,
-    )
-
-
-def _alarm_regimes(standing: Standing, regimes: tuple[Regime, ...]) -> tuple[Regime, ...]:
-    """How what alarms watch changes: the values, or the distance of the whole condition."""
-    return (standing.regime,) if isinstance(standing, StandingDistance) else regimes
-
-
-def _price(
-    question: Question, watched: WatchedWindow, regimes: tuple[Regime, ...], *, early: bool
-) -> tuple[tuple[PricedWay, ...], int]:
-    """The ways that would keep the contract, the cheapest first, and the place of the one that is taken."""
-    rates = {"fnr": question.accuracy.fnr, "fpr": question.accuracy.fpr}
-    if not early:
-        once = PricedWay(way=Way.CLOSE, price=close_price(**rates), clearing=0, regime=None, per_look=False)
-        looks = watched.length
-        afresh = PricedWay(Way.AFRESH, afresh_price(looks=looks, **rates), clearing=0, regime=None, per_look=True)
-        return (once, afresh) if looks > 1 else (once,), 0
-    worst = max((Regime.GROWING if one is Regime.SLIDING else one for one in regimes), key=lambda one: one.factor)
-    ways = price_ways(
-        watched,
-        **rates,
-        clearing=watched.length,
-        regime=worst,
-        rows_stay=question.table.append_only,
-    )
-    return ways, next(place for place, one in enumerate(ways) if one.regime is not None)
-
-
-def _per_cell(question: Question, horizon: Horizon, standing: Standing, monitor: Monitor) -> float:
-    """What a group and window cost: where windows hop, all those together that a row is in."""
-    if monitor.windows.sliding:
-        return standing.worst_case_epsilon  # of both epochs that a row is in
-    overlapping = ceil(horizon.length / horizon.between)
-    if not question.table.row_unit:
-        overlapping = min(overlapping, groups_of_one_unit(question))
-    return at_least(Fraction(standing.worst_case_epsilon) * overlapping)
 
 
 def _per_unit(question: Question, standing: Standing) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 from mechanisms.alarm.prices import PricedWay, Way
 from mechanisms.alarm.shapes import Regime
 from mechanisms.standing.distance import StandingDistance
+from mechanisms.standing.sliding_noise import SlidingNoise
 from planner.explain.literal_labels import spell_formula, words
 from planner.explain.numbers import at_most, percent, plain
 from planner.monitors.guarantee import count_groups, count_of, promise, promise_json
@@ -15,9 +16,10 @@ from planner.monitors.model import MonitorPlan
 from planner.policy.durations import write_duration
 from planner.question.model import Atom
 
-_PRICED_ALONE = frozenset({Way.SIGNED_TREE, Way.TICK_NOISE, Way.BLOCK_NOISE})
-"""Ways that are beside the others to compare prices, and that no monitor can take: windows have draws of their own, and
-these share their noise between windows, or take an alert back."""
+_PRICED_ALONE = frozenset({Way.SIGNED_TREE})
+"""Ways that are beside the others to compare prices, and that no monitor can take."""
+_AT_ONCE = frozenset({Way.TICK_NOISE, Way.BLOCK_NOISE})
+"""Ways that `clears = "at once"` asks for, the cheaper one of them."""
 SQL_LINES = 12  # of a look's statement; JSON has all of it
 
 _GROWTH = {
@@ -48,6 +50,11 @@ def explain_monitor(plan: MonitorPlan) -> tuple[str, ...]:
 
 def describe_monitor(plan: MonitorPlan) -> str:
     """A monitor in one line, for `keyhole check`: windows, looks and what it costs."""
+    if plan.clears_at_once:
+        return (
+            f"{plan.keys.size:,} groups, the last {write_duration(plan.windows.length)} at each of "
+            f"{plan.windows.looks:,} looks, cleared at once; at most {at_most(plan.epsilon_per_cell)} epsilon a group"
+        )
     looks = f"{plan.windows.looks:,} looks" if plan.early else "decided at its close"
     unit = "" if plan.question.table.row_unit else f", at most {at_most(plan.epsilon_per_unit)} a unit over the horizon"
     windows = f"{len(plan.windows.starts):,} windows of {write_duration(plan.windows.length)}"
@@ -80,6 +87,7 @@ def monitor_json(plan: MonitorPlan) -> dict[str, Any]:
             "last": windows.starts[-1].isoformat(),
             "sliding": plan.monitor.windows.sliding,
         },
+        "clears": plan.monitor.clears.value,
         "looks": {
             "early": plan.early,
             "per_window": windows.looks,
@@ -116,7 +124,8 @@ def monitor_json(plan: MonitorPlan) -> dict[str, Any]:
 
 def _lines(plan: MonitorPlan) -> Iterator[str]:
     windows, question = plan.windows, plan.question
-    horizon = f"from {_show(windows.starts[0])} to {_show(windows.starts[-1] + windows.length)}"
+    ends = windows.closes(0) if plan.clears_at_once else windows.starts[-1] + windows.length
+    horizon = f"from {_show(windows.starts[0])} to {_show(ends)}"
     groups = f"{count_of(plan.keys.size, 'group')} of {question.table.name} ({plan.keys.listed})"
     yield f"Monitor {plan.monitor.name}: {groups}, nothing is spent by EXPLAIN"
     yield f"  Alerts where {spell_formula(question.formula, words(question), both='AND', either='OR')}"
@@ -124,10 +133,14 @@ def _lines(plan: MonitorPlan) -> Iterator[str]:
         yield f"    {_band(atom, streamed=plan.monitor.streamed)}"
     yield f"  Windows: {_windows_text(plan)}, {horizon}"
     yield f"  Looks: {_looks_text(plan)}"
-    yield f"  Rows count by {plan.seen_by}, {'when they arrived' if plan.arrived else 'the time in them'}"
+    in_time = ", if they came before the look at which the time in them was first seen" * plan.clears_at_once
+    yield f"  Rows count by {plan.seen_by}, {'when they arrived' if plan.arrived else 'the time in them'}{in_time}"
     if isinstance(plan.standing, StandingDistance):
         yield f"  One alarm watches how far a group is inside the condition, {_DISTANCE[plan.standing.regime]}"
-    for regime in () if isinstance(plan.standing, StandingDistance) else dict.fromkeys(plan.regimes):
+    if isinstance(plan.standing, SlidingNoise):
+        yield f"  Each row is in one stretch of {write_duration(windows.every)}, {_noise_text(plan, plan.standing)}"
+    whole = isinstance(plan.standing, StandingDistance | SlidingNoise)
+    for regime in () if whole else dict.fromkeys(plan.regimes):
         names = ", ".join(
             functional.name for functional, own in zip(question.functionals, plan.regimes, strict=True) if own is regime
         )
@@ -155,6 +168,8 @@ def _band(atom: Atom, *, streamed: bool) -> str:
 def _windows_text(plan: MonitorPlan) -> str:
     windows, declared = plan.windows, plan.monitor.windows
     length, count = write_duration(windows.length), len(windows.starts)
+    if plan.clears_at_once:
+        return f"the last {length} by {declared.column} at every look"
     if declared.sliding:
         return f"the last {length} by {declared.column} at every look, watched in {count:,} epochs as long"
     if declared.hop is not None and declared.hop != declared.length:
@@ -169,13 +184,16 @@ def _looks_text(plan: MonitorPlan) -> str:
     if not plan.early:
         return f"one, when a window closes, {late}"
     in_all = windows.looks * len(windows.starts)
+    if plan.clears_at_once:
+        return f"{in_all:,}, every {write_duration(windows.every)}, {late}; a row is in {plan.watched.length:,} of them"
     return f"{windows.looks:,} a window, every {write_duration(windows.every)}, {late}; {in_all:,} in all"
 
 
 def _cost_lines(plan: MonitorPlan) -> Iterator[str]:
     afresh = next((way for way in plan.ways if way.way is Way.AFRESH), None)
     beside = "" if afresh is None else f" (asked afresh at every look {at_most(plan.epsilon_of(afresh))})"
-    yield f"  One group and window: at most {at_most(plan.epsilon_per_cell)} epsilon{beside}"
+    cell = "One group over all looks" if plan.clears_at_once else "One group and window"
+    yield f"  {cell}: at most {at_most(plan.epsilon_per_cell)} epsilon{beside}"
     table = plan.question.table
     if not table.row_unit:
         yield (
@@ -196,8 +214,14 @@ def _cost_lines(plan: MonitorPlan) -> Iterator[str]:
 
 def _way_cells(plan: MonitorPlan, place: int, way: PricedWay) -> tuple[str, str, str]:
     taken = "-> " if place == plan.taken else "   "
-    clears = "an alert would go at once; not served" if way.way in _PRICED_ALONE else "an alert goes at once"
-    if way.clearing:
+    clears = "an alert goes at once"
+    if way.way in _PRICED_ALONE:
+        clears = "an alert would go at once; not served"
+    elif way.way in _AT_ONCE and not plan.clears_at_once:
+        clears = 'clears = "at once": an alert goes at once, fpr is for each look'
+    elif way.way is Way.ALARM_PER_EPOCH and plan.clears_at_once:
+        clears = f'clears = "at the close": an alert stays up to {write_duration(_stretch(plan, way.clearing))}'
+    elif way.clearing:
         clears = f"an alert stays up to {write_duration(_stretch(plan, way.clearing))}"
     rough = ", rough ones before sharp ones" if place == plan.taken and plan.monitor.progressive and plan.early else ""
     return (
@@ -205,6 +229,14 @@ def _way_cells(plan: MonitorPlan, place: int, way: PricedWay) -> tuple[str, str,
         f"epsilon {at_most(plan.epsilon_of(way))}",
         "" if way.way is Way.CLOSE else clears,
     )
+
+
+def _noise_text(plan: MonitorPlan, standing: SlidingNoise) -> str:
+    """What has noise of its own, once for all looks."""
+    if standing.shape.block == 1:
+        return "whose count has noise that is drawn once; a look sees sums of them"
+    block = write_duration(standing.shape.block * plan.windows.every)
+    return f"and in one of {block}: the count of each has noise that is drawn once; a look sees sums of them"
 
 
 def _stretch(plan: MonitorPlan, looks: int) -> timedelta:

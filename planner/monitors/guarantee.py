@@ -7,6 +7,7 @@ from planner.explain.guarantee import slack
 from planner.explain.numbers import at_most, percent, plain
 from planner.functionals.unit_groups import groups_of_one_unit
 from planner.monitors.model import MonitorPlan
+from planner.policy.durations import write_duration
 
 
 def promise(plan: MonitorPlan) -> str:
@@ -20,6 +21,15 @@ def promise(plan: MonitorPlan) -> str:
             f"{loss}."
         )
         return said + _of_units(plan)
+    if plan.clears_at_once:
+        within = write_duration(plan.windows.length)
+        return (
+            f"at each look a group that truly qualifies in the last {within} is missing at most "
+            f"{percent(accuracy.fnr)} of the time, and one that fails even with {slack(accuracy.tolerance)} is in the "
+            f"answer at most {percent(accuracy.fpr)} of the time, at each look by itself; at most "
+            f"{plain(Decimal(at_most(plan.epsilon_per_cell)))} epsilon a group over all looks, of which there are "
+            f"{plan.windows.looks:,}. This holds for rows that came in time."
+        )
     if plan.early:
         looks = plan.windows.looks
         missed = "a group may be missing at a look at which it truly qualifies, without a bound"
@@ -78,12 +88,14 @@ def count_of(number: int, what: str) -> str:
 def promise_json(plan: MonitorPlan) -> dict[str, Any]:
     """The promise for a program: sentence, rates (None: no bound), what a group's window and a unit lose at most."""
     standing, accuracy = plan.standing, plan.question.accuracy
+    fpr = None if standing.fpr is None else accuracy.fpr
     return {
         "sentence": promise(plan),
         "fnr_per_look": None if standing.fnr is None else accuracy.fnr,
-        "fpr_per_window": None if standing.fpr is None else accuracy.fpr,
+        "fpr_per_window": None if plan.clears_at_once else fpr,
+        "fpr_per_look": fpr if plan.clears_at_once else None,
         "tolerance": accuracy.tolerance,
-        "looks_per_window": plan.windows.looks,
+        "looks_per_window": plan.watched.length if plan.clears_at_once else plan.windows.looks,
         "epsilon_per_group_and_window": plan.epsilon_per_cell,
         "epsilon_per_unit": plan.epsilon_per_unit if plan.question.table.unit else None,
     }

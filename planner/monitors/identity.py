@@ -45,6 +45,8 @@ def _lines(
         yield f"{start.isoformat()} {look.isoformat()}"
     yield f"looks {windows.looks} every {windows.every} late {windows.lateness}"
     yield f"mechanism {monitor.mechanism} progressive {monitor.progressive}"
+    if monitor.clears_at_once:
+        yield f"clears at once, settling {windows.settling}"
     if monitor.epsilon is not None:
         yield f"epsilon {monitor.epsilon!r}"
     yield f"rows {question.table.append_only} by {seen_by!r} {question.table.arrived!r}"

@@ -10,7 +10,7 @@ from datetime import datetime, time
 from planner.catalog.model import Column, SqlType, Value
 from planner.lower.scan import rewrite
 from planner.monitors.model import MonitorLook, MonitorPlan
-from planner.question.as_of import AsOf, Hopping
+from planner.question.as_of import AsOf, Hopping, InTime
 from planner.question.condition import Compare, Condition, all_of
 from planner.question.looks import look_at
 from planner.question.model import Functional, Question
@@ -62,13 +62,24 @@ def _seen_until(plan: MonitorPlan, moment: datetime) -> datetime:
 
 
 def _ask_stretch(plan: MonitorPlan, moment: datetime) -> Question:
-    """The question of the rows of the last stretch of time, each row a unit by itself."""
-    table, begins = plan.question.table, moment - plan.windows.length
+    """The question of the rows of the last stretch of time, each row a unit by itself. Where an alert goes at once
+    those count that had come when the time in them was first looked at, at this look as at all others."""
+    table, windows = plan.question.table, plan.windows
+    begins = moment - windows.length
     of_windows, seen = table.column(plan.monitor.windows.column), table.column(plan.seen_by)
     tests = [*plan.question.where.conjuncts(), _from(of_windows, begins), _before(of_windows, moment)]
     if plan.arrived:
         tests.append(_before(seen, _seen_until(plan, moment)))
-    return replace(plan.question, keys=plan.keys, where=all_of(tests))
+    in_time = None
+    if plan.clears_at_once and plan.arrived:
+        in_time = InTime(
+            column=of_windows.name,
+            arrived=seen.name,
+            origin=windows.starts[0] - windows.length,
+            every=windows.every,
+            lateness=windows.lateness,
+        )
+    return replace(plan.question, keys=plan.keys, where=all_of(tests), in_time=in_time)
 
 
 def _before(column: Column, end: datetime) -> Condition:

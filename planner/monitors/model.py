@@ -18,7 +18,8 @@ from planner.question.plan import Rewritten
 class WindowPlan:
     """The windows of a horizon, in order, and the moments at which they are looked at; all of it public, UTC.
 
-    Window `w` begins at `starts[w]` and is `length` long; its look `k`, from 1 to `looks`, sees what was there at
+    Window `w` begins at `starts[w]` and is `length` long (of what clears at once the one there is, and each look sees
+    the last `length`); its look `k`, from 1 to `looks`, sees what was there at
     `first_looks[w] + (k - 1) * every` and is made `lateness` later, and `settling` after that. The last one is its
     close.
     """
@@ -72,6 +73,7 @@ class MonitorPlan:
 
     `question` is the standing question over the whole horizon, in canonical form: among its keys is `window_column`,
     whose values are the windows in their order, be it the source's or made of a time. `keys` are its keys without that.
+    Where it `clears_at_once` the keys are all there are: one state, of "window" 0, has all looks of the horizon.
     Rows count by their time in the column `seen_by`, which is when they `arrived` where that is another column than the
     windows are made of. `regimes` say of each functional how one privacy unit changes it.
 
@@ -101,6 +103,11 @@ class MonitorPlan:
     fingerprint: str
     warnings: tuple[str, ...]
     dialect: Dialect
+
+    @property
+    def clears_at_once(self) -> bool:
+        """Whether a key is in the answer at those looks alone at which it holds: there is one window, the horizon."""
+        return self.monitor.clears_at_once
 
     @property
     def way(self) -> PricedWay:

@@ -1,5 +1,6 @@
 """From a monitor's text to the question that it asks of each window, or to what keeps it from being watched."""
 
+from collections import Counter
 from datetime import date
 
 from mechanisms.formula import cuts
@@ -9,7 +10,7 @@ from planner.catalog.model import Catalog
 from planner.catalog.monitors import Monitor
 from planner.catalog.tolerance import tolerances
 from planner.errors import KeyholeError
-from planner.extract.extract import embed
+from planner.extract.extract import declare_monitor, embed
 from planner.monitors.refusals import cannot_be_watched, no_bare_question, refused_question, table_cannot_be_watched
 from planner.parser.lexer import Token, tokens
 from planner.plan.reduce import reduce_question
@@ -42,7 +43,17 @@ def read_question(catalog: Catalog, monitor: Monitor) -> Question:
     if not any(True for _ in cuts(reduced.formula)):
         hint = "Compare an aggregate of each group with a threshold, such as HAVING count(*) > 400."
         raise cannot_be_watched(monitor, "the condition does not depend on data", hint=hint)
+    _check_names(catalog, monitor)
     return reduced
+
+
+def _check_names(catalog: Catalog, monitor: Monitor) -> None:
+    """The relation of the monitor has the keys beside its own columns of times."""
+    names = Counter(name for name, _ in declare_monitor(monitor, catalog).columns)
+    twice = next((name for name, count in names.items() if count > 1), None)
+    if twice is not None:
+        hint = "Call the key something else: a derived column in the policy, any other in a view of the source."
+        raise cannot_be_watched(monitor, f'two columns of its relation would be called "{twice}"', hint=hint)
 
 
 def _accuracy(catalog: Catalog, monitor: Monitor) -> Accuracy:

@@ -1,13 +1,12 @@
 """What monitors are refused for: each refusal follows from the policy and the monitor's own text alone."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 
-from mechanisms.formula import Cut
+from mechanisms.formula import Cut, Formula
 from mechanisms.protocol import Unachievable
-from mechanisms.standing.distance import calibrate_early
-from mechanisms.standing.task import StandingTask
 from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError
 from planner.question.model import Question
@@ -71,25 +70,32 @@ def no_bare_question(monitor: Monitor) -> KeyholeError:
     )
 
 
-def unreachable(monitor: Monitor, question: Question, task: StandingTask, refusal: Unachievable) -> KeyholeError:
-    """KH303: why no alarm keeps the contract, with a tolerance that does, found by trying."""
+def unreachable(
+    monitor: Monitor,
+    question: Question,
+    *,
+    looks: int,
+    refusal: Unachievable,
+    calibrate: Callable[[Formula], object],
+) -> KeyholeError:
+    """KH303: why nothing keeps the contract, with a tolerance with which `calibrate` finds something, by trying."""
+    rates = question.accuracy
     return KeyholeError(
         "KH303",
         f"{_place(monitor)}: the accuracy asked for cannot be reached: {refusal.reason}",
-        detail=f"Rates fnr {task.fnr:g} and fpr {task.fpr:g}, tolerance {question.accuracy.tolerance}, "
-        f"{task.looks:,} looks a window.",
-        hint=_find_reachable(question, task),
+        detail=f"Rates fnr {rates.fnr:g} and fpr {rates.fpr:g}, tolerance {rates.tolerance}, {looks:,} looks a window.",
+        hint=_find_reachable(question, calibrate),
     )
 
 
-def _find_reachable(question: Question, task: StandingTask) -> str:
+def _find_reachable(question: Question, calibrate: Callable[[Formula], object]) -> str:
     for steps in (1 << doubling for doubling in range(_DOUBLINGS)):
 
         def widen(literal: Cut, *, steps: int = steps) -> Cut:
             return replace(literal, tolerance=max(literal.tolerance, steps))
 
         try:
-            calibrate_early(replace(task, formula=task.formula.mapped(widen)))
+            calibrate(question.formula.mapped(widen))
         except Unachievable:
             continue
         widest = max(functional.unit_size * steps / functional.rows for functional in question.functionals)

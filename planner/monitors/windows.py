@@ -31,7 +31,8 @@ class Horizon:
 
     `values` are what the windows' key has for each, in the order of their beginnings: the source's own values where
     that is a column of it, else the beginnings. `between` is how long after a window the next one begins, and
-    `stretch` how much of its end a window is looked at for.
+    `stretch` how much of its end a window is looked at for. What clears at once has one, looked at all through the
+    horizon for what is in the last `length` of it.
     """
 
     column: str
@@ -45,7 +46,7 @@ class Horizon:
     def looked_at(self, monitor: Monitor, *, early: bool) -> WindowPlan:
         """The windows with their looks: one, the close, where none is early."""
         every = monitor.every if early else self.stretch
-        before = self.length - self.stretch
+        before = max(timedelta(0), self.length - self.stretch)
         return WindowPlan(
             starts=self.starts,
             first_looks=tuple(start + before + every for start in self.starts),
@@ -70,7 +71,7 @@ def list_windows(question: Question, monitor: Monitor) -> Horizon:
     try:
         of_key = monitor.windows.length is None
         made = _windows_of_key(question, monitor) if of_key else _windows_of_length(question, monitor)
-        _ = made.starts[0] - made.length, made.starts[-1] + made.length + monitor.lateness
+        _ = made.starts[0] - made.length, made.starts[-1] + max(made.length, made.stretch) + monitor.lateness
     except OverflowError:
         hint = "Write an earlier until, or a later from."
         raise windows_do_not_fit(monitor, "a window begins or ends on no calendar", hint=hint) from None
@@ -101,6 +102,8 @@ def _windows_of_length(question: Question, monitor: Monitor) -> Horizon:
             f"a window of {write_duration(windows.length)} is longer than the horizon",
             hint="Write a later until, or a shorter length.",
         )
+    if monitor.clears_at_once:
+        return _whole_horizon(column, windows.length, monitor)
     between = windows.length if windows.sliding or windows.hop is None else windows.hop
     count = -((monitor.begins - monitor.ends) // between)
     _check_count(count, monitor)
@@ -114,6 +117,25 @@ def _windows_of_length(question: Question, monitor: Monitor) -> Horizon:
         length=windows.length,
         between=between,
         stretch=stretch,
+    )
+
+
+def _whole_horizon(column: Column, length: timedelta, monitor: Monitor) -> Horizon:
+    """The one window of what clears at once: all looks of the horizon, each at the last stretch of so long."""
+    if column.sql_type is SqlType.DATE and monitor.begins.time() != time():
+        hint = f'Write from = "{monitor.begins.date()}", or name a timestamp column.'
+        raise windows_do_not_fit(
+            monitor, f'from is no midnight, and the column "{column.name}" has days alone', hint=hint
+        )
+    whole = (monitor.ends - monitor.begins) // monitor.every * monitor.every
+    return Horizon(
+        column=column.name,
+        is_key=False,
+        values=(monitor.begins,),
+        starts=(monitor.begins,),
+        length=length,
+        between=whole,
+        stretch=whole,
     )
 
 

@@ -54,3 +54,21 @@ class AsOf:
     def over_horizon(self, column: Column) -> Column:
         """A table's column as this look sees it: of the windows' one, the horizon is the domain."""
         return replace(column, domain=self.horizon) if column.name == self.window else column
+
+
+@dataclass(frozen=True, slots=True)
+class InTime:
+    """Rows that had come when the time in them was first looked at, of looks at the last stretch of time.
+
+    Looks are at `origin` and every `every` after it, each made `lateness` later; a row with `column` in the time
+    between two of them counts, at whatever look, if its `arrived` lies before the moment at which the later one is
+    made. So how many rows of a stretch between two looks count is fixed from the first look on that sees it.
+
+    Only rows with `column` of `origin` or later are asked for.
+    """
+
+    column: str
+    arrived: str
+    origin: datetime
+    every: timedelta
+    lateness: timedelta

@@ -11,7 +11,7 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
 from planner.policy.compile_monitors import horizon
 from planner.policy.durations import nearest_part, write_duration
-from planner.policy.rules.names import FILES
+from planner.policy.relation_names import FILES
 from planner.policy.sections import MonitorSection, PolicyDocument
 
 _NOTHING = timedelta(0)
@@ -45,6 +45,8 @@ def _find_faults(section: MonitorSection) -> Faults:
         except KeyholeError:
             hint = 'Write "10%" of each threshold, "25", or per functional "count=25, age=2".'
             yield ("tolerance",), Fault("KH002", "is not a tolerance", hint=hint)
+    if section.clears == "at once":
+        yield from _find_clearing_faults(section)
     if section.mechanism in STREAMS:
         yield from _find_stream_faults(section)
     elif section.epsilon is not None:
@@ -55,6 +57,28 @@ def _find_faults(section: MonitorSection) -> Faults:
     elif section.early_any and section.alert == "close":
         hint = 'Remove it, or write alert = "early".'
         yield ("early_any",), Fault("KH002", 'has no meaning beside alert = "close"', hint=hint)
+
+
+def _find_clearing_faults(section: MonitorSection) -> Faults:
+    """What has no meaning where an alert goes as soon as it holds no more: it is decided at each look by itself."""
+    if not section.window.sliding:
+        hint = (
+            'Write window = { column = "seen_at", length = "24 hours", sliding = true }, the last 24 hours at every '
+            "look; or remove clears."
+        )
+        yield ("clears",), Fault("KH601", "has no meaning in windows that do not slide", hint=hint)
+    if section.mechanism in STREAMS:
+        hint = 'Remove it, or write mechanism = "alarm".'
+        yield ("clears",), Fault("KH002", f'has no meaning beside mechanism = "{section.mechanism}"', hint=hint)
+        return
+    for key, written in (
+        ("alert", section.alert is not None),
+        ("early_any", section.early_any),
+        ("progressive", section.progressive),
+    ):
+        if written:
+            hint = "Remove it: every look is decided by itself, whatever the condition."
+            yield (key,), Fault("KH002", 'has no meaning beside clears = "at once"', hint=hint)
 
 
 def _find_stream_faults(section: MonitorSection) -> Faults:

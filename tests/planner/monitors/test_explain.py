@@ -44,7 +44,7 @@ def test_the_price_table_has_every_way() -> None:
     sliding = explain_monitor(planned(BY_WARD, window='{ column = "seen_at", length = "1 day", sliding = true }'))
     assert any(line.startswith("    -> an alarm for each epoch") for line in sliding)
     (ticks,) = (line for line in sliding if "noise on each tick" in line)
-    assert ticks.endswith("an alert would go at once; not served")
+    assert ticks.endswith('clears = "at once": an alert goes at once, fpr is for each look')
     hopping = explain_monitor(planned(BY_WARD, window='{ column = "seen_at", length = "1 day", hop = "6 hours" }'))
     assert any("one every 6 hours, each looked at in its last 6 hours" in line for line in hopping)
 

@@ -49,6 +49,21 @@ def test_what_is_no_standing_question_is_refused(sql: str, message: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("key", "name", "window"),
+    [
+        ("day", "alerted_at", '"alerted_at"'),
+        ("day", "window_closes", '"window_closes"'),
+        ("month", "window_start", OF_A_DAY),
+        ("month", "alerted_at", OF_A_DAY),
+    ],
+)
+def test_a_key_is_not_called_like_a_time_of_the_relation(key: str, name: str, window: str) -> None:
+    tables = TABLES.replace(f"[tables.visits.columns.{key}]", f"[tables.visits.columns.{name}]", 1)
+    error = _refused(SQL.replace("day", name), tables=tables, window=window)
+    assert (error.code, f'would be called "{name}"' in error.message) == ("KH602", True)
+
+
+@pytest.mark.parametrize(
     ("sql", "code"),
     [
         (SQL.replace("ward", "wrd"), "KH201"),

@@ -14,6 +14,7 @@ from tests.worlds.policies import BASE, changed, compiled, parsed
 
 HOUR = timedelta(hours=1)
 SQL = "SELECT ward, month FROM visits GROUP BY ward, month HAVING count(*) > 400"
+_SLIDING = '{ column = "admitted", length = "24 hours", sliding = true }'
 WRITTEN = {
     "sql": f'"{SQL}"',
     "window": '{ column = "admitted", length = "24 hours" }',
@@ -182,6 +183,12 @@ REFUSED: list[tuple[dict[str, str | None], str, str]] = [
     ({"window": '{ column = "admitted", length = "1 day", hop = "2 days" }'}, "KH601", "does not divide the window"),
     ({"window": '{ column = "month", hop = "5 hours" }'}, "KH601", "has no meaning without a length"),
     ({"window": '{ column = "month", sliding = true }'}, "KH601", "has no meaning without a length"),
+    ({"clears": '"at once"'}, "KH601", "has no meaning in windows that do not slide"),
+    ({"clears": '"at once"', "window": _SLIDING, "alert": '"early"'}, "KH002", 'beside clears = "at once"'),
+    ({"clears": '"at once"', "window": _SLIDING, "early_any": "true"}, "KH002", 'beside clears = "at once"'),
+    ({"clears": '"at once"', "window": _SLIDING, "progressive": "true"}, "KH002", 'beside clears = "at once"'),
+    ({"clears": '"at once"', "window": _SLIDING, "mechanism": '"zeros"'}, "KH002", 'beside mechanism = "zeros"'),
+    ({"clears": '"sometimes"', "window": _SLIDING}, "KH002", "clears"),
     ({"window": '{ column = "a", length = "1 day", hop = "1 hour", sliding = true }'}, "KH601", "sliding window"),
     ({"window": '{ column = "a", lenght = "1 day" }'}, "KH002", "Did you mean length?"),
     ({"window": "7"}, "KH002", "window"),

@@ -1,0 +1,74 @@
+"""Noise on ticks of a sliding window as a subject of an audit: the answers of all looks that see one event.
+
+Proof: docs/proofs/audit.md.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from mechanisms.audit.auditor import Neighbours, Release, claim_always
+from mechanisms.formula import Cut, Integers
+from mechanisms.protocol import DecisionTask, Noise
+from mechanisms.standing.sealed import digest_of
+from mechanisms.standing.sliding_noise import SlidingNoise, calibrate_sliding
+from mechanisms.standing.window_noise import NoiseShape
+from mechanisms.threshold.joint_loss import all_at_once
+
+SlidingWatcher: TypeAlias = Callable[[SlidingNoise, Integers, Noise], Integers]
+"""Who is in the answer at each look, shape (keys, looks); `values` has shape (looks, keys). Tests pass broken ones."""
+
+_RATE = Fraction(2)  # so that two thousand windows refute a quarter of it
+_SHAPES = ((2, 1), (4, 2))  # windows and blocks
+
+
+def watch_answers(sliding: SlidingNoise, values: Integers, noise: Noise) -> Integers:
+    """As the product does it: the noise of a tick is drawn once, and kept in the state."""
+    state, seen = sliding.draw(keys=values.shape[1], noise=noise), []
+    for look, one in enumerate(values, 1):
+        looked = sliding.look(state, one[np.newaxis, :], look=look, noise=noise)
+        state = looked.state
+        seen.append(looked.alerted)
+    return np.array(seen, dtype=np.int64).T.copy()
+
+
+def audited_sliding(window: int, block: int) -> SlidingNoise:
+    """A loss of two, split evenly where there are blocks; what is asked is whether a noisy value is above zero."""
+    task = DecisionTask(Cut(0, 0, above=True, tolerance=1), (1,), all_at_once(1), fnr=0.05, fpr=0.1)
+    found = calibrate_sliding(task, window=window, looks=window + 2)
+    test = replace(found.calibration.tests[0], rate=_RATE, shift=0)
+    calibration = replace(found.calibration, tests=(test,), worst_case_epsilon=float(_RATE))
+    part = Fraction(1) if block == 1 else Fraction(1, 2)
+    shape = NoiseShape(window, block, part, ())
+    return SlidingNoise(calibration, shape, looks=window + 2, digest=digest_of((calibration, shape)))
+
+
+def pair_sliding(
+    sliding: SlidingNoise, watch: SlidingWatcher, *, noise: Noise, late: int = 0, charged: float = 1.0
+) -> Neighbours:
+    """An event in the second tick, which is in the windows of all looks but the first and the last.
+
+    Parameters:
+        late: for how many looks that have its tick it is not there yet; then it counts, which breaks the proof.
+        charged: the part of the worst case that is claimed.
+    """
+    window = sliding.shape.window
+
+    def release_of(event: int) -> Release:
+        def draw(samples: int) -> Integers:
+            values = np.zeros((window + 2, samples), dtype=np.int64)
+            values[1 + late : window + 1] = event
+            return watch(sliding, values, noise)
+
+        return claim_always(draw, epsilon=sliding.worst_case_epsilon * charged)
+
+    return Neighbours(f"an event more in windows of {window} looks", release_of(0), release_of(1))
+
+
+def pair_sliding_windows(*, noise: Noise) -> Iterator[Neighbours]:
+    """Ticks alone, and ticks with blocks."""
+    for window, block in _SHAPES:
+        yield pair_sliding(audited_sliding(window, block), watch_answers, noise=noise)

@@ -1,0 +1,167 @@
+"""The noise of a sliding window: which ticks and blocks it is put together from, and how likely it is to be large.
+
+| here | the proof |
+|---|---|
+| window, block | W, B |
+
+Proof: docs/proofs/standing.md.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.alarm.prices import block_noise_price, tick_noise_price
+from mechanisms.protocol import Unachievable
+
+_MOST_POINTS = 1 << 17  # of a law by Fourier transform: noise that spreads further is rounded, for .2 % of the price
+_REACH = 45.0  # nats: what lies beyond so many scales and standard deviations is next to nothing
+_PARTS = 1 << 10  # in which a loss is split over ticks and blocks
+_UNKNOWN = 1e-12  # of a chance by Fourier transform: a hundred times what its sums lose
+_SLACK = 1e-9  # what floats may lose of a chance, many times over
+STORED = np.dtype("<i8")
+"""In which noise is kept."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseShape:
+    """What a window of `window` looks is put together from: ticks alone if `block` is 1, else blocks of so many and the
+    ticks that differ. `part` is what of the loss ticks have; `terms` are how many ticks and blocks are in a sum."""
+
+    window: int
+    block: int
+    part: Fraction
+    terms: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """The blocks that make up most of a window, first to last (exclusive), and the ticks at its ends."""
+
+    first: int
+    last: int
+    ticks: tuple[int, ...]
+
+
+def find_edges(shape: NoiseShape, tick: int) -> Edges:
+    """Of the window that ends with a tick, numbered from 0 on; ticks before it were there before the first look.
+
+    >>> shape = NoiseShape(window=7, block=3, part=Fraction(1, 2), terms=((2, 3),))
+    >>> find_edges(shape, 10)
+    Edges(first=1, last=4, ticks=(3, 11))
+    """
+    begin, end = tick - shape.window + 1, tick + 1
+    if shape.block == 1:
+        return Edges(0, 0, tuple(range(begin, end)))
+    first, last = ((edge + shape.block // 2) // shape.block for edge in (begin, end))
+    ends = [sorted(pair) for pair in ((begin, first * shape.block), (last * shape.block, end))]
+    return Edges(first, last, tuple(place for low, high in ends for place in range(low, high)))
+
+
+@lru_cache(maxsize=64)
+def shape_window(window: int, *, fnr: float, fpr: float) -> NoiseShape:
+    """The shape of the least price for windows of so many looks.
+
+    >>> [shape_window(window, fnr=0.05, fpr=0.1).block for window in (24, 168)]
+    [1, 16]
+    """
+    price, block = block_noise_price(length=window, fnr=fnr, fpr=fpr)
+    if block == 1 or price >= tick_noise_price(length=window, fnr=fnr, fpr=fpr):
+        return NoiseShape(window=window, block=1, part=Fraction(1), terms=((window, 0),))
+    plain = NoiseShape(window=window, block=block, part=Fraction(1, 2), terms=())
+    sums = {_count_terms(find_edges(plain, tick)) for tick in range(block)}
+    terms = tuple(sorted(own for own in sums if not any(own != other and _covers(other, own) for other in sums)))
+    ticks, blocks = terms[-1]
+    on_ticks, on_blocks = np.cbrt(max(ticks, 1)), np.cbrt(max(blocks, 1))
+    part = Fraction(round(float(on_ticks / (on_ticks + on_blocks)) * _PARTS), _PARTS)
+    return replace(plain, part=part, terms=terms)
+
+
+def state_bytes(shape: NoiseShape, *, functionals: int, keys: int) -> int:
+    """How large a state is, to within some dozen bytes: the noise of all ticks and blocks that a window may need."""
+    at_a_look = find_edges(shape, 0)
+    places = shape.window + 2 * (shape.block // 2) + (at_a_look.last - at_a_look.first) + (shape.block > 1)
+    return STORED.itemsize * functionals * keys * places
+
+
+def _count_terms(edges: Edges) -> tuple[int, int]:
+    return len(edges.ticks), edges.last - edges.first
+
+
+def _covers(other: tuple[int, int], own: tuple[int, int]) -> bool:
+    return other[0] >= own[0] and other[1] >= own[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Tails:
+    """The chances that a window's noise is large, wherever in a block it ends.
+
+    Each draw is rounded to the nearest multiple of `step`, an odd number, so that noise which spreads far has a law of
+    few points; `lost` is by how much the sum of all of them may be off for it. `above[y]` is at least, `below[y]` at
+    most, the chance that the rounded sum is `y` steps or more.
+    """
+
+    step: int
+    lost: int
+    above: Floats
+    below: Floats
+
+    def reaches(self, distance: int) -> float:
+        """The chance that noise is at least `distance`, rounded up."""
+        if distance <= 0:
+            place = min(-((distance - 1 - self.lost) // self.step), self.below.size - 1)
+            return min(1.0, 1.0 - float(self.below[place]) + _SLACK)
+        place = -((self.lost - distance) // self.step)
+        return 1.0 if place < 1 else min(1.0, float(self.above[min(place, self.above.size - 1)]) * (1.0 + _SLACK))
+
+    def least_reach(self, chance: float) -> int:
+        """The least distance, 1 or more, that noise reaches with the chance at most."""
+        enough = np.flatnonzero(self.above[1:] * (1.0 + _SLACK) <= chance)
+        if not enough.size:
+            raise Unachievable("an error rate this small is beyond what the law of this noise is known to")
+        return int(enough[0]) * self.step + self.lost + 1
+
+
+@lru_cache(maxsize=64)
+def find_tails(shape: NoiseShape, rate: Fraction) -> Tails:
+    """The law of the noise of a window.
+
+    Noise is symmetric and has one peak, so more of it reaches further: sums that others cover are left out.
+    """
+    rates = (float(rate * shape.part), float(rate * (1 - shape.part)))
+    reach = max(_reach_of(terms, rates) for terms in shape.terms)
+    step = math.ceil(2.0 * reach / _MOST_POINTS) // 2 * 2 + 1
+    points = 1 << math.ceil(math.log2(2.0 * reach / step + 2.0))
+    angles = 2.0 * np.pi * np.arange(points // 2 + 1) / points
+    laws = [_transform(own, angles, step=step) if own else np.ones_like(angles) for own in rates]
+    above, below = np.zeros(points // 2), np.ones(points // 2)
+    for ticks, blocks in shape.terms:
+        mass = np.maximum(np.fft.irfft(laws[0] ** ticks * laws[1] ** blocks, points)[: points // 2], 0.0)
+        tails = np.cumsum(mass[::-1])[::-1]
+        above, below = np.maximum(above, tails), np.minimum(below, tails)
+    lost = max(sum(terms) for terms in shape.terms) * (step // 2)
+    return Tails(step=step, lost=lost, above=above + _UNKNOWN, below=below - _UNKNOWN)
+
+
+def _reach_of(terms: tuple[int, int], rates: tuple[float, float]) -> float:
+    """Beyond which a sum of so many ticks and blocks hardly ever is."""
+    kinds = [(count, own) for count, own in zip(terms, rates, strict=True) if count]
+    spread = math.sqrt(sum(2.0 * count / own**2 for count, own in kinds))
+    return _REACH / min(own for _, own in kinds) + 12.0 * spread
+
+
+def _transform(rate: float, angles: Floats, *, step: int) -> Floats:
+    """The characteristic function of discrete Laplace noise that is rounded to steps: what of it is in the middle step,
+    and on both sides a part that falls by the same factor from step to step."""
+    outside = math.exp(-rate * (step // 2 + 1)) / (1.0 + math.exp(-rate))
+    ratio, gap = math.exp(-rate * step), -math.expm1(-rate * step)
+    turned = 2.0 * np.sin(angles / 2.0) ** 2  # 1 - cos, to the last digit
+    sides = (gap - turned) / (gap**2 + 2.0 * ratio * turned)  # the sum over y >= 1 of ratio ** (y - 1) cos(y angle)
+    found: Floats = 1.0 - 2.0 * outside + 2.0 * outside * gap * sides
+    return found

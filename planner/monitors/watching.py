@@ -1,0 +1,186 @@
+"""What watches a standing question and what it costs: alarms, a decision at the close, a stream, or noise on ticks."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+
+from mechanisms.alarm.prices import PricedWay, WatchedWindow, Way, afresh_price, close_price, price_ways
+from mechanisms.alarm.shapes import Regime
+from mechanisms.formula import Formula
+from mechanisms.protocol import Unachievable
+from mechanisms.registry import MECHANISMS
+from mechanisms.standing.close import decide_at_close
+from mechanisms.standing.distance import StandingDistance, calibrate_early
+from mechanisms.standing.protocol import Standing
+from mechanisms.standing.task import StandingTask
+from mechanisms.threshold.one_shot import at_least
+from planner.catalog.key_space import KeySpace
+from planner.catalog.monitors import Monitor
+from planner.functionals.sensitivity import joint_sensitivity
+from planner.functionals.unit_groups import groups_of_one_unit
+from planner.monitors.at_once import price_at_once, watch_at_once
+from planner.monitors.growth import list_leasts, stays_true
+from planner.monitors.model import WindowPlan
+from planner.monitors.refusals import refused_question, unreachable
+from planner.monitors.streams import price_stream, watch_streamed
+from planner.monitors.windows import Horizon
+from planner.plan.calibrate import choose_calibration
+from planner.plan.refusals import unreachable as plan_refusal
+from planner.question.model import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """What watches a monitor, what a group and window of it cost, and the ways there are, of which one is `taken`.
+    `whole`: one alarm watches the whole condition."""
+
+    standing: Standing
+    ways: tuple[PricedWay, ...]
+    taken: int
+    per_price: float
+    per_cell: float
+    whole: bool
+
+
+def watch(
+    question: Question,
+    regimes: tuple[Regime, ...],
+    horizon: Horizon,
+    windows: WindowPlan,
+    *,
+    keys: KeySpace,
+    monitor: Monitor,
+    early: bool,
+) -> Watching:
+    """What watches a standing question.
+
+    Parameters:
+        question: over the whole horizon; `keys` are those of one window.
+
+    Raises:
+        KeyholeError: KH303 where nothing keeps the contract, KH601, KH602, and as the question itself.
+    """
+    of_window = replace(question, keys=keys)
+    if monitor.clears_at_once:
+        return _watch_at_once(of_window, regimes, horizon, windows, monitor)
+    monotone = monitor.windows.sliding or stays_true(question, regimes)
+    task = standing_task(of_window, regimes, looks=windows.looks, monitor=monitor, monotone=monotone)
+    standing = _choose(of_window, task, monitor, early=early)
+    watched = horizon.count_in_looks(monitor)
+    ways: tuple[PricedWay, ...] = ()
+    taken, per_price = 0, 1.0
+    plain = _choose_plain(of_window, task, standing, monitor, early=early)
+    if plain is not None:
+        ways, taken = _price(question, watched, _alarm_regimes(plain, regimes), early=early)
+        per_price = _per_cell(question, horizon, plain, monitor) / ways[taken].price
+    per_cell = _per_cell(question, horizon, standing, monitor)
+    if monitor.streamed:
+        ways, taken = (price_stream(watched, epsilon=per_cell, per_price=per_price), *ways), 0
+    return Watching(standing, ways, taken, per_price, per_cell, whole=early and not monotone)
+
+
+def _watch_at_once(
+    question: Question,
+    regimes: tuple[Regime, ...],
+    horizon: Horizon,
+    windows: WindowPlan,
+    monitor: Monitor,
+) -> Watching:
+    """All looks of the horizon together: an event costs the same however many of them see it."""
+    standing = watch_at_once(question, windows, monitor)
+    ways, taken = price_at_once(question, standing, horizon.count_in_looks(monitor), regimes)
+    loss = standing.worst_case_epsilon
+    return Watching(standing, ways, taken, loss / ways[taken].price, loss, whole=False)
+
+
+def _choose(question: Question, task: StandingTask, monitor: Monitor, *, early: bool) -> Standing:
+    """What decides a window."""
+    if monitor.streamed:
+        return watch_streamed(question, task, monitor)
+    return _calibrate(question, task, monitor) if early else _calibrate_close(question, monitor)
+
+
+def _choose_plain(
+    question: Question, task: StandingTask, standing: Standing, monitor: Monitor, *, early: bool
+) -> Standing | None:
+    """What prices are those of: single alarms; None where a stream watches what no alarm does."""
+    if monitor.streamed:
+        try:
+            return calibrate_early(task)
+        except Unachievable:
+            return None
+    return _calibrate(question, replace(task, progressive=False), monitor) if early and task.progressive else standing
+
+
+def _calibrate(question: Question, task: StandingTask, monitor: Monitor) -> Standing:
+    try:
+        return calibrate_early(task)
+    except Unachievable as refusal:
+
+        def calibrate(formula: Formula) -> Standing:
+            return calibrate_early(replace(task, formula=formula))
+
+        raise unreachable(monitor, question, looks=task.looks, refusal=refusal, calibrate=calibrate) from None
+
+
+def _calibrate_close(question: Question, monitor: Monitor) -> Standing:
+    """What decides a window when it closes: the cheapest way of answering the question once."""
+    try:
+        calibration, _ = choose_calibration(question)
+        return decide_at_close(MECHANISMS[calibration.mechanism], calibration.task)
+    except Unachievable as refusal:
+        raise refused_question(monitor, plan_refusal(question, refusal)) from None
+
+
+def standing_task(
+    question: Question, regimes: tuple[Regime, ...], *, looks: int, monitor: Monitor, monotone: bool = True
+) -> StandingTask:
+    """A monitor's question as numbers."""
+    return StandingTask(
+        formula=question.formula,
+        sensitivities=tuple(functional.sensitivity for functional in question.functionals),
+        exposures=joint_sensitivity(question).exposures(),
+        regimes=regimes,
+        leasts=list_leasts(question, regimes),
+        looks=looks,
+        fnr=question.accuracy.fnr,
+        fpr=question.accuracy.fpr,
+        progressive=monitor.progressive,
+        monotone=monotone,
+    )
+
+
+def _alarm_regimes(standing: Standing, regimes: tuple[Regime, ...]) -> tuple[Regime, ...]:
+    """How what alarms watch changes: the values, or the distance of the whole condition."""
+    return (standing.regime,) if isinstance(standing, StandingDistance) else regimes
+
+
+def _price(
+    question: Question, watched: WatchedWindow, regimes: tuple[Regime, ...], *, early: bool
+) -> tuple[tuple[PricedWay, ...], int]:
+    """The ways that would keep the contract, the cheapest first, and the place of the one that is taken."""
+    rates = {"fnr": question.accuracy.fnr, "fpr": question.accuracy.fpr}
+    if not early:
+        once = PricedWay(way=Way.CLOSE, price=close_price(**rates), clearing=0, regime=None, per_look=False)
+        looks = watched.length
+        afresh = PricedWay(Way.AFRESH, afresh_price(looks=looks, **rates), clearing=0, regime=None, per_look=True)
+        return (once, afresh) if looks > 1 else (once,), 0
+    worst = max((Regime.GROWING if one is Regime.SLIDING else one for one in regimes), key=lambda one: one.factor)
+    ways = price_ways(
+        watched,
+        **rates,
+        clearing=watched.length,
+        regime=worst,
+        rows_stay=question.table.append_only,
+    )
+    return ways, next(place for place, one in enumerate(ways) if one.regime is not None)
+
+
+def _per_cell(question: Question, horizon: Horizon, standing: Standing, monitor: Monitor) -> float:
+    """What a group and window cost: where windows hop, all those together that a row is in."""
+    if monitor.windows.sliding:
+        return standing.worst_case_epsilon  # of both epochs that a row is in
+    overlapping = ceil(horizon.length / horizon.between)
+    if not question.table.row_unit:
+        overlapping = min(overlapping, groups_of_one_unit(question))
+    return at_least(Fraction(standing.worst_case_epsilon) * overlapping)
