@@ -114,10 +114,11 @@ VIRTUAL_RELATIONS: tuple[VirtualRelation, ...] = (
             ("window_start", "timestamptz"),
             ("alerted_at", "timestamptz"),
             ("look", "bigint"),
+            ("cleared_at", "timestamptz"),
         ),
     ),
 )
-WINDOW_START, ALERTED_AT, WINDOW_CLOSES = "window_start", "alerted_at", "window_closes"
+WINDOW_START, ALERTED_AT, WINDOW_CLOSES, CLEARED_AT = "window_start", "alerted_at", "window_closes", "cleared_at"
 
 
 def virtual_relation(name: str) -> VirtualRelation | None:
@@ -128,11 +129,18 @@ def virtual_relation(name: str) -> VirtualRelation | None:
 def monitor_relation(monitor: Monitor, keys: tuple[tuple[str, str], ...]) -> VirtualRelation:
     """The relation of a monitor whose question has these keys, each with its declared type.
 
-    Behind them stands when the window began, unless a key is the window, then when the key alerted, and when its window
-    closes.
+    Behind them stand the times of `times_of`.
     """
-    windowed = any(name == monitor.windows.column for name, _ in keys)
-    times = (ALERTED_AT, WINDOW_CLOSES) if windowed else (WINDOW_START, ALERTED_AT, WINDOW_CLOSES)
+    times = times_of(monitor, tuple(name for name, _ in keys))
     return VirtualRelation(
         monitor.name, monitor.comment or "monitor", (*keys, *((name, "timestamptz") for name in times))
     )
+
+
+def times_of(monitor: Monitor, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns behind the keys of a monitor's relation: when the window began, unless a key is the window, when the
+    key alerted, and when its window closes; of what clears at once, whose windows slide away under every alert, when it
+    alerted and when it cleared."""
+    if monitor.clears_at_once:
+        return ALERTED_AT, CLEARED_AT
+    return (ALERTED_AT, WINDOW_CLOSES) if monitor.windows.column in keys else (WINDOW_START, ALERTED_AT, WINDOW_CLOSES)

@@ -30,9 +30,10 @@ from proxy.cli.common import (
     refusals,
 )
 from proxy.monitors import refusals as refused
-from proxy.monitors.notifications import ToldAlert
-from proxy.monitors.reading import MonitorReading, alert_document
+from proxy.monitors.notifications import Change, ToldAlert
+from proxy.monitors.reading import MonitorReading
 from proxy.monitors.start import check_startable, start_monitor
+from proxy.monitors.telling import alert_document, clearing_document
 from proxy.report.ledger_tables import SHORT_ID
 from proxy.report.terminal import psql_table, row_count, visible
 from proxy.service.service import Service
@@ -76,13 +77,18 @@ def list_monitors(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) ->
 def show(name: Name, policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     """Show a monitor in full. Its promise, windows, looks and prices, and how far it is."""
     with refusals(as_json=as_json), Service.open(policy) as service:
-        plan, status = _plan(service, name), MonitorReading(service).status(_monitor(service, name))
+        plan, monitor, reading = _plan(service, name), _monitor(service, name), MonitorReading(service)
+        status = reading.status(monitor)
+        alerts = reading.alerts_for_owner(monitor).alerts if monitor.clears_at_once else None
     if as_json:
         print_json(status.document() | {"plan": monitor_json(plan)})
         return
     print(*explain_monitor(plan), "", sep="\n")
     because = f" ({visible(status.reason)})" if status.reason else ""
     print(f"It is {status.state}{because}; {status.looks_made:,} of {status.looks_planned:,} looks made.")
+    if alerts is not None:
+        standing = sum(alert.cleared_at is None for alert in alerts)
+        print(f"Groups in its answer: {standing:,}; cleared again: {len(alerts) - standing:,}.")
 
 
 @app.command()
@@ -95,15 +101,15 @@ def watch(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print alerts as they come, until interrupted. From the ledger: some Keyhole has to be serving."""
+    """Print alerts as they come and go, until interrupted. From the ledger: some Keyhole has to be serving."""
     with refusals(as_json=as_json), Service.open(policy) as service:
         reading, monitor = MonitorReading(service), _monitor(service, name)
         while True:
             state = reading.status(monitor).state
             read = reading.alerts_for_owner(monitor, after=after)
             after = read.last_look
-            for alert in read.alerts:
-                print(_line(alert, as_json=as_json), flush=True)
+            for change in read.changes:
+                print(_line(change, as_json=as_json), flush=True)
             if until_alert and read.alerts:
                 return
             if state == MonitorState.ENDED:
@@ -111,11 +117,15 @@ def watch(
             time.sleep(_POLL_S)
 
 
-def _line(alert: ToldAlert, *, as_json: bool) -> str:
+def _line(change: Change, *, as_json: bool) -> str:
+    if isinstance(change, ToldAlert):
+        told, moment, tail = alert_document(change), change.alerted_at, ""
+    else:
+        told, moment, tail = clearing_document(change), change.cleared_at, "  cleared"
     if as_json:
-        return json.dumps(alert_document(alert), ensure_ascii=False)
-    keys = ", ".join(f"{column} {visible(value)}" for column, value in alert.key)
-    return f"{alert.alerted_at:%Y-%m-%d %H:%M:%S}  look {alert.number}  {keys}"
+        return json.dumps(told, ensure_ascii=False)
+    keys = ", ".join(f"{column} {visible(value)}" for column, value in change.key)
+    return f"{moment:%Y-%m-%d %H:%M:%S}  look {change.number}  {keys}{tail}"
 
 
 @app.command()

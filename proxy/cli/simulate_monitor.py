@@ -8,8 +8,6 @@ from typing import Any
 from planner.catalog.fault import nearest
 from planner.errors import KeyholeError
 from planner.explain.numbers import at_most, percent, plain
-from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.postgres import POSTGRES
 from planner.monitors.affordable import exceeded_cap, find_fitting
 from planner.monitors.build import plan_monitor
 from planner.monitors.chances import Course, Courses, list_courses
@@ -17,6 +15,7 @@ from planner.monitors.explain import explain_monitor, monitor_json
 from planner.monitors.model import MonitorPlan
 from planner.policy.simulated_catalog import stand_in_catalog
 from proxy.cli.simulate import Sizes, read_alone
+from proxy.sources.open import source_dialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ def simulate_monitor(policy_path: Path, name: str, *, sizes: Sizes) -> MonitorSi
         raise KeyholeError("KH002", f"{policy_path.name} has no monitor {name}", hint=nearest(name, policy.monitors))
     stood_in = stand_in_catalog(policy, section.sql, pins=pins, keys=sizes.keys)
     catalog = stood_in.catalog
-    dialect = DUCKDB if policy.source.url.startswith("duckdb:") else POSTGRES
+    dialect = source_dialect(policy.source)
     monitor = catalog.monitor(name)
     assert monitor is not None
     plan = plan_monitor(catalog, monitor, dialect=dialect)

@@ -16,7 +16,7 @@ from functools import partial
 import structlog
 
 from accountant.monitor_model import MonitorRun, WindowLook, WindowState
-from mechanisms.formula import Booleans, Integers
+from mechanisms.formula import Integers
 from planner.catalog.model import RELEASED_BY
 from planner.errors import KeyholeError
 from planner.functionals.per_key_offsets import without_offsets
@@ -86,12 +86,14 @@ class PreparedLook:
         own = without_offsets(self.reading.question, values)
         looked = plan.standing.look(self.state.body, own, look=due.look, noise=service.noise)
         places = Places.of(plan, run)
+        before = places.marks(service.ledger.monitors.in_answer(run.run, due.window))
         told = WindowLook(
             window=due.window,
             since=self.state.look,
             look=due.look,
             body=looked.state,
-            keys=places.of_keys(looked.alerted & ~self._alerted_before(places)),
+            keys=places.of_keys(looked.alerted & ~before),
+            cleared=places.of_keys(before & ~looked.alerted) if plan.clears_at_once else (),
         )
         last = due.look == plan.windows.looks
         service.ledger.monitors.record_look(
@@ -102,12 +104,6 @@ class PreparedLook:
             holder=watched.holder,
             closing={due.window: places.lay_out(plan.standing.spent(looked.state))} if last else {},
         )
-
-    def _alerted_before(self, places: Places) -> Booleans:
-        """Which keys came into the window's answer with earlier looks, shape (keys,)."""
-        first = self.due.number - self.due.look
-        page = self.watched.service.ledger.monitors.alerts(self.watched.run.run, after_number=first)
-        return places.marks(one.key for one in page.alerts if one.window == self.due.window)
 
 
 def read_together(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook, Integers | KeyholeError]]:

@@ -25,15 +25,31 @@ POLL_EVERY_S = 1.0  # how late another process hears of a look, against one shor
 class ToldAlert:
     """A key that a monitor has alerted at its look `number`, as far as clients are told of it: all of it was released.
 
-    `key` has the values of the question's keys by name, as PostgreSQL's text. Times are UTC.
+    `key` has the values of the question's keys by name, as PostgreSQL's text. Times are UTC. Of what clears at once no
+    window is told, as each look has another one, but when it `cleared_at`, if it did.
     """
 
     monitor: str
     number: int
     key: tuple[tuple[str, str], ...]
-    window_start: datetime
+    window_start: datetime | None
     alerted_at: datetime
-    window_closes: datetime
+    window_closes: datetime | None
+    cleared_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToldClearing:
+    """A key that went out of a monitor's answer at the look `number`; it had come into it at `alerted_at`."""
+
+    monitor: str
+    number: int
+    key: tuple[tuple[str, str], ...]
+    alerted_at: datetime
+    cleared_at: datetime
+
+
+Change: TypeAlias = ToldAlert | ToldClearing
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +73,19 @@ class MonitorNews:
     last_look: int
     origin: int
     alerts: tuple[ToldAlert, ...] = ()
+    cleared: tuple[ToldClearing, ...] = ()
     closed: tuple[ClosedWindow, ...] = ()
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Alerts and clearings."""
+        return in_order_of_looks(self.alerts, self.cleared)
+
+
+def in_order_of_looks(alerts: Collection[ToldAlert], cleared: Collection[ToldClearing]) -> tuple[Change, ...]:
+    """Both by their looks: of one look first what came, then what went."""
+    both: list[Change] = [*alerts, *cleared]
+    return tuple(sorted(both, key=lambda change: change.number))
 
 
 @dataclass(frozen=True, slots=True)

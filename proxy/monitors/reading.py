@@ -14,24 +14,33 @@ from itertools import count
 from threading import Lock
 from typing import Any
 
-import numpy as np
-
 from accountant.errors import LedgerError, OverBudget
 from accountant.ledger import Ledger
-from accountant.monitor_model import MonitorAlert, MonitorRun, MonitorState
+from accountant.monitor_model import MonitorRun, MonitorState
 from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError
 from planner.extract.extract import declare_monitor
+from planner.extract.virtual_relations import times_of
 from planner.monitors.build import plan_monitor
 from planner.monitors.explain import explain_monitor, monitor_json
 from planner.monitors.guarantee import promise
 from planner.monitors.model import MonitorPlan, WindowPlan
 from planner.statements.listening import channel_of
-from proxy.monitors.notifications import Admitted, ClosedWindow, MonitorNews, ToldAlert, Wanted
+from proxy.monitors.notifications import (
+    Admitted,
+    Change,
+    ClosedWindow,
+    MonitorNews,
+    ToldAlert,
+    ToldClearing,
+    Wanted,
+    in_order_of_looks,
+)
 from proxy.monitors.read_refusals import reading_too_dear, unreadable_monitor
 from proxy.monitors.schedule import count_moments, next_moment, number_of
+from proxy.monitors.telling import Telling, as_utc, key_text, relation_row, write_iso, write_time
 from proxy.pipeline.virtual_rows import RelationRows, VirtualRow
-from proxy.service.accounts import label, limits
+from proxy.service.accounts import limits
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service, Serving
 
@@ -72,8 +81,8 @@ class MonitorStatus:
             _interval(self.window_length),
             str(self.looks_made),
             str(self.looks_planned),
-            _text(self.next_look),
-            _text(self.last_look),
+            write_time(self.next_look),
+            write_time(self.last_look),
             _number(self.fnr),
             _number(self.fpr),
             self.tolerance,
@@ -95,8 +104,8 @@ class MonitorStatus:
             "looks_made": self.looks_made,
             "looks_planned": self.looks_planned,
             "look": self.last_number,
-            "next_look": _iso(self.next_look),
-            "last_look": _iso(self.last_look),
+            "next_look": write_iso(self.next_look),
+            "last_look": write_iso(self.last_look),
             "fnr": self.fnr,
             "fpr": self.fpr,
             "tolerance": self.tolerance,
@@ -106,25 +115,20 @@ class MonitorStatus:
         }
 
 
-def alert_document(alert: ToldAlert) -> dict[str, Any]:
-    """An alert for programs, as notifications and REST have it."""
-    return {
-        "monitor": alert.monitor,
-        "key": dict(alert.key),
-        "window": alert.window_start.isoformat(),
-        "window_closes": alert.window_closes.isoformat(),
-        "alerted_at": alert.alerted_at.isoformat(),
-        "look": alert.number,
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class AlertsRead:
-    """Alerts of whole looks; what follows comes after the look `last_look`. `more`: there is something."""
+    """What whole looks changed: alerts that came, and alerts, of these looks or earlier ones, that they cleared. What
+    follows comes after the look `last_look`. `more`: there is something."""
 
     alerts: tuple[ToldAlert, ...]
+    cleared: tuple[ToldClearing, ...]
     last_look: int
     more: bool
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Alerts and clearings."""
+        return in_order_of_looks(self.alerts, self.cleared)
 
 
 class MonitorReading:
@@ -149,9 +153,9 @@ class MonitorReading:
         if run is None:
             return RelationRows((), (self._why_nothing(monitor),))
         read = self.alerts(monitor, analyst=analyst)
-        windowed = monitor.windows.column in self._keys(monitor)
+        times = times_of(monitor, self._keys(monitor))
         notices = () if run.state is MonitorState.RUNNING else (f"The monitor {name} is {run.state}: {run.reason}.",)
-        return RelationRows(tuple(_row(alert, windowed=windowed) for alert in read.alerts), notices)
+        return RelationRows(tuple(relation_row(alert, times) for alert in read.alerts), notices)
 
     def list_monitors(self, *, analyst: str) -> RelationRows:
         """`keyhole.monitors`."""
@@ -172,10 +176,11 @@ class MonitorReading:
             rows.extend(
                 (
                     alert.monitor,
-                    json.dumps(dict(alert.key), ensure_ascii=False),
-                    _text(alert.window_start),
-                    _text(alert.alerted_at),
+                    key_text(alert.key),
+                    write_time(alert.window_start),
+                    write_time(alert.alerted_at),
                     str(alert.number),
+                    write_time(alert.cleared_at),
                 )
                 for alert in read.alerts
             )
@@ -245,23 +250,25 @@ class MonitorReading:
         return run.last_look
 
     def alerts(self, monitor: Monitor, *, analyst: str, after: int = 0, most: int | None = None) -> AlertsRead:
-        """What a monitor has alerted after a look, of whole looks, as few as make `most` alerts. Raises KH306."""
+        """What a monitor has alerted and cleared after a look, of whole looks, as few as make `most` of both. Raises
+        KH306."""
         run = self._run(monitor)
         if run is None:
-            return AlertsRead((), after, more=False)
+            return _nothing(after)
         self._pay(run, analyst=analyst)
         return self._alerts(monitor, run, after=after, most=most)
 
     def alerts_for_owner(self, monitor: Monitor, *, after: int = 0) -> AlertsRead:
         """The same for the owner, who pays for no reading."""
         run = self._run(monitor)
-        return AlertsRead((), after, more=False) if run is None else self._alerts(monitor, run, after=after)
+        return _nothing(after) if run is None else self._alerts(monitor, run, after=after)
 
     def _alerts(self, monitor: Monitor, run: MonitorRun, *, after: int, most: int | None = None) -> AlertsRead:
         with _asking_ledger():
-            page = self._ledger.monitors.alerts(run.run, after_number=after, limit=most)
-        told = _Telling(self.plan(monitor), run, self._keys(monitor))
-        return AlertsRead(tuple(map(told.tell, page.alerts)), page.last_look, page.more)
+            page = self._ledger.monitors.changes(run.run, after_number=after, limit=most)
+        telling = Telling(self.plan(monitor), run, self._keys(monitor))
+        came, cleared = tuple(map(telling.tell, page.came)), tuple(map(telling.tell_clearing, page.cleared))
+        return AlertsRead(came, cleared, page.last_look, page.more)
 
     def read_news(self, wanted: Collection[Wanted], *, origin: int) -> Mapping[Wanted, MonitorNews | KeyholeError]:
         """As the news desk has it; each run and each stretch of looks is read once for all who want it."""
@@ -293,7 +300,7 @@ class MonitorReading:
             return MonitorNews(monitor.name, state, "" if run is None else run.reason, after, origin)
         page = self._alerts(monitor, run, after=after)
         closed = tuple(_list_closed(self.plan(monitor).windows, after=after, last=page.last_look))
-        return MonitorNews(monitor.name, state, run.reason, page.last_look, origin, page.alerts, closed)
+        return MonitorNews(monitor.name, state, run.reason, page.last_look, origin, page.alerts, page.cleared, closed)
 
     def admit(self, channel: str, *, analyst: str) -> Admitted | None:
         """The monitor with a channel, if the analyst may read it, which counts as reading it. Raises KH306."""
@@ -308,9 +315,8 @@ class MonitorReading:
 
     def _keys(self, monitor: Monitor) -> tuple[str, ...]:
         """The question's keys by the names that its relation has for them."""
-        times = {"window_start", "alerted_at", "window_closes"}
-        columns = declare_monitor(monitor, self.service.catalog).columns
-        return tuple(name for name, _ in columns[:-2] if name not in times)
+        names = tuple(name for name, _ in declare_monitor(monitor, self.service.catalog).columns)
+        return names[: -len(times_of(monitor, names))]
 
     def _run(self, monitor: Monitor) -> MonitorRun | None:
         """Its newest run, if that was started as it is declared now."""
@@ -375,35 +381,8 @@ class Readings:
             return reading.read_news(wanted, origin=origin)
 
 
-class _Telling:
-    """Makes what the ledger has of an alert what clients are told of it."""
-
-    def __init__(self, plan: MonitorPlan, run: MonitorRun, keys: tuple[str, ...]) -> None:
-        self._windows = plan.windows
-        self._run = run
-        self._keys = keys
-        axis = None if run.windows is None else run.windows.column
-        named = {label(column): column.name for column in plan.question.keys.columns}
-        columns = run.charge.cells.columns
-        self._apart = [(named.get(one), values) for one, values in columns if one != axis]
-        self._shape = tuple(len(values) for _, values in self._apart)
-        self._window = next(((named.get(one), values) for one, values in columns if one == axis), None)
-
-    def tell(self, alert: MonitorAlert) -> ToldAlert:
-        """One of them."""
-        places = np.unravel_index(alert.key, self._shape) if self._shape else ()
-        texts = {name: values[int(place)] for (name, values), place in zip(self._apart, places, strict=True)}
-        if self._window is not None and self._run.windows is not None:
-            name, values = self._window
-            texts[name] = values[alert.window - self._run.windows.first]
-        return ToldAlert(
-            monitor=alert.monitor,
-            number=alert.number,
-            key=tuple((name, texts[name]) for name in self._keys),
-            window_start=_utc(self._windows.starts[alert.window]),
-            alerted_at=_utc(alert.at),
-            window_closes=_utc(self._windows.closes(alert.window)),
-        )
+def _nothing(after: int) -> AlertsRead:
+    return AlertsRead((), (), after, more=False)
 
 
 @contextmanager
@@ -416,11 +395,6 @@ def _asking_ledger() -> Iterator[None]:
         raise ledger_unavailable() from None
 
 
-def _row(alert: ToldAlert, *, windowed: bool) -> VirtualRow:
-    start = () if windowed else (_text(alert.window_start),)
-    return (*(text for _, text in alert.key), *start, _text(alert.alerted_at), _text(alert.window_closes))
-
-
 def _list_closed(windows: WindowPlan, *, after: int, last: int) -> Iterator[ClosedWindow]:
     """The windows whose last look is one of those after a look, up to another."""
     before_last = (windows.looks - 1) * windows.every
@@ -429,28 +403,16 @@ def _list_closed(windows: WindowPlan, *, after: int, last: int) -> Iterator[Clos
         for number in (after, last)
     )
     for window in range(first, end):
-        yield ClosedWindow(number_of(windows, windows.closes(window)), _utc(windows.starts[window]))
+        yield ClosedWindow(number_of(windows, windows.closes(window)), as_utc(windows.starts[window]))
 
 
 def _moment(windows: WindowPlan, number: int) -> datetime:
-    return _utc(windows.first_looks[0] + (number - 1) * windows.every)
+    return as_utc(windows.first_looks[0] + (number - 1) * windows.every)
 
 
 def _next_look(windows: WindowPlan) -> datetime | None:
     moment = next_moment(windows, now=datetime.now(UTC).replace(tzinfo=None))
-    return None if moment is None else _utc(moment)
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def _text(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat(sep=" ")
-
-
-def _iso(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
+    return None if moment is None else as_utc(moment)
 
 
 def _interval(length: timedelta) -> str:

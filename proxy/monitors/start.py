@@ -61,6 +61,8 @@ def check_startable(service: Service, plan: MonitorPlan) -> None:
 def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> MonitorRun:
     """Pay for a monitor's whole horizon, durably; from then on its looks are made.
 
+    What clears at once is one window for the ledger, whose noise a later run draws, and pays for, anew.
+
     Raises:
         KeyholeError: KH301, KH302, KH305, KH308, KH309 where it does not fit, KH606 where it stands already, KH502.
             Nothing is written then.
@@ -77,11 +79,12 @@ def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> 
             plan.monitor.name,
             charge,
             limits_of(service, plan),
-            windows=WindowAxis(label(plan.window_column), overlap=_overlap(plan)),
+            windows=None if plan.clears_at_once else WindowAxis(label(plan.window_column), overlap=_overlap(plan)),
             fingerprint=plan.fingerprint,
             wording=wording,
             by=by,
             why=why,
+            anew=plan.clears_at_once,
         )
 
 

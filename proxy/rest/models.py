@@ -247,20 +247,34 @@ class MonitorsOut(BaseModel):
 
 
 class AlertOut(BaseModel):
-    """A group that came into a monitor's answer, and stays in it until its window closes."""
+    """A group that came into a monitor's answer, and stays in it until its window closes, or until it is cleared."""
 
     monitor: str
     key: Annotated[dict[str, str], Field(description="by column, as PostgreSQL's text")]
-    window: Annotated[str, Field(description="when its window began")]
-    window_closes: str
+    window: Annotated[str | None, Field(description="when its window began; null where alerts clear at once")]
+    window_closes: Annotated[str | None, Field(description="null where alerts clear at once")]
     alerted_at: str
     look: Annotated[int, Field(description="the number of the look")]
+    cleared_at: Annotated[str | None, Field(description="when it went out of the answer, if it did, as known now")]
+
+
+class ClearingOut(BaseModel):
+    """A group that went out of a monitor's answer."""
+
+    monitor: str
+    key: Annotated[dict[str, str], Field(description="by column, as PostgreSQL's text")]
+    alerted_at: Annotated[str, Field(description="when it had come into the answer")]
+    cleared_at: str
+    look: Annotated[int, Field(description="the number of the look that cleared it")]
 
 
 class AlertsOut(BaseModel):
-    """Some alerts of a monitor, of whole looks, the oldest first."""
+    """What some looks of a monitor changed, whole looks, the oldest first."""
 
     alerts: list[AlertOut]
+    cleared: Annotated[
+        list[ClearingOut], Field(description="also alerts of earlier pages, by the look that cleared them")
+    ]
     look: Annotated[int, Field(description="these are all up to this look")]
     next: Annotated[int | None, Field(description="`after` of the next page; null: there is none yet")]
 

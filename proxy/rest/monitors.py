@@ -18,7 +18,8 @@ from starlette.responses import StreamingResponse
 from accountant.monitor_model import MonitorState
 from planner.errors import KeyholeError
 from proxy.monitors.notifications import AlertHub, MonitorNews, Wanted
-from proxy.monitors.reading import Readings, alert_document
+from proxy.monitors.reading import Readings
+from proxy.monitors.telling import alert_document, clearing_document
 from proxy.rest.middleware import HEAD
 from proxy.rest.models import AlertsOut, MonitorOut, MonitorsOut
 from proxy.rest.problems import READING
@@ -32,14 +33,23 @@ STREAM = "text/event-stream"
 _PLACE = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?")
 _STREAMED: dict[int | str, dict[str, Any]] = {
     200: {
-        "content": {STREAM: {"schema": {"type": "string", "description": "events alert, look, closed, paused, ended"}}}
+        "content": {
+            STREAM: {"schema": {"type": "string", "description": "events alert, cleared, look, closed, paused, ended"}}
+        }
     },
     204: {"description": "the monitor has ended, and nothing more will come"},
 }
 
 LetIn: TypeAlias = Callable[..., Awaitable[str]]
 After = Annotated[int, Query(ge=0, le=2**31, description="the number of a look: only what came after it")]
-Most = Annotated[int, Query(ge=1, le=MOST_ALERTS, description="about so many alerts: those of a look come together")]
+Most = Annotated[
+    int,
+    Query(
+        ge=1,
+        le=MOST_ALERTS,
+        description="about so many changes: those of a look come together",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +90,16 @@ def add_monitor_routes(app: FastAPI, readings: Readings, hub: AlertHub, analyst:
     def list_alerts(
         name: str, who: Annotated[str, Depends(analyst)], after: After = 0, page_size: Most = 1_000
     ) -> dict[str, Any]:
-        """What a monitor has alerted after a look, in whole looks. The first reading counts towards your own cap."""
+        """What a monitor has alerted and cleared after a look, in whole looks. The first reading counts towards your
+        own cap."""
         with readings.using() as reading:
             read = reading.alerts(reading.find(name, analyst=who), analyst=who, after=after, most=page_size)
-            alerts = [alert_document(alert) for alert in read.alerts]
-            return {"alerts": alerts, "look": read.last_look, "next": read.last_look if read.more else None}
+            return {
+                "alerts": [alert_document(alert) for alert in read.alerts],
+                "cleared": [clearing_document(one) for one in read.cleared],
+                "look": read.last_look,
+                "next": read.last_look if read.more else None,
+            }
 
     @app.get(EVENTS, responses=_STREAMED | describe_problems(*READING, 400, 403, 404))
     async def stream_events(
@@ -181,6 +196,8 @@ class _Stream:
         by_look: defaultdict[int, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
         for alert in news.alerts:
             by_look[alert.number].append(("alert", alert_document(alert)))
+        for gone in news.cleared:
+            by_look[gone.number].append(("cleared", clearing_document(gone)))
         for window in news.closed:
             closed = {"monitor": news.monitor, "window": window.start.isoformat(), "look": window.number}
             by_look[window.number].append(("closed", closed))

@@ -12,11 +12,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from planner.errors import KeyholeError
 from planner.statements.listening import channel_of
 from proxy.concurrency.cancellable_work import Work
-from proxy.monitors.notifications import Admitted, AlertHub, MonitorNews, ToldAlert, Wanted
+from proxy.monitors.notifications import Admitted, AlertHub, Change, MonitorNews, ToldAlert, Wanted
+from proxy.monitors.telling import clearing_document, write_iso
 from proxy.session.error_fields import notice
 from proxy.shadow.answers import Expected
 from proxy.shadow.exchange import Exchange
@@ -60,7 +62,7 @@ class Listening:
         self._question: _Question | None = None
         self._admitted: dict[bytes, Admitted] = {}
         self._heard: dict[bytes, Callable[[], None]] = {}
-        self._pending: deque[ToldAlert | KeyholeError] = deque()
+        self._pending: deque[Change | KeyholeError] = deque()
 
     def begin(self, is_idle: Callable[[], bool]) -> None:
         """The session is open; `is_idle` tells whether nothing of its client's is under way, in no transaction."""
@@ -118,8 +120,8 @@ class Listening:
 
         def take(news: MonitorNews | KeyholeError | None) -> None:
             match news:
-                case MonitorNews(alerts=alerts):
-                    self._pending.extend(alerts)
+                case MonitorNews(changes=changes):
+                    self._pending.extend(changes)
                 case KeyholeError():
                     self._heard.pop(channel, None)
                     self._pending.append(news)
@@ -128,7 +130,7 @@ class Listening:
         self._heard[channel] = self._hub.wait_for(wanted, take)
 
     def _forget(self, monitor: str) -> None:
-        kept = [one for one in self._pending if not isinstance(one, ToldAlert) or one.monitor != monitor]
+        kept = [one for one in self._pending if isinstance(one, KeyholeError) or one.monitor != monitor]
         self._pending = deque(kept)
 
     def _take_notifications(self) -> bytes:
@@ -143,14 +145,18 @@ class Listening:
         return bytes(frames)
 
 
-def payload_of(alert: ToldAlert) -> bytes:
+def payload_of(change: Change) -> bytes:
     """What a notification says: JSON in ASCII, the same in every encoding. A key that is too long is left out."""
-    told = {
+    told = _alert_payload(change) if isinstance(change, ToldAlert) else clearing_document(change)
+    payload = json.dumps(told).encode()
+    return payload if len(payload) <= MOST_PAYLOAD_BYTES else json.dumps(told | {"key": None}).encode()
+
+
+def _alert_payload(alert: ToldAlert) -> dict[str, Any]:
+    return {
         "monitor": alert.monitor,
         "key": dict(alert.key),
-        "window": alert.window_start.isoformat(),
+        "window": write_iso(alert.window_start),
         "alerted_at": alert.alerted_at.isoformat(),
         "look": alert.number,
     }
-    payload = json.dumps(told).encode()
-    return payload if len(payload) <= MOST_PAYLOAD_BYTES else json.dumps(told | {"key": None}).encode()

@@ -1,6 +1,7 @@
 """A clinic with monitors whose looks a test records itself: in the real ledger, by its own verbs, when it chooses.
 
-`crowded` watches wards by days, `rush` wards in windows of six hours, `private` is bob's alone.
+`crowded` watches wards by days, `rush` wards in windows of six hours, `private` is bob's alone; of
+`recent`, which is there where it is asked for, alerts clear at once.
 """
 
 from collections.abc import Iterator, Mapping
@@ -53,6 +54,7 @@ database = "clinic"
 privacy_unit = "row"
 refresh = "live"
 append_only = true
+arrived = "seen_at"
 
 [tables.visits.columns.ward]
 key = {{ values = ["A", "B", "C"] }}
@@ -101,6 +103,18 @@ password = "{verifier}"
 token_sha256 = "{bob}"
 epsilon_per_predicate = {bobs}
 """
+RECENT = """
+[monitors.recent]
+sql = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 300"
+window = { column = "seen_at", length = "3 hours", sliding = true }
+every = "1 hour"
+lateness = "10 minutes"
+from = "2026-01-01"
+until = "2026-01-03"
+analysts = ["ada"]
+clears = "at once"
+"""
+"""More of the policy: a monitor whose alerts clear at once."""
 
 
 def install(directory: Path, url: str, *, bobs: float = 1000.0, more: str = "") -> Path:
@@ -123,15 +137,23 @@ class Watch:
     plan: MonitorPlan
     run: MonitorRun
 
-    def look(self, number: int, alerts: Mapping[int, tuple[str, ...]], *, closing: tuple[int, ...] = ()) -> None:
-        """Record a look over the horizon at which, by window, these wards came into the answer."""
+    def look(
+        self,
+        number: int,
+        alerts: Mapping[int, tuple[str, ...]],
+        *,
+        cleared: tuple[str, ...] = (),
+        closing: tuple[int, ...] = (),
+    ) -> None:
+        """Record a look over the horizon at which, by window, these wards came into the answer, and the `cleared` ones
+        went out of it."""
         monitors = self.service.ledger.monitors
         windows = sorted({*alerts, *closing})
         looks = []
         for window in windows:
             state = monitors.begin_window(self.run.run, window, b"drawn %d" % window)
-            keys = tuple(sorted(map(WARDS.index, alerts.get(window, ()))))
-            looks.append(WindowLook(window, state.look, state.look + 1, state.body + b"+", keys))
+            came, went = (tuple(sorted(map(WARDS.index, wards))) for wards in (alerts.get(window, ()), cleared))
+            looks.append(WindowLook(window, state.look, state.look + 1, state.body + b"+", came, went))
         first = self.plan.windows.first_looks[0]
         at = (first + (number - 1) * self.plan.windows.every).replace(tzinfo=UTC)
         monitors.record_look(self.run.run, looks, number=number, at=at, closing=dict.fromkeys(closing))
@@ -179,18 +201,19 @@ def start(service: Service, name: str) -> Watch:
         name,
         charge,
         limits(service.catalog, OWNER),
-        windows=WindowAxis(label(plan.window_column), overlap=1),
+        windows=None if plan.clears_at_once else WindowAxis(label(plan.window_column), overlap=1),
         fingerprint=plan.fingerprint,
         wording=None,
         by="the owner",
         why="to see",
+        anew=plan.clears_at_once,
     )
     assert charge.epsilon_nano < 100 * NANO
     return Watch(service, plan, run)
 
 
 @contextmanager
-def alerted(directory: Path, url: str, *, bobs: float = 1000.0) -> Iterator[House]:
-    """The clinic, serving."""
-    with opened(install(directory, url, bobs=bobs)) as house:
+def alerted(directory: Path, url: str, *, bobs: float = 1000.0, more: str = "") -> Iterator[House]:
+    """The clinic, serving; with more of the policy, such as RECENT."""
+    with opened(install(directory, url, bobs=bobs, more=more)) as house:
         yield house

@@ -38,7 +38,7 @@ epsilon_per_query = 4
 privacy_unit = "row"
 refresh = "live"
 append_only = true
-
+{arrived}
 [tables.visits.columns.ward]
 key = {{ values = ["A", "B", "C"] }}
 
@@ -48,6 +48,9 @@ key = {{ range = ["2026-03-01", "2026-03-31"] }}
 
 [tables.visits.columns.cost]
 bounds = [-10, 10]
+
+[tables.visits.columns.room]
+key = {{ range = [1, 1000] }}
 
 [analysts.ada]
 password = "{verifier}"
@@ -62,6 +65,8 @@ tolerance = "10%"
 analysts = ["ada"]
 {more}
 """
+ARRIVED = 'arrived = "arrived_at"\n'
+TABLE = "CREATE TABLE visits (ward text, seen_at timestamp, cost integer, room integer, arrived_at timestamp)"
 MANY = "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 400"
 
 
@@ -96,6 +101,19 @@ class Clinic:
         with psycopg.connect(self.source_url) as source, source.cursor() as cursor:
             cursor.executemany("INSERT INTO visits (ward, seen_at) VALUES (%s, %s)", rows)
 
+    def arrive_late(self, rows: Sequence[tuple[str, datetime]], *, arrived: datetime) -> None:
+        """Visits, as they came at another time than theirs."""
+        values = [(*row, arrived) for row in rows]
+        if self.source_url.endswith(".duckdb"):
+            with duckdb.connect(self.source_url) as loader:
+                columns = [list(column) for column in zip(*values, strict=True)]
+                loader.execute(
+                    "INSERT INTO visits (ward, seen_at, arrived_at) SELECT unnest(?), unnest(?), unnest(?)", columns
+                )
+            return
+        with psycopg.connect(self.source_url) as source, source.cursor() as cursor:
+            cursor.executemany("INSERT INTO visits (ward, seen_at, arrived_at) VALUES (%s, %s, %s)", values)
+
     def alerts(self, run: str) -> list[tuple[int, int, str]]:
         """What was alerted: the look's number, the window, the ward."""
         page = self.service.ledger.monitors.alerts(run)
@@ -111,17 +129,17 @@ def clinic(
     window: str = '"day"',
     every: str = "6 hours",
     more: str = "",
+    arrived: str = "",
     ledger: str = "sqlite:///keyhole.db",
     seed: int | None = 7,
 ) -> Iterator[Clinic]:
     """An open clinic without visits. Noise is seeded unless `seed` is None."""
     with new_database(postgres_url) as url:
         with psycopg.connect(url) as source:
-            source.execute("CREATE TABLE visits (ward text, seen_at timestamp, cost integer)")
+            source.execute(TABLE)
         policy = folder / "keyhole.toml"
-        policy.write_text(
-            POLICY.format(source=url, ledger=ledger, sql=sql, window=window, every=every, more=more, verifier=VERIFIER)
-        )
+        asked = {"sql": sql, "window": window, "every": every, "more": more, "arrived": arrived}
+        policy.write_text(POLICY.format(source=url, ledger=ledger, verifier=VERIFIER, **asked))
         check(policy, confirm=False)
         with Service.open(policy) as service:
             if seed is not None:
@@ -130,18 +148,21 @@ def clinic(
 
 
 @contextmanager
-def clinic_in_a_file(folder: Path) -> Iterator[Clinic]:
+def clinic_in_a_file(
+    folder: Path, *, sql: str = MANY, window: str = '"day"', every: str = "6 hours", more: str = "", arrived: str = ""
+) -> Iterator[Clinic]:
     """The same over a DuckDB file that is open only while it is read, so that a loader may write to it."""
     with duckdb.connect(str(folder / "visits.duckdb")) as loader:
-        loader.execute("CREATE TABLE visits (ward text, seen_at timestamp, cost integer)")
+        loader.execute(TABLE)
     policy = folder / "keyhole.toml"
     text = POLICY.format(
         source="duckdb:///visits.duckdb",
         ledger="sqlite:///keyhole.db",
-        sql=MANY,
-        window='"day"',
-        every="6 hours",
-        more="",
+        sql=sql,
+        window=window,
+        every=every,
+        more=more,
+        arrived=arrived,
         verifier=VERIFIER,
     )
     policy.write_text(text.replace("[ledger]", "hold = false\n\n[ledger]"), encoding="utf-8")

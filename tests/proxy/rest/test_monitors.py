@@ -131,11 +131,12 @@ def test_alerts_come_in_pages_of_whole_looks(house: House, crowded: Watch) -> No
             "window_closes": "2026-01-02T00:00:00+00:00",
             "alerted_at": "2026-01-01T03:00:00+00:00",
             "look": 3,
+            "cleared_at": None,
         }
         last = ada.get("/v1/monitors/crowded/alerts", params={"after": 9}).json()
         assert ([one["look"] for one in last["alerts"]], last["look"], last["next"]) == ([24], 24, None)
         none = ada.get("/v1/monitors/crowded/alerts", params={"after": 24}).json()
-        assert none == {"alerts": [], "look": 24, "next": None}
+        assert none == {"alerts": [], "cleared": [], "look": 24, "next": None}
         assert ada.get("/v1/monitors/crowded/alerts", params={"after": -1}).status_code == 400
 
 
