@@ -1,10 +1,16 @@
-"""An alarm beside published streams that watch the same windows at the same loss, and beside zeros."""
+"""An alarm beside all published streams that watch the same windows at the same loss, and beside zeros.
+
+`python -m benchmarks.alarms.beside_streams` prints them for a thousand windows of taxi pick-ups, spread over those
+that come near the threshold: as monitors run them, with states that are written down and read, more take minutes.
+"""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
+from benchmarks.alarms.measured import CONTRACTS
+from benchmarks.alarms.pickups import pickups
 from benchmarks.alarms.replay import FNR, FPR
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import Cut, Integers
@@ -14,6 +20,8 @@ from mechanisms.standing.protocol import Standing
 from mechanisms.standing.streams import WATCHING, watch_by_stream
 from mechanisms.standing.task import StandingTask
 from mechanisms.threshold.joint_loss import all_at_once
+
+BESIDE = 1_000
 
 _RATE_BITS = 20  # of the loss that streams are given: no more than the alarm's, less by a millionth
 
@@ -73,3 +81,18 @@ def _watch(name: str, standing: Standing, by_look: Integers, literal: Cut) -> Wa
         late=float(late.sum() / max(1, true.sum())),
         wrong=float((beyond & (alerted_at > 0)).sum() / max(1, beyond.sum())),
     )
+
+
+def main() -> None:
+    """Print a table for each of the first two contracts."""
+    found = pickups(seed=1)
+    for cut, tolerance in CONTRACTS[:2]:
+        near = found.by_hour[found.by_hour[:, -1] > cut // 2]
+        some = near[:: max(1, len(near) // BESIDE)]
+        print(f"\n{cut}, {tolerance}: {len(some)} windows" + " " * 22 + "epsilon    late   wrong")
+        for one in watch_beside(some, cut=cut, tolerance=tolerance):
+            print(f"{one.name:40}{one.epsilon:8.3f}{one.late:8.1%}{one.wrong:8.1%}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,16 +1,15 @@
 """Alarms and ladders on windows whose values are known: what they cost, and how often and how late they were wrong."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mechanisms.alarm.calibration import AlarmTask, alarm_price, calibrate_alarm
 from mechanisms.alarm.ladder import calibrate_ladder, climb_at_values, draw_ladders, loss_so_far
-from mechanisms.alarm.run import draw_alarms, look_at_values
+from mechanisms.alarm.run import chances_by_look, draw_alarms, look_at_values
 from mechanisms.alarm.shapes import Regime
-from mechanisms.formula import Integers
-from mechanisms.noise.exact import system_noise
+from mechanisms.formula import Booleans, Integers
+from mechanisms.protocol import Noise
 
 FNR, FPR = 0.05, 0.1
 
@@ -40,10 +39,19 @@ class Replayed:
     wrong: int
 
 
-def replay(by_look: Integers, *, cut: int, tolerance: int) -> Replayed:
-    """One alarm and one ladder for each window, a row of values that only grow."""
-    looks = by_look.shape[1]
-    task = AlarmTask(
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Of an alarm, over all of its draws: the parts of true windows that are late and that never ring, of those beyond
+    the tolerance the part that rings."""
+
+    late: float
+    never: float
+    wrong: float
+
+
+def task_of(*, looks: int, cut: int, tolerance: int) -> AlarmTask:
+    """Values that only grow from zero on, by one for each unit."""
+    return AlarmTask(
         looks=looks,
         cut=cut,
         tolerance=tolerance,
@@ -53,7 +61,29 @@ def replay(by_look: Integers, *, cut: int, tolerance: int) -> Replayed:
         regime=Regime.GROWING,
         least=0,
     )
-    alarm, ladder, noise = calibrate_alarm(task), calibrate_ladder(task), system_noise()
+
+
+def expect(by_look: Integers, *, cut: int, tolerance: int) -> Expected:
+    """Exact chances of each window, on average."""
+    alarm = calibrate_alarm(task_of(looks=by_look.shape[1], cut=cut, tolerance=tolerance))
+    first, beyond = first_look(by_look > cut), by_look[:, -1] <= cut - tolerance
+    late, never = [], []
+    different, often = np.unique(by_look[beyond], axis=0, return_counts=True)
+    wrong = [chances_by_look(alarm, values.tolist())[-1] for values in different]
+    for values, look in zip(by_look[first > 0].tolist(), first[first > 0].tolist(), strict=True):
+        chances = chances_by_look(alarm, values)
+        late.append(1.0 - chances[look - 1])
+        never.append(1.0 - chances[-1])
+    return Expected(
+        late=float(np.mean(late)), never=float(np.mean(never)), wrong=float(np.average(wrong, weights=often))
+    )
+
+
+def replay(by_look: Integers, *, cut: int, tolerance: int, noise: Noise) -> Replayed:
+    """One alarm and one ladder for each window, a row of values that only grow."""
+    looks = by_look.shape[1]
+    task = task_of(looks=looks, cut=cut, tolerance=tolerance)
+    alarm, ladder = calibrate_alarm(task), calibrate_ladder(task)
     states = draw_alarms(keys=len(by_look), noise=noise)
     climbing = draw_ladders(ladder, keys=len(by_look), noise=noise)
     for look, values in enumerate(by_look.T, 1):
@@ -61,7 +91,7 @@ def replay(by_look: Integers, *, cut: int, tolerance: int) -> Replayed:
         climbing = climb_at_values(ladder, climbing, values, look=look, noise=noise)
     rang_at = np.array([state.rang_at for state in states])
     one = alarm_price(looks=1, fnr=FNR, fpr=FPR, regime=Regime.GROWING) / (tolerance + 1)
-    first = _first_look(by_look > cut)
+    first = first_look(by_look > cut)
     true, beyond = first > 0, by_look[:, -1] <= cut - tolerance
     late = true & ((rang_at > first) | (rang_at == 0))
     return Replayed(
@@ -81,7 +111,6 @@ def replay(by_look: Integers, *, cut: int, tolerance: int) -> Replayed:
     )
 
 
-def _first_look(holds: Sequence[Sequence[bool]] | np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> Integers:
+def first_look(holds: Booleans) -> Integers:
     """The first look, from 1, at which each row holds; 0 where none does."""
-    held = np.asarray(holds)
-    return np.where(held.any(axis=1), held.argmax(axis=1) + 1, 0)
+    return np.where(holds.any(axis=1), holds.argmax(axis=1) + 1, 0)

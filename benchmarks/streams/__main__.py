@@ -11,31 +11,46 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks.streams.data import all_streams
-from benchmarks.streams.experiments import Row, picture, plan_jobs, run_jobs
-from benchmarks.streams.page import COUNTS, HIERARCHY, SMOOTHERS, WINDOWS, AboutStreams, document, write_rows
+from benchmarks.streams.experiments import picture, plan_jobs, run_jobs
+from benchmarks.streams.page import (
+    COUNTS,
+    CURVES,
+    EVENTS,
+    HIERARCHY,
+    SMOOTHERS,
+    WINDOWS,
+    AboutStreams,
+    document,
+    write_rows,
+)
+from benchmarks.streams.rows import Row
 
 DIRECTORY = Path(__file__).parents[2] / "docs" / "results"
 MOST_RUNS = 10  # side by side over thousands of ticks: means are steady to some .01 by logarithm
 SEED = 2026
 SCALED, ABSOLUTE = "log10 of the scaled total L1 error", "log10 of the mean absolute error"
-FIGURES = {COUNTS: SCALED, SMOOTHERS: SCALED, WINDOWS: ABSOLUTE, HIERARCHY: ABSOLUTE}
+FIGURES = {COUNTS: SCALED, SMOOTHERS: SCALED, WINDOWS: ABSOLUTE, EVENTS: "", HIERARCHY: ABSOLUTE}
 
 
 def write(rows: Sequence[Row], about: AboutStreams, directory: Path) -> None:
     """The page and its table."""
     directory.mkdir(parents=True, exist_ok=True)
-    write_rows(rows, directory / "streams.csv")
+    curves = [row for row in rows if row.experiment.startswith(CURVES)]
+    write_rows([row for row in rows if row not in curves], directory / "streams.csv")
+    write_rows(curves, directory / "streams-curves.csv", x="others reported, thousandths")
     (directory / "streams.md").write_text(document(rows, about), encoding="utf-8")
 
 
 def draw(rows: Sequence[Row], figures: Sequence[str], directory: Path) -> None:
     """The named images of `FIGURES`."""
-    from benchmarks.streams.plots import draw_errors, draw_windows  # here: runs alone need no matplotlib
+    from benchmarks.streams.plots import draw_curves, draw_errors, draw_windows  # here: runs alone need no matplotlib
 
     for name in figures:
         own, path = [row for row in rows if row.experiment == name], directory / f"streams-{name}.png"
         if name == WINDOWS:
             draw_windows(own, path)
+        elif name == EVENTS:
+            draw_curves([row for row in rows if row.experiment.startswith(CURVES)], path)
         else:
             draw_errors(own, path, heading=FIGURES[name])
 

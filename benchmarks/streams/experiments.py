@@ -9,19 +9,19 @@ from zlib import crc32
 
 import numpy as np
 
+from benchmarks.streams import events
 from benchmarks.streams.data import Stream, all_streams, hierarchy, stand_ins
 from benchmarks.streams.james_stein_as_printed import move_from_average
 from benchmarks.streams.measures import (
     Floats,
     WindowSums,
-    area_under_curve,
-    changes,
     estimate_counts,
     estimate_hierarchy,
-    found_at,
     scaled_error,
     window_sums,
 )
+from benchmarks.streams.rows import BLOCK_TREE, EPSILONS, LAPLACE, PEGASUS, PEGASUS_LARGE, SLIDING, ZEROS, Row
+from benchmarks.streams.sliding import noisy_window_sums
 from mechanisms.formula import Integers
 from mechanisms.streams.block_tree import BlockTree
 from mechanisms.streams.hierarchy import balanced_hierarchy
@@ -34,37 +34,13 @@ from mechanisms.streams.tick_laplace import BackwardSmoothing, TickLaplace
 from mechanisms.streams.zeros import Zeros
 
 PROCESSES = 2
-EPSILONS = (Fraction(1, 10), Fraction(1, 100))
 PUBLISHED, LARGE = Fraction(5), Fraction(40)
-LAPLACE, PEGASUS, PEGASUS_LARGE, ZEROS = "tick_laplace", "pegasus", "pegasus, theta 40", "zeros"
 PRINTED = "pegasus_james_stein, as printed"
 BACK = (5, 10, 50)
 BUSY = "High_5"
 WINDOWS = tuple(2**power for power in range(1, 11))
-JUMPS = ((12, 50), (48, 100))
-LOW_SIGNALS = ((64, 300), (256, 4000))
-FALSE_RATE = 0.1
 HIERARCHY_RUNS = 1  # the mean over 255 aggregations and a week is steady
 BLOCK_TREE_RUNS = 5  # likewise over 8,000 windows
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What one mechanism came to: mean and middle half over the runs. `x` is a window's length, or 0."""
-
-    experiment: str
-    data: str
-    epsilon: Fraction
-    label: str
-    x: int
-    mean: float
-    low: float
-    high: float
-
-    @staticmethod
-    def of(experiment: str, data: str, epsilon: Fraction, label: str, values: Floats, *, x: int = 0) -> "Row":
-        low, high = np.quantile(values, (0.25, 0.75))
-        return Row(experiment, data, epsilon, label, x, float(values.mean()), float(low), float(high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,20 +93,22 @@ def picture(*, seed: int) -> tuple[Integers, dict[tuple[str, Fraction], Floats]]
 
 def _stream_rows(job: Job, stream: Stream) -> Iterator[Row]:
     counts, epsilon = stream.counts, job.epsilon
-    busy = stream.name == BUSY
-    sums = {label: WindowSums(_lengths() if busy else (), runs=job.runs) for label in (PEGASUS, PEGASUS_LARGE)}
+    sums = {label: WindowSums() for label in (PEGASUS, PEGASUS_LARGE)}
     estimates: dict[str, Floats] = {}
     for label, mechanism in _count_mechanisms(epsilon).items():
-        look = {"look": sums[label].look} if label in sums and busy else {}
+        look = {"look": sums[label].look} if label in sums else {}
         estimates[label] = estimate_counts(mechanism, counts, runs=job.runs, seed=job.seed_of(label), **look)
         error = scaled_error(estimates[label], counts)
         if label not in (PRINTED, *SMOOTHERS) or label == PEGASUS:
             yield Row.of("counts", stream.name, epsilon, label, error)
         if label in (LAPLACE, PRINTED, ZEROS, *SMOOTHERS):
             yield Row.of("smoothers", stream.name, epsilon, label, error)
-    if busy:
-        yield from _window_rows(job, stream, estimates, sums)
-        yield from _event_rows(job, stream, estimates, sums)
+    if stream.name == BUSY:
+        watched = events.Watched(stream.name, counts, epsilon, job.runs, job.seed_of("events"), estimates, sums)
+        yield from _window_rows(job, watched)
+        yield from events.jump_rows(watched)
+        block_sums = {window: _block_sums(job, counts, window) for window, _ in events.LOW_SIGNALS}
+        yield from events.low_signal_rows(watched, block_sums)
 
 
 def _count_mechanisms(epsilon: Fraction) -> dict[str, StreamMechanism[Any]]:
@@ -145,23 +123,22 @@ def _count_mechanisms(epsilon: Fraction) -> dict[str, StreamMechanism[Any]]:
     return found
 
 
-def _lengths() -> tuple[int, ...]:
-    return tuple(sorted({*WINDOWS, *(window for window, _ in LOW_SIGNALS)}))
-
-
-def _block_sums(job: Job, stream: Stream, window: int) -> Floats:
+def _block_sums(job: Job, counts: Integers, window: int) -> Floats:
     tree = BlockTree(epsilon=job.epsilon, sensitivity=1, window=window)
     runs = min(job.runs, BLOCK_TREE_RUNS)
-    return estimate_counts(tree, stream.counts, runs=runs, seed=job.seed_of(f"block {window}"))[window - 1 :]
+    return estimate_counts(tree, counts, runs=runs, seed=job.seed_of(f"block {window}"))[window - 1 :]
 
 
-def _window_rows(job: Job, stream: Stream, estimates: dict[str, Floats], sums: dict[str, WindowSums]) -> Iterator[Row]:
+def _window_rows(job: Job, watched: events.Watched) -> Iterator[Row]:
     """The mean absolute error of a window's sum. MS adds up the estimates as they were released, WSS as known now."""
+    counts, estimates, sums = watched.counts, watched.estimates, watched.sums
     for window in WINDOWS:
-        true = window_sums(stream.counts[:, np.newaxis].astype(np.float64), window)
+        true = window_sums(counts[:, np.newaxis].astype(np.float64), window)
+        noisy: dict[str, Any] = {"epsilon": job.epsilon, "runs": job.runs, "seed": job.seed_of(f"sliding {window}")}
         entrants = {
             LAPLACE: window_sums(estimates[LAPLACE], window),
-            "block_tree": _block_sums(job, stream, window),
+            SLIDING: noisy_window_sums(counts, window, **noisy),
+            BLOCK_TREE: _block_sums(job, counts, window),
             "pegasus, MS": window_sums(estimates[PEGASUS], window),
             "pegasus, WSS": sums[PEGASUS].of(window)[window - 1 :],
             "pegasus, theta 40, WSS": sums[PEGASUS_LARGE].of(window)[window - 1 :],
@@ -169,33 +146,7 @@ def _window_rows(job: Job, stream: Stream, estimates: dict[str, Floats], sums: d
         }
         for label, found in entrants.items():
             error = np.abs(found - true).mean(axis=0)
-            yield Row.of("windows", stream.name, job.epsilon, label, error, x=window)
-
-
-def _event_rows(job: Job, stream: Stream, estimates: dict[str, Floats], sums: dict[str, WindowSums]) -> Iterator[Row]:
-    """The area under the curve of found against false events, and what is found where a tenth of the others is."""
-    counts = stream.counts[:, np.newaxis].astype(np.float64)
-    for window, delta in JUMPS:
-        events = changes(counts, window)[:, 0] >= delta
-        scores = {label: changes(estimates[label], window) for label in (LAPLACE, PEGASUS, PEGASUS_LARGE, ZEROS)}
-        yield from _score_rows(job, stream.name, f"jumps of {delta}", window, events, scores)
-    for window, delta in LOW_SIGNALS:
-        events = window_sums(counts, window)[:, 0] < delta
-        scores = {
-            LAPLACE: -window_sums(estimates[LAPLACE], window),
-            "block_tree": -_block_sums(job, stream, window),
-            PEGASUS: -sums[PEGASUS].of(window)[window - 1 :],
-            PEGASUS_LARGE: -sums[PEGASUS_LARGE].of(window)[window - 1 :],
-            ZEROS: window_sums(estimates[ZEROS], window),
-        }
-        yield from _score_rows(job, stream.name, f"sums below {delta}", window, events, scores)
-
-
-def _score_rows(job: Job, data: str, what: str, window: int, events: Any, scores: dict[str, Floats]) -> Iterator[Row]:
-    for label, values in scores.items():
-        area, share = area_under_curve(values, events), found_at(values, events, false_rate=FALSE_RATE)
-        yield Row.of(f"events, {what}", data, job.epsilon, label, area, x=window)
-        yield Row.of(f"found, {what}", data, job.epsilon, label, share, x=window)
+            yield Row.of("windows", watched.data, job.epsilon, label, error, x=window)
 
 
 def _hierarchy_rows(job: Job) -> Iterator[Row]:

@@ -1,6 +1,6 @@
 """Running mechanisms on streams, several runs side by side, and what their estimates are worth."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,8 @@ import numpy.typing as npt
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.formula import Booleans, Integers
 from mechanisms.streams.hierarchy import HierarchyMechanism
+from mechanisms.streams.pegasus import PegasusState
 from mechanisms.streams.stream import StreamMechanism, Tick
-from mechanisms.streams.window_sum import WindowGroups, WindowSumSmoother
 from tests.seeded_noise import SeededNoise
 
 Floats = npt.NDArray[np.float64]
@@ -37,25 +37,29 @@ def estimate_counts(
 
 
 class WindowSums:
-    """Window sums of several lengths, made as PeGaSus runs."""
+    """Window sums as `WindowSumSmoother` makes them, of any length, from what each tick of PeGaSus made public."""
 
-    def __init__(self, windows: Sequence[int], *, runs: int) -> None:
-        self._smoothers = {window: WindowSumSmoother(window=window) for window in windows}
-        self._states: dict[int, tuple[WindowGroups, ...]] = {
-            window: (smoother.start(),) * runs for window, smoother in self._smoothers.items()
-        }
-        self._found: dict[int, list[list[float]]] = {window: [] for window in windows}
+    def __init__(self) -> None:
+        self._sizes: list[list[int]] = []
+        self._medians: list[list[float]] = []
 
-    def look(self, tick: Tick[Any]) -> None:
-        """The sums at a tick."""
-        for window, smoother in self._smoothers.items():
-            sums = smoother.advance(self._states[window], tick)
-            self._states[window] = sums.states
-            self._found[window].append([float(total) for total in sums.estimates])
+    def look(self, tick: Tick[PegasusState]) -> None:
+        """The latest groups' sizes, and their medians by now."""
+        self._sizes.append([len(state.noisy) for state in tick.states])
+        self._medians.append([float(estimate) for estimate in tick.estimates])
 
     def of(self, window: int) -> Floats:
         """All sums of one length, shape (ticks, runs)."""
-        return np.array(self._found[window])
+        sizes, medians = np.array(self._sizes), np.array(self._medians)
+        places = np.arange(len(sizes))[:, np.newaxis]
+        ends = np.where(np.vstack((sizes[1:] == 1, np.ones((1, sizes.shape[1]), dtype=np.bool_))), places, len(sizes))
+        ends = np.minimum.accumulate(ends[::-1], axis=0)[::-1]
+        final = np.take_along_axis(medians, ends, axis=0)
+        before = np.vstack((np.zeros((1, sizes.shape[1])), np.cumsum(final, axis=0)))
+        first = np.maximum(places - window + 1, 0)
+        begun = np.maximum(places - sizes + 1, first)
+        closed = np.take_along_axis(before, begun, axis=0) - before[first[:, 0]]
+        return np.asarray(closed + medians * (places - begun + 1))
 
 
 def estimate_hierarchy(mechanism: HierarchyMechanism[Any], counts: Integers, *, runs: int, seed: int) -> Floats:
@@ -107,3 +111,16 @@ def found_at(scores: Floats, events: Booleans, *, false_rate: float) -> Floats:
         cut = others[min(others.size - 1, int(false_rate * others.size))]
         found.append((column[events] > cut).mean())
     return np.array(found)
+
+
+def curve_of(scores: Floats, events: Booleans, rates: Floats) -> Floats:
+    """The share of events found at each rate at which others are reported, shape (rates, runs); at ties a chance."""
+    found = []
+    for column in scores.T:
+        cuts = np.unique(column)[::-1]
+        reported, true = (
+            1.0 - np.searchsorted(np.sort(column[own]), cuts, side="left") / own.sum() for own in (~events, events)
+        )
+        last = np.append(reported[1:] != reported[:-1], True)
+        found.append(np.interp(rates, np.append(0.0, reported[last]), np.append(0.0, true[last])))
+    return np.array(found).T

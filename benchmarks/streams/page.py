@@ -4,14 +4,19 @@ import csv
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
+from textwrap import fill
 
 from benchmarks.experiments.tables import markdown, short
+from benchmarks.streams import events_page, expected
 from benchmarks.streams.data import Stream
-from benchmarks.streams.experiments import EPSILONS, LAPLACE, PEGASUS, PRINTED, Row
+from benchmarks.streams.experiments import PRINTED
+from benchmarks.streams.rows import BLOCK_TREE, EPSILONS, LAPLACE, PEGASUS, SLIDING, Row
+from benchmarks.streams.sliding import block_of
 
-COUNTS, SMOOTHERS, WINDOWS, HIERARCHY = "counts", "smoothers", "windows", "hierarchy"
-_EVENTS = "events, "
+COUNTS, SMOOTHERS, WINDOWS, EVENTS, HIERARCHY = "counts", "smoothers", "windows", "events", "hierarchy"
+CURVES = "curve, "
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +29,23 @@ class AboutStreams:
     seconds: float
 
 
-def write_rows(rows: Sequence[Row], path: Path) -> None:
-    """One line per mechanism, stream, epsilon and window."""
+def write_rows(rows: Sequence[Row], path: Path, *, x: str = "window") -> None:
+    """One line per mechanism, stream, epsilon and window, or whatever `x` is."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("experiment", "data", "epsilon", "mechanism", "window", "mean", "q1", "q3"))
+        writer.writerow(("experiment", "data", "epsilon", "mechanism", x, "mean", "q1", "q3"))
         for row in rows:
             values = (f"{value:.5g}" for value in (row.mean, row.low, row.high))
-            writer.writerow((row.experiment, row.data, float(row.epsilon), row.label, row.x or "", *values))
+            writer.writerow(
+                (
+                    row.experiment,
+                    row.data,
+                    float(row.epsilon),
+                    row.label,
+                    row.x or ("" if x == "window" else 0),
+                    *values,
+                )
+            )
 
 
 def document(rows: Sequence[Row], about: AboutStreams) -> str:
@@ -49,10 +63,12 @@ def document(rows: Sequence[Row], about: AboutStreams) -> str:
         _logarithms([row for row in rows if row.experiment == SMOOTHERS]),
         _section("Figure 5.5: sums of windows", _windows_text(rows), "windows"),
         _windows([row for row in rows if row.experiment == WINDOWS]),
-        f"## Figures 5.6 and 5.7: events\n\n{_EVENTS_TEXT}",
-        _events(rows),
+        _section("Figures 5.6 and 5.7: events", events_page.describe(rows), "events"),
+        events_page.areas(rows),
+        events_page.closes(rows),
         _section("Figure 5.8: a hierarchy", _HIERARCHY_TEXT, "hierarchy"),
         _hierarchy([row for row in rows if row.experiment == HIERARCHY]),
+        expected.compare(rows),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -64,10 +80,10 @@ def _opening(about: AboutStreams) -> str:
     )
     return f"""# Streams: PeGaSus and its rivals
 
-`make experiments` wrote this page, its images and [its table](streams.csv) ({about.runs} runs of everything, one of
-the hierarchy, seed {about.seed}, {about.seconds / 60.0:.1f} minutes). The experiments are those of the chapter on
-PeGaSus in Chen's thesis (section 5.6), on streams of the shapes printed there: its traces are not public. Noise is
-exact and discrete; `epsilon` is what one event loses. The mechanisms are explained
+`make experiments` wrote this page, its images, [its table](streams.csv) and [its curves](streams-curves.csv)
+({about.runs} runs of everything, one of the hierarchy, seed {about.seed}, {about.seconds / 60.0:.1f} minutes). The
+experiments are those of the chapter on PeGaSus in Chen's thesis (section 5.6), on streams of the shapes printed there:
+its traces are not public. Noise is exact and discrete; `epsilon` is what one event loses. The mechanisms are explained
 [here](../mechanisms.md#streams-pegasus-and-its-rivals). They release values, which the product never does.
 
 **Zeros stand in every comparison.** Who prints zeros loses nothing and errs by as much as there is to count: a scaled
@@ -107,20 +123,44 @@ misprint. The median is better than the average in {median}, by little."""
 
 def _windows_text(rows: Sequence[Row]) -> str:
     own = {(row.epsilon, row.x, row.label): row.mean for row in rows if row.experiment == WINDOWS}
-    least = {}
-    for epsilon in EPSILONS:
-        lengths = sorted({x for found, x, _ in own if found == epsilon})
-        plain = [x for x in lengths if own[epsilon, x, LAPLACE] < own[epsilon, x, "block_tree"]]
-        least[epsilon] = f"{max(plain, default=0):,}"
-    return f"""The mean absolute error of sums over the last ticks of the busy stand-in. MS adds up the estimates as
-they were released, WSS takes the medians of the groups as they are known now. The trees of `block_tree` (SW_w in the
-thesis), each made for one length, err more than plain noise up to windows of {least[EPSILONS[0]]} ticks (epsilon .1)
-and {least[EPSILONS[1]]} (.01): that plain noise introduces excessive error does not hold."""
+    lengths = sorted({x for _, x, _ in own})
+
+    def list_below(label: str, other: str, epsilon: Fraction) -> str:
+        below = [x for x in lengths if own[epsilon, x, label] < own[epsilon, x, other]]
+        return _name_lengths(below, lengths)
+
+    plain = [list_below(LAPLACE, BLOCK_TREE, epsilon) for epsilon in EPSILONS]
+    smoothed = [list_below("pegasus, WSS", BLOCK_TREE, epsilon) for epsilon in EPSILONS]
+    better = [list_below("pegasus, WSS", "pegasus, MS", epsilon) for epsilon in EPSILONS]
+    blocks = ", ".join(f"{block_of(x)} of {x:,}" for x in lengths if block_of(x) > 1)
+    longest = max(lengths)
+    saved = [own[epsilon, longest, SLIDING] / own[epsilon, longest, LAPLACE] for epsilon in EPSILONS]
+    errors = f"""The mean absolute error of sums over the last ticks of the busy stand-in. MS adds up the estimates as
+they were released, WSS takes the medians of the groups as they are known now: it errs less than MS at {better[0]}
+(epsilon .1) and {better[1]} (.01), and less than `block_tree` (SW_w in the thesis: trees, each made for one length) at
+{smoothed[0]} and {smoothed[1]}. Plain noise errs less than those trees at {plain[0]} and {plain[1]}: that it introduces
+excessive error does not hold."""
+    sliding = f"""`sliding noise` is Keyhole's own, with which monitors of sliding windows decide
+(`mechanisms/standing/sliding_noise.py`); drawn here are the values that it compares with thresholds, never shown.
+Short windows have noise on each tick alone, as `tick_laplace` has. Longer ones have noise on ticks and on blocks of
+them, where that is cheaper: blocks of {blocks} ticks. A window is then whole blocks, and the ticks that are added or
+taken away at its ends; one event is in one tick and one block, between which its epsilon is split. At {longest:,} ticks
+it errs by {saved[0]:.2f} (epsilon .1) and {saved[1]:.2f} (.01) of what plain noise does. Like the trees it is drawn for
+one length."""
+    return f"{_wrap(errors)}\n\n{_wrap(sliding)}"
 
 
-_EVENTS_TEXT = """The area under the curve of found against false events as the threshold moves (.5: no better
-than a guess), and in brackets what is found where one in ten of the others is reported too. The thesis prints neither
-windows nor thresholds: these are ours."""
+def _wrap(text: str) -> str:
+    return fill(text, width=120, break_long_words=False, break_on_hyphens=False)
+
+
+def _name_lengths(some: Sequence[int], of: Sequence[int]) -> str:
+    if not some or len(some) == len(of):
+        return "every length" if some else "none"
+    if list(some) == list(of[: len(some)]):
+        return f"lengths up to {some[-1]:,}"
+    return "lengths of " + ", ".join(f"{one:,}" for one in some)
+
 
 _HIERARCHY_TEXT = """The mean absolute error over 255 aggregations of 128 streams. PRUNE is corrected; as printed it is
 not private, and so not drawn. The better pruning works the more it prints zeros, which is what wins here: the thesis's
@@ -147,26 +187,6 @@ def _windows(rows: Sequence[Row]) -> str:
         for label in dict.fromkeys(row.label for row in rows)
     ]
     return markdown(["mechanism, epsilon", *(f"{length:,}" for length in lengths)], table)
-
-
-def _events(rows: Sequence[Row]) -> str:
-    own = [row for row in rows if row.experiment.startswith(_EVENTS)]
-    shares = {(row.experiment, row.epsilon, row.label): row.mean for row in rows}
-    cases = list(dict.fromkeys((row.experiment, row.x, row.epsilon) for row in own))
-    areas = {(row.experiment, row.epsilon, row.label): row.mean for row in own}
-    table = []
-    for label in dict.fromkeys(row.label for row in own):
-        cells = []
-        for experiment, _, epsilon in cases:
-            share = shares.get((experiment.replace("events", "found"), epsilon, label))
-            area = areas.get((experiment, epsilon, label))
-            cells.append("" if area is None or share is None else f"{area:.3f} ({share:.2f})")
-        table.append([f"`{label}`", *cells])
-    headings = [
-        f"{experiment.removeprefix(_EVENTS)} in {window} ticks, {float(epsilon):g}"
-        for experiment, window, epsilon in cases
-    ]
-    return markdown(["mechanism", *headings], table)
 
 
 def _hierarchy(rows: Sequence[Row]) -> str:

@@ -11,8 +11,9 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import NullFormatter
 
 from benchmarks.experiments.plots import STYLE
-from benchmarks.streams.experiments import EPSILONS, LAPLACE, PEGASUS, PEGASUS_LARGE, ZEROS, Row
+from benchmarks.streams.events import CLOSE, EVERY_TICK
 from benchmarks.streams.measures import Floats
+from benchmarks.streams.rows import BLOCK_TREE, EPSILONS, LAPLACE, PEGASUS, PEGASUS_LARGE, SLIDING, ZEROS, Row
 from mechanisms.formula import Integers
 
 _COLOURS = {
@@ -22,7 +23,10 @@ _COLOURS = {
     "pegasus, WSS": "#d9480f",
     PEGASUS_LARGE: "#c2255c",
     "pegasus, theta 40, WSS": "#c2255c",
-    "block_tree": "#7048e8",
+    BLOCK_TREE: "#7048e8",
+    SLIDING: "#15aabf",
+    CLOSE: "#006d5b",
+    EVERY_TICK: "#69db7c",
     ZEROS: "#343a40",
 }
 _OTHER = "#868e96"
@@ -70,8 +74,9 @@ def draw_windows(rows: Sequence[Row], path: Path) -> None:
             for label in dict.fromkeys(row.label for row in rows):
                 own = [row for row in rows if row.label == label and row.epsilon == epsilon]
                 colour = _COLOURS.get(label, _OTHER)
+                style = "s-" if label == SLIDING else "o-"
                 each.plot(
-                    [row.x for row in own], [row.mean for row in own], "o-", markersize=2.5, color=colour, label=label
+                    [row.x for row in own], [row.mean for row in own], style, markersize=2.5, color=colour, label=label
                 )
             each.set_xscale("log", base=2)
             each.set_yscale("log")
@@ -81,6 +86,31 @@ def draw_windows(rows: Sequence[Row], path: Path) -> None:
         axes[0].set_ylabel("mean absolute error")
         handles, names = axes[0].get_legend_handles_labels()
         canvas.legend(handles, names, loc="outside upper center", ncols=3, frameon=False)
+        _save(canvas, path)
+
+
+def draw_curves(rows: Sequence[Row], path: Path) -> None:
+    """Figures 5.6 and 5.7: found events over others reported, a panel for each event and epsilon."""
+    cases = list(dict.fromkeys(row.experiment for row in rows))
+    with mpl.rc_context(STYLE):
+        canvas = Canvas(figsize=(0.6 + 2.5 * len(cases), 5.4), layout="constrained")
+        axes = canvas.subplots(len(EPSILONS), len(cases), squeeze=False, sharex=True, sharey=True)
+        shown = {}
+        for row, epsilon in enumerate(EPSILONS):
+            for each, case in zip(axes[row], cases, strict=True):
+                own = [one for one in rows if one.experiment == case and one.epsilon == epsilon]
+                for label in dict.fromkeys(one.label for one in own):
+                    points = [(one.x / 1000.0, one.mean) for one in own if one.label == label]
+                    style = ":" if label == ZEROS else "--" if label == EVERY_TICK else "-"
+                    (shown[label],) = each.plot(
+                        *zip(*points, strict=True), style, color=_COLOURS.get(label, _OTHER), linewidth=1.1
+                    )
+                each.set_title(f"{case.partition(', ')[2]} ticks, epsilon {float(epsilon):g}")
+        for each in axes[-1]:
+            each.set_xlabel("others reported")
+        for each in axes[:, 0]:
+            each.set_ylabel("events found")
+        canvas.legend(list(shown.values()), list(shown), loc="outside upper center", ncols=4, frameon=False)
         _save(canvas, path)
 
 

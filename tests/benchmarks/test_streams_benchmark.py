@@ -1,5 +1,6 @@
 """The experiments on streams: data of the printed shapes, measures against their definitions, every figure drawn."""
 
+import math
 from fractions import Fraction
 from pathlib import Path
 
@@ -8,12 +9,29 @@ import pytest
 from scipy import stats
 
 from benchmarks.experiments.taxi import VARIABLE
-from benchmarks.streams import data, experiments
+from benchmarks.streams import data, events, experiments
 from benchmarks.streams.__main__ import FIGURES, draw, write
-from benchmarks.streams.experiments import BUSY, EPSILONS, PEGASUS, PRINTED, ZEROS, Job, Row, picture
-from benchmarks.streams.measures import area_under_curve, changes, found_at, scaled_error, window_sums
-from benchmarks.streams.page import COUNTS, HIERARCHY, SMOOTHERS, AboutStreams
+from benchmarks.streams.events import CLOSE, EVERY_TICK, calibrate_close
+from benchmarks.streams.experiments import BUSY, PRINTED, Job, picture
+from benchmarks.streams.measures import (
+    WindowSums,
+    area_under_curve,
+    changes,
+    curve_of,
+    estimate_counts,
+    found_at,
+    scaled_error,
+    window_sums,
+)
+from benchmarks.streams.page import COUNTS, CURVES, EVENTS, HIERARCHY, SMOOTHERS, AboutStreams
+from benchmarks.streams.rows import EPSILONS, PEGASUS, SLIDING, ZEROS, Row
+from benchmarks.streams.sliding import block_of, noisy_window_sums
+from mechanisms.formula import Cut
+from mechanisms.standing.window_noise import shape_window
 from mechanisms.streams.names import SMOOTHERS as BY_NAME
+from mechanisms.streams.pegasus import Pegasus, PegasusState
+from mechanisms.streams.stream import Tick
+from mechanisms.streams.window_sum import WindowGroups, WindowSumSmoother
 from tests.effort import is_quick
 
 SEED = 5
@@ -67,6 +85,60 @@ def test_measures_are_what_they_say() -> None:
         assert area_under_curve(scores, events)[run] == pytest.approx(ranked / (events.sum() * (~events).sum()))
         cut = np.sort(scores[~events, run])[::-1][int(0.1 * (~events).sum())]
         assert found_at(scores, events, false_rate=0.1)[run] == (scores[events, run] > cut).mean()
+        corners = curve_of(scores, events, np.linspace(0.0, 1.0, 2001))[:, run]
+        assert float(np.mean(corners)) == pytest.approx(area_under_curve(scores, events)[run], abs=2e-3)
+    assert curve_of(np.zeros((30, 1)), events, np.array([0.0, 0.25, 1.0]))[:, 0] == pytest.approx([0.0, 0.25, 1.0])
+
+
+def test_window_sums_are_those_of_the_smoother() -> None:
+    counts, sums = np.repeat([3, 3, 40, 0, 7], 9).astype(np.int64), WindowSums()
+    smoothers = {window: WindowSumSmoother(window=window) for window in (1, 2, 7, 30)}
+    states: dict[int, tuple[WindowGroups, ...]] = {
+        window: (smoother.start(),) * 3 for window, smoother in smoothers.items()
+    }
+    expected: dict[int, list[list[float]]] = {window: [] for window in smoothers}
+
+    def look(tick: Tick[PegasusState]) -> None:
+        sums.look(tick)
+        for window, smoother in smoothers.items():
+            found = smoother.advance(states[window], tick)
+            states[window] = found.states
+            expected[window].append([float(total) for total in found.estimates])
+
+    estimate_counts(Pegasus(epsilon=Fraction(1, 2), sensitivity=1), counts, runs=3, seed=SEED, look=look)
+    for window in smoothers:
+        assert sums.of(window) == pytest.approx(np.array(expected[window]))
+
+
+@pytest.mark.parametrize("window", [3, 70])
+def test_sliding_noise_is_drawn_once_for_ticks_and_blocks(window: int) -> None:
+    """Unbiased, and of the variance of the ticks and blocks that a window is put together from: over 2,000 draws a
+    mean is off by five of its standard deviations with probability 1e-6, a variance by a quarter with one far smaller.
+    The seed is fixed."""
+    counts, epsilon = np.arange(90, dtype=np.int64), Fraction(1, 4)
+    noise = noisy_window_sums(counts, window, epsilon=epsilon, runs=2000, seed=SEED)
+    noise = noise - window_sums(counts[:, np.newaxis].astype(np.float64), window)
+    shape = shape_window(window, fnr=0.05, fpr=0.1)
+    assert (block_of(window) > 1) == (window == 70)
+    variances = [
+        sum(
+            2.0 * count * math.exp(-rate) / (1.0 - math.exp(-rate)) ** 2
+            for count, rate in zip(terms, (epsilon * shape.part, epsilon * (1 - shape.part)), strict=True)
+            if count
+        )
+        for terms in shape.terms
+    ]
+    assert noise.var(axis=1).max() == pytest.approx(max(variances), rel=0.25)
+    assert np.abs(noise.mean(axis=1)).max() < 5.0 * math.sqrt(max(variances) / 2000)
+
+
+def test_a_close_has_the_least_tolerance_that_epsilon_pays_for() -> None:
+    jump = (Cut(0, 99, above=True, tolerance=0), Cut(0, -100, above=False, tolerance=0))
+    test = calibrate_close(Fraction(1, 10), jump, most=100)
+    assert test is not None
+    assert test.calibration.tests[0].tolerance == 39
+    assert test.worst_case_epsilon <= 0.1
+    assert calibrate_close(Fraction(1, 100), jump, most=100) is None
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +146,8 @@ def rows() -> list[Row]:
     """Two runs of everything on an hour or five."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(experiments, "WINDOWS", (2, 4))
-        patch.setattr(experiments, "JUMPS", ((3, 20),))
-        patch.setattr(experiments, "LOW_SIGNALS", ((4, 40),))
+        patch.setattr(events, "JUMPS", ((3, 20),))
+        patch.setattr(events, "LOW_SIGNALS", ((4, 40),))
         patch.setattr(experiments, "hierarchy", lambda seed: data.hierarchy(seed=seed, ticks=2))
         found: list[Row] = []
         for epsilon in EPSILONS:
@@ -85,12 +157,14 @@ def rows() -> list[Row]:
 
 
 def test_zeros_stand_in_every_figure(rows: list[Row]) -> None:
-    figures = {(row.experiment, row.data, row.epsilon, row.x) for row in rows}
+    told = tuple(f"{measure}, " for measure in ("tolerance", "missed", "reported", "wrong"))  # of the alarm alone
+    figures = {(row.experiment, row.data, row.epsilon, row.x) for row in rows if not row.experiment.startswith(told)}
     assert figures == {(row.experiment, row.data, row.epsilon, row.x) for row in rows if row.label == ZEROS}
     assert {row.mean for row in rows if row.label == ZEROS and row.experiment == COUNTS} == {1.0}
     assert {row.mean for row in rows if row.label == ZEROS and row.experiment.startswith("events")} == {0.5}
     smoothers = {row.label for row in rows if row.experiment == SMOOTHERS}
     assert smoothers >= {PRINTED, *BY_NAME}
+    assert {CLOSE, EVERY_TICK, SLIDING} <= {row.label for row in rows if row.experiment.startswith(EVENTS)}
     assert PRINTED not in {row.label for row in rows if row.experiment == COUNTS}
     assert not any("printed" in row.label for row in rows if row.experiment == HIERARCHY)
 
@@ -112,7 +186,11 @@ def test_the_page_and_its_table_are_written(rows: list[Row], tmp_path: Path) -> 
         assert f"(streams-{slug}.png)" in page
     for label in {row.label for row in rows}:
         assert f"`{label}`" in page
-    assert len((tmp_path / "streams.csv").read_text(encoding="utf-8").splitlines()) == len(rows) + 1
+    tables = [
+        (tmp_path / name).read_text(encoding="utf-8").splitlines() for name in ("streams.csv", "streams-curves.csv")
+    ]
+    assert len(tables[0]) + len(tables[1]) == len(rows) + 2
+    assert len(tables[1]) == sum(row.experiment.startswith(CURVES) for row in rows) + 1
 
 
 def test_images_are_drawn(rows: list[Row], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
