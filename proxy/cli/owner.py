@@ -237,7 +237,7 @@ def odometer(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None
         loaded = Policy.load(policy)
         with (
             show_work("adding up the ledger"),
-            owners_ledger(policy, knowledge=_what_is_pinned(loaded)) as ledger,
+            owners_ledger(policy, knowledge=what_is_pinned(loaded)) as ledger,
         ):
             reading = odometers.read_odometer(loaded, ledger)
     if as_json:
@@ -246,7 +246,7 @@ def odometer(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None
         print("\n".join(reading.lines()))
 
 
-def _what_is_pinned(policy: Policy) -> Knowledge:
+def what_is_pinned(policy: Policy) -> Knowledge:
     """What is known of the columns by the pins, by which the caps are kept; nothing where these are not of this policy:
     then groups count as if every combination of keys were possible, which overstates."""
     try:

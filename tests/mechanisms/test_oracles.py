@@ -14,6 +14,12 @@
 | streams/perturber.py | counts and sums of ticks | given draws at recorded rates | test_pegasus, test_hierarchies |
 | streams/grouper.py | thresholds, deviations | all partitions by enumeration; integrals | test_grouper |
 | streams/signed_tree.py | nodes of a tree | linear programmes over the draws | test_trees |
+| risk/reconstruction.py | made-up counts | published figures; the bound | test_reconstruction |
+| diagnostics/score_histogram.py | counts by bin and outcome | their law | test_score_histogram |
+| diagnostics/residual_grid.py | cells of a grid | little noise: the rows themselves | test_published |
+| diagnostics/interval_partition.py | costs, totals | all partitions; recorded rates; an audit | test_published |
+| diagnostics/pribrp.py | sizes, sums | recorded rates; an audit | test_published |
+| diagnostics/recursive_medians.py | digits of a uniform number | densities of Cauchy's law | test_private_edges |
 | published/looks.py | looks by refinement | enumeration of the path, here | test_looks |
 | published/sparse_vector.py | threshold, queries | convolution; law of the first positive, here | test_sparse_vector |
 | published/probe.py | two phases | the contract at worst-case data; refinement as above | test_probe |

@@ -1,0 +1,82 @@
+"""What one observation says of a true count: its likelihood for every count from 0 to the most, up to a factor.
+
+Every technique has one in closed form: the visible key set, a noisy value, the exact count, or nothing at all.
+
+Reference: PET evaluation (thesis), equation 4.4, which takes the same from samples. Proof: docs/proofs/posterior.md.
+"""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.protocol import FunctionalTest
+from mechanisms.threshold.one_shot import acceptance
+from mechanisms.threshold.three_zone import exact_acceptance
+
+Floats = npt.NDArray[np.float64]
+
+
+def likelihood_of_nothing(*, most: int) -> Floats:
+    """Of a technique that tells nothing: one everywhere.
+
+    >>> likelihood_of_nothing(most=2).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    return np.ones(most + 1)
+
+
+def likelihood_of_exact(count: int, *, most: int) -> Floats:
+    """Of the true count itself.
+
+    >>> likelihood_of_exact(1, most=2).tolist()
+    [0.0, 1.0, 0.0]
+    """
+    if not 0 <= count <= most:
+        raise ValueError("a count lies between 0 and the most")
+    found = np.zeros(most + 1)
+    found[count] = 1.0
+    return found
+
+
+def likelihood_of_noisy(value: float, *, rate: float, most: int) -> Floats:
+    """Of a count with Laplace noise of that rate, discrete or continuous: both fall by `exp(-rate)` a step.
+
+    Scaled so that the nearest count has one.
+
+    >>> likelihood_of_noisy(5, rate=math.log(2), most=2).tolist()
+    [0.25, 0.5, 1.0]
+    """
+    if rate <= 0:
+        raise ValueError("noise has a rate above 0")
+    distances = np.abs(value - np.arange(most + 1))
+    return np.asarray(np.exp(-rate * (distances - distances.min())))
+
+
+def likelihood_of_key(test: FunctionalTest, *, cut: int, most: int, returned: bool) -> Floats:
+    """Of a key that a question `count > cut` returned, or did not: how likely its test is to say so at each count.
+
+    Guarantee: the law of what is visible, for a one-shot test and for the looks of a progressive one
+    (docs/proofs/posterior.md).
+
+    Parameters:
+        test: as calibrated for the question.
+        cut: the threshold, in whole counts.
+    """
+    if test.looks:
+        steps = [(count - cut - 1) // test.block + 1 for count in range(most + 1)]
+        accepted = np.array([exact_acceptance(test, step) for step in steps])
+    else:
+        accepted = np.array([acceptance(test, count - cut) for count in range(most + 1)])
+    return accepted if returned else 1.0 - accepted
+
+
+def evidence_of_key(test: FunctionalTest) -> float:
+    """The least factor by which "returned" speaks for a group that qualifies against one that fails with the tolerance.
+
+    >>> from fractions import Fraction
+    >>> test = FunctionalTest(0.5, Fraction(1, 2), 3, Fraction(1, 2), Fraction(1, 20), Fraction(1, 10), 5)
+    >>> round(evidence_of_key(test), 2)
+    9.5
+    """
+    return math.inf if test.fpr <= 0 else float((1 - test.fnr) / test.fpr)

@@ -1,0 +1,178 @@
+"""What an attacker who sees every place's count, through some technique, can conclude about where one person is.
+
+People are alike to him: each is at place `l` with the public probability `p_l`, independently, and `people` of them are
+at one of the places. Given what he saw of every place's count, the probability that a given person is at a place is the
+expected share of the people there; all places together, these sum to one. The published attack looks at one place at a
+time; its numbers need not sum to one, and it sees less.
+
+| here | the thesis and the formulas |
+|---|---|
+| people, prior | m, p_l |
+| likelihoods | f_l(y_l given z) |
+| find_joint_posterior | E(c_l given all y) / m |
+| find_posterior_of_one_place | equation 4.4, its sum from 0 |
+
+Reference: PET evaluation (thesis), chapter 4 and appendix B. Proof: docs/proofs/posterior.md.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln, xlogy
+
+_TRIMMED = 1e-30  # of a weight, beside the greatest: what is cut off changes no posterior's tenth digit
+
+Floats = npt.NDArray[np.float64]
+CONFIDENCES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)  # upper ends of the published classes of confidence
+
+
+def find_joint_posterior(likelihoods: Sequence[Floats], prior: Sequence[float] | Floats, *, people: int) -> Floats:
+    """For each place the probability that a given one of the people is there, given all observations.
+
+    Guarantee: equals the sum over all ways to place the people, to a relative 1e-9; sums to one. Proof:
+    docs/proofs/posterior.md.
+
+    Parameters:
+        likelihoods: for each place, of its true count 0 to `people`; each up to a factor.
+        prior: for each place, where a person is; not negative, sums to one.
+        people: how many there are, at least one, known to the attacker.
+
+    Raises:
+        ValueError: lengths differ, a prior does not sum to one, or no placing explains the observations.
+
+    Seen was 2 at the first place of two, exactly, and nothing of the second; three people in all:
+
+    >>> seen = [np.array([0.0, 0.0, 1.0, 0.0]), np.ones(4)]
+    >>> find_joint_posterior(seen, (0.5, 0.5), people=3).round(4).tolist()
+    [0.6667, 0.3333]
+    """
+    _check(likelihoods, prior, people)
+    weights = [_weigh(seen, people * share) for seen, share in zip(likelihoods, prior, strict=True)]
+    places = len(weights)
+    before = [_Sparse(0, np.ones(1))]
+    for one in weights[:-1]:
+        before.append(_convolve(before[-1], one))
+    after = _Sparse(0, np.ones(1))
+    expected = np.zeros(places)
+    total = 0.0
+    for place in range(places - 1, -1, -1):
+        own = weights[place]
+        together = _convolve(before[place], after, trim=False)
+        others = together.at(people - own.places)
+        chances = own.values * others
+        total = float(chances.sum())
+        if not total > 0.0:
+            raise ValueError("no way of placing the people explains what was seen")
+        expected[place] = float((own.places * chances).sum()) / total
+        after = _convolve(after, own)
+    return np.asarray(expected / expected.sum())
+
+
+def find_posterior_of_one_place(likelihood: Floats, prior: float, *, people: int) -> float:
+    """The published attack: from the count of one place alone, with the empty place that it leaves out.
+
+    Guarantee: equation 4.4 with the sum from z = 0 (docs/proofs/posterior.md).
+
+    >>> round(find_posterior_of_one_place(np.array([0.0, 0.0, 1.0, 0.0]), 0.5, people=3), 4)
+    0.6667
+    """
+    if likelihood.size != people + 1 or people < 1 or not 0 <= prior <= 1:
+        raise ValueError("a likelihood has one number for each count from 0 to the people")
+    counts = np.arange(people + 1)
+    ways = gammaln(people + 1) - gammaln(counts + 1) - gammaln(people - counts + 1)
+    logs = ways + xlogy(counts, prior) + xlogy(people - counts, 1 - prior)
+    weights = np.exp(logs - logs.max()) * likelihood
+    total = float(weights.sum())
+    if not total > 0.0:
+        raise ValueError("no count explains what was seen")
+    return float((weights * counts).sum()) / total / people
+
+
+def bound_of_presence(epsilon: float, *, prior: float) -> float:
+    """The most that a belief in a person's presence can become: odds move by `exp(epsilon)`.
+
+    Guarantee: for whatever was released within `epsilon` (docs/proofs/posterior.md).
+
+    >>> round(bound_of_presence(1.0, prior=0.5), 4)
+    0.7311
+    """
+    return _bound(epsilon, prior)
+
+
+def bound_of_place(epsilon: float, *, prior: float) -> float:
+    """The most that a belief in "here rather than there" can become: two presences, odds move by `exp(2 epsilon)`.
+
+    Guarantee: where every place's count is released within `epsilon` (docs/proofs/posterior.md). The thesis takes
+    `exp(epsilon)` for this, which two places and noise of rate 1 already exceed: .8808 occurs.
+
+    >>> round(bound_of_place(1.0, prior=0.5), 4)
+    0.8808
+    """
+    return _bound(2 * epsilon, prior)
+
+
+def confidence_class(posterior: float) -> int:
+    """Which of the six published classes a probability is in: (0, .1], (.1, .25], ..., (.9, 1].
+
+    >>> [confidence_class(posterior) for posterior in (0.1, 0.11, 0.95)]
+    [0, 1, 5]
+    """
+    return next(place for place, end in enumerate(CONFIDENCES) if posterior <= end or end == CONFIDENCES[-1])
+
+
+def _bound(epsilon: float, prior: float) -> float:
+    if not 0 <= prior <= 1 or not 0 <= epsilon < math.inf:
+        raise ValueError("a belief is between 0 and 1, and a loss is not negative")
+    return prior if prior in (0.0, 1.0) else 1 / (1 + math.exp(-epsilon) * (1 - prior) / prior)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sparse:
+    """Weights of `start`, `start + 1`, ...; nothing elsewhere."""
+
+    start: int
+    values: Floats = field(repr=False)
+
+    @property
+    def places(self) -> npt.NDArray[np.int64]:
+        return np.arange(self.start, self.start + self.values.size)
+
+    def at(self, places: npt.NDArray[np.int64]) -> Floats:
+        """The weights of these places."""
+        index = places - self.start
+        inside = (index >= 0) & (index < self.values.size)
+        return np.where(inside, self.values[np.clip(index, 0, self.values.size - 1)], 0.0)
+
+
+def _weigh(likelihood: Floats, mean: float) -> _Sparse:
+    """The likelihood times Poisson's law: people are placed by independent such counts, given their sum."""
+    counts = np.arange(likelihood.size)
+    with np.errstate(divide="ignore"):
+        logs = xlogy(counts, mean) - gammaln(counts + 1) + np.log(likelihood)
+    highest = logs.max()
+    if not math.isfinite(highest):
+        raise ValueError("no way of placing the people explains what was seen")
+    return _trim(_Sparse(0, np.asarray(np.exp(logs - highest))))
+
+
+def _convolve(one: _Sparse, other: _Sparse, *, trim: bool = True) -> _Sparse:
+    together = _Sparse(one.start + other.start, np.convolve(one.values, other.values))
+    return _trim(together) if trim else together
+
+
+def _trim(weights: _Sparse) -> _Sparse:
+    highest = float(weights.values.max())
+    kept = np.flatnonzero(weights.values > _TRIMMED * highest)
+    return _Sparse(weights.start + int(kept[0]), weights.values[kept[0] : kept[-1] + 1] / highest)
+
+
+def _check(likelihoods: Sequence[Floats], prior: Sequence[float] | Floats, people: int) -> None:
+    if len(likelihoods) != len(prior) or len(prior) == 0 or people < 1:
+        raise ValueError("every place has a prior and an observation, and there is at least one person")
+    if any(seen.size != people + 1 for seen in likelihoods):
+        raise ValueError("a likelihood has one number for each count from 0 to the people")
+    if min(prior) < 0 or abs(sum(prior) - 1) > 1e-6:
+        raise ValueError("a prior is not negative and sums to one")

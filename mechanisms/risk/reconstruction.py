@@ -1,0 +1,111 @@
+"""Attacks that are tried on data made up for them: how much of a secret they really find within a loss.
+
+A cell has people, each with a secret bit. The attacker may count, with noise, those of chosen groups whose bit is
+one; all counts together cost each person's bit the whole loss. No private data are involved, and nothing depends on
+any.
+
+References: I. Dinur, K. Nissim, Revealing information while preserving privacy, PODS 2003 (many random counts); D.
+Denning, P. Denning, M. Schwartz, The tracker, TODS 4 (1), 1979 (two counts that differ by one person). Proof of the
+bounds: docs/proofs/advantage.md.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.protocol import Noise
+from mechanisms.risk.advantage import largest_posterior
+
+_FINEST = 64  # a noise rate beyond which discrete noise is zero but for less than one draw in 1e27
+_SPREAD = 0.25  # variance of a secret bit, as the attacker sees it before
+_RATE_DIGITS = (
+    1 << 20
+)  # a rate is rounded down to a multiple of one over this: the attack never gets more than its loss
+
+
+@dataclass(frozen=True, slots=True)
+class BitAttack:
+    """What an attack found: which part of the bits it guessed right, and what no attack exceeds on average."""
+
+    right: float
+    bound: float
+
+
+def reconstruct_bits(
+    *, people: int, counts: int, epsilon: float | None, runs: int, seed: int, noise: Noise
+) -> BitAttack:
+    """Count random halves of the people and solve for their bits, by the best linear estimate.
+
+    Guarantee: the expected part of bits that are right is at most `bound`, since each is a guess between two values
+    that changes each count by one, or not at all (docs/proofs/advantage.md). The part found is an average over `runs`.
+
+    Parameters:
+        people, counts: at least one; how many bits, and how many counts share the loss evenly.
+        epsilon: what all counts together tell about one bit, above 0; None for counts without noise.
+        runs: made-up cells, at least one.
+        seed: of the bits and the groups, which are no secret of anybody.
+    """
+    if min(people, counts, runs) < 1:
+        raise ValueError("an attack has people, counts and runs")
+    chosen = np.random.default_rng(seed)
+    rate = None if epsilon is None else _rate(epsilon, counts)
+    spread = 0.0 if rate is None else _variance(float(rate))
+    right = 0
+    for _ in range(runs):
+        bits = chosen.integers(0, 2, people)
+        groups = chosen.integers(0, 2, (counts, people)).astype(np.float64)
+        seen = groups @ bits.astype(np.float64)
+        if rate is not None:
+            seen = seen + noise.discrete_laplace(rate=rate, size=counts)
+        centred = seen - groups.sum(axis=1) / 2
+        if rate is None:
+            found = np.linalg.lstsq(groups, centred, rcond=None)[0]
+        else:
+            gram = groups.T @ groups + (spread / _SPREAD) * np.eye(people)
+            found = np.linalg.solve(gram, groups.T @ centred)
+        right += int(np.count_nonzero((found > 0) == (bits == 1)))
+    return BitAttack(right / (runs * people), 1.0 if epsilon is None else largest_posterior(epsilon, prior=0.5))
+
+
+def track(epsilon: float) -> BitAttack:
+    """Two counts that differ by the victim, at half the loss each, and the sign of their difference; exact.
+
+    Guarantee: of the tracker's success and of its bound (docs/proofs/advantage.md).
+
+    >>> attack = track(1.0)
+    >>> round(attack.right, 4), round(attack.bound, 4)
+    (0.5649, 0.7311)
+    """
+    if not 0 < epsilon < math.inf:
+        raise ValueError("a loss is above 0")
+    decay = math.exp(-epsilon / 2)
+    equal = ((1 - decay) / (1 + decay)) ** 2 * (1 + decay**2) / (1 - decay**2)
+    return BitAttack((1 + equal) / 2, largest_posterior(epsilon, prior=0.5))
+
+
+def single_out(epsilon: float) -> BitAttack:
+    """One count of the victim alone, at the whole loss: a filter that nobody else meets, or knowing all other bits.
+
+    Guarantee: reaches the bound, so the bound is no exaggeration; and counts of one person each share no one, so this
+    finds everybody's bit as often (docs/proofs/advantage.md).
+
+    >>> attack = single_out(1.0)
+    >>> attack.right == attack.bound
+    True
+    """
+    bound = largest_posterior(epsilon, prior=0.5)
+    return BitAttack(bound, bound)
+
+
+def _rate(epsilon: float, counts: int) -> Fraction:
+    if not 0 < epsilon < math.inf:
+        raise ValueError("a loss is above 0")
+    rate = min(epsilon / counts, float(_FINEST))
+    return max(Fraction(math.floor(rate * _RATE_DIGITS), _RATE_DIGITS), Fraction(1, _RATE_DIGITS))
+
+
+def _variance(rate: float) -> float:
+    decay = math.exp(-rate)
+    return 2 * decay / (1 - decay) ** 2

@@ -1,0 +1,150 @@
+"""How small a group may be for anybody to learn a share in it, from counts with discrete noise at a given loss.
+
+Two attackers. One counts the group and those in it who have the value, at half the loss each, as published. The better
+one counts those who have it and those who have not: no row is in both, so both counts may carry the whole loss.
+
+References: C. Han, Differential privacy and its limits (thesis), chapter 3, for the first. Proof of the second, and of
+what follows from parallel counts: docs/proofs/disclosure.md.
+"""
+
+import math
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+
+_REACH = 45.0  # of noise, in units of one over its rate: beyond lies less than 1e-19
+_INCLUSIVE = 1e-9  # an end of an interval that is whole but for rounding is in it
+_ONE_BY_ONE = 512  # group sizes that are tried in turn, where shares rounded to whole rows jitter; then by halves
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+class SharePair(Enum):
+    """Which two counts carry the loss."""
+
+    GROUP_AND_HOLDERS = "group and holders, half each"
+    HOLDERS_AND_OTHERS = "holders and others, all of it each"
+
+
+def chance_by_ratio(width: float, *, group: int, holders: int, group_rate: float, holders_rate: float) -> float:
+    """How surely a ratio of two noisy counts is within `width` times the share of the share; discrete `CP_tau`.
+
+    Guarantee: exact but for 1e-15, for independent discrete Laplace noise of these rates. Proof:
+    docs/proofs/disclosure.md.
+
+    Parameters:
+        width: tau, above 0.
+        group, holders: the true counts, 0 < holders <= group.
+
+    >>> round(chance_by_ratio(0.2, group=500, holders=250, group_rate=0.1, holders_rate=0.1), 4)
+    0.9909
+    """
+    low, high = _around(width, group, holders)
+    sizes = _reach(group, group_rate)
+    first, last = np.minimum(low * sizes, high * sizes), np.maximum(low * sizes, high * sizes)
+    chance = _between(holders_rate, _ceil(first) - holders, _floor(last) - holders)
+    return float(np.sum(np.where(sizes != 0, _masses(group_rate, sizes - group) * chance, 0.0)))
+
+
+def chance_by_disjoint(width: float, *, group: int, holders: int, rate: float) -> float:
+    """The same for the share `Y / (Y + W)` of two disjoint noisy counts, both at the whole rate.
+
+    Where even everybody is within the width there is no upper end: an estimate above one is taken for one.
+
+    Guarantee: as for `chance_by_ratio` (docs/proofs/disclosure.md).
+
+    >>> round(chance_by_disjoint(0.2, group=50, holders=40, rate=1.0), 5)
+    0.99991
+    """
+    low, high = _around(width, group, holders)
+    others = _reach(group - holders, rate)
+    least = _ceil(np.float64(low / (1 - low)) * others) - holders
+    if high >= 1:
+        chance = np.where(others > 0, _tails(rate, least), _tails(rate, 1 - others - holders))
+    else:
+        most = _floor(np.float64(high / (1 - high)) * others) - holders
+        chance = np.where(others > 0, _between(rate, least, most), 0.0)
+    return float(np.sum(_masses(rate, others - (group - holders)) * chance))
+
+
+def chance_at(width: float, *, group: int, holders: int, epsilon: float, pair: SharePair) -> float:
+    """Either of the two, for a loss of `epsilon` of a unit that is one row.
+
+    Guarantee: as for `chance_by_ratio` (docs/proofs/disclosure.md).
+    """
+    if pair is SharePair.HOLDERS_AND_OTHERS:
+        return chance_by_disjoint(width, group=group, holders=holders, rate=epsilon)
+    return chance_by_ratio(width, group=group, holders=holders, group_rate=epsilon / 2, holders_rate=epsilon / 2)
+
+
+def least_group(share: float, *, width: float, surely: float, epsilon: float, pair: SharePair) -> int:
+    """The least group in which that share, to the nearest row, is learned to within the width that surely.
+
+    Guarantee: exact up to 512 rows; larger ones by halves, as if certainty only grew with size, which rounding to whole
+    rows breaks by a few rows at most. Proof: docs/proofs/disclosure.md.
+
+    Parameters:
+        share: of the group that has the value, 0 < share <= 1.
+        surely: a probability, below 1.
+        epsilon: the loss, above 0.
+
+    >>> [least_group(0.5, width=0.2, surely=0.7, epsilon=2.0, pair=pair) for pair in SharePair]
+    [14, 4]
+    """
+    if not 0 < share <= 1 or not 0 < surely < 1 or not 0 < epsilon < math.inf:
+        raise ValueError("a share and a certainty are between 0 and 1, and a loss is above 0")
+
+    def is_learned(group: int) -> bool:
+        holders = min(group, round(share * group))
+        return holders > 0 and chance_at(width, group=group, holders=holders, epsilon=epsilon, pair=pair) >= surely
+
+    for group in range(2, _ONE_BY_ONE):
+        if is_learned(group):
+            return group
+    high = _ONE_BY_ONE
+    while not is_learned(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_learned(middle) else (middle, high)
+    return high
+
+
+def _around(width: float, group: int, holders: int) -> tuple[float, float]:
+    if not 0 < holders <= group or width <= 0:
+        raise ValueError("a share above zero is learned to within a width above zero")
+    share = holders / group
+    return (1 - width) * share, (1 + width) * share
+
+
+def _reach(count: int, rate: float) -> Integers:
+    far = math.ceil(_REACH / rate)
+    return np.arange(count - far, count + far + 1, dtype=np.int64)
+
+
+def _ceil(values: Floats) -> Floats:
+    return np.asarray(np.ceil(values - _INCLUSIVE), dtype=np.float64)
+
+
+def _floor(values: Floats) -> Floats:
+    return np.asarray(np.floor(values + _INCLUSIVE), dtype=np.float64)
+
+
+def _masses(rate: float, values: Integers) -> Floats:
+    decay = math.exp(-rate)
+    return np.asarray(-math.expm1(-rate) / (1 + decay) * np.exp(-rate * np.abs(values)))
+
+
+def _tails(rate: float, values: Floats | Integers) -> Floats:
+    """`P(K >= value)`."""
+    decay = math.exp(-rate)
+    above = np.exp(-rate * np.maximum(values, 0)) / (1 + decay)
+    below = 1 - np.exp(-rate * np.maximum(1 - values, 0)) / (1 + decay)
+    return np.asarray(np.where(values >= 1, above, below))
+
+
+def _between(rate: float, first: Floats, last: Floats) -> Floats:
+    return np.asarray(np.where(last >= first, _tails(rate, first) - _tails(rate, last + 1), 0.0))

@@ -1,0 +1,64 @@
+"""Thresholds that say a share outright: "more than half of them smoke" tells of every returned group what it says."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from planner.catalog.model import Table
+from planner.question.condition import Compare, columns
+from planner.question.model import Atom, Functional, Question, Term
+
+
+@dataclass(frozen=True, slots=True)
+class SaidShare:
+    """One comparison of a share with a number: `above` says that returned groups have more than `share` of it.
+
+    `columns` are those that decide who is counted in the share, `value` the one value of the only one, if there is one.
+    """
+
+    text: str
+    share: Fraction
+    above: bool
+    columns: tuple[str, ...]
+    value: str | None
+
+
+def find_shares(question: Question) -> tuple[SaidShare, ...]:
+    """The shares that a question's comparisons name: a part of a count over the count, or a mean of a 0-or-1 column.
+
+    Recognised are sums in which each row adds a positive number or a negative one, both the same for all rows: that is
+    what ratios of counts and means of such columns become.
+    """
+    return tuple(
+        found
+        for atom in question.atoms
+        for found in _shares(atom, question.functionals[atom.functional], question.table)
+    )
+
+
+def _shares(atom: Atom, functional: Functional, table: Table) -> Iterator[SaidShare]:
+    gained = [term for term in functional.terms if term.coefficient > 0]
+    lost = [term for term in functional.terms if term.coefficient < 0]
+    if len(gained) != 1 or len(lost) != 1 or lost[0].power or not _is_part(gained[0], table):
+        return
+    (one,), (whole,) = gained, lost
+    if functional.origin:
+        share = Fraction(functional.origin)
+    elif one.power:
+        return
+    else:
+        share = Fraction(-whole.coefficient, one.coefficient)
+    if not 0 < share < 1:
+        return
+    counted = {one.column} if one.column is not None and one.power else columns(one.condition)
+    value = str(one.condition.value) if isinstance(one.condition, Compare) and one.condition.operator == "=" else None
+    for above in dict.fromkeys(above for _, above in atom.literals):
+        yield SaidShare(atom.text, share, above, tuple(sorted(counted)), value)
+
+
+def _is_part(term: Term, table: Table) -> bool:
+    """Whether a row adds the term once, in part or not at all: no power, or a value between 0 and 1."""
+    if not term.power or term.column is None:
+        return True
+    bounds = table.column(term.column).bounds
+    return term.power == 1 and bounds is not None and bounds[0] >= 0 and bounds[1] <= 1

@@ -1,0 +1,83 @@
+"""The figures of a loss, and how they are written: rounded up, so that no number promises more than there is."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from mechanisms.risk.advantage import guess_among, largest_posterior, membership_advantage, true_positive_rate
+from proxy.report.odometer import factor
+
+CANDIDATES = (2, 10, 100)  # groups or values among which somebody guesses: a coin, a few wards, a town's streets
+_PRIORS = (0.01, 0.1, 0.5)  # what somebody believed before: a rumour, a suspicion, a coin
+
+
+@dataclass(frozen=True, slots=True)
+class RiskFigures:
+    """What a loss of `epsilon` a presence means: of presence itself, and of this group rather than that."""
+
+    epsilon: float
+
+    def document(self) -> dict[str, Any]:
+        """The figures for a program; `presence` has epsilon, `which_group` twice that."""
+        return {
+            "epsilon": self.epsilon,
+            "presence": {
+                "epsilon": self.epsilon,
+                "odds": _odds(self.epsilon),
+                "posteriors": {f"{prior:g}": largest_posterior(self.epsilon, prior=prior) for prior in _PRIORS},
+                "advantage": membership_advantage(self.epsilon),
+                "true_positives_at_1_percent": true_positive_rate(self.epsilon, false_positive_rate=0.01),
+            },
+            "which_group": {
+                "epsilon": 2 * self.epsilon,
+                "odds": _odds(2 * self.epsilon),
+                "guess_among": {str(many): guess_among(self.epsilon, candidates=many) for many in CANDIDATES},
+            },
+        }
+
+    def presence_row(self, what: str) -> tuple[str, ...]:
+        """A row under `PRESENCE`."""
+        return (
+            what,
+            number(self.epsilon),
+            factor(self.epsilon).removeprefix("a factor of "),
+            *(share(largest_posterior(self.epsilon, prior=prior)) for prior in _PRIORS),
+            share(membership_advantage(self.epsilon)),
+            share(true_positive_rate(self.epsilon, false_positive_rate=0.01)),
+        )
+
+    def which_row(self, what: str) -> tuple[str, ...]:
+        """A row under `WHICH`."""
+        return (
+            what,
+            number(2 * self.epsilon),
+            factor(2 * self.epsilon).removeprefix("a factor of "),
+            *(share(guess_among(self.epsilon, candidates=many)) for many in CANDIDATES),
+        )
+
+
+PRESENCE = (
+    "presence of",
+    "epsilon",
+    "odds x",
+    *(f"{100 * prior:g} % sure becomes" for prior in _PRIORS),
+    "hits minus false alarms",
+    "found at 1 % false alarms",
+)
+WHICH = ("which group, of", "epsilon", "odds x", *(f"right among {many}" for many in CANDIDATES))
+
+
+def number(value: float) -> str:
+    """A loss with up to four digits, rounded up."""
+    return f"{math.ceil(value * 1e4 - 1e-6) / 1e4:g}"
+
+
+def share(value: float) -> str:
+    """A probability in percent with one digit, rounded up; what is nearly everything says so."""
+    percent = math.ceil(value * 1000 - 1e-7) / 10
+    return "over 99.9 %" if 0.999 < value < 1 or percent >= 100 else f"{percent:.1f} %"
+
+
+def _odds(epsilon: float) -> float | None:
+    """None where it is no number any more."""
+    return math.exp(epsilon) if epsilon < 700 else None

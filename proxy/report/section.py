@@ -1,0 +1,77 @@
+"""A section of a report: written once, shown in a terminal, on a page, and as a document for a program."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from textwrap import wrap
+from typing import Any
+
+from proxy.report.html.page import Drawing, PageSection, PageTable, Part, Verbatim, compose_page
+from proxy.report.terminal import psql_table, visible
+
+OWNER_ONLY = "OWNER ONLY: exact figures from private data. Do not hand this on."
+_WIDTH = 100  # characters of a line of text: a paragraph that can be read
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSection:
+    """One section: its `name` for programs, `title` and `parts` for people, `figures` for programs."""
+
+    name: str
+    title: str
+    parts: tuple[Part, ...]
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    def lines(self) -> Iterator[str]:
+        """The section for a terminal; drawings are for pages alone."""
+        yield visible(self.title)
+        yield "=" * len(self.title)
+        for part in self.parts:
+            match part:
+                case str():
+                    yield from wrap(visible(part), _WIDTH, break_long_words=False, break_on_hyphens=False)
+                    yield ""
+                case Verbatim(text):
+                    yield from (f"    {visible(line)}" for line in text.strip("\n").split("\n"))
+                    yield ""
+                case PageTable():
+                    if part.title:
+                        yield visible(part.title)
+                    yield from psql_table(part.columns, part.rows)
+                    yield ""
+                case Drawing():
+                    continue
+
+    def document(self) -> dict[str, Any]:
+        """The section for a program: its figures, and everything that a person reads."""
+        tables = [part for part in self.parts if isinstance(part, PageTable)]
+        return {
+            "section": self.name,
+            "title": self.title,
+            "figures": dict(self.figures),
+            "sentences": [part for part in self.parts if isinstance(part, str)],
+            "tables": [
+                {"title": one.title, "columns": list(one.columns), "rows": [list(row) for row in one.rows]}
+                for one in tables
+            ],
+        }
+
+
+def show_lines(sections: Sequence[ReportSection], *, private: bool) -> Iterator[str]:
+    """All sections for a terminal; first of all, where private data were read, that they were."""
+    if private:
+        yield OWNER_ONLY
+        yield ""
+    for section in sections:
+        yield from section.lines()
+
+
+def show_document(sections: Sequence[ReportSection], *, private: bool) -> dict[str, Any]:
+    """All sections for a program."""
+    head = {"owner_only": OWNER_ONLY} if private else {}
+    return {**head, "sections": [section.document() for section in sections]}
+
+
+def show_page(sections: Sequence[ReportSection], *, title: str, private: bool) -> str:
+    """All sections as one HTML file."""
+    pages = [PageSection(section.title, section.parts) for section in sections]
+    return compose_page(title, pages, warning=OWNER_ONLY if private else None)
