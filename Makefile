@@ -88,6 +88,9 @@ bench-people: $(VENV)/.installed-test  ## how many of 25 ordinary questions fit 
 experiments: $(VENV)/.installed-experiments  ## the papers' experiments, RUNS=100 each, into docs/results.md and docs/results/streams.md
 	@$(BIN)/python -m benchmarks.experiments
 	@$(BIN)/python -m benchmarks.streams
+	@$(BIN)/python -m benchmarks.alarms
+	@$(BIN)/python -m benchmarks.diagnostics
+	@$(BIN)/python -m benchmarks.risk
 
 superset: $(VENV)/.installed .venv-superset/.installed  ## Apache Superset over the demo, into docs/bi; needs chromium and chromedriver
 	@$(BIN)/python -m deploy.superset.show --superset .venv-superset/bin

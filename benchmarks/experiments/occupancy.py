@@ -85,6 +85,11 @@ def occupancy(*, seed: int, rooms: int = ROOMS, days: int = DAYS) -> Occupancy:
     return Occupancy(visits=np.stack([visits, *attributes, evening]).astype(np.int64), capacity=capacity)
 
 
+def name_kinds(*, rooms: int) -> list[str]:
+    """What kind of room each is."""
+    return [kind.name for kind in _dealt(rooms)]
+
+
 def rooms_by_day(*, seed: int) -> Measures:
     """ProBE's keys: 41 rooms x 14 days, six counts of one day's visits."""
     daily = occupancy(seed=seed).visits.sum(axis=3)

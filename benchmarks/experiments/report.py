@@ -45,7 +45,9 @@ experiments are those of MIDE (section 5.5), ProBE (section 6, appendix F) and M
 shapes. Every mechanism answers the same questions under the same contract: a group that qualifies is missed with
 probability `beta` at most, one that fails even with the tolerance is returned with probability `alpha` at most.
 **Epsilon** is the loss after the run (ex post): what a key's decision really revealed. Lower is better.
-Mechanisms that follow streams have [a page of their own](results/streams.md)."""
+Mechanisms that follow streams have [a page of their own](results/streams.md), and so have
+[alarms](results/alarms.md), [scores and outcomes](results/diagnostics.md) and
+[what attackers learn](results/risk.md)."""
 
 
 def _summary(measured: Sequence[Measured]) -> str:
