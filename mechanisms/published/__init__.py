@@ -2,6 +2,6 @@
 choose by name; and a published bound, to compare with alone.
 
 May refuse: `Denied`, `Unachievable`.
-May import: `keyhole`, `ranking`, `streams`, `alarm` and below.
+May import: `keyhole`, `ranking`, `streams`, `alarm`, `risk` and below.
 Read first: `tslm.py`.
 """

@@ -1,0 +1,129 @@
+"""How far curves are off, and whether calibration tells a wrong model from a right one: ours beside the published."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from scipy import stats
+
+from benchmarks.diagnostics.data import Floats, Model, Scored, logistic, scored
+from mechanisms.diagnostics.calibration_curve import calibration_curve
+from mechanisms.diagnostics.pribrp import release_pribrp, residuals
+from mechanisms.diagnostics.priroc import release_priroc, release_priroc_fix
+from mechanisms.diagnostics.roc_curve import roc_curve
+from mechanisms.diagnostics.score_histogram import ScoreHistogram, equal_edges, release_adaptive, release_scores
+from mechanisms.protocol import Noise
+
+EPSILONS = (Fraction(1, 10), Fraction(3, 10), Fraction(1))
+SIZES = ((385, 299), (747, 2253))
+"""Positives and negatives: the thesis's Twitter data, and Adult's own share in 3,000."""
+
+INFORMATION = (1000, 2000, 5000, 10_000)
+"""Rows times epsilon at which calibration is compared, of 5,000 rows."""
+
+_ROWS = 5000
+_BINS = 32
+_NO_CURVE = 0.5  # the error of saying nothing, where noise leaves no positive or no negative row
+
+
+@dataclass(frozen=True, slots=True)
+class AreaRow:
+    """The mean error of the area under the curve, and the mean of what the curve says of its own standard deviation."""
+
+    rows: int
+    epsilon: Fraction
+    method: str
+    error: float
+    told: float
+
+
+@dataclass(frozen=True, slots=True)
+class SeparationRow:
+    """The largest distance of the shapes' distribution functions under the two models: 1 tells them apart always."""
+
+    information: int
+    method: str
+    separation: float
+
+
+def compare_areas(*, runs: int, seed: int, noise_of: Callable[[int], Noise]) -> Iterator[AreaRow]:
+    """Every method on both sizes at each epsilon."""
+    whole = scored(seed=seed)
+    for positives, negatives in SIZES:
+        sample = whole.sample(positives=positives, negatives=negatives, generator=np.random.default_rng(seed))
+        truth = area_by_ranks(sample)
+        for epsilon in EPSILONS:
+            for method, release in _curves(sample, epsilon).items():
+                found = [roc_curve(release(noise=noise_of(run))) for run in range(runs)]
+                errors = [_NO_CURVE if one is None else abs(one.area - truth) for one in found]
+                told = [one.noise_sd for one in found if one is not None]
+                error = float(np.mean(errors))
+                yield AreaRow(positives + negatives, epsilon, method, error, float(np.mean(told or [np.nan])))
+
+
+def compare_separation(*, runs: int, seed: int, noise_of: Callable[[int], Noise]) -> Iterator[SeparationRow]:
+    """How well the shape of residuals tells model M2 from M1: by the released bins of each method."""
+    models: tuple[Model, ...] = ("M1", "M2")
+    generator = np.random.default_rng(seed)
+    tables = {model: [logistic(model, rows=_ROWS, generator=generator) for _ in range(runs)] for model in models}
+    for information in INFORMATION:
+        epsilon = Fraction(information, _ROWS)
+        for method, shape in (("32 bins", _shape_of_ours), ("pribrp, repaired", _shape_of_pribrp)):
+            found = [
+                [shape(table, epsilon, noise_of(place * runs + run)) for run, table in enumerate(tables[model])]
+                for place, model in enumerate(models)
+            ]
+            yield SeparationRow(information, method, float(stats.ks_2samp(*found).statistic))
+
+
+def area_by_ranks(table: Scored) -> float:
+    """The area under the curve without bins or noise."""
+    ranks = stats.rankdata(table.scores)
+    positives = int(table.outcomes.sum())
+    above = float(ranks[table.outcomes == 1].sum()) - positives * (positives + 1) / 2
+    return above / (positives * (len(ranks) - positives))
+
+
+def measure_shape(scores: Sequence[float], off: Sequence[float], weights: Sequence[float]) -> float:
+    """The slope of residuals right of one half less that left of it: about 0 where the model is right."""
+    slopes = []
+    for side in (np.asarray(scores) < 0.5, np.asarray(scores) >= 0.5):
+        x, y, w = (np.asarray(values, dtype=np.float64)[side] for values in (scores, off, weights))
+        slopes.append(_slope(x, y, w) if len(x) > 1 else 0.0)
+    return slopes[1] - slopes[0]
+
+
+def _slope(x: Floats, y: Floats, w: Floats) -> float:
+    centred = x - np.sum(w * x) / np.sum(w)
+    spread = float(np.sum(w * centred**2))
+    return float(np.sum(w * centred * y)) / spread if spread else 0.0
+
+
+def _curves(sample: Scored, epsilon: Fraction) -> dict[str, Callable[..., ScoreHistogram]]:
+    cells = sample.cells()
+    found: dict[str, Callable[..., ScoreHistogram]] = {
+        f"{bins} bins": partial(
+            release_scores, cells, edges=equal_edges(len(cells), bins=bins), epsilon=epsilon, most_rows=1
+        )
+        for bins in (16, 32)
+    }
+    others = {"adaptive": release_adaptive, "priroc": release_priroc, "priroc_fix": release_priroc_fix}
+    for name, release in others.items():
+        found[name] = partial(release, cells, epsilon=epsilon, most_rows=1)
+    return found
+
+
+def _shape_of_ours(table: Scored, epsilon: Fraction, noise: Noise) -> float:
+    edges = equal_edges(1024, bins=_BINS)
+    histogram = release_scores(table.cells(), edges=edges, epsilon=epsilon, most_rows=1, noise=noise)
+    middles = [(place + 0.5) / _BINS for place in range(_BINS)]
+    bins = calibration_curve(histogram, middles=middles, epsilon_per_count=float(epsilon))
+    return measure_shape([one.score for one in bins], [one.residual for one in bins], [one.rows for one in bins])
+
+
+def _shape_of_pribrp(table: Scored, epsilon: Fraction, noise: Noise) -> float:
+    bins = release_pribrp(table.cells(), rows=_ROWS, epsilon=epsilon, most_rows=1, noise=noise)
+    points = list(residuals(bins, width=1 / 1024, low=0.0))
+    return measure_shape([x for x, _ in points], [y for _, y in points], [max(one.size, 1) for one in bins])

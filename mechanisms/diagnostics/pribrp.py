@@ -1,0 +1,126 @@
+"""PriBRP: binned residuals over bins that are found and merged privately, as published and repaired.
+
+As printed, the sum of a bin's predictions has noise for the width of the bin, but a row that leaves takes its whole
+prediction along: in a bin from .9 to .93 that one sum loses 5.4 where .175 is claimed. Here predictions are summed from
+the bin's lower end. The print replaces rows, which touches two bins; here rows are added or removed, which touches one.
+Thresholds are medians of medians in whole cells (`private_edges.py`); all else is in whole cells as well.
+
+| here | the thesis |
+|---|---|
+| levels | s = floor(log2 sqrt n) |
+| least | theta' |
+| SHARES | epsilon_1, epsilon_2, epsilon_3, as parts of epsilon |
+
+References: Chen's thesis, section 4.5 (PriBRP). Proof: docs/proofs/score_histogram.md.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.diagnostics.private_edges import find_edges
+from mechanisms.formula import Integers
+from mechanisms.noise.exact import check_rate
+from mechanisms.protocol import Noise
+
+SHARES = (Fraction(15, 100), Fraction(15, 100), Fraction(70, 100))  # as printed
+_GAMMA = 0.9  # of the print: with this probability a bin is large enough
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualBin:
+    """One bin as released.
+
+    Parameters:
+        low, high: its first cell, and that behind its last.
+        size: noisy number of rows.
+        score: the mean prediction in cells, within the bin.
+        outcome: the mean outcome, within 0 and 1.
+    """
+
+    low: int
+    high: int
+    size: int
+    score: float
+    outcome: float
+
+
+def release_pribrp(
+    counts: Integers, *, rows: int, epsilon: Fraction, most_rows: int, noise: Noise
+) -> tuple[ResidualBin, ...]:
+    """Bins from the least scores to the greatest, each with its mean prediction and outcome.
+
+    Guarantee: `epsilon`-differential privacy under adding or removing one unit of `most_rows` rows at most, exactly.
+
+    Parameters:
+        counts: rows by cell and outcome, int64 of shape (cells, 2); private.
+        rows: how many there are about, as is public.
+
+    Raises:
+        Unachievable: the noise lies outside the range of exact sampling.
+    """
+    thresholds, merging, sums = (epsilon * share / most_rows for share in SHARES)
+    levels = max(1, math.floor(math.log2(max(rows, 4)) / 2))
+    totals = counts.sum(axis=1)
+    fine = find_edges(totals, levels=levels, epsilon=thresholds, most_rows=1, noise=noise)
+    least = round(rows / 2 ** (levels + 1) + 4 * math.log(2 / _GAMMA) / float(merging))
+    edges = merge_bins(np.add.reduceat(totals, fine[:-1]), fine, least=least, epsilon=merging, noise=noise)
+    bins = itertools.pairwise(edges)
+    return tuple(summarise_bin(counts, low, high, epsilon=sums, noise=noise) for low, high in bins)
+
+
+def merge_bins(
+    sizes: Integers, edges: tuple[int, ...], *, least: int, epsilon: Fraction, noise: Noise
+) -> tuple[int, ...]:
+    """Edges of runs of bins from the left, each about `least` rows or more; the rest belongs to the last run.
+
+    Guarantee: `epsilon`-private for one row more or less: it is in one run, whose sizes it raises or lowers alike.
+    """
+    check_rate(epsilon / 2)
+    kept, start = [edges[0]], 0
+    while start < len(sizes):
+        passed = _first_large(np.cumsum(sizes[start:]), least=least, epsilon=epsilon, noise=noise)
+        if passed is None:
+            break
+        start += passed + 1
+        kept.append(edges[start])
+    return (*kept[:-1], edges[-1]) if len(kept) > 1 else (edges[0], edges[-1])
+
+
+def _first_large(sizes: Integers, *, least: int, epsilon: Fraction, noise: Noise) -> int | None:
+    """A sparse vector of growing sizes: noise on the threshold, and on each size as much, which all move one way."""
+    rate = epsilon / 2
+    threshold = least + int(noise.discrete_laplace(rate=rate, size=1)[0])
+    passing = np.flatnonzero(sizes + noise.discrete_laplace(rate=rate, size=len(sizes)) >= threshold)
+    return int(passing[0]) if passing.size else None
+
+
+def summarise_bin(counts: Integers, low: int, high: int, *, epsilon: Fraction, noise: Noise) -> ResidualBin:
+    """Size, mean prediction and mean outcome of the cells `low` to `high`: `epsilon`-private for one row."""
+    inside = counts[low:high]
+    size = int(inside.sum()) + _draw(noise, epsilon / 2)
+    above_low = int(inside.sum(axis=1) @ np.arange(high - low)) + _draw(noise, epsilon / (4 * max(1, high - low - 1)))
+    positive = int(inside[:, 1].sum()) + _draw(noise, epsilon / 4)
+    divisor = max(size, 1)
+    return ResidualBin(
+        low=low,
+        high=high,
+        size=size,
+        score=low + 0.5 + min(max(above_low / divisor, 0.0), float(high - low - 1)),
+        outcome=min(max(positive / divisor, 0.0), 1.0),
+    )
+
+
+def _draw(noise: Noise, rate: Fraction) -> int:
+    return int(noise.discrete_laplace(rate=rate, size=1)[0])
+
+
+def residuals(bins: tuple[ResidualBin, ...], *, width: float, low: float) -> Iterator[tuple[float, float]]:
+    """Mean prediction and mean residual of each bin, in the unit of the scores; a cell is `width`."""
+    for one in bins:
+        score = low + width * one.score
+        yield score, one.outcome - score

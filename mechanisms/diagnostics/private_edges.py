@@ -1,0 +1,57 @@
+"""Edges that cut rows into bins of about equal size: medians of medians, each by a noisy maximum, in integers.
+
+The published recursion (Kaplan, Schnapp, Stemmer) ranks candidates by distance from a wanted rank, for which the number
+of rows has to be public. Here a candidate's score is minus the difference of how many rows lie left and right of it:
+one row more changes it by one, and no number is public.
+
+References: H. Kaplan, S. Schnapp, U. Stemmer, Differentially private approximate quantiles, ICML 2022; R. McKenna,
+D. Sheldon, Permute-and-flip, NeurIPS 2020 (one-sided noise). Proof: docs/proofs/score_histogram.md.
+"""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.formula import Integers
+from mechanisms.noise.exact import check_rate
+from mechanisms.protocol import Noise
+
+
+def find_edges(counts: Integers, *, levels: int, epsilon: Fraction, most_rows: int, noise: Noise) -> tuple[int, ...]:
+    """Rising edges, from 0 to the number of cells, of `2**levels` bins at most.
+
+    Guarantee: `epsilon`-differential privacy under adding or removing one unit of `most_rows` rows at most, exactly.
+    How many draws there are depends on the edges alone. Proof: docs/proofs/score_histogram.md.
+
+    Parameters:
+        counts: rows by cell, int64 of shape (cells,); private.
+        levels: each splits every part in two, for `epsilon / levels`; at least 1.
+
+    Raises:
+        Unachievable: the noise lies outside the range of exact sampling.
+    """
+    rate = epsilon / (2 * levels * most_rows)
+    check_rate(rate)
+    edges = [0, len(counts)]
+    for _ in range(levels):
+        cuts = [_median(counts[low:high], rate=rate, noise=noise) for low, high in itertools.pairwise(edges)]
+        edges = sorted({*edges, *(low + cut for low, cut in zip(edges, cuts, strict=False))})
+    return tuple(edges)
+
+
+def find_noisy_maximum(scores: Integers, *, rate: Fraction, noise: Noise) -> int:
+    """The index of the greatest score with one-sided noise; of equal ones the first.
+
+    Guarantee: `2 * rate`-private where one unit changes each score by one at most.
+    """
+    return int(np.argmax(scores + noise.geometric(rate=rate, size=len(scores))))
+
+
+def _median(counts: Integers, *, rate: Fraction, noise: Noise) -> int:
+    """A cut with about as many rows before as behind it; 0 where one cell leaves nothing to cut."""
+    if len(counts) < 2:
+        return 0
+    before = np.cumsum(counts)
+    scores = -np.abs(2 * before[:-1] - before[-1])
+    return 1 + find_noisy_maximum(scores, rate=rate, noise=noise)
