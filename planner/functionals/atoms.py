@@ -45,7 +45,7 @@ from planner.question.condition import (
     Condition,
 )
 from planner.question.condition_text import canonical
-from planner.question.model import Accuracy, Atom, Functional, Measure
+from planner.question.model import Accuracy, Atom, Functional, Measure, aggregate_text
 from planner.values.decimals import decimal
 from planner.values.operators import OPPOSITE
 
@@ -150,6 +150,7 @@ def atoms(
         collected.warnings["groups without rows lie within the tolerance and may be returned"] = None
         collected.warnings.update(dict.fromkeys(_kept_out(read[0].guarded, come="returned")))
     collected.warnings.update(dict.fromkeys(_of_predicates(read[1:], names, functionals)))
+    collected.warnings.update(dict.fromkeys(_warn_of_both_sides([functionals[index] for index in used])))
     places = {index: place for place, index in enumerate(used)}
     made = [_renumber(one.formula, places) for one in read]
     return Atoms(
@@ -224,6 +225,18 @@ def _stands_alone(formula: Having, collected: _Collected) -> bool:
     except KeyholeError:
         return False
     return True
+
+
+def _warn_of_both_sides(functionals: Sequence[Functional]) -> Iterator[str]:
+    """What a mean costs that is held against a number and against its negative: noise for each, as sums need once."""
+    means = [one for one in functionals if one.origin > 0 and not one.name.endswith(")")]
+    for mean in means:
+        text = aggregate_text(mean)
+        if any(one.origin == -mean.origin and aggregate_text(one) == text for one in functionals):
+            yield (
+                f"{text} against {mean.origin:f} and against -{mean.origin:f} is two sums, each with noise of its own: "
+                "a sum in the place of the mean is one, and costs about half"
+            )
 
 
 def _of_predicates(

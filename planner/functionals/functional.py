@@ -79,20 +79,14 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Co
         for part in comparison.parts
         if part.column is not None and part.power
     }
-    exact = _exact_terms(comparison.parts, grids)
-    step = _common_step(exact.values()) or Fraction(1)
-    if not exact:
+    terms, step = row_terms(comparison.parts, grids)
+    if not terms:
         raise KeyholeError(
             "KH204",
             f"{comparison.left} adds up to nothing",
             hint="Compare something that rows add to with a constant.",
             position=position,
         )
-    conditions = {canonical(part.condition): part.condition for part in comparison.parts}
-    terms = tuple(
-        Term(coefficient=int(amount / step), column=column, condition=conditions[text], power=power)
-        for (column, text, power), amount in exact.items()
-    )
     measure = comparison.measure
     if measure not in (Measure.UNITS, Measure.VALUES):
         alone = len(terms) == 1 and terms[0].coefficient == 1 and not terms[0].power
@@ -131,6 +125,24 @@ def _name(comparison: Comparison) -> str:
     for part in others:
         name += f" - {decimal(-part.coefficient)} * count(*) FILTER (WHERE {canonical(part.condition)})"
     return name
+
+
+def row_terms(
+    parts: Sequence[Part], grids: Mapping[str, tuple[Fraction, int, int]]
+) -> tuple[tuple[Term, ...], Fraction]:
+    """What a row adds up to as terms in whole steps, and what a step is worth in the unit of the parts.
+
+    Parameters:
+        grids: as `grid` gives them, of every column that a part multiplies.
+    """
+    exact = _exact_terms(parts, grids)
+    step = _common_step(exact.values()) or Fraction(1)
+    conditions = {canonical(part.condition): part.condition for part in parts}
+    terms = tuple(
+        Term(coefficient=int(amount / step), column=column, condition=conditions[text], power=power)
+        for (column, text, power), amount in exact.items()
+    )
+    return terms, step
 
 
 _Kind = tuple[str | None, str, int]

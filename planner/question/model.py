@@ -8,7 +8,7 @@ from mechanisms.formula import Formula
 from mechanisms.registry import BOUNDED, DEFAULT, DENYING, LIMITED
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Table
-from planner.question.as_of import AsOf
+from planner.question.as_of import AsOf, InTime
 from planner.question.condition import Condition
 
 
@@ -193,7 +193,8 @@ class Question:
     calls them, which is no part of what the question is. `false_at` are, for each, by a key's name the places of those
     values of it at which the predicate is false whatever the data, as its threshold is NULL there. With `ranked` it
     returns the first few of the keys for which the formula holds, in their order. With `as_of` it is a look at a
-    standing question: rows that came later do not count.
+    standing question: rows that came later do not count. With `in_time` rows do not that came after the look at which
+    the time in them was first seen.
     """
 
     table: Table
@@ -211,6 +212,7 @@ class Question:
     false_at: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = ()
     ranked: Ranked | None = None
     as_of: AsOf | None = None
+    in_time: InTime | None = None
 
     @property
     def formulas(self) -> tuple[Formula, ...]:

@@ -36,8 +36,10 @@ from proxy.cli.common import (
     show_work,
     write_svg,
 )
+from proxy.cli.diagnose.command import diagnose
 from proxy.cli.init import from_source
 from proxy.cli.presets import Purpose, Unit
+from proxy.cli.risk.command import risk
 from proxy.cli.sections import Sections
 from proxy.concurrency.interpreter import lasting
 from proxy.report import budget as budgets
@@ -134,6 +136,10 @@ def init(
         str,
         typer.Option("--source", help="postgresql://..., duckdb:///file.duckdb, sc://..., or a .parquet or .csv file."),
     ],
+    tables: Annotated[
+        list[str] | None,
+        typer.Option("--table", help="One table, as `relation` names it; again for another. All if none is given."),
+    ] = None,
     unit: Annotated[
         Unit | None, typer.Option("--unit", help="Who is protected: people, each one's day or visit, or single rows.")
     ] = None,
@@ -144,7 +150,7 @@ def init(
     """Write a starter policy to standard output. It comes from the source's schema, never from its data."""
     with refusals(as_json=False):
         with show_work("reading the source's schema"):
-            written = from_source(source, directory=Path.cwd(), unit=unit, purpose=purpose)
+            written = from_source(source, directory=Path.cwd(), unit=unit, purpose=purpose, tables=tables or ())
         print(written, end="")
 
 
@@ -251,7 +257,7 @@ _register("Ask", ask.query, ask.explain, ask.plan, ask.simulate, budget)
 _register(
     "Decide, as the data owner", owner.grant, owner.revoke, owner.grants, owner.queue, owner.approve, owner.window
 )
-_register("Look after it, as the data owner", monitor.app, owner.odometer, audit, ledger.app)
+_register("Look after it, as the data owner", monitor.app, owner.odometer, risk, diagnose, audit, ledger.app)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -31,7 +31,7 @@ from planner.lower.dialects.model import Dialect
 from planner.lower.unit_statistics import LOW_SIDES, BoundOf, UnitCounts, UnitStatistic
 from planner.values.sql_literals import integer_limit, numeric_modifier
 from proxy.release.charged import PaidRelease, Release, make_release
-from proxy.release.refusals import cut_out_of_reach, no_public_end, undrawable
+from proxy.release.refusals import cut_out_of_reach, no_public_end, undrawable, unknown_table
 from proxy.service.service import Service
 from proxy.sources.protocol import Counts
 
@@ -154,7 +154,7 @@ class BoundsRelease:
     """Planned bounds: what is read, and how it is decided."""
 
     asked: BoundsAsked
-    release: Release
+    release: Release[UnitCounts]
 
     @property
     def epsilon_per_scan(self) -> Fraction:
@@ -227,8 +227,7 @@ def plan_bounds(asked: BoundsAsked, catalog: Catalog, dialect: Dialect) -> Bound
     """What finding these bounds reads and costs. Raises KH201, KH202, KH203, KH311 and KH312."""
     table = catalog.table(asked.table)
     if table is None:
-        known = ", ".join(one.name for one in catalog.tables)
-        raise KeyholeError("KH201", f'the policy has no private table "{asked.table}"', hint=f"There are: {known}.")
+        raise unknown_table(asked.table, catalog)
     statistics = tuple(_statistics(table, asked))
     if not statistics:
         raise KeyholeError(

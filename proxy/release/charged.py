@@ -4,7 +4,8 @@
 
 Guarantee: data are touched in one line, and only after the whole cost is durably reserved; what fails after that stays
 spent; nothing is told before the commit. The same release on the same data version is told again from the ledger, free.
-It is charged to the whole table as one group, to nobody's own cap, under the name `RELEASED_BY`, which no analyst has.
+It is charged to the groups that it is about, or to the whole table as one, to nobody's own cap, under the name
+`RELEASED_BY`, which no analyst has.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from datetime import timedelta
 from fractions import Fraction
 from hashlib import sha256
 from math import ceil
+from typing import Generic, Protocol, TypeVar
 
 from accountant.errors import BalanceScope, LedgerError, OverBudget
 from accountant.limits import Limits
@@ -21,7 +23,10 @@ from accountant.model import NANO, ROW_UNIT, Cells, Charge, Family, Reservation,
 from accountant.verbs.in_flight import Repeated
 from planner.catalog.model import RELEASED_BY, Analyst, Table
 from planner.errors import KeyholeError
-from planner.lower.unit_statistics import UnitCounts
+from planner.functionals.unit_groups import groups_of_one_unit
+from planner.question.model import Question
+from planner.question.plan import ReadRelation
+from proxy.pipeline.claim import charged_keys
 from proxy.pipeline.refusals import data_changed
 from proxy.release.refusals import over_budget, under_way
 from proxy.service.accounts import limits
@@ -33,22 +38,43 @@ LONGEST_MS = 600_000
 """How long a release may read: nobody waits for it but the owner, and a stopped one is paid."""
 
 
+class CountingStatement(Protocol):
+    """A statement that gives counts alone, as `Source.read_counts` reads them, over one state of a table."""
+
+    @property
+    def table(self) -> Table:
+        """The table that is read."""
+
+    @property
+    def sql(self) -> str:
+        """The statement."""
+
+    @property
+    def relations(self) -> tuple[ReadRelation, ...]:
+        """What it reads, as the policy knows it."""
+
+
+CountsT = TypeVar("CountsT", bound=CountingStatement, covariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class Release:
+class Release(Generic[CountsT]):
     """What is read and what it costs, all public.
 
     Parameters:
         terms: what decides beside the counts, as text: the same counts under other terms are another release.
-        epsilon: of one unit, all counts together.
+        epsilon: of one unit in one group, all counts together; without a question, in the table.
         text: how it was asked for, and why.
         promise: what it guarantees, in a sentence.
+        question: whose groups it is about, and charged to; None: the whole table as one group.
     """
 
-    counts: UnitCounts
+    counts: CountsT
     terms: str
     epsilon: Fraction
     text: str
     promise: str
+    question: Question | None = None
 
     @property
     def identity(self) -> str:
@@ -70,7 +96,9 @@ class PaidRelease:
     again: bool
 
 
-def make_release(service: Service, release: Release, decide: Callable[[Counts], bytes]) -> PaidRelease:
+def make_release(
+    service: Service, release: Release[CountingStatement], decide: Callable[[Counts], bytes]
+) -> PaidRelease:
     """Pay for a release, read its counts and decide, or tell what was released before.
 
     Parameters:
@@ -104,7 +132,7 @@ def make_release(service: Service, release: Release, decide: Callable[[Counts], 
     return PaidRelease(body, version, again=False)
 
 
-def find_release(service: Service, release: Release) -> PaidRelease | None:
+def find_release(service: Service, release: Release[CountingStatement]) -> PaidRelease | None:
     """The same release on the data version of now, where it was paid for before. Raises KH502."""
     version = service.version(release.table)
     with _ledger():
@@ -112,7 +140,7 @@ def find_release(service: Service, release: Release) -> PaidRelease | None:
     return None if found is None else PaidRelease(found.answer, version, again=True)
 
 
-def check_affordable(service: Service, release: Release) -> None:
+def check_affordable(service: Service, release: Release[CountingStatement]) -> None:
     """Refuse what the balances do not cover now, spending nothing. Raises KH310, KH502."""
     with _ledger():
         short = service.ledger.find_shortage(charge_of(release, service.version(release.table)), limits_on(service))
@@ -120,24 +148,28 @@ def check_affordable(service: Service, release: Release) -> None:
             raise short
 
 
-def charge_of(release: Release, version: str) -> Charge:
-    """What the ledger is to pay: the whole table as one group, and the whole cost for a unit."""
+def charge_of(release: Release[CountingStatement], version: str) -> Charge:
+    """What the ledger is to pay: of the groups that it is about, or the whole table as one, and of a unit in all."""
     root = release.table.ledger
     amount = ceil(release.epsilon * NANO)
+    whole = Family(
+        table=root.table,
+        unit=",".join(root.unit) or ROW_UNIT,
+        columns=(),
+        filter="",
+        version=version,
+        immutable=frozenset(),
+    )
+    question = release.question
+    family, cells = (whole, Cells(())) if question is None else charged_keys(question, version=version)
+    groups = 1 if question is None else groups_of_one_unit(question)
     return Charge(
         question=release.identity,
         analyst=RELEASED_BY,
-        family=Family(
-            table=root.table,
-            unit=",".join(root.unit) or ROW_UNIT,
-            columns=(),
-            filter="",
-            version=version,
-            immutable=frozenset(),
-        ),
-        cells=Cells(()),
+        family=family,
+        cells=cells,
         epsilon_nano=amount,
-        unit_epsilon_nano=amount if root.unit else 0,
+        unit_epsilon_nano=groups * amount if root.unit else 0,
         shared=True,
     )
 
@@ -155,7 +187,7 @@ def _commit(service: Service, reservation: Reservation, body: bytes) -> None:
         service.ledger.commit(reservation, spent, body)
 
 
-def _check_version(service: Service, release: Release, version: str, *, paid: bool) -> None:
+def _check_version(service: Service, release: Release[CountingStatement], version: str, *, paid: bool) -> None:
     if is_lasting(version) and version != service.version(release.table):
         raise data_changed(paid=paid)
 

@@ -2,6 +2,7 @@
 
 from decimal import ROUND_CEILING, ROUND_DOWN, Decimal
 
+from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
 
 _MOST_CUT = 0.5  # a bound that cuts more is none
@@ -13,7 +14,7 @@ def over_budget(scope: str, *, needed: float, left: float) -> KeyholeError:
     return KeyholeError(
         "KH310",
         f"not enough budget of {scope} for the release (needs {needed:g}, left {there:f})",
-        detail="A release is charged to the whole table: to each group, and to each privacy unit. Nothing was spent.",
+        detail="A release is charged to each group that it is about, and to each privacy unit. Nothing was spent.",
         hint=f"Ask with --epsilon {there:f}, which would use all that is left." if there else "See keyhole grant.",
     )
 
@@ -66,4 +67,59 @@ def under_way(minutes: int) -> KeyholeError:
         "the same release is under way",
         detail=f"It is paid. Another process makes it, or did and died, which would be known in {minutes} minutes.",
         hint="Ask again then: it costs nothing if it was made.",
+    )
+
+
+def unknown_table(name: str, catalog: Catalog) -> KeyholeError:
+    """A table that the policy does not have."""
+    known = ", ".join(one.name for one in catalog.tables)
+    return KeyholeError("KH201", f'the policy has no private table "{name}"', hint=f"There are: {known}.")
+
+
+def not_an_outcome(text: str) -> KeyholeError:
+    """An outcome that is neither a condition nor 0 or 1."""
+    return KeyholeError(
+        "KH314",
+        f"{text[:80]} is neither a condition nor a number that is 0 or 1",
+        detail="A curve of scores tells two kinds of rows apart. Nothing was read or spent.",
+        hint='Say which rows are positive, such as --outcome "y > 0"; or declare bounds = [0, 1] of a column of '
+        "whole numbers.",
+    )
+
+
+def not_a_probability(text: str) -> KeyholeError:
+    """A score that goes beyond 0 to 1, so that outcomes cannot be held against it."""
+    return KeyholeError(
+        "KH314",
+        f"{text[:80]} goes beyond 0 to 1, so it is no chance that outcomes can be held against",
+        detail="The bounds that the policy declares say so. Nothing was read or spent.",
+        hint='Give the chance itself, such as --score "score / 100.0"; an ROC curve takes scores of any range.',
+    )
+
+
+def without_range(text: str) -> KeyholeError:
+    """A score or outcome that is the same for all rows as far as is public."""
+    return KeyholeError(
+        "KH314",
+        f"{text[:80]} has the same value on every row that can be asked about",
+        detail="That follows from the policy and the condition on rows. Nothing was read or spent.",
+        hint="Ask with another expression, or without the condition that fixes it.",
+    )
+
+
+def too_many_curves(groups: int, *, most: int) -> KeyholeError:
+    """More groups than curves can be made of."""
+    return KeyholeError(
+        "KH315",
+        f"{groups:,} groups would each have a curve; at most {most:,} can",
+        hint="Name fewer grouping columns with --by, or leave groups out with --where.",
+    )
+
+
+def with_pinned_relations(table: str) -> KeyholeError:
+    """A release whose groups are looked up in a long public table."""
+    return KeyholeError(
+        "KH315",
+        f'the groups of "{table}" are looked up among more public values than a release can name',
+        hint="Group by a column of the table itself.",
     )

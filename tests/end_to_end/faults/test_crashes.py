@@ -181,11 +181,56 @@ def test_connections_that_the_source_dropped_are_not_an_outage(
         assert service.ledger.verify() == 2
 
 
-def test_a_release_that_is_killed_while_the_source_works_stays_spent(policy: Path, source_url: str) -> None:
-    asked = ["bounds", "sales", "--epsilon", "0.5", "--column", "quantity", "--yes", "--why", "a test"]
-    with locked(source_url, "sales") as lock, running(policy, *asked) as process:
+PAID = ("--epsilon", "0.5", "--yes", "--why", "a test")
+BOUNDS = ("bounds", "sales", "--column", "quantity", *PAID)
+ROC = ("diagnose", "roc", "sales", "--score", "amount", "--outcome", "quantity > 1", "--by", "store", *PAID)
+
+
+@pytest.mark.parametrize("release", [BOUNDS, ROC], ids=["bounds", "roc"])
+def test_a_release_that_is_killed_while_the_source_works_stays_spent(
+    policy: Path, source_url: str, release: tuple[str, ...]
+) -> None:
+    with locked(source_url, "sales") as lock, running(policy, *release) as process:
         lock.wait_for_somebody()
         assert process.poll() is None
     document = command("budget", policy)
     assert most_spent(document, "sales") == 0.5
     assert document["open_reservations"] == 1
+
+
+def test_a_release_that_is_killed_before_it_can_reserve_costs_nothing(
+    policy: Path, source_url: str, ledger_url: str
+) -> None:
+    with held(ledger_url), locked(source_url, "visits") as lock, running(policy, *ROC) as process:
+        lock.wait_for_silence()
+        assert process.poll() is None
+    document = command("budget", policy)
+    assert document["families"] == []
+    assert document["open_reservations"] == 0
+
+
+def test_a_release_that_is_killed_before_it_can_commit_stays_spent(
+    policy: Path, source_url: str, ledger_url: str
+) -> None:
+    with locked(source_url, "sales") as lock, running(policy, *ROC) as process:
+        lock.wait_for_somebody()
+        with held(ledger_url):
+            lock.release()
+            lock.wait_for_silence()
+            assert process.poll() is None
+            process.kill()
+            process.wait()
+    document = command("budget", policy)
+    assert most_spent(document, "sales") == 0.5
+    assert document["open_reservations"] == 1
+
+
+def test_a_release_that_is_killed_after_it_committed_is_told_again_and_paid_once(policy: Path, ledger_url: str) -> None:
+    with Ledger.open(ledger_url, clock=lambda: datetime.now(UTC)) as ledger, running(policy, *ROC):
+        eventually(lambda: ledger.verify() == 2)
+    told = command(ROC[0], policy, *ROC[1:])
+    assert told["paid_before"]
+    assert len(told["groups"]) > 1
+    document = command("budget", policy)
+    assert most_spent(document, "sales") == 0.5
+    assert document["open_reservations"] == 0

@@ -1,0 +1,152 @@
+"""Rows with scores, bound: which rows, by which groups, and the numbers that each row has, all as the policy allows."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+
+from sqlglot import exp
+
+from mechanisms.formula import TRUE
+from planner.aggregates.row_expression import Part, row_expression
+from planner.bind.lookup_columns import store_conditions
+from planner.bind.refusals import too_many_groups
+from planner.bind.set_branches import read_question
+from planner.catalog.model import Catalog, SqlType, Table
+from planner.errors import KeyholeError
+from planner.functionals.functional import grid, row_terms
+from planner.functionals.row_range import row_range
+from planner.parser.tree import bare
+from planner.predicates.condition import row_truth
+from planner.question.condition import ALWAYS, Condition, any_of
+from planner.question.model import Accuracy, Functional, Measure, Question, Term
+from planner.question.products import with_products
+from planner.question.range_inference import narrow_range
+from planner.question.scores import RowNumber
+from planner.scope.embedded import Embedded
+from planner.scope.key_classes import told_apart
+from planner.scope.names import Scope, find_column
+from planner.values.model import Given
+
+_CONDITIONS = (
+    exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like, exp.Is,
+    exp.NullSafeEQ, exp.NullSafeNEQ, exp.Boolean,
+)  # fmt: skip
+
+
+def bind_scores(
+    embedded: Embedded, catalog: Catalog, texts: Sequence[str], *, accuracy: Accuracy, today: date
+) -> tuple[Question, tuple[RowNumber, ...]]:
+    """The rows and groups of `SELECT .. WHERE .. GROUP BY .. HAVING sum(x) > 0 AND sum(y) > 0 ..`, and x, y, ..
+
+    A condition in the place of a number is 1 where it is true, 0 where it is false, and no number where it is neither.
+    The question has no formula; its functionals are what the numbers are made of.
+
+    Parameters:
+        texts: how x, y and so on were written.
+        accuracy: the policy's; nothing here depends on it.
+
+    Raises:
+        KeyholeError: KH1xx, KH2xx, as for a question, with positions in the statement.
+    """
+    given = Given(parameters={}, today=today, utc=True)
+    try:
+        read = [_read_number(node, embedded.scope, given) for node in _list_summed(embedded.tree, len(texts))]
+        said = read_question(replace(embedded, tree=_without_having(embedded.tree)), given)
+        size = told_apart(said.keys.columns, said.keys.values)
+        if size > catalog.max_keys:
+            raise too_many_groups(size, embedded.keys, catalog, at=said.group)
+        columns = (part.column for parts, _ in read for part in parts)
+        table = with_products(embedded.table, columns)
+        made = [_measure(text, *one, table=table) for text, one in zip(texts, read, strict=True)]
+    except KeyholeError as error:
+        raise embedded.place_error(error) from None
+    question = store_conditions(
+        Question(
+            table=table,
+            keys=said.keys,
+            where=said.where,
+            functionals=tuple(functional for pair, _, _ in made for functional in pair),
+            atoms=(),
+            formula=TRUE,
+            accuracy=accuracy,
+            warnings=(),
+        )
+    )
+    stored = zip(question.functionals[::2], question.functionals[1::2], made, strict=True)
+    return question, tuple(_number(value, found, step, ranges, question) for value, found, (_, step, ranges) in stored)
+
+
+_Ranges = Mapping[str, tuple[int, int]]
+
+
+def _measure(
+    text: str, parts: Sequence[Part], present: Condition, *, table: Table
+) -> tuple[tuple[Functional, Functional], Fraction, _Ranges]:
+    """A number as what rows add up to and which rows there are, the worth of a step, and its columns' ranges."""
+    grids = {
+        part.column.name: grid(part.column, table, position=None)
+        for part in parts
+        if part.column is not None and part.power
+    }
+    terms, step = row_terms(parts, grids)
+
+    def made(measure: Measure, terms: tuple[Term, ...]) -> Functional:
+        size = Decimal(1)  # nothing compares these
+        return Functional(
+            name=text, measure=measure, terms=terms, sensitivity=1, unit_range=None, unit_size=size, rows=1
+        )
+
+    pair = made(Measure.TOTAL, terms), made(Measure.ROWS, (Term(1, None, present, 0),))
+    return pair, step, {name: (low, high) for name, (_, low, high) in grids.items()}
+
+
+def _number(value: Functional, found: Functional, step: Fraction, ranges: _Ranges, question: Question) -> RowNumber:
+    least, most = _range(value.terms, ranges, question)
+    return RowNumber(value.name, value.terms, found.terms[0].condition, step, least, most)
+
+
+def _range(terms: tuple[Term, ...], ranges: _Ranges, question: Question) -> tuple[int, int]:
+    """From where to where a row's number goes, in steps; with zero, unless it is one column times a constant."""
+    first = terms[0] if len(terms) == 1 else None
+    if first is None or first.column is None or first.power != 1 or first.condition != ALWAYS:
+        return row_range(terms, ranges=ranges, table=question.table, among=question.where)
+    ends = narrow_range(first.column, ranges[first.column], among=(question.where,), table=question.table)
+    low, high = sorted(first.coefficient * end for end in ends)
+    return low, high
+
+
+def _list_summed(tree: exp.Select, numbers: int) -> Iterable[exp.Expr]:
+    """What each `sum(..) > 0` of a HAVING sums. Raises KH204 where it is anything else."""
+    having = tree.args.get("having")
+    parts = [] if having is None else _flatten(having.this)
+    if len(parts) != numbers or not all(isinstance(part, exp.GT) and isinstance(part.this, exp.Sum) for part in parts):
+        raise KeyholeError(
+            "KH204",
+            "a score is one expression of a row, and so is an outcome",
+            hint="Give a column, or an expression of columns such as 0.5 * (a + b), or a condition such as y = 'late'.",
+        )
+    return (part.this.this for part in parts)
+
+
+def _flatten(node: exp.Expr) -> list[exp.Expr]:
+    return list(node.flatten(unnest=False)) if isinstance(node, exp.And) else [node]
+
+
+def _without_having(tree: exp.Select) -> exp.Select:
+    plain = tree.copy()
+    plain.set("having", None)
+    return plain
+
+
+def _read_number(node: exp.Expr, scope: Scope, given: Given) -> tuple[tuple[Part, ...], Condition]:
+    """An expression's parts, and the rows where it has a value."""
+    inner = bare(node)
+    column = find_column(inner, scope)
+    boolean = column is not None and column.sql_type is SqlType.BOOLEAN
+    if boolean or isinstance(inner, _CONDITIONS):
+        truth = row_truth(inner, scope, given)
+        return (Part(Fraction(1), None, truth.true, 0),), any_of((truth.true, truth.false))
+    made = row_expression(inner, scope, given)
+    return made.parts, made.values.rows

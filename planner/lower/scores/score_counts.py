@@ -1,0 +1,172 @@
+"""Rows counted by group and cell: what a release of scores is drawn from.
+
+The statement gives, of each group and cell that has rows, how many: these counts are all that leaves the source. Which
+groups of a privacy unit count is decided as for a question, before WHERE; of its rows in a group that have every
+number, the first few in the order of md5 of seed, unit, group, cell, and the row's place among those that are equal in
+all these. So which count follows from the unit's own rows alone.
+
+Guarantee: one privacy unit more raises the counts of at most `groups_per_unit` groups, those of each by `most_rows` in
+all, and lowers none. No row can make the statement fail.
+
+References: docs/proofs/score_histogram.md.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from planner.catalog.model import Column, SqlType, Table
+from planner.lower.bounded_scan import BoundedScan
+from planner.lower.computed_conditions import compute_conditions
+from planner.lower.contribution_bounds import Bounding
+from planner.lower.dialects.model import Dialect
+from planner.lower.joins import join_lookups, list_pinned
+from planner.lower.key_tests import pair_keys, row_tests, where_tests
+from planner.lower.layout import group_by, indent_blocks, select, where
+from planner.lower.row import RowSql
+from planner.lower.scan import list_relations
+from planner.lower.scores.row_number import cell_sql
+from planner.question.plan import PinnedRelation, ReadRelation
+from planner.question.scores import ScoredRows
+
+_CELL = Column(name="cell", sql_type=SqlType.INTEGER, declared="bigint")
+_COPY = Column(name="copy", sql_type=SqlType.INTEGER, declared="bigint")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreCounts:
+    """The statement over one state of the data. Its rows are (place, [place, how many rows]), a place being
+    `group * cells + cell`, both counted from 0 in row-major order; places without rows are absent."""
+
+    scored: ScoredRows
+    dialect: Dialect
+
+    @property
+    def table(self) -> Table:
+        """The table that is read."""
+        return self.scored.question.table
+
+    @property
+    def relations(self) -> tuple[ReadRelation, ...]:
+        """What it reads, as the policy knows it."""
+        return list_relations(self.table)
+
+    @property
+    def pinned(self) -> tuple[PinnedRelation, ...]:
+        """What it reads of public values that do not stand in it."""
+        return list_pinned(self.table, dialect=self.dialect)
+
+    @property
+    def sql(self) -> str:
+        """The statement."""
+        begins, ends = self.dialect.array
+        return "\n".join(
+            [
+                "WITH",
+                *self._steps(),
+                "-- how many rows each cell of each public group has",
+                f"SELECT place, {begins}place, n{ends} AS counted",
+                "FROM (",
+                *indent_blocks(
+                    select([f"{self._group_place()} * {self.scored.cells} + cell AS place", "n"]), ["FROM counted"]
+                ),
+                ") AS placed",
+                "WHERE place IS NOT NULL",
+            ]
+        )
+
+    @property
+    def _keys(self) -> list[str]:
+        return [f"k{i}" for i in range(len(self.scored.question.keys.columns))]
+
+    def _steps(self) -> Iterator[str]:
+        question = replace(self.scored.question, table=replace(self.table, row_cap=None))
+        read = RowSql(table=join_lookups(question.table, dialect=self.dialect), dialect=self.dialect)
+        row = compute_conditions(read, question.where, question.functionals)
+        question = replace(question, table=row.table, functionals=())
+        if self.table.row_unit:
+            yield from self._read_rows(row)
+            kept = ["FROM scored", *where(["cell IS NOT NULL"])]
+        else:
+            scan = BoundedScan(question, row, Bounding(row, question.keys), ())
+            yield from self._read_units(row, scan)
+            kept = ["FROM numbered", *where([f"numbered_place <= {self.scored.most_rows}"])]
+        yield "counted AS ("
+        yield from indent_blocks(select([*self._keys, "cell", "count(*) AS n"]), kept, group_by(len(self._keys) + 1))
+        yield ")"
+
+    def _cell(self, row: RowSql) -> str:
+        """A row's cell, all axes together; NULL where one of its numbers is missing."""
+        found = ""
+        for axis in self.scored.axes:
+            cell = cell_sql(row, axis)
+            found = cell if not found else f"({found}) * {axis.cells} + ({cell})"
+        return found
+
+    def _read_rows(self, row: RowSql) -> Iterator[str]:
+        question = self.scored.question
+        tests = [test for column, values in pair_keys(question) for test in row_tests(row, column, values)]
+        keys = [f"{row.column(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
+        yield "-- the cell of each row that WHERE keeps, in the range of the keys"
+        yield "scored AS ("
+        yield from indent_blocks(
+            select([*keys, f"{self._cell(row)} AS cell"]),
+            [f"FROM {row.table.relation}"],
+            where([*tests, *where_tests(row, question.where)]),
+        )
+        yield "),"
+
+    def _read_units(self, row: RowSql, scan: BoundedScan) -> Iterator[str]:
+        bounding = scan.bounding
+        aliases = [alias for alias, _ in bounding.groups]
+        if bounding.chooses:
+            yield from scan.steps()
+            yield ","
+        yield "-- the cell of each row that WHERE keeps, of a unit and a public key"
+        yield "scored AS ("
+        yield from indent_blocks(
+            select([*scan.group_columns(), f"{self._cell(row)} AS cell"]),
+            [f"FROM {row.table.relation}"],
+            where([*scan.eligible_tests(), *where_tests(row, self.scored.question.where)]),
+        )
+        yield "),"
+        yield "-- rows that are equal in all that counts, numbered: whichever of them is the first"
+        yield "copies AS ("
+        yield from indent_blocks(
+            select(
+                [
+                    *aliases,
+                    "cell",
+                    f"row_number() OVER (PARTITION BY {', '.join([*aliases, 'cell'])} ORDER BY cell) AS copy",
+                ]
+            ),
+            ["FROM scored"],
+            where(["cell IS NOT NULL"]),
+        )
+        yield "),"
+        order = bounding.order_of_copies(("cell", _CELL), ("copy", _COPY))
+        most = self.scored.most_rows
+        yield f"-- the rows of each privacy unit in each key, in the order of md5; the first {most} count"
+        yield "numbered AS ("
+        source = ["FROM copies"]
+        tests: list[str] = []
+        if bounding.chooses:
+            source = [f"FROM copies JOIN chosen USING ({', '.join(aliases)})"]
+            tests = scan.remaining_tests()
+        place = f"row_number() OVER (PARTITION BY {', '.join(aliases)} ORDER BY {order}) AS numbered_place"
+        yield from indent_blocks(select([*self._keys, "cell", place]), source, where(tests))
+        yield "),"
+
+    def _group_place(self) -> str:
+        """A group's place in the order of the question's keys; NULL for any other."""
+        question = self.scored.question
+        row = RowSql(table=self.table, dialect=self.dialect)
+        places: list[str] = []
+        for i, (column, values) in enumerate(pair_keys(question)):
+            arms = " ".join(
+                f"WHEN {row.compare(f'k{i}', column, '=', value)} THEN {place}" for place, value in enumerate(values)
+            )
+            places.append(f"CASE {arms} END" if arms else "CAST(NULL AS integer)")
+        found = "0"
+        for place, values in zip(places, question.keys.values, strict=True):
+            found = f"({found}) * {len(values)} + {place}" if found != "0" else place
+        return f"({found})" if places else "0"

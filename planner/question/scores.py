@@ -1,0 +1,92 @@
+"""Numbers of single rows, as a release of scores reads them: in whole steps of what they are worth, and in cells."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from planner.question.condition import ALWAYS, Condition
+from planner.question.model import Question, Term
+
+
+@dataclass(frozen=True, slots=True)
+class RowNumber:
+    """A number that a row has: its terms added up, in steps from `least` to `most`, each worth `step`.
+
+    Only rows that satisfy `present` have one, and none of these that has NaN in a column of the terms. `text` is how it
+    was written.
+    """
+
+    text: str
+    terms: tuple[Term, ...]
+    present: Condition
+    step: Fraction
+    least: int
+    most: int
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is publicly the same on every row that has it."""
+        varies = any(term.column is not None or term.condition != ALWAYS for term in self.terms)
+        return self.most <= self.least or not varies
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns whose values it reads, each once."""
+        return tuple(dict.fromkeys(term.column for term in self.terms if term.column is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreAxis:
+    """Cells of equal width along a number: the first begins at `start`, each is `width` steps wide.
+
+    What lies outside is in the first or in the last.
+    """
+
+    number: RowNumber
+    start: int
+    width: int
+    cells: int
+
+    def at(self, cell: float) -> float:
+        """Where a cell begins, or a place within it, in the unit of the number."""
+        return float(self.number.step) * (self.start + self.width * cell - 0.5)
+
+    def edge(self, cell: float) -> float:
+        """The same, but no further than the number goes."""
+        ends = (float(self.number.step) * end for end in (self.number.least, self.number.most))
+        return min(max(self.at(cell), next(ends)), next(ends))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRows:
+    """Rows with scores, by group: the question says which rows and groups, and has no formula.
+
+    Parameters:
+        axes: along each, a row is in one cell; a row without a number on one of them counts nowhere.
+        most_rows: how many rows of one privacy unit count in one group.
+    """
+
+    question: Question
+    axes: tuple[ScoreAxis, ...]
+    most_rows: int
+
+    @property
+    def cells(self) -> int:
+        """How many cells a group has, all axes together, in row-major order."""
+        product = 1
+        for axis in self.axes:
+            product *= axis.cells
+        return product
+
+
+def score_axis(number: RowNumber, *, most: int, symmetric: bool = False, even: bool = False) -> ScoreAxis:
+    """As many cells as its steps, or `most`; around zero if `symmetric`, and an even number if so or if `even`."""
+    low, high = number.least, number.most
+    if symmetric:
+        half = max(-low, high + 1, 1)
+        width = -(-half // (most // 2))
+        cells = 2 * -(-half // width)
+        return ScoreAxis(number, -width * (cells // 2), width, cells)
+    steps = high - low + 1
+    width = -(-steps // most)
+    cells = -(-steps // width)
+    return ScoreAxis(number, low, width, cells + cells % 2 if even else cells)

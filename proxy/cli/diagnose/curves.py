@@ -1,0 +1,182 @@
+"""What a released histogram of scores says of one group: an ROC curve or a calibration, with what noise does to it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from mechanisms.diagnostics.calibration_curve import CalibratedBin, calibration_curve, expected_error
+from mechanisms.diagnostics.pribrp import ResidualBin
+from mechanisms.diagnostics.roc_curve import RocCurve, roc_curve
+from mechanisms.diagnostics.score_histogram import ScoreHistogram
+from planner.question.scores import ScoreAxis
+
+SURE = 1.96
+"""Standard deviations on either side of what is told: about 95 in 100 lie within."""
+
+_NO_CURVE = "noise leaves no positive or no negative row: ask with more epsilon, or of larger groups"
+_NO_BINS = "there are too few rows for one bin that noise does not drown"
+_SATURATED = "one bin holds more than half of the rows, and hides the order of their scores: ask with --method adaptive"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRoc:
+    """One group's curve; None where noise leaves none."""
+
+    name: str
+    curve: RocCurve | None
+    axis: ScoreAxis
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is to be known before the curve is believed."""
+        if self.curve is None:
+            return (_NO_CURVE,)
+        return (_SATURATED,) if self.curve.saturated else ()
+
+    def row(self) -> tuple[str, ...]:
+        """Group, area, its error from noise and from bins, separation, numbers of each outcome."""
+        one = self.curve
+        if one is None:
+            return (self.name, "none", "", "", "", "", "")
+        return (
+            self.name,
+            f"{one.area:.3f}",
+            _error(SURE * one.noise_sd),
+            _error(one.binning_bias),
+            f"{one.separation:.3f}",
+            f"{max(one.positives, 0):,.0f}",
+            f"{max(one.negatives, 0):,.0f}",
+        )
+
+    def points(self) -> Iterator[tuple[str, ...]]:
+        """Score from which a row counts as positive, and the three rates there, from the strictest on."""
+        if self.curve is None:
+            return
+        one = self.curve
+        for edge, false, true, precision in zip(
+            one.edges, one.false_positives, one.true_positives, one.precision, strict=True
+        ):
+            yield f"{self.axis.edge(edge):.4g}", f"{false:.3f}", f"{true:.3f}", f"{precision:.3f}"
+
+    def document(self) -> dict[str, Any]:
+        """The same for a program."""
+        if self.curve is None:
+            return {"area": None, "warnings": list(self.warnings)}
+        one = self.curve
+        return {
+            "area": one.area,
+            "area_noise_sd": one.noise_sd,
+            "area_binning_bias": one.binning_bias,
+            "separation": one.separation,
+            "positives": one.positives,
+            "negatives": one.negatives,
+            "thresholds": [self.axis.edge(edge) for edge in one.edges],
+            "false_positive_rate": one.false_positives.tolist(),
+            "true_positive_rate": one.true_positives.tolist(),
+            "precision": one.precision.tolist(),
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PlottedBin:
+    """Rows of neighbouring scores: how many, their mean score and outcome; `band` is what a residual of a calibrated
+    model stays within, None where the method does not say."""
+
+    low: float
+    high: float
+    rows: float
+    score: float
+    outcome: float
+    band: float | None
+
+    @property
+    def residual(self) -> float:
+        """The share of outcomes less the score."""
+        return self.outcome - self.score
+
+    @property
+    def off(self) -> bool:
+        """Whether noise and chance do not explain the residual."""
+        return self.band is not None and abs(self.residual) > self.band
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCalibration:
+    """One group's bins; `error` is the expected calibration error, None where the method does not say."""
+
+    name: str
+    bins: tuple[PlottedBin, ...]
+    error: float | None
+    saturated: bool
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is to be known before the bins are believed."""
+        return ((_NO_BINS,) if not self.bins else ()) + ((_SATURATED,) if self.saturated else ())
+
+    def row(self) -> tuple[str, ...]:
+        """Group, number of bins, how many are off, expected calibration error, rows."""
+        off = "" if any(one.band is None for one in self.bins) else str(sum(one.off for one in self.bins))
+        error = "" if self.error is None else f"{self.error:.3f}"
+        return self.name, str(len(self.bins)), off, error, f"{max(sum(one.rows for one in self.bins), 0):,.0f}"
+
+    def points(self) -> Iterator[tuple[str, ...]]:
+        """Of each bin: its scores, rows, mean score and outcome, residual with its band."""
+        for one in self.bins:
+            band = "" if one.band is None else _error(one.band)
+            told = f"{one.low:.4g} to {one.high:.4g}", f"{max(one.rows, 0):,.0f}", f"{one.score:.3f}"
+            yield (*told, f"{one.outcome:.3f}", f"{one.residual:+.3f}", band, "off" if one.off else "")
+
+    def document(self) -> dict[str, Any]:
+        """The same for a program."""
+        bins = [
+            {
+                "low": one.low,
+                "high": one.high,
+                "rows": one.rows,
+                "mean_score": one.score,
+                "mean_outcome": one.outcome,
+                "residual": one.residual,
+                "band": one.band,
+                "off": None if one.band is None else one.off,
+            }
+            for one in self.bins
+        ]
+        return {"expected_calibration_error": self.error, "bins": bins, "warnings": list(self.warnings)}
+
+
+def read_roc(name: str, released: ScoreHistogram, axis: ScoreAxis) -> GroupRoc:
+    """The curve of a released histogram."""
+    return GroupRoc(name, roc_curve(released), axis)
+
+
+def read_calibration(
+    name: str, released: ScoreHistogram | tuple[ResidualBin, ...], axis: ScoreAxis, *, epsilon_per_count: float
+) -> GroupCalibration:
+    """The bins of a released histogram, joined where noise would drown them; or those of PriBRP as they are.
+
+    Parameters:
+        epsilon_per_count: the rate of the noise on a histogram's counts.
+    """
+    if not isinstance(released, ScoreHistogram):
+        plain = [
+            PlottedBin(axis.edge(one.low), axis.edge(one.high), one.size, axis.at(one.score), one.outcome, None)
+            for one in released
+        ]
+        return GroupCalibration(name, tuple(plain), None, saturated=False)
+    edges = released.edges
+    middles = [axis.at((low + high) / 2) for low, high in pairwise(edges)]
+    found = calibration_curve(released, middles=middles, epsilon_per_count=epsilon_per_count)
+    curve = roc_curve(released)
+    saturated = curve is not None and curve.saturated
+    return GroupCalibration(name, tuple(_plot(one, axis) for one in found), expected_error(found), saturated)
+
+
+def _plot(one: CalibratedBin, axis: ScoreAxis) -> PlottedBin:
+    return PlottedBin(axis.edge(one.low), axis.edge(one.high), one.rows, one.score, one.outcome, one.band)
+
+
+def _error(half: float) -> str:
+    return f"+-{half:.3f}" if half >= 0.0005 else "<0.001"

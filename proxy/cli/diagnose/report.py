@@ -1,0 +1,169 @@
+"""A diagnosis in sections: what it cost, one row for each group, and the curves; all of it from what was released."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mechanisms.diagnostics.residual_grid import ResidualGrid
+from mechanisms.diagnostics.score_histogram import ADAPTIVE_SHARE, ScoreHistogram
+from proxy.cli.diagnose.curves import GroupCalibration, GroupRoc, read_calibration, read_roc
+from proxy.cli.diagnose.residuals import GroupResiduals, read_residuals
+from proxy.release.charged import PaidRelease
+from proxy.release.diagnosis import SENTENCES, Diagnosis, DiagnosisRelease, Method, Plot
+from proxy.report.html.page import Drawing, PageTable, Part
+from proxy.report.html.plots import Axis, Curve, cell_plot, line_plot
+from proxy.report.section import ReportSection
+
+Group = GroupRoc | GroupCalibration | GroupResiduals
+
+MOST_DRAWN = 60
+"""Groups with a curve of their own in a report: a page that can be read. A program is told all of them."""
+
+_COLUMNS: Mapping[Plot, tuple[str, ...]] = {
+    Plot.ROC: ("group", "area", "noise (95 %)", "bins (at most)", "separation", "positives", "negatives"),
+    Plot.CALIBRATION: ("group", "bins", "off", "expected error", "rows"),
+    Plot.RESIDUALS: ("group", "rows", "predictions", "residuals"),
+}
+_POINTS: Mapping[Plot, tuple[str, ...]] = {
+    Plot.ROC: ("score from", "false positives", "true positives", "precision"),
+    Plot.CALIBRATION: ("scores", "rows", "mean score", "outcomes", "residual", "band", ""),
+    Plot.RESIDUALS: ("predictions", "rows", "mean residual", "noise (95 %)"),
+}
+_READING: Mapping[Plot, str] = {
+    Plot.ROC: "The area is the chance that a positive row scores above a negative one. Its error is what noise makes, "
+    "beside it what bins may hide; how rows were drawn from a larger population is in neither. All of it is computed "
+    "from the released counts.",
+    Plot.CALIBRATION: "A bin is off where noise and chance do not explain how far outcomes are from scores (95 times "
+    "in 100 for a calibrated model). Neighbouring bins are joined until noise does not drown them.",
+    Plot.RESIDUALS: "A residual is the outcome less the prediction. Residuals of a good model lie around zero, "
+    "whatever is predicted, as wide everywhere. Rows beyond the grid, about 6 in 100, are left out.",
+}
+_WITHOUT_BANDS = "How far a residual may be off by noise and chance, this method does not say."
+TITLES: Mapping[Plot, str] = {
+    Plot.ROC: "ROC curve",
+    Plot.CALIBRATION: "Calibration",
+    Plot.RESIDUALS: "Residuals",
+}
+"""What each plot is called in headings and sentences."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosisReport:
+    """What was released, and what it cost."""
+
+    planned: DiagnosisRelease
+    diagnosis: Diagnosis
+    released: PaidRelease
+    groups: tuple[Group, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Every section reads the groups."""
+        object.__setattr__(self, "groups", tuple(self._read_groups()))
+
+    def sections(self) -> tuple[ReportSection, ...]:
+        """The whole report."""
+        drawn = self.groups[:MOST_DRAWN]
+        curves = [self._group(one) for one in drawn if not (isinstance(one, GroupRoc) and one.curve is None)]
+        return (self._summary(), *curves)
+
+    def document(self) -> dict[str, Any]:
+        """The report for a program."""
+        asked = self.planned.asked
+        groups = [
+            {"keys": dict(zip(self._key_names, keys, strict=True)), **one.document()}
+            for keys, one in zip(self.planned.groups, self.groups, strict=True)
+        ]
+        return {
+            "plot": asked.plot.value,
+            "method": asked.method.value,
+            "table": asked.table,
+            "epsilon": float(asked.epsilon),
+            "groups_of_one_unit": self.planned.groups_of_one_unit,
+            "paid_before": self.released.again,
+            "version": self.released.version,
+            "groups": groups,
+        }
+
+    @property
+    def _key_names(self) -> tuple[str, ...]:
+        return self.planned.scored.question.keys.names
+
+    def _read_groups(self) -> Iterator[Group]:
+        asked, axes = self.planned.asked, self.planned.scored.axes
+        names = (", ".join(keys) or asked.table for keys in self.planned.groups)
+        for name, one in zip(names, self.diagnosis.groups, strict=True):
+            if isinstance(one, ResidualGrid):
+                yield read_residuals(name, one, *axes)
+            elif asked.plot is Plot.ROC:
+                assert isinstance(one, ScoreHistogram)
+                yield read_roc(name, one, axes[0])
+            else:
+                rate = self.planned.epsilon_of_counts
+                rate *= 1 - float(ADAPTIVE_SHARE) if asked.method is Method.ADAPTIVE else 1
+                yield read_calibration(name, one, axes[0], epsilon_per_count=rate)
+
+    def _summary(self) -> ReportSection:
+        asked, groups = self.planned.asked, self.planned.groups_of_one_unit
+        paid = f"paid {float(asked.epsilon):g} epsilon" + (" a group" if len(self.groups) > 1 else "")
+        paid = "told again, which costs nothing" if self.released.again else paid
+        each = f"; a unit counts in at most {groups} of them" if groups > 1 else ""
+        named = "group" if len(self.groups) == 1 else "groups"
+        parts: list[Part] = [
+            f"{asked.score} against {asked.outcome} in {asked.table}"
+            + (f" where {asked.where}" if asked.where else "")
+            + f": {len(self.groups):,} {named}, {paid}{each}.",
+            SENTENCES[asked.method],
+            PageTable(_COLUMNS[asked.plot], tuple(one.row() for one in self.groups)),
+            *(f"{one.name}: {warning}" for one in self.groups for warning in one.warnings),
+            _READING[asked.plot] if asked.method is not Method.PRIBRP else _WITHOUT_BANDS,
+        ]
+        if len(self.groups) > MOST_DRAWN:
+            parts.append(f"The first {MOST_DRAWN} groups are shown one by one; --json has all of them.")
+        return ReportSection("summary", f"{TITLES[asked.plot]} of {asked.table}", tuple(parts))
+
+    def _group(self, one: Group) -> ReportSection:
+        points = PageTable(_POINTS[self.planned.asked.plot], tuple(one.points()))
+        return ReportSection("group", one.name, (*_draw(one), points))
+
+
+def _draw(one: Group) -> Sequence[Drawing]:
+    match one:
+        case GroupRoc(curve=curve) if curve is not None:
+            xs, ys = tuple(curve.false_positives.tolist()), tuple(curve.true_positives.tolist())
+            curves = [Curve(f"{one.name}, area {curve.area:.3f}", xs, ys), Curve("by chance", (0.0, 1.0), (0.0, 1.0))]
+            x, y = Axis("false positives", 0, 1), Axis("true positives", 0, 1)
+            recall = [Curve("", ys[1:], tuple(curve.precision.tolist())[1:])]
+            return (
+                line_plot(f"ROC: {one.name}", curves, x=x, y=y),
+                line_plot(f"Precision: {one.name}", recall, x=Axis("recall", 0, 1), y=Axis("precision", 0, 1)),
+            )
+        case GroupCalibration(bins=bins) if bins:
+            xs = tuple(bin_.score for bin_ in bins)
+            bands = tuple(bin_.band or 0.0 for bin_ in bins)
+            curves = [
+                Curve(one.name, xs, tuple(bin_.residual for bin_ in bins), bands, dots=True),
+                Curve("calibrated", (0.0, 1.0), (0.0, 0.0)),
+            ]
+            return (line_plot(f"Residuals: {one.name}", curves, x=Axis("score", 0, 1), y=Axis("outcome less score")),)
+        case GroupResiduals():
+            return tuple(_draw_residuals(one))
+        case _:
+            return ()
+
+
+def _draw_residuals(one: GroupResiduals) -> Iterator[Drawing]:
+    if one.strips:
+        xs = tuple((strip.low + strip.high) / 2 for strip in one.strips)
+        errors = tuple(strip.error for strip in one.strips)
+        means = Curve("mean residual", xs, tuple(strip.residual for strip in one.strips), errors, dots=True)
+        yield line_plot(f"Mean residuals: {one.name}", [means], x=Axis("prediction"), y=Axis("residual"))
+    most = max(float(one.counts.max()), 1.0)
+    counts = one.counts.T[::-1].clip(min=0.0)  # residuals upward, predictions to the right
+    rows = [f"{low:.3g} to {high:.3g}" for low, high in zip(one.residuals, one.residuals[1:], strict=False)][::-1]
+    yield cell_plot(
+        f"Rows by residual (down) and prediction (across): {one.name}",
+        rows,
+        [f"{low:.3g}" for low in one.predictions[:-1]],
+        (counts / most).tolist(),
+        [[f"{value:.0f}" for value in row] for row in counts.tolist()],
+    )

@@ -1,0 +1,376 @@
+"""`keyhole diagnose`: how well scores foretell outcomes, as counts with noise that are charged and then public.
+
+Rows are counted by cells of public width, in each group; a mechanism of `mechanisms/diagnostics/` makes noisy counts of
+these. Curves, areas and their errors are computed from what was released, and cost nothing. So the ROC curve and the
+calibration of the same scores by the same method are one release.
+
+References: docs/proofs/score_histogram.md.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from mechanisms.certified import Probability
+from mechanisms.diagnostics.pribrp import ResidualBin, release_pribrp
+from mechanisms.diagnostics.priroc import release_priroc, release_priroc_fix
+from mechanisms.diagnostics.prirp import release_prirp
+from mechanisms.diagnostics.residual_grid import ResidualGrid, release_residuals
+from mechanisms.diagnostics.score_histogram import (
+    ScoreHistogram,
+    choose_bins,
+    equal_edges,
+    release_adaptive,
+    release_scores,
+)
+from mechanisms.formula import Booleans, Integers
+from mechanisms.noise.exact import check_rate
+from mechanisms.protocol import Noise, Unachievable
+from planner.bind.scored_rows import bind_scores
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Catalog
+from planner.functionals.unit_groups import groups_of_one_unit
+from planner.lower.dialects.model import Dialect
+from planner.lower.scores.score_counts import ScoreCounts
+from planner.parser.lexer import quote_identifier
+from planner.question.scores import RowNumber, ScoreAxis, ScoredRows, score_axis
+from planner.statements.settings import accuracy
+from proxy.pipeline.messages import bare_question
+from proxy.release.charged import PaidRelease, Release, make_release
+from proxy.release.refusals import (
+    not_a_probability,
+    not_an_outcome,
+    too_many_curves,
+    undrawable,
+    unknown_table,
+    with_pinned_relations,
+    without_range,
+)
+from proxy.service.service import Service
+from proxy.sources.protocol import Counts
+
+MOST_CELLS = 1024
+"""Of scores in one group: as fine as any method looks."""
+
+MOST_ON_A_SIDE = 512
+"""Of predictions, and of residuals."""
+
+MOST_GROUPS = 1000  # each is a curve of its own, which somebody is to look at
+_MOST_COUNTS = 1 << 22  # of all groups together, in memory
+_PLAIN_BINS = 32  # where nobody says how many rows there are: what errs least between 500 and 10,000 rows times epsilon
+_LEAST_EPSILON = Fraction(1, 1_000_000)  # of one row: what every method's finest noise can be drawn for
+_COUNTING = Fraction(1, 10)  # of epsilon, into counting rows, for the methods that have to know
+
+
+class Plot(StrEnum):
+    """What is drawn."""
+
+    ROC = "roc"
+    CALIBRATION = "calibration"
+    RESIDUALS = "residuals"
+
+
+class Method(StrEnum):
+    """How noise is spent: ours over public bins or private ones, and the published ones, repaired."""
+
+    OURS = "ours"
+    ADAPTIVE = "adaptive"
+    PRIROC = "priroc"
+    PRIROC_FIX = "priroc_fix"
+    PRIBRP = "pribrp"
+    PRIRP = "prirp"
+
+
+METHODS: Mapping[Plot, tuple[Method, ...]] = {
+    Plot.ROC: (Method.OURS, Method.ADAPTIVE, Method.PRIROC, Method.PRIROC_FIX),
+    Plot.CALIBRATION: (Method.OURS, Method.ADAPTIVE, Method.PRIBRP),
+    Plot.RESIDUALS: (Method.OURS, Method.PRIRP),
+}
+
+SENTENCES: Mapping[Method, str] = {
+    Method.OURS: "Counts over public cells, each with discrete Laplace noise; one row changes one of them.",
+    Method.ADAPTIVE: "A fifth of epsilon finds 16 bins of about as many rows each, the rest counts them.",
+    Method.PRIROC: "PriROC as published, repaired: thresholds by medians of medians, counts over private intervals. "
+    "It errs more than plain counts over 16 or 32 bins.",
+    Method.PRIROC_FIX: "PriROC with 1,024 fixed thresholds as published, repaired: counts over private intervals. "
+    "It errs more than plain counts over 16 or 32 bins.",
+    Method.PRIBRP: "PriBRP as published, repaired (as printed it is not private): bins by medians of medians, merged "
+    "until they are large enough. It tells a wrong model from a right one less well than plain counts do.",
+    Method.PRIRP: "PriRP as published: symmetric bounds by doubling, then a grid of noisy counts. It needs about "
+    "twice the rows of the plain method.",
+}
+"""What each method does, and how it does beside the others: docs/results/diagnostics.md has the numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosisAsked:
+    """What the owner asks for; all of it is public.
+
+    Parameters:
+        score, outcome: expressions of one row, as in SQL.
+        by: grouping columns, one curve for each of their values.
+        where: a condition on rows, or "".
+        bins: equal ones of scores; None: as many as err least.
+        most_rows: how many rows of one unit count in a group.
+        units: how many units a group has, about, if that is public.
+    """
+
+    plot: Plot
+    table: str
+    score: str
+    outcome: str
+    by: tuple[str, ...]
+    where: str
+    epsilon: Fraction
+    method: Method
+    bins: int | None
+    most_rows: int
+    units: int | None
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        """How it was asked for, as the ledger keeps it."""
+        parts = [f"keyhole diagnose {self.plot} {self.table} --score {self.score!r} --outcome {self.outcome!r}"]
+        parts += [f"--epsilon {float(self.epsilon):g} --method {self.method}"]
+        parts += [f"--by {','.join(self.by)}"] if self.by else []
+        parts += [f"--where {self.where!r}"] if self.where else []
+        parts += [] if self.bins is None else [f"--bins {self.bins}"]
+        parts += [f"--rows-per-unit {self.most_rows}"] if self.most_rows > 1 else []
+        parts += [] if self.units is None else [f"--units {self.units}"]
+        return " ".join(parts) + (f" (why: {self.why})" if self.why else "")
+
+
+Released = ScoreHistogram | tuple[ResidualBin, ...] | ResidualGrid
+"""What one group's release is: a histogram, the bins of PriBRP, or a grid of residuals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What was released: by group, in the order of the question's groups."""
+
+    groups: tuple[Released, ...]
+
+    def to_bytes(self) -> bytes:
+        """The form in which the ledger keeps it."""
+        return json.dumps({"groups": [_write(one) for one in self.groups]}, sort_keys=True).encode()
+
+    @staticmethod
+    def from_bytes(stored: bytes) -> "Diagnosis":
+        """The inverse."""
+        return Diagnosis(tuple(_read(one) for one in json.loads(stored)["groups"]))
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosisRelease:
+    """A planned diagnosis: what is read, and what is drawn from it."""
+
+    asked: DiagnosisAsked
+    release: Release[ScoreCounts]
+
+    @property
+    def scored(self) -> ScoredRows:
+        """The rows, their groups and cells."""
+        return self.release.counts.scored
+
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """The groups' keys as text, in order; one without keys where the table is one group."""
+        keys = self.scored.question.keys
+        return tuple(tuple(as_text(value) for value in keys.key(index)) for index in range(keys.size))
+
+    @property
+    def groups_of_one_unit(self) -> int:
+        """In how many of them one unit counts at most."""
+        return groups_of_one_unit(self.scored.question)
+
+    @property
+    def epsilon_of_counts(self) -> float:
+        """The rate of the noise on the counts of a histogram over public bins."""
+        return float(self.asked.epsilon / self.asked.most_rows)
+
+    def decide(self, counts: Counts, noise: Noise) -> Diagnosis:
+        """From counts of cells to what is released: the noise is drawn here, and only here."""
+        cells = self.scored.cells
+        found = np.zeros(len(self.groups) * cells, dtype=np.int64)
+        for place, count in counts:
+            found[place] = count
+        shape = tuple(axis.cells for axis in self.scored.axes)
+        draw = _DRAWS[self.asked.plot, self.asked.method]
+        return Diagnosis(tuple(draw(self.asked, group.reshape(shape), noise) for group in found.reshape(-1, cells)))
+
+
+def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) -> DiagnosisRelease:
+    """What a diagnosis reads and costs. Raises KH1xx and KH2xx as a question does, KH311 and KH314."""
+    table = catalog.table(asked.table)
+    if table is None:
+        raise unknown_table(asked.table, catalog)
+    if table.row_unit:
+        asked = replace(asked, most_rows=1)  # a unit has no more
+    texts = (asked.score, asked.outcome)
+    if asked.plot is Plot.RESIDUALS:
+        texts = (asked.score, f"({asked.outcome}) - ({asked.score})")
+    keys = ", ".join(map(quote_identifier, asked.by))
+    lines = [
+        f"SELECT {keys or '1'} FROM {quote_identifier(asked.table)}",
+        *(["WHERE (", asked.where, ")"] if asked.where else []),
+        *([f"GROUP BY {keys}"] if keys else []),
+        "HAVING sum(",
+        texts[0],
+        ") > 0 AND sum(",
+        texts[1],
+        ") > 0",
+    ]
+    embedded = bare_question("\n".join(lines), catalog)
+    question, numbers = bind_scores(
+        embedded, catalog, texts, accuracy=accuracy({}, catalog.defaults), today=datetime.now(UTC).date()
+    )
+    scored = ScoredRows(question, tuple(_axes(asked, *numbers)), asked.most_rows)
+    if question.keys.size > MOST_GROUPS or question.keys.size * scored.cells > _MOST_COUNTS:
+        raise too_many_curves(question.keys.size, most=min(MOST_GROUPS, _MOST_COUNTS // scored.cells))
+    counts = ScoreCounts(scored, dialect)
+    if counts.pinned:
+        raise with_pinned_relations(asked.table)
+    terms = f"{asked.method} {asked.epsilon} {asked.bins} {asked.most_rows} {asked.units}"
+    release = Release(counts, terms, asked.epsilon, asked.text, _promise(asked), question)
+    _check_drawable(asked, scored)
+    return DiagnosisRelease(asked, release)
+
+
+def make_diagnosis(service: Service, planned: DiagnosisRelease) -> tuple[Diagnosis, PaidRelease]:
+    """Pay for a diagnosis and make it, or tell the one that was made before. Raises KH310, KH313, KH501, KH502."""
+    released = make_release(service, planned.release, lambda counts: planned.decide(counts, service.noise).to_bytes())
+    return Diagnosis.from_bytes(released.body), released
+
+
+def bins_of(asked: DiagnosisAsked, cells: int) -> tuple[int, ...]:
+    """The public edges of the bins that the plain method counts, in cells."""
+    bins = asked.bins
+    if bins is None:
+        bins = _PLAIN_BINS if asked.units is None else choose_bins(asked.units, epsilon=float(asked.epsilon))
+    return equal_edges(cells, bins=bins)
+
+
+def _axes(asked: DiagnosisAsked, score: RowNumber, other: RowNumber) -> tuple[ScoreAxis, ScoreAxis]:
+    for number in (score, other):
+        if number.is_constant:
+            raise without_range(number.text)
+    if asked.plot is Plot.RESIDUALS:
+        symmetric = asked.method is Method.PRIRP
+        return (
+            score_axis(score, most=MOST_ON_A_SIDE, symmetric=symmetric, even=True),
+            score_axis(other, most=MOST_ON_A_SIDE, symmetric=True),
+        )
+    if (other.least, other.most) != (0, 1) or other.step != 1:
+        raise not_an_outcome(asked.outcome)
+    if asked.plot is Plot.CALIBRATION and not (score.step * score.least >= 0 and score.step * score.most <= 1):
+        raise not_a_probability(asked.score)
+    return score_axis(score, most=MOST_CELLS), score_axis(other, most=2)
+
+
+def _check_drawable(asked: DiagnosisAsked, scored: ScoredRows) -> None:
+    """Refuse what noise cannot be drawn for, before anything is paid. Raises KH311."""
+    nobody = np.zeros(tuple(axis.cells for axis in scored.axes), dtype=np.int64)
+    try:
+        if asked.epsilon < _LEAST_EPSILON * asked.most_rows:
+            raise Unachievable("so little is drawn at rates that depend on the data")
+        _DRAWS[asked.plot, asked.method](asked, nobody, _CheckedNoise())
+    except Unachievable:
+        raise undrawable() from None
+
+
+def _promise(asked: DiagnosisAsked) -> str:
+    rows = "row" if asked.most_rows == 1 else f"{asked.most_rows} rows"
+    return (
+        f"{float(asked.epsilon):g} epsilon a group, of at most {rows} of each privacy unit. {SENTENCES[asked.method]}"
+    )
+
+
+_Draw = Callable[[DiagnosisAsked, Integers, Noise], Released]
+
+
+def _plain(asked: DiagnosisAsked, counts: Integers, noise: Noise) -> ScoreHistogram:
+    edges = bins_of(asked, len(counts))
+    return release_scores(counts, edges=edges, epsilon=asked.epsilon, most_rows=asked.most_rows, noise=noise)
+
+
+def _by_quantiles(release: Callable[..., ScoreHistogram]) -> _Draw:
+    def draw(asked: DiagnosisAsked, counts: Integers, noise: Noise) -> ScoreHistogram:
+        return release(counts, epsilon=asked.epsilon, most_rows=asked.most_rows, noise=noise)
+
+    return draw
+
+
+def _by_rows(release: Callable[..., Any]) -> _Draw:
+    """A method that has to know how many rows there are: as many as units, where that is public, else a noisy count."""
+
+    def draw(asked: DiagnosisAsked, counts: Integers, noise: Noise) -> Released:
+        epsilon, rows = asked.epsilon, asked.units
+        if rows is None:
+            rate = epsilon * _COUNTING / asked.most_rows
+            check_rate(rate)
+            rows = max(1, int(counts.sum()) + int(noise.discrete_laplace(rate=rate, size=1)[0]))
+            epsilon -= epsilon * _COUNTING
+        made: Released = release(counts, rows=rows, epsilon=epsilon, most_rows=asked.most_rows, noise=noise)
+        return made
+
+    return draw
+
+
+_DRAWS: Mapping[tuple[Plot, Method], _Draw] = {
+    (Plot.ROC, Method.OURS): _plain,
+    (Plot.ROC, Method.ADAPTIVE): _by_quantiles(release_adaptive),
+    (Plot.ROC, Method.PRIROC): _by_quantiles(release_priroc),
+    (Plot.ROC, Method.PRIROC_FIX): _by_quantiles(release_priroc_fix),
+    (Plot.CALIBRATION, Method.OURS): _plain,
+    (Plot.CALIBRATION, Method.ADAPTIVE): _by_quantiles(release_adaptive),
+    (Plot.CALIBRATION, Method.PRIBRP): _by_rows(release_pribrp),
+    (Plot.RESIDUALS, Method.OURS): _by_rows(release_residuals),
+    (Plot.RESIDUALS, Method.PRIRP): _by_rows(release_prirp),
+}
+
+
+class _CheckedNoise:
+    """No noise: it only finds out whether each rate that a method draws at can be drawn. No method here has coins."""
+
+    def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+        check_rate(rate)
+        return np.zeros(size, dtype=np.int64)
+
+    geometric = discrete_laplace
+
+    def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
+        raise NotImplementedError(f"{size} coins of {probability}")
+
+    def coin(self, *, probability: Probability, size: int) -> Booleans:
+        raise NotImplementedError(f"{size} coins of {probability}")
+
+
+def _write(one: Released) -> dict[str, Any]:
+    match one:
+        case ScoreHistogram():
+            return {"edges": list(one.edges), "counts": one.counts.tolist(), "variance": one.variance}
+        case ResidualGrid():
+            return {
+                "predictions": list(one.predictions),
+                "residuals": list(one.residuals),
+                "counts": one.counts.tolist(),
+                "variance": one.variance,
+            }
+        case _:
+            return {"bins": [asdict(bin_) for bin_ in one]}
+
+
+def _read(stored: Mapping[str, Any]) -> Released:
+    if "bins" in stored:
+        return tuple(ResidualBin(**one) for one in stored["bins"])
+    counts = np.array(stored["counts"], dtype=np.float64)
+    if "edges" in stored:
+        return ScoreHistogram(tuple(stored["edges"]), counts, stored["variance"])
+    return ResidualGrid(tuple(stored["predictions"]), tuple(stored["residuals"]), counts, stored["variance"])

@@ -1,0 +1,116 @@
+"""`keyhole diagnose` at the command line: what it says before it is paid, and after; on the wards' visits."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.proxy.cli.conftest import Ran
+from tests.proxy.report.html.test_page import read
+
+# the older, the later in the month: neither foretells the other much
+ROC = ("diagnose", "roc", "visits", "--score", "age", "--outcome", "day > '2026-01-14'", "--epsilon", "0.5")
+PAID = ("--yes", "--why", "a test")
+
+
+@pytest.fixture
+def checked(policy: Path, run: Callable[..., Ran]) -> Path:
+    assert run("check").status == 0
+    return policy
+
+
+def test_without_yes_it_says_the_cost_and_spends_nothing(checked: Path, run: Callable[..., Ran]) -> None:
+    told = run(*ROC, "--by", "ward")
+    assert told.status == 0
+    assert told.out.startswith("ROC curve of age against day > '2026-01-14' would be released of 3 groups.\n")
+    assert "It costs each group 0.5 epsilon, and a unit 0.5. Nothing was read or spent." in told.out
+    assert run("budget", "--json").document["families"] == []
+
+
+def test_with_yes_it_is_drawn_and_told_again_for_nothing(
+    checked: Path, run: Callable[..., Ran], tmp_path: Path
+) -> None:
+    page = tmp_path / "roc.html"
+    paid = run(*ROC, "--by", "ward", *PAID, "--json", "--html", str(page)).document
+    assert not paid["paid_before"]
+    assert [one["keys"]["ward"] for one in paid["groups"]] == ["A", "B", "[bold]C"]
+    curve = paid["groups"][0]
+    assert 0.4 < curve["area"] < 0.6  # 3,000 rows: noise moves it by about .003
+    assert curve["true_positive_rate"][-1] == curve["false_positive_rate"][-1] == 1.0
+    assert len(curve["thresholds"]) == 33
+    again = run(*ROC, "--by", "ward")
+    assert "3 groups, told again, which costs nothing." in again.out
+    assert f" A       | {curve['area']:.3f} |" in again.out
+    (family,) = run("budget", "--json").document["families"]
+    assert family["spent_at_most"] == 0.5
+    assert run("ledger", "verify").status == 0
+    assert "keyhole diagnose roc visits --score 'age'" in run("ledger", "list").out
+    tags = read(page.read_text())
+    assert "[bold]C" in tags.text
+    assert "http:" not in page.read_text().replace("http-equiv", "")
+    assert {"script", "img", "a"}.isdisjoint(name for name, _ in tags.seen)
+    assert [name for name, _ in tags.seen].count("svg") >= 2
+
+
+@pytest.mark.parametrize(
+    ("plot", "arguments"),
+    [
+        ("calibration", ("--score", "age / 110.0", "--outcome", "day > '2026-01-14'")),
+        ("calibration", ("--score", "age / 110.0", "--outcome", "age > 60", "--method", "pribrp")),
+        ("calibration", ("--score", "age / 110.0", "--outcome", "age > 60", "--method", "adaptive")),
+        ("residuals", ("--score", "0.5 * age", "--outcome", "age", "--units", "3000")),
+        ("residuals", ("--score", "0.5 * age", "--outcome", "age", "--method", "prirp", "--where", "ward = 'A'")),
+        ("roc", ("--score", "age", "--outcome", "age > 60", "--method", "priroc_fix")),
+        ("roc", ("--score", "age", "--outcome", "age > 60", "--epsilon", "0.001")),
+    ],
+)
+def test_every_plot_and_method_reports_in_text_and_as_a_page(
+    checked: Path, run: Callable[..., Ran], tmp_path: Path, plot: str, arguments: tuple[str, ...]
+) -> None:
+    page = tmp_path / "page.html"
+    paid = run("diagnose", plot, "visits", "--epsilon", "0.5", *arguments, *PAID, "--html", str(page))
+    assert paid.status == 0
+    assert "1 group, paid 0." in paid.out
+    read(page.read_text())
+    told = run("diagnose", plot, "visits", "--epsilon", "0.5", *arguments, "--json").document
+    assert told["plot"] == plot
+    assert told["paid_before"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((*ROC, "--yes"), "say why"),
+        ((*ROC, "--method", "pribrp"), "roc is made by ours, adaptive, priroc, priroc_fix"),
+        ((*ROC, "--method", "adaptive", "--bins", "16"), "finds its bins itself"),
+        (("diagnose", "residuals", *ROC[2:], "--bins", "16"), "finds its cells itself"),
+        ((*ROC[:-1], "0"), "more than 0"),
+        ((*ROC[:-1], "much"), "not a number"),
+        (("diagnose", "pie", *ROC[2:]), "pie"),
+        (ROC[:5], "--outcome"),
+    ],
+)
+def test_what_is_called_wrongly_ends_with_two(
+    policy: Path, run: Callable[..., Ran], arguments: tuple[str, ...], told: str
+) -> None:
+    ran = run(*arguments)
+    assert ran.status == 2
+    assert told in " ".join(ran.err.split())
+
+
+def test_a_page_that_cannot_be_written_costs_nothing(checked: Path, run: Callable[..., Ran], tmp_path: Path) -> None:
+    assert run(*ROC, *PAID, "--html", str(tmp_path / "nowhere" / "roc.html")).status == 2
+    assert run(*ROC, *PAID, "--html", str(tmp_path / "roc.pdf")).status == 1
+    assert run("budget", "--json").document["families"] == []
+
+
+def test_a_refusal_is_printed_as_psql_prints_it(checked: Path, run: Callable[..., Ran]) -> None:
+    refused = run(*ROC[:6], "age", *ROC[7:])
+    assert refused.status == 1
+    assert "KH314: age is neither a condition nor a number that is 0 or 1" in refused.err
+    assert "HINT:  Say which rows are positive" in refused.err
+
+
+def test_a_saturated_score_is_warned_of(checked: Path, run: Callable[..., Ran]) -> None:
+    told = run(*ROC[:4], "CASE WHEN age > 85 THEN 1.0 ELSE 0.01 * age END", *ROC[5:], "--bins", "2", *PAID)
+    assert "one bin holds more than half of the rows" in " ".join(told.out.split())
