@@ -85,7 +85,7 @@ bench-planning: $(VENV)/.installed-test  ## milliseconds from text to plan, typi
 bench-people: $(VENV)/.installed-test  ## how many of 25 ordinary questions fit a preset's budget, on three kinds of data, and how truly
 	@$(BIN)/python -m benchmarks.people
 
-experiments: $(VENV)/.installed-experiments  ## the papers' experiments, RUNS=100 each, into docs/results.md and docs/results/streams.md
+experiments: $(VENV)/.installed-experiments  ## the papers' experiments, RUNS=100 each, and those on streams, alarms, scores and attackers, into docs/results.md and docs/results
 	@$(BIN)/python -m benchmarks.experiments
 	@$(BIN)/python -m benchmarks.streams
 	@$(BIN)/python -m benchmarks.alarms
@@ -131,9 +131,6 @@ $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 	$(call install,.[test])
 	@touch $(VENV)/.installed $(VENV)/.installed-experiments
 
-$(VENV)/.installed-experiments: pyproject.toml | $(VENV)/bin/python
-	$(call install,.[experiments])
-	@touch $(VENV)/.installed
 $(VENV)/.installed-spark: $(VENV)/.installed-test
 	$(call install,.[test-spark])
 	@touch $(VENV)/.installed-sail
@@ -142,6 +139,9 @@ $(VENV)/.installed-sail: pyproject.toml | $(VENV)/bin/python
 	$(call install,.[sail])
 	@touch $(VENV)/.installed
 
+$(VENV)/.installed-experiments: pyproject.toml | $(VENV)/bin/python
+	$(call install,.[experiments])
+	@touch $(VENV)/.installed
 
 # Superset has an environment of its own: it wants older libraries than Keyhole.
 .venv-superset/.installed: deploy/superset/requirements.txt

@@ -25,17 +25,27 @@ LONG: dict[str, tuple[str, ...]] = {
                 "settle untouched",
             )
         ),
+        *(
+            f"test_a_verb_that_dies_at_any_point_is_there_whole_or_not_at_all[{verb}-postgresql"
+            for verb in ("begin a window", "end a monitor", "record a look", "start a monitor")
+        ),
     ),
     "accountant/store/test_parallel_machine.py": (
         "test_processes_in_parallel_never_overspend_and_lose_nothing[postgresql",
     ),
     "accountant/store/test_processes.py": (
+        "test_a_draw_outlives_its_process_and_is_not_drawn_anew[postgresql",
         "test_nothing_told_is_lost_when_processes_are_killed_at_random_moments[postgresql",
         "test_processes_never_take_more_than_there_is[postgresql",
         "test_processes_that_create_a_ledger_at_once_create_one[sqlite",
+        "test_processes_that_look_at_one_window_record_each_look_once[postgresql",
         "test_what_is_spent_survives_sigkill[postgresql",
     ),
     "accountant/test_machine.py": ("test_any_interleaving[postgresql",),
+    "accountant/verbs/test_verify_everything.py": (
+        "test_every_cell_is_covered[postgresql",
+        "test_rows_that_are_gone_are_missed[postgresql",
+    ),
     "accountant/verbs/test_verify_at_work.py": ("test_verify_finds_no_fault_while_two_processes_write[postgresql",),
     "benchmarks/test_accounting_benchmark.py": ("test_the_benchmark_measures_both_stores[PostgreSQL",),
     "benchmarks/test_endpoint_benchmark.py": (
@@ -54,6 +64,7 @@ LONG: dict[str, tuple[str, ...]] = {
         "test_no_answer_is_unpaid_and_everybody_is_told_one_answer",
         "test_runs_are_printed",
     ),
+    "benchmarks/test_risk_benchmark.py": ("test_images_are_drawn", "test_the_bars_are_met"),
     "benchmarks/test_soak_benchmark.py": (
         "test_clients_did_what_clients_do",
         "test_no_descriptor_is_left_and_the_ledger_is_exact",
@@ -67,6 +78,11 @@ LONG: dict[str, tuple[str, ...]] = {
         "test_killed_after_it_committed_the_answer_is_stored_and_paid_once[postgres",
         "test_killed_before_it_can_commit_the_reservation_stays_spent[postgres",
         "test_killed_before_it_can_reserve_nothing_is_spent",
+        "test_a_release_that_is_killed_after_it_committed_is_told_again_and_paid_once",
+        "test_a_release_that_is_killed_before_it_can_commit_stays_spent",
+        "test_a_release_that_is_killed_before_it_can_reserve_costs_nothing",
+        "test_a_release_that_is_killed_while_the_source_works_stays_spent[sqlite-bounds",
+        "test_a_release_that_is_killed_while_the_source_works_stays_spent[postgres",
         "test_killed_while_the_source_works_the_reservation_stays_spent",
     ),
     "end_to_end/faults/test_hanging.py": ("test_a_source_that_hangs_costs_nobody_anything_who_comes_then",),
@@ -113,7 +129,10 @@ LONG: dict[str, tuple[str, ...]] = {
         "test_a_worker_that_stands_still_keeps_nobody_from_reloading",
         "test_what_is_taken_runs_although_all_workers_die_meanwhile",
     ),
-    "proxy/process/test_workers.py": ("test_a_dead_worker_is_replaced_and_the_other_sessions_go_on",),
+    "proxy/process/test_workers.py": (
+        "test_a_dead_worker_is_replaced_and_the_other_sessions_go_on",
+        "test_workers_end_with_their_parent",
+    ),
     "proxy/rest/test_answers.py": ("test_a_million_keys_take_no_memory_of_their_own[application/x-ndjson",),
     "proxy/rest/test_idempotency.py": (
         "test_whenever_the_first_dies_it_is_paid_once_at_most[before it is told",
