@@ -84,7 +84,7 @@ bounds = [0, 1]
 [tables.scored.columns.points]
 bounds = [300, 850]
 grid = 5
-{per_unit}
+{points_per_unit}
 
 [tables.scored.columns.price]
 bounds = [-2, 10]
@@ -151,6 +151,7 @@ def _serve(
             bounding="" if groups is None else f"max_groups_per_unit = {groups}\nrows_per_unit = 4",
             verifier=VERIFIER,
             per_unit="" if groups is None else "per_unit = [0, 4]",
+            points_per_unit="" if groups is None else "per_unit = [0, 3400]",
         )
     )
     check(path, confirm=False)
