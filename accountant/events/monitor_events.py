@@ -1,4 +1,7 @@
-"""What happens to a monitor, as events. Of its secret state only digests are here: it holds 128 random bits a key.
+"""What happens to a monitor, as events. Of its secret state only digests are here.
+
+They are of the state and a salt of 128 bits that stands beside it, so that nobody can try what the state may be: some
+states are an exact count and no more, or a little noise.
 
 A run has the id of its reservation. What may happen to it more than once is about the run and a number, so that no
 look of a moment, and no beginning or close of a window, can ever be written twice.

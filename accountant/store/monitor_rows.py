@@ -5,6 +5,7 @@ An alert is written once, and its clearing beside it once; of a key's alerts in 
 A state is as secret as the data. It is read by the runner of looks alone, and is in no event, report or export.
 """
 
+import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from accountant.errors import LedgerUnavailable
-from accountant.events.digests import row_digest
+from accountant.events.digests import digest, row_digest
 
 _states = sa.Table(
     "monitor_state",
@@ -22,6 +23,7 @@ _states = sa.Table(
     sa.Column("window_number", sa.BigInteger, primary_key=True),
     sa.Column("look", sa.BigInteger, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("salt", sa.LargeBinary, nullable=False),
 )
 _alerts = sa.Table(
     "monitor_alerts",
@@ -40,18 +42,31 @@ _leases = sa.Table(
 )
 _ALERTED = (_alerts.c.look_number, _alerts.c.window_number, _alerts.c.key_place)
 _CLEARED = (_alerts.c.cleared_number, *_ALERTED[1:])
+_SALT_BYTES = 16  # of which no two that anybody tries are the same
 _KEYS_AT_ONCE = 500  # in one statement: what every database takes
 _SQLITE_NOW = "SELECT strftime('%Y-%m-%dT%H:%M:%f', 'now')"
 
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """The state of one window, after its look `look`."""
+    """The state of one window, after its look `look`. Events know it by `digest`, which tells nothing of it: nobody who
+    does not have the row knows its `salt`, drawn anew whenever a state is written."""
 
     run: str
     window: int
     look: int
     body: bytes = field(repr=False)
+    salt: bytes = field(repr=False)
+
+    @staticmethod
+    def draw_salt(run: str, window: int, look: int, body: bytes) -> "StateRow":
+        """A row that is about to be written."""
+        return StateRow(run, window, look, body, secrets.token_bytes(_SALT_BYTES))
+
+    @property
+    def digest(self) -> str:
+        """What events know the state by."""
+        return digest(self.salt + self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +96,18 @@ class MonitorRows:
         if windows is not None:
             chosen = chosen.where(_states.c.window_number.in_(list(windows)))
         for row in self._connection.execute(chosen):
-            yield StateRow(row.run, row.window_number, row.look, row.body)
+            yield StateRow(row.run, row.window_number, row.look, row.body, row.salt)
 
     def add_state(self, state: StateRow) -> None:
         """Store the state of a window that begins."""
-        row = {"run": state.run, "window_number": state.window, "look": state.look, "body": state.body}
-        self._connection.execute(_states.insert(), row)
+        row = {"run": state.run, "window_number": state.window, "look": state.look}
+        self._connection.execute(_states.insert(), {**row, "body": state.body, "salt": state.salt})
 
     def replace_state(self, state: StateRow, *, since: int) -> bool:
         """Put the state after a look in the place of that of look `since`; false where there is none such."""
         here = (_states.c.run == state.run) & (_states.c.window_number == state.window) & (_states.c.look == since)
-        changed = self._connection.execute(_states.update().where(here).values(look=state.look, body=state.body))
+        written = {"look": state.look, "body": state.body, "salt": state.salt}
+        changed = self._connection.execute(_states.update().where(here).values(written))
         return changed.rowcount == 1
 
     def drop_states(self, run: str, windows: Iterable[int] | None = None) -> None:

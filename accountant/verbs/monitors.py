@@ -17,7 +17,6 @@ from accountant.balances.dependencies import Knowledge
 from accountant.balances.fold import Balances
 from accountant.balances.monitors import MonitorAccount, check_startable
 from accountant.errors import LedgerMisuse, LookTaken, WindowLost
-from accountant.events.digests import digest
 from accountant.events.events import Committed
 from accountant.events.monitor_events import (
     LookOfWindow,
@@ -131,14 +130,14 @@ class Monitors:
         `WindowOver` where it is closed or in `MonitorRun.excluded`, `WindowLost` where it has begun and its state is
         gone, `MonitorStopped` where the monitor is paused or ended; nothing is written then.
         """
-        drawn = digest(body)
+        drawn = StateRow.draw_salt(run, window, 0, body)
         with self._journal.writing() as (transaction, balances):
             account = balances.monitors.find(run)
             if window in account.open and account.state is MonitorState.RUNNING:
                 (stored,) = _states(transaction, account, (window,))
                 return stored
-            self._append(transaction, balances, MonitorWindowBegun(run, self._clock(), window, drawn))
-            transaction.monitors.add_state(StateRow(run, window, 0, body))
+            self._append(transaction, balances, MonitorWindowBegun(run, self._clock(), window, drawn.digest))
+            transaction.monitors.add_state(drawn)
             return WindowState(run, window, 0, body)
 
     def open_windows(self, run: str) -> tuple[WindowState, ...]:
@@ -179,13 +178,15 @@ class Monitors:
         answer, or one is cleared that is not.
         """
         in_order = sorted(windows, key=lambda one: one.window)
+        written = {one.window: StateRow.draw_salt(run, one.window, one.look, one.body) for one in in_order}
         event = MonitorLooked(
             run=run,
             at=at,
             number=number,
             holder=holder,
             windows=tuple(
-                LookOfWindow(one.window, one.look, digest(one.body), one.keys, one.cleared) for one in in_order
+                LookOfWindow(one.window, one.look, written[one.window].digest, one.keys, one.cleared)
+                for one in in_order
             ),
         )
         with self._journal.writing() as (transaction, balances):
@@ -196,7 +197,7 @@ class Monitors:
                     raise LookTaken(f"window {one.window} was looked at meanwhile")
                 if one.keys or one.cleared:
                     _check_keys(one, rows.keys_in_answer(run, one.window))
-                if not rows.replace_state(StateRow(run, one.window, one.look, one.body), since=one.since):
+                if not rows.replace_state(written[one.window], since=one.since):
                     raise WindowLost((one.window,))
             self._journal.append(transaction, event)
             moment = at.astimezone(UTC).isoformat(timespec="microseconds")
@@ -333,7 +334,7 @@ def _states(
         window
         for window in windows
         if (row := found.get(window)) is None
-        or (row.look, digest(row.body)) != (account.open[window].look, account.open[window].state)
+        or (row.look, row.digest) != (account.open[window].look, account.open[window].state)
     ]
     if lost:
         raise WindowLost(tuple(sorted(lost)))

@@ -132,7 +132,7 @@ def _check_monitors(transaction: Transaction, balances: Balances, events: list[E
         for window, one in account.open.items()
     }
     for state in transaction.monitors.find_states(None):
-        if expected.pop((state.run, state.window), None) != (state.look, digest(state.body)):
+        if expected.pop((state.run, state.window), None) != (state.look, state.digest):
             raise LedgerUnavailable("the state of a monitor's window is not what was written")
     if expected:
         raise LedgerUnavailable("the state of a monitor's window is missing")

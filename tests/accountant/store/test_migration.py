@@ -163,4 +163,7 @@ def test_alerts_of_before_clearings_are_migrated(ledger_url: str) -> None:
             with engine.connect() as connection, pytest.raises(DatabaseError, match="append-only"):
                 connection.execute(sa.text(statement))
         assert ledger.verify() == 8
+        with engine.connect() as connection:
+            salts = connection.execute(sa.text("SELECT window_number, salt FROM monitor_state ORDER BY 1")).all()
+        assert [(window, len(salt)) for window, salt in salts] == [(0, 16), (1, 0)]
     engine.dispose()

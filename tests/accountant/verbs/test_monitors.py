@@ -1,5 +1,6 @@
 """A monitor's life in the ledger: started, looked at, paused, resumed, ended; and what it refuses."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -18,6 +19,7 @@ from accountant.errors import (
     WindowLost,
     WindowOver,
 )
+from accountant.events.digests import digest
 from accountant.ledger import Ledger
 from accountant.model import NANO, Amounts, Reservation
 from accountant.monitor_model import MonitorAlert, MonitorState, WindowAxis
@@ -370,6 +372,24 @@ def test_what_is_secret_is_in_no_export_and_no_report(ledger: Ledger) -> None:
     ledger.monitors.close_window(run, 0, None)
     with ledger._journal.looking() as transaction:
         assert list(transaction.monitors.find_states(None)) == []
+
+
+def test_what_the_log_tells_of_a_state_cannot_be_guessed(ledger: Ledger) -> None:
+    """A state may be an exact count and no more, one of a few: neither its digest nor that of the next look, which may
+    be of the same bytes, is among those that could be tried."""
+    guesses = {digest(b"count %d" % number) for number in range(100)}
+    run = start(ledger).run
+    drawn = ledger.monitors.begin_window(run, 0, b"count 17")
+    ledger.monitors.record_look(run, [look(drawn, body=b"count 17")], number=1, at=moment(1))
+    with ledger._journal.reading() as (transaction, balances):
+        payloads = [json.loads(record.payload) for record in transaction.records_from(1)]
+        assert balances.monitors.find(run).open[0].state not in guesses
+    told = {payloads[2]["state"], payloads[3]["windows"][0][2]}
+    assert len(told) == 2
+    assert not told & guesses
+    (state,) = ledger.monitors.open_windows(run)
+    assert state.body == b"count 17"
+    ledger.verify()
 
 
 def test_every_event_of_a_monitor_is_exported(ledger: Ledger) -> None:
