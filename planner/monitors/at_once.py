@@ -50,7 +50,7 @@ def check_in_time(question: Question, monitor: Monitor) -> None:
             "tell their difference exactly.",
             hint=f'Write arrived = "COLUMN" under [tables.{table.name}]: your promise that no row has an earlier value '
             f'than one that was there before it. It may be the time itself, arrived = "{time}", where rows come in the '
-            "order of it.",
+            "order of it, each by lateness and a minute after it.",
         )
     if table.arrived != time and table.column(table.arrived).sql_type is not SqlType.TIMESTAMP:
         raise table_cannot_be_watched(

@@ -33,6 +33,7 @@ from planner.monitors.refusals import (
 from planner.monitors.streams import check_streamable
 from planner.monitors.watching import watch
 from planner.monitors.windows import Horizon, list_windows
+from planner.policy.durations import write_duration
 from planner.question.model import Functional, Question
 
 _Item = TypeVar("_Item")
@@ -306,6 +307,13 @@ def _warnings(
 ) -> Iterator[str]:
     if monitor.streamed:
         yield NO_BOUND.rstrip(".")
+    if monitor.clears_at_once and question.table.arrived == monitor.windows.column:
+        within = write_duration(monitor.lateness + SETTLING)
+        yield (
+            f"rows of {question.table.name} have to be there by {within} after their {monitor.windows.column}, also "
+            "where their loader stood still: what comes later shows through noise that was used before; name "
+            "in arrived a column that the database fills, which leaves such rows out"
+        )
     # of several thresholds that are watched as a whole the distance would not only grow either
     halved = not isinstance(standing, StandingDistance) or len(set(cuts(question.formula))) == 1
     if early and halved and Regime.COMING_AND_GOING in regimes:

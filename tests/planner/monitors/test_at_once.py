@@ -73,6 +73,13 @@ def test_all_looks_of_the_horizon_are_those_of_one_state() -> None:
     assert shorter.epsilon_per_cell == plan.epsilon_per_cell, "a row is in as many looks"
 
 
+def test_rows_that_count_by_their_own_time_have_to_be_there_in_time_which_is_said() -> None:
+    """Rows in the order of their time may all come late, to stretches of time whose noise was used."""
+    (warning,) = _at_once(tables=IN_ORDER, lateness='"10 minutes"').warnings
+    assert "by 11 minutes after their seen_at" in warning
+    assert _at_once(lateness='"10 minutes"').warnings == ()
+
+
 @pytest.mark.parametrize(
     "having",
     [
