@@ -256,6 +256,15 @@ class RestSection(Section):
     trusted_proxies: Names = ()
 
 
+class ConsoleSection(Section):
+    """`[server.console]`: the pages at /console, for analysts and, with a token of their own, for owners."""
+
+    enabled: bool = True
+    session_minutes: Annotated[int, Field(ge=1, le=10_080)] = 480
+    owner_token_sha256: str | None = Field(default=None, repr=False)
+    owner_from: Literal["loopback", "anywhere"] = "loopback"
+
+
 class ServerSection(Section):
     """`[server]`: where Keyhole listens and the database name that clients give."""
 
@@ -271,6 +280,7 @@ class ServerSection(Section):
     tls: TlsSection | None = None
     limits: ServerLimitsSection = ServerLimitsSection()
     rest: RestSection = RestSection()
+    console: ConsoleSection = ConsoleSection()
 
 
 class AnalystSection(Section):

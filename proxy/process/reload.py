@@ -132,7 +132,8 @@ class Taking:
 
     def catalog(self, policy: Policy, catalog: Catalog) -> None:
         """Go on with another catalog that the shadow shows already, in all sessions."""
-        self._generations.newest.service.catalog = catalog
+        service = self._generations.newest.service
+        service.policy, service.catalog = policy, catalog
         self._tell(policy, sessions_ended=self._take(policy))
 
     def generation(self, policy: Policy, generation: Generation, *, oldest: int) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from planner.policy.sections import RestSection, ServerLimitsSection
+from proxy.console.app import console_pages
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.endpoint.login_probe import address_from_here, insist_on_a_login
 from proxy.endpoint.server import Endpoint
@@ -57,7 +58,7 @@ async def running(
     Without `metrics` there is no port for the operator. With `siblings` other processes accept on the same sockets,
     over the same shadows. `strangers` is what unknown users are told; without it another in each process.
     """
-    siblings, rest = siblings or Siblings(), rest or RestSection()
+    siblings, rest, strangers = siblings or Siblings(), rest or RestSection(), strangers or Strangers()
     seen, newest = generations.telemetry, generations.newest
     ready = readiness(
         generations,
@@ -88,7 +89,16 @@ async def running(
             siblings.listening(endpoint.cancel),
             serve_http(
                 uvicorn_server.config(
-                    create_app(generations, rest, ready, failures=failures, hub=hub), rest, tls=rest_tls
+                    create_app(
+                        generations,
+                        rest,
+                        ready,
+                        failures=failures,
+                        hub=hub,
+                        add_pages=console_pages(newest.service.policy.server.console, strangers),
+                    ),
+                    rest,
+                    tls=rest_tls,
                 ),
                 accepting=accepting.rest,
             ),

@@ -7,9 +7,10 @@ once), is read (`strict_json`, `models`), asked once (`idempotency`) and answere
 
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import Depends, FastAPI, Header, Query, Request, Response
@@ -19,6 +20,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import RedirectResponse
 from starlette.routing import Route
 from starlette.types import Scope
 
@@ -70,6 +72,22 @@ Key = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """What pages beside REST share with it: the service that answers, the gate and its limits, and monitors."""
+
+    serving: Serving
+    gate: Gate
+    limits: RestSection
+    threads: int
+    readings: Readings
+    hub: AlertHub
+
+
+AddPages: TypeAlias = Callable[[FastAPI, Doors], str]
+"""Adds pages to the application, and returns where they begin."""
+
+
 def create_app(
     serving: Serving,
     limits: RestSection | None = None,
@@ -77,9 +95,10 @@ def create_app(
     *,
     failures: FailedLogins | None = None,
     hub: AlertHub | None = None,
+    add_pages: AddPages | None = None,
 ) -> FastAPI:
     """The application over the service that answers when a request is read; /readyz asks `ready`. `failures` are those
-    that other endpoints count, too, and `hub` is where they hear of monitors.
+    that other endpoints count, too, and `hub` is where they hear of monitors. `add_pages` adds the console.
 
     Serve it on loopback, over TLS, or behind a proxy.
     """
@@ -92,12 +111,16 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,  # a redirect would repeat the Host header
     )
-    app.router.route_class = _route_class(serving, gate, threads=_OTHER_THREADS + limits.concurrent_requests)
+    threads = _OTHER_THREADS + limits.concurrent_requests
+    app.router.route_class = _route_class(serving, gate, threads=threads)
     analyst = _analyst_let_in()
     _add_routes(app, serving, limits, analyst)
     readings = Readings(serving)
-    add_monitor_routes(app, readings, AlertHub(readings) if hub is None else hub, analyst)
+    hub = AlertHub(readings) if hub is None else hub
+    add_monitor_routes(app, readings, hub, analyst)
     _add_health(app, ready or readiness(serving, None))
+    doors = Doors(serving, gate, limits, threads, readings, hub)
+    _add_start(app, "/docs" if add_pages is None else add_pages(app, doors))
     if limits.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -149,7 +172,7 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection, analyst: Le
         form = answers.form_of(request.headers.getlist("accept"))
         with serving.using() as service:
             keep_days = limits.idempotency_days
-            told = idempotency.ask(service, body, _find_analyst(service, who), key=key, keep_days=keep_days)
+            told = idempotency.ask(service, body, find_analyst(service, who), key=key, keep_days=keep_days)
         if isinstance(told.outcome, KeyholeError):
             return problem_response(told.outcome, headers=told.headers)
         return answers.response(told.outcome, form=form, cut=KeyRange(size=page_size), headers=told.headers)
@@ -165,14 +188,14 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection, analyst: Le
         form = answers.form_of(request.headers.getlist("accept"))
         place = PageCursor.parse(cursor)
         with serving.using() as service:
-            reply = answers.find_held(service, place, _find_analyst(service, who), kept=kept)
+            reply = answers.find_held(service, place, find_analyst(service, who), kept=kept)
         return answers.response(reply, form=form, cut=KeyRange(start=place.start, size=page_size), headers={})
 
     @app.post("/v1/explain", responses=describe_problems(*ASKING))
     def explanation(body: QuestionIn, who: Annotated[str, Depends(analyst)]) -> dict[str, object]:
         """The plan of a question and what it would cost. Spends nothing."""
         with serving.using() as service, alone(body.sql, analyst=who):
-            asked = body.asked_by(_find_analyst(service, who), service, today=datetime.now(UTC).date())
+            asked = body.asked_by(find_analyst(service, who), service, today=datetime.now(UTC).date())
             document = explained_document(service, asked)
             hint = document.get("hint")
             return document | ({"hint": in_fields(hint)} if isinstance(hint, str) else {})
@@ -182,7 +205,7 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection, analyst: Le
         """Which questions of a list would be answered one after the other, and with which tolerances all would. Spends
         nothing."""
         with serving.using() as service:
-            listed = body.listed_by(_find_analyst(service, who), service, today=datetime.now(UTC).date())
+            listed = body.listed_by(find_analyst(service, who), service, today=datetime.now(UTC).date())
             most_nano = None if body.max_epsilon is None else int(body.max_epsilon * NANO)
             return PlanReport(plan_in_turn(service, listed, most_nano=most_nano, analyst=who), service).document()
 
@@ -190,7 +213,7 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection, analyst: Le
     def balances(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
         """What the analyst has spent at most, and what is left."""
         with serving.using() as service:
-            return budget.document(service, _find_analyst(service, who).name)
+            return budget.document(service, find_analyst(service, who).name)
 
 
 def _add_health(app: FastAPI, ready: Readiness) -> None:
@@ -207,10 +230,18 @@ def _add_health(app: FastAPI, ready: Readiness) -> None:
         return Health(status="not ready" if missing else "ready")
 
 
-class _StrictRequest(Request):
+def _add_start(app: FastAPI, begins: str) -> None:
+    @app.get("/", include_in_schema=False)
+    async def lead_to_the_pages() -> Response:
+        """What people look for here."""
+        return RedirectResponse(begins, status_code=303)
+
+
+class StrictRequest(Request):
     """A request whose body is read as JSON of one meaning."""
 
     async def json(self) -> Any:
+        """The body. Raises UnreadableBody."""
         try:
             return strict_json.read_json(await self.body())
         except KeyholeError as refusal:
@@ -229,14 +260,14 @@ def _route_class(serving: Serving, gate: Gate, *, threads: int) -> type[APIRoute
                 if asks:
                     _let_in(serving, gate, request, streams=self.path == EVENTS)
                     current_default_thread_limiter().total_tokens = threads
-                return await handler(_StrictRequest(request.scope, request.receive))
+                return await handler(StrictRequest(request.scope, request.receive))
 
             return handle_guarded
 
     return GatedRoute
 
 
-def _find_analyst(service: Service, name: str) -> Analyst:
+def find_analyst(service: Service, name: str) -> Analyst:
     """Who was let in, as the policy has them now. Raises KH401 where it has not, as it was read again meanwhile."""
     found = service.catalog.analyst(name)
     if found is None:
@@ -248,7 +279,7 @@ def _let_in(serving: Serving, gate: Gate, request: Request, *, streams: bool) ->
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     sent = token.strip() if scheme.lower() == "bearer" else ""
     with serving.using() as service:
-        analyst = gate.login(service.catalog.analysts, sent, address=_address(request.scope))
+        analyst = gate.login(service.catalog.analysts, sent, address=address_of(request.scope))
     request.state.analyst = analyst.name
     # counted from here on: whoever has no token can occupy nobody's place
     request.scope[LEAVING].enter_context(gate.stream_of(analyst) if streams else gate.together_of(analyst))
@@ -258,11 +289,12 @@ def _let_in(serving: Serving, gate: Gate, request: Request, *, streams: bool) ->
 def _admitted(gate: Gate, scope: Scope) -> Iterator[None]:
     """One request of whoever sends it. Raises KH430."""
     if scope["path"] not in _OPEN:
-        gate.arrive(_address(scope))
+        gate.arrive(address_of(scope))
     yield
 
 
-def _address(scope: Scope) -> str:
+def address_of(scope: Scope) -> str:
+    """From where a request comes."""
     client = scope.get("client")
     return str(client[0]) if client else "local"
 

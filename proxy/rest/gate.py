@@ -52,25 +52,42 @@ class Gate:
         Guarantee: from an address with too many failures no token is looked at, right or wrong; with too many failures
         from all addresses only those from which a login succeeded lately are heard.
         """
-        place = network(address)
-        _wait(self._failures.wait_s(place), "too many failed logins from this address")
-        if place not in self._welcome:
-            _wait(self._all_failures.wait_s(EVERYBODY), "too many failed logins")
+        self.insist_heard(address)
         try:
             analyst = authenticate(analysts, token)
         except KeyholeError:
-            self._failures.note(place)
-            self._all_failures.take(EVERYBODY)
+            self.note_failure(address)
             raise
         if len(token) < SHORT_TOKEN and analyst.name not in self._short:
             self._short.add(analyst.name)
             log.warning("a short token", analyst=analyst.name)
+        self.note_success(address)
+        self.count(analyst)
+        return analyst
+
+    def insist_heard(self, address: str, *, user: str = "") -> None:
+        """Raise KH430 where no token, or password of this user, is looked at from an address now."""
+        place = network(address)
+        _wait(self._failures.wait_s(place, user=user), "too many failed logins from this address")
+        if place not in self._welcome:
+            _wait(self._all_failures.wait_s(EVERYBODY), "too many failed logins")
+
+    def note_failure(self, address: str, *, user: str = "") -> None:
+        """A token, or a password of this user, was wrong."""
+        self._failures.note(network(address), user=user)
+        self._all_failures.take(EVERYBODY)
+
+    def note_success(self, address: str) -> None:
+        """A login from an address succeeded: it is heard on when too many from elsewhere fail."""
+        place = network(address)
         self._welcome[place] = None
         self._welcome.move_to_end(place)
         while len(self._welcome) > MOST_NAMES:
             self._welcome.popitem(last=False)
+
+    def count(self, analyst: Analyst) -> None:
+        """Count a request of an analyst who has logged in. Raises KH430."""
         _wait(self._analysts.take(analyst.name), "too many requests of this analyst")
-        return analyst
 
     @contextmanager
     def together_of(self, analyst: Analyst) -> Iterator[None]:

@@ -110,20 +110,30 @@ def add_monitor_routes(app: FastAPI, readings: Readings, hub: AlertHub, analyst:
     ) -> Response:
         """What the monitor tells from now on, as it happens, as server-sent events. Counts as reading it."""
         place = None if last_event_id is None else EventPlace.parse(last_event_id)
+        headless = request.scope.get(HEAD, False)
+        return await open_stream(readings, hub, name=name, analyst=who, place=place, headless=headless)
 
-        def begin() -> tuple[int, str]:
-            with readings.using() as reading:
-                monitor = reading.find(name, analyst=who)
-                return reading.begin(monitor, analyst=who), reading.status(monitor).state
 
-        last, state = await asyncio.to_thread(begin)
-        if request.scope.get(HEAD):
-            return Response(media_type=STREAM)
-        if state == MonitorState.ENDED and place is not None and place.look >= last:
-            return Response(status_code=204)  # which tells a browser not to come again
-        begun = place or EventPlace(last)
-        stream = _Stream(hub, Wanted(name, who, begun.look), skipped=begun.events, state="" if place is None else state)
-        return StreamingResponse(stream.events(), media_type=STREAM, headers={"X-Accel-Buffering": "no"})
+async def open_stream(
+    readings: Readings, hub: AlertHub, *, name: str, analyst: str, place: EventPlace | None, headless: bool = False
+) -> Response:
+    """The events of a monitor for one reader who was at `place`, or begins now; `headless` wants none of them. Raises
+    KH605, KH502."""
+
+    def begin() -> tuple[int, str]:
+        with readings.using() as reading:
+            monitor = reading.find(name, analyst=analyst)
+            return reading.begin(monitor, analyst=analyst), reading.status(monitor).state
+
+    last, state = await asyncio.to_thread(begin)
+    if headless:
+        return Response(media_type=STREAM)
+    if state == MonitorState.ENDED and place is not None and place.look >= last:
+        return Response(status_code=204)  # which tells a browser not to come again
+    begun = place or EventPlace(last)
+    wanted = Wanted(name, analyst, begun.look)
+    stream = _Stream(hub, wanted, skipped=begun.events, state="" if place is None else state)
+    return StreamingResponse(stream.events(), media_type=STREAM, headers={"X-Accel-Buffering": "no"})
 
 
 class _Stream:

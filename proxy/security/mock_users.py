@@ -22,6 +22,10 @@ class Strangers:
     def __init__(self, secret: bytes | None = None) -> None:
         self._secret = secrets.token_bytes(SECRET_BYTES) if secret is None else secret
 
+    def make_key(self, purpose: bytes) -> bytes:
+        """A key for something else, which tells nothing of the secret and is the same wherever that is."""
+        return hmac_digest(self._secret, b"key\0" + purpose, "sha256")
+
     def verifier(self, user: str, analysts: Sequence[Analyst]) -> Verifier:
         """One that nobody's password fits."""
 

@@ -52,6 +52,7 @@ class Service:
     def __init__(
         self,
         *,
+        policy: Policy,
         catalog: Catalog,
         source: SharedSource,
         ledger: Ledger,
@@ -62,6 +63,7 @@ class Service:
         ledger_open_s: float = 0.0,
         keep_text: KeptText = "redacted",
     ) -> None:
+        self.policy = policy
         self.catalog = catalog
         self.source = source.source
         self.ledger = ledger
@@ -100,6 +102,7 @@ class Service:
             ledger.close()
             raise
         return cls(
+            policy=policy,
             catalog=catalog,
             source=source,
             ledger=ledger,

@@ -73,6 +73,11 @@ def verifier(password: str, *, salt: bytes | None = None, iterations: int = ITER
     return str(Verifier(iterations, salt, stored_key, hmac_digest(salted, b"Server Key", "sha256")))
 
 
+def fits(password: str, known: Verifier) -> bool:
+    """Whether a password is the one of a verifier, whose iterations say how much work that is."""
+    return compare_digest(str(known), verifier(password, salt=known.salt, iterations=known.iterations))
+
+
 class ScramServer:
     """One exchange: client-first, server-first, client-final, server-final.
 

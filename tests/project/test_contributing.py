@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-RECIPES = ("A setting", "An error code", "An aggregate", "A mechanism", "A source")
+RECIPES = ("A setting", "An error code", "An aggregate", "A mechanism", "A source", "A page of the console")
 WALKS = (
     "A new aggregate is refused",
     "An answer has the wrong SQL type",

@@ -28,6 +28,10 @@ NOT_PYTHON = {
     "deploy/compose/keyhole.toml",
     "deploy/compose/source.sql",
     "deploy/systemd/keyhole.service",
+} | {
+    path.relative_to(ROOT).as_posix()
+    for folder in ("static", "templates")
+    for path in (ROOT / "proxy" / "console" / folder).rglob("*.*")
 }
 
 

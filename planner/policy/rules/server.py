@@ -41,6 +41,7 @@ _FOREIGN: Mapping[SourceKind, Mapping[str, str]] = {
     },
 }
 _TOKEN_IN_URL = re.compile(r";token=", re.IGNORECASE)
+_TOKEN = re.compile(r"[0-9a-f]{64}")
 _ORIGIN = re.compile(r"https?://[a-z0-9.\-\[\]:]+")
 
 
@@ -81,3 +82,18 @@ def find_rest_faults(policy: PolicyDocument) -> Faults:
         except ValueError:
             hint = 'Write the address that the proxy connects from, or its network: "127.0.0.1", "10.0.0.0/24".'
             yield ("server", "rest", "trusted_proxies"), Fault("KH002", "is not an address", hint=hint)
+
+
+def find_console_faults(policy: PolicyDocument) -> Faults:
+    """An owner's token that is none, or an analyst's too, whom it would make an owner."""
+    console = policy.server.console
+    place = ("server", "console", "owner_token_sha256")
+    if console.owner_token_sha256 is None:
+        return
+    if not _TOKEN.fullmatch(console.owner_token_sha256):
+        hint = "Write the sha256 of the owner's token as 64 hexadecimal digits: keyhole passwd --token prints it."
+        yield place, Fault("KH002", "is not a sha256 in hex", hint=hint)
+    for name, analyst in policy.analysts.items():
+        if analyst.token_sha256 == console.owner_token_sha256:
+            hint = "Make one of its own with keyhole passwd --token."
+            yield place, Fault("KH002", f"is the token of analysts.{name} too", hint=hint)

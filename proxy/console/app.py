@@ -1,0 +1,75 @@
+"""The console as it is put together: its routers on REST's application, the one that knows no page at the end."""
+
+from fastapi import APIRouter, FastAPI, Request, Response
+
+from planner.policy.sections import ConsoleSection
+from proxy.console.guarded_routes import analyst_routes, open_routes, owner_routes
+from proxy.console.login import OWNER_START, START, add_login_routes
+from proxy.console.page import page
+from proxy.console.parts import ConsoleParts
+from proxy.console.refusals import no_such_page
+from proxy.console.session_cookie import PURPOSE, SessionSeal
+from proxy.console.static_files import PLACE, StaticFolder
+from proxy.rest.app import AddPages, Doors
+from proxy.security.mock_users import Strangers
+
+BEGIN = "/console"
+
+
+def console_pages(section: ConsoleSection, strangers: Strangers) -> AddPages | None:
+    """What adds the console to REST, or None where the policy has none. `strangers` are what unknown names are told at
+    a login; sessions are sealed with a key that follows from their secret."""
+    if not section.enabled:
+        return None
+
+    def add_pages(app: FastAPI, doors: Doors) -> str:
+        parts = ConsoleParts(
+            serving=doors.serving,
+            gate=doors.gate,
+            limits=doors.limits,
+            section=section,
+            threads=doors.threads,
+            readings=doors.readings,
+            hub=doors.hub,
+            strangers=strangers,
+            seal=SessionSeal(strangers.make_key(PURPOSE)),
+            files=StaticFolder(),
+        )
+        everybody, analysts, owner, lost = (
+            open_routes(parts),
+            analyst_routes(parts),
+            owner_routes(parts),
+            open_routes(parts),
+        )
+        add_login_routes(everybody, parts)
+        _add_files(everybody, parts)
+
+        @analysts.get(START)
+        def show_start(request: Request) -> Response:
+            return page(request, "start.html", section="ask", lead="Ask which groups cross a threshold.")
+
+        @owner.get(OWNER_START)
+        def show_owner(request: Request) -> Response:
+            return page(request, "start.html", section="owner", lead="What is left, who asked what, what waits.")
+
+        _add_lost(lost)
+        for router in (everybody, analysts, owner, lost):
+            app.include_router(router)
+        return BEGIN
+
+    return add_pages
+
+
+def _add_files(router: APIRouter, parts: ConsoleParts) -> None:
+    @router.get(PLACE + "/{digest}/{name:path}")
+    async def send_file(digest: str, name: str) -> Response:
+        found = parts.files.response(digest, name)
+        if found is None:
+            raise no_such_page()
+        return found
+
+
+def _add_lost(router: APIRouter) -> None:
+    @router.get(BEGIN + "/{path:path}")
+    async def refuse_unknown() -> Response:
+        raise no_such_page()

@@ -1,0 +1,161 @@
+"""Whom the console lets in: its routers look at the session, the sender's site and the gate before anything else."""
+
+from collections.abc import Callable, Coroutine
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from anyio.to_thread import current_default_thread_limiter
+from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse
+
+from planner.catalog.model import Analyst
+from planner.errors import KeyholeError
+from proxy.console.page import FILES, error_page
+from proxy.console.parts import ConsoleParts
+from proxy.console.refusals import from_another_site, no_session, no_such_page
+from proxy.console.session_cookie import ANALYST, OWNER, credential_of, sent_cookie
+from proxy.rest.app import StrictRequest, address_of
+from proxy.rest.middleware import LEAVING
+from proxy.rest.refusals import respond_to_malformed, respond_to_unserved
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+LOGIN, OWNER_LOGIN = "/console/login", "/console/owner/login"
+_API, _EVENTS = "/api/", "/events"
+
+
+def open_routes(parts: ConsoleParts) -> APIRouter:
+    """Routes for everybody: logging in, and what that page loads."""
+
+    async def let_in(request: Request) -> None:
+        request.state.role = None
+
+    return _router(parts, let_in, otherwise=LOGIN)
+
+
+def analyst_routes(parts: ConsoleParts) -> APIRouter:
+    """Routes for analysts, `request.state.analyst`: counted and limited as REST's are."""
+
+    async def let_in(request: Request) -> None:
+        analyst = find_session(parts, request)
+        if analyst is None:
+            raise no_session()
+        request.state.analyst = analyst.name
+        request.state.role = ANALYST
+        parts.gate.count(analyst)
+        streams = request.url.path.endswith(_EVENTS)
+        request.scope[LEAVING].enter_context(
+            parts.gate.stream_of(analyst) if streams else parts.gate.together_of(analyst)
+        )
+
+    return _router(parts, let_in, otherwise=LOGIN)
+
+
+def owner_routes(parts: ConsoleParts) -> APIRouter:
+    """Routes for the owner, from where the policy allows it."""
+
+    async def let_in(request: Request) -> None:
+        insist_on_owners_place(parts, request)
+        if not has_owner_session(parts, request):
+            raise no_session()
+        request.state.role = OWNER
+
+    return _router(parts, let_in, otherwise=OWNER_LOGIN)
+
+
+def find_session(parts: ConsoleParts, request: Request) -> Analyst | None:
+    """The analyst whose session a request carries, as the policy has them now."""
+    with parts.serving.using() as service:
+        analysts = {analyst.name: analyst for analyst in service.catalog.analysts}
+
+    def credential(name: str) -> str | None:
+        return credential_of(analysts[name]) if name in analysts else None
+
+    name = parts.seal.open(ANALYST, sent_cookie(request, ANALYST), credential_of=credential)
+    return None if name is None else analysts[name]
+
+
+def has_owner_session(parts: ConsoleParts, request: Request) -> bool:
+    """Whether a request carries the owner's session."""
+    token = parts.section.owner_token_sha256
+    return parts.seal.open(OWNER, sent_cookie(request, OWNER), credential_of=lambda _: token) == OWNER
+
+
+def insist_on_owners_place(parts: ConsoleParts, request: Request) -> None:
+    """Raise KH408, as for a page that there is not, where the owner's pages are not shown to this address."""
+    if parts.section.owner_from != "anywhere" and not _is_loopback(address_of(request.scope)):
+        raise no_such_page()
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        known = ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(known, "ipv4_mapped", None)
+    return (mapped or known).is_loopback
+
+
+def insist_same_origin(request: Request) -> None:
+    """Raise KH408 where a request that changes something does not come from a page of this site.
+
+    Browsers say so themselves where a page is encrypted or local (Sec-Fetch-Site), and name its origin everywhere.
+    """
+    site = request.headers.get("sec-fetch-site")
+    if site is not None and site != "same-origin":
+        raise from_another_site()
+    origin = request.headers.get("origin")
+    if origin is None or not _same_host(origin, request.headers.get("host", "")):
+        raise from_another_site()
+
+
+def _same_host(origin: str, host: str) -> bool:
+    """Whether an origin is of the host that was asked; a proxy may have taken the encryption off."""
+    try:
+        split = urlsplit(origin)
+    except ValueError:
+        return False
+    return split.scheme in ("http", "https") and bool(host) and split.netloc.lower() == host.lower()
+
+
+def _router(
+    parts: ConsoleParts, let_in: Callable[[Request], Coroutine[Any, Any, None]], *, otherwise: str
+) -> APIRouter:
+    class GuardedConsoleRoute(APIRoute):
+        def get_route_handler(self) -> Handler:
+            handler = super().get_route_handler()
+
+            async def handle_guarded(request: Request) -> Response:
+                setattr(request.state, FILES, parts.files)
+                current_default_thread_limiter().total_tokens = parts.threads
+                try:
+                    if request.method not in ("GET", "HEAD"):
+                        insist_same_origin(request)
+                    await let_in(request)
+                    return await handler(StrictRequest(request.scope, request.receive))
+                except (KeyholeError, RequestValidationError, HTTPException) as error:
+                    return _refuse(request, error, otherwise=otherwise)
+
+            return handle_guarded
+
+    return APIRouter(route_class=GuardedConsoleRoute, include_in_schema=False)
+
+
+def _refuse(request: Request, error: Exception, *, otherwise: str) -> Response:
+    """A refusal as a page, or as the way to the login; scripts get REST's problem documents."""
+    if _API in request.url.path:
+        raise error
+    match error:
+        case KeyholeError(code="KH401") if request.method in ("GET", "HEAD"):
+            place = quote(request.url.path + (f"?{request.url.query}" if request.url.query else ""), safe="")
+            return RedirectResponse(f"{otherwise}?next={place}", status_code=303)
+        case KeyholeError():
+            return error_page(request, error)
+        case RequestValidationError():
+            return error_page(request, respond_to_malformed(error))
+        case HTTPException():
+            return error_page(request, respond_to_unserved(error.status_code))
+    raise error

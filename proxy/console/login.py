@@ -1,0 +1,176 @@
+"""Logging in and out: analysts by name and password or by token, the owner by a token of the owner's own.
+
+Guarantee: a wrong password, an unknown name and an analyst who must show a certificate get the same answer after the
+same work; every failure counts, as REST's and PostgreSQL's do, and from an address with too many nothing is looked at.
+"""
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Sequence
+from urllib.parse import parse_qsl
+
+from fastapi import APIRouter, Request, Response
+from starlette.responses import RedirectResponse
+
+from planner.catalog.model import Analyst
+from planner.errors import KeyholeError
+from proxy.console.guarded_routes import (
+    LOGIN,
+    OWNER_LOGIN,
+    find_session,
+    has_owner_session,
+    insist_on_owners_place,
+)
+from proxy.console.page import page
+from proxy.console.parts import ConsoleParts
+from proxy.console.refusals import no_form, wrong_login, wrong_owner_token
+from proxy.console.session_cookie import ANALYST, OWNER, credential_of, set_cookie, take_cookie
+from proxy.rest.app import address_of
+from proxy.rest.gate import authenticate
+from proxy.rest.problems import http_status
+from proxy.security.mock_users import Strangers
+from proxy.wire.scram import Verifier, fits
+
+START, OWNER_START = "/console/ask", "/console/owner"
+_FORM = "application/x-www-form-urlencoded"
+_MOST_FIELDS = 8  # of a login's form, which has four
+_MOST_FORM_BYTES = 16_384  # of a login's form, as much as a head may have; a password of 1,000 characters has 9,000
+_MOST_PASSWORD_CHARACTERS = 1_000  # longer than any that is typed or generated; preparing one takes time by its length
+
+
+def add_login_routes(router: APIRouter, parts: ConsoleParts) -> None:
+    """The pages of logging in and out."""
+
+    @router.get("/console")
+    async def begin(request: Request) -> Response:
+        return RedirectResponse(LOGIN if find_session(parts, request) is None else START, status_code=303)
+
+    @router.get(LOGIN)
+    async def show_login(request: Request) -> Response:
+        return page(request, "login.html", next=_place(request.query_params.get("next", ""), START), problem=None)
+
+    @router.post(LOGIN)
+    async def log_in(request: Request) -> Response:
+        form = await _read_form(request)
+        place = _place(form.get("next", ""), START)
+        try:
+            analyst = await _prove(parts, form, address=address_of(request.scope))
+        except KeyholeError as refusal:
+            return page(request, "login.html", status=http_status(refusal), next=place, problem=refusal)
+        minutes = parts.section.session_minutes
+        value = parts.seal.seal(ANALYST, analyst.name, credential=credential_of(analyst), minutes=minutes)
+        response = RedirectResponse(place, status_code=303)
+        set_cookie(request, response, ANALYST, value, minutes=minutes)
+        return response
+
+    @router.post("/console/logout")
+    async def log_out(request: Request) -> Response:
+        response = RedirectResponse(LOGIN, status_code=303)
+        take_cookie(request, response, ANALYST)
+        return response
+
+    @router.get(OWNER_LOGIN)
+    async def show_owner_login(request: Request) -> Response:
+        insist_on_owners_place(parts, request)
+        if has_owner_session(parts, request):
+            return RedirectResponse(OWNER_START, status_code=303)
+        place = _place(request.query_params.get("next", ""), OWNER_START)
+        return page(request, "owner_login.html", next=place, problem=None, is_open=_has_token(parts))
+
+    @router.post(OWNER_LOGIN)
+    async def log_owner_in(request: Request) -> Response:
+        insist_on_owners_place(parts, request)
+        form = await _read_form(request)
+        place = _place(form.get("next", ""), OWNER_START)
+        try:
+            credential = _prove_owner(parts, form.get("token", ""), address=address_of(request.scope))
+        except KeyholeError as refusal:
+            status, is_open = http_status(refusal), _has_token(parts)
+            return page(request, "owner_login.html", status=status, next=place, problem=refusal, is_open=is_open)
+        minutes = parts.section.session_minutes
+        response = RedirectResponse(place, status_code=303)
+        value = parts.seal.seal(OWNER, OWNER, credential=credential, minutes=minutes)
+        set_cookie(request, response, OWNER, value, minutes=minutes)
+        return response
+
+    @router.post("/console/owner/logout")
+    async def log_owner_out(request: Request) -> Response:
+        response = RedirectResponse(OWNER_LOGIN, status_code=303)
+        take_cookie(request, response, OWNER)
+        return response
+
+
+async def _read_form(request: Request) -> dict[str, str]:
+    """The fields of a short form. Raises KH408."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        raise no_form()
+    body = await request.body()
+    if len(body) > _MOST_FORM_BYTES:
+        raise no_form()
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))
+    except ValueError:
+        raise no_form() from None
+
+
+def _place(wanted: str, otherwise: str) -> str:
+    """Where a login leads to: a page of the console, and nowhere else."""
+    plain = wanted.isascii() and wanted.isprintable() and "\\" not in wanted and "//" not in wanted
+    return wanted if plain and wanted.startswith("/console/") else otherwise
+
+
+async def _prove(parts: ConsoleParts, form: dict[str, str], *, address: str) -> Analyst:
+    """The analyst whose token, or name and password, a form has. Raises KH401, KH430."""
+    token, user, password = form.get("token", ""), form.get("user", ""), form.get("password", "")
+    with parts.serving.using() as service:
+        analysts = service.catalog.analysts
+    if token:
+        return _prove_token(parts, analysts, token, address=address)
+    # one at a time: however many come at once, no password too many is looked at
+    async with parts.proving:
+        parts.gate.insist_heard(address, user=user)
+        analyst = await asyncio.to_thread(find_by_password, analysts, user, password, strangers=parts.strangers)
+        if analyst is None:
+            parts.gate.note_failure(address, user=user)
+            raise wrong_login()
+        parts.gate.note_success(address)
+        return analyst
+
+
+def _prove_token(parts: ConsoleParts, analysts: Sequence[Analyst], token: str, *, address: str) -> Analyst:
+    parts.gate.insist_heard(address)
+    try:
+        analyst = authenticate(analysts, token)
+    except KeyholeError:
+        parts.gate.note_failure(address)
+        raise wrong_login() from None
+    parts.gate.note_success(address)
+    return analyst
+
+
+def find_by_password(analysts: Sequence[Analyst], user: str, password: str, *, strangers: Strangers) -> Analyst | None:
+    """The analyst of that name whose password it is; with as much work where there is none.
+
+    One who must show a certificate has no login here, where nobody is asked for one.
+    """
+    stranger = strangers.verifier(user, analysts)  # computed for known names, too
+    found = next((analyst for analyst in analysts if analyst.name == user), None)
+    known = stranger if found is None else Verifier.parse(found.verifier)
+    right = fits(password[:_MOST_PASSWORD_CHARACTERS], known) and len(password) <= _MOST_PASSWORD_CHARACTERS
+    return found if right and found is not None and found.certificate_name is None else None
+
+
+def _has_token(parts: ConsoleParts) -> bool:
+    return parts.section.owner_token_sha256 is not None
+
+
+def _prove_owner(parts: ConsoleParts, token: str, *, address: str) -> str:
+    """The owner's credential, where the token is the owner's. Raises KH401, KH430."""
+    parts.gate.insist_heard(address)
+    known = parts.section.owner_token_sha256
+    if not hmac.compare_digest(hashlib.sha256(token.encode()).hexdigest(), known or "") or known is None:
+        parts.gate.note_failure(address)
+        raise wrong_owner_token()
+    parts.gate.note_success(address)
+    return known

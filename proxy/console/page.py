@@ -1,0 +1,79 @@
+"""A page: a template with its values, under headers by which a browser runs and loads nothing that is not ours."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from planner.errors import KeyholeError
+from proxy.console.static_files import StaticFolder
+from proxy.rest.middleware import CODE
+from proxy.rest.problems import problem
+from proxy.rest.refusals import HttpRefusal
+
+FILES = "console.files"  # in the state of a request: where its page finds what it loads
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "same-origin",  # with no-referrer a form would not say from which site it comes
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A place in the navigation. `section` is what a page calls itself by, so that its tab is marked."""
+
+    title: str
+    href: str
+    section: str
+
+
+TABS: dict[str, tuple[Tab, ...]] = {
+    "analyst": (Tab("Ask", "/console/ask", "ask"),),
+    "owner": (Tab("Owner", "/console/owner", "owner"),),
+}
+"""What the navigation offers to whom, in order."""
+
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def page(request: Request, template: str, *, section: str = "", status: int = 200, **values: Any) -> HTMLResponse:
+    """A template rendered for whoever has a session; every value is text to it, whatever it looks like."""
+    role = getattr(request.state, "role", None)
+    files: StaticFolder = getattr(request.state, FILES)
+    told = {
+        "role": role,
+        "who": getattr(request.state, "analyst", None),
+        "tabs": TABS.get(role, ()) if role else (),
+        "section": section,
+        "static": files.address,
+        **values,
+    }
+    return HTMLResponse(_TEMPLATES.get_template(template).render(told), status_code=status, headers=HEADERS)
+
+
+def error_page(request: Request, refusal: KeyholeError) -> HTMLResponse:
+    """A refusal, with what it says and what to do."""
+    document = problem(refusal, status=refusal.status if isinstance(refusal, HttpRefusal) else None)
+    setattr(request.state, CODE, refusal.code)
+    response = page(
+        request, "error.html", status=document["status"], problem={"detail": None, "hint": None, **document}
+    )
+    if isinstance(refusal, HttpRefusal) and refusal.wait_s is not None:
+        response.headers["Retry-After"] = str(refusal.wait_s)
+    return response

@@ -1,0 +1,33 @@
+"""What all pages of the console share."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from planner.policy.sections import ConsoleSection, RestSection
+from proxy.console.session_cookie import SessionSeal
+from proxy.console.static_files import StaticFolder
+from proxy.monitors.notifications import AlertHub
+from proxy.monitors.reading import Readings
+from proxy.rest.gate import Gate
+from proxy.security.mock_users import Strangers
+from proxy.service.service import Serving
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleParts:
+    """The service that answers now, who may come in, what sessions are sealed with, and the files that pages load.
+
+    `proving` lets one password at a time be looked at: that is work, and is done beside the event loop.
+    """
+
+    serving: Serving
+    gate: Gate
+    limits: RestSection
+    section: ConsoleSection
+    threads: int
+    readings: Readings
+    hub: AlertHub
+    strangers: Strangers
+    seal: SessionSeal
+    files: StaticFolder
+    proving: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -1,0 +1,39 @@
+"""What the console alone refuses. All texts are here."""
+
+from proxy.rest.refusals import HttpRefusal
+
+
+def wrong_login() -> HttpRefusal:
+    """A name and password, or a token, of nobody: which of them is wrong is not told."""
+    return HttpRefusal("KH401", "that is no login here", hint="Name and password are those of psql; a token is REST's.")
+
+
+def wrong_owner_token() -> HttpRefusal:
+    """A token that is not the owner's."""
+    hint = "It is the one whose owner_token_sha256 stands in [server.console]."
+    return HttpRefusal("KH401", "that is not the owner's token", hint=hint)
+
+
+def no_session() -> HttpRefusal:
+    """A request of a script whose session is over."""
+    return HttpRefusal("KH401", "the session is over", hint="Log in again at /console/login.")
+
+
+def from_another_site() -> HttpRefusal:
+    """A request that another site's page made a browser send, or one that does not say where it comes from."""
+    return HttpRefusal(
+        "KH408",
+        "the request does not come from this site's pages",
+        hint="Send it from a page of the console; programs use REST, whose addresses /docs has.",
+        status=403,
+    )
+
+
+def no_such_page() -> HttpRefusal:
+    """An address without a page, or one that is not for whoever asks."""
+    return HttpRefusal("KH408", "there is no such page", hint="Begin at /console.", status=404)
+
+
+def no_form() -> HttpRefusal:
+    """A form that cannot be read."""
+    return HttpRefusal("KH408", "the form cannot be read", hint="Send it from the page that shows it.", status=400)

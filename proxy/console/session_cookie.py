@@ -1,0 +1,100 @@
+"""Sessions of the console as sealed cookies: who, as what, until when. Nothing is kept of them here.
+
+Guarantee: a cookie that opens was sealed under this installation's key, for this role, is not over, and its holder's
+credential is the one it was sealed with: whoever gets another password or token, or leaves the policy, has no session
+any more. Processes with one key open each other's cookies. A cookie that was copied is worth as much as the first until
+it is over: logging out takes it from the browser alone.
+"""
+
+import json
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable
+from hmac import compare_digest
+from hmac import digest as hmac_digest
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from planner.catalog.model import Analyst
+
+PURPOSE = b"sessions of the console"
+ANALYST, OWNER = "analyst", "owner"
+PLACES = {ANALYST: "/console", OWNER: "/console/owner"}
+_COOKIES = {ANALYST: "keyhole", OWNER: "keyhole_owner"}
+_MOST_CHARACTERS = 1_000  # of a cookie: names of analysts have 63 bytes, in base64 84
+
+
+class SessionSeal:
+    """Seals and opens cookies with a key that is secret and this installation's own."""
+
+    def __init__(self, key: bytes, *, clock: Callable[[], float] = time.time) -> None:
+        self._key = key
+        self._clock = clock
+
+    def seal(self, role: str, name: str, *, credential: str, minutes: int) -> str:
+        """A cookie's value for somebody who has just proved `credential`."""
+        until = int(self._clock()) + 60 * minutes
+        return f"{_encode(name.encode())}.{until}.{_encode(self._sign(role, name, until, credential))}"
+
+    def open(self, role: str, value: str, *, credential_of: Callable[[str], str | None]) -> str | None:
+        """Whose session it is; None for what is none, is over, or was sealed with another credential."""
+        parts = value.split(".") if len(value) <= _MOST_CHARACTERS else []
+        if len(parts) != 3 or not parts[1].isascii() or not parts[1].isdigit():
+            return None
+        try:
+            name, signature = _decode(parts[0]).decode(), _decode(parts[2])
+        except (Base64Error, ValueError):
+            return None
+        until = int(parts[1])
+        credential = credential_of(name)
+        expected = self._sign(role, name, until, credential or "")
+        if not compare_digest(signature, expected) or credential is None or until <= self._clock():
+            return None
+        return name
+
+    def _sign(self, role: str, name: str, until: int, credential: str) -> bytes:
+        return hmac_digest(self._key, json.dumps([role, name, until, credential]).encode(), "sha256")
+
+
+def _encode(data: bytes) -> str:
+    return urlsafe_b64encode(data).decode().rstrip("=")  # which would have to be quoted in a cookie
+
+
+def _decode(text: str) -> bytes:
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def credential_of(analyst: Analyst) -> str:
+    """What an analyst's session hangs on: the verifier and the token, as the policy has them."""
+    return f"{analyst.verifier} {(analyst.token_hash or '').lower()}"
+
+
+def sent_cookie(request: Request, role: str) -> str:
+    """The value of the role's cookie in a request, or nothing."""
+    return request.cookies.get(_COOKIES[role], "")
+
+
+def set_cookie(request: Request, response: Response, role: str, value: str, *, minutes: int) -> None:
+    """Give a browser its session: for this site's pages alone, and no script may read it."""
+    response.set_cookie(
+        _COOKIES[role],
+        value,
+        max_age=60 * minutes,
+        path=PLACES[role],
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+
+
+def take_cookie(request: Request, response: Response, role: str) -> None:
+    """Take a browser's session from it."""
+    response.delete_cookie(
+        _COOKIES[role],
+        path=PLACES[role],
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
