@@ -19,6 +19,7 @@ from accountant.events.events import Committed, Released
 from accountant.limits import Headroom, Limits
 from accountant.model import Charge, PathState, Reservation, Spent, StoredAnswer, StoredPath, Wording
 from accountant.reports import history
+from accountant.reports.burn_down import BurnDown, BurnDowns
 from accountant.reports.history import AskedQuestion, Page
 from accountant.reports.report import BudgetReport, Reporter
 from accountant.store.attempts import Attempt
@@ -56,6 +57,7 @@ class Ledger:
         self._clock = clock
         self._knowledge = knowledge
         self._reporter = Reporter(journal, knowledge=knowledge)
+        self._burn_downs = BurnDowns(journal, knowledge=knowledge)
         self._repetition = Repetition(clock=clock)
         self.owner = Owner(journal, clock=clock)
         self.idempotency = Idempotency(journal, clock=clock)
@@ -343,6 +345,11 @@ class Ledger:
         """
         report = self._reporter.report_all_windows if all_windows else self._reporter.report
         return report(limits, analyst=analyst)
+
+    def burn_down(self, limits: Limits) -> BurnDown:
+        """What everybody together, and each analyst, had spent in the course of time. The first one of an open ledger
+        reads its whole log, later ones what is new."""
+        return self._burn_downs.read(limits)
 
     def history(self, *, analyst: str | None = None) -> tuple[AskedQuestion, ...]:
         """Every question with its worst-case charge and what became of it, oldest first; one analyst's if named, whose

@@ -11,6 +11,7 @@ from accountant.events.events import Committed, Event, Released, Reserved
 from accountant.events.monitor_events import MonitorEnded, MonitorEvent, MonitorWindowClosed
 from accountant.events.owner_events import (
     Approved,
+    Declined,
     Grant,
     Granted,
     OwnerEvent,
@@ -161,6 +162,8 @@ class Balances:
                 self._revoke(identity)
             case Approved(question=question):
                 self.approved.add(question)
+            case Declined():
+                pass  # it changes no balance, and forbids nothing
             case WindowOpened():
                 self.monitors.check_none_stands()
                 self._start_anew()

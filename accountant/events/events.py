@@ -21,6 +21,7 @@ from accountant.events.monitor_events import (
 )
 from accountant.events.owner_events import (
     Approved,
+    Declined,
     Granted,
     OwnerEvent,
     Pruned,
@@ -161,6 +162,8 @@ def _owner_payload(event: OwnerEvent) -> Payload:
             payload["untouched"] = untouched
         case Pruned(table=table, version=version):
             payload |= {"table": table, "version": version}
+        case Declined(question=question):
+            payload["question"] = question
         case Revoked() | WindowOpened() | Approved():
             pass
     return payload
@@ -224,6 +227,8 @@ def _owner_event(record: Record, payload: Mapping[str, Any], at: datetime) -> Ow
             return WindowOpened(about, at, by, why)
         case "Approved":
             return Approved(about, at, by, why)
+        case "Declined":
+            return Declined(about, at, by, why, question=payload["question"])
         case "Pruned":
             return Pruned(about, at, by, why, table=payload["table"], version=payload["version"])
     raise LedgerUnavailable(f"event {record.id} is of an unknown kind")

@@ -18,7 +18,7 @@ from accountant.events.monitor_events import (
     MonitorWindowBegun,
     MonitorWindowClosed,
 )
-from accountant.events.owner_events import Approved, Granted, Pruned, Revoked, Settled, WindowOpened
+from accountant.events.owner_events import Approved, Declined, Granted, Pruned, Revoked, Settled, WindowOpened
 from accountant.model import Charge
 
 
@@ -125,6 +125,8 @@ def export(log: Iterable[tuple[Record, Event]]) -> Iterator[Exported]:
                 known = {"by": by, "why": why, "untouched": untouched}
             case Pruned(by=by, why=why, table=table, version=version):
                 known = {"by": by, "why": why, "table": table, "version": version}
+            case Declined(by=by, why=why, question=question):
+                known = {"by": by, "why": why, "question": question}
             case Revoked(by=by, why=why) | WindowOpened(by=by, why=why) | Approved(by=by, why=why):
                 known = {"by": by, "why": why}
             case _ if isinstance(event, MonitorEvent):

@@ -100,6 +100,18 @@ class Approved:
 
 
 @dataclass(frozen=True, slots=True)
+class Declined:
+    """A question that waited for approval waits no longer. Whoever asks it again waits again: nothing is forbidden by
+    it, so a question may be declined often, and approved later."""
+
+    declining: str
+    at: datetime
+    by: str
+    why: str
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
 class Pruned:
     """The noise paths of a table on one data version were removed from the store; they can be continued no longer."""
 
@@ -111,7 +123,7 @@ class Pruned:
     version: str
 
 
-OwnerEvent = Granted | Revoked | Settled | WindowOpened | Approved | Pruned
+OwnerEvent = Granted | Revoked | Settled | WindowOpened | Approved | Declined | Pruned
 
 
 def subject(event: OwnerEvent) -> str:
@@ -121,5 +133,5 @@ def subject(event: OwnerEvent) -> str:
             return identity
         case Settled(reservation=identity) | WindowOpened(window=identity):
             return identity
-        case Approved(question=identity) | Pruned(pruning=identity):
+        case Approved(question=identity) | Declined(declining=identity) | Pruned(pruning=identity):
             return identity

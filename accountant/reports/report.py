@@ -127,7 +127,7 @@ def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Know
         families=tuple(_family_balances(balances, account, limits, knowledge, analyst=analyst)),
         tables=tuple(_table_balances(balances, account, limits, analyst=analyst)),
         analysts=tuple(
-            AnalystBalance(name, questions[name], _most_spent(own, knowledge), own.unit.nano(limits.delta))
+            AnalystBalance(name, questions[name], most_spent(own, knowledge), own.unit.nano(limits.delta))
             for name, own in sorted(balances.analysts.items())
             if analyst in (None, name)
         ),
@@ -234,7 +234,8 @@ def _table_balances(
         yield TableBalance(table=table, spent_nano=spent, cap_nano=cap, left_nano=left)
 
 
-def _most_spent(account: Account, knowledge: Knowledge) -> int:
+def most_spent(account: Account, knowledge: Knowledge) -> int:
+    """What the key that lost most has lost, in 1e-9 epsilon."""
     lost = (account.spent_on(family, cells, knowledge=knowledge) for family, cells in _families(account))
     return max((int(one.max()) for one in lost), default=0)
 

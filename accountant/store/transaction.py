@@ -178,6 +178,11 @@ class Transaction:
         )
         return int(self._connection.scalar(chosen) or 0)
 
+    def has_event(self, kind: str, about: str) -> bool:
+        """Whether there is an event of that kind about that."""
+        chosen = sa.select(tables.EVENTS.c.id).where(tables.EVENTS.c.reservation == about, tables.EVENTS.c.kind == kind)
+        return self._connection.scalar(chosen) is not None
+
     def events_about(self, reservations: Sequence[str]) -> list[Record]:
         """All events about some reservations, and every opening of a window, in order."""
         records = self._connection.execute(

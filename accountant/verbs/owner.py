@@ -3,6 +3,7 @@
 What is promised in spite of them: docs/proofs/accounting.md, theorem 7.
 """
 
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from accountant.events.events import Event
 from accountant.events.export import Exported, export
 from accountant.events.owner_events import (
     Approved,
+    Declined,
     Grant,
     Granted,
     OwnerEvent,
@@ -24,6 +26,8 @@ from accountant.events.owner_events import (
 from accountant.store.journal import Journal
 from accountant.store.waiting import WaitingQuestion
 from accountant.verbs.endings import charge_of_open
+
+_DRAWN = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +47,18 @@ class Owner:
         self._journal = journal
         self._clock = clock
 
-    def grant(self, grant: Grant, *, by: str, why: str) -> str:
+    def grant(self, grant: Grant, *, by: str, why: str, once: str | None = None) -> str:
         """Raise a cap from now on; the grant's id, for its revocation. A cap that the policy does not set stays unset.
+
+        `once` is the id to give it, 32 random hexadecimal digits of whoever may send the same wish twice: where a grant
+        has it already, nothing is written.
 
         Guarantee: everything a balance covers is protected with the policy's cap and all that was ever granted on it.
         """
-        identity = uuid.uuid4().hex
+        identity = _identity(once)
         with self._journal.writing() as (transaction, _):
-            self._journal.append(transaction, Granted(identity, self._clock(), by, why, grant))
+            if not transaction.has_event(Granted.__name__, identity):
+                self._journal.append(transaction, Granted(identity, self._clock(), by, why, grant))
         return identity
 
     def revoke(self, grant_id: str, *, by: str, why: str) -> None:
@@ -81,17 +89,18 @@ class Owner:
             charge_of_open(transaction, balances, reservation_id)
             self._journal.append(transaction, Settled(reservation_id, self._clock(), by, why, untouched=untouched))
 
-    def open_window(self, *, by: str, why: str) -> str:
-        """Let all balances start anew, but for what is open; the window's id.
+    def open_window(self, *, by: str, why: str, once: str | None = None) -> str:
+        """Let all balances start anew, but for what is open; the window's id. `once` is as in `grant`.
 
         Guarantee: the caps hold for each window by itself. Over all windows together they add up: after n windows the
         bound is n times the cap. Noise paths are continued no longer; stored answers stay. Raises `MonitorStands` where
         a monitor runs or is paused: its windows were charged to the balances that would begin anew.
         """
-        identity = uuid.uuid4().hex
+        identity = _identity(once)
         with self._journal.writing() as (transaction, balances):
-            balances.monitors.check_none_stands()
-            self._journal.append(transaction, WindowOpened(identity, self._clock(), by, why))
+            if not transaction.has_event(WindowOpened.__name__, identity):
+                balances.monitors.check_none_stands()
+                self._journal.append(transaction, WindowOpened(identity, self._clock(), by, why))
         return identity
 
     def approve(self, question: str, *, by: str, why: str) -> bool:
@@ -100,6 +109,16 @@ class Owner:
             if question in balances.approved:
                 return False
             self._journal.append(transaction, Approved(question, self._clock(), by, why))
+            transaction.waiting.remove(question)
+            return True
+
+    def decline(self, question: str, *, by: str, why: str) -> bool:
+        """Let a question wait for approval no longer; whether it had waited. Nothing is forbidden by that: whoever asks
+        it again waits again."""
+        with self._journal.writing() as (transaction, _):
+            if not transaction.waiting.find(question):
+                return False
+            self._journal.append(transaction, Declined(uuid.uuid4().hex, self._clock(), by, why, question=question))
             transaction.waiting.remove(question)
             return True
 
@@ -143,3 +162,12 @@ class Owner:
         """Whether event `number` of this ledger has that hash: then it has lost nothing up to there."""
         records = [record for record, _ in self._journal.events()[number - 1 : number]] if number > 0 else []
         return [record.hash for record in records] == [event_hash]
+
+
+def _identity(once: str | None) -> str:
+    """An id for an event. Raises `LedgerMisuse` for one that nobody would draw by chance."""
+    if once is None:
+        return uuid.uuid4().hex
+    if not _DRAWN.fullmatch(once):
+        raise LedgerMisuse("an id has 32 hexadecimal digits")
+    return once

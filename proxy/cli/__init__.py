@@ -1,6 +1,6 @@
 """The `keyhole` command: what owners and operators type, and the demo.
 
-May refuse: KH002, KH009, KH011.
+May refuse: KH002, KH011.
 May import: `process` and below.
 Read first: `main.py`.
 """

@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from planner.catalog.model import LONGEST_TEXT, Bands, Catalog, Column, Grouping, SqlType, Table, TableCaps
+from planner.catalog.model import LONGEST_TEXT, Catalog, SqlType
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
 from planner.policy.rules.doubts import describe_size_doubts, describe_source_doubts
 from planner.policy.rules.relations import describe_shared_relations
+from proxy.owner.policy_words import budget_lines, table_lines
 from proxy.report.cap_arithmetic import dearest_questions, odds_lines
 from proxy.report.monitor_prices import PricedMonitor, describe_dear_monitors, price_monitors
 from proxy.report.proposal_prices import describe_dear_proposals
@@ -72,9 +73,9 @@ class Findings:
         return (
             f"{self.policy.name} is valid; pinned in {self.pin_file.name}:",
             *changes,
-            *(line for table in catalog.tables for line in _table_lines(table)),
+            *(line for table in catalog.tables for line in table_lines(table)),
             *(f"public table {table.name}: {len(table.rows):,} rows, copied" for table in catalog.public_tables),
-            *_budget_lines(catalog),
+            *budget_lines(catalog),
             *odds_lines(catalog),
             *(f"  {found.table}: {found.sentence}" for found in dearest_questions(catalog)),
             *(monitor.line for monitor in self.monitors),
@@ -89,64 +90,6 @@ def _shadow_version(binaries: Binaries | None) -> str:
 
 def _describe_origin(binaries: Binaries | None) -> str:
     return "which comes with Keyhole" if binaries is None else f"your own in {binaries.directory}"
-
-
-def _table_lines(table: Table) -> tuple[str, ...]:
-    protected = "each row by itself" if table.row_unit else f"each ({table.unit_text}) as a whole"
-    groups = f"{table.groups_per_unit} group{'' if table.groups_per_unit == 1 else 's'}"
-    bounds = "" if table.row_unit else f", in at most {groups} of an answer"
-    if table.root is not None:
-        bounds += f"; the same as those of {table.root.table}, and charged with them"
-    return (
-        f"private table {table.name}: protects {protected}{bounds}; data version by refresh = {table.refresh}",
-        *(f"  by {', '.join(grouping.keys)}: {', '.join(_bounds(grouping))}" for grouping in table.groupings),
-        *(f"  {column.name}: {', '.join(roles)}" for column in table.columns if (roles := _roles(column))),
-        *(f"  {_describe_bands(bands)}" for bands in table.bands),
-    )
-
-
-def _bounds(grouping: Grouping) -> Iterator[str]:
-    if grouping.groups is not None:
-        yield f"in at most {grouping.groups:,} group{'' if grouping.groups == 1 else 's'}"
-    if grouping.rows is not None:
-        yield f"at most {grouping.rows:,} row{'' if grouping.rows == 1 else 's'} in one"
-    for name, (low, high) in grouping.per_unit:
-        yield f"a unit's total of {name} in one from {low:f} to {high:f}"
-
-
-def _roles(column: Column) -> list[str]:
-    roles = []
-    if column.domain is not None:
-        roles.append(f"key with {len(column.domain):,} public values")
-    if column.bounds is not None:
-        roles.append(f"measure clipped to {column.bounds[0]:f}..{column.bounds[1]:f} in steps of {column.grid:f}")
-    if column.per_unit is not None:
-        roles.append(f"a unit's total per group to {column.per_unit[0]:f}..{column.per_unit[1]:f}")
-    return [*roles, *map(_describe_bands, column.bands)]
-
-
-def _describe_bands(bands: Bands) -> str:
-    return f"bands of {bands.aggregate}: {', '.join(f'{threshold:f}' for threshold in bands.thresholds)}"
-
-
-def _budget_lines(catalog: Catalog) -> tuple[str, ...]:
-    budget = catalog.budget
-    unit = "" if budget.per_unit is None else f", a unit over everything {budget.per_unit:g}"
-    table = "" if budget.per_table is None else f", all questions on one table {budget.per_table:g}"
-    caps = f"budget: a group may lose {budget.per_predicate:g} epsilon, one question {budget.per_query:g}{unit}{table}"
-    above = budget.approval_above
-    return (
-        caps,
-        *(() if above is None else (f"approval: a question above {above:g} waits for keyhole approve",)),
-        *(f"caps of {own.table}: {'; '.join(_own_caps(own))}" for own in budget.tables),
-    )
-
-
-def _own_caps(own: TableCaps) -> Iterator[str]:
-    if own.per_table is not None:
-        yield f"all questions on it together {own.per_table:g}"
-    if own.approval_above is not None:
-        yield f"a question above {own.approval_above:g} waits for keyhole approve"
 
 
 def check(policy_path: Path, *, confirm: bool) -> Findings:

@@ -19,6 +19,7 @@ from accountant.errors import LedgerUnavailable
 from accountant.ledger import Ledger
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
+from proxy.owner.decisions import Mistyped, read_reason
 from proxy.report.heat_map import HeatMap, print_maps
 from proxy.report.refusals import as_psql_prints
 from proxy.rest.problems import problem
@@ -34,12 +35,14 @@ Progress = Annotated[
 Why = Annotated[str, typer.Option("--why", help="Why, for the record.")]
 DEFAULT_POLICY = Path("keyhole.toml")
 PIPE_WIDTH = 200  # columns where no terminal says how many: nothing wraps in a pipe or a file, so tables may be wide
+_HINTS = {"epsilon": "EPSILON", "id": "ID"}  # what is mistyped where it is no flag
 _PICTURES = frozenset({".svg", ".html", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"})  # formats by file name
 
 
 @contextmanager
 def refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
-    """Print a refusal the way psql does, or as a problem document, and end with status 1."""
+    """Print a refusal the way psql does, or as a problem document, and end with status 1; name the argument that is
+    mistyped."""
     try:
         yield
     except KeyholeError as error:
@@ -48,6 +51,8 @@ def refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
         else:
             print(as_psql_prints(error, sql=sql), file=sys.stderr)
         raise typer.Exit(1) from None
+    except Mistyped as error:
+        raise typer.BadParameter(error.problem, param_hint=_HINTS.get(error.field, f"--{error.field}")) from None
 
 
 @contextmanager
@@ -99,9 +104,10 @@ def decided_by(name: str | None) -> str:
 
 def reason(why: str) -> str:
     """A reason that says something. Raises `typer.BadParameter`."""
-    if not why.strip():
-        raise typer.BadParameter("say why, for whoever reads the ledger later", param_hint="--why")
-    return why.strip()
+    try:
+        return read_reason(why)
+    except Mistyped as error:
+        raise typer.BadParameter(error.problem, param_hint="--why") from None
 
 
 def the_one(prefix: str, identities: Iterable[str], *, hint: str) -> str:

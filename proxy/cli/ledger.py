@@ -11,7 +11,6 @@ from accountant.errors import LedgerMisuse, LedgerUnavailable
 from accountant.ledger import Ledger
 from accountant.monitor_model import MonitorState
 from accountant.reports.history import AskedQuestion
-from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.cli.common import (
     DEFAULT_POLICY,
@@ -29,6 +28,7 @@ from proxy.cli.common import (
     the_one,
     unwritable,
 )
+from proxy.owner.verification import read_kept, verify_ledger
 from proxy.report import ledger_files
 from proxy.report.ledger_tables import SHORT_ID, document, losses_document, question_lines, show_question
 from proxy.report.terminal import psql_table, row_count
@@ -113,48 +113,14 @@ def verify(
 ) -> None:
     """Read everything again, to the first fault. The database, the chain, the stored answers, the balances; ends with
     1 on one."""
-    kept = None if expect is None else _read_expected(expect)
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
+        kept = None if expect is None else read_kept(expect)
         with show_work("reading the ledger again"):
-            ledger.verify()
-            if kept is not None:
-                _check_kept(ledger, *kept)
-        number, newest = ledger.owner.newest()
-        unchecked = ledger.owner.list_unchecked()
+            found = verify_ledger(ledger, kept=kept)
         if as_json:
-            told = {"events": number, "hash": newest, "keep": f"{newest}:{number}", "expected": kept is not None}
-            print_json({**told, "unchecked": list(unchecked)})
-            return
-        print(f"{number:,} events, unbroken; answers, noise paths and balances are those of the events.")
-        print(*unchecked, sep="\n", end="\n" if unchecked else "")
-        if kept is None:
-            print("Events may be missing at the end: only --expect, with what an earlier verify printed, finds that.")
+            print_json(found.document())
         else:
-            print(f"Nothing is missing up to event {kept[0]:,}, the one you kept.")
-        print(f"Keep this elsewhere: {newest}:{number}")
-
-
-def _read_expected(expected: str) -> tuple[int, str]:
-    kept_hash, _, number = expected.strip().partition(":")
-    if len(kept_hash) != 64 or not number.isdecimal():
-        raise typer.BadParameter("HASH:NUMBER as keyhole ledger verify prints it", param_hint="--expect")
-    return int(number), kept_hash
-
-
-def _check_kept(ledger: Ledger, number: int, kept_hash: str) -> None:
-    if number == 0 or ledger.owner.holds(number, kept_hash):
-        return
-    newest, _ = ledger.owner.newest()
-    if newest < number:
-        lost = f"the ledger ends at event {newest}, and {number} were there: {number - newest} or more are missing"
-    else:
-        lost = f"event {number} is another one than you kept: this ledger went another way before it"
-    raise KeyholeError(
-        "KH009",
-        lost,
-        detail="What the missing events spent is spent all the same, and this ledger does not know it.",
-        hint="Stop Keyhole and restore the newest copy; see docs/operating.md.",
-    )
+            print(*found.lines(), sep="\n")
 
 
 @app.command()

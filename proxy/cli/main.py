@@ -19,7 +19,6 @@ import typer
 from accountant.store.private_files import OTHERS
 from mechanisms.registry import MECHANISMS
 from proxy.cli import ask, ledger, monitor, owner
-from proxy.cli import measure as left_out
 from proxy.cli.bounds import bounds
 from proxy.cli.check import check as check_policy
 from proxy.cli.check import refresh as declare_new_data
@@ -42,6 +41,7 @@ from proxy.cli.presets import Purpose, Unit
 from proxy.cli.risk.command import risk
 from proxy.cli.sections import Sections
 from proxy.concurrency.interpreter import lasting
+from proxy.owner import measure as left_out
 from proxy.report import budget as budgets
 from proxy.report.heat_map_svg import heat_map_svg
 from proxy.report.refusals import as_psql_prints, internal_error
@@ -255,7 +255,14 @@ def _register(section: str, *commands: Callable[..., None] | typer.Typer) -> Non
 _register("Set up and serve", demo, init, check, bounds, refresh, owner.passwd, serve)
 _register("Ask", ask.query, ask.explain, ask.plan, ask.simulate, budget)
 _register(
-    "Decide, as the data owner", owner.grant, owner.revoke, owner.grants, owner.queue, owner.approve, owner.window
+    "Decide, as the data owner",
+    owner.grant,
+    owner.revoke,
+    owner.grants,
+    owner.queue,
+    owner.approve,
+    owner.decline,
+    owner.window,
 )
 _register("Look after it, as the data owner", monitor.app, owner.odometer, risk, diagnose, audit, ledger.app)
 

@@ -3,16 +3,12 @@
 import json
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from accountant.errors import MonitorStopped
-from accountant.ledger import Ledger
-from accountant.monitor_model import MonitorRun, MonitorState
+from accountant.monitor_model import MonitorState
 from planner.catalog.monitors import Monitor
 from planner.monitors.build import plan_monitor
 from planner.monitors.explain import explain_monitor, monitor_json
@@ -29,11 +25,11 @@ from proxy.cli.common import (
     reason,
     refusals,
 )
-from proxy.monitors import refusals as refused
 from proxy.monitors.notifications import Change, ToldAlert
 from proxy.monitors.reading import MonitorReading
 from proxy.monitors.start import check_startable, start_monitor
 from proxy.monitors.telling import alert_document, clearing_document
+from proxy.owner.decisions import MonitorChange, change_monitor
 from proxy.report.ledger_tables import SHORT_ID
 from proxy.report.terminal import psql_table, row_count, visible
 from proxy.service.service import Service
@@ -152,25 +148,27 @@ def start(
 @app.command()
 def pause(name: Name, why: Why, policy: PolicyPath = DEFAULT_POLICY, by: By = None) -> None:
     """Make no looks until it is resumed. What is missed meanwhile is not made up, and stays charged."""
-    with _standing(policy, name) as (ledger, run):
-        ledger.monitors.pause(run.run, by=decided_by(by), why=reason(why))
+    _change(policy, name, MonitorChange.PAUSE, by=by, why=why)
     print(f"{name}: paused")
 
 
 @app.command()
 def resume(name: Name, why: Why, policy: PolicyPath = DEFAULT_POLICY, by: By = None) -> None:
     """Make looks again, in the windows as they were left."""
-    with _standing(policy, name) as (ledger, run):
-        ledger.monitors.resume(run.run, by=decided_by(by), why=reason(why))
+    _change(policy, name, MonitorChange.RESUME, by=by, why=why)
     print(f"{name}: running")
 
 
 @app.command()
 def end(name: Name, why: Why, policy: PolicyPath = DEFAULT_POLICY, by: By = None) -> None:
     """Make no looks ever again. Windows that never began cost nothing; one that is open costs all of its price."""
-    with _standing(policy, name) as (ledger, run):
-        ledger.monitors.end(run.run, by=decided_by(by), why=reason(why))
+    _change(policy, name, MonitorChange.END, by=by, why=why)
     print(f"{name}: ended")
+
+
+def _change(policy: Path, name: str, change: MonitorChange, *, by: str | None, why: str) -> None:
+    with refusals(as_json=False), owners_ledger(policy) as ledger:
+        change_monitor(ledger, name, change, by=decided_by(by), why=reason(why))
 
 
 def _plan(service: Service, name: str) -> MonitorPlan:
@@ -191,16 +189,3 @@ def _confirm() -> bool:
         print("Say --yes to start it where nobody can be asked.", file=sys.stderr)
         return False
     return typer.confirm("Start it?")
-
-
-@contextmanager
-def _standing(policy: Path, name: str) -> Iterator[tuple[Ledger, MonitorRun]]:
-    """The ledger, and the newest run of a monitor; what the verbs refuse, in words."""
-    with refusals(as_json=False), owners_ledger(policy) as ledger:
-        run = ledger.monitors.find(name)
-        if run is None:
-            raise refused.never_started(name)
-        try:
-            yield ledger, run
-        except MonitorStopped as stopped:
-            raise refused.not_standing(name, stopped.state) from None

@@ -1,18 +1,15 @@
 """What the owner decides and reports: `keyhole grant`, `revoke`, `approve`, `window open`, `odometer`, `passwd`, ..."""
 
 import getpass
-import re
 import secrets
 import sys
-from enum import StrEnum
 from hashlib import sha256
 from typing import Annotated
 
 import typer
 
 from accountant.balances.dependencies import Knowledge, nothing_known
-from accountant.errors import BalanceScope, LedgerMisuse, MonitorStands
-from accountant.events.owner_events import Grant
+from accountant.errors import LedgerMisuse, MonitorStands
 from accountant.model import NANO
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
@@ -30,28 +27,12 @@ from proxy.cli.common import (
     show_work,
     the_one,
 )
+from proxy.owner.decisions import Cap, make_grant, read_fingerprint
 from proxy.report import odometer as odometers
 from proxy.report.ledger_tables import SHORT_ID
 from proxy.report.terminal import psql_table, row_count, visible
 from proxy.service.column_dependencies import dependencies
 from proxy.service.pins import catalog_on_pins
-
-
-class Cap(StrEnum):
-    """Which cap a grant raises."""
-
-    PREDICATE = "predicate"
-    UNIT = "unit"
-    TABLE = "table"
-
-
-_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
-_OF_ANALYSTS = {Cap.PREDICATE: BalanceScope.ANALYST_PER_PREDICATE, Cap.UNIT: BalanceScope.ANALYST_PER_UNIT}
-_SHARED = {
-    Cap.PREDICATE: BalanceScope.PER_PREDICATE,
-    Cap.UNIT: BalanceScope.PER_UNIT,
-    Cap.TABLE: BalanceScope.PER_TABLE,
-}
 
 window = typer.Typer(name="window", help="Open a budget window: all balances start anew.", no_args_is_help=True)
 
@@ -68,47 +49,9 @@ def grant(
     """Raise a cap of the policy from now on. Prints the grant's id, for keyhole revoke."""
     with refusals(as_json=False):
         loaded = Policy.load(policy)
-        given = _grant(loaded, epsilon, cap=cap, table=table, analyst=analyst)
+        given = make_grant(loaded, epsilon, cap=cap, table=table, analyst=analyst)
         with owners_ledger(policy) as ledger:
             print(ledger.owner.grant(given, by=decided_by(by), why=reason(why)))
-
-
-def _grant(policy: Policy, epsilon: float, *, cap: Cap, table: str | None, analyst: str | None) -> Grant:
-    if not 0 < epsilon <= 1000:
-        raise typer.BadParameter("more than 0, at most 1000", param_hint="EPSILON")
-    if table is not None and table not in policy.private_tables:
-        raise typer.BadParameter(f'the policy has no private table "{table}"', param_hint="--table")
-    if analyst is not None and analyst not in policy.analysts:
-        raise typer.BadParameter(f'the policy has no analyst "{analyst}"', param_hint="--analyst")
-    scopes = _SHARED if analyst is None else _OF_ANALYSTS
-    if cap not in scopes:
-        raise typer.BadParameter("an analyst has no cap per table", param_hint="--analyst")
-    if not _is_set(policy, cap, table=table, analyst=analyst):
-        raise typer.BadParameter("the policy sets no such cap, so there is nothing to raise", param_hint="--cap")
-    try:
-        return Grant(
-            scope=scopes[cap],
-            amount_nano=int(epsilon * NANO),
-            table=None if table is None else root(policy, table),
-            analyst=analyst,
-        )
-    except LedgerMisuse as error:
-        raise typer.BadParameter(str(error), param_hint="--table") from None
-
-
-def _is_set(policy: Policy, cap: Cap, *, table: str | None, analyst: str | None) -> bool:
-    """Whether the policy has the cap that a grant would raise; a table may have one of its own."""
-    if cap is Cap.TABLE and table is not None and policy.tables[root(policy, table)].epsilon_per_table is not None:
-        return True
-    holder = policy.budget if analyst is None else policy.analysts[analyst]
-    return getattr(holder, f"epsilon_per_{cap.value}") is not None
-
-
-def root(policy: Policy, table: str) -> str:
-    """The table under which the ledger keeps what questions about `table` cost."""
-    while (leads_to := policy.tables[table].same_unit_as) is not None:
-        table = leads_to
-    return table
 
 
 def revoke(
@@ -166,16 +109,27 @@ def approve(
     by: By = None,
 ) -> None:
     """Let a question be asked that waits for the owner. It costs more than the policy's approval_above_epsilon."""
-    question = identity.strip().lower()
-    if not _FINGERPRINT.fullmatch(question):
-        raise typer.BadParameter("the 64 characters of the refusal's DETAIL", param_hint="ID")
     with refusals(as_json=False), owners_ledger(policy) as ledger:
+        question = read_fingerprint(identity)
         waiting = ledger.owner.find_waiting(question)
         new = ledger.owner.approve(question, by=decided_by(by), why=reason(why))
         asked = [one.wording.text for one in ledger.asked_as(question) if one.wording is not None]
     print(f"{question}: {'approved' if new else 'was approved before'}")
     for text in sorted({text for text in (*asked, *(one.text for one in waiting)) if text is not None}):
         print(f"asked as: {visible(text)}")
+
+
+def decline(
+    identity: Annotated[str, typer.Argument(metavar="ID", help="The question's id, as keyhole queue has it.")],
+    why: Why,
+    policy: PolicyPath = DEFAULT_POLICY,
+    by: By = None,
+) -> None:
+    """Let a question wait for approval no longer. It may be asked again, and waits again then."""
+    with refusals(as_json=False), owners_ledger(policy) as ledger:
+        question = read_fingerprint(identity)
+        waited = ledger.owner.decline(question, by=decided_by(by), why=reason(why))
+    print(f"{question}: {'declined' if waited else 'does not wait for approval'}")
 
 
 def queue(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:

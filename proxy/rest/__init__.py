@@ -1,6 +1,6 @@
 """The HTTP face of the pipeline: the same questions, refusals and ledger, as JSON.
 
 May refuse: KH401, KH406, KH408, KH430, KH431, KH432.
-May import: `dashboard`, `release`, `monitors` and below.
+May import: `owner` and below.
 Read first: `app.py`.
 """

@@ -1,6 +1,6 @@
 """One client's session after its login: statements pass through to the shadow, questions are answered.
 
 May refuse: KH100, KH106, KH109, KH404, KH410.
-May import: `dashboard`, `release`, `monitors` and below.
+May import: `owner` and below.
 Read first: `session.py`.
 """

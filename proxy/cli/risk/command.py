@@ -24,7 +24,7 @@ from proxy.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from proxy.cli.risk.questions import RiskQuestion
+    from proxy.owner.risk.questions import RiskQuestion
 
 
 class LossFrom(StrEnum):
@@ -56,9 +56,9 @@ def risk(
 ) -> None:
     """Say what the promises mean for people, in odds and guesses. Reads no private data and opens no source."""
     from proxy.cli.owner import what_is_pinned
-    from proxy.cli.risk.report import RiskAsked, write_sections
-    from proxy.cli.risk.targets import parse_target
     from proxy.cli.simulate import read_alone
+    from proxy.owner.risk.report import RiskAsked, write_sections
+    from proxy.owner.risk.targets import parse_target
     from proxy.report.odometer import read_odometer
     from proxy.report.section import show_document, show_lines, show_page
 
@@ -90,7 +90,7 @@ def risk(
 def _questions(
     policy: Policy, pins: Pins, given: Sequence[str], *, views: bool, keys: int | None
 ) -> "Iterator[RiskQuestion]":
-    from proxy.cli.risk.questions import plan_questions
+    from proxy.owner.risk.questions import plan_questions
     from proxy.sources.open import source_dialect
 
     dialect = source_dialect(policy.source)

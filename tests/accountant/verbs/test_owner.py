@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from accountant.errors import BalanceScope, LedgerMisuse, NotApproved, OverBudget, PathTaken
-from accountant.events.owner_events import Approved, Grant, Granted, Revoked, Settled, WindowOpened
+from accountant.events.owner_events import Approved, Declined, Grant, Granted, Revoked, Settled, WindowOpened
 from accountant.ledger import Ledger
 from accountant.limits import BalanceRoom, Limits
-from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, PathState, Spent
+from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, PathState, Spent, Wording
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, cells, charge, continuing, limits, per_key
 
@@ -312,3 +312,41 @@ def test_what_owners_decided_reads_back_as_it_was(ledger_url: str) -> None:
 def test_amounts_of_a_table_are_those_of_a_unit_or_a_row() -> None:
     assert Amounts(3, 0).table_nano == 3
     assert Amounts(3, 9).table_nano == 9
+
+
+def test_a_wish_that_is_sent_twice_is_granted_once(ledger_url: str) -> None:
+    given, once = grant(BalanceScope.PER_PREDICATE), "0123456789abcdef" * 2
+    with Ledger.open(ledger_url, clock=now) as ledger, Ledger.open(ledger_url, clock=now) as other:
+        assert ledger.owner.grant(given, once=once, **BY) == once
+        assert other.owner.grant(given, once=once, **BY) == once
+        assert other.owner.grants() == {once: given}
+        ledger.owner.revoke(once, **BY)
+        other.owner.grant(given, once=once, **BY)
+        assert ledger.owner.grants() == {}
+        assert ledger.owner.open_window(once=once, **BY) == once
+        other.owner.open_window(once=once, **BY)
+        assert len(list(ledger.owner.events())) == ledger.verify() == 3
+        for foreign in ("", "g" * 32, "0" * 31, "0" * 32 + "\n", "A" * 32):
+            with pytest.raises(LedgerMisuse):
+                ledger.owner.grant(given, once=foreign, **BY)
+
+
+def test_what_is_declined_waits_no_longer_and_may_be_asked_and_approved_later(ledger_url: str) -> None:
+    asked, caps = charge(2 * NANO, question="q1"), replace(limits(4 * NANO), approval_above_nano=NANO)
+    wording = Wording(text="SELECT 1", guarantee="sure", fnr=None, fpr=None)
+    with Ledger.open(ledger_url, clock=now) as ledger:
+        assert not ledger.owner.decline("q1", **BY)
+        for _ in range(2):
+            with pytest.raises(NotApproved) as refused:
+                ledger.reserve(asked, caps)
+            ledger.note_waiting(refused.value, asked, wording)
+            assert [one.question for one in ledger.owner.find_waiting()] == ["q1"]
+            assert ledger.owner.decline("q1", **BY)
+            assert ledger.owner.find_waiting() == ()
+        assert ledger.owner.approve("q1", **BY)
+        ledger.reserve(asked, caps)
+    with Ledger.open(ledger_url, clock=now) as ledger:
+        decided = [event for event in ledger.owner.events() if isinstance(event, Declined)]
+        assert [(event.question, event.by, event.why) for event in decided] == [("q1", BY["by"], BY["why"])] * 2
+        assert [record.question for record in ledger.owner.export() if record.kind == "Declined"] == ["q1", "q1"]
+        assert ledger.verify() == 4

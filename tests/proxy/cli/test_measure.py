@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from proxy.cli.check import check
-from proxy.cli.measure import WARNING, TableLeftOut, measure
+from proxy.owner.measure import WARNING, TableLeftOut, measure
 from tests.worlds.house import new_database
 
 # Of 20 households each is in all of five weeks with two rows of 10 in each; 5 in a second store, once, with 90.

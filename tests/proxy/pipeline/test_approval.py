@@ -323,3 +323,18 @@ def test_explain_says_that_a_stored_answer_waits_unless_its_analyst_has_it(tmp_p
             assert (waits is None) == (name == "ada")
         assert asking(service)(90).reused
         refused(asking(service), "KH308", 90, "cy")
+
+
+def test_what_is_declined_leaves_the_queue_and_comes_back_when_asked_again(
+    waiting: tuple[Path, Service], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, service = waiting
+    ask = asking(service)
+    identity = re.search(r"[0-9a-f]{64}", refused(ask, "KH308", 90).detail or "")
+    assert identity is not None
+    for told in ("declined", "does not wait for approval"):
+        run("decline", identity[0], "--policy", str(path), "--why", "too dear", "--by", "kim")
+        assert f"{identity[0]}: {told}" in capsys.readouterr().out
+    assert service.ledger.owner.find_waiting() == ()
+    refused(ask, "KH308", 90)
+    assert [one.question for one in service.ledger.owner.find_waiting()] == [identity[0]]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.cli.risk.targets import parse_target
+from proxy.owner.risk.targets import parse_target
 
 SHARE = "SELECT ward FROM visits GROUP BY ward HAVING 1.0 * count(*) FILTER (WHERE age > 60) / count(*) > 0.5"
 PLAIN = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1500"

@@ -9,9 +9,9 @@ from mechanisms.risk.fixed_list import compose_fixed
 from mechanisms.risk.reconstruction import reconstruct_bits, single_out, track
 from mechanisms.risk.share_learning import SharePair, least_group
 from planner.policy.file import Policy
-from proxy.cli.risk.figures import PRESENCE, WHICH, RiskFigures, number, share
-from proxy.cli.risk.questions import RiskQuestion
-from proxy.cli.risk.targets import RiskTarget
+from proxy.owner.risk.figures import PRESENCE, WHICH, RiskFigures, number, share
+from proxy.owner.risk.questions import RiskQuestion
+from proxy.owner.risk.targets import RiskTarget
 from proxy.report.html.page import PageTable, Part, Verbatim
 from proxy.report.html.plots import Axis, Curve, line_plot
 from proxy.report.odometer import OdometerReading

@@ -143,7 +143,12 @@ def measure(policy_path: Path, catalog: Catalog) -> tuple[TableLeftOut, ...]:
         KeyholeError: KH006, KH008.
     """
     with closing(open_policy_source(Policy.load(policy_path))) as source:
-        return tuple(_measure_table(table, source) for table in catalog.tables)
+        return measure_tables(catalog, source)
+
+
+def measure_tables(catalog: Catalog, source: Source) -> tuple[TableLeftOut, ...]:
+    """The same in an open source. Raises KH006, KH008."""
+    return tuple(_measure_table(table, source) for table in catalog.tables)
 
 
 def _measure_table(table: Table, source: Source) -> TableLeftOut:

@@ -1,0 +1,127 @@
+"""How balances went down in the course of time: what everybody together, and each analyst, had spent when."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from accountant.balances.account import Account
+from accountant.balances.dependencies import Knowledge
+from accountant.balances.grants import in_force
+from accountant.events.events import GENESIS, Event, Record
+from accountant.events.owner_events import WindowOpened
+from accountant.limits import Limits
+from accountant.reports.report import Tally, most_spent
+from accountant.store.deadline import Deadline
+from accountant.store.journal import Journal
+
+EVERYBODY = ""
+MOST_MOMENTS = 60
+"""Of a ledger of any age: a line of a chart shows no more, and each costs a look at all keys; set, not measured."""
+_FIRST_GAP = timedelta(seconds=1)  # between two moments of a young ledger: a demo's few questions are told apart
+_FIRST_MS = 600_000  # for the first reading, which folds the whole log, as for the first report; set, not measured
+
+
+@dataclass(frozen=True, slots=True)
+class SpentSoFar:
+    """What somebody had spent at a moment, in 1e-9 epsilon: on the key that lost most, and on one unit."""
+
+    at: datetime
+    most_nano: int
+    unit_nano: int
+
+
+@dataclass(frozen=True, slots=True)
+class Burning:
+    """One line: an analyst's, or that of `EVERYBODY`, with the caps that hold now; None: no cap. What is
+    under way counts in `spent` at its worst, and each window begins anew."""
+
+    analyst: str
+    cap_nano: int
+    unit_cap_nano: int | None
+    spent: tuple[SpentSoFar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BurnDown:
+    """All lines, that of everybody first, and when windows were opened."""
+
+    lines: tuple[Burning, ...]
+    windows: tuple[datetime, ...]
+
+
+class BurnDowns:
+    """The burn-down of a ledger that grows: what was folded is kept, and continued by the events since.
+
+    Safe to share between threads. The end of each line is what a `BudgetReport` of the same moment says.
+    """
+
+    def __init__(self, journal: Journal, *, knowledge: Knowledge) -> None:
+        self._journal = journal
+        self._knowledge = knowledge
+        self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._tally = Tally()
+        self._last = (0, GENESIS)
+        self._at: datetime | None = None
+        self._gap = _FIRST_GAP
+        self._kept: list[tuple[datetime, dict[str, SpentSoFar]]] = []
+
+    def read(self, limits: Limits) -> BurnDown:
+        """All lines up to now. Raises `LedgerUnavailable`."""
+        self._journal.newest()
+        deadline = self._journal.new_deadline() if self._last[0] else Deadline(_FIRST_MS)
+        with deadline.holding(self._lock):
+            self._continue(self._journal.events_after(*self._last), limits)
+            moments = [spent for _, spent in self._kept]
+            if self._at is not None:
+                moments.append(self._spent(self._at, limits))
+            names = (EVERYBODY, *sorted(self._tally.balances.analysts))
+            return BurnDown(
+                lines=tuple(self._line(name, moments, limits) for name in names),
+                windows=tuple(self._tally.windows),
+            )
+
+    def _line(self, name: str, moments: Sequence[dict[str, SpentSoFar]], limits: Limits) -> Burning:
+        analyst = name or None
+        caps = in_force(limits, self._tally.balances.grants.values(), table=None, analyst=analyst)
+        cap, unit = caps.per_predicate_nano, caps.per_unit_nano
+        if analyst is not None and caps.analyst_per_predicate_nano is not None:
+            cap = min(cap, caps.analyst_per_predicate_nano)
+        own = None if analyst is None else caps.analyst_per_unit_nano
+        unit = min((one for one in (unit, own) if one is not None), default=None)
+        return Burning(name, cap, unit, tuple(spent[name] for spent in moments if name in spent))
+
+    def _continue(self, written: Sequence[tuple[Record, Event]], limits: Limits) -> None:
+        try:
+            for record, event in written:
+                self._pass(event, limits)
+                self._tally.apply(event)
+                self._last, self._at = (record.id, record.hash), event.at
+        except BaseException:
+            self._forget()
+            raise
+
+    def _pass(self, event: Event, limits: Limits) -> None:
+        """Keep what was spent before an event, if the last moment that was kept lies far enough behind."""
+        if self._at is None:
+            return
+        far = not self._kept or self._at - self._kept[-1][0] >= self._gap
+        if not far and not isinstance(event, WindowOpened):
+            return
+        self._kept.append((self._at, self._spent(self._at, limits)))
+        while len(self._kept) > MOST_MOMENTS:
+            self._gap *= 2
+            self._kept = self._kept[:1] + self._kept[1::2]
+
+    def _spent(self, at: datetime, limits: Limits) -> dict[str, SpentSoFar]:
+        balances = self._tally.balances
+        found = {EVERYBODY: self._spent_on(balances.shared, at, limits)}
+        for name, account in balances.analysts.items():
+            found[name] = self._spent_on(account, at, limits)
+        return found
+
+    def _spent_on(self, account: Account, at: datetime, limits: Limits) -> SpentSoFar:
+        return SpentSoFar(at, most_spent(account, self._knowledge), account.unit.nano(limits.delta))

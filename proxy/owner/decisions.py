@@ -1,0 +1,128 @@
+"""What the data owner decides, read from what was typed and held against the policy: reasons, grants, ids, monitors."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from accountant.errors import BalanceScope, LedgerMisuse, MonitorStopped
+from accountant.events.owner_events import Grant
+from accountant.ledger import Ledger
+from accountant.model import NANO
+from accountant.monitor_model import MonitorRun
+from planner.policy.file import Policy
+from proxy.monitors import refusals
+
+MOST_GRANTED = 1000  # epsilon: more is no protection, and rather a slip of the finger
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass
+class Mistyped(Exception):
+    """What was typed into `field` says nothing, or nothing that this policy has."""
+
+    field: str
+    problem: str
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+class Cap(StrEnum):
+    """Which cap a grant raises."""
+
+    PREDICATE = "predicate"
+    UNIT = "unit"
+    TABLE = "table"
+
+
+class MonitorChange(StrEnum):
+    """What an owner does with a monitor that was started."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    END = "end"
+
+
+_OF_ANALYSTS = {Cap.PREDICATE: BalanceScope.ANALYST_PER_PREDICATE, Cap.UNIT: BalanceScope.ANALYST_PER_UNIT}
+_SHARED = {
+    Cap.PREDICATE: BalanceScope.PER_PREDICATE,
+    Cap.UNIT: BalanceScope.PER_UNIT,
+    Cap.TABLE: BalanceScope.PER_TABLE,
+}
+
+
+def read_reason(why: str) -> str:
+    """A reason that says something. Raises `Mistyped`."""
+    if not why.strip():
+        raise Mistyped("why", "say why, for whoever reads the ledger later")
+    return why.strip()
+
+
+def read_fingerprint(text: str) -> str:
+    """The id of a question. Raises `Mistyped`."""
+    question = text.strip().lower()
+    if not _FINGERPRINT.fullmatch(question):
+        raise Mistyped("id", "the 64 characters of the refusal's DETAIL")
+    return question
+
+
+def make_grant(policy: Policy, epsilon: float, *, cap: Cap, table: str | None, analyst: str | None) -> Grant:
+    """The grant that raises a cap of the policy by so much. Raises `Mistyped`."""
+    if not 0 < epsilon <= MOST_GRANTED:
+        raise Mistyped("epsilon", f"more than 0, at most {MOST_GRANTED}")
+    if table is not None and table not in policy.private_tables:
+        raise Mistyped("table", f'the policy has no private table "{table}"')
+    if analyst is not None and analyst not in policy.analysts:
+        raise Mistyped("analyst", f'the policy has no analyst "{analyst}"')
+    scopes = _SHARED if analyst is None else _OF_ANALYSTS
+    if cap not in scopes:
+        raise Mistyped("analyst", "an analyst has no cap per table")
+    if not _is_set(policy, cap, table=table, analyst=analyst):
+        raise Mistyped("cap", "the policy sets no such cap, so there is nothing to raise")
+    try:
+        return Grant(
+            scope=scopes[cap],
+            amount_nano=int(epsilon * NANO),
+            table=None if table is None else root_of(policy, table),
+            analyst=analyst,
+        )
+    except LedgerMisuse as error:
+        raise Mistyped("table", str(error)) from None
+
+
+def _is_set(policy: Policy, cap: Cap, *, table: str | None, analyst: str | None) -> bool:
+    """Whether the policy has the cap that a grant would raise; a table may have one of its own."""
+    if cap is Cap.TABLE and table is not None and policy.tables[root_of(policy, table)].epsilon_per_table is not None:
+        return True
+    holder = policy.budget if analyst is None else policy.analysts[analyst]
+    return getattr(holder, f"epsilon_per_{cap.value}") is not None
+
+
+def root_of(policy: Policy, table: str) -> str:
+    """The table under which the ledger keeps what questions about `table` cost."""
+    while (leads_to := policy.tables[table].same_unit_as) is not None:
+        table = leads_to
+    return table
+
+
+def find_run(ledger: Ledger, name: str) -> MonitorRun:
+    """The newest run of a monitor. Raises KH606."""
+    run = ledger.monitors.find(name)
+    if run is None:
+        raise refusals.never_started(name)
+    return run
+
+
+def change_monitor(ledger: Ledger, name: str, change: MonitorChange, *, by: str, why: str) -> None:
+    """Pause, resume or end the newest run of a monitor. Raises KH606 where it was never started, or does not do what
+    it would have to do."""
+    run = find_run(ledger, name).run
+    verbs = {
+        MonitorChange.PAUSE: ledger.monitors.pause,
+        MonitorChange.RESUME: ledger.monitors.resume,
+        MonitorChange.END: ledger.monitors.end,
+    }
+    try:
+        verbs[change](run, by=by, why=why)
+    except MonitorStopped as stopped:
+        raise refusals.not_standing(name, stopped.state) from None
