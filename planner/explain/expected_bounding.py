@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from math import floor
 
+from planner.functionals.unit_groups import groups_of_one_unit
 from planner.question.model import Functional, Measure
 from planner.question.plan import Plan
 
@@ -25,6 +26,16 @@ class ExpectedCut:
     share: float
 
 
+@dataclass(frozen=True, slots=True)
+class Clipping:
+    """The share of an aggregate that bounding is expected to cut: a unit's rows spread over as many groups as it may be
+    in, or all together in one."""
+
+    name: str
+    spread: float
+    together: float
+
+
 def expected_cuts(plan: Plan, *, mean_rows: float) -> tuple[ExpectedCut, ...]:
     """What bounding cuts of every functional's aggregate under `ASSUMPTIONS`.
 
@@ -42,6 +53,17 @@ def expected_cuts(plan: Plan, *, mean_rows: float) -> tuple[ExpectedCut, ...]:
     return tuple(
         ExpectedCut(name=functional.name, share=_share(plan, functional, ratio))
         for functional in plan.question.computed
+    )
+
+
+def find_cuts(plan: Plan, *, mean_rows: float, groups: float | None) -> tuple[Clipping, ...]:
+    """What clipping cuts in the groups that count: between rows spread over as many as may be and all in one, or, where
+    the mean number of groups is told, in each of these."""
+    spread = expected_cuts(plan, mean_rows=mean_rows / (groups or groups_of_one_unit(plan.question)))
+    together = spread if groups else expected_cuts(plan, mean_rows=mean_rows)
+    return tuple(
+        Clipping(name=least.name, spread=least.share, together=most.share)
+        for least, most in zip(spread, together, strict=True)
     )
 
 

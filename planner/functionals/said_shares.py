@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from planner.catalog.key_space import as_text
 from planner.catalog.model import Table
-from planner.question.condition import Compare, columns
+from planner.question.condition import And, Compare, columns
 from planner.question.model import Atom, Functional, Question, Term
 
 
@@ -14,9 +15,12 @@ class SaidShare:
     """One comparison of a share with a number: `above` says that returned groups have more than `share` of it.
 
     `columns` are those that decide who is counted in the share, `value` the one value of the only one, if there is one.
+    Of a mean of a column between 0 and 1 that value is 1.
+    `functional` is the place of the question's functional that is compared.
     """
 
     text: str
+    functional: int
     share: Fraction
     above: bool
     columns: tuple[str, ...]
@@ -51,9 +55,13 @@ def _shares(atom: Atom, functional: Functional, table: Table) -> Iterator[SaidSh
     if not 0 < share < 1:
         return
     counted = {one.column} if one.column is not None and one.power else columns(one.condition)
-    value = str(one.condition.value) if isinstance(one.condition, Compare) and one.condition.operator == "=" else None
+    for_all = isinstance(one.condition, And) and not one.condition.conditions
+    decides = one.condition
+    value = as_text(decides.value) if isinstance(decides, Compare) and decides.operator == "=" else None
+    if one.power:
+        value = "1" if for_all else None
     for above in dict.fromkeys(above for _, above in atom.literals):
-        yield SaidShare(atom.text, share, above, tuple(sorted(counted)), value)
+        yield SaidShare(atom.text, atom.functional, share, above, tuple(sorted(counted)), value)
 
 
 def _is_part(term: Term, table: Table) -> bool:

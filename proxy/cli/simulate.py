@@ -19,7 +19,7 @@ from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from planner.explain.cost_breakdown import expected_losses
 from planner.explain.document import explain_json
-from planner.explain.expected_bounding import ASSUMPTIONS, SPREAD_ASSUMPTIONS, expected_cuts
+from planner.explain.expected_bounding import ASSUMPTIONS, SPREAD_ASSUMPTIONS, Clipping, find_cuts
 from planner.explain.guarantee import guarantee_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
 from planner.explain.numbers import at_most, percent
@@ -61,16 +61,6 @@ class Affordable:
 
     questions: int
     settings: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Clipping:
-    """The share of an aggregate that bounding is expected to cut: a unit's rows spread over as many groups as it may be
-    in, or all together in one."""
-
-    name: str
-    spread: float
-    together: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +212,7 @@ def _against_caps(plan: Plan, stood_in: StoodIn, asked: Asked, sizes: Sizes) -> 
         scope_of=_section(scope, policy_caps, table),
         affordable=affordable,
         mean_rows=mean_rows,
-        cuts=() if mean_rows is None else _cuts(plan, mean_rows, sizes.groups),
+        cuts=() if mean_rows is None else find_cuts(plan, mean_rows=mean_rows, groups=sizes.groups),
     )
 
 
@@ -235,17 +225,6 @@ def _section(scope: str, caps: Limits, table: str) -> str:
         return "keyhole"
     own = scope == "epsilon_per_table" and table in dict(caps.own_per_table_nano)
     return f"tables.{table}" if own else "budget"
-
-
-def _cuts(plan: Plan, mean_rows: float, groups: float | None) -> tuple[Clipping, ...]:
-    """What clipping cuts in the groups that count: between rows spread over as many as may be and all in one, or, where
-    the mean number of groups is told, in each of these."""
-    spread = expected_cuts(plan, mean_rows=mean_rows / (groups or groups_of_one_unit(plan.question)))
-    together = spread if groups else expected_cuts(plan, mean_rows=mean_rows)
-    return tuple(
-        Clipping(name=least.name, spread=least.share, together=most.share)
-        for least, most in zip(spread, together, strict=True)
-    )
 
 
 def _caps(caps: Limits, adding: int, plan: Plan) -> Iterator[tuple[str, int]]:

@@ -163,8 +163,15 @@ def _measure_table(table: Table, source: Source) -> TableLeftOut:
         rows_without_unit=int(rows) - int(with_unit),
         outside=tuple(one for one in (_find_outside(key, reading, source) for key in keys) if one.rows),
         clipped=tuple(two for two in (_clip(one, reading, source) for one in measures) if two.below + two.above),
-        groupings=() if table.row_unit else tuple(_bound(some, source, table) for some in _key_sets(table, keys)),
+        groupings=() if table.row_unit else measure_groupings(table, _key_sets(table, keys), source),
     )
+
+
+def measure_groupings(
+    table: Table, key_sets: Sequence[tuple[Column, ...]], source: Source
+) -> tuple[GroupingLeftOut, ...]:
+    """What bounding leaves out of the groups by each of some sets of keys. Raises KH006, KH008."""
+    return tuple(_bound(keys, source, table) for keys in key_sets)
 
 
 def _key_sets(table: Table, keys: Sequence[Column]) -> list[tuple[Column, ...]]:

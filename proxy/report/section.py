@@ -57,12 +57,14 @@ class ReportSection:
 
 
 def show_lines(sections: Sequence[ReportSection], *, private: bool) -> Iterator[str]:
-    """All sections for a terminal; first of all, where private data were read, that they were."""
+    """All sections for a terminal; first of all and last of all, where private data were read, that they were."""
     if private:
         yield OWNER_ONLY
         yield ""
     for section in sections:
         yield from section.lines()
+    if private:
+        yield OWNER_ONLY
 
 
 def show_document(sections: Sequence[ReportSection], *, private: bool) -> dict[str, Any]:
@@ -74,4 +76,5 @@ def show_document(sections: Sequence[ReportSection], *, private: bool) -> dict[s
 def show_page(sections: Sequence[ReportSection], *, title: str, private: bool) -> str:
     """All sections as one HTML file."""
     pages = [PageSection(section.title, section.parts) for section in sections]
+    title = f"OWNER ONLY: {title}" if private else title
     return compose_page(title, pages, warning=OWNER_ONLY if private else None)

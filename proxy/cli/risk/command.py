@@ -1,9 +1,13 @@
-"""`keyhole risk`: the owner's command. It opens no source, and the ledger only if it is asked what was spent."""
+"""`keyhole risk`: the owner's command. It opens no source but with `--private`, and the ledger only if it is asked what
+was spent."""
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -24,7 +28,15 @@ from proxy.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from proxy.owner.risk.attackers import AttackersAsked
+    from proxy.owner.risk.open_keys import OpenKeys, Prior
     from proxy.owner.risk.questions import RiskQuestion
+    from proxy.owner.risk.report import RiskAsked
+    from proxy.owner.risk.sensitive import SensitiveValue
+    from proxy.report.section import ReportSection
+
+_Read = TypeVar("_Read")
+_SEED = 1  # of made-up days: the same report shows the same people
 
 
 class LossFrom(StrEnum):
@@ -38,6 +50,8 @@ def risk(
     sql: Annotated[list[str] | None, typer.Argument(help="Questions to hold against it.", show_default=False)] = None,
     policy: PolicyPath = DEFAULT_POLICY,
     views: Annotated[bool, typer.Option("--views", help="Also all stored questions of the policy.")] = False,
+    units: Annotated[int | None, typer.Option("--units", min=1, help="How many privacy units there are.")] = None,
+    rows: Annotated[int | None, typer.Option("--rows", min=1, help="How many rows there are.")] = None,
     keys: Annotated[
         int | None, typer.Option(min=1, help="Values of a key column whose domain the policy does not list.")
     ] = None,
@@ -48,56 +62,172 @@ def risk(
         str | None,
         typer.Option(help='A wanted risk: "advantage 0.1", "posterior 0.01 -> 0.05" or "guess 100 0.05".'),
     ] = None,
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option("--sensitive", help='A sensitive value and its share of everybody: "education=Doctorate:0.012".'),
+    ] = None,
+    attacker: Annotated[
+        list[str] | None,
+        typer.Option("--attacker", help="NAME=FILE.csv: somebody who knows the counts of the keys in the file."),
+    ] = None,
+    prior: Annotated[
+        Path | None, typer.Option("--prior", help="A CSV file: how many people are usually in each group.")
+    ] = None,
     simulate: Annotated[
         int, typer.Option("--simulate", min=0, max=1000, help="Try random counts on so many made-up cells.")
     ] = 0,
+    private: Annotated[
+        bool, typer.Option("--private", help="Also read the private rows: true shares. For the owner alone.")
+    ] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the report to a file, as HTML.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what the promises mean for people, in odds and guesses. Reads no private data and opens no source."""
+    """Say what the promises mean for people, in odds and guesses. Reads no private row and opens no source but with
+    --private."""
     from proxy.cli.owner import what_is_pinned
     from proxy.cli.simulate import read_alone
+    from proxy.owner.risk.groups import DeclaredSizes
     from proxy.owner.risk.report import RiskAsked, write_sections
+    from proxy.owner.risk.sensitive import parse_sensitive
     from proxy.owner.risk.targets import parse_target
     from proxy.report.odometer import read_odometer
-    from proxy.report.section import show_document, show_lines, show_page
+    from proxy.report.section import OWNER_ONLY, show_document, show_lines, show_page
 
     with refusals(as_json=as_json):
         check_page(html)
-        try:
-            wish = None if target is None else parse_target(target)
-        except ValueError as error:
-            raise typer.BadParameter(str(error), param_hint="--target") from None
+        wish = None if target is None else _parse_flag(lambda: parse_target(target), "--target")
+        values = tuple(_parse_flag(partial(parse_sensitive, text), "--sensitive") for text in sensitive or ())
+        usual, known = _read_attackers(prior, attacker or [])
         loaded, pins = read_alone(policy)
+        _check_columns(loaded, values)
         spent = None
         if source is LossFrom.LEDGER:
             with show_work("adding up the ledger"), owners_ledger(policy, knowledge=what_is_pinned(loaded)) as ledger:
                 spent = read_odometer(loaded, ledger)
+        texts = _list_texts(loaded, sql or [], views=views)
         try:
-            questions = tuple(_questions(loaded, pins, sql or [], views=views, keys=keys))
+            questions = tuple(_stand_in(loaded, pins, texts, keys=keys))
         except SizeNeeded as missing:
             told = f"the policy lists no values of {missing.column}: say how many there are"
             raise typer.BadParameter(told, param_hint="--keys") from None
-        sections = write_sections(RiskAsked(loaded, questions, spent, wish, simulate))
+        asked = RiskAsked(loaded, questions, spent, wish, simulate, DeclaredSizes(units, rows), values)
+        if usual is not None:
+            asked = replace(asked, attackers=_attack(_under_study(questions, usual, known)))
+        if private:
+            with show_work("reading private rows, for your eyes alone"):
+                asked = replace(asked, private=_read_private(policy, texts, asked, usual, known))
+        sections = write_sections(asked)
         if html is not None:
-            write_html(html, show_page(sections, title="Keyhole: what the promises mean", private=False))
+            write_html(html, show_page(sections, title="Keyhole: what the promises mean", private=private))
         if as_json:
-            print_json({"from": source.value, **show_document(sections, private=False)})
+            print_json({**show_document(sections, private=private), "from": source.value})
         else:
-            print("\n".join(show_lines(sections, private=False)))
+            print("\n".join(show_lines(sections, private=private)))
+        if private and as_json:
+            print(OWNER_ONLY, file=sys.stderr)
 
 
-def _questions(
-    policy: Policy, pins: Pins, given: Sequence[str], *, views: bool, keys: int | None
-) -> "Iterator[RiskQuestion]":
-    from proxy.owner.risk.questions import plan_questions
-    from proxy.sources.open import source_dialect
+_Texts = list[tuple[str, str, str]]
+"""Of each question its name, the text that asks it, and the text that spells it out."""
 
-    dialect = source_dialect(policy.source)
+
+def _parse_flag(read: Callable[[], _Read], flag: str) -> _Read:
+    """What was typed behind a flag; what is wrong with it becomes a mistake in the call."""
+    try:
+        return read()
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=flag) from None
+
+
+def _check_columns(policy: Policy, values: "Sequence[SensitiveValue]") -> None:
+    exposed = {name for table in policy.private_tables.values() for name in table.columns}
+    strange = next((one.column for one in values if one.column not in exposed), None)
+    if strange is not None:
+        raise typer.BadParameter(f"no private table of the policy has a column {strange}", param_hint="--sensitive")
+
+
+def _read_attackers(prior: Path | None, attackers: Sequence[str]) -> "tuple[Prior | None, tuple[OpenKeys, ...]]":
+    from proxy.owner.risk.attackers import OUTSIDER
+    from proxy.owner.risk.open_keys import read_open_keys, read_prior
+
+    if prior is None:
+        if attackers:
+            raise typer.BadParameter("say where people usually are, as a CSV file", param_hint="--prior")
+        return None, ()
+    usual = _parse_flag(lambda: read_prior(prior), "--prior")
+    found: dict[str, OpenKeys] = {}
+    for text in attackers:
+        name, _, file = text.partition("=")
+        if not name.strip() or not file.strip() or name in found or name == OUTSIDER:
+            told = f"say NAME=FILE.csv, each name once, and not {OUTSIDER}, who knows no count and is always there"
+            raise typer.BadParameter(told, param_hint="--attacker")
+        found[name] = _parse_flag(partial(read_open_keys, name, Path(file), usual), "--attacker")
+    return usual, tuple(found.values())
+
+
+def _list_texts(policy: Policy, given: Sequence[str], *, views: bool) -> _Texts:
     texts = [(f"question {place}", text, text) for place, text in enumerate(given, start=1)]
     if views:
         stored = policy.views.items()
         texts += [(name, f"SELECT * FROM {quote_identifier(name)}", view.sql) for name, view in stored]
+    return texts
+
+
+def _stand_in(policy: Policy, pins: Pins, texts: _Texts, *, keys: int | None) -> "Iterator[RiskQuestion]":
+    """The questions, planned without a source."""
+    from proxy.owner.risk.questions import plan_questions
+    from proxy.sources.open import source_dialect
+
+    dialect = source_dialect(policy.source)
     for name, text, spelled in texts:
         catalog = stand_in_catalog(policy, spelled, pins=pins, keys=keys).catalog
         yield from plan_questions(name, text, catalog, dialect)
+
+
+def _under_study(
+    questions: "Sequence[RiskQuestion]", prior: "Prior", attackers: "tuple[OpenKeys, ...]"
+) -> "AttackersAsked":
+    """The first question that attackers can be held against: one count of people by just the prior's columns."""
+    from proxy.owner.risk.attackers import AttackersAsked, counts_people
+
+    for question in questions:
+        if counts_people(question) and sorted(question.plan.question.keys.names) == sorted(prior.names):
+            return AttackersAsked(question, prior, attackers)
+    columns = ", ".join(map(quote_identifier, prior.names))
+    told = (
+        f"give a question that compares one count of people with a number by {columns}, such as SELECT {columns} "
+        f"FROM ... GROUP BY {columns} HAVING count(*) > 40, or count(DISTINCT ...) where a unit has several rows"
+    )
+    raise typer.BadParameter(told, param_hint="--prior")
+
+
+def _attack(asked: "AttackersAsked") -> "ReportSection":
+    from mechanisms.noise.exact import system_noise
+    from proxy.owner.risk.attackers import say_attackers
+
+    with show_work("holding attackers against it"):
+        return _parse_flag(lambda: say_attackers(asked, seed=_SEED, noise=system_noise()), "--prior")
+
+
+def _read_private(
+    path: Path, texts: _Texts, asked: "RiskAsked", prior: "Prior | None", attackers: "tuple[OpenKeys, ...]"
+) -> "tuple[ReportSection, ...]":
+    """The sections from private data, over questions planned as they would be asked."""
+    from proxy.owner.risk.private import read_for_owner, say_bounding, say_true_shares
+    from proxy.owner.risk.questions import plan_questions
+
+    with read_for_owner(Policy.load(path)) as reading:
+        planned = [
+            question
+            for name, text, _ in texts
+            for question in plan_questions(name, text, reading.catalog, reading.source.dialect)
+        ]
+        sections = [
+            say_true_shares(reading, planned, asked.sensitive, epsilon=asked.epsilon),
+            say_bounding(reading, planned),
+        ]
+        if prior is not None:
+            held = _under_study(planned, prior, attackers)
+            counts = reading.count_keys(held.question)
+            sections.append(_attack(_parse_flag(lambda: held.with_counts(counts), "--prior")))
+    return tuple(sections)

@@ -5,22 +5,21 @@ from dataclasses import dataclass
 
 from mechanisms.noise.exact import system_noise
 from mechanisms.risk.advantage import guess_among, largest_posterior, membership_advantage
+from mechanisms.risk.channels import evidence_of_key
 from mechanisms.risk.fixed_list import compose_fixed
 from mechanisms.risk.reconstruction import reconstruct_bits, single_out, track
-from mechanisms.risk.share_learning import SharePair, least_group
+from planner.functionals.said_shares import SaidShare
 from planner.policy.file import Policy
 from proxy.owner.risk.figures import PRESENCE, WHICH, RiskFigures, number, share
+from proxy.owner.risk.groups import JUMP, DeclaredSizes, GroupsAsked, say_groups
 from proxy.owner.risk.questions import RiskQuestion
+from proxy.owner.risk.sensitive import SensitiveValue
 from proxy.owner.risk.targets import RiskTarget
 from proxy.report.html.page import PageTable, Part, Verbatim
 from proxy.report.html.plots import Axis, Curve, line_plot
 from proxy.report.odometer import OdometerReading
 from proxy.report.section import ReportSection
 
-_WIDTHS = (0.1, 0.2, 0.3)  # within which a share counts as learned, relative: a tenth, a fifth, a third of it
-_SHARES = (0.3, 0.5, 0.8)  # of a group: a minority, half, nearly all
-_SURELY = 0.7  # how surely, as published: 7 times in 10
-_LEAST = 0.001  # of a loss: below, groups whose shares are learned are larger than tables
 _PEOPLE = 128  # secrets of an attack that is tried: as published
 _STEPS = 50  # of a curve; a page shows no more
 _EITHER = "this group rather than that"
@@ -30,7 +29,8 @@ _EITHER = "this group rather than that"
 class RiskAsked:
     """What the report is about. `spent` is the ledger's reading, where it is asked for; sections then speak of that.
 
-    `runs`: so many made-up cells are attacked by random counts.
+    `runs`: so many made-up cells are attacked by random counts. `attackers` is the section on those who know some
+    counts, and `private` are the sections from private data, which none of the others knows of.
     """
 
     policy: Policy
@@ -38,6 +38,10 @@ class RiskAsked:
     spent: OdometerReading | None
     target: RiskTarget | None
     runs: int
+    sizes: DeclaredSizes
+    sensitive: tuple[SensitiveValue, ...] = ()
+    attackers: ReportSection | None = None
+    private: tuple[ReportSection, ...] = ()
 
     @property
     def epsilon(self) -> float:
@@ -48,16 +52,21 @@ class RiskAsked:
 
 
 def write_sections(asked: RiskAsked) -> tuple[ReportSection, ...]:
-    """All sections that can be said without private data."""
+    """All sections in their order; those from private data stand after all others but the last."""
     found = [_say_promise(asked.policy)]
     if asked.spent is not None:
         found.append(_say_spent(asked.spent))
     if asked.questions:
-        found.append(_questions(asked.questions))
-    found += [_groups(asked), _attacks(asked)]
+        found.append(_questions(asked.questions, asked.sensitive))
+    spent = asked.spent is not None
+    held = GroupsAsked(asked.policy, asked.questions, asked.epsilon, asked.sizes, asked.sensitive, spent=spent)
+    found.append(say_groups(held))
+    if asked.attackers is not None:
+        found.append(asked.attackers)
+    found.append(_attacks(asked))
     if asked.target is not None:
         found.append(_say_target(asked.target, asked.policy))
-    return (*found, _silent(asked))
+    return (*found, *asked.private, _silent(asked))
 
 
 def _say_promise(policy: Policy) -> ReportSection:
@@ -133,7 +142,7 @@ def _say_spent(reading: OdometerReading) -> ReportSection:
     return ReportSection("spent", "What was spent", tuple(parts), figures)
 
 
-def _questions(questions: Sequence[RiskQuestion]) -> ReportSection:
+def _questions(questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveValue]) -> ReportSection:
     losses = [one.epsilon for one in questions]
     total, composed = sum(losses), compose_fixed(losses)
     rows = tuple(
@@ -155,7 +164,7 @@ def _questions(questions: Sequence[RiskQuestion]) -> ReportSection:
         f"Said outright by {one.name}: {found.text}. Each group it returns tells that "
         f"{'more' if found.above else 'no more'} than {float(100 * found.share):g} % of the group are counted there"
         f"{' (' + ', '.join(found.columns) + ')' if found.columns else ''}. That is what it is for, and it is true of "
-        "the group whether or not any one person took part; is it meant to be known?"
+        f"the group whether or not any one person took part; is it meant to be known?{_weigh(one, found, sensitive)}"
         for one, found in said
     ]
     if not said:
@@ -176,40 +185,27 @@ def _questions(questions: Sequence[RiskQuestion]) -> ReportSection:
     return ReportSection("questions", "The questions given", tuple(parts), figures)
 
 
+def _weigh(question: RiskQuestion, said: SaidShare, sensitive: Sequence[SensitiveValue]) -> str:
+    """What the flag means for a declared sensitive value."""
+    known = next((one for one in sensitive if one.is_counted_by(said)), None)
+    if known is None:
+        return ""
+    evidence = evidence_of_key(question.plan.calibration.tests[said.functional])
+    times = float(said.share) / known.base_rate
+    told = (
+        f"A disclosure by construction: that is {times:.3g} times the {100 * known.base_rate:g} % of everybody"
+        if said.above and times >= JUMP
+        else f"That is {times:.3g} times the {100 * known.base_rate:g} % of everybody, where {JUMP:g} times would be "
+        "called a disclosure"
+    )
+    return f" {told}; and a returned group meets it with odds at least {evidence:.3g} times as high as before."
+
+
 def _said(question: RiskQuestion) -> list[dict[str, object]]:
     return [
         {"comparison": one.text, "share": float(one.share), "above": one.above, "columns": list(one.columns)}
         for one in question.shares
     ]
-
-
-def _groups(asked: RiskAsked) -> ReportSection:
-    title, epsilon = "Groups whose shares anybody can learn", asked.epsilon
-    source = "a group may lose" if asked.spent is None else "the group that lost most has lost"
-    if epsilon < _LEAST:
-        told = f"With what {source} (epsilon {number(epsilon)}) no share of a group of any usual size can be learned."
-        return ReportSection("groups", title, (told,), {"epsilon": epsilon, "least": []})
-    row_unit = any(section.privacy_unit == () for section in asked.policy.private_tables.values())
-    pair = SharePair.HOLDERS_AND_OTHERS if row_unit else SharePair.GROUP_AND_HOLDERS
-    members = "rows" if row_unit else "units"
-    found = {
-        (width, part): least_group(part, width=width, surely=_SURELY, epsilon=epsilon, pair=pair)
-        for width in _WIDTHS
-        for part in _SHARES
-    }
-    rows = tuple((f"{100 * width:g} %", *(f"{found[width, part]:,}" for part in _SHARES)) for width in _WIDTHS)
-    columns = ("to within", *(f"{100 * part:g} % have it" for part in _SHARES))
-    parts: list[Part] = [
-        f"With what {source} (epsilon {number(epsilon)}) anybody can learn which share of a group has some yes-or-no "
-        f"property, 7 times in 10, already in groups of so many {members}:",
-        PageTable(columns, rows),
-        "The share is to the nearest of them, and the width is relative. That is what answers are for; it is about "
-        "groups, not about taking part, and no promise about presence prevents it. If such a share is "
-        "itself sensitive, "
-        "do not declare the column, or make groups coarser.",
-    ]
-    least = [{"within": width, "share": part, "least_group": size} for (width, part), size in found.items()]
-    return ReportSection("groups", title, tuple(parts), {"epsilon": epsilon, "surely": _SURELY, "least": least})
 
 
 def _attacks(asked: RiskAsked) -> ReportSection:
@@ -263,7 +259,14 @@ def _silent(asked: RiskAsked) -> ReportSection:
 
 
 def _unsaid(asked: RiskAsked) -> Iterator[Part]:
-    yield "No private row was read for this report. It says what anybody could learn at most, not what anybody did."
+    if asked.private:
+        yield (
+            "Private rows were read, for the sections on true shares, bounding and true attackers alone: no other "
+            "section, and no wanted risk, has a figure from them. Nothing of it stands in the ledger, for nothing was "
+            "released: do not hand this report on."
+        )
+    else:
+        yield "No private row was read for this report. It says what anybody could learn at most, not what anybody did."
     if asked.spent is None:
         yield "The ledger was not read: --from ledger says what was spent so far."
     yield "Caps are of one budget window; every further window adds as much. Grants add what they say."

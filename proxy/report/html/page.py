@@ -12,6 +12,7 @@ _STYLE = """body{font:15px/1.45 sans-serif;margin:2em auto;max-width:58em;paddin
 h1{font-size:1.5em}
 h2{font-size:1.15em;margin:1.8em 0 .3em;border-top:1px solid #ccc;padding-top:.8em}
 .warning{font-weight:bold;border:2px solid #a00;padding:.6em}
+@media print{.warning{position:fixed;top:0;left:0;right:0;margin:0;background:#fff}body{margin-top:5em}}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;margin:.8em 0}
 caption{text-align:left;font-weight:bold;padding:.3em 0}
@@ -56,7 +57,7 @@ class PageSection:
 
 
 def compose_page(title: str, sections: Sequence[PageSection], *, warning: str | None = None) -> str:
-    """The whole file; a `warning` is the first line that its reader sees.
+    """The whole file; a `warning` is the first line that its reader sees, and stands on every page that is printed.
 
     Guarantee: whatever titles, names and keys are, they are text: every one is escaped, what a terminal would obey is
     written out, and neither script nor address is in the file. Its policy lets a browser load nothing and apply no

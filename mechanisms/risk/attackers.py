@@ -1,0 +1,153 @@
+"""How sure attackers become of where each person is: everybody, sorted into the published classes of confidence.
+
+An attacker knows the counts of some places exactly, and of the others what a mechanism shows of them. He knows how
+many people are at those others, and from before how likely each place is. What he then believes of the place where a
+person really is says how well he does: a belief in a wrong place counts nothing.
+
+| here | the thesis |
+|---|---|
+| open places | those of a student, an administrator; counts there are known |
+| prior | p_l, of the closed places alone: divided by their sum |
+| better | improved: the class is above the class of the prior |
+
+Reference: PET evaluation (thesis), chapter 4. Proof: docs/proofs/posterior.md.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from mechanisms.formula import Booleans, Integers
+from mechanisms.protocol import FunctionalTest, Noise
+from mechanisms.risk.channels import (
+    Floats,
+    likelihood_of_exact,
+    likelihood_of_key,
+    likelihood_of_noisy,
+    likelihood_of_nothing,
+)
+from mechanisms.risk.posterior import CONFIDENCES, confidence_class, find_joint_posterior
+
+
+class View(Enum):
+    """What is shown of the counts of closed places."""
+
+    PRIOR = "nothing"
+    KEY_SET = "key set"
+    PATIENT_ANALYST = "patient analyst"
+    EXACT_KEYS = "exact key set"
+    EXACT_COUNTS = "exact counts"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTest:
+    """The question `count > cut` under study, with its calibrated test: what of it is visible, and what lies behind."""
+
+    test: FunctionalTest
+    cut: int
+
+
+@dataclass(frozen=True, slots=True)
+class Confidences:
+    """How sure an attacker is of where people are: `classes` counts people by class, lowest first.
+
+    `better` are in a higher class than the prior puts them into. `believed` is the sum over people of the belief in the
+    place where each is, `highest` the greatest such belief. All but `highest` are sums, or means over days.
+    """
+
+    people: float
+    classes: tuple[float, ...]
+    better: float
+    believed: float
+    highest: float
+
+
+NOBODY = Confidences(0.0, (0.0,) * len(CONFIDENCES), 0.0, 0.0, 0.0)
+
+
+def find_confidences(
+    counts: Integers, prior: Floats, opened: Booleans, *, view: View, question: KeyTest, noise: Noise
+) -> Confidences:
+    """What one attacker concludes about the people at the places that he does not know, at one time.
+
+    Guarantee: beliefs are those of `find_joint_posterior`, from an observation drawn by the law of the mechanism
+    (docs/proofs/posterior.md).
+
+    Parameters:
+        counts: of each place, true or made up; nobody is at two of them.
+        prior: of each place, above 0.
+        opened: which places the attacker knows.
+
+    Exact counts of two places, with three people and one:
+
+    >>> from mechanisms.noise.exact import system_noise
+    >>> from mechanisms.threshold.one_shot import calibrate_test
+    >>> asked = KeyTest(calibrate_test(sensitivity=1, tolerance=1, fnr=0.1, fpr=0.1, allow_block=False), 2)
+    >>> found = find_confidences(np.array([3, 1]), np.array([0.5, 0.5]), np.array([False, False]),
+    ...     view=View.EXACT_COUNTS, question=asked, noise=system_noise())
+    >>> found.classes, found.better, found.highest
+    ((0.0, 1.0, 0.0, 3.0, 0.0, 0.0), 3.0, 0.75)
+    """
+    hidden, known = counts[~opened], prior[~opened]
+    people = int(hidden.sum())
+    if people == 0:
+        return NOBODY
+    if not known.min() > 0:
+        raise ValueError("a place where somebody may be has a prior above 0")
+    before = known / known.sum()
+    seen = [_observe(int(count), people, view, question, noise) for count in hidden]
+    after = find_joint_posterior(seen, before, people=people)
+    classes = [0.0] * len(CONFIDENCES)
+    better = 0.0
+    for count, first, belief in zip(hidden.tolist(), before.tolist(), after.tolist(), strict=True):
+        place = confidence_class(belief)
+        classes[place] += count
+        better += count * (place > confidence_class(first))
+    there = hidden > 0
+    return Confidences(float(people), tuple(classes), better, float(hidden @ after), float(after[there].max()))
+
+
+def add_up(parts: Iterable[Confidences], *, over: int = 1) -> Confidences:
+    """All of them together, divided by so many days; `highest` is the highest of all.
+
+    >>> add_up([NOBODY, NOBODY]) == NOBODY
+    True
+    """
+    listed = (NOBODY, *parts)
+    return Confidences(
+        sum(one.people for one in listed) / over,
+        tuple(sum(column) / over for column in zip(*(one.classes for one in listed), strict=True)),
+        sum(one.better for one in listed) / over,
+        sum(one.believed for one in listed) / over,
+        max(one.highest for one in listed),
+    )
+
+
+def _observe(count: int, people: int, view: View, question: KeyTest, noise: Noise) -> Floats:
+    """One observation of a place's count, drawn by the view's own law, as its likelihood for 0 to all people."""
+    match view:
+        case View.PRIOR:
+            return likelihood_of_nothing(most=people)
+        case View.EXACT_COUNTS:
+            return likelihood_of_exact(count, most=people)
+        case View.EXACT_KEYS:
+            above = np.arange(people + 1) > question.cut
+            return np.where(above if count > question.cut else ~above, 1.0, 0.0)
+        case View.PATIENT_ANALYST:
+            value = count + int(noise.discrete_laplace(rate=question.test.rate, size=1)[0])
+            return likelihood_of_noisy(float(value), rate=float(question.test.rate), most=people)
+        case View.KEY_SET:
+            accepted = _acceptances(question, people)
+            chance = min(1.0, max(0.0, float(accepted[count])))
+            returned = bool(noise.bernoulli(probability=Fraction(chance), size=1)[0])
+            return accepted if returned else np.asarray(1.0 - accepted)
+
+
+@lru_cache(maxsize=64)
+def _acceptances(question: KeyTest, people: int) -> Floats:
+    """How likely a place is to be returned at each count: the same for every place with so many people hidden."""
+    return likelihood_of_key(question.test, cut=question.cut, most=people, returned=True)

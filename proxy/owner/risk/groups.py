@@ -1,0 +1,155 @@
+"""The section on groups whose shares can be learned: how small they may be, and how large those of questions are."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from mechanisms.risk.share_learning import SharePair, chance_at, least_group
+from planner.explain.expected_bounding import ASSUMPTIONS, Clipping, find_cuts
+from planner.explain.numbers import percent
+from planner.functionals.unit_groups import groups_of_one_unit
+from planner.policy.file import Policy
+from proxy.owner.risk.figures import number, share
+from proxy.owner.risk.questions import RiskQuestion
+from proxy.owner.risk.sensitive import SensitiveValue
+from proxy.report.html.page import PageTable, Part
+from proxy.report.section import ReportSection
+
+JUMP = 3.0  # times as frequent in a group as everywhere, as published: from here on a share is a disclosure
+_WIDTHS = (0.1, 0.2, 0.3)  # within which a share counts as learned, relative: a tenth, a fifth, a third of it
+_WIDTH = 0.2  # the published one of these
+_SHARES = (0.3, 0.5, 0.8)  # of a group: a minority, half, nearly all
+_SURELY = 0.7  # how surely, as published: 7 times in 10
+_ASSUMED = "; ".join(ASSUMPTIONS)
+_LEAST = 0.001  # of a loss: below, groups whose shares are learned are larger than tables
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredSizes:
+    """How many privacy units and rows there are, as the owner declares; None: not said."""
+
+    units: int | None
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsAsked:
+    """What the section is about; `spent` says that `epsilon` was lost, and not what may be."""
+
+    policy: Policy
+    questions: tuple[RiskQuestion, ...]
+    epsilon: float
+    sizes: DeclaredSizes
+    sensitive: tuple[SensitiveValue, ...]
+    spent: bool
+
+    @property
+    def row_unit(self) -> bool:
+        """Whether a row is a unit of its own in some table: there attackers are better."""
+        return any(section.privacy_unit == () for section in self.policy.private_tables.values())
+
+    @property
+    def pair(self) -> SharePair:
+        """The counts of the best attacker."""
+        return SharePair.HOLDERS_AND_OTHERS if self.row_unit else SharePair.GROUP_AND_HOLDERS
+
+
+def say_groups(asked: GroupsAsked) -> ReportSection:
+    """How small groups may be for their shares to be learned, and how it is with those of the questions given."""
+    title, epsilon = "Groups whose shares anybody can learn", asked.epsilon
+    source = "the group that lost most has lost" if asked.spent else "a group may lose"
+    if epsilon < _LEAST:
+        told = f"With what {source} (epsilon {number(epsilon)}) no share of a group of any usual size can be learned."
+        return ReportSection("groups", title, (told,), {"epsilon": epsilon, "least": []})
+    members = "rows" if asked.row_unit else "units"
+    found = {(width, part): _find_least(asked, width, part) for width in _WIDTHS for part in _SHARES}
+    rows = tuple((f"{100 * width:g} %", *(f"{found[width, part]:,}" for part in _SHARES)) for width in _WIDTHS)
+    columns = ("to within", *(f"{100 * part:g} % have it" for part in _SHARES))
+    parts: list[Part] = [
+        f"With what {source} (epsilon {number(epsilon)}) anybody can learn which share of a group has some yes-or-no "
+        f"property, 7 times in 10, already in groups of so many {members}:",
+        PageTable(columns, rows),
+        "The share is to the nearest of them, and the width is relative. That is what answers are for; it is about "
+        "groups, not about taking part, and no promise about presence prevents it. If such a share is "
+        "itself sensitive, "
+        "do not declare the column, or make groups coarser.",
+    ]
+    least = [{"within": width, "share": part, "least_group": size} for (width, part), size in found.items()]
+    figures: dict[str, object] = {"epsilon": epsilon, "surely": _SURELY, "least": least}
+    if asked.sensitive:
+        known = [(one, _find_least(asked, _WIDTH, min(1.0, JUMP * one.base_rate))) for one in asked.sensitive]
+        parts += [_say_sensitive(one, size, members) for one, size in known]
+        figures["sensitive"] = [
+            {"value": one.said, "base_rate": one.base_rate, "jump": JUMP, "least_group": size} for one, size in known
+        ]
+    sized = [(question, _units_per_group(question, asked.sizes)) for question in asked.questions]
+    told_sizes = [(question, size) for question, size in sized if size is not None]
+    if told_sizes:
+        parts += _say_sizes(asked, told_sizes)
+        figures["declared"] = [
+            {"question": question.name, "units_a_group": size, "learned": _chances(asked, size)}
+            for question, size in told_sizes
+        ]
+    return ReportSection("groups", title, tuple(parts), figures)
+
+
+def _find_least(asked: GroupsAsked, width: float, part: float) -> int:
+    return least_group(part, width=width, surely=_SURELY, epsilon=asked.epsilon, pair=asked.pair)
+
+
+def _say_sensitive(value: SensitiveValue, size: int, members: str) -> str:
+    most = min(1.0, JUMP * value.base_rate)
+    return (
+        f"{value.said}, which {100 * value.base_rate:g} % of everybody have: where {100 * most:g} % have it "
+        f"({most / value.base_rate:.3g} times as many), that can be learned to within a fifth in groups of {size:,} "
+        f"{members} or more."
+    )
+
+
+def _units_per_group(question: RiskQuestion, sizes: DeclaredSizes) -> float | None:
+    """How many units a group of the question has on average; None where nobody said how many there are."""
+    made = question.plan.question
+    units = sizes.units if sizes.units is not None else sizes.rows if made.table.row_unit else None
+    if units is None or made.keys.size == 0:
+        return None
+    return units * groups_of_one_unit(made) / made.keys.size
+
+
+def _chances(asked: GroupsAsked, size: float) -> list[dict[str, float]]:
+    """How surely each share is learned to within a fifth in a group of that size."""
+    group = max(2, ceil(size))
+    return [{"share": part, "chance": _chance(asked, group, part)} for part in _SHARES]
+
+
+def _chance(asked: GroupsAsked, group: int, part: float) -> float:
+    holders = min(group, max(1, round(part * group)))
+    return chance_at(_WIDTH, group=group, holders=holders, epsilon=asked.epsilon, pair=asked.pair)
+
+
+def _say_sizes(asked: GroupsAsked, sized: Sequence[tuple[RiskQuestion, float]]) -> Iterator[Part]:
+    rows = tuple(
+        (question.name, f"{size:,.1f}", *(share(one["chance"]) for one in _chances(asked, size)))
+        for question, size in sized
+    )
+    columns = ("question", "units a group", *(f"{100 * part:g} % have it" for part in _SHARES))
+    yield "By the declared sizes, how surely shares of a group of average size can be learned to within a fifth:"
+    yield PageTable(columns, rows)
+    cut = [told for question, _ in sized if (told := _expected_cut(question, asked.sizes)) is not None]
+    if cut:
+        yield f"Bounding is expected to cut {'; '.join(cut)}. That takes for granted that of a unit {_ASSUMED}."
+
+
+def _expected_cut(question: RiskQuestion, sizes: DeclaredSizes) -> str | None:
+    """What bounding is likely to cut, by the declared rows of a unit."""
+    if sizes.units is None or sizes.rows is None:
+        return None
+    cuts = find_cuts(question.plan, mean_rows=sizes.rows / sizes.units, groups=None)
+    if not cuts:
+        return None
+    told = ", ".join(f"{_range(one)} of {one.name}" for one in cuts if one.together > 0)
+    return f"of {question.name} {told}" if told else None
+
+
+def _range(cut: Clipping) -> str:
+    least, most = percent(cut.spread, places=2), percent(cut.together, places=2)
+    return most if least == most else f"{least} to {most}"

@@ -1,0 +1,131 @@
+"""Two kinds of public files: where people usually are (`--prior`), which counts an attacker knows (`--attacker`)."""
+
+import csv
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Value
+
+Key = tuple[str, ...]
+
+_MOST_LINES = 200_000  # of a file: more groups than any attacker is worked out for
+_NEVER_SEEN = 0.5  # people at a place where the file has none: what was never seen is possible all the same
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """How many people are usually at each place, at each time; `names` are the grouping columns, the place's first.
+
+    `people` is above 0 everywhere.
+    """
+
+    names: tuple[str, ...]
+    people: Mapping[Key, float]
+
+    @property
+    def times(self) -> tuple[Key, ...]:
+        """What the other columns say, each combination once; one empty one where the place is all there is."""
+        return tuple(dict.fromkeys(key[1:] for key in self.people))
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The places, each once."""
+        return tuple(dict.fromkeys(key[0] for key in self.people))
+
+    def add_places(self, places: Sequence[str]) -> "Prior":
+        """With these places at every time, where nobody is usually."""
+        more = {(place, *time): _NEVER_SEEN for time in self.times for place in places}
+        return Prior(self.names, {**more, **self.people})
+
+
+@dataclass(frozen=True, slots=True)
+class OpenKeys:
+    """An attacker by name, and the keys whose counts he knows: values of some of the columns, by their places."""
+
+    name: str
+    columns: tuple[int, ...]
+    keys: frozenset[Key]
+
+    def knows(self, key: Key) -> bool:
+        """Whether he knows the count of that key."""
+        return tuple(key[place] for place in self.columns) in self.keys
+
+
+def read_prior(path: Path) -> Prior:
+    """Read how many people are usually where: columns of a key, the place first, and the number of people last.
+
+    Raises:
+        ValueError: in words for whoever wrote the file.
+    """
+    header, lines = _read(path)
+    columns = header[:-1]
+    if not columns or len(set(columns)) != len(columns):
+        raise ValueError(f"{path.name} begins with {','.join(header)}; it has to name a place and a number of people")
+    people: dict[Key, float] = {}
+    for number, line in lines:
+        key, text = tuple(line[:-1]), line[-1]
+        try:
+            usual = float(text)
+        except ValueError:
+            usual = math.nan
+        if not 0 <= usual < math.inf:
+            raise ValueError(f"{path.name}, line {number}: {text!r} is no number of people")
+        if key in people:
+            raise ValueError(f"{path.name}, line {number}: the same group stands there twice")
+        people[key] = max(usual, _NEVER_SEEN)
+    if not people:
+        raise ValueError(f"{path.name} has no group")
+    return Prior(columns, people)
+
+
+def read_open_keys(name: str, path: Path, prior: Prior) -> OpenKeys:
+    """Read which keys an attacker knows; a file with nothing but its first line: none.
+
+    Raises:
+        ValueError: in words for whoever wrote the file.
+    """
+    header, lines = _read(path)
+    if not set(header) <= set(prior.names) or len(set(header)) != len(header):
+        raise ValueError(f"{path.name} begins with {','.join(header)}; columns are some of {','.join(prior.names)}")
+    columns = tuple(prior.names.index(column) for column in header)
+    known = {tuple(key[place] for place in columns) for key in prior.people}
+    keys = set()
+    for number, line in lines:
+        if tuple(line) not in known:
+            raise ValueError(f"{path.name}, line {number}: {','.join(line)!r} does not stand in the prior")
+        keys.add(tuple(line))
+    return OpenKeys(name, columns, frozenset(keys))
+
+
+def key_text(key: Sequence[Value]) -> Key:
+    """A key as the files have it: each value as PostgreSQL prints it."""
+    return tuple(map(as_text, key))
+
+
+def _read(path: Path) -> tuple[Key, Iterator[tuple[int, list[str]]]]:
+    """The first line of a file, and the others with their numbers."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(_number_rows(csv.reader(file, strict=True), path))
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror})") from None
+    except (csv.Error, UnicodeDecodeError):
+        raise ValueError(f"{path} is no CSV file in UTF-8") from None
+    if not rows:
+        raise ValueError(f"{path.name} is empty; its first line names its columns")
+    header = tuple(name.strip() for name in rows[0][1])
+    for number, row in rows[1:]:
+        if len(row) != len(header):
+            raise ValueError(f"{path.name}, line {number}: {len(row)} values, where the first line has {len(header)}")
+    return header, iter(rows[1:])
+
+
+def _number_rows(rows: Iterator[list[str]], path: Path) -> Iterator[tuple[int, list[str]]]:
+    for number, row in enumerate(rows, start=1):
+        if number > _MOST_LINES:
+            raise ValueError(f"{path.name} has more than {_MOST_LINES:,} lines")
+        if row:
+            yield number, row

@@ -1,0 +1,321 @@
+"""What `--private` adds, for the owner's eyes alone: true group sizes, true shares, and what bounding really cuts.
+
+Sources are read and nothing else: neither ledger nor pins are touched, and no section without private data uses any
+of it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import numpy as np
+
+from mechanisms.formula import TRUE, Integers
+from mechanisms.risk.disclosure import jump
+from mechanisms.risk.share_learning import SharePair, chance_at
+from planner.bind.question import ask
+from planner.catalog.model import Catalog
+from planner.functionals.said_shares import SaidShare
+from planner.functionals.unit_rows import one_row
+from planner.lower.scan import rewrite
+from planner.parser.lexer import quote_identifier
+from planner.policy.file import Policy
+from planner.question.model import Functional, Measure, Question
+from planner.statements import settings
+from proxy.owner.measure import GroupingLeftOut, measure_groupings
+from proxy.owner.risk.figures import number, share
+from proxy.owner.risk.groups import JUMP
+from proxy.owner.risk.open_keys import Key, key_text
+from proxy.owner.risk.questions import RiskQuestion
+from proxy.owner.risk.sensitive import SensitiveValue
+from proxy.pipeline.messages import bare_question
+from proxy.report.html.page import PageTable, Part
+from proxy.report.section import ReportSection
+from proxy.service.pins import pinned_catalog
+from proxy.service.service import OWNER
+from proxy.sources.protocol import Source
+from proxy.sources.shared import open_policy_source
+
+WIDTH, SURELY = 0.2, 0.7
+"""As published: a share is known to within a fifth, 7 times in 10."""
+
+_ANY = 2**40  # a unit's rows or steps in a group, where nothing is clipped: what is told is the truth
+_ROUNDING = 1e-9  # three times a share is that, whatever floats make of it
+_MOST_LISTED = 20  # groups of a table that a person reads; a program gets all
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerReading:
+    """The open source of a policy with its pinned catalog: exact figures come out, and stay with the owner."""
+
+    source: Source
+    catalog: Catalog
+
+    def count(self, question: Question, functionals: Sequence[Functional]) -> Integers:
+        """The true aggregates of other functionals over the groups of a question. Raises KH501."""
+        asked = replace(
+            question,
+            functionals=tuple(functionals),
+            atoms=(),
+            formula=TRUE,
+            predicates=(),
+            predicate_names=(),
+            false_at=(),
+            ranked=None,
+        )
+        rewritten = rewrite(asked, dialect=self.source.dialect)
+        timeout_ms = self.catalog.statement_timeout_ms
+        with self.source.turn(analyst=OWNER.name, timeout_ms=timeout_ms):
+            found = self.source.aggregates(
+                rewritten, asked.keys, functionals=len(asked.functionals), timeout_ms=timeout_ms
+            )
+        return found.values
+
+    def count_keys(self, question: RiskQuestion) -> Mapping[Key, int]:
+        """The true count of a question that asks for one, by key. Raises KH501."""
+        asked = question.plan.question
+        (values,) = self.count(asked, asked.functionals)
+        return {key_text(asked.keys.key(index)): int(value) for index, value in enumerate(values)}
+
+
+@contextmanager
+def read_for_owner(policy_path: Policy) -> Iterator[OwnerReading]:
+    """Open the source of a policy, to read. Raises KH002 to KH010."""
+    source = open_policy_source(policy_path)
+    try:
+        yield OwnerReading(source, pinned_catalog(policy_path, source))
+    finally:
+        source.close()
+
+
+@dataclass(frozen=True, slots=True)
+class TrueShare:
+    """One group, with how many are in it, how many of them have the value, and how surely anybody can learn that."""
+
+    key: Key
+    group: int
+    holders: int
+    jump: float
+    chance: float
+
+    @property
+    def is_disclosed(self) -> bool:
+        """By the published rule."""
+        return self.chance >= SURELY and self.jump >= JUMP * (1 - _ROUNDING)
+
+
+def say_true_shares(
+    reading: OwnerReading, questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveValue], *, epsilon: float
+) -> ReportSection:
+    """The list of disclosures of each question: groups whose share is high and can be learned within the epsilon."""
+    parts: list[Part] = [
+        f"A share is disclosed where it is {JUMP:g} times as frequent in a group as everywhere, and the true size lets "
+        f"anybody learn it to within {100 * WIDTH:g} % of itself, 7 times in 10, with epsilon {number(epsilon)}. This "
+        "is about groups; nobody's taking part is told by it."
+    ]
+    figures: list[dict[str, object]] = []
+    for question in questions:
+        made = question.plan.question
+        if made.per_unit is not None or made.table.members or not made.keys.columns:
+            parts.append(f"{question.name}: not worked out, for it joins, adds up units or has no groups.")
+            continue
+        for true in _list_shares(reading, question, sensitive):
+            found = true.judge(made, epsilon=epsilon)
+            parts += _show(question, true, found)
+            figures.append(_document(question, true, found))
+    if not figures:
+        parts.append(
+            "No question given compares a share with a number, and no sensitive value was declared (--sensitive)."
+        )
+    return ReportSection("true_shares", "True shares, and which are disclosed", tuple(parts), {"shares": figures})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedShare:
+    """A share of each group: how many are in it, and how many of them have the value.
+
+    `members` are units or rows, and one unit is at most `most` of them: noise on their counts is so many times as wide.
+    `base_rate` is the share of everybody, None where nobody has the value.
+    """
+
+    name: str
+    members: str
+    most: int
+    groups: Integers
+    holders: Integers
+    base_rate: float | None
+
+    def judge(self, made: Question, *, epsilon: float) -> list[TrueShare]:
+        """Which of them are disclosed within an epsilon: these first, the most frequent first."""
+        if self.base_rate is None or epsilon <= 0:
+            return []
+        pair = SharePair.HOLDERS_AND_OTHERS if made.table.row_unit else SharePair.GROUP_AND_HOLDERS
+        found = []
+        for index, (group, holders) in enumerate(zip(self.groups.tolist(), self.holders.tolist(), strict=True)):
+            if 0 < holders <= group:
+                higher = jump(group=group, holders=holders, base_rate=self.base_rate)
+                chance = chance_at(WIDTH, group=group, holders=holders, epsilon=epsilon / self.most, pair=pair)
+                found.append(TrueShare(key_text(made.keys.key(index)), group, holders, higher, chance))
+        return sorted(found, key=lambda one: (not one.is_disclosed, -one.jump, one.key))
+
+
+def _list_shares(
+    reading: OwnerReading, question: RiskQuestion, sensitive: Sequence[SensitiveValue]
+) -> Iterator[CountedShare]:
+    """What shares are looked at: those that the question names, then the declared ones."""
+    made = question.plan.question
+    declared = {one.said: one for one in sensitive}
+    for said in question.shares:
+        known = next((one for one in sensitive if one.is_counted_by(said)), None)
+        if known is not None and made.table.row_unit:
+            declared.pop(known.said, None)
+        yield _count_said(reading, made, said, None if known is None else known.base_rate)
+    for one in declared.values():
+        if any(column.name == one.column for column in made.table.columns):
+            yield _count_value(reading, made, one)
+
+
+def _count_said(reading: OwnerReading, made: Question, said: SaidShare, base_rate: float | None) -> CountedShare:
+    """A comparison of a share is a difference of two sums over rows: each alone, unclipped."""
+    functional = made.functionals[said.functional]
+    gained, lost = (
+        next(term for term in functional.terms if (term.coefficient > 0) == positive) for positive in (True, False)
+    )
+    alone = [
+        replace(
+            functional,
+            measure=Measure.TOTAL,
+            terms=(replace(term, coefficient=1),),
+            sensitivity=_ANY,
+            unit_range=None if functional.unit_range is None else (-_ANY, _ANY),
+            offsets=None,
+        )
+        for term in (gained, lost)
+    ]
+    part, whole = reading.count(made, alone)
+    scale = float(said.share) * gained.coefficient / -lost.coefficient
+    holders = np.asarray(np.rint(part * scale), dtype=np.int64)
+    everywhere = int(holders.sum()) / max(1, int(whole.sum())) or None
+    cap = made.table.row_cap
+    most = 1 if made.table.row_unit else cap.rows if cap is not None else made.table.rows_per_unit or 1
+    return CountedShare(said.text, "rows", most, whole, holders, base_rate or everywhere)
+
+
+def _count_value(reading: OwnerReading, made: Question, value: SensitiveValue) -> CountedShare:
+    """Units (of a row each, or with a row in the group) and those with a value. Raises KH1xx and KH2xx where it cannot
+    be asked for."""
+    keys = ", ".join(map(quote_identifier, made.keys.names))
+    text = value.value.replace("'", "''")
+    counted = f"count(*) FILTER (WHERE {quote_identifier(value.column)} = '{text}') > 1000000 AND count(*) > 1000000"
+    sql = f"SELECT {keys} FROM {quote_identifier(made.table.name)} GROUP BY {keys} HAVING {counted}"
+    accuracy = settings.accuracy({}, reading.catalog.defaults)
+    today = datetime.now(UTC).date()
+    asked = ask(
+        bare_question(sql, reading.catalog), reading.catalog, accuracy=accuracy, parameters={}, today=today, utc=True
+    )
+    with_it, everybody = (one if made.table.row_unit else one_row(one.terms[0]) for one in asked.functionals)
+    holders, whole = reading.count(replace(asked, keys=made.keys, where=made.where), (with_it, everybody))
+    return CountedShare(value.said, "rows" if made.table.row_unit else "units", 1, whole, holders, value.base_rate)
+
+
+def _show(question: RiskQuestion, true: CountedShare, found: Sequence[TrueShare]) -> Iterator[Part]:
+    columns = (*question.plan.question.keys.names, true.members, "with it", "share", "times as usual", "learned")
+    disclosed = [one for one in found if one.is_disclosed]
+    groups = int(np.count_nonzero(true.groups > 0))
+    rate = "nobody has it" if true.base_rate is None else f"everywhere {100 * true.base_rate:.2f} %"
+    yield (
+        f"{question.name}, {true.name}: {rate}; {len(disclosed):,} of {groups:,} groups that are not empty are "
+        "disclosed."
+    )
+    if found:
+        rows = tuple(
+            (
+                *one.key,
+                f"{one.group:,}",
+                f"{one.holders:,}",
+                f"{100 * one.holders / one.group:.1f} %",
+                f"{one.jump:.2f}",
+                share(one.chance) + (", disclosed" if one.is_disclosed else ""),
+            )
+            for one in found[:_MOST_LISTED]
+        )
+        left = f"; {len(found) - _MOST_LISTED:,} more are not shown" if len(found) > _MOST_LISTED else ""
+        yield PageTable(columns, rows, title=f"Groups of {question.name}, the disclosed ones first{left}")
+
+
+def _document(question: RiskQuestion, true: CountedShare, found: Sequence[TrueShare]) -> dict[str, object]:
+    return {
+        "question": question.name,
+        "share_of": true.name,
+        "members": true.members,
+        "base_rate": true.base_rate,
+        "disclosed": sum(one.is_disclosed for one in found),
+        "groups": [
+            {
+                "key": list(one.key),
+                "size": one.group,
+                "holders": one.holders,
+                "jump": one.jump,
+                "chance": one.chance,
+                "disclosed": one.is_disclosed,
+            }
+            for one in found
+        ],
+    }
+
+
+def say_bounding(reading: OwnerReading, questions: Sequence[RiskQuestion]) -> ReportSection:
+    """How much of the truth the bounds on one unit really leave out of each question's groups."""
+    rows: list[tuple[str, ...]] = []
+    figures: list[dict[str, object]] = []
+    notes: list[Part] = []
+    for question in questions:
+        made = question.plan.question
+        if made.table.members or made.per_unit is not None:
+            notes.append(f"{question.name}: not measured, for it joins or adds up units.")
+            continue
+        if made.table.row_unit:
+            notes.append(f"{question.name}: nothing is cut, for each row is its own unit.")
+            continue
+        table = reading.catalog.table(made.table.name)
+        assert table is not None
+        (found,) = measure_groupings(table, [made.keys.columns], reading.source)
+        rows.append(_left_out(question.name, found))
+        figures.append(_left_out_document(question.name, found))
+    parts: list[Part] = [
+        "Answers keep their promised error rates about what is left of each unit after bounding. This is what bounding "
+        "takes away, of all rows before any WHERE; choosing bounds by these figures would tell them.",
+        *notes,
+    ]
+    if rows:
+        columns = ("question", "units", "units cut", "of units in groups", "of rows", "of totals")
+        parts.append(PageTable(columns, tuple(rows), title="Left out"))
+    return ReportSection("bounding", "What bounding really cuts", tuple(parts), {"questions": figures})
+
+
+def _left_out(name: str, found: GroupingLeftOut) -> tuple[str, ...]:
+    totals = "; ".join(f"{_percent(kept.left_out)} of {column}" for column, kept in found.totals)
+    return (
+        name,
+        f"{found.units:,}",
+        f"{found.units_cut:,}",
+        _percent(found.memberships.left_out),
+        _percent(found.rows.left_out),
+        totals,
+    )
+
+
+def _left_out_document(name: str, found: GroupingLeftOut) -> dict[str, object]:
+    return {
+        "question": name,
+        "units": found.units,
+        "units_cut": found.units_cut,
+        "memberships_left_out": found.memberships.left_out,
+        "rows_left_out": found.rows.left_out,
+        "totals_left_out": {column: kept.left_out for column, kept in found.totals},
+    }
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.1f} %"

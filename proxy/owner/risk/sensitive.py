@@ -1,0 +1,43 @@
+"""A sensitive value and how frequent it is, as `--sensitive COLUMN=VALUE:f` says it."""
+
+from dataclasses import dataclass
+
+from planner.functionals.said_shares import SaidShare
+
+
+@dataclass(frozen=True, slots=True)
+class SensitiveValue:
+    """One value of a column, and the share of everybody who has it: public, or declared."""
+
+    column: str
+    value: str
+    base_rate: float
+
+    @property
+    def said(self) -> str:
+        """As it was typed, without the share."""
+        return f"{self.column} = {self.value}"
+
+    def is_counted_by(self, share: SaidShare) -> bool:
+        """Whether a question's share is that of those who have this value."""
+        if share.columns != (self.column,) or share.value is None:
+            return False
+        return _plain(share.value) == _plain(self.value)
+
+
+def parse_sensitive(text: str) -> SensitiveValue:
+    """The value that a text names. Raises ValueError, in words for whoever typed it."""
+    head, _, rate = text.rpartition(":")
+    column, _, value = head.partition("=")
+    try:
+        base_rate = float(rate.rstrip("% ")) / (100 if rate.rstrip().endswith("%") else 1)
+    except ValueError:
+        base_rate = 0.0
+    if not column.strip() or not value.strip() or not 0 < base_rate < 1:
+        raise ValueError('say COLUMN=VALUE:SHARE, such as "education=Doctorate:0.012", with a share between 0 and 1')
+    return SensitiveValue(column.strip(), value.strip(), base_rate)
+
+
+def _plain(value: str) -> str:
+    """A value however it is spelled; what is 1 in a sum is true in a condition."""
+    return {"true": "1", "false": "0"}.get(value.lower(), value)
