@@ -28,6 +28,8 @@ class Way(Enum):
     """A way of answering at every look of a window, by the words in which it is told."""
 
     ALARM = "an alarm"
+    ALARM_EACH = "an alarm for each threshold"
+    ALARM_WHOLE = "an alarm on the whole condition"
     ALARM_PER_EPOCH = "an alarm for each epoch"
     ALARM_PER_HOP = "an alarm for the last hop of each window"
     CLOSE = "asked once, when the window closes"

@@ -19,7 +19,7 @@ from mechanisms.formula import Cut, Formula, Integers, cuts
 from mechanisms.protocol import DecisionTask, Epsilons, Noise, Unachievable
 from mechanisms.published.sparse_vector import signed_distance, weights
 from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
-from mechanisms.standing.protocol import Looked, Standing
+from mechanisms.standing.protocol import Looked
 from mechanisms.standing.sealed import digest_of
 from mechanisms.standing.task import StandingTask
 from mechanisms.threshold.joint_loss import all_at_once
@@ -146,13 +146,46 @@ def distance_regime(task: StandingTask) -> Regime:
     return Regime.COMING_AND_GOING
 
 
-def calibrate_early(task: StandingTask) -> Standing:
-    """What alerts before a window closes: an alarm for each threshold if `monotone`, else one for the whole formula.
+def list_early(task: StandingTask) -> tuple[StandingAlarms | StandingDistance, ...]:
+    """What alerts before a window closes under the contract, the cheapest first.
+
+    If `monotone`, an alarm for each threshold, and, of several in windows that do not slide, one for the whole formula,
+    which is cheaper where one unit moves all of them; else that alone.
 
     Raises:
-        Unachievable: as `calibrate_standing`, `calibrate_distance`.
+        Unachievable: none keeps the contract; as `calibrate_standing`, `calibrate_distance`.
+
+    >>> from mechanisms.formula import AllOf
+    >>> known = {"exposures": all_at_once(2), "regimes": (Regime.GROWING,) * 2, "leasts": (0, 0)}
+    >>> both = AllOf(tuple(Cut(functional, 400, above=True, tolerance=39) for functional in (0, 1)))
+    >>> ways = list_early(StandingTask(both, (1, 1), looks=24, fnr=0.05, fpr=0.1, **known))
+    >>> [(type(one).__name__, round(one.worst_case_epsilon * 40, 2)) for one in ways]
+    [('StandingDistance', 12.74), ('StandingAlarms', 15.57)]
     """
-    return calibrate_standing(task) if task.monotone else calibrate_distance(task)
+    if not task.monotone:
+        return (calibrate_distance(task),)
+    places = {(literal.functional, literal.cut) for literal in cuts(task.formula)}
+    if len(places) < 2 or any(task.regimes[functional] is Regime.SLIDING for functional, _ in places):
+        return (calibrate_standing(task),)
+    found: list[StandingAlarms | StandingDistance] = []
+    refusals = []
+    for calibrate in (calibrate_standing, calibrate_distance):
+        try:
+            found.append(calibrate(task))
+        except Unachievable as refusal:
+            refusals.append(refusal)
+    if not found:
+        raise refusals[0]
+    return tuple(sorted(found, key=lambda one: one.worst_case_epsilon))
+
+
+def calibrate_early(task: StandingTask) -> StandingAlarms | StandingDistance:
+    """The cheapest of `list_early`.
+
+    Raises:
+        Unachievable: as `list_early`.
+    """
+    return list_early(task)[0]
 
 
 def _find_lone(formula: Formula) -> Cut | None:

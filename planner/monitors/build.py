@@ -322,5 +322,6 @@ def _warnings(
             f"rows of {question.table.name} may be changed or taken away, for which {dearer}: if they never are, write "
             f"append_only = true under [tables.{question.table.name}]"
         )
-    if isinstance(standing, StandingDistance) or (monitor.streamed and not stays_true(question, regimes)):
+    whole = monitor.streamed or isinstance(standing, StandingDistance)
+    if early and whole and not stays_true(question, regimes):
         yield "an alert stays until its window closes, although the condition may have become false again"

@@ -3,18 +3,20 @@
 For owners who choose a tolerance, or whether rough alarms before sharp ones pay. Values are imagined, none is read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
 from mechanisms.alarm.calibration import AlarmTask, calibrate_alarm
-from mechanisms.alarm.ladder import LadderCalibration, calibrate_ladder
+from mechanisms.alarm.ladder import calibrate_ladder
 from mechanisms.alarm.run import chances_by_look
-from mechanisms.formula import Cut
+from mechanisms.formula import Cut, cuts
 from mechanisms.protocol import Unachievable
 from mechanisms.standing.alarms import StandingAlarms
+from mechanisms.standing.distance import StandingDistance
 from planner.explain.literal_labels import in_users_unit
 from planner.explain.numbers import plain
+from planner.monitors.growth import list_leasts
 from planner.monitors.model import MonitorPlan
 
 _DISTANCES = (-8, -4, -2, -1, 0, 1, 4)  # in tolerances beyond the threshold, at the window's last look
@@ -42,26 +44,50 @@ class Course:
 @dataclass(frozen=True, slots=True)
 class Courses:
     """What happens at one threshold by itself: `text` is it, `epsilon` what its alarm costs, and `ladder_epsilon` what
-    is reserved for a ladder in its place."""
+    is reserved for a ladder in its place. Where one alarm watches the whole condition, `together`, they are of that."""
 
     text: str
     epsilon: float
     ladder_epsilon: float | None
     courses: tuple[Course, ...]
+    together: bool
 
 
 def list_courses(plan: MonitorPlan) -> tuple[Courses, ...]:
-    """For each threshold what groups far below it, within its tolerance and beyond it come to; none at a close."""
-    if not isinstance(plan.standing, StandingAlarms):
+    """For each threshold what groups far below it, within its tolerance and beyond it come to; none at a close.
+
+    Where one alarm watches the whole condition, the others of an AND are far above their thresholds, and those of an OR
+    far below: how far inside it a group is then is said by this one. None where a threshold is one that values stay
+    below, as of a group whose window is empty.
+    """
+    standing = plan.standing
+    if isinstance(standing, StandingDistance):
+        return tuple(_watch_together(plan, standing))
+    if not isinstance(standing, StandingAlarms):
         return ()
-    return tuple(_courses(plan, ladder.task, literal.functional) for literal, ladder in _alarms(plan.standing))
+    return tuple(
+        _courses(plan, literal, ladder.task, see=int, together=False)
+        for literal, ladder in zip(standing.literals, standing.ladders, strict=True)
+    )
 
 
-def _alarms(standing: StandingAlarms) -> Iterator[tuple[Cut, LadderCalibration]]:
-    yield from zip(standing.literals, standing.ladders, strict=True)
+def _watch_together(plan: MonitorPlan, standing: StandingDistance) -> Iterator[Courses]:
+    (ladder,) = standing.alarm.ladders
+    literals = dict.fromkeys(cuts(standing.task.formula))
+    if not all(literal.above for literal in literals):
+        return
+    for literal in literals:
+
+        def see(value: int, own: Cut = literal) -> int:
+            return value if len(literals) == 1 else (value - own.cut) * standing.scale[own.functional]
+
+        yield _courses(plan, literal, ladder.task, see=see, together=len(literals) > 1)
 
 
-def _courses(plan: MonitorPlan, task: AlarmTask, index: int) -> Courses:
+def _courses(plan: MonitorPlan, literal: Cut, task: AlarmTask, *, see: Callable[[int], int], together: bool) -> Courses:
+    """What comes of values at one literal, of which an alarm sees what `see` says."""
+    index = literal.functional
+    least = list_leasts(plan.question, plan.regimes)[index]
     alarm = calibrate_alarm(task)
     try:
         ladder = calibrate_ladder(task)
@@ -71,16 +97,17 @@ def _courses(plan: MonitorPlan, task: AlarmTask, index: int) -> Courses:
     made = []
     for distance in _DISTANCES:
         # a tolerance short of the threshold is the last value that hardly ever alerts
-        final = task.cut + distance * task.tolerance + (distance >= 0)
-        if final < 0 and task.least is not None:
+        final = literal.cut + distance * literal.tolerance + (distance >= 0)
+        if final < 0 and least is not None:
             continue
         values = [final * look // task.looks for look in range(1, task.looks + 1)]
-        chances = chances_by_look(alarm, values)
-        crosses = next((look for look, value in enumerate(values, start=1) if value > task.cut), None)
+        seen = [see(value) for value in values]
+        chances = chances_by_look(alarm, seen)
+        crosses = next((look for look, value in enumerate(values, start=1) if value > literal.cut), None)
         climbed = None
         if ladder is not None:
             first, last = ladder.rungs[0], ladder.rungs[-1]
-            climbed = float(first.loss) + chances_by_look(first, values)[-1] * float(last.loss)
+            climbed = float(first.loss) + chances_by_look(first, seen)[-1] * float(last.loss)
         made.append(
             Course(
                 value=in_users_unit(functional, final),
@@ -93,8 +120,9 @@ def _courses(plan: MonitorPlan, task: AlarmTask, index: int) -> Courses:
             )
         )
     return Courses(
-        text=f"{functional.name} > {plain(in_users_unit(functional, task.cut))}",
+        text=f"{functional.name} > {plain(in_users_unit(functional, literal.cut))}",
         epsilon=alarm.worst_case_epsilon,
         ladder_epsilon=None if ladder is None else ladder.worst_case_epsilon,
         courses=tuple(made),
+        together=together,
     )

@@ -1,5 +1,6 @@
 """What watches a standing question and what it costs: alarms, a decision at the close, a stream, or noise on ticks."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
@@ -9,8 +10,9 @@ from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import Formula
 from mechanisms.protocol import Unachievable
 from mechanisms.registry import MECHANISMS
+from mechanisms.standing.alarms import StandingAlarms
 from mechanisms.standing.close import decide_at_close
-from mechanisms.standing.distance import StandingDistance, calibrate_early
+from mechanisms.standing.distance import StandingDistance, calibrate_early, list_early
 from mechanisms.standing.protocol import Standing
 from mechanisms.standing.task import StandingTask
 from mechanisms.threshold.one_shot import at_least
@@ -69,14 +71,20 @@ def watch(
     watched = horizon.count_in_looks(monitor)
     ways: tuple[PricedWay, ...] = ()
     taken, per_price = 0, 1.0
-    plain = _choose_plain(of_window, task, standing, monitor, early=early)
-    if plain is not None:
-        ways, taken = _price(question, watched, _alarm_regimes(plain, regimes), early=early)
-        per_price = _per_cell(question, horizon, plain, monitor) / ways[taken].price
+    plain = _list_plain(of_window, task, standing, monitor, early=early)
+    if plain:
+        # of both kinds of alarms, others are priced beside those for each threshold, between which they split rates too
+        beside = next((one for one in plain if isinstance(one, StandingAlarms)), plain[0])
+        ways, taken = _price(question, watched, _alarm_regimes(beside, regimes), early=early)
+        per_price = _per_cell(question, horizon, beside, monitor) / ways[taken].price
+        if len(plain) > 1:
+            losses = [(one, _per_cell(question, horizon, one, monitor)) for one in plain]
+            ways, taken = _price_both(ways, taken, losses, per_price, regimes)
     per_cell = _per_cell(question, horizon, standing, monitor)
     if monitor.streamed:
         ways, taken = (price_stream(watched, epsilon=per_cell, per_price=per_price), *ways), 0
-    return Watching(standing, ways, taken, per_price, per_cell, whole=early and not monotone)
+    whole = isinstance(standing, StandingDistance) or (monitor.streamed and not monotone)
+    return Watching(standing, ways, taken, per_price, per_cell, whole=whole)
 
 
 def _watch_at_once(
@@ -100,16 +108,19 @@ def _choose(question: Question, task: StandingTask, monitor: Monitor, *, early: 
     return _calibrate(question, task, monitor) if early else _calibrate_close(question, monitor)
 
 
-def _choose_plain(
+def _list_plain(
     question: Question, task: StandingTask, standing: Standing, monitor: Monitor, *, early: bool
-) -> Standing | None:
-    """What prices are those of: single alarms; None where a stream watches what no alarm does."""
-    if monitor.streamed:
-        try:
-            return calibrate_early(task)
-        except Unachievable:
-            return None
-    return _calibrate(question, replace(task, progressive=False), monitor) if early and task.progressive else standing
+) -> tuple[Standing, ...]:
+    """What prices are those of: single alarms, first the kind that is taken, or that would be beside a stream; none
+    where a stream watches what no alarm does."""
+    if not early:
+        return (standing,)
+    alone = replace(task, progressive=False)
+    try:
+        found = list_early(alone)
+    except Unachievable:
+        return () if monitor.streamed else (_calibrate(question, alone, monitor),)
+    return tuple(sorted(found, key=lambda one: type(one) is not type(standing)))
 
 
 def _calibrate(question: Question, task: StandingTask, monitor: Monitor) -> Standing:
@@ -174,6 +185,25 @@ def _price(
         rows_stay=question.table.append_only,
     )
     return ways, next(place for place, one in enumerate(ways) if one.regime is not None)
+
+
+def _price_both(
+    ways: tuple[PricedWay, ...],
+    taken: int,
+    losses: Sequence[tuple[Standing, float]],
+    per_price: float,
+    regimes: tuple[Regime, ...],
+) -> tuple[tuple[PricedWay, ...], int]:
+    """The ways with both kinds of alarms in the place of one, the cheapest first, and the place of the first kind."""
+    alarm = ways[taken]
+    both = []
+    for one, loss in losses:
+        way = Way.ALARM_WHOLE if isinstance(one, StandingDistance) else Way.ALARM_EACH
+        regime = max(_alarm_regimes(one, regimes), key=lambda each: each.factor)
+        both.append(replace(alarm, way=way, price=loss / per_price, regime=regime))
+    others = (*ways[:taken], *ways[taken + 1 :])
+    made = tuple(sorted((*both, *others), key=lambda one: one.price))
+    return made, made.index(both[0])
 
 
 def _per_cell(question: Question, horizon: Horizon, standing: Standing, monitor: Monitor) -> float:

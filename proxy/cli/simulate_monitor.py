@@ -50,6 +50,7 @@ class MonitorSimulation:
                 {
                     "text": one.text,
                     "epsilon": one.epsilon,
+                    "together": one.together,
                     "ladder_epsilon": one.ladder_epsilon,
                     "courses": [{**asdict(course), "value": float(course.value)} for course in one.courses],
                 }
@@ -122,7 +123,8 @@ def _cap_lines(made: MonitorSimulation) -> Iterator[str]:
 
 
 def _course_lines(made: Courses) -> Iterator[str]:
-    yield f"  Groups that grow evenly through a window, at {made.text}:"
+    others = ", which decides whether the whole condition holds" if made.together else ""
+    yield f"  Groups that grow evenly through a window, at {made.text}{others}:"
     rows: list[tuple[str, ...]] = [
         ("up to", "above it from", "alerted by then", "alerted by the close", "late on average", "with a ladder")
     ]
@@ -133,8 +135,9 @@ def _course_lines(made: Courses) -> Iterator[str]:
     if made.ladder_epsilon is not None:
         far = min(made.courses, key=lambda course: course.beyond).ladder_epsilon
         assert far is not None
+        what = "The alarm on all of it" if made.together else "An alarm"
         yield (
-            f"    An alarm costs {at_most(made.epsilon)}; rough alarms before sharp ones (progressive = true) reserve "
+            f"    {what} costs {at_most(made.epsilon)}; rough alarms before sharp ones (progressive = true) reserve "
             f"{at_most(made.ladder_epsilon)} and cost a group far below the threshold about {at_most(far)}"
         )
 

@@ -13,10 +13,16 @@ from mechanisms.alarm.calibration import AlarmCalibration, alarm_price
 from mechanisms.alarm.shapes import Regime
 from mechanisms.alarm.weights import weight
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers, cuts, evaluate, relax_formula
-from mechanisms.protocol import Unachievable
+from mechanisms.protocol import Exposure, Unachievable
 from mechanisms.published.sparse_vector import signed_distance
-from mechanisms.standing.alarms import calibrate_standing
-from mechanisms.standing.distance import StandingDistance, calibrate_distance, calibrate_early, distance_regime
+from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
+from mechanisms.standing.distance import (
+    StandingDistance,
+    calibrate_distance,
+    calibrate_early,
+    distance_regime,
+    list_early,
+)
 from mechanisms.standing.protocol import Standing
 from mechanisms.standing.task import StandingTask
 from mechanisms.threshold.joint_loss import all_at_once
@@ -276,6 +282,43 @@ def test_a_tolerance_out_of_reach_names_no_functional() -> None:
 
 def test_a_task_says_which_of_both_it_is() -> None:
     assert isinstance(calibrate_early(watched(BOTH)), StandingDistance)
-    assert calibrate_early(replace(watched(BOTH), monotone=True)) == calibrate_standing(
-        replace(watched(BOTH), monotone=True)
-    )
+    one = replace(watched(above(0)), monotone=True)
+    assert list_early(one) == (calibrate_standing(one),)
+
+
+DISJOINT = ((Fraction(1), Fraction(0)), (Fraction(0), Fraction(1)))
+
+
+@pytest.mark.parametrize(
+    ("formula", "exposures", "taken", "prices"),
+    [
+        (BOTH, all_at_once(2), StandingDistance, (12.741, 15.566)),
+        (AnyOf(BOTH.children), all_at_once(2), StandingDistance, (12.741, 15.566)),
+        (BOTH, DISJOINT, StandingAlarms, (7.783, 12.741)),
+        (AllOf((above(0), above(0, 500))), all_at_once(2), StandingDistance, (12.741, 15.566)),
+        (AllOf((above(0), above(1, tolerance=3999))), all_at_once(2), StandingAlarms, (7.217, 12.741)),
+    ],
+)
+def test_of_both_ways_of_watching_what_stays_true_the_cheaper_is_taken(
+    formula: Formula, exposures: tuple[Exposure, ...], taken: type[Standing], prices: tuple[float, float]
+) -> None:
+    """Where one unit moves both values one alarm on the whole is; where it moves either, or one hardly costs, it is
+    not. Both keep the same contract."""
+    task = replace(watched(formula), monotone=True, exposures=exposures)
+    found = list_early(task)
+    assert isinstance(found[0], taken)
+    assert calibrate_early(task) == found[0]
+    assert [one.worst_case_epsilon * 40 for one in found] == pytest.approx(prices, abs=0.001)
+    assert all(one.fnr <= task.fnr and one.fpr <= task.fpr for one in found)
+
+
+def test_where_one_way_cannot_keep_the_contract_the_other_is_taken() -> None:
+    """Twelve thresholds have a twelfth of the rates each, beyond what an alarm can keep; the whole has all of them."""
+    formula = AllOf(tuple(above(0, 400 + place, tolerance=0) for place in range(12)))
+    task = replace(watched(formula), monotone=True, fnr=1e-15, fpr=1e-15)
+    with pytest.raises(Unachievable):
+        calibrate_standing(task)
+    (found,) = list_early(task)
+    assert isinstance(found, StandingDistance)
+    with pytest.raises(Unachievable):
+        list_early(replace(task, fnr=1e-200, fpr=1e-200))

@@ -205,11 +205,27 @@ def test_what_is_watched_as_a_whole_is_another_monitor() -> None:
     assert planned(sql, early_any="true").fingerprint != planned(sql).fingerprint
 
 
-def test_more_thresholds_cost_more_and_no_more_than_twice() -> None:
-    """Two equal literals of disjoint effect on a unit: 15.566 at most, where one alone is 7.09."""
-    both = f"{SQL} AND count(*) FILTER (WHERE severity > 3) > 400"
+@pytest.mark.parametrize("joined", ["AND", "OR"])
+def test_more_thresholds_cost_more_and_no_more_than_twice(joined: str) -> None:
+    """Two alike that one unit moves both: 12.741 for an alarm on the whole, 15.566 for one each; 7.09 one alone."""
+    both = f"{SQL} {joined} count(*) FILTER (WHERE severity > 3) > 400"
     plan = planned(both, tolerance='"40"')
-    assert _price(plan.epsilon_per_cell, tolerance=40) == pytest.approx(15.566, abs=0.001)
+    assert _price(plan.epsilon_per_cell, tolerance=40) == pytest.approx(12.741, abs=0.001)
+    assert (plan.way.way, plan.way.regime) == (Way.ALARM_WHOLE, Regime.COMING_AND_GOING)
+    (each,) = (way for way in plan.ways if way.way is Way.ALARM_EACH)
+    assert _price(plan.epsilon_of(each), tolerance=40) == pytest.approx(15.566, abs=0.001)
+    assert not any("stays until its window closes" in warning for warning in plan.warnings), "it stays true"
+    assert plan.fingerprint != planned(SQL, tolerance='"40"').fingerprint
+
+
+def test_an_alarm_for_each_threshold_is_taken_where_that_is_cheaper() -> None:
+    """The second threshold's tolerance is a quarter of the first one's: it decides the price of the whole."""
+    plan = planned(f"{SQL} AND count(*) FILTER (WHERE severity > 3) > 100")
+    assert plan.way.way is Way.ALARM_EACH
+    assert plan.way.price < next(way.price for way in plan.ways if way.way is Way.ALARM_WHOLE)
+    rough = planned(f"{SQL} AND count(*) FILTER (WHERE severity > 3) > 100", progressive="true")
+    assert rough.way.way is Way.ALARM_EACH
+    assert rough.epsilon_per_cell > plan.epsilon_per_cell
 
 
 SAME = [

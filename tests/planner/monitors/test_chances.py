@@ -41,6 +41,26 @@ def test_a_progressive_monitor_is_told_of_as_what_it_would_be_without() -> None:
     assert planned(progressive="true").epsilon_per_cell == pytest.approx(progressive[0].ladder_epsilon)
 
 
+def test_one_alarm_on_the_whole_condition_is_told_of_at_each_of_its_thresholds() -> None:
+    """The others being far beyond theirs: the contract of the whole shows at each."""
+    plan = planned(f"{SQL} AND count(*) FILTER (WHERE severity > 3) > 400", tolerance='"40"')
+    found = list_courses(plan)
+    assert [one.text for one in found] == ["count(*) FILTER (WHERE severity > 3) > 400", "count(*) > 400"]
+    for one in found:
+        assert one.together
+        assert one.epsilon == plan.epsilon_per_cell
+        assert one.ladder_epsilon is not None
+        by_distance = {course.beyond: course for course in one.courses}
+        assert (by_distance[-1].value, by_distance[0].value, by_distance[0].crosses) == (360, 401, 24)
+        assert by_distance[-1].by_close <= 0.10
+        assert all(course.at_crossing is None or course.at_crossing >= 0.95 for course in one.courses)
+    signed = planned(f"{SQL} OR sum(change) > 100", early_any="true", tolerance='"40"')
+    assert all(one.together and one.ladder_epsilon is not None for one in list_courses(signed))
+    (alone,) = list_courses(planned(SQL.replace("count(*) > 400", "sum(change) > 100"), early_any="true"))
+    assert (alone.text, alone.together) == ("sum(change) > 100", False)
+    assert list_courses(planned(SQL.replace(">", "<"), early_any="true")) == (), "true while a window is empty"
+
+
 def test_each_threshold_is_by_itself_and_a_close_has_none() -> None:
     both = list_courses(planned(f"{SQL} AND sum(cost) > 20000"))
     assert sorted(one.text for one in both) == ["count(*) > 400", "sum(cost) > 20000"]
