@@ -133,6 +133,13 @@ def test_classes_are_closed_above() -> None:
     ]
 
 
+def test_a_count_that_says_nothing_leaves_the_prior_and_does_not_place_everybody() -> None:
+    """The published sum begins at one person there, so that one alone is there for certain whatever was seen."""
+    seen = likelihood_of_noisy(4.0, rate=1e-9, most=1)
+    assert find_posterior_of_one_place(seen, 0.3, people=1) == pytest.approx(0.3, abs=1e-8)
+    assert find_posterior_of_one_place(np.array([0.0, seen[1]]), 0.3, people=1) == 1.0
+
+
 def test_what_cannot_have_been_is_refused() -> None:
     with pytest.raises(ValueError, match="explains"):
         find_joint_posterior([likelihood_of_exact(3, most=3)] * 2, (0.5, 0.5), people=3)

@@ -123,3 +123,30 @@ def test_rounded_noise_bounds_the_noise_itself(monkeypatch: pytest.MonkeyPatch) 
     for distance in range(-300, 300):
         assert rounded.reaches(distance) >= exact.reaches(distance) - 1e-9
     assert all(rounded.least_reach(chance) >= exact.least_reach(chance) for chance in (0.3, 0.05, 1e-6))
+
+
+@given(
+    st.integers(1, 14), st.integers(1, 5), st.sets(st.integers(1, 40), min_size=2, max_size=12), st.integers(0, 2**32)
+)
+def test_noise_that_a_look_has_seen_is_that_of_all_later_ones(
+    window: int, block: int, looks: set[int], seed: int
+) -> None:
+    """Of each tick and block, by its place in time, whichever looks are made; a look sees its window's and no other."""
+    shape = NoiseShape(window=window, block=min(block, window), part=Fraction(1, min(block, window) or 1), terms=())
+    found = replace(calibrate_sliding(TASK, window=2, looks=40), shape=shape)  # of which the noise is as good as any
+    noise, known = SeededNoise(seed), dict[tuple[str, int], list[int]]()
+    state = found.draw(keys=2, noise=noise)
+    for look in sorted(looks):
+        state = found.look(state, np.zeros((1, 2), dtype=np.int64), look=look, noise=noise).state
+        drawn = found._read(state)
+        for kind, first, one in (("tick", drawn.first_tick, drawn.ticks), ("block", drawn.first_block, drawn.blocks)):
+            for place, own in enumerate(one[0].tolist(), first):
+                assert known.setdefault((kind, place), own) == own
+        edges = find_edges(shape, look - 1)
+        inside = range(look - window, look)
+        total = np.zeros(2, dtype=np.int64)
+        for tick in edges.ticks:
+            total += (1 if tick in inside else -1) * np.array(known["tick", tick])
+        for place in range(edges.first, edges.last):
+            total += np.array(known["block", place])
+        assert found._add_up(drawn, look)[0].tolist() == total.tolist()
