@@ -51,7 +51,8 @@ def test_one_alarm_on_the_whole_condition_is_told_of_at_each_of_its_thresholds()
         assert one.epsilon == plan.epsilon_per_cell
         assert one.ladder_epsilon is not None
         by_distance = {course.beyond: course for course in one.courses}
-        assert (by_distance[-1].value, by_distance[0].value, by_distance[0].crosses) == (360, 401, 24)
+        assert (int(by_distance[-1].value), int(by_distance[0].value)) == (360, 401)
+        assert by_distance[0].crosses == 24
         assert by_distance[-1].by_close <= 0.10
         assert all(course.at_crossing is None or course.at_crossing >= 0.95 for course in one.courses)
     signed = planned(f"{SQL} OR sum(change) > 100", early_any="true", tolerance='"40"')
