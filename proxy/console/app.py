@@ -3,8 +3,11 @@
 from fastapi import APIRouter, FastAPI, Request, Response
 
 from planner.policy.sections import ConsoleSection
+from proxy.console.analyst.asking import add_asking_pages
+from proxy.console.analyst.history import add_history_pages
+from proxy.console.analyst.monitors import add_monitor_pages
 from proxy.console.guarded_routes import analyst_routes, open_routes, owner_routes
-from proxy.console.login import OWNER_START, START, add_login_routes
+from proxy.console.login import OWNER_START, add_login_routes
 from proxy.console.page import page
 from proxy.console.parts import ConsoleParts
 from proxy.console.refusals import no_such_page
@@ -44,9 +47,9 @@ def console_pages(section: ConsoleSection, strangers: Strangers) -> AddPages | N
         add_login_routes(everybody, parts)
         _add_files(everybody, parts)
 
-        @analysts.get(START)
-        def show_start(request: Request) -> Response:
-            return page(request, "start.html", section="ask", lead="Ask which groups cross a threshold.")
+        add_asking_pages(analysts, parts)
+        add_history_pages(analysts, parts)
+        add_monitor_pages(analysts, parts)
 
         @owner.get(OWNER_START)
         def show_owner(request: Request) -> Response:

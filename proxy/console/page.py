@@ -38,7 +38,12 @@ class Tab:
 
 
 TABS: dict[str, tuple[Tab, ...]] = {
-    "analyst": (Tab("Ask", "/console/ask", "ask"),),
+    "analyst": (
+        Tab("Ask", "/console/ask", "ask"),
+        Tab("Tables", "/console/tables", "tables"),
+        Tab("History", "/console/history", "history"),
+        Tab("Monitors", "/console/monitors", "monitors"),
+    ),
     "owner": (Tab("Owner", "/console/owner", "owner"),),
 }
 """What the navigation offers to whom, in order."""

@@ -83,5 +83,6 @@ class Browser:
 
 def inline_code(page: str) -> list[str]:
     """Whatever in a page its policy would keep from running or applying."""
+    page = re.sub(r'(<script type="application/json"[^>]*>)[^<]*(</script>)', r"\1\2", page)  # data, which nobody runs
     scripts = re.findall(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)[^>]*>", page)
-    return scripts + re.findall(r"<style|\sstyle=|\son\w+=|javascript:", page)
+    return scripts + re.findall(r"<style|<[^>]*\s(?:style|on\w+)=|<[^>]*javascript:", page)

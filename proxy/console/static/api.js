@@ -37,15 +37,19 @@ export const data = (id) => JSON.parse(document.getElementById(id).textContent);
 export function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined) continue;
     if (name === "class") made.className = value;
     else if (name === "data") Object.assign(made.dataset, value);
     else if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else if (name in made && typeof value !== "string") made[name] = value;
-    else if (value !== null && value !== undefined) made.setAttribute(name, value);
+    else made.setAttribute(name, value);
   }
   made.append(...children.filter((child) => child !== null && child !== undefined));
   return made;
 }
+
+// Put children into a holder in the place of what is there; what is nothing is left out.
+export const fill = (holder, ...children) => holder.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
 
 export function problemBox(told) {
   return element("div", { class: "problem", role: "alert" },

@@ -1,0 +1,126 @@
+"""Asking in the console: tables, the builder, its price while it changes, and the answer.
+
+Guarantee: a question is explained, answered and refused as REST does, by the same functions; a page is told what REST
+would tell and nothing else, and what it asks counts in the same limits. A question is asked once under its idempotency
+key, however often a button is clicked.
+"""
+
+from datetime import UTC, date, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from planner.errors import KeyholeError
+from proxy.concurrency.fair_queue import alone
+from proxy.console.analyst.catalog_document import catalog_document, key_values
+from proxy.console.analyst.question_tree import question_tree
+from proxy.console.page import page
+from proxy.console.parts import ConsoleParts
+from proxy.console.refusals import no_such_page
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.answering import explained_document
+from proxy.rest import answers, idempotency
+from proxy.rest.answers import KeyRange
+from proxy.rest.app import Key, find_analyst
+from proxy.rest.field_hints import in_fields
+from proxy.rest.models import QuestionIn
+from proxy.rest.responses import problem_response
+from proxy.service.service import Service
+
+MOST_SHOWN = 20_000  # keys of an answer that a page takes: more than a picture has cells; REST has the others
+_LIKELY_TOLERANCE = 10  # percent: from where a tolerance that is no percentage is widened
+_WIDER = (1.5, 2.0)  # factors that are tried on a tolerance, one small step and a large one
+_RARER = (2.0, 3.0)  # factors that are tried on rates of error
+_LARGEST_RATE = 0.49  # of error: what the settings take
+_LARGER = (2, 4)  # factors that are tried on the least size of the groups whose means are compared
+
+
+def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
+    """The pages and what their scripts ask for."""
+
+    @router.get("/console/tables")
+    def show_tables(request: Request) -> Response:
+        with parts.serving.using() as service:
+            told = catalog_document(service.catalog)
+        return page(request, "analyst/tables.html", section="tables", catalog=told)
+
+    @router.get("/console/ask")
+    def show_builder(request: Request) -> Response:
+        with parts.serving.using() as service:
+            told = catalog_document(service.catalog)
+        return page(request, "analyst/ask.html", section="ask", catalog=told)
+
+    @router.get("/console/api/values")
+    def list_values(table: Annotated[str, Query(max_length=100)], column: Annotated[str, Query(max_length=100)]) -> Any:
+        with parts.serving.using() as service:
+            found = key_values(service.catalog, table, column)
+        if found is None:
+            raise no_such_page()
+        return {"values": found}
+
+    @router.post("/console/api/tree")
+    def read_tree(request: Request, body: QuestionIn) -> dict[str, Any]:
+        with parts.serving.using() as service, alone(body.sql, analyst=request.state.analyst):
+            return question_tree(body.sql, service.catalog)
+
+    @router.post("/console/api/explain")
+    def explain(request: Request, body: QuestionIn) -> dict[str, Any]:
+        with parts.serving.using() as service, alone(body.sql, analyst=request.state.analyst):
+            analyst = find_analyst(service, request.state.analyst)
+            document = explained_document(service, body.asked_by(analyst, service, today=_today()))
+            hint = document.get("hint")
+            return document | ({"hint": in_fields(hint)} if isinstance(hint, str) else {})
+
+    @router.post("/console/api/cheaper")
+    def find_cheaper(request: Request, body: QuestionIn) -> dict[str, Any]:
+        with parts.serving.using() as service, alone(body.sql, analyst=request.state.analyst):
+            return {"levers": _levers(service, body, request.state.analyst)}
+
+    @router.post("/console/api/question")
+    def ask(request: Request, body: QuestionIn, key: Key = None) -> Response:
+        with parts.serving.using() as service:
+            analyst = find_analyst(service, request.state.analyst)
+            told = idempotency.ask(service, body, analyst, key=key, keep_days=parts.limits.idempotency_days)
+        if isinstance(told.outcome, KeyholeError):
+            return problem_response(told.outcome, headers=told.headers)
+        return answers.response(told.outcome, form=answers.JSON, cut=KeyRange(size=MOST_SHOWN), headers=told.headers)
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _levers(service: Service, body: QuestionIn, who: str) -> list[dict[str, Any]]:
+    """What a question would cost with one setting changed, each really planned; those that help, the cheapest first."""
+    analyst, usual = find_analyst(service, who), service.catalog.defaults
+
+    def cost(changed: QuestionIn) -> float:
+        return pipeline.prepare(service, changed.asked_by(analyst, service, today=_today())).worst_case_epsilon
+
+    now = cost(body)
+    tolerance = _percent(body.tolerance if body.tolerance is not None else usual.tolerance)
+    fnr, fpr = body.fnr or usual.fnr, body.fpr or usual.fpr
+    least = body.min_rows or usual.min_rows
+    tried: list[tuple[str, Any]] = [
+        *(("tolerance", f"{tolerance * factor:g}%") for factor in _WIDER),
+        *(("fnr", round(fnr * factor, 6)) for factor in _RARER if fnr * factor <= _LARGEST_RATE),
+        *(("fpr", round(fpr * factor, 6)) for factor in _RARER if fpr * factor <= _LARGEST_RATE),
+        *(("min_rows", least * factor) for factor in _LARGER),
+    ]
+    found = []
+    for setting, value in tried:
+        try:
+            epsilon = cost(body.model_copy(update={setting: value}))
+        except KeyholeError:
+            continue
+        if epsilon < now:
+            found.append({"setting": setting, "value": value, "epsilon": epsilon})
+    return sorted(found, key=lambda one: one["epsilon"])
+
+
+def _percent(tolerance: str | float) -> float:
+    text = str(tolerance).strip()
+    try:
+        return float(text.removesuffix("%")) if text.endswith("%") else float(_LIKELY_TOLERANCE)
+    except ValueError:
+        return float(_LIKELY_TOLERANCE)

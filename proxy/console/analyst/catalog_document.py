@@ -1,0 +1,90 @@
+"""What may be asked about, for pages: tables, keys, measures and proposed thresholds. Of the catalog alone."""
+
+from collections.abc import Iterable
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Bands, Catalog, Column, StoredQuestion, Table
+from planner.parser.lexer import readable
+
+SHOWN_VALUES = 12  # of a key, beside its table: enough to see what they are like
+MOST_VALUES = 10_000  # of a key that a picture needs: as many as `keyhole.domains` lists
+
+
+def catalog_document(catalog: Catalog) -> dict[str, Any]:
+    """All that pages show of a catalog, and the accuracy that is asked for where nobody says another."""
+    usual = catalog.defaults
+    return {
+        "tables": [_describe_table(table) for table in catalog.tables],
+        "public": [{"name": one.name, "comment": one.comment, "rows": len(one.rows)} for one in catalog.public_tables],
+        "stored": [_describe_stored(one) for one in catalog.stored_questions],
+        "usual": {
+            "fnr": usual.fnr,
+            "fpr": usual.fpr,
+            "tolerance": usual.tolerance,
+            "min_rows": usual.min_rows,
+            "mechanism": usual.mechanism,
+        },
+        "mechanisms": list(usual.mechanisms),
+    }
+
+
+def key_values(catalog: Catalog, table: str, column: str) -> list[str] | None:
+    """The public values of a key, in order; None where there is no such key, or one with too many to be drawn."""
+    found = catalog.table(table)
+    known = None if found is None else next((one for one in found.columns if one.name == column), None)
+    if known is None or known.domain is None or len(known.domain) > MOST_VALUES:
+        return None
+    return [as_text(value) for value in known.domain]
+
+
+def _describe_table(table: Table) -> dict[str, Any]:
+    keys = [column for column in table.columns if column.domain is not None]
+    measures = [column for column in table.columns if column.bounds is not None]
+    others = [column for column in table.columns if column.domain is None and column.bounds is None]
+    return {
+        "name": table.name,
+        "sql": readable(table.name),
+        "comment": table.comment,
+        "unit": table.unit_text,
+        "unit_columns": [{"name": name, "sql": readable(name)} for name in table.unit],
+        "bands": {bands.aggregate: _numbers(bands.thresholds) for bands in table.bands},
+        "keys": [_describe_key(column) for column in keys],
+        "measures": [_describe_measure(column) for column in measures],
+        "others": [_describe_column(column) for column in others],
+    }
+
+
+def _describe_column(column: Column) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "sql": readable(column.name),
+        "type": column.declared,
+        "comment": column.comment,
+    }
+
+
+def _describe_key(column: Column) -> dict[str, Any]:
+    domain = column.domain or ()
+    shown = [as_text(value) for value in islice(domain, SHOWN_VALUES)]
+    return {**_describe_column(column), "values": len(domain), "shown": shown}
+
+
+def _describe_measure(column: Column) -> dict[str, Any]:
+    low, high = column.bounds or (Decimal(0), Decimal(0))
+    return {**_describe_column(column), "bounds": _numbers((low, high)), "bands": _bands(column.bands)}
+
+
+def _bands(bands: Iterable[Bands]) -> dict[str, list[str]]:
+    return {one.aggregate: _numbers(one.thresholds) for one in bands}
+
+
+def _numbers(numbers: Iterable[Decimal]) -> list[str]:
+    return [f"{number:f}" for number in numbers]
+
+
+def _describe_stored(one: StoredQuestion) -> dict[str, Any]:
+    parameters = [{"name": each.name, "default": as_text(each.default)} for each in one.parameters]
+    return {"name": one.name, "sql": one.sql.strip(), "comment": one.comment, "parameters": parameters}

@@ -1,0 +1,232 @@
+"""Asking in the console is asking over REST: the same answers, prices, refusals and limits, by session and key."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from planner.errors import KeyholeError
+from planner.policy.sections import RestSection
+from proxy.console.analyst.question_tree import question_tree
+from proxy.service.service import Service
+from tests.proxy.rest.test_app import ADA, send
+from tests.worlds.console_house import Browser, console_app, inline_code, open_house
+from tests.worlds.wards import QUESTION, TOKENS
+
+KEY = "0b5f7a4e-console"
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+MORE = f"""
+[tables.visits.columns."<b>x"]
+expression = "date_trunc('month', day)"
+comment = '{HOSTILE}'
+
+[views.crowded]
+sql = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1500"
+comment = '{HOSTILE}'
+"""
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with open_house(tmp_path_factory.mktemp("wards"), more=MORE) as opened:
+        yield opened
+
+
+@pytest.fixture
+def browser(service: Service) -> Browser:
+    one = Browser(console_app(service))
+    one.log_in()
+    return one
+
+
+def ask(browser: Browser, sql: str, *, key: str | None = None, **fields: Any) -> httpx.Response:
+    headers = browser.own_headers | ({} if key is None else {"Idempotency-Key": key})
+    return browser.post("/console/api/question", headers=headers, json={"sql": sql, **fields})
+
+
+def test_an_answer_and_an_explanation_are_what_rest_tells(service: Service, browser: Browser) -> None:
+    app, sql = console_app(service), QUESTION.format(1500)
+    for console, rest in (("explain", "explain"), ("question", "question")):
+        sent = {"sql": sql, "fnr": 0.06}
+        here = browser.post(f"/console/api/{console}", json=sent)
+        there = send(app, "POST", f"/v1/{rest}", json=sent)
+        assert here.status_code == there.status_code == 200
+        told, also = here.json(), there.json()
+        if rest == "question":  # REST came second, and was told the stored answer
+            assert (told["reused"], also["reused"]) == (False, True)
+            for document in (told, also):
+                del document["reused"], document["cost"]
+        assert told == also
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT ward, count(*) FROM visits GROUP BY ward",
+        "SELECT ward FROM visits GROUP BY ward HAVING count(*) >",
+        "SELECT ward FROM nothing GROUP BY ward HAVING count(*) > 1",
+        "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 2",
+        "DROP TABLE visits",
+    ],
+)
+def test_a_refusal_is_rests_word_for_word(service: Service, browser: Browser, sql: str) -> None:
+    for console, rest in (("explain", "explain"), ("question", "question")):
+        here = browser.post(f"/console/api/{console}", json={"sql": sql})
+        there = send(console_app(service), "POST", f"/v1/{rest}", json={"sql": sql})
+        assert (here.status_code, here.headers["content-type"]) == (there.status_code, there.headers["content-type"])
+        if here.status_code != 200:
+            assert here.json() == there.json()
+
+
+def test_a_double_click_pays_once(service: Service, browser: Browser) -> None:
+    before = len(service.questions("ada"))
+    sql = QUESTION.format(1400)
+    first, second = (ask(browser, sql, key=KEY) for _ in range(2))
+    assert first.json() == second.json()
+    assert second.headers["Idempotency-Replayed"] == "true"
+    assert len(service.questions("ada")) == before + 1
+    assert ask(browser, QUESTION.format(1401), key=KEY).json()["code"] == "KH431"
+
+
+def test_without_a_session_scripts_are_refused_and_nothing_is_asked(service: Service) -> None:
+    stranger = Browser(console_app(service))
+    for path in ("explain", "question", "tree", "cheaper"):
+        refused = stranger.post(f"/console/api/{path}", json={"sql": QUESTION.format(1500)})
+        assert (refused.status_code, refused.json()["code"]) == (401, "KH401")
+    assert stranger.get("/console/api/values?table=visits&column=ward").status_code == 401
+    token = stranger.post("/console/api/question", headers={**stranger.own_headers, **ADA}, json={"sql": "x"})
+    assert token.status_code == 401
+
+
+def test_another_sites_page_can_ask_nothing(service: Service, browser: Browser) -> None:
+    before = len(service.questions("ada"))
+    for headers in ({}, {"Origin": "http://elsewhere.test"}, {**browser.own_headers, "Sec-Fetch-Site": "same-site"}):
+        answer = browser.post("/console/api/question", headers=headers, json={"sql": QUESTION.format(1450)})
+        assert (answer.status_code, answer.json()["code"]) == (403, "KH408")
+    assert len(service.questions("ada")) == before
+
+
+def test_what_analysts_ask_here_counts_in_rests_limits(service: Service) -> None:
+    limits = RestSection(requests_per_minute=3)
+    app = console_app(service, limits=limits)
+    browser = Browser(app)
+    browser.log_in()
+    sent = {"sql": QUESTION.format(1500)}
+    statuses = [browser.post("/console/api/explain", json=sent).status_code for _ in range(2)]
+    statuses.append(send(app, "GET", "/v1/budget").status_code)
+    statuses.append(browser.post("/console/api/explain", json=sent).status_code)
+    assert statuses == [200, 200, 200, 429]
+    assert send(app, "GET", "/v1/budget").status_code == 429
+
+
+def test_levers_are_cheaper_as_explain_says(browser: Browser) -> None:
+    sent = {"sql": QUESTION.format(1500)}
+    now = browser.post("/console/api/explain", json=sent).json()["worst_case_epsilon"]
+    levers = browser.post("/console/api/cheaper", json=sent).json()["levers"]
+    assert levers
+    assert {one["setting"] for one in levers} <= {"tolerance", "fnr", "fpr", "min_rows"}
+    for one in levers:
+        then = browser.post("/console/api/explain", json={**sent, one["setting"]: one["value"]}).json()
+        assert then["worst_case_epsilon"] == one["epsilon"] < now
+    assert browser.post("/console/api/cheaper", json={"sql": "SELECT 1"}).json()["code"].startswith("KH1")
+
+
+def test_values_are_the_public_domain_and_nothing_else(browser: Browser) -> None:
+    assert browser.get("/console/api/values?table=visits&column=ward").json() == {"values": ["A", "B", "[bold]C"]}
+    for table, column in (("visits", "age"), ("visits", "nothing"), ("nothing", "ward")):
+        assert browser.get(f"/console/api/values?table={table}&column={column}").status_code == 404
+
+
+def leaf(function: str, column: str | None, operator: str, value: str, condition: str = "") -> dict[str, Any]:
+    return {
+        "kind": "test",
+        "function": function,
+        "column": column,
+        "filter": condition,
+        "operator": operator,
+        "value": value,
+    }
+
+
+MANY, OLD = leaf("count", None, ">", "100"), leaf("avg", "age", ">=", "20.5")
+TREES = [
+    ("count(*) > 100", MANY),
+    ("100 < count(*)", MANY),
+    ("((count(*) > 100))", MANY),
+    ("count(*) > 100 AND avg(age) >= 20.5", {"kind": "and", "children": [MANY, OLD]}),
+    (
+        "count(*) > 100 OR (avg(age) >= 20.5 AND count(*) > 100)",
+        {"kind": "or", "children": [MANY, {"kind": "and", "children": [OLD, MANY]}]},
+    ),
+    ("NOT count(*) > 100", {"kind": "not", "child": MANY}),
+    (
+        "count(DISTINCT id) FILTER (WHERE age > 65) <= 7",
+        leaf("count distinct", "id", "<=", "7", "age > 65"),
+    ),
+    ("count(*) > $1", leaf("count", None, ">", "$1")),
+    ("count(*) BETWEEN 3 AND 5", {"kind": "text", "text": "count(*) BETWEEN 3 AND 5"}),
+    ("sum(age) > 2 * count(*)", {"kind": "text", "text": "sum(age) > 2 * count(*)"}),
+]
+
+
+@pytest.mark.parametrize(("having", "tree"), TREES)
+def test_a_text_is_read_as_the_tree_that_it_is(service: Service, having: str, tree: dict[str, Any]) -> None:
+    found = question_tree(f"SELECT ward FROM visits WHERE age > 3 GROUP BY ward HAVING {having}", service.catalog)
+    assert found == {"builds": True, "table": "visits", "keys": ["ward"], "where": "age > 3", "having": tree}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT v.ward FROM visits v GROUP BY v.ward HAVING count(*) > 5",
+        "SELECT ward, count(*) > 5 AS many FROM visits GROUP BY ward",
+        "SELECT ward FROM visits GROUP BY ward ORDER BY count(*) DESC LIMIT 2",
+        "SELECT ward FROM (SELECT * FROM visits) t GROUP BY ward HAVING count(*) > 5",
+    ],
+)
+def test_what_the_builder_cannot_write_stays_text(service: Service, sql: str) -> None:
+    assert not question_tree(sql, service.catalog)["builds"]
+
+
+def test_what_is_no_question_has_no_tree(service: Service) -> None:
+    with pytest.raises(KeyholeError, match="KH101"):
+        question_tree("SELECT ward, count(*) FROM visits GROUP BY ward", service.catalog)
+
+
+@pytest.mark.parametrize("address", ["/console/ask", "/console/tables", "/console/history", "/console/monitors"])
+def test_names_and_comments_with_markup_stay_text(browser: Browser, address: str) -> None:
+    text = browser.get(address).text
+    assert "<img" not in re.sub(r'<img src="/console/static/[^"]+keyhole.svg"', "", text)
+    assert inline_code(text) == []
+    if address == "/console/tables":
+        assert "&lt;/script&gt;&lt;img src=x" in text
+    if address == "/console/ask":
+        (data,) = re.findall(r'<script type="application/json" id="catalog">(.*?)</script>', text, re.S)
+        assert json.loads(data)["stored"][0]["comment"] == HOSTILE
+
+
+def test_the_history_has_what_was_asked_with_its_cost_for_its_analyst_alone(service: Service, browser: Browser) -> None:
+    assert ask(browser, QUESTION.format(1300)).status_code == 200
+    (last,) = service.questions("ada")[-1:]
+    text = browser.get("/console/history").text
+    assert "count(*) &gt; ?" in text or "count(*) &gt; 1300" in text
+    assert f"{last.charge.epsilon_nano / 10**9:.4f}" in text
+    other = Browser(console_app(service))
+    other.post("/console/login", data={"token": TOKENS["bob"]})
+    assert "None yet." in other.get("/console/history").text
+
+
+def test_a_monitor_that_one_may_not_read_is_not_there(browser: Browser) -> None:
+    assert "There is none that you may read." in browser.get("/console/monitors").text
+    assert browser.get("/console/monitors/crowded").status_code == 404
+    assert browser.get("/console/api/monitors/crowded/events").json()["code"] == "KH605"
+
+
+def test_no_page_or_answer_of_the_console_names_a_file_of_the_house(service: Service, browser: Browser) -> None:
+    folder = str(Path(service.policy.path).parent)
+    for address in ("/console/ask", "/console/tables", "/console/history"):
+        assert folder not in browser.get(address).text
