@@ -15,7 +15,7 @@ from planner.policy.rules.doubts import describe_size_doubts, describe_source_do
 from planner.policy.rules.relations import describe_shared_relations
 from proxy.owner.policy_words import budget_lines, table_lines
 from proxy.report.cap_arithmetic import dearest_questions, odds_lines
-from proxy.report.monitor_prices import PricedMonitor, describe_dear_monitors, price_monitors
+from proxy.report.monitor_prices import PricedMonitor, describe_doubtful_monitors, price_monitors
 from proxy.report.proposal_prices import describe_dear_proposals
 from proxy.security.file_modes import describe_exposed_files
 from proxy.security.tls import Tls, exposure
@@ -125,7 +125,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         *_find_long_texts(pinning.catalog),
         *describe_dear_proposals(pinning.catalog, dialect=source.dialect),
     )
-    said = (*said, *describe_dear_monitors(pinning.catalog, monitors))
+    said = (*said, *describe_doubtful_monitors(pinning.catalog, monitors))
     said = (*said, *describe_exposed_files(policy, ledger=ledger_url(policy)), *describe_older(binaries))
     return Findings(
         policy=policy_path,

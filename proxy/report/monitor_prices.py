@@ -1,4 +1,4 @@
-"""The policy's monitors, each with what it costs; those that are refused, or that no budget pays for."""
+"""The policy's monitors, each with what it costs; those that are refused, or dear, or have a catch."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -59,13 +59,15 @@ def price_monitors(catalog: Catalog, *, dialect: Dialect) -> tuple[PricedMonitor
     return tuple(PricedMonitor(monitor.name, plan(monitor.name)) for monitor in catalog.monitors)
 
 
-def describe_dear_monitors(catalog: Catalog, priced: tuple[PricedMonitor, ...]) -> Iterator[str]:
-    """One sentence for each monitor that could not be started, whatever else was paid for, and what would let it."""
+def describe_doubtful_monitors(catalog: Catalog, priced: tuple[PricedMonitor, ...]) -> Iterator[str]:
+    """What an owner should know of monitors before they are started: what EXPLAIN warns of, and of each that could not
+    be, whatever else was paid for, why, and what would let it."""
     for one in priced:
         if isinstance(one.plan, KeyholeError):
             hint = f" {one.plan.hint}" if one.plan.hint else ""
             yield f"monitors.{one.name} is refused ({one.plan.code}: {one.plan.message}).{hint}"
             continue
+        yield from (f"monitors.{one.name}: {warning}." for warning in one.plan.warnings)
         cap = exceeded_cap(one.plan, catalog.budget)
         if cap is not None:
             key, most = cap

@@ -52,6 +52,16 @@ def test_check_tells_of_a_monitor_that_is_refused(policy: Path, run: Any) -> Non
     assert 'Write refresh = "live" under [tables.visits].' in told.out
 
 
+def test_check_warns_of_what_a_monitor_hangs_on(policy: Path, run: Any) -> None:
+    """Rows that are told by their own time have to be there when it is looked at."""
+    sliding = 'length = "3 hours", sliding = true }\nclears = "at once"\nlateness = "9 minutes"'
+    _with_monitor(policy, MONITOR.replace('length = "1 day" }', sliding))
+    text = policy.read_text()
+    policy.write_text(text.replace('refresh = "live"\n', 'refresh = "live"\narrived = "seen"\n', 1))
+    (warning,) = [line for line in run("check").out.splitlines() if line.startswith("warning: monitors.full")]
+    assert "have to be there by 10 minutes after their seen" in warning
+
+
 def test_a_duckdb_file_that_is_held_is_no_stream(policy: Path, run: Any) -> None:
     _with_monitor(policy)
     text = policy.read_text().replace('url = "duckdb://"', 'url = "duckdb:///visits.duckdb"')
