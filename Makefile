@@ -85,12 +85,13 @@ bench-planning: $(VENV)/.installed-test  ## milliseconds from text to plan, typi
 bench-people: $(VENV)/.installed-test  ## how many of 25 ordinary questions fit a preset's budget, on three kinds of data, and how truly
 	@$(BIN)/python -m benchmarks.people
 
-experiments: $(VENV)/.installed-experiments  ## the papers' experiments, RUNS=100 each, and those on streams, alarms, scores and attackers, into docs/results.md and docs/results
+experiments: $(VENV)/.installed-experiments  ## the papers' experiments, RUNS=100 each, and those on streams, alarms, scores, attackers and bounds, into docs/results.md and docs/results
 	@$(BIN)/python -m benchmarks.experiments
 	@$(BIN)/python -m benchmarks.streams
 	@$(BIN)/python -m benchmarks.alarms
 	@$(BIN)/python -m benchmarks.diagnostics
 	@$(BIN)/python -m benchmarks.risk
+	@$(BIN)/python -m benchmarks.bounds
 
 superset: $(VENV)/.installed .venv-superset/.installed  ## Apache Superset over the demo, into docs/bi; needs chromium and chromedriver
 	@$(BIN)/python -m deploy.superset.show --superset .venv-superset/bin

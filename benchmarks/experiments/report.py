@@ -46,8 +46,8 @@ shapes. Every mechanism answers the same questions under the same contract: a gr
 probability `beta` at most, one that fails even with the tolerance is returned with probability `alpha` at most.
 **Epsilon** is the loss after the run (ex post): what a key's decision really revealed. Lower is better.
 Mechanisms that follow streams have [a page of their own](results/streams.md), and so have
-[alarms](results/alarms.md), [scores and outcomes](results/diagnostics.md) and
-[what attackers learn](results/risk.md)."""
+[alarms](results/alarms.md), [scores and outcomes](results/diagnostics.md),
+[what attackers learn](results/risk.md) and [bounds that are found privately](results/bounds.md)."""
 
 
 def _summary(measured: Sequence[Measured]) -> str:
