@@ -1,13 +1,17 @@
 """The experiments on scores: the bars that were set beforehand, the stand-in's shape, the page."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.diagnostics import data, experiments
+from benchmarks.diagnostics import data, experiments, residual_plots
 from benchmarks.diagnostics.__main__ import document
+from benchmarks.diagnostics.data import linear
 from benchmarks.diagnostics.experiments import AreaRow, SeparationRow, area_by_ranks, compare_separation, measure_shape
+from benchmarks.diagnostics.residual_plots import IdealPlot, ResidualRow, compare_plots
+from mechanisms.diagnostics.residual_grid import ResidualGrid
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 
@@ -38,6 +42,45 @@ def test_a_shape_is_a_difference_of_slopes() -> None:
 
 def test_the_page_has_every_method() -> None:
     areas = [AreaRow(684, Fraction(1, 10), "16 bins", 0.01, 0.02), AreaRow(684, Fraction(1, 10), "priroc", 0.1, 0.2)]
-    page = document(areas, [SeparationRow(2000, "32 bins", 0.9)], origin="made up", runs=3)
+    plots = [ResidualRow(500, "prirp", (0.1, 0.6, 0.5), (0.9, 0.8))]
+    page = document(areas, [SeparationRow(2000, "32 bins", 0.9)], plots, origin="made up", runs=3)
     assert "| `16 bins` | 0.0100 (0.0200) |" in page
     assert "| `32 bins` | 0.90 |" in page
+    assert "| `prirp` | 500 | 0.100 | 0.600 | 0.500 | 0.90 | 0.80 |" in page
+    for image in ("diagnostics-areas.png", "diagnostics-separations.png"):
+        assert f"({image})" in page
+
+
+def test_residuals_tell_wrong_lines_from_right_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seeded tables of each law: at n epsilon 500 both methods tell at least nine of them, as was published."""
+    monkeypatch.setattr(residual_plots, "INFORMATION", (500,))
+    rows = list(compare_plots(runs=10, seed=5, noise_of=SeededNoise))
+    assert {row.method for row in rows} == {"three bounds", "prirp"}
+    for row in rows:
+        right, errors, bent = row.distances
+        assert right < min(errors, bent) / 2
+        assert min(row.separations) >= 0.9
+
+
+def test_distances_are_between_nothing_and_all() -> None:
+    """One cell as wide as the whole domain shares hardly anything; nothing at all shares nothing; and the true counts
+    without noise are nearer than either, but for the edges of fine cells."""
+    ideal = IdealPlot.draw(seed=3)
+    whole = ResidualGrid((0, 1024), (0, 1024), np.array([[5000.0]]), 1.0)
+    assert 0.8 < ideal.measure(whole) <= 1
+    assert ideal.measure(ResidualGrid((0, 1024), (0, 1024), np.array([[-3.0]]), 1.0)) == 1.0
+    edges = tuple(range(512, 720, 4)), tuple(range(432, 596, 4))
+    predicted, residual = linear("I", rows=5000, generator=np.random.default_rng(3))
+    units = [(np.array(one) - 512) * width for one, width in zip(edges, (0.25, 1 / 16), strict=True)]
+    counts, *_ = np.histogram2d(predicted, residual, bins=units)
+    assert ideal.measure(ResidualGrid(edges[0], edges[1], counts, 0.0)) < 0.1
+
+
+def test_images_are_drawn(tmp_path: Path) -> None:
+    from benchmarks.diagnostics.plots import draw_areas, draw_separations  # here: few tests need matplotlib
+
+    draw_areas([AreaRow(684, Fraction(1, 10), "16 bins", 0.01, 0.02)], tmp_path / "areas.png")
+    shapes, plots = [SeparationRow(2000, "32 bins", 0.9)], [ResidualRow(500, "prirp", (0.1, 0.6, 0.5), (0.9, 0.8))]
+    draw_separations(shapes, plots, tmp_path / "separations.png")
+    for image in tmp_path.iterdir():
+        assert image.read_bytes().startswith(b"\x89PNG")
