@@ -52,7 +52,7 @@ class BoundsReport:
         if found.cut is None:
             yield "  these are too few for any bound at this epsilon: noise would outweigh them"
             return
-        if found.cut > asked.cut:
+        if found.cut > float(asked.cut):
             least = percent(found.cut, places=2)
             yield f"  too few to cut {_percent(asked.cut)} only: each bound is for at most {least}"
         for one in found.bounds:
@@ -244,7 +244,10 @@ def bounds(
             planned.check_reachable()
             check_affordable(service, planned.release)
         if known is None and not yes:
-            print(*_offer(planned), sep="\n")
+            if as_json:
+                print_json(_offer_document(planned))
+            else:
+                print(*_offer(planned), sep="\n")
             return
         with show_work("counting units"):
             found, released = find_bounds(service, planned)
@@ -262,6 +265,18 @@ def _offer(planned: BoundsRelease) -> Iterator[str]:
     yield f"{count} bound{'s' if count > 1 else ''} would be found for {float(asked.epsilon):g} epsilon{counted}."
     yield "That much is gone from the budget of every group and every unit of the table. Nothing was read or spent."
     yield 'Add --yes --why "..." to pay and find them.'
+
+
+def _offer_document(planned: BoundsRelease) -> dict[str, Any]:
+    """What it would cost, for a program: `offered` says that nothing was read or spent."""
+    asked = planned.asked
+    return {
+        "offered": True,
+        "table": asked.table,
+        "epsilon": float(asked.epsilon),
+        "bounds": len(planned.release.counts.statistics),
+        "units_counted": asked.units is None,
+    }
 
 
 def _parse_epsilon(text: str) -> Fraction:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -94,7 +94,10 @@ def diagnose(
             if known is None:
                 check_affordable(service, planned.release)
             if known is None and not yes:
-                print(*_offer(planned), sep="\n")
+                if as_json:
+                    print_json(_offer_document(planned))
+                else:
+                    print(*_offer(planned), sep="\n")
                 return
             with show_work("counting rows"):
                 found, released = make_diagnosis(service, planned)
@@ -115,6 +118,19 @@ def _offer(planned: DiagnosisRelease) -> Iterator[str]:
     yield f"It costs each group {each:g} epsilon, and a unit {groups * each:g}. Nothing was read or spent."
     yield SENTENCES[asked.method]
     yield 'Add --yes --why "..." to pay and release it.'
+
+
+def _offer_document(planned: DiagnosisRelease) -> dict[str, Any]:
+    """What it would cost, for a program: `offered` says that nothing was read or spent."""
+    each = float(planned.asked.epsilon)
+    return {
+        "offered": True,
+        "plot": planned.asked.plot.value,
+        "table": planned.asked.table,
+        "groups": len(planned.groups),
+        "epsilon": each,
+        "unit_epsilon": planned.groups_of_one_unit * each,
+    }
 
 
 def _parse_epsilon(text: str) -> Fraction:

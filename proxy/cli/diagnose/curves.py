@@ -14,6 +14,8 @@ from planner.question.scores import ScoreAxis
 SURE = 1.96
 """Standard deviations on either side of what is told: about 95 in 100 lie within."""
 
+_ALL_NOISE = 0.5  # of an area, on either side: every area there is
+
 _NO_CURVE = "noise leaves no positive or no negative row: ask with more epsilon, or of larger groups"
 _NO_BINS = "there are too few rows for one bin that noise does not drown"
 _SATURATED = "one bin holds more than half of the rows, and hides the order of their scores: ask with --method adaptive"
@@ -42,7 +44,7 @@ class GroupRoc:
         return (
             self.name,
             f"{one.area:.3f}",
-            _error(SURE * one.noise_sd),
+            describe_noise(one.noise_sd),
             _error(one.binning_bias),
             f"{one.separation:.3f}",
             f"{max(one.positives, 0):,.0f}",
@@ -176,6 +178,11 @@ def read_calibration(
 
 def _plot(one: CalibratedBin, axis: ScoreAxis) -> PlottedBin:
     return PlottedBin(axis.edge(one.low), axis.edge(one.high), one.rows, one.score, one.outcome, one.band)
+
+
+def describe_noise(noise_sd: float) -> str:
+    """The error of an area from noise; where that is every area there is, in words."""
+    return _error(SURE * noise_sd) if SURE * noise_sd < _ALL_NOISE else "all of it"
 
 
 def _error(half: float) -> str:

@@ -25,6 +25,16 @@ def test_without_yes_it_says_the_cost_and_spends_nothing(checked: Path, run: Cal
     assert run("budget", "--json").document["families"] == []
 
 
+def test_without_yes_a_program_is_told_the_cost_as_json(checked: Path, run: Callable[..., Ran]) -> None:
+    told = run(*AGES, "--json").document
+    assert told == {"offered": True, "table": "visits", "epsilon": 0.5, "bounds": 1, "units_counted": True}
+
+
+def test_a_share_that_is_kept_is_not_called_too_small(checked: Path, run: Callable[..., Ran]) -> None:
+    """3,002 rows are enough for 5 %: 150 of them, where noise may add some 40."""
+    assert "too few" not in run(*AGES, "--yes", "--why", "a test").out
+
+
 def test_with_yes_it_prints_a_piece_of_policy_and_again_for_nothing(checked: Path, run: Callable[..., Ran]) -> None:
     paid = run(*AGES, "--yes", "--why", "a test", "--json").document
     assert not paid["paid_before"]

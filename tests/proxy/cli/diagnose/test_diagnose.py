@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from proxy.cli.diagnose.curves import describe_noise
 from tests.proxy.cli.conftest import Ran
 from tests.proxy.report.html.test_page import read
 
@@ -25,6 +26,18 @@ def test_without_yes_it_says_the_cost_and_spends_nothing(checked: Path, run: Cal
     assert told.out.startswith("ROC curve of age against day > '2026-01-14' would be released of 3 groups.\n")
     assert "It costs each group 0.5 epsilon, and a unit 0.5. Nothing was read or spent." in told.out
     assert run("budget", "--json").document["families"] == []
+
+
+def test_without_yes_a_program_is_told_the_cost_as_json(checked: Path, run: Callable[..., Ran]) -> None:
+    told = run(*ROC, "--by", "ward", "--json").document
+    cost = {"groups": 3, "epsilon": 0.5, "unit_epsilon": 0.5}
+    assert told == {"offered": True, "plot": "roc", "table": "visits", **cost}
+
+
+@pytest.mark.parametrize(("noise_sd", "told"), [(0.0001, "<0.001"), (0.01, "+-0.020"), (0.3, "all of it")])
+def test_an_area_that_is_all_noise_says_so(noise_sd: float, told: str) -> None:
+    """An error of more than a half on either side is every area that there is."""
+    assert describe_noise(noise_sd) == told
 
 
 def test_with_yes_it_is_drawn_and_told_again_for_nothing(
