@@ -87,6 +87,7 @@ def picture(*, seed: int) -> tuple[Integers, dict[tuple[str, Fraction], Floats]]
             TickLaplace(epsilon=epsilon, sensitivity=1),
             Pegasus(epsilon=epsilon, sensitivity=1),
             Pegasus(epsilon=epsilon, sensitivity=1, theta_factor=LARGE, name=PEGASUS_LARGE),
+            Zeros(sensitivity=1),
         )
     }
 

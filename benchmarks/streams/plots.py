@@ -42,6 +42,8 @@ def draw_picture(counts: Integers, found: Mapping[tuple[str, Fraction], Floats],
             shown = {"counts": counts, **{label: found[label, epsilon] for label in labels}}
             for each, (label, values) in zip(axes[row], shown.items(), strict=True):
                 each.plot(values, linewidth=0.4, color=_COLOURS.get(label, _OTHER), rasterized=True)
+                if label == ZEROS:
+                    each.set_ylim(axes[row][0].get_ylim())
                 if row == 0:
                     each.set_title(label)
             axes[row][0].set_ylabel(f"epsilon {float(epsilon):g}")

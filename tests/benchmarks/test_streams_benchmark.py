@@ -169,6 +169,17 @@ def test_zeros_stand_in_every_figure(rows: list[Row]) -> None:
     assert not any("printed" in row.label for row in rows if row.experiment == HIERARCHY)
 
 
+def test_zeros_stand_in_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiments, "stand_ins", lambda seed: (MADE_UP,))
+    counts, found = picture(seed=SEED)
+    labels = [label for label, _ in found]
+    assert labels == [*labels[:4], *labels[:4]]
+    assert ZEROS in labels
+    assert all(
+        not values.any() and len(values) == len(counts) for (label, _), values in found.items() if label == ZEROS
+    )
+
+
 def test_results_follow_from_the_seed_alone() -> None:
     stream = data.Stream("any", np.arange(20), "made up")
     first, again, other = (
