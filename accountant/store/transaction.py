@@ -183,6 +183,16 @@ class Transaction:
         chosen = sa.select(tables.EVENTS.c.id).where(tables.EVENTS.c.reservation == about, tables.EVENTS.c.kind == kind)
         return self._connection.scalar(chosen) is not None
 
+    def newest_of(self, kinds: Sequence[str], *, limit: int) -> list[Record]:
+        """The newest events of some kinds, the newest first."""
+        chosen = (
+            sa.select(tables.EVENTS)
+            .where(tables.EVENTS.c.kind.in_(kinds))
+            .order_by(tables.EVENTS.c.id.desc())
+            .limit(limit)
+        )
+        return [Record(*row) for row in self._connection.execute(chosen)]
+
     def events_about(self, reservations: Sequence[str]) -> list[Record]:
         """All events about some reservations, and every opening of a window, in order."""
         records = self._connection.execute(

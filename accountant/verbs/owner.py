@@ -8,10 +8,12 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import get_args
 
 from accountant.errors import LedgerMisuse
-from accountant.events.events import Event
+from accountant.events.events import Event, check_chain
 from accountant.events.export import Exported, export
+from accountant.events.monitor_events import MonitorEnded, MonitorPaused, MonitorResumed, MonitorStarted
 from accountant.events.owner_events import (
     Approved,
     Declined,
@@ -23,9 +25,12 @@ from accountant.events.owner_events import (
     Settled,
     WindowOpened,
 )
-from accountant.store.journal import Journal
+from accountant.store.journal import Journal, events_of
 from accountant.store.waiting import WaitingQuestion
 from accountant.verbs.endings import charge_of_open
+
+Decision = OwnerEvent | MonitorStarted | MonitorPaused | MonitorResumed | MonitorEnded
+"""What an owner decides, with who and why."""
 
 _DRAWN = re.compile(r"[0-9a-f]{32}")
 
@@ -145,6 +150,17 @@ class Owner:
         for _, event in self._journal.events():
             if isinstance(event, OwnerEvent):
                 yield event
+
+    def list_decided(self, *, limit: int) -> list[tuple[int, Decision]]:
+        """What owners decided last, the newest first, by the events' numbers; of monitors what they did with them. Each
+        event is held against its own hash. Raises `LedgerUnavailable`."""
+        kinds = [kind.__name__ for kind in get_args(Decision)]
+        with self._journal.looking() as transaction:
+            records = transaction.newest_of(kinds, limit=limit)
+            for record in records:
+                check_chain([record], last_id=record.id - 1, last_hash=record.previous_hash)
+            decided = zip(records, events_of(transaction, records), strict=True)
+            return [(record.id, event) for record, event in decided if isinstance(event, Decision)]
 
     def all_events(self) -> list[Event]:
         """The whole log."""

@@ -83,6 +83,16 @@ def reuse(question: AskedQuestion) -> str:
 
 def show_question(question: AskedQuestion) -> Iterator[str]:
     """One question in full, with its losses per key from the largest down."""
+    facts = describe_question(question)
+    wide = max(len(name) for name, _ in facts)
+    yield from (f"{name.ljust(wide)}  {visible(told)}" for name, told in facts)
+    if question.spent is not None:
+        yield ""
+        yield from _losses(question, question.spent)
+
+
+def describe_question(question: AskedQuestion) -> list[tuple[str, str]]:
+    """Everything about one question but the losses of its keys, each with its name."""
     charge = question.charge
     family = charge.family
     unit = "each row by itself" if family.unit == ROW_UNIT else f"each ({family.unit.replace(',', ', ')})"
@@ -117,11 +127,7 @@ def show_question(question: AskedQuestion) -> Iterator[str]:
         facts.append(("reuses", reuse(question)))
     if question.settled_by is not None:
         facts.append(("settled by", f"{question.settled_by}: {question.settled_why}"))
-    wide = max(len(name) for name, _ in facts)
-    yield from (f"{name.ljust(wide)}  {visible(told)}" for name, told in facts)
-    if question.spent is not None:
-        yield ""
-        yield from _losses(question, question.spent)
+    return facts
 
 
 def _describe_wording(question: AskedQuestion) -> Iterator[tuple[str, str]]:

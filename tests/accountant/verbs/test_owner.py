@@ -307,6 +307,10 @@ def test_what_owners_decided_reads_back_as_it_was(ledger_url: str) -> None:
         assert approved.question == "q1"
         assert isinstance(window, WindowOpened)
         assert ledger.left_for(charge(), limits()).epsilon_nano == 4 * NANO
+        newest = ledger.owner.list_decided(limit=100)
+        assert [event for _, event in newest] == decided[::-1]
+        assert [number for number, _ in newest] == [7, 6, 5, 4, 3, 2]
+        assert ledger.owner.list_decided(limit=2) == newest[:2]
 
 
 def test_amounts_of_a_table_are_those_of_a_unit_or_a_row() -> None:

@@ -1,0 +1,135 @@
+"""The budget map: of one table's groups by some keys, under one filter or all, what share of each budget is spent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from accountant.reports.report import BudgetReport, FamilyBalance
+from proxy.report.heat_map import DARK_FROM, NEVER, STEPS, HeatMap, heat_maps
+from proxy.report.terminal import visible
+from proxy.service.accounts import column_of
+
+EVERY_FILTER = "*"
+MOST_DRAWN = 100  # rows and columns: a browser draws ten thousand cells in about a second; set by trying
+MOST_ROWS = 40  # of the table beside the map: who reads cell by cell looks for the worst
+MOST_COLUMNS = 16  # of the same, as many as a wide window shows
+
+
+@dataclass(frozen=True, slots=True)
+class MapWish:
+    """What somebody wants to see; what is empty or is not there becomes what has been spent most on. `find` is a text
+    that rows, or columns, must have in their names."""
+
+    table: str = ""
+    keys: str = ""
+    condition: str = EVERY_FILTER
+    find: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several that a select offers."""
+
+    value: str
+    label: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetMap:
+    """The map that is shown, and what else could be. `shown` is None where no group was ever asked about."""
+
+    tables: tuple[Choice, ...] = ()
+    groupings: tuple[Choice, ...] = ()
+    conditions: tuple[Choice, ...] = ()
+    find: str = ""
+    found: bool = True
+    shown: HeatMap | None = None
+
+    def document(self) -> dict[str, Any]:
+        """What the script draws."""
+        if self.shown is None:
+            return {}
+        drawn = self.shown
+        return {
+            "title": visible(drawn.title),
+            "rows": [visible(name) for name in drawn.rows],
+            "columns": [visible(name) for name in drawn.columns],
+            "percent": drawn.percent.tolist(),
+            "steps": [{"least": least, "fill": colour, "dark": least >= DARK_FROM} for least, colour in STEPS],
+        }
+
+    @property
+    def table(self) -> HeatMap | None:
+        """The map as a table of text."""
+        return None if self.shown is None else self.shown.at_most(rows=MOST_ROWS, columns=MOST_COLUMNS)
+
+
+def choose_map(report: BudgetReport, wish: MapWish) -> BudgetMap:
+    """The map that is wished for, as far as it is there."""
+    families = report.families
+    if not families:
+        return BudgetMap(find=wish.find)
+    table = _pick(wish.table, {one.family.table: _worst([one]) for one in reversed(_by_worst(families))})
+    of_table = [one for one in families if one.family.table == table]
+    keys = _pick(wish.keys, {_keys_of(one): _worst([one]) for one in reversed(_by_worst(of_table))})
+    of_keys = [one for one in of_table if _keys_of(one) == keys]
+    conditions = list(dict.fromkeys(one.family.filter for one in of_keys))
+    condition = wish.condition if wish.condition in conditions else EVERY_FILTER
+    chosen = [one for one in of_keys if condition in (EVERY_FILTER, one.family.filter)]
+    (whole,) = heat_maps(chosen)
+    narrowed = find_in(whole, wish.find)
+    return BudgetMap(
+        tables=_choices(sorted({one.family.table for one in families}), table),
+        groupings=_choices(sorted({_keys_of(one) for one in of_table}), keys, empty="the whole table"),
+        conditions=(
+            Choice(EVERY_FILTER, "whatever the filter", condition == EVERY_FILTER),
+            *_choices(conditions, condition, empty="no filter"),
+        ),
+        find=wish.find,
+        found=narrowed is not None,
+        shown=(narrowed or whole).at_most(rows=MOST_DRAWN, columns=MOST_DRAWN),
+    )
+
+
+def find_in(whole: HeatMap, text: str) -> HeatMap | None:
+    """The rows whose names have a text in them, or else the columns; None where neither has."""
+    wanted = text.strip().casefold()
+    if not wanted:
+        return whole
+    down = [place for place, name in enumerate(whole.rows) if wanted in name.casefold()]
+    if down:
+        return replace(whole, rows=tuple(whole.rows[place] for place in down), percent=whole.percent[down])
+    across = [place for place, name in enumerate(whole.columns) if wanted in name.casefold()]
+    if not across:
+        return None
+    columns = tuple(whole.columns[place] for place in across)
+    return replace(whole, columns=columns, percent=np.ascontiguousarray(whole.percent[:, across]))
+
+
+def show_share(percent: int) -> str:
+    """A cell in words."""
+    return "never asked" if percent == NEVER else f"{percent} %"
+
+
+def _keys_of(balance: FamilyBalance) -> str:
+    return ", ".join(column_of(label) for label in balance.family.columns)
+
+
+def _worst(families: Sequence[FamilyBalance]) -> float:
+    return max((max(one.lost_nano, default=0) / max(one.cap_nano, 1) for one in families), default=0.0)
+
+
+def _by_worst(families: Sequence[FamilyBalance]) -> list[FamilyBalance]:
+    return sorted(families, key=lambda one: -_worst([one]))
+
+
+def _pick(wished: str, worst: dict[str, float]) -> str:
+    """What is wished for if it is there, or else where most is spent; the first of several."""
+    return wished if wished in worst else max(worst, key=lambda name: worst[name])
+
+
+def _choices(values: Sequence[str], chosen: str, *, empty: str = "") -> tuple[Choice, ...]:
+    return tuple(Choice(value, visible(value) or empty, value == chosen) for value in values)

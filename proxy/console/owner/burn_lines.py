@@ -1,0 +1,73 @@
+"""Burn-downs as lines: what is left of each cap, an analyst's own or that of everybody, in the course of time."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accountant.model import NANO
+from accountant.reports.burn_down import EVERYBODY, BurnDown, Burning
+from proxy.report.terminal import visible
+
+
+@dataclass(frozen=True, slots=True)
+class BurnRow:
+    """One line of the table beside the chart, in epsilon as text; "" where there is no such cap."""
+
+    name: str
+    everybody: bool
+    cap: str
+    left: str
+    unit_cap: str
+    unit_left: str
+    spent: str
+    unit_spent: str
+
+
+def burn_rows(found: BurnDown) -> Iterator[BurnRow]:
+    """What everybody together, and each analyst, may lose and has left now."""
+    for line in found.lines:
+        most = line.spent[-1].most_nano if line.spent else 0
+        unit = line.spent[-1].unit_nano if line.spent else 0
+        yield BurnRow(
+            name=_name(line),
+            everybody=line.analyst == EVERYBODY,
+            cap=f"{line.cap_nano / NANO:g}",
+            left=_epsilon(max(0, line.cap_nano - most)),
+            unit_cap="" if line.unit_cap_nano is None else f"{line.unit_cap_nano / NANO:g}",
+            unit_left="" if line.unit_cap_nano is None else _epsilon(max(0, line.unit_cap_nano - unit)),
+            spent=_epsilon(most),
+            unit_spent=_epsilon(unit),
+        )
+
+
+def burn_document(found: BurnDown) -> dict[str, Any]:
+    """What the script draws: of each line the moments, and what was left for a group and for a unit then."""
+    begun = [line.spent[0].at for line in found.lines if line.spent][:1]  # everybody's, which is the first
+    return {
+        "windows": [moment.isoformat() for moment in found.windows],
+        "lines": [
+            {
+                "name": _name(line),
+                "at": [at.isoformat() for at in (*begun, *(one.at for one in line.spent))],
+                "group": _left(line.cap_nano, [one.most_nano for one in line.spent]),
+                "unit": None
+                if line.unit_cap_nano is None
+                else _left(line.unit_cap_nano, [one.unit_nano for one in line.spent]),
+            }
+            for line in found.lines
+            if line.spent
+        ],
+    }
+
+
+def _left(cap: int, spent: Sequence[int]) -> list[float]:
+    """All of it at first, and then what was left."""
+    return [cap / NANO, *(max(0, cap - nano) / NANO for nano in spent)]
+
+
+def _name(line: Burning) -> str:
+    return "everybody together" if line.analyst == EVERYBODY else visible(line.analyst)
+
+
+def _epsilon(nanos: int) -> str:
+    return f"{nanos / NANO:.4f}"

@@ -1,0 +1,78 @@
+"""What an owner sees first: what is there, what waits, what is left, and where it is least."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from accountant.model import NANO
+from accountant.reports.report import BudgetReport
+from proxy.report.heat_map import heat_maps, summarise
+from proxy.report.terminal import visible
+
+_SUMMARIES = 5  # maps whose worst groups are named: the others are on the page of the map
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceBar:
+    """What is spent of one cap: of a unit over everything, or of a table's questions together."""
+
+    name: str
+    spent: str
+    cap: str
+    percent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The budget at a glance."""
+
+    bars: tuple[BalanceBar, ...]
+    worst: tuple[str, ...]
+    windows: int
+    since: str
+    open_reservations: int
+    monitors: tuple[tuple[str, str], ...]
+    questions: int
+
+
+def read_overview(report: BudgetReport) -> Overview:
+    """The overview of a report."""
+    return Overview(
+        bars=tuple(_bars(report)),
+        worst=tuple(visible(line) for line in summarise(heat_maps(report.families))[:_SUMMARIES]),
+        windows=report.windows,
+        since="" if report.window_since is None else report.window_since.isoformat(sep=" ", timespec="seconds"),
+        open_reservations=len(report.open),
+        monitors=tuple((visible(run.monitor), run.state.value) for run in report.monitors),
+        questions=sum(one.questions for one in report.analysts),
+    )
+
+
+def _bars(report: BudgetReport) -> Iterator[BalanceBar]:
+    if report.unit_cap_nano is not None:
+        yield _bar("a privacy unit, over all questions", report.unit_spent_nano, report.unit_cap_nano)
+    for table in report.tables:
+        if table.cap_nano is not None:
+            yield _bar(f"all questions on {visible(table.table)}", table.spent_nano, table.cap_nano)
+    for name, found in _worst_groups(report).items():
+        yield _bar(f"the dearest group of {visible(name)}", found[0], found[1])
+
+
+def _worst_groups(report: BudgetReport) -> dict[str, tuple[int, int]]:
+    """By table the group that has lost most of its cap, and that cap."""
+    worst: dict[str, tuple[int, int]] = {}
+    for balance in report.families:
+        lost = max(balance.lost_nano, default=0)
+        before = worst.get(balance.family.table, (0, 1))
+        if balance.family.table not in worst or lost * before[1] > before[0] * balance.cap_nano:
+            worst[balance.family.table] = (lost, balance.cap_nano)
+    return worst
+
+
+def _bar(name: str, spent: int, cap: int) -> BalanceBar:
+    percent = min(100, spent * 100 // max(cap, 1))
+    return BalanceBar(name, f"{spent / NANO:.4f}", f"{cap / NANO:g}", max(percent, int(spent > 0)))
+
+
+def describe_parts(known: Sequence[str], missing: Sequence[str]) -> tuple[tuple[str, bool], ...]:
+    """The parts that answering needs, and whether each is there."""
+    return tuple((part, part not in missing) for part in known)

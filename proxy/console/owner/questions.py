@@ -1,0 +1,99 @@
+"""Questions as an owner reads them on a page: those that wait, those that were asked, and one in full."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from accountant.model import NANO
+from accountant.reports.history import AskedQuestion
+from accountant.store.waiting import WaitingQuestion
+from proxy.report.ledger_tables import SHOWN_LOSSES, about, cost_nano, describe_question, epsilon, loss_levels, reuse
+from proxy.report.terminal import visible
+
+KEPT_NO_TEXT = "(the policy keeps no texts)"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRow:
+    """A question that waits for approval, with everybody who asked it."""
+
+    question: str
+    analysts: str
+    asked_at: str
+    table: str
+    epsilon: str
+    text: str
+    guarantee: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRow:
+    """One question of a list."""
+
+    reservation: str
+    at: str
+    analyst: str
+    about: str
+    groups: str
+    worst: str
+    cost: str
+    status: str
+    reuse: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionInFull:
+    """One question: facts with their names, and how many groups lost how much."""
+
+    reservation: str
+    facts: tuple[tuple[str, str], ...]
+    losses: tuple[tuple[str, str, str], ...]
+    smaller: str
+
+
+def waiting_rows(waiting: Iterable[WaitingQuestion]) -> Iterator[WaitingRow]:
+    """One row a question, the newest first, whoever asked it."""
+    together: dict[str, list[WaitingQuestion]] = {}
+    for one in waiting:
+        together.setdefault(one.question, []).append(one)
+    for question, asked in together.items():
+        newest = asked[0]
+        yield WaitingRow(
+            question=question,
+            analysts=", ".join(visible(name) for name in sorted({one.analyst for one in asked})),
+            asked_at=newest.asked_at.isoformat(sep=" ", timespec="seconds"),
+            table=visible(newest.table),
+            epsilon=f"{newest.needed_nano / NANO:.4f}",
+            text=KEPT_NO_TEXT if newest.text is None else visible(newest.text),
+            guarantee="" if newest.guarantee is None else visible(newest.guarantee),
+        )
+
+
+def question_rows(asked: Iterable[AskedQuestion]) -> Iterator[QuestionRow]:
+    """One row a question, in their order."""
+    for one in asked:
+        yield QuestionRow(
+            reservation=one.reservation,
+            at=one.at.isoformat(sep=" ", timespec="seconds"),
+            analyst=visible(one.charge.analyst),
+            about=visible(about(one)),
+            groups=f"{one.charge.cells.size:,}",
+            worst=epsilon(one.charge.epsilon_nano),
+            cost=epsilon(cost_nano(one)),
+            status=one.status,
+            reuse=visible(reuse(one)),
+        )
+
+
+def question_in_full(question: AskedQuestion) -> QuestionInFull:
+    """Everything that the ledger says of a question."""
+    levels = [] if question.spent is None else loss_levels(question, question.spent)
+    rest = levels[SHOWN_LOSSES:]
+    return QuestionInFull(
+        reservation=question.reservation,
+        facts=tuple((name, visible(told)) for name, told in describe_question(question)),
+        losses=tuple(
+            (epsilon(loss), f"{count:,}", visible("; ".join(names) + (" ..." if count > len(names) else "")))
+            for loss, count, names in levels[:SHOWN_LOSSES]
+        ),
+        smaller=f"and {sum(count for _, count, _ in rest):,} groups with smaller losses" if rest else "",
+    )
