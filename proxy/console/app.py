@@ -1,14 +1,15 @@
 """The console as it is put together: its routers on REST's application, the one that knows no page at the end."""
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Response
 
 from planner.policy.sections import ConsoleSection
 from proxy.console.analyst.asking import add_asking_pages
 from proxy.console.analyst.history import add_history_pages
 from proxy.console.analyst.monitors import add_monitor_pages
 from proxy.console.guarded_routes import analyst_routes, open_routes, owner_routes
-from proxy.console.login import OWNER_START, add_login_routes
-from proxy.console.page import page
+from proxy.console.login import add_login_routes
+from proxy.console.owner.deciding import add_deciding
+from proxy.console.owner.pages import add_owner_pages
 from proxy.console.parts import ConsoleParts
 from proxy.console.refusals import no_such_page
 from proxy.console.session_cookie import PURPOSE, SessionSeal
@@ -34,6 +35,7 @@ def console_pages(section: ConsoleSection, strangers: Strangers) -> AddPages | N
             threads=doors.threads,
             readings=doors.readings,
             hub=doors.hub,
+            ready=doors.ready,
             strangers=strangers,
             seal=SessionSeal(strangers.make_key(PURPOSE)),
             files=StaticFolder(),
@@ -51,10 +53,8 @@ def console_pages(section: ConsoleSection, strangers: Strangers) -> AddPages | N
         add_history_pages(analysts, parts)
         add_monitor_pages(analysts, parts)
 
-        @owner.get(OWNER_START)
-        def show_owner(request: Request) -> Response:
-            return page(request, "start.html", section="owner", lead="What is left, who asked what, what waits.")
-
+        add_owner_pages(owner, parts)
+        add_deciding(owner, parts)
         _add_lost(lost)
         for router in (everybody, analysts, owner, lost):
             app.include_router(router)

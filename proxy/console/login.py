@@ -52,7 +52,7 @@ def add_login_routes(router: APIRouter, parts: ConsoleParts) -> None:
 
     @router.post(LOGIN)
     async def log_in(request: Request) -> Response:
-        form = await _read_form(request)
+        form = await read_form(request)
         place = _place(form.get("next", ""), START)
         try:
             analyst = await _prove(parts, form, address=address_of(request.scope))
@@ -81,7 +81,7 @@ def add_login_routes(router: APIRouter, parts: ConsoleParts) -> None:
     @router.post(OWNER_LOGIN)
     async def log_owner_in(request: Request) -> Response:
         insist_on_owners_place(parts, request)
-        form = await _read_form(request)
+        form = await read_form(request)
         place = _place(form.get("next", ""), OWNER_START)
         try:
             credential = _prove_owner(parts, form.get("token", ""), address=address_of(request.scope))
@@ -101,8 +101,8 @@ def add_login_routes(router: APIRouter, parts: ConsoleParts) -> None:
         return response
 
 
-async def _read_form(request: Request) -> dict[str, str]:
-    """The fields of a short form. Raises KH408."""
+async def read_form(request: Request) -> dict[str, str]:
+    """The fields of a short form, each once. Raises KH408."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise no_form()
     body = await request.body()

@@ -44,7 +44,18 @@ TABS: dict[str, tuple[Tab, ...]] = {
         Tab("History", "/console/history", "history"),
         Tab("Monitors", "/console/monitors", "monitors"),
     ),
-    "owner": (Tab("Owner", "/console/owner", "owner"),),
+    "owner": (
+        Tab("Overview", "/console/owner", "owner"),
+        Tab("Budget", "/console/owner/budget", "budget"),
+        Tab("Questions", "/console/owner/questions", "questions"),
+        Tab("Approvals", "/console/owner/approvals", "approvals"),
+        Tab("Grants", "/console/owner/grants", "grants"),
+        Tab("Windows", "/console/owner/windows", "windows"),
+        Tab("Monitors", "/console/owner/monitors", "monitors"),
+        Tab("Ledger", "/console/owner/ledger", "ledger"),
+        Tab("Policy", "/console/owner/policy", "policy"),
+        Tab("Risk", "/console/owner/risk", "risk"),
+    ),
 }
 """What the navigation offers to whom, in order."""
 

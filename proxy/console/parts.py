@@ -10,6 +10,7 @@ from proxy.monitors.notifications import AlertHub
 from proxy.monitors.reading import Readings
 from proxy.rest.gate import Gate
 from proxy.security.mock_users import Strangers
+from proxy.service.readiness import Readiness
 from proxy.service.service import Serving
 
 
@@ -27,6 +28,7 @@ class ConsoleParts:
     threads: int
     readings: Readings
     hub: AlertHub
+    ready: Readiness
     strangers: Strangers
     seal: SessionSeal
     files: StaticFolder

@@ -74,7 +74,8 @@ Key = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """What pages beside REST share with it: the service that answers, the gate and its limits, and monitors."""
+    """What pages beside REST share with it: the service that answers, the gate and its limits, monitors, and whether
+    Keyhole can answer."""
 
     serving: Serving
     gate: Gate
@@ -82,6 +83,7 @@ class Doors:
     threads: int
     readings: Readings
     hub: AlertHub
+    ready: Readiness
 
 
 AddPages: TypeAlias = Callable[[FastAPI, Doors], str]
@@ -118,8 +120,9 @@ def create_app(
     readings = Readings(serving)
     hub = AlertHub(readings) if hub is None else hub
     add_monitor_routes(app, readings, hub, analyst)
-    _add_health(app, ready or readiness(serving, None))
-    doors = Doors(serving, gate, limits, threads, readings, hub)
+    ready = ready or readiness(serving, None)
+    _add_health(app, ready)
+    doors = Doors(serving, gate, limits, threads, readings, hub, ready)
     _add_start(app, "/docs" if add_pages is None else add_pages(app, doors))
     if limits.origins:
         app.add_middleware(

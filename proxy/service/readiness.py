@@ -38,6 +38,11 @@ class Readiness:
         self._look: asyncio.Task[None] | None = None
         self._told: tuple[str, ...] = ()
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What is needed, by name."""
+        return tuple(self._parts)
+
     async def find_missing(self) -> tuple[str, ...]:
         """The parts that are not there, or that have not answered within `LATE_S`; none when Keyhole can answer."""
         now = time.monotonic()

@@ -1,0 +1,217 @@
+"""What an owner decides on a page: each decision is an event of the ledger, with a reason, by "console".
+
+Guarantee: a form that is sent twice decides once. Approvals and what is done with monitors are so by themselves; a
+grant and a window carry the id of their page, and the ledger has one event for each.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request, Response
+
+from accountant.errors import LedgerError, LedgerMisuse, LedgerUnavailable, MonitorStands
+from accountant.monitor_model import MonitorState
+from planner.errors import KeyholeError
+from proxy.console.login import read_form
+from proxy.console.owner.decided import describe_grant
+from proxy.console.owner.pages import PLACE
+from proxy.console.owner.showing import (
+    DecisionTold,
+    ShowPage,
+    show_approvals,
+    show_grants,
+    show_ledger,
+    show_monitors,
+    show_windows,
+)
+from proxy.console.page import page
+from proxy.console.parts import ConsoleParts
+from proxy.monitors.reading import MonitorReading
+from proxy.monitors.start import start_monitor
+from proxy.owner import measure as left_out
+from proxy.owner.decisions import (
+    Cap,
+    Mistyped,
+    MonitorChange,
+    change_monitor,
+    make_grant,
+    read_fingerprint,
+    read_reason,
+)
+from proxy.owner.verification import read_kept, verify_ledger
+from proxy.report.ledger_tables import SHORT_ID
+from proxy.report.terminal import visible
+from proxy.service.refusals import ledger_unavailable, ledger_unreadable
+from proxy.service.service import Service
+
+BY = "console"
+"""Who stands in the ledger for what was decided on a page: it has one owner, by one token."""
+
+_MOST_REASON = 2000  # characters: a page of text; the event keeps it for good
+_MEASURE_TURN_MS = 60_000  # for a place at the source, behind the analysts' questions; set, not measured
+Fields = Mapping[str, str]
+_LEADS_TO = {
+    "start": (MonitorState.RUNNING, MonitorState.PAUSED),
+    "pause": (MonitorState.PAUSED,),
+    "resume": (MonitorState.RUNNING,),
+    "end": (MonitorState.ENDED,),
+}
+"""The states in which a monitor is where a change would have it, so that a second click does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionForm:
+    """A form's address below the owner's pages, the page that shows it, and what sending it does, in words."""
+
+    place: str
+    show: ShowPage
+    decide: Callable[[Service, Fields], str]
+
+
+def add_deciding(router: APIRouter, parts: ConsoleParts) -> None:
+    """The forms, on the owner's router; one at a time, since each may read the whole ledger."""
+    at_once = asyncio.Lock()
+    for form in (
+        DecisionForm("approvals", show_approvals, _answer_waiting),
+        DecisionForm("grants", show_grants, _grant),
+        DecisionForm("grants/revoke", show_grants, _revoke),
+        DecisionForm("windows", show_windows, _open_window),
+        DecisionForm("monitors", show_monitors, _change_monitor),
+        DecisionForm("ledger/verify", show_ledger, _verify),
+    ):
+        router.add_api_route(f"{PLACE}/{form.place}", _make_sender(parts, form, at_once), methods=["POST"])
+
+    @router.post(f"{PLACE}/measure")
+    async def measure(request: Request) -> Response:
+        async with at_once:
+            return await asyncio.to_thread(_measure, request, parts)
+
+
+def _make_sender(parts: ConsoleParts, form: DecisionForm, at_once: asyncio.Lock) -> Callable[[Request], object]:
+    def send(request: Request, fields: Fields) -> Response:
+        with parts.serving.using() as service:
+            told = _decide(form, service, fields)
+            try:
+                return form.show(request, service, told)
+            except LedgerError:
+                raise ledger_unavailable() from None
+
+    async def take(request: Request) -> Response:
+        fields = await read_form(request)
+        async with at_once:
+            return await asyncio.to_thread(send, request, fields)
+
+    return take
+
+
+def _decide(form: DecisionForm, service: Service, fields: Fields) -> DecisionTold:
+    try:
+        return DecisionTold(done=form.decide(service, fields))
+    except Mistyped as error:
+        return DecisionTold(mistyped=visible(f"{error.field}: {error.problem}"), typed=fields)
+    except MonitorStands as error:
+        return DecisionTold(mistyped=visible(f"{error}. No window was opened."), typed=fields)
+    except LedgerMisuse as error:
+        return DecisionTold(mistyped=visible(str(error)), typed=fields)
+    except LedgerUnavailable as error:
+        return DecisionTold(refused=ledger_unreadable(error), typed=fields)
+    except LedgerError:
+        return DecisionTold(refused=ledger_unavailable(), typed=fields)
+    except KeyholeError as error:
+        return DecisionTold(refused=error, typed=fields)
+
+
+def _reason(fields: Fields) -> str:
+    why = read_reason(fields.get("why", ""))
+    if len(why) > _MOST_REASON:
+        raise Mistyped("why", f"at most {_MOST_REASON:,} characters")
+    return why
+
+
+def _answer_waiting(service: Service, fields: Fields) -> str:
+    question, why = read_fingerprint(fields.get("id", "")), _reason(fields)
+    owner, short = service.ledger.owner, question[:SHORT_ID]
+    match fields.get("decision"):
+        case "approve":
+            new = owner.approve(question, by=BY, why=why)
+            return f"Question {short} {'is approved' if new else 'was approved before'}: it may be asked now."
+        case "decline":
+            waited = owner.decline(question, by=BY, why=why)
+            became = "is declined" if waited else "does not wait any more"
+            return f"Question {short} {became}. Nothing is forbidden: asked again, it waits again."
+    raise Mistyped("decision", "approve or decline")
+
+
+def _grant(service: Service, fields: Fields) -> str:
+    try:
+        epsilon = float(fields.get("epsilon", ""))
+    except ValueError:
+        raise Mistyped("epsilon", "a number, such as 0.5") from None
+    try:
+        cap = Cap(fields.get("cap", ""))
+    except ValueError:
+        raise Mistyped("cap", "one of those that are offered") from None
+    why = _reason(fields)
+    table, analyst = fields.get("table") or None, fields.get("analyst") or None
+    given = make_grant(service.policy, epsilon, cap=cap, table=table, analyst=analyst)
+    identity = service.ledger.owner.grant(given, by=BY, why=why, once=_once(fields))
+    return f"Granted {describe_grant(given)}. Its id is {identity[:SHORT_ID]}."
+
+
+def _revoke(service: Service, fields: Fields) -> str:
+    identity, why = fields.get("id", ""), _reason(fields)
+    if identity not in service.ledger.owner.grants():
+        return "That grant is not in force, so there is nothing to revoke."
+    service.ledger.owner.revoke(identity, by=BY, why=why)
+    return f"The grant {visible(identity[:SHORT_ID])} is revoked. What was spent within it stays spent."
+
+
+def _open_window(service: Service, fields: Fields) -> str:
+    why = _reason(fields)
+    if fields.get("sure") != "yes":
+        raise Mistyped("sure", "say that you mean it: a window cannot be closed again")
+    identity = service.ledger.owner.open_window(by=BY, why=why, once=_once(fields))
+    return f"A budget window is open: all balances start at nothing. Its id is {identity[:SHORT_ID]}."
+
+
+def _once(fields: Fields) -> str:
+    once = fields.get("once", "")
+    if not once:
+        raise Mistyped("once", "send the form from the page that shows it")
+    return once
+
+
+def _change_monitor(service: Service, fields: Fields) -> str:
+    name, why, change = fields.get("name", ""), _reason(fields), fields.get("change", "")
+    run = service.ledger.monitors.find(name)
+    state = None if run is None else run.state
+    if change in _LEADS_TO and state in _LEADS_TO[change]:
+        return f"{visible(name)} is {state} already: nothing was done."
+    if change == "start":
+        monitor = service.catalog.monitor(name)
+        if monitor is None:
+            raise Mistyped("name", "the policy has no such monitor")
+        started = start_monitor(service, MonitorReading(service).plan(monitor), by=BY, why=why)
+        return f"{visible(name)} is started ({started.run[:SHORT_ID]}): its whole horizon is paid for."
+    try:
+        wanted = MonitorChange(change)
+    except ValueError:
+        raise Mistyped("change", "start, pause, resume or end") from None
+    change_monitor(service.ledger, name, wanted, by=BY, why=why)
+    became = {MonitorChange.PAUSE: "paused", MonitorChange.RESUME: "running", MonitorChange.END: "ended for good"}
+    return f"{visible(name)} is {became[wanted]}."
+
+
+def _verify(service: Service, fields: Fields) -> str:
+    expected = fields.get("expect", "").strip()
+    kept = read_kept(expected) if expected else None
+    return "\n".join(verify_ledger(service.ledger, kept=kept).lines())
+
+
+def _measure(request: Request, parts: ConsoleParts) -> Response:
+    """What bounds leave out of the private data: the one page that reads rows, for the owner's eyes alone."""
+    with parts.serving.using() as service, service.turn(analyst="", timeout_ms=_MEASURE_TURN_MS):
+        found = left_out.measure_tables(service.catalog, service.source)
+    tables = [tuple(map(visible, table.lines())) for table in found]
+    return page(request, "owner/measured.html", section="policy", warning=left_out.WARNING, tables=tables)

@@ -1,0 +1,227 @@
+"""The pages that an owner reads. All of them are made of policy and ledger; none touches private data."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from accountant.errors import LedgerError
+from planner.errors import KeyholeError
+from planner.policy.rules.document import warnings
+from proxy.console.owner.budget_map import EVERY_FILTER, MapWish, choose_map, show_share
+from proxy.console.owner.burn_lines import burn_document, burn_rows
+from proxy.console.owner.overview import describe_parts, read_overview
+from proxy.console.owner.questions import question_in_full, question_rows, waiting_rows
+from proxy.console.owner.risk_page import read_risk
+from proxy.console.owner.showing import (
+    NOTHING,
+    ShowPage,
+    show_approvals,
+    show_grants,
+    show_ledger,
+    show_monitors,
+    show_windows,
+)
+from proxy.console.page import page
+from proxy.console.parts import ConsoleParts
+from proxy.console.refusals import no_such_page
+from proxy.owner.decisions import Mistyped
+from proxy.owner.policy_words import budget_lines, table_lines
+from proxy.report.cap_arithmetic import dearest_questions, odds_lines
+from proxy.report.heat_map import legend, summarise
+from proxy.report.terminal import visible
+from proxy.security.file_modes import describe_exposed_files
+from proxy.security.tls import Tls, exposure
+from proxy.service.accounts import limits
+from proxy.service.refusals import ledger_unavailable
+from proxy.service.service import OWNER, Service, ledger_url
+
+PLACE = "/console/owner"
+_PAGE = 50  # questions of a list: as keyhole ledger list has them
+_NEWEST = 5  # questions on the overview
+_Text = Annotated[str, Query(max_length=1000)]  # of a choice: longer than any name that people give
+
+
+def add_owner_pages(router: APIRouter, parts: ConsoleParts) -> None:
+    """The pages, on the owner's router."""
+    _add_overview(router, parts)
+    _add_budget(router, parts)
+    _add_questions(router, parts)
+    _add_policy(router, parts)
+    shown: dict[str, ShowPage] = {
+        "approvals": show_approvals,
+        "grants": show_grants,
+        "windows": show_windows,
+        "monitors": show_monitors,
+        "ledger": show_ledger,
+    }
+    for name, show in shown.items():
+        router.add_api_route(f"{PLACE}/{name}", _make_reader(parts, show), methods=["GET"])
+
+
+def _make_reader(parts: ConsoleParts, show: ShowPage) -> Callable[[Request], Response]:
+    def read(request: Request) -> Response:
+        with parts.serving.using() as service:
+            try:
+                return show(request, service, NOTHING)
+            except LedgerError:
+                raise ledger_unavailable() from None
+
+    return read
+
+
+def _add_overview(router: APIRouter, parts: ConsoleParts) -> None:
+    def read(request: Request, missing: tuple[str, ...]) -> Response:
+        with parts.serving.using() as service:
+            report = service.balances(None)
+            ledger = service.ledger
+            newest = ledger.page(analyst=None, before=None, limit=_NEWEST, only_open=False)
+            number, last = ledger.owner.newest()
+            return page(
+                request,
+                "owner/overview.html",
+                section="owner",
+                seen=read_overview(report),
+                health=describe_parts(parts.ready.parts, missing),
+                waiting=tuple(waiting_rows(ledger.owner.find_waiting())),
+                newest=tuple(question_rows(newest.questions)),
+                number=number,
+                last=last,
+                warned=len(_warnings(service)),
+            )
+
+    @router.get(PLACE)
+    async def show_overview(request: Request) -> Response:
+        missing = await parts.ready.find_missing()
+        try:
+            return await asyncio.to_thread(read, request, missing)
+        except LedgerError:
+            raise ledger_unavailable() from None
+
+
+def _add_budget(router: APIRouter, parts: ConsoleParts) -> None:
+    @router.get(f"{PLACE}/budget")
+    def show_budget(
+        request: Request, table: _Text = "", keys: _Text = "", condition: _Text = EVERY_FILTER, find: _Text = ""
+    ) -> Response:
+        with parts.serving.using() as service:
+            report = service.balances(None)
+            found = choose_map(report, MapWish(table, keys, condition, find))
+            try:
+                burning = service.ledger.burn_down(limits(service.catalog, OWNER))
+            except LedgerError:
+                raise ledger_unavailable() from None
+            return page(
+                request,
+                "owner/budget.html",
+                section="budget",
+                map=found,
+                drawn=found.document(),
+                summary=() if found.shown is None else tuple(map(visible, summarise([found.shown]))),
+                show_share=show_share,
+                visible=visible,
+                legend=legend(),
+                burning=tuple(burn_rows(burning)),
+                burnt=burn_document(burning),
+            )
+
+
+def _add_questions(router: APIRouter, parts: ConsoleParts) -> None:
+    @router.get(f"{PLACE}/questions")
+    def list_questions(
+        request: Request, analyst: _Text = "", before: _Text = "", only: Annotated[str, Query(max_length=10)] = ""
+    ) -> Response:
+        with parts.serving.using() as service:
+            try:
+                found = service.ledger.page(
+                    analyst=analyst or None, before=before or None, limit=_PAGE, only_open=only == "open"
+                )
+            except LedgerError:
+                raise ledger_unavailable() from None
+            names = [(one.name, visible(one.name)) for one in service.catalog.analysts]
+        return page(
+            request,
+            "owner/questions.html",
+            section="questions",
+            rows=tuple(question_rows(found.questions)),
+            older=found.older,
+            analysts=names,
+            analyst=analyst,
+            open_only=only == "open",
+        )
+
+    @router.get(f"{PLACE}/questions/{{identity}}")
+    def show_question(request: Request, identity: str) -> Response:
+        given = identity.strip().lower()
+        if not given.isalnum():
+            raise no_such_page()
+        with parts.serving.using() as service:
+            try:
+                found = service.ledger.asked_as(given)
+            except LedgerError:
+                raise ledger_unavailable() from None
+        if len({one.charge.question for one in found}) != 1:
+            raise no_such_page()
+        asked = tuple(question_in_full(one) for one in found)
+        return page(request, "owner/question.html", section="questions", asked=asked)
+
+
+def _add_policy(router: APIRouter, parts: ConsoleParts) -> None:
+    @router.get(f"{PLACE}/policy")
+    def show_policy(request: Request) -> Response:
+        with parts.serving.using() as service:
+            catalog = service.catalog
+            tables = [tuple(map(visible, table_lines(table))) for table in catalog.tables]
+            budget = [*budget_lines(catalog), *odds_lines(catalog)]
+            budget += [f"{found.table}: {found.sentence}" for found in dearest_questions(catalog)]
+            return page(
+                request,
+                "owner/policy.html",
+                section="policy",
+                name=visible(service.policy.path.name),
+                digest=catalog.digest,
+                warned=_warnings(service),
+                tables=tables,
+                budget=[visible(line) for line in budget],
+                views=[(visible(name), visible(view.sql)) for name, view in service.policy.views.items()],
+                analysts=[_describe_analyst(service, name) for name in service.policy.analysts],
+            )
+
+    @router.get(f"{PLACE}/risk")
+    def show_risk(
+        request: Request, source: Annotated[str, Query(alias="from", max_length=20)] = "caps", target: _Text = ""
+    ) -> Response:
+        problem = ""
+        with parts.serving.using() as service:
+            try:
+                try:
+                    sections = read_risk(service, from_ledger=source == "ledger", target=target)
+                except Mistyped as error:
+                    problem = error.problem
+                    sections = read_risk(service, from_ledger=source == "ledger", target="")
+            except LedgerError:
+                raise ledger_unavailable() from None
+        values = {"sections": sections, "source": source, "target": target, "problem": problem}
+        return page(request, "owner/risk.html", section="risk", status=422 if problem else 200, **values)
+
+
+def _warnings(service: Service) -> tuple[str, ...]:
+    """What `keyhole check` warns of, as far as no source is asked for it."""
+    policy = service.policy
+    try:
+        said = [*warnings(policy), *exposure(policy.server.host, Tls.of(policy), now=datetime.now(UTC))]
+    except KeyholeError as error:  # a certificate that is gone since it was loaded
+        said = [error.message]
+    said += describe_exposed_files(policy, ledger=ledger_url(policy))
+    return tuple(map(visible, said))
+
+
+def _describe_analyst(service: Service, name: str) -> tuple[str, str]:
+    own = service.policy.analysts[name]
+    caps = [
+        f"a group {own.epsilon_per_predicate:g}" if own.epsilon_per_predicate is not None else "",
+        f"a unit {own.epsilon_per_unit:g}" if own.epsilon_per_unit is not None else "",
+    ]
+    return visible(name), ", ".join(filter(None, caps)) or "the shared caps alone"

@@ -1,0 +1,125 @@
+"""The pages that show what can be decided, with what came of the last decision: an outcome, or a refusal."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import Request, Response
+
+from planner.catalog.monitors import Monitor
+from planner.errors import KeyholeError
+from planner.monitors.explain import explain_monitor
+from proxy.console.owner.decided import decision_rows, grant_rows
+from proxy.console.owner.questions import waiting_rows
+from proxy.console.page import page
+from proxy.monitors.reading import MonitorReading
+from proxy.owner.decisions import Cap
+from proxy.report import odometer
+from proxy.report.terminal import visible
+from proxy.rest.problems import http_status, problem
+from proxy.service.accounts import limits
+from proxy.service.service import OWNER, Service
+
+SHOWN_DECISIONS = 50  # of a list: a screen or two; the ledger's export has all
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionTold:
+    """What came of what was sent: `done` in words, or why it was refused; and what was typed, to be mended."""
+
+    done: str = ""
+    refused: KeyholeError | None = None
+    mistyped: str = ""
+    typed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def status(self) -> int:
+        """Of the answer."""
+        if self.refused is not None:
+            return http_status(self.refused)
+        return 422 if self.mistyped else 200
+
+    def values(self) -> dict[str, Any]:
+        """The same for a template."""
+        refused = (
+            None if self.refused is None else {"message": None, "detail": None, "hint": None, **problem(self.refused)}
+        )
+        return {"done": self.done, "refused": refused, "mistyped": self.mistyped, "typed": self.typed}
+
+
+NOTHING = DecisionTold()
+ShowPage = Callable[[Request, Service, DecisionTold], Response]
+
+
+def show_approvals(request: Request, service: Service, told: DecisionTold) -> Response:
+    """What waits for approval."""
+    waiting = tuple(waiting_rows(service.ledger.owner.find_waiting()))
+    above = service.catalog.budget.approval_above
+    own = [(one.table, one.approval_above) for one in service.catalog.budget.tables if one.approval_above is not None]
+    return _show(request, "approvals", told, waiting=waiting, above=above, own=own)
+
+
+def show_grants(request: Request, service: Service, told: DecisionTold) -> Response:
+    """The grants in force, and what a new one could raise."""
+    policy = service.policy
+    return _show(
+        request,
+        "grants",
+        told,
+        grants=tuple(grant_rows(service.ledger.owner.grants())),
+        caps=[cap.value for cap in Cap],
+        tables=[(name, visible(name)) for name in policy.private_tables],
+        analysts=[(name, visible(name)) for name in policy.analysts],
+        once=secrets.token_hex(16),
+    )
+
+
+def show_windows(request: Request, service: Service, told: DecisionTold) -> Response:
+    """How many budget windows there were, and what another one risks."""
+    report = service.ledger.balances(limits(service.catalog, OWNER))
+    warned = odometer.risk(windows=report.windows + 1, per_predicate=service.policy.budget.epsilon_per_predicate)
+    since = "" if report.window_since is None else report.window_since.isoformat(sep=" ", timespec="seconds")
+    standing = [visible(run.monitor) for run in report.monitors]
+    once = secrets.token_hex(16)
+    values = {"windows": report.windows, "since": since, "warned": warned, "standing": standing, "once": once}
+    return _show(request, "windows", told, **values)
+
+
+def show_monitors(request: Request, service: Service, told: DecisionTold) -> Response:
+    """The policy's monitors: how far each is, what it costs, what can be done with it."""
+    reading = MonitorReading(service)
+    found = [_describe_monitor(reading, monitor) for monitor in service.catalog.monitors]
+    return _show(request, "monitors", told, monitors=found)
+
+
+def _describe_monitor(reading: MonitorReading, monitor: Monitor) -> dict[str, Any]:
+    known = {"name": monitor.name, "shown": visible(monitor.name), "comment": visible(monitor.comment or "")}
+    try:
+        status, plan = reading.status(monitor), reading.plan(monitor)
+    except KeyholeError as error:  # keyhole check says it, too; the others can be looked at all the same
+        if error.code == "KH502":
+            raise
+        return known | {"refused": visible(f"{error.code}: {error.message}")}
+    return known | {
+        "refused": "",
+        "state": status.state,
+        "reason": visible(status.reason),
+        "contract": visible(status.contract),
+        "looks": f"{status.looks_made:,} of {status.looks_planned:,}",
+        "next": "" if status.next_look is None else f"{status.next_look:%Y-%m-%d %H:%M:%S}",
+        "group": f"{status.epsilon_per_group:.4f}",
+        "unit": "" if status.epsilon_per_unit is None else f"{status.epsilon_per_unit:.4f}",
+        "plan": "\n".join(visible(line) for line in explain_monitor(plan)),
+    }
+
+
+def show_ledger(request: Request, service: Service, told: DecisionTold) -> Response:
+    """Where the ledger ends, and what owners decided."""
+    number, newest = service.ledger.owner.newest()
+    rows = tuple(decision_rows(service.ledger.owner.list_decided(limit=SHOWN_DECISIONS)))
+    return _show(request, "ledger", told, number=number, newest=newest, decided=rows, most=SHOWN_DECISIONS)
+
+
+def _show(request: Request, name: str, told: DecisionTold, **values: Any) -> Response:
+    return page(request, f"owner/{name}.html", section=name, status=told.status, **told.values(), **values)
