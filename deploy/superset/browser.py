@@ -61,6 +61,15 @@ class Browser:
                 raise TimeoutError(f"{script} never became true; the page says: {self.run(_TEXT)[:2000]}")
             time.sleep(0.5)
 
+    def resize(self, width: int, height: int) -> None:
+        """Make the window as large as that."""
+        self._call("POST", "/window/rect", {"width": width, "height": height})
+
+    def errors(self) -> list[str]:
+        """What pages logged as errors since this was asked last; it counts what their policy forbade."""
+        logged = self._call("POST", "/se/log", {"type": "browser"})
+        return [str(one["message"]) for one in logged if one["level"] == "SEVERE"]
+
     def picture(self) -> bytes:
         """The window as PNG."""
         return base64.b64decode(self._call("GET", "/screenshot", None))

@@ -78,6 +78,8 @@ async function lookForCheaper() {
 
 const explainSoon = debounce(explain, SOON_MS), cheaperLater = debounce(lookForCheaper, LATER_MS);
 function refresh() {
+  running?.abort(); // what is under way is of the text before
+  running = null;
   price.dataset.state = "asked";
   drawParameters();
   explainSoon();

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../../.."
 python="${VENV:-.venv}/bin/python"
 packages=(default-jdk-headless libpostgresql-jdbc-java odbc-postgresql unixodbc pgbouncer postgresql-client
     libdbd-pg-perl php-cli php-pgsql gcc libc6-dev libpq-dev
-    golang-go golang-github-jackc-pgx-v4-dev golang-github-lib-pq-dev)
+    golang-go golang-github-jackc-pgx-v4-dev golang-github-lib-pq-dev chromium chromium-driver)
 modules="$(mktemp -d)"
 trap 'rm -rf "$modules"' EXIT
 
@@ -29,9 +29,9 @@ fi
 if command -v npm >/dev/null; then
     cp tests/clients/installed/node/package.json "$modules"
     (cd "$modules" && timeout 200 npm install --silent --no-package-lock --no-audit --no-fund >/dev/null 2>&1) ||
-        echo "CANNOT INSTALL pg, pg-cursor, postgres: npm failed" >&2
+        echo "CANNOT INSTALL pg, pg-cursor, postgres, axe-core: npm failed" >&2
 else
-    echo "CANNOT INSTALL pg, pg-cursor, postgres: no npm" >&2
+    echo "CANNOT INSTALL pg, pg-cursor, postgres, axe-core: no npm" >&2
 fi
 if ! command -v promtool >/dev/null; then
     # unpacked, not installed: the package would start a server that everybody reaches
