@@ -1,0 +1,64 @@
+"""Monitors in the console, on alerts in a real ledger and over a real socket: who may read them, and the stream."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from tests.effort import PATIENCE_S
+from tests.proxy.rest.test_monitors import events
+from tests.worlds.alerted import TOKENS, Watch, alerted, start
+from tests.worlds.house import House, new_database
+
+
+@pytest.fixture(scope="module")
+def house(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with new_database(postgres_url) as url, alerted(tmp_path_factory.mktemp("told"), url, bobs=0.2) as house:
+        yield house
+
+
+@pytest.fixture(scope="module")
+def crowded(house: House) -> Watch:
+    """Two alerts at two looks."""
+    watch = start(house.service, "crowded")
+    watch.look(3, {0: ("A",)})
+    watch.look(9, {0: ("B",)})
+    return watch
+
+
+@contextmanager
+def logged_in(house: House, user: str) -> Iterator[httpx.Client]:
+    url = f"http://127.0.0.1:{house.addresses.rest_port}"
+    with httpx.Client(base_url=url, headers={"Origin": url}, timeout=PATIENCE_S, trust_env=False) as one:
+        assert one.post("/console/login", data={"token": TOKENS[user]}).status_code == 303
+        yield one
+
+
+def test_a_monitors_page_has_its_alerts_and_its_stream_tells_of_the_next(house: House, crowded: Watch) -> None:
+    with logged_in(house, "ada") as ada:
+        assert 'href="/console/monitors/crowded"' in ada.get("/console/monitors").text
+        page = ada.get("/console/monitors/crowded").text
+        told = json.loads(re.findall(r'id="told">(.*?)</script>', page, re.S)[0])
+        assert (told["look"], len(told["alerts"])) == (9, 2)
+        assert {alert["key"]["ward"] for alert in told["alerts"]} == {"A", "B"}
+        address = f"/console/api/monitors/crowded/events?after={told['look']}"
+        with ada.stream("GET", address) as stream:
+            assert stream.headers["content-type"].startswith("text/event-stream")
+            crowded.look(10, {0: ("C",)})
+            news = next(events(stream))
+        assert (news.kind, news.data["key"]["ward"], news.data["look"]) == ("alert", "C", 10)
+
+
+def test_without_a_session_there_is_no_stream(house: House, crowded: Watch) -> None:
+    url = f"http://127.0.0.1:{house.addresses.rest_port}"
+    with httpx.Client(base_url=url, timeout=PATIENCE_S, trust_env=False) as stranger:
+        assert stranger.get("/console/api/monitors/crowded/events").status_code == 401
+        assert stranger.get("/console/monitors/crowded").status_code == 303
+
+
+def test_an_id_that_no_event_had_is_refused(house: House, crowded: Watch) -> None:
+    with logged_in(house, "ada") as ada:
+        assert ada.get("/console/api/monitors/crowded/events?after=x").json()["code"] == "KH408"
