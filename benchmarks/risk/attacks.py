@@ -8,7 +8,6 @@ import numpy as np
 
 from benchmarks.risk.building import ATTACKERS, Building, Floats
 from benchmarks.risk.techniques import (
-    LONGEST_STAY,
     KeySet,
     LaplaceCounts,
     PegasusCounts,
@@ -18,6 +17,7 @@ from benchmarks.risk.techniques import (
 )
 from mechanisms.risk.posterior import confidence_class, find_joint_posterior, find_posterior_of_one_place
 from mechanisms.threshold.one_shot import calibrate_test
+from proxy.play.resalted import LONGEST_STAY
 
 TARGETS = (0.75, 0.9)
 NEAR = 0.002

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.experiments.occupancy import ROOMS, name_kinds, occupancy
+from proxy.play.heat_map import COLOURS, colour_counts
 
 ATTACKERS = {
     "external": (),
@@ -19,7 +20,6 @@ ATTACKERS = {
 """The kinds of rooms that each sees: none; where lectures are; where cameras are."""
 
 DAYS = 91
-_COLOURS = 10
 _WORKING_DAYS = 5
 
 Integers = npt.NDArray[np.int64]
@@ -49,13 +49,9 @@ class Building:
         Eight colours share the usual, two standard deviations around the mean of that room and hour; the first and the
         last are of what lies outside.
         """
-        mean, spread = self.known.mean(axis=1), np.maximum(self.known.std(axis=1), 0.5)
-
-        def colour(counts: Floats | Integers) -> Floats:
-            inside = (counts - mean + 2 * spread) / (4 * spread) * (_COLOURS - 2)
-            return np.asarray(np.clip(np.floor(inside) + 1, 0, _COLOURS - 1))
-
-        return 1.0 - float(np.abs(colour(seen) - colour(self.counts)).mean()) / (_COLOURS - 1)
+        mean, spread = self.known.mean(axis=1), self.known.std(axis=1)
+        colours = [colour_counts(counts, mean=mean, spread=spread) for counts in (seen, self.counts)]
+        return 1.0 - float(np.abs(colours[0] - colours[1]).mean()) / (COLOURS - 1)
 
 
 def draw_building(*, seed: int, rooms: int = ROOMS, days: int = DAYS) -> Building:

@@ -6,8 +6,7 @@
 | Pegasus' likelihood | kernel density of pairs of true and published counts of the days before |
 | Laplace | Laplace |
 
-Reference: PET evaluation (thesis), chapter 4 and appendix B. How long people stay is not said there: here uniformly up
-to ten minutes.
+Reference: PET evaluation (thesis), chapter 4 and appendix B.
 """
 
 import math
@@ -23,10 +22,8 @@ from mechanisms.noise.exact import ExactNoise
 from mechanisms.protocol import FunctionalTest
 from mechanisms.risk.channels import likelihood_of_exact, likelihood_of_key, likelihood_of_noisy
 from mechanisms.streams.pegasus import Pegasus
+from proxy.play.resalted import count_resalted, tabulate_resalted
 from tests.seeded_noise import SeededNoise
-
-LONGEST_STAY = 10.0
-"""Minutes."""
 
 _RATE_DIGITS = 1 << 20
 _BANDWIDTH = 0.1  # of Scott's, as published
@@ -123,13 +120,11 @@ class ResaltedCounts:
     period: float
 
     def publish(self, building: Building, *, seed: int) -> Floats:
-        drawn = np.random.default_rng(seed)
-        counts = building.counts
-        found = [int(_times(drawn.uniform(0, LONGEST_STAY, count), self.period).sum()) for count in counts.ravel()]
-        return np.array(found, dtype=np.float64).reshape(counts.shape)
+        counted = count_resalted(building.counts, period=self.period, generator=np.random.default_rng(seed))
+        return counted.astype(np.float64)
 
     def likelihood(self, seen: float, *, room: int, most: int) -> Floats:  # noqa: ARG002
-        table = _tabulate_resalted(self.period, 1 << max(6, math.ceil(math.log2(seen + 1))))
+        table = tabulate_resalted(self.period, 1 << max(6, math.ceil(math.log2(seen + 1))))
         found = np.zeros(most + 1)
         reach = min(most + 1, len(table))
         found[:reach] = table[:reach, int(seen)]
@@ -158,23 +153,6 @@ class KeySet:
 @lru_cache(maxsize=64)
 def _tabulate_returned(test: FunctionalTest, cut: int, most: int) -> Floats:
     return likelihood_of_key(test, cut=cut, most=most, returned=True)
-
-
-@lru_cache(maxsize=32)
-def _tabulate_resalted(period: float, most: int) -> Floats:
-    """How likely so many people (rows) are counted as so many (columns): everybody at least once."""
-    law = np.zeros(math.floor(LONGEST_STAY / period) + 2)
-    for times in range(1, len(law)):
-        law[times] = max(0.0, min(times * period, LONGEST_STAY) - (times - 1) * period) / LONGEST_STAY
-    table = np.zeros((most + 1, most + 1))
-    table[0, 0] = 1.0
-    for people in range(1, most + 1):
-        table[people] = np.convolve(table[people - 1], law)[: most + 1]
-    return table
-
-
-def _times(stays: Floats, period: float) -> Integers:
-    return np.asarray(1 + np.floor(stays / period), dtype=np.int64)
 
 
 def _round(epsilon: float) -> Fraction:

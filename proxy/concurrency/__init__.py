@@ -1,6 +1,6 @@
 """Work beside the event loop: fair queues, threads, leases, cancelling, signals, how a process begins and ends.
 
 May refuse: KH409, KH900.
-May import: `wire`, `observe` and below.
+May import: `wire`, `observe`, `play` and below.
 Read first: `thread_pool.py`.
 """

@@ -2,6 +2,6 @@
 neighbour.
 
 May refuse: KH012.
-May import: `wire`, `observe` and below.
+May import: `wire`, `observe`, `play` and below.
 Read first: `tls.py`.
 """

@@ -1,0 +1,117 @@
+"""Players without eyes: what one answers who takes published counts for true ones, and reads them as anybody would.
+
+They measure what a way of publishing is good for at an epsilon, without the patience of people.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.protocol import Noise
+from proxy.play.building import DAYS_A_WEEK, Building
+from proxy.play.key_sets import answer_by_keys
+from proxy.play.published import Publisher, Publishing
+from proxy.play.tasks import GameTask, TaskAnswer, TaskKind, draw_task, measure, solve
+from proxy.play.world import World, draw_plants
+
+_NOON, _EVENING, _MORNING = 12 * 60, 18 * 60, 6 * 60  # minutes of a day
+_EVENT_MINUTES = 60  # what a bot takes an event to last
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class BotError:
+    """The mean distance from the truth in one task, over so many rounds; in T5 the part on a wrong weekday."""
+
+    kind: TaskKind
+    error: float
+    wrong_day: float
+    rounds: int
+
+
+def play_rounds(
+    building: Building,
+    *,
+    kind: TaskKind,
+    way: Publishing,
+    epsilon: Fraction | None,
+    rounds: int,
+    noise: Noise,
+    generator: np.random.Generator,
+) -> BotError:
+    """A bot plays one task in so many worlds of a building.
+
+    Parameters as for `Publisher`; with `KEYHOLE` the bot reads the key set.
+    """
+    errors, wrong = [], 0
+    for number in range(rounds):
+        plants = draw_plants(building, number=number)
+        world = World(building, plants)
+        task = draw_task(kind, building, plants, number=number)
+        if way is Publishing.KEYHOLE:
+            assert epsilon is not None, "a key set has an epsilon"
+            answer = answer_by_keys(task, world, epsilon=epsilon, noise=noise).read
+        else:
+            answer = answer_by_counts(task, Publisher(world, way, epsilon, noise, generator))
+        distance = measure(task, answer, solve(task, world), world)
+        errors.append(distance.error)
+        wrong += distance.wrong_day
+    return BotError(kind, float(np.mean(errors)), wrong / rounds, rounds)
+
+
+def answer_by_counts(task: GameTask, publisher: Publisher) -> TaskAnswer:
+    """What follows if the published counts were true."""
+    building = publisher.world.building
+    match task.kind:
+        case TaskKind.EXCESS:
+            return TaskAnswer(count=int((_series(publisher, task.where, [task.on_day]) > task.above).sum()))
+        case TaskKind.NIGHT:
+            return TaskAnswer(place=_busiest(publisher, task.on_day))
+        case TaskKind.SENSOR:
+            at = _find_silence(task, publisher)
+            return TaskAnswer(day=at // building.ticks_a_day, tick=at % building.ticks_a_day)
+        case TaskKind.EVENT:
+            days = range(task.on_weekday, publisher.world.days, DAYS_A_WEEK)
+            summed = _series(publisher, task.where, days).reshape(len(days), -1).sum(axis=0)
+            noon = _NOON // building.tick_minutes
+            part = summed[:noon] if task.morning else summed[noon:]
+            return TaskAnswer(tick=_find_rise(part, building) + (0 if task.morning else noon))
+        case TaskKind.MEETING:
+            series = _series(publisher, task.where, range(publisher.world.days))
+            at = _find_rise(series.reshape(-1, DAYS_A_WEEK * building.ticks_a_day).sum(axis=0), building)
+            return TaskAnswer(day=at // building.ticks_a_day, tick=at % building.ticks_a_day)
+
+
+def _series(publisher: Publisher, number: int, days: Sequence[int]) -> Floats:
+    return np.concatenate([publisher.publish((number,), day)[number] for day in days]).astype(np.float64)
+
+
+def _busiest(publisher: Publisher, day: int) -> int:
+    building = publisher.world.building
+    regions = building.plan.regions
+    evening, morning = (minutes // building.tick_minutes for minutes in (_EVENING, _MORNING))
+    before, after = publisher.publish(regions, day), publisher.publish(regions, day + 1)
+    return max(regions, key=lambda number: float(before[number][evening:].sum() + after[number][:morning].sum()))
+
+
+def _find_silence(task: GameTask, publisher: Publisher) -> int:
+    """Where the split lies that leaves zeros behind it and, before it, what is usual at that time by the known past."""
+    building = publisher.world.building
+    days = range(publisher.world.days)
+    series = _series(publisher, task.where, days)
+    usual = np.tile(building.known_week(task.where), publisher.world.days // DAYS_A_WEEK)
+    # the loss of squares that calling a tick usual saves against calling it silent
+    return min(int(np.argmax(np.cumsum(usual * (2 * series - usual)))) + 1, series.size - 1)
+
+
+def _find_rise(summed: Floats, building: Building) -> int:
+    """Where the hour begins whose counts stand out most from the hour before it."""
+    ticks = _EVENT_MINUTES // building.tick_minutes
+    added = np.concatenate([[0.0], np.cumsum(summed)])
+    after = added[2 * ticks :] - added[ticks:-ticks]
+    before = added[ticks:-ticks] - added[: -2 * ticks]
+    return int(np.argmax(after - before)) + ticks

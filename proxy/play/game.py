@@ -1,0 +1,237 @@
+"""A session of the game: rounds, each with a task, a way of publishing and an epsilon; a clock; points; a trace.
+
+| state | what may happen |
+|---|---|
+| between rounds | a round begins, the session ends |
+| in a round | the player looks at places, answers once, or gives up |
+| over | nothing but reading what was; a session is over when its ten minutes are, or when the player ends it |
+
+An open round at the end is void. Times are the server's, and an argument here. What is shown before the answer is what
+was published, or the keys; the true counts, the true answer and the seed are told after.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from mechanisms.protocol import Noise
+from proxy.play.bots import answer_by_counts
+from proxy.play.building import Building
+from proxy.play.key_sets import AlarmAnswer, KeysRead, answer_by_keys, watch_day
+from proxy.play.published import Publisher, Publishing, Values
+from proxy.play.scoring import Points, score
+from proxy.play.tasks import Distance, GameTask, TaskAnswer, TaskKind, draw_task, measure, solve
+from proxy.play.world import World, draw_plants
+
+SESSION_S = 600.0
+"""Ten minutes."""
+
+EPSILONS = (Fraction(1, 100), Fraction(1, 20), Fraction(1, 10), Fraction(1, 2), Fraction(1))
+"""Of rounds, for one presence at one tick."""
+
+MOST_ROUNDS = 100  # of a session: one in six seconds
+MOST_ACTIONS = 2000  # that a trace keeps: some hundred kilobytes
+MOST_PLACES = 80
+"""That are looked at together."""
+
+MOST_DAYS = 7  # that are looked at together: with all places a megabyte of JSON
+_KEYHOLE_BESIDE = Fraction(1, 10)  # where a round's way has no epsilon, what Keyhole's answer beside it has
+
+
+class NotNow(Exception):
+    """Asked for what the state of a session does not allow; the message is for the player."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Round:
+    """One round; `publisher` is None where its way is Keyhole's, and `keys` None where it is not."""
+
+    number: int
+    task: GameTask
+    way: Publishing
+    epsilon: Fraction | None
+    world: World
+    publisher: Publisher | None
+    keys: KeysRead | None
+    began: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Feedback:
+    """What is told after an answer.
+
+    `keys` and `alarm` are Keyhole's at the epsilon `beside`, the round's if it has one, and `keys_distance` how far off
+    one is who reads the key set; `counts_answer` is what the published counts say, None where there are none.
+    """
+
+    round: Round
+    answer: TaskAnswer
+    truth: TaskAnswer
+    distance: Distance
+    points: Points
+    seconds: float
+    keys: KeysRead
+    keys_distance: Distance
+    alarm: AlarmAnswer | None
+    counts_answer: TaskAnswer | None
+    beside: Fraction
+
+
+@dataclass(slots=True, eq=False)
+class GameSession:
+    """One player's ten minutes.
+
+    Parameters:
+        generator: of what protects nobody: how long people stay, in `TTL`.
+        began: the time, in seconds of any clock that goes on.
+    """
+
+    name: str
+    building: Building
+    teaching: bool
+    noise: Noise
+    generator: np.random.Generator
+    began: float
+    points: float = 0.0
+    rounds_done: int = 0
+    round: Round | None = None
+    ended: bool = False
+    trace: list[dict[str, Any]] = field(default_factory=list)
+    _begun: int = 0
+
+    def is_over(self, now: float) -> bool:
+        """Whether the time is up, or the player has ended it."""
+        return self.ended or now - self.began >= SESSION_S
+
+    def seconds_left(self, now: float) -> float:
+        """Until the time is up."""
+        return 0.0 if self.ended else max(0.0, SESSION_S - (now - self.began))
+
+    def begin_round(self, now: float) -> Round:
+        """The next round. Raises NotNow in a round, when the session is over, and after so many."""
+        self._insist_on_time(now)
+        if self.round is not None:
+            raise NotNow("a round is open: answer it, or give it up")
+        if self._begun >= MOST_ROUNDS:
+            raise NotNow(f"a session has {MOST_ROUNDS} rounds at most")
+        number = self._begun
+        kind, way, epsilon = plan_round(self.building.seed, number)
+        plants = draw_plants(self.building, number=number)
+        world = World(self.building, plants)
+        task = draw_task(kind, self.building, plants, number=number)
+        publisher = keys = None
+        if way is Publishing.KEYHOLE:
+            assert epsilon is not None, "Keyhole's answer has an epsilon"
+            keys = answer_by_keys(task, world, epsilon=epsilon, noise=self.noise)
+        else:
+            publisher = Publisher(world, way, epsilon, self.noise, self.generator)
+        self._begun += 1
+        self.round = Round(number, task, way, epsilon, world, publisher, keys, now)
+        self.note(now, "round", number=number, task=kind.value, way=way.value, epsilon=_number(epsilon))
+        return self.round
+
+    def look(self, now: float, places: tuple[int, ...], days: range) -> Mapping[int, Mapping[int, Values]]:
+        """What is published of places on days, by day and place.
+
+        Raises:
+            NotNow: outside a round, and where Keyhole answers, who publishes no counts.
+            ValueError: places or days that there are not, or too many.
+        """
+        at = self._open(now)
+        if at.publisher is None:
+            raise NotNow("in this round Keyhole answers: there are keys, and no counts")
+        known = len(self.building.plan.places)
+        if not 1 <= len(places) <= MOST_PLACES or not all(0 <= number < known for number in places):
+            raise ValueError(f"one looks at 1 to {MOST_PLACES} places that there are")
+        if not 1 <= len(days) <= MOST_DAYS or days.start < 0 or days.stop > at.world.days:
+            raise ValueError(f"one looks at 1 to {MOST_DAYS} of the {at.world.days} days")
+        self.note(now, "look", places=list(places), days=[days.start, days.stop])
+        return {day: at.publisher.publish(places, day) for day in days}
+
+    def answer(self, now: float, answer: TaskAnswer) -> Feedback:
+        """Answer the round, which ends it.
+
+        Raises:
+            NotNow: there is no round, or the time was up before.
+            ValueError: the answer is none to this task; the round stays open.
+        """
+        at = self._open(now)
+        truth = solve(at.task, at.world)
+        distance = measure(at.task, answer, truth, at.world)
+        seconds = now - at.began
+        points = score(at.task.kind, distance, truth, seconds=seconds, rounds_done=self.rounds_done)
+        beside = at.epsilon or _KEYHOLE_BESIDE
+        keys = at.keys or answer_by_keys(at.task, at.world, epsilon=beside, noise=self.noise)
+        alarm = None
+        if at.task.kind is TaskKind.EXCESS:
+            alarm = watch_day(at.task, at.world, epsilon=beside, noise=self.noise)
+        counts = None if at.publisher is None else answer_by_counts(at.task, at.publisher)
+        self.round = None
+        self.rounds_done += 1
+        self.points = round(self.points + points.points, 2)
+        self.note(
+            now,
+            "answer",
+            number=at.number,
+            error=distance.error,
+            wrong_day=distance.wrong_day,
+            seconds=round(seconds, 2),
+            points=points.points,
+            answer=list(_given(answer)),
+            truth=list(_given(truth)),
+        )
+        keys_distance = measure(at.task, keys.read, truth, at.world)
+        return Feedback(
+            at, answer, truth, distance, points, seconds, keys, keys_distance, alarm, counts, beside
+        )  # fmt: skip
+
+    def give_up(self, now: float) -> None:
+        """End the round without an answer: no points, and it counts as no round. Raises NotNow without one."""
+        at = self._open(now)
+        self.round = None
+        self.note(now, "give up", number=at.number)
+
+    def end(self, now: float) -> None:
+        """End the session; an open round is void."""
+        if not self.ended:
+            self.note(now, "end", points=self.points, rounds=self.rounds_done, seed=self.building.seed)
+        self.ended, self.round = True, None
+
+    def note(self, now: float, action: str, **what: Any) -> None:
+        """Add an action to the trace; after `MOST_ACTIONS` nothing but answers and the end is."""
+        if len(self.trace) < MOST_ACTIONS or action in ("answer", "end"):
+            self.trace.append({"at_s": round(now - self.began, 2), "action": action, **what})
+
+    def _open(self, now: float) -> Round:
+        self._insist_on_time(now)
+        if self.round is None:
+            raise NotNow("no round is open")
+        return self.round
+
+    def _insist_on_time(self, now: float) -> None:
+        if self.is_over(now):
+            raise NotNow("the session is over")
+
+
+def plan_round(seed: int, number: int) -> tuple[TaskKind, Publishing, Fraction | None]:
+    """Which task, way and epsilon a round has: every five rounds have all tasks, every eight all ways."""
+    kinds, ways = list(TaskKind), list(Publishing)
+    kind = kinds[_shuffle(seed, 1, number // len(kinds), len(kinds))[number % len(kinds)]]
+    way = ways[_shuffle(seed, 2, number // len(ways), len(ways))[number % len(ways)]]
+    epsilon = EPSILONS[_shuffle(seed, 3, number // len(EPSILONS), len(EPSILONS))[number % len(EPSILONS)]]
+    return kind, way, epsilon if way.has_epsilon else None
+
+
+def _shuffle(seed: int, purpose: int, cycle: int, size: int) -> list[int]:
+    return [int(place) for place in np.random.default_rng((seed, purpose, cycle)).permutation(size)]
+
+
+def _given(answer: TaskAnswer) -> Iterable[int]:
+    return (number for number in (answer.count, answer.place, answer.day, answer.tick) if number is not None)
+
+
+def _number(epsilon: Fraction | None) -> float | None:
+    return None if epsilon is None else float(epsilon)

@@ -1,0 +1,206 @@
+"""Keyhole's own answer to each task: a threshold question over the private days, of which keys alone come back.
+
+| task | the question | what one reads off it |
+|---|---|---|
+| T1 | which ticks of the day have more people than the threshold | how many keys there are |
+| T2 | the region that is the most occupied in that night | the key |
+| T3 | which slots of working hours have more person-ticks than a public number | the slot behind the last key |
+| T4, T5 | which slots of the week have, over all weeks, more than a public number | where most keys begin |
+
+An event, one presence at one tick, is in one group: each costs `epsilon` at event level, as what publishes counts does.
+The tolerance is what that epsilon affords at rates of 5 % missed and 10 % wrong. The numbers in T3 to T5 come from
+the known past and the fire code, never from the days that are asked about; slots are as long as the tolerance wants.
+
+T1's question is also a monitor's: whether the room had more people than allowed at any time of the day. The alarm costs
+its epsilon once for whoever comes and goes that day, however many ticks they stay.
+
+References: docs/proofs/optimal_test.md, docs/proofs/ranking.md, docs/proofs/alarm.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.alarm.run import draw_alarms, look_at_values
+from mechanisms.alarm.shapes import Regime
+from mechanisms.protocol import FunctionalTest, Noise
+from mechanisms.ranking.run import rank_keys
+from proxy.play.afford import afford_alarm, afford_ranking, afford_test
+from proxy.play.building import BY_DAY, DAYS_A_WEEK, MINUTES_A_DAY, WORKING_DAYS, Building
+from proxy.play.floor_plan import Counts
+from proxy.play.tasks import WEEKDAYS, GameTask, TaskAnswer, TaskKind, name_day
+from proxy.play.world import World
+
+_QUIET = 0.3  # of a region's usual hour by day: below it is hardly ever an hour with a sensor that works
+_CROWDED = 0.25  # of what the fire code allows, more than which an event is taken for one
+_MINUTES_AN_HOUR = 60  # as everywhere
+_SENSOR_MINUTES = (60, 120, 240, 480)  # of slots: longer ones afford a smaller epsilon, and tell less when
+_EVENT_MINUTES = (5, 15, 30, 60)  # the same, of events
+_TOLERANCES_ABOVE_NOTHING = 3  # fewer make slots shorter, and keys of empty slots more frequent than one in thousands
+_NOON = 12 * 60  # minutes of a day
+
+
+@dataclass(frozen=True, slots=True)
+class KeysRead:
+    """An answer with what it promises.
+
+    `keys` are numbers of ticks of the day in T1, of the place in T2, and of the ticks at which slots begin: since the
+    first midnight in T3, since Monday's in T4 and T5. `sql` is how one would ask for it; `read` is what
+    one concludes; `loss` what one presence loses at most.
+    """
+
+    keys: tuple[int, ...]
+    sql: str
+    tolerance: int
+    loss: float
+    read: TaskAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmAnswer:
+    """The tick at which an alarm rang on the day of T1, None if it did not; and what it promises."""
+
+    rang_at: int | None
+    tolerance: int
+    loss: float
+    looks: int
+
+
+def answer_by_keys(task: GameTask, world: World, *, epsilon: Fraction, noise: Noise) -> KeysRead:
+    """Keyhole's answer to a task.
+
+    Parameters:
+        epsilon: what one presence at one tick loses at most.
+
+    Raises:
+        ValueError: an epsilon so small that no tolerance would do.
+    """
+    match task.kind:
+        case TaskKind.EXCESS:
+            return _excess(task, world, epsilon, noise)
+        case TaskKind.NIGHT:
+            return _night(task, world, epsilon, noise)
+        case TaskKind.SENSOR:
+            return _sensor(task, world, epsilon, noise)
+        case TaskKind.EVENT | TaskKind.MEETING:
+            return _weekly(task, world, epsilon, noise)
+
+
+def watch_day(task: GameTask, world: World, *, epsilon: Fraction, noise: Noise) -> AlarmAnswer:
+    """The alarm of a monitor on T1's room and day for the same loss, looked at at every tick.
+
+    Whoever comes and goes raises any of the day's counts by one at most, and loses `epsilon` for all of them together.
+    """
+    counts = world.counts(task.where)[task.on_day]
+    alarm = afford_alarm(epsilon, looks=counts.size, cut=task.above, regime=Regime.COMING_AND_GOING)
+    states = draw_alarms(keys=1, noise=noise)
+    for look in range(1, counts.size + 1):
+        states = look_at_values(alarm, states, counts[look - 1 : look], look=look, noise=noise)
+    rang = states[0].rang_at
+    return AlarmAnswer(rang - 1 if rang else None, alarm.task.tolerance, alarm.worst_case_epsilon, counts.size)
+
+
+def _excess(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> KeysRead:
+    test = afford_test(epsilon)
+    passed = _decide(test, world.counts(task.where)[task.on_day], task.above, noise)
+    name = world.building.plan.places[task.where].name
+    sql = (
+        f"SELECT tick FROM presence WHERE place = '{name}' AND day = '{name_day(task.on_day)}'\n"
+        f"GROUP BY tick HAVING count(*) > {task.threshold}"
+    )
+    return _key_set(np.flatnonzero(passed), sql, test, TaskAnswer(count=int(passed.sum())))
+
+
+def _night(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> KeysRead:
+    regions = world.building.plan.regions
+    ranking = afford_ranking(epsilon, keys=len(regions))
+    ranked = rank_keys(ranking, world.nights(task.on_day), taking_part=None, keep_path=False, noise=noise)
+    first = regions[int(ranked.ranked[0])]
+    sql = (
+        f"SELECT region FROM presence WHERE night = '{name_day(task.on_day)}'\n"
+        "GROUP BY region ORDER BY count(*) DESC LIMIT 1"
+    )
+    return KeysRead((first,), sql, ranking.task.tolerance, ranking.worst_case_epsilon, TaskAnswer(place=first))
+
+
+def _sensor(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> KeysRead:
+    building, test = world.building, afford_test(epsilon)
+    usual, _ = building.known_usual(task.where)
+    slot = _choose_slot(_QUIET * usual, test, _SENSOR_MINUTES, building)
+    cut = int(_QUIET * usual * slot)
+    summed = world.counts(task.where).reshape(-1, slot).sum(axis=1)
+    a_day = building.ticks_a_day // slot
+    start, stop = (minutes // building.tick_minutes // slot for minutes in BY_DAY)
+    slots = np.array(
+        [
+            day * a_day + number
+            for day in range(world.days)
+            if day % DAYS_A_WEEK < WORKING_DAYS
+            for number in range(start, stop)
+        ]
+    )
+    passed = slots[_decide(test, summed[slots], cut, noise)]
+    later = slots[slots > (int(passed[-1]) if passed.size else -1)]
+    first = (int(later[0]) if later.size else int(slots[-1])) * slot
+    sql = (
+        f"SELECT day, slot FROM presence WHERE place = '{building.plan.places[task.where].name}'\n"
+        f"GROUP BY day, slot HAVING count(*) > {cut}  -- slots of {slot * building.tick_minutes} minutes by day"
+    )
+    read = TaskAnswer(day=first // building.ticks_a_day, tick=first % building.ticks_a_day)
+    return _key_set(passed * slot, sql, test, read)
+
+
+def _weekly(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> KeysRead:
+    building, test = world.building, afford_test(epsilon)
+    weeks = world.days // DAYS_A_WEEK
+    crowded = weeks * _CROWDED * building.plan.places[task.where].capacity
+    slot = _choose_slot(crowded, test, _EVENT_MINUTES, building)
+    cut = int(crowded * slot)
+    summed = world.counts(task.where).reshape(weeks, -1, slot).sum(axis=(0, 2))
+    asked = np.arange(summed.size)
+    sql = f"SELECT weekday, slot FROM presence WHERE place = '{building.plan.places[task.where].name}'"
+    if task.kind is TaskKind.EVENT:
+        noon, a_day = (minutes // building.tick_minutes // slot for minutes in (_NOON, MINUTES_A_DAY))
+        begin = task.on_weekday * a_day + (0 if task.morning else noon)
+        asked = np.arange(begin, begin + noon)
+        sql += f" AND weekday = '{WEEKDAYS[task.on_weekday]}' AND half = '{'morning' if task.morning else 'afternoon'}'"
+    passed = asked[_decide(test, summed[asked], cut, noise)] * slot
+    at = find_beginning(passed, ticks=_MINUTES_AN_HOUR // building.tick_minutes)
+    day, tick = divmod(int(asked[asked.size // 2]) * slot if at is None else at, building.ticks_a_day)
+    read = TaskAnswer(tick=tick) if task.kind is TaskKind.EVENT else TaskAnswer(day=day, tick=tick)
+    sql += f"\nGROUP BY weekday, slot HAVING count(*) > {cut}  -- slots of {slot * building.tick_minutes} minutes"
+    return _key_set(passed, sql, test, read)
+
+
+def _choose_slot(cut: float, test: FunctionalTest, minutes: Sequence[int], building: Building) -> int:
+    """How many ticks a group adds up, so that the threshold is some tolerances above nothing: the least that does, or
+    the longest there is. `cut` is of one tick."""
+    slots = [each // building.tick_minutes for each in minutes]
+    return next((slot for slot in slots if cut * slot >= _TOLERANCES_ABOVE_NOTHING * test.tolerance), slots[-1])
+
+
+def find_beginning(keys: npt.NDArray[np.int64], *, ticks: int) -> int | None:
+    """The key from which on most of so many ticks are keys, None without any.
+
+    >>> find_beginning(np.array([3, 20, 21, 22, 24]), ticks=6)
+    20
+    """
+    if not keys.size:
+        return None
+    within = [int(((keys >= key) & (keys < key + ticks)).sum()) for key in keys]
+    return int(keys[int(np.argmax(within))])
+
+
+def _key_set(keys: npt.NDArray[np.int64], sql: str, test: FunctionalTest, read: TaskAnswer) -> KeysRead:
+    return KeysRead(tuple(keys.tolist()), sql, test.tolerance, test.epsilon, read)
+
+
+def _decide(test: FunctionalTest, values: Counts, cut: int, noise: Noise) -> npt.NDArray[np.bool_]:
+    """Which values pass `value > cut`: the optimal one-shot test on each, with noise of its own."""
+    noisy = values + noise.discrete_laplace(rate=test.rate, size=values.size)
+    boundary = cut - test.shift
+    ties = noise.bernoulli(probability=test.tie, size=values.size)
+    return np.asarray((noisy > boundary) | ((noisy == boundary) & ties))

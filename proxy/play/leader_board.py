@@ -1,0 +1,79 @@
+"""The leader board and the traces of sessions that have ended, in a SQLite file of this machine.
+
+Names are typed by players, and are text; there are no accounts. Both tables keep a bounded number of rows: the board
+its best, the traces their latest.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MOST_SCORES = 500  # that are kept; a page shows twenty
+MOST_TRACES = 200  # that are kept: some dozen megabytes at most
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS scores (id INTEGER PRIMARY KEY, name TEXT NOT NULL, points REAL NOT NULL,"
+    " rounds INTEGER NOT NULL, seed INTEGER NOT NULL, ended_at TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS traces (id INTEGER PRIMARY KEY, lines TEXT NOT NULL)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One session's result; `ended_at` is a time of day in UTC, ISO 8601."""
+
+    name: str
+    points: float
+    rounds: int
+    seed: int
+    ended_at: str
+
+
+class LeaderBoard:
+    """A file that is made when it is not there; every call opens it anew, so that several processes may share it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self, score: Score, trace: Sequence[Mapping[str, Any]]) -> None:
+        """Write a result and its trace, and forget what is beyond the bounds."""
+        header = {"name": score.name, "points": score.points, "rounds": score.rounds, "ended_at": score.ended_at}
+        lines = "\n".join(json.dumps(line) for line in ({"action": "session", **header}, *trace))
+        with closing(self._open()) as connection, connection:
+            connection.execute(
+                "INSERT INTO scores (name, points, rounds, seed, ended_at) VALUES (?, ?, ?, ?, ?)",
+                (score.name, score.points, score.rounds, score.seed, score.ended_at),
+            )
+            connection.execute("INSERT INTO traces (lines) VALUES (?)", (lines,))
+            connection.execute(
+                "DELETE FROM scores WHERE id NOT IN (SELECT id FROM scores ORDER BY points DESC, id LIMIT ?)",
+                (MOST_SCORES,),
+            )
+            connection.execute(
+                "DELETE FROM traces WHERE id NOT IN (SELECT id FROM traces ORDER BY id DESC LIMIT ?)", (MOST_TRACES,)
+            )
+
+    def best(self, limit: int) -> tuple[Score, ...]:
+        """The best results, the best one first; of equals the earlier."""
+        with closing(self._open()) as connection:
+            found = connection.execute(
+                "SELECT name, points, rounds, seed, ended_at FROM scores ORDER BY points DESC, id LIMIT ?", (limit,)
+            )
+            return tuple(Score(*row) for row in found)
+
+    def traces(self) -> Iterator[str]:
+        """Every trace that is kept, as JSON lines; each begins with a line about its session."""
+        with closing(self._open()) as connection:
+            yield from (f"{lines}\n" for (lines,) in connection.execute("SELECT lines FROM traces ORDER BY id"))
+
+    def _open(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self._path, timeout=10)
+        with connection:
+            for table in _TABLES:
+                connection.execute(table)
+        return connection

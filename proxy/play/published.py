@@ -1,0 +1,144 @@
+"""What a player sees of a place: its counts, as a mechanism for streams publishes them.
+
+All protect one presence at one tick. Counts of rooms are published, and whatever contains rooms is the sum of what is
+published of them; `HS_PEGASUS` publishes each place by itself, at a quarter of the loss, as a presence is in four of
+them. Each begins anew at midnight, so that a day can be published by itself. What was published stays: a place's noise
+is drawn once in a round.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.protocol import Noise
+from mechanisms.streams.pegasus import Pegasus
+from mechanisms.streams.perturber import perturb
+from mechanisms.streams.tick_laplace import TickLaplace
+from proxy.play.floor_plan import Counts
+from proxy.play.resalted import count_resalted
+from proxy.play.world import World
+
+TTL_MINUTES = 2.0
+"""How long a salt lives."""
+
+Values = npt.NDArray[np.float32]
+
+
+class Publishing(Enum):
+    """A way of answering, by the name that tables have."""
+
+    TRUE = "true"
+    TICK_LAPLACE = "tick_laplace"
+    PEGASUS = "pegasus"
+    PEGASUS_SMOOTH = "pegasus_40"
+    HS_PEGASUS = "hs_pegasus"
+    ZEROS = "zeros"
+    TTL = "ttl"
+    KEYHOLE = "keyhole"
+
+    @property
+    def has_epsilon(self) -> bool:
+        """Whether it is a matter of epsilon at all."""
+        return self not in (Publishing.TRUE, Publishing.ZEROS, Publishing.TTL)
+
+
+SENTENCES = {
+    Publishing.TRUE: "The counts themselves: nobody is protected.",
+    Publishing.TICK_LAPLACE: "Each count with Laplace noise of its own.",
+    Publishing.PEGASUS: "PeGaSus as published: noise, ticks alike grouped (theta 5), the median of each group so far.",
+    Publishing.PEGASUS_SMOOTH: "PeGaSus with theta 40: long groups, smooth, and late where something changes.",
+    Publishing.HS_PEGASUS: "PeGaSus on each room, region, floor and on the building, at a quarter of epsilon each.",
+    Publishing.ZEROS: "Zeros, for nothing. What cannot beat it is of no use.",
+    Publishing.TTL: "Devices by a hash with a salt that lives two minutes: no noise, and no promise at all.",
+    Publishing.KEYHOLE: "Keyhole's answer: the keys of one threshold question, and no count.",
+}
+"""What each is, in a sentence."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Publisher:
+    """Publishes one world by one way other than `KEYHOLE`.
+
+    Parameters:
+        epsilon: what one presence at one tick loses; None where the way has none.
+        noise: what protects, where anything does.
+        generator: how long people stay, which `TTL` depends on.
+    """
+
+    world: World
+    way: Publishing
+    epsilon: Fraction | None
+    noise: Noise
+    generator: np.random.Generator
+    _kept: dict[tuple[int, int], Values] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a way that publishes no counts, and for an epsilon that is missing or too many."""
+        if self.way is Publishing.KEYHOLE or (self.epsilon is None) is self.way.has_epsilon:
+            raise ValueError("counts are published by a way that has them, with an epsilon where it takes one")
+
+    def publish(self, numbers: tuple[int, ...], day: int) -> dict[int, Values]:
+        """What is published of some places on a day: one value for each tick."""
+        if self.way is Publishing.HS_PEGASUS:
+            self._draw(numbers, day)
+            return {number: self._kept[number, day] for number in numbers}
+        plan = self.world.building.plan
+        first_room = plan.rooms[0]
+        inside = {
+            number: range(first_room + plan.places[number].start, first_room + plan.places[number].stop)
+            for number in numbers
+        }
+        self._draw(tuple(sorted({room for rooms in inside.values() for room in rooms})), day)
+        return {
+            number: np.asarray(sum((self._kept[room, day] for room in rooms), np.zeros(1, dtype=np.float32)))
+            for number, rooms in inside.items()
+        }
+
+    def _true(self, numbers: tuple[int, ...], day: int) -> Counts:
+        return np.array([self.world.rooms_on(number, day).sum(axis=0) for number in numbers], dtype=np.int64)
+
+    def _draw(self, numbers: tuple[int, ...], day: int) -> None:
+        """Publish those that are not published yet, side by side."""
+        missing = tuple(number for number in numbers if (number, day) not in self._kept)
+        if missing:
+            for number, values in zip(missing, self._run(self._true(missing, day)), strict=True):
+                self._kept[number, day] = values
+
+    def _run(self, counts: Counts) -> Values:
+        """From true counts, of shape (streams, ticks)."""
+        match self.way:
+            case Publishing.TRUE:
+                return counts.astype(np.float32)
+            case Publishing.ZEROS:
+                return np.zeros(counts.shape, dtype=np.float32)
+            case Publishing.TTL:
+                return count_resalted(counts, period=TTL_MINUTES, generator=self.generator).astype(np.float32)
+            case Publishing.TICK_LAPLACE:
+                rate = TickLaplace(epsilon=self._epsilon, sensitivity=1).rate
+                return perturb(counts, rate=rate, noise=self.noise).astype(np.float32)
+            case Publishing.HS_PEGASUS:
+                levels = self.world.building.plan.hierarchy.levels
+                return _run_pegasus(Pegasus(epsilon=self._epsilon / levels, sensitivity=1), counts, self.noise)
+            case _:
+                theta = Fraction(40 if self.way is Publishing.PEGASUS_SMOOTH else 5)
+                pegasus = Pegasus(epsilon=self._epsilon, sensitivity=1, theta_factor=theta)
+                return _run_pegasus(pegasus, counts, self.noise)
+
+    @property
+    def _epsilon(self) -> Fraction:
+        assert self.epsilon is not None, "this way has one"
+        return self.epsilon
+
+
+def _run_pegasus(pegasus: Pegasus, counts: Counts, noise: Noise) -> Values:
+    """Every stream from its start on, tick by tick."""
+    states = tuple(pegasus.start() for _ in counts)
+    found = np.empty(counts.shape, dtype=np.float32)
+    for at in range(counts.shape[1]):
+        tick = pegasus.advance(states, np.ascontiguousarray(counts[:, at]), noise=noise)
+        states = tick.states
+        found[:, at] = [float(estimate) for estimate in tick.estimates]
+    return found

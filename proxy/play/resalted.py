@@ -1,0 +1,51 @@
+"""TTL: devices are counted by a hash whose salt lives so long; who stays longer is counted again. It promises nothing.
+
+How long people stay is not said in the thesis: here uniformly up to ten minutes.
+
+Reference: PET evaluation (Ghayyur's thesis), chapter 4.
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+LONGEST_STAY = 10.0
+"""Minutes."""
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+def count_resalted(counts: Integers, *, period: float, generator: np.random.Generator) -> Integers:
+    """How many devices are seen where so many are.
+
+    Parameters:
+        counts: true ones, of any shape.
+        period: minutes for which a salt lives.
+        generator: of how long each stays; it is no noise that would protect anybody.
+
+    >>> count_resalted(np.array([0, 3]), period=20.0, generator=np.random.default_rng(0)).tolist()
+    [0, 3]
+    """
+    found = [int(times_seen(generator.uniform(0, LONGEST_STAY, count), period).sum()) for count in counts.ravel()]
+    return np.array(found, dtype=np.int64).reshape(counts.shape)
+
+
+def times_seen(stays: Floats, period: float) -> Integers:
+    """By how many salts a stay is counted."""
+    return np.asarray(1 + np.floor(stays / period), dtype=np.int64)
+
+
+@lru_cache(maxsize=32)
+def tabulate_resalted(period: float, most: int) -> Floats:
+    """How likely so many people (rows) are counted as so many (columns), both up to `most`: everybody at least once."""
+    law = np.zeros(math.floor(LONGEST_STAY / period) + 2)
+    for times in range(1, len(law)):
+        law[times] = max(0.0, min(times * period, LONGEST_STAY) - (times - 1) * period) / LONGEST_STAY
+    table = np.zeros((most + 1, most + 1))
+    table[0, 0] = 1.0
+    for people in range(1, most + 1):
+        table[people] = np.convolve(table[people - 1], law)[: most + 1]
+    return table

@@ -1,0 +1,85 @@
+"""From epsilon to what it is good for and what it gives away: the owner's slider.
+
+The task's error is a bot's, who takes published counts for true ones; localised are those hidden people whom an
+attacker finds better than by knowing the days before; the tolerance is what a Keyhole monitor can afford.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.protocol import Noise
+from proxy.play.afford import FNR, FPR
+from proxy.play.attackers import AttackedDay, Attacker, PublishedChannel, Seen, count_raised
+from proxy.play.bots import BotError, play_rounds
+from proxy.play.building import Building
+from proxy.play.published import Publishing
+from proxy.play.tasks import TaskKind
+
+LEAST_EPSILON, MOST_EPSILON = Fraction(1, 1000), Fraction(10)  # beyond, all is noise or none
+MOST_LOOKS = 10_000  # a day: one in nine seconds
+_ROUNDS = 6  # of a bot and task: a second's work; errors are told to a third or so
+_EVERY = 12  # ticks of the attacked day: two hours
+
+
+@dataclass(frozen=True, slots=True)
+class Tradeoff:
+    """At one epsilon: bots' errors with Laplace noise on each tick and from Keyhole's keys, people raised above their
+    prior per tick by what is seen, and `tolerance`, the monitor's."""
+
+    epsilon: float
+    laplace: tuple[BotError, ...]
+    keyhole: tuple[BotError, ...]
+    raised: tuple[tuple[str, float], ...]
+    tolerance: float
+    looks: int
+
+
+def weigh(
+    played: Building,
+    attacked: Building,
+    *,
+    attacker: Attacker,
+    epsilon: Fraction,
+    looks: int,
+    noise: Noise,
+) -> Tradeoff:
+    """What one epsilon, for one presence at one tick, is good for and gives away.
+
+    Raises:
+        ValueError: an epsilon or a number of looks outside its range.
+    """
+    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON or not 1 <= looks <= MOST_LOOKS:
+        raise ValueError(f"epsilon lies between {float(LEAST_EPSILON)} and {MOST_EPSILON}, looks up to {MOST_LOOKS}")
+    generator = np.random.default_rng(0)
+
+    def play(kind: TaskKind, way: Publishing) -> BotError:
+        return play_rounds(
+            played, kind=kind, way=way, epsilon=epsilon, rounds=_ROUNDS, noise=noise, generator=generator
+        )  # fmt: skip
+
+    day = AttackedDay(attacked, attacker)
+    raised = []
+    for seen in (Seen.TRUE, Seen.LAPLACE, Seen.KEYHOLE):
+        channel = PublishedChannel(seen, None if seen is Seen.TRUE else epsilon, ticks=1)
+        found = count_raised(day, channel, every=_EVERY, noise=noise)
+        raised.append((seen.value, sum(found.raised) / found.ticks))
+    return Tradeoff(
+        epsilon=float(epsilon),
+        laplace=tuple(play(kind, Publishing.TICK_LAPLACE) for kind in TaskKind),
+        keyhole=tuple(play(kind, Publishing.KEYHOLE) for kind in TaskKind),
+        raised=tuple(raised),
+        tolerance=affordable_tolerance(float(epsilon), looks=looks),
+        looks=looks,
+    )
+
+
+def affordable_tolerance(epsilon: float, *, looks: int) -> float:
+    """`tau = ln(N / (4 a b)) / epsilon - 1`: of a monitor over counts that only grow, looked at N times a window.
+
+    >>> round(affordable_tolerance(0.1, looks=24), 1)
+    69.9
+    """
+    return max(0.0, math.log(looks / (4 * FNR * FPR)) / epsilon - 1)

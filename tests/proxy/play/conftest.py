@@ -1,0 +1,29 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from proxy.play.building import Building
+from proxy.play.hall import Buildings, Hall
+from tests.worlds.play_house import BUILDINGS, Clock, open_playground
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="session")
+def buildings() -> Buildings:
+    return BUILDINGS
+
+
+@pytest.fixture
+def hall(tmp_path: Path, clock: Clock) -> Hall:
+    return open_playground(tmp_path, clock)
+
+
+@pytest.fixture(scope="session")
+def draw() -> Callable[[int], Building]:
+    """The game's building of a seed, drawn once a process."""
+    return BUILDINGS.find_played

@@ -1,0 +1,121 @@
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+from mechanisms.risk.channels import likelihood_of_noisy
+from mechanisms.risk.posterior import find_posterior_of_one_place
+from proxy.play.attackers import AttackedDay, Attacker, PublishedChannel, Seen, believe, count_raised
+from proxy.play.building import Building, draw_building
+from proxy.play.hall import Buildings
+from proxy.play.tradeoff import affordable_tolerance, weigh
+from tests.seeded_noise import SeededNoise
+
+NOON = 72
+
+
+@cache
+def _attacked() -> Building:
+    return draw_building(seed=4, people=420, tick_minutes=10, days_known=28, days_played=7)
+
+
+@pytest.mark.parametrize(("attacker", "closed"), [("external", 64), ("student", 27), ("administrator", 25)])
+def test_attackers_see_as_many_regions_as_in_the_thesis(attacker: str, closed: int) -> None:
+    assert len(AttackedDay(_attacked(), Attacker(attacker)).closed) == closed
+
+
+def test_the_empty_place_counts() -> None:
+    """One person, prior .3, and noise that tells nothing: .3 with the sum from z = 0, where it would be 1 from 1."""
+    seen = likelihood_of_noisy(0, rate=1e-9, most=1)
+    assert find_posterior_of_one_place(seen, 0.3, people=1) == pytest.approx(0.3, abs=1e-6)
+    assert (seen[1] * 0.3) / (seen[1] * 0.3) == 1
+
+
+@pytest.mark.parametrize("attacker", list(Attacker))
+def test_beliefs_are_between_nothing_and_everything(attacker: Attacker) -> None:
+    day = AttackedDay(_attacked(), attacker)
+    victim = day.hidden(NOON)[0]
+
+    def at(seen: Seen, epsilon: Fraction | None, ticks: int = 1) -> float:
+        found = believe(day, PublishedChannel(seen, epsilon, ticks), victim=victim, tick=NOON, noise=SeededNoise(2))
+        place = found.regions.index(found.true_region)
+        assert found.prior.sum() == pytest.approx(1)
+        assert found.joint.sum() == pytest.approx(1)
+        assert found.posterior[place] <= found.place + 1e-9
+        assert found.joint[place] <= found.place + 1e-9
+        assert found.presence <= found.place + 1e-12
+        return float(found.posterior[place])
+
+    nothing, everything = at(Seen.NOTHING, None), at(Seen.TRUE, None)
+    counts = day.counts()[:, NOON]
+    assert everything == pytest.approx(counts[day.closed.index(day.region_of(victim, NOON) or 0)] / counts.sum())
+    assert at(Seen.LAPLACE, Fraction(1, 1000)) == pytest.approx(nothing, rel=0.02)
+    assert at(Seen.LAPLACE, Fraction(30)) == pytest.approx(everything, rel=1e-6)
+    assert at(Seen.KEYHOLE, Fraction(1, 1000)) == pytest.approx(nothing, rel=0.02)
+
+
+def test_waiting_sharpens_what_noise_hides() -> None:
+    """Four hundred ticks of equal counts at eps .1 tell what a single one hides; noise is seeded."""
+    day = AttackedDay(_attacked(), Attacker.EXTERNAL)
+    victim = day.hidden(NOON)[0]
+    true = believe(day, PublishedChannel(Seen.TRUE, None, 1), victim=victim, tick=NOON, noise=SeededNoise(0)).posterior
+    distances = []
+    for ticks in (1, 20, 400):
+        channel = PublishedChannel(Seen.LAPLACE, Fraction(1, 10), ticks)
+        found = believe(day, channel, victim=victim, tick=NOON, noise=SeededNoise(0)).posterior
+        distances.append(float(np.abs(found - true).sum()))
+        assert channel.loss == pytest.approx(0.1 * ticks)
+    assert distances[0] > distances[1] > distances[2]
+    assert distances[2] < 0.4 * distances[0]
+
+
+def test_a_victim_whom_the_attacker_sees_needs_no_guess() -> None:
+    day = AttackedDay(_attacked(), Attacker.STUDENT)
+    seen = next(person for person in range(420) if person not in day.hidden(NOON))
+    with pytest.raises(ValueError, match="the victim"):
+        believe(day, PublishedChannel(Seen.TRUE, None, 1), victim=seen, tick=NOON, noise=SeededNoise(0))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("attacker", list(Attacker))
+def test_more_people_are_raised_as_epsilon_rises(attacker: Attacker) -> None:
+    """The thesis's shape: eps 5 is about as good as the counts themselves, eps .1 is far from it. A day with seeded
+    noise, twelve ticks of it; it repeats itself."""
+    day = AttackedDay(_attacked(), attacker)
+
+    def raised(channel: PublishedChannel) -> float:
+        found = count_raised(day, channel, every=12, noise=SeededNoise(6))
+        assert sum(found.believed) == found.hidden
+        assert all(above <= everybody for above, everybody in zip(found.raised, found.believed, strict=True))
+        return sum(found.raised) / found.ticks
+
+    little, much, true = (
+        raised(PublishedChannel(Seen.LAPLACE, Fraction(1, 10), 1)),
+        raised(PublishedChannel(Seen.LAPLACE, Fraction(5), 1)),
+        raised(PublishedChannel(Seen.TRUE, None, 1)),
+    )
+    assert little < 0.5 * true
+    assert much == pytest.approx(true, rel=0.25)
+    assert raised(PublishedChannel(Seen.NOTHING, None, 1)) == 0
+
+
+def test_the_slider_says_what_an_epsilon_buys(draw: Callable[[int], Building]) -> None:
+    found = weigh(
+        draw(1), _attacked(), attacker=Attacker.STUDENT, epsilon=Fraction(1), looks=24, noise=SeededNoise(0)
+    )  # fmt: skip
+    assert dict(found.raised)["true"] > 0
+    assert found.tolerance == pytest.approx(math.log(24 / (4 * 0.05 * 0.1)) - 1)
+    assert affordable_tolerance(0.1, looks=24) == pytest.approx(69.9, abs=0.05)
+    for epsilon in (Fraction(0), Fraction(11)):
+        with pytest.raises(ValueError, match="epsilon"):
+            weigh(draw(1), _attacked(), attacker=Attacker.STUDENT, epsilon=epsilon, looks=24, noise=SeededNoise(0))
+
+
+def test_the_attacked_building_is_not_the_games(buildings: Buildings) -> None:
+    attacked, played = buildings.find_attacked(1), buildings.find_played(1)
+    assert (attacked.tick_minutes, played.tick_minutes) == (10, 5)
+    assert (len(attacked.roles), len(played.roles)) == (420, 900)
+    assert buildings.find_attacked(1) is attacked
