@@ -265,6 +265,13 @@ class ConsoleSection(Section):
     owner_from: Literal["loopback", "anywhere"] = "loopback"
 
 
+class PlaySection(Section):
+    """`[server.play]`: the playground in the console, which knows made-up people alone."""
+
+    enabled: bool = False
+    scores: Annotated[str, Field(min_length=1)] = "keyhole-play.sqlite"
+
+
 class ServerSection(Section):
     """`[server]`: where Keyhole listens and the database name that clients give."""
 
@@ -281,6 +288,7 @@ class ServerSection(Section):
     limits: ServerLimitsSection = ServerLimitsSection()
     rest: RestSection = RestSection()
     console: ConsoleSection = ConsoleSection()
+    play: PlaySection = PlaySection()
 
 
 class AnalystSection(Section):

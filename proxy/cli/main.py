@@ -226,6 +226,23 @@ def serve(
         )
 
 
+def play(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on loopback; 0 for any that is free.")] = 8433,
+    scores: Annotated[
+        Path, typer.Option("--scores", help="SQLite file of the leader board, made when it is not there.")
+    ] = Path("keyhole-play.sqlite"),
+) -> None:
+    """Play with a made-up building's noisy counts. Needs no policy, touches no data."""
+    with lasting():
+        from proxy.console.play.standalone import run
+
+    def tell(address: str) -> None:
+        print(f"the playground is at {address}; end it with Ctrl-C", flush=True)
+
+    with refusals(as_json=False):
+        run(port=port, scores=scores, told=tell)
+
+
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Stay up afterwards, so that psql can connect.")] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the scorecard to a file, as HTML.")] = None,
@@ -252,7 +269,7 @@ def _register(section: str, *commands: Callable[..., None] | typer.Typer) -> Non
             app.command(rich_help_panel=section)(command)
 
 
-_register("Set up and serve", demo, init, check, bounds, refresh, owner.passwd, serve)
+_register("Set up and serve", demo, play, init, check, bounds, refresh, owner.passwd, serve)
 _register("Ask", ask.query, ask.explain, ask.plan, ask.simulate, budget)
 _register(
     "Decide, as the data owner",

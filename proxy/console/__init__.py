@@ -5,7 +5,7 @@ comes from elsewhere. `page.py` renders and sets the headers, `guarded_routes.py
 `login.py` makes their sessions, which are sealed cookies (`session_cookie.py`) and no state. CONTRIBUTING.md has the
 recipe for a page; `owner/` has the owner's.
 
-May refuse: KH401, KH408.
+May refuse: KH401, KH406, KH408.
 May import: `rest`, `session` and below.
 Read first: `app.py`.
 """

@@ -11,18 +11,21 @@ from proxy.console.login import add_login_routes
 from proxy.console.owner.deciding import add_deciding
 from proxy.console.owner.pages import add_owner_pages
 from proxy.console.parts import ConsoleParts
+from proxy.console.play.routes import add_play_routes, name_player
 from proxy.console.refusals import no_such_page
 from proxy.console.session_cookie import PURPOSE, SessionSeal
 from proxy.console.static_files import PLACE, StaticFolder
+from proxy.play.hall import Hall
 from proxy.rest.app import AddPages, Doors
 from proxy.security.mock_users import Strangers
 
 BEGIN = "/console"
 
 
-def console_pages(section: ConsoleSection, strangers: Strangers) -> AddPages | None:
+def console_pages(section: ConsoleSection, strangers: Strangers, play: Hall | None = None) -> AddPages | None:
     """What adds the console to REST, or None where the policy has none. `strangers` are what unknown names are told at
-    a login; sessions are sealed with a key that follows from their secret."""
+    a login; sessions are sealed with a key that follows from their secret. `play` is the playground, if there is one.
+    """
     if not section.enabled:
         return None
 
@@ -39,6 +42,7 @@ def console_pages(section: ConsoleSection, strangers: Strangers) -> AddPages | N
             strangers=strangers,
             seal=SessionSeal(strangers.make_key(PURPOSE)),
             files=StaticFolder(),
+            has_playground=play is not None,
         )
         everybody, analysts, owner, lost = (
             open_routes(parts),
@@ -55,6 +59,9 @@ def console_pages(section: ConsoleSection, strangers: Strangers) -> AddPages | N
 
         add_owner_pages(owner, parts)
         add_deciding(owner, parts)
+        if play is not None:
+            add_play_routes(analysts, play, name_player)
+
         _add_lost(lost)
         for router in (everybody, analysts, owner, lost):
             app.include_router(router)

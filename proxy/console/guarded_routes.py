@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse
 
 from planner.catalog.model import Analyst
 from planner.errors import KeyholeError
-from proxy.console.page import FILES, error_page
+from proxy.console.page import FILES, PLAYGROUND, error_page
 from proxy.console.parts import ConsoleParts
 from proxy.console.refusals import from_another_site, no_session, no_such_page
 from proxy.console.session_cookie import ANALYST, OWNER, credential_of, sent_cookie
@@ -130,6 +130,7 @@ def _router(
 
             async def handle_guarded(request: Request) -> Response:
                 setattr(request.state, FILES, parts.files)
+                setattr(request.state, PLAYGROUND, parts.has_playground)
                 current_default_thread_limiter().total_tokens = parts.threads
                 try:
                     if request.method not in ("GET", "HEAD"):

@@ -15,6 +15,7 @@ from proxy.rest.problems import problem
 from proxy.rest.refusals import HttpRefusal
 
 FILES = "console.files"  # in the state of a request: where its page finds what it loads
+PLAYGROUND = "console.playground"  # in the state of a request: whether there is one
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -59,6 +60,9 @@ TABS: dict[str, tuple[Tab, ...]] = {
 }
 """What the navigation offers to whom, in order."""
 
+PLAY_TAB = Tab("Playground", "/console/play", "play")
+"""Beside them, for analysts, where the policy has a playground."""
+
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=True,
@@ -72,10 +76,13 @@ def page(request: Request, template: str, *, section: str = "", status: int = 20
     """A template rendered for whoever has a session; every value is text to it, whatever it looks like."""
     role = getattr(request.state, "role", None)
     files: StaticFolder = getattr(request.state, FILES)
+    tabs = TABS.get(role, ()) if role else ()
+    if role == "analyst" and getattr(request.state, PLAYGROUND, False):
+        tabs = (*tabs, PLAY_TAB)
     told = {
         "role": role,
         "who": getattr(request.state, "analyst", None),
-        "tabs": TABS.get(role, ()) if role else (),
+        "tabs": tabs,
         "section": section,
         "static": files.address,
         **values,

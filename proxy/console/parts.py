@@ -32,4 +32,5 @@ class ConsoleParts:
     strangers: Strangers
     seal: SessionSeal
     files: StaticFolder
+    has_playground: bool
     proving: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -11,6 +11,7 @@ from functools import partial
 
 from planner.policy.sections import RestSection, ServerLimitsSection
 from proxy.console.app import console_pages
+from proxy.console.play.open import open_playground
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.endpoint.login_probe import address_from_here, insist_on_a_login
 from proxy.endpoint.server import Endpoint
@@ -95,7 +96,9 @@ async def running(
                         ready,
                         failures=failures,
                         hub=hub,
-                        add_pages=console_pages(newest.service.policy.server.console, strangers),
+                        add_pages=console_pages(
+                            newest.service.policy.server.console, strangers, open_playground(newest.service.policy)
+                        ),
                     ),
                     rest,
                     tls=rest_tls,

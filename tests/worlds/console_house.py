@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from planner.policy.sections import ConsoleSection, RestSection
 from proxy.cli import check as checking
 from proxy.console.app import console_pages
+from proxy.play.hall import Hall
 from proxy.rest.app import create_app
 from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import Strangers
@@ -40,9 +41,10 @@ def console_app(
     limits: RestSection = UNHURRIED,
     failures: FailedLogins | None = None,
     secret: bytes = SECRET,
+    play: Hall | None = None,
 ) -> FastAPI:
     """REST with the console on it."""
-    return create_app(service, limits, failures=failures, add_pages=console_pages(section, Strangers(secret)))
+    return create_app(service, limits, failures=failures, add_pages=console_pages(section, Strangers(secret), play))
 
 
 class Browser:

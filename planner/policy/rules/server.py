@@ -84,6 +84,18 @@ def find_rest_faults(policy: PolicyDocument) -> Faults:
             yield ("server", "rest", "trusted_proxies"), Fault("KH002", "is not an address", hint=hint)
 
 
+def find_play_faults(policy: PolicyDocument) -> Faults:
+    """A playground whose sessions some of several processes would not know, or without the console that shows it."""
+    server = policy.server
+    place = ("server", "play", "enabled")
+    if server.play.enabled and server.workers > 1:
+        hint = "Sessions live in one process: leave workers at 1, or run keyhole play beside it."
+        yield place, Fault("KH002", "cannot be true with several workers", hint=hint)
+    if server.play.enabled and not server.console.enabled:
+        hint = "Let [server.console] be enabled, or run keyhole play."
+        yield place, Fault("KH002", "cannot be true without the console", hint=hint)
+
+
 def find_console_faults(policy: PolicyDocument) -> Faults:
     """An owner's token that is none, or an analyst's too, whom it would make an owner."""
     console = policy.server.console

@@ -1,0 +1,40 @@
+"""What scripts of the playground send."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+
+from proxy.play.hall import MOST_NAME, SEEDS
+from proxy.play.tasks import TaskAnswer
+
+_MOST = 1 << 20  # of any number of an answer: far beyond all that there are
+Whole = Annotated[StrictInt, Field(ge=0, lt=_MOST)]
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class BeginIn(_Asked):
+    """A session's beginning."""
+
+    name: Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
+    teaching: StrictBool = False
+    seed: Annotated[StrictInt, Field(ge=0, lt=SEEDS)] | None = None
+
+
+class AnswerIn(_Asked):
+    """An answer; which members it needs the task says."""
+
+    count: Whole | None = None
+    place: Whole | None = None
+    day: Whole | None = None
+    tick: Whole | None = None
+
+    def answer(self) -> TaskAnswer:
+        """The same as a value."""
+        return TaskAnswer(count=self.count, place=self.place, day=self.day, tick=self.tick)
+
+
+class NothingIn(_Asked):
+    """A request that says all by its address."""

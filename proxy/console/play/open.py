@@ -1,0 +1,20 @@
+"""The playground's sessions and leader board, opened where a policy has it, or for `keyhole play`."""
+
+import time
+from pathlib import Path
+
+from mechanisms.noise.exact import system_noise
+from planner.policy.file import Policy
+from proxy.play.hall import Hall
+from proxy.play.leader_board import LeaderBoard
+
+
+def open_playground(policy: Policy) -> Hall | None:
+    """The playground of a policy, None where it has none. Of the policy nothing but `[server.play]` is read."""
+    play = policy.server.play
+    return open_hall(policy.directory / play.scores) if play.enabled else None
+
+
+def open_hall(scores: Path) -> Hall:
+    """A playground whose leader board is in a file, which is made when somebody looks at it."""
+    return Hall(LeaderBoard(scores), noise=system_noise(), clock=time.monotonic)

@@ -1,0 +1,241 @@
+"""The pages of the playground, and what their scripts ask below /console/play/api/.
+
+Nothing here reads a policy, a source or a ledger: all is made up. `player_of` says whose login a request has.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from functools import lru_cache
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.responses import PlainTextResponse
+
+from proxy.console.page import page
+from proxy.console.play.asked import AnswerIn, BeginIn, NothingIn
+from proxy.play import telling
+from proxy.play.attackers import AttackedDay, Attacker, PublishedChannel, Seen, believe, count_raised
+from proxy.play.floor_plan import draw_floor_plan
+from proxy.play.game import EPSILONS, MOST_DAYS, MOST_PLACES, SESSION_S, NotNow
+from proxy.play.hall import SEEDS, Hall, Seat
+from proxy.play.policy_text import write_policy
+from proxy.play.published import SENTENCES
+from proxy.play.scoring import SECONDS
+from proxy.play.tasks import WEEKDAYS
+from proxy.play.tradeoff import LEAST_EPSILON, MOST_EPSILON, MOST_LOOKS, Tradeoff, weigh
+from proxy.rest.refusals import HttpRefusal
+
+BEGIN = "/console/play"
+_API = f"{BEGIN}/api"
+_BOARD = 20  # results that are shown
+_EVERY = 2  # ticks of the attacked day whose people are counted: 72 of 144
+_MOST_TICKS = 1000  # that an attacker averages over
+_JSON_LINES = "application/jsonl; charset=utf-8"
+
+PlayerOf = Callable[[Request], str]
+Seed = Annotated[int, Query(ge=0, lt=SEEDS)]
+Epsilon = Annotated[float, Query(ge=float(LEAST_EPSILON), le=float(MOST_EPSILON))]
+
+
+def name_player(request: Request) -> str:
+    """Whose login a request of the console has."""
+    return str(request.state.analyst)
+
+
+def add_play_routes(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
+    """The game, the attackers, the slider, and the pages of all three."""
+    _add_pages(router)
+    _add_game(router, hall, player_of)
+    _add_results(router, hall, player_of)
+    _add_attackers(router, hall)
+    _add_slider(router, hall)
+
+
+def _add_pages(router: APIRouter) -> None:
+    told = {
+        "places": telling.tell_plan(draw_floor_plan()),
+        "weekdays": list(WEEKDAYS),
+        "session_s": SESSION_S,
+        "round_s": SECONDS,
+        "most_days": MOST_DAYS,
+        "most_places": MOST_PLACES,
+        "epsilons": [float(epsilon) for epsilon in EPSILONS],
+        "ways": {way.value: sentence for way, sentence in SENTENCES.items()},
+    }
+
+    def show(name: str) -> Callable[[Request], Response]:
+        def show_page(request: Request) -> Response:
+            return page(request, f"play/{name}.html", section="play", told=told, part=name)
+
+        return show_page
+
+    router.get(BEGIN)(show("game"))
+    router.get(f"{BEGIN}/attack")(show("attack"))
+    router.get(f"{BEGIN}/slider")(show("slider"))
+    router.get(f"{BEGIN}/rules")(show("rules"))
+
+
+def _add_game(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
+    def tell_session(seat: Seat) -> dict[str, Any]:
+        return telling.tell_session(seat.session, key=seat.key, now=hall.clock(), shared_seed=seat.shared_seed)
+
+    @contextmanager
+    def seated(request: Request, key: str) -> Iterator[Seat]:
+        """A session, for one request at a time."""
+        with _refused():
+            seat = hall.find(player_of(request), key)
+            with seat.lock:
+                yield seat
+
+    @router.post(f"{_API}/sessions")
+    def begin(request: Request, body: BeginIn) -> dict[str, Any]:
+        with _refused():
+            seat = hall.begin(player_of(request), name=body.name, teaching=body.teaching, seed=body.seed)
+        return tell_session(seat)
+
+    @router.get(_API + "/sessions/{key}")
+    def tell_state(request: Request, key: str) -> dict[str, Any]:
+        with seated(request, key) as seat:
+            return tell_session(seat)
+
+    @router.post(_API + "/sessions/{key}/rounds")
+    def begin_round(request: Request, key: str, body: NothingIn) -> dict[str, Any]:  # noqa: ARG001
+        with seated(request, key) as seat:
+            seat.session.begin_round(hall.clock())
+            return tell_session(seat)
+
+    @router.get(_API + "/sessions/{key}/series")
+    def tell_series(
+        request: Request,
+        key: str,
+        place: Annotated[list[int], Query(max_length=MOST_PLACES)],
+        day: Annotated[int, Query(ge=0, lt=1000)],
+        days: Annotated[int, Query(ge=1, le=MOST_DAYS)] = 1,
+        start: Annotated[int, Query(ge=0, le=287)] = 0,
+        stop: Annotated[int, Query(ge=1, le=288)] = 288,
+    ) -> dict[str, Any]:
+        with seated(request, key) as seat:
+            seen = seat.session.look(hall.clock(), tuple(dict.fromkeys(place)), range(day, day + days))
+            return telling.tell_series(seen, start=start, stop=stop)
+
+    @router.get(_API + "/sessions/{key}/heat")
+    def tell_heat(request: Request, key: str, day: Annotated[int, Query(ge=0, lt=1000)]) -> dict[str, Any]:
+        with seated(request, key) as seat:
+            building = seat.session.building
+            seen = seat.session.look(hall.clock(), building.plan.regions, range(day, day + 1))
+            return telling.tell_heat(building, seen[day])
+
+    @router.post(_API + "/sessions/{key}/answer")
+    def answer(request: Request, key: str, body: AnswerIn) -> dict[str, Any]:
+        with seated(request, key) as seat:
+            feedback = seat.session.answer(hall.clock(), body.answer())
+            return {"feedback": telling.tell_feedback(feedback, seat.session), "session": tell_session(seat)}
+
+    @router.post(_API + "/sessions/{key}/give-up")
+    def give_up(request: Request, key: str, body: NothingIn) -> dict[str, Any]:  # noqa: ARG001
+        with seated(request, key) as seat:
+            seat.session.give_up(hall.clock())
+            return tell_session(seat)
+
+    @router.post(_API + "/sessions/{key}/end")
+    def end(request: Request, key: str, body: NothingIn) -> dict[str, Any]:  # noqa: ARG001
+        with seated(request, key) as seat:
+            hall.finish(seat)
+            return tell_session(seat)
+
+
+def _add_results(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
+    @router.get(f"{_API}/board")
+    def tell_board() -> dict[str, Any]:
+        return {
+            "best": [
+                {"name": score.name, "points": score.points, "rounds": score.rounds, "ended_at": score.ended_at}
+                for score in hall.board.best(_BOARD)
+            ]
+        }
+
+    @router.get(_API + "/sessions/{key}/trace")
+    def export_trace(request: Request, key: str) -> Response:
+        with _refused():
+            seat = hall.find(player_of(request), key)
+            with seat.lock:
+                if not seat.session.is_over(hall.clock()):
+                    raise NotNow("the trace is told when the session is over: it has the ways and the truths")
+                lines = "".join(f"{telling.tell_action(action)}\n" for action in seat.session.trace)
+        return PlainTextResponse(lines, media_type=_JSON_LINES)
+
+    @router.get(f"{_API}/traces")
+    def export_traces() -> Response:
+        return PlainTextResponse("".join(hall.board.traces()), media_type=_JSON_LINES)
+
+
+def _add_attackers(router: APIRouter, hall: Hall) -> None:
+    @router.get(f"{_API}/attack/hidden")
+    def tell_hidden(seed: Seed, attacker: Attacker, tick: Annotated[int, Query(ge=0, le=143)]) -> dict[str, Any]:
+        day = AttackedDay(hall.buildings.find_attacked(seed), attacker)
+        roles = day.building.roles
+        return {
+            "open": len(day.building.plan.regions) - len(day.closed),
+            "people": [{"person": person, "role": roles[person]} for person in day.hidden(tick)],
+        }
+
+    @router.get(f"{_API}/attack")
+    def attack(
+        seed: Seed,
+        attacker: Attacker,
+        seen: Seen,
+        epsilon: Epsilon,
+        tick: Annotated[int, Query(ge=0, le=143)],
+        victim: Annotated[int, Query(ge=0, lt=10_000)],
+        ticks: Annotated[int, Query(ge=1, le=_MOST_TICKS)] = 1,
+    ) -> dict[str, Any]:
+        day = AttackedDay(hall.buildings.find_attacked(seed), attacker)
+        channel = PublishedChannel(seen, Fraction(epsilon).limit_denominator(100_000), ticks)
+        with _refused():
+            if victim >= len(day.building.roles):
+                raise ValueError("there is no such person")
+            belief = believe(day, channel, victim=victim, tick=tick, noise=hall.noise)
+        return telling.tell_belief(day, belief, channel)
+
+    @router.get(f"{_API}/attack/day")
+    def attack_day(seed: Seed, attacker: Attacker, seen: Seen, epsilon: Epsilon) -> dict[str, Any]:
+        day = AttackedDay(hall.buildings.find_attacked(seed), attacker)
+        channel = PublishedChannel(seen, Fraction(epsilon).limit_denominator(100_000), 1)
+        return telling.tell_localised(count_raised(day, channel, every=_EVERY, noise=hall.noise))
+
+
+def _add_slider(router: APIRouter, hall: Hall) -> None:
+    @lru_cache(maxsize=256)
+    def find(seed: int, attacker: Attacker, epsilon: Fraction, looks: int) -> Tradeoff:
+        buildings = hall.buildings
+        return weigh(
+            buildings.find_played(seed),
+            buildings.find_attacked(seed),
+            attacker=attacker,
+            epsilon=epsilon,
+            looks=looks,
+            noise=hall.noise,
+        )
+
+    @router.get(f"{_API}/tradeoff")
+    def tell_tradeoff(
+        seed: Seed,
+        attacker: Attacker,
+        epsilon: Epsilon,
+        looks: Annotated[int, Query(ge=1, le=MOST_LOOKS)] = 24,
+    ) -> dict[str, Any]:
+        with _refused():
+            found = find(seed, attacker, Fraction(epsilon).limit_denominator(100_000), looks)
+        return telling.tell_tradeoff(found) | {"policy": write_policy(epsilon=found.epsilon, looks=looks)}
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """What the game refuses, as REST does."""
+    try:
+        yield
+    except NotNow as refusal:
+        raise HttpRefusal("KH408", str(refusal), hint="Read the session again, or begin one.", status=409) from None
+    except ValueError as refusal:
+        raise HttpRefusal("KH408", str(refusal), hint="Send what the page sends.", status=400) from None
