@@ -168,7 +168,7 @@ def carry_on(
     )
 
 
-def decide_in_full(calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+def decide_in_full(calibration: Calibration, aggregates: Integers, *, noise: Noise, keep_paths: bool = True) -> Outcome:
     """Decide every key on fresh noise of which all is revealed at once, up to the finest rate of every functional.
 
     Guarantee: the answer has the law of the mechanism's own `decide`, since a look that is not needed decides nothing;
@@ -182,7 +182,7 @@ def decide_in_full(calibration: Calibration, aggregates: Integers, *, noise: Noi
     """
     if calibration.mechanism not in CONTINUABLE:
         raise ValueError("only noise on paths can be drawn in full")
-    return decide_anew(calibration, aggregates, everything=True, keep_paths=True, noise=noise)
+    return decide_anew(calibration, aggregates, everything=True, keep_paths=keep_paths, noise=noise)
 
 
 def _on_path(

@@ -77,15 +77,15 @@ def decide_on_paths(
     """
     if any(path is not None and path.reached.size != aggregates.shape[1] for path in paths):
         raise ValueError("paths and aggregates are of the same keys")
-    closed: list[_Closed] = []
+    decided = _Decided.none(aggregates.shape[1], predicates=len(calibration.task.predicates))
     for part in _parts(aggregates.shape[1]):
         run = _KeysRun(calibration, aggregates[:, part], _slice_paths(paths, part), everything=everything, noise=noise)
         if known_first:
             run.read_known()
             run.flip()
         run.reveal()
-        closed.append(run.close(keep_paths=keep_paths))
-    return _join_parts(closed, keep_paths=keep_paths)
+        decided.add(part, run.close(keep_paths=keep_paths))
+    return decided.outcome(keep_paths=keep_paths)
 
 
 def decide_on_known(calibration: Calibration, paths: Paths, *, everything: bool, noise: Noise) -> Outcome | None:
@@ -94,7 +94,7 @@ def decide_on_known(calibration: Calibration, paths: Paths, *, everything: bool,
     Whether it is None is decided before any coin is tossed, so that trying again with more values favours no answer.
     """
     keys = next(path.reached.size for path in paths if path is not None)
-    closed: list[_Closed] = []
+    decided = _Decided.none(keys, predicates=len(calibration.task.predicates))
     for part in _parts(keys):
         nothing = np.zeros((len(paths), part.stop - part.start), dtype=np.int64)
         run = _KeysRun(calibration, nothing, _slice_paths(paths, part), everything=everything, noise=noise)
@@ -102,8 +102,8 @@ def decide_on_known(calibration: Calibration, paths: Paths, *, everything: bool,
         if run.short():
             return None
         run.flip()
-        closed.append(run.close(keep_paths=False))
-    return _join_parts(closed, keep_paths=False)
+        decided.add(part, run.close(keep_paths=False))
+    return decided.outcome(keep_paths=False)
 
 
 def levels(test: FunctionalTest) -> tuple[Fraction, ...]:
@@ -143,7 +143,7 @@ class _Values:
         self._before: Levels = self.reached.copy()
         self._exact = exact
         self._noisy = np.zeros((len(self.rates), exact.size), dtype=np.int64)
-        self._chain: Integers | None = None
+        self._chain = np.empty((len(self.rates) - 1, exact.size), dtype=np.int64)  # what finer looks will add
         self._fresh = path is None
         self._scale = sensitivity if test.block == 1 else 1
         if path is not None:
@@ -191,9 +191,12 @@ class _Values:
 
     def _draw_level(self, level: int, here: Integers, noise: Noise) -> Integers:
         if self._fresh:
-            if self._chain is None:
-                self._chain = release_chain(self.rates, size=self._exact.size, noise=noise)
-            drawn: Integers = self._chain[level, here]
+            if level == 0:  # a key's first look, whenever that comes: only then is anything drawn for it
+                chain = release_chain(self.rates, size=here.size, noise=noise)
+                if len(self.rates) > 1:
+                    self._chain[:, here] = chain[1:]
+                return np.asarray(chain[0])
+            drawn: Integers = self._chain[level - 1, here]
             return drawn
         if level == 0:
             return noise.discrete_laplace(rate=self.rates[0], size=here.size)
@@ -372,14 +375,45 @@ class _KeysRun:
         return [cut for cut in self._literals if cut.functional == functional]
 
 
-def _join_parts(parts: Sequence[_Closed], *, keep_paths: bool) -> Outcome:
-    return Outcome(
-        passed=np.concatenate([part.passed for part in parts]),
-        predicates=tuple(map(np.concatenate, zip(*(part.predicates for part in parts), strict=True))),
-        epsilon=np.concatenate([part.lost for part in parts]),
-        fresh=np.concatenate([part.fresh for part in parts]),
-        paths=tuple(map(_one_path, zip(*(part.paths for part in parts), strict=True))) if keep_paths else (),
-    )
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What is decided of all keys, part by part, in arrays that are there once."""
+
+    passed: Booleans
+    predicates: tuple[Booleans, ...]
+    lost: Epsilons
+    fresh: Epsilons
+    paths: list[tuple[NoisePath | None, ...]]
+
+    @staticmethod
+    def none(keys: int, *, predicates: int) -> "_Decided":
+        """Nothing so far."""
+        return _Decided(
+            passed=np.zeros(keys, dtype=np.bool_),
+            predicates=tuple(np.zeros(keys, dtype=np.bool_) for _ in range(predicates)),
+            lost=np.zeros(keys),
+            fresh=np.zeros(keys),
+            paths=[],
+        )
+
+    def add(self, part: slice, closed: _Closed) -> None:
+        """These keys are settled."""
+        self.passed[part] = closed.passed
+        self.lost[part] = closed.lost
+        self.fresh[part] = closed.fresh
+        for all_, own in zip(self.predicates, closed.predicates, strict=True):
+            all_[part] = own
+        self.paths.append(closed.paths)
+
+    def outcome(self, *, keep_paths: bool) -> Outcome:
+        """The whole."""
+        return Outcome(
+            passed=self.passed,
+            predicates=self.predicates,
+            epsilon=self.lost,
+            fresh=self.fresh,
+            paths=tuple(map(_one_path, zip(*self.paths, strict=True))) if keep_paths else (),
+        )
 
 
 def _one_path(parts: Sequence[NoisePath | None]) -> NoisePath | None:

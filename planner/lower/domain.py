@@ -8,7 +8,7 @@ from planner.catalog.model import Column, Derivation, SqlType, Value
 from planner.lower.row import RowSql
 
 LONGEST_LIST = 1000  # values spelled in the statement; without the list more rows are read, and the same are kept
-_ORDERED = frozenset({SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP})
+ORDERED = frozenset({SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP})
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _SPANS = {"week": timedelta(weeks=1), "day": timedelta(days=1), "hour": timedelta(hours=1)}
 
@@ -25,13 +25,13 @@ def restriction(row: RowSql, column: Column, values: tuple[Value, ...]) -> str |
         return _range(row, column, values)
     if len(values) <= LONGEST_LIST:
         return row.within(row.column(column.name), column, values)
-    return _range(row, column, values) if column.sql_type in _ORDERED else None
+    return _range(row, column, values) if column.sql_type in ORDERED else None
 
 
 def list_domain(row: RowSql, expression: str, column: Column, values: tuple[Value, ...]) -> str | None:
     """The same for an expression that already holds the key; None where it would be long."""
     constant = row.dialect.spelling.constant
-    if gapless(column, values) or (column.sql_type in _ORDERED and len(values) > LONGEST_LIST):
+    if gapless(column, values) or (column.sql_type in ORDERED and len(values) > LONGEST_LIST):
         least, most = min(values), max(values)
         return f"{expression} BETWEEN {constant(least, column=column)} AND {constant(most, column=column)}"
     return row.within(expression, column, values) if 0 < len(values) <= LONGEST_LIST else None
@@ -39,7 +39,7 @@ def list_domain(row: RowSql, expression: str, column: Column, values: tuple[Valu
 
 def gapless(column: Column, values: tuple[Value, ...]) -> bool:
     """Whether `values` are all the values that the column can take from the least to the greatest of them."""
-    if column.sql_type not in _ORDERED or not values:
+    if column.sql_type not in ORDERED or not values:
         return False
     return _gapless(values, column.derivation.part if isinstance(column.derivation, Derivation) else "")
 

@@ -11,6 +11,7 @@ from planner.lower.dialects.model import Dialect
 from planner.lower.scan import rewrite
 from planner.plan.calibrate import calibrate
 from planner.plan.identity import fingerprint
+from planner.plan.key_blocks import rewrite_blocks
 from planner.plan.rank import calibrate_ranked
 from planner.plan.reduce import reduce_question
 from planner.question.model import Question
@@ -65,7 +66,8 @@ def _rewrite(question: Question, ranking: RankingCalibration | None, dialect: Di
     """The SQL that is sent to the source; none where the answer does not depend on data."""
     if not question.functionals and (ranking is None or not ranking.rate):
         return Rewritten(dialect=dialect.name, sql="")
-    return rewrite(replace(question, functionals=question.computed, ranked=None), dialect=dialect)
+    read = replace(question, functionals=question.computed, ranked=None)
+    return replace(rewrite(read, dialect=dialect), blocks=rewrite_blocks(read, dialect=dialect))
 
 
 def _warnings(question: Question, minimised: Minimised, predicates: tuple[Minimised, ...]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from mechanisms.ranking.calibration import RankingCalibration
 from mechanisms.registry import MECHANISMS, compare
 from mechanisms.threshold.joint_loss import all_at_once
 from mechanisms.threshold.one_shot import at_least
+from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Value
 from planner.question.model import Question
 
@@ -79,13 +80,24 @@ class Rollup:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyBlock:
+    """Some of a question's keys, one behind the other in its order from place `start` on, and the statement that gives
+    their aggregates."""
+
+    start: int
+    keys: KeySpace
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
 class Rewritten:
     """One-scan SQL for one dialect: key columns first, then one integer column per functional, named f0, f1, ...
 
     `sql` is empty when the formula is constant: then nothing is read. `rollup` gives the same integers from rows that
     bounding has chosen once for many questions; None where bounding chooses nothing or nothing may be kept.
     `relations` are what it reads: the statement means what the question does while they are as it says. `pinned` are
-    public rows that it reads, and that the source does not have.
+    public rows that it reads, and that the source does not have. `blocks`, where there are any, give together what
+    `sql` gives, read in their order and in one state of the data.
     """
 
     dialect: str
@@ -93,6 +105,7 @@ class Rewritten:
     rollup: Rollup | None = None
     relations: tuple[ReadRelation, ...] = ()
     pinned: tuple[PinnedRelation, ...] = ()
+    blocks: tuple[KeyBlock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from accountant.store.attempts import Attempt
-from mechanisms.formula import Booleans, Cut, evaluate
+from mechanisms.formula import Booleans, Cut, Integers, evaluate
 from mechanisms.ranking.run import Ranking
 from planner.bind.question import ask
-from planner.catalog.key_space import WHOLE_TABLE
+from planner.catalog.key_space import WHOLE_TABLE, KeySpace
 from planner.catalog.listed_values import list_texts
 from planner.catalog.model import Analyst, Catalog, Value
 from planner.errors import KeyholeError
@@ -28,10 +28,12 @@ from planner.scope.embedded import PLACE, Embedded, predicate_column
 from planner.statements import settings
 from planner.statements.classify import Copied, Executing, classify, split
 from proxy.concurrency.cancellable_work import cancellation_error
+from proxy.pipeline.key_rows import FEWEST, Key, KeyRows, unpack_rows
 from proxy.pipeline.ranking import rank_in_public
 from proxy.pipeline.refusals import not_a_bare_question, not_one_statement
 
 KEY_SET_FORMAT = 2  # of an answer's bytes in the ledger; 1, with a list for each key, is read as well
+PACKED_FORMAT = 3  # of the bytes of very many keys
 _TRUTHS = np.array(["false", "true"], dtype=object)  # as PostgreSQL prints them in full
 _WORD = re.compile(r"[A-Za-z]+")
 
@@ -102,7 +104,7 @@ class KeySet:
     these."""
 
     columns: tuple[str, ...]
-    keys: tuple[tuple[str, ...], ...]
+    keys: Sequence[Key]
 
     @staticmethod
     def of(
@@ -113,6 +115,8 @@ class KeySet:
         space = plan.question.keys
         where = np.flatnonzero(passed) if ranking is None else ranking.ranked
         known = [_false_in_public(plan, number, truth) for number, truth in enumerate(predicates)]
+        if len(where) >= FEWEST and space.columns and ranking is None:
+            return KeySet._of_many(space, where, known)
         truths = [_TRUTHS[truth[where].astype(np.int8)].tolist() for truth in known]
         names = tuple(predicate_column(number) for number in range(len(truths)))
         if ranking is not None:
@@ -127,6 +131,13 @@ class KeySet:
         return KeySet(columns=(*space.names, *names), keys=tuple(zip(*columns, *truths, strict=True)))
 
     @staticmethod
+    def _of_many(space: KeySpace, where: Integers, truths: Sequence[Booleans]) -> "KeySet":
+        texts = (*map(list_texts, space.values), *(("false", "true") for _ in truths))
+        places = (*np.unravel_index(where, space.shape), *(truth[where] for truth in truths))
+        names = (*space.names, *(predicate_column(number) for number in range(len(truths))))
+        return KeySet(columns=names, keys=KeyRows(texts, tuple(at.astype(np.uint32) for at in places)))
+
+    @staticmethod
     def constant(plan: Plan) -> "KeySet":
         """The answer to a formula that is always or never true: all keys or none, without looking at data."""
         size = plan.question.keys.size
@@ -136,16 +147,17 @@ class KeySet:
     @property
     def arrays(self) -> tuple[tuple[str, ...], ...]:
         """One tuple per key column, as they enter the shadow."""
+        if isinstance(self.keys, KeyRows):
+            return self.keys.arrays
         return tuple(tuple(map(itemgetter(place), self.keys)) for place in range(len(self.columns)))
 
     def to_bytes(self) -> bytes:
         """The form in which the ledger keeps a released answer."""
-        document = {
-            "format": KEY_SET_FORMAT,
-            "columns": self.columns,
-            "count": len(self.keys),
-            "values": self.arrays,  # by column: a list for each key would take ten times as long to read
-        }
+        document: dict[str, Any] = {"format": KEY_SET_FORMAT, "columns": self.columns, "count": len(self.keys)}
+        if isinstance(self.keys, KeyRows):
+            document |= {"format": PACKED_FORMAT, **self.keys.pack()}
+        else:
+            document["values"] = self.arrays  # by column: a list for each key would take ten times as long to read
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -176,13 +188,18 @@ class Denial:
 def from_bytes(stored: bytes) -> KeySet | Denial:
     """The inverse of `to_bytes` of both."""
     document = json.loads(stored)
-    if document["format"] not in (1, KEY_SET_FORMAT):
+    if document["format"] not in (1, KEY_SET_FORMAT, PACKED_FORMAT):
         raise ValueError("a stored answer of an unknown format")
     if document.get("denied"):
         return Denial()
     columns = tuple(document["columns"])
     if document["format"] == 1:
         return KeySet(columns=columns, keys=tuple(map(tuple, document["keys"])))
+    if document["format"] == PACKED_FORMAT:
+        rows = unpack_rows(document, count=document["count"])
+        if len(rows.texts) != len(columns):
+            raise ValueError("a stored answer has lost columns")
+        return KeySet(columns=columns, keys=rows)
     keys = tuple(zip(*document["values"], strict=True)) if columns else ((),) * document["count"]
     if len(keys) != document["count"]:
         raise ValueError("a stored answer has lost keys")

@@ -35,7 +35,7 @@ from planner.plan.identity import path_identities
 from planner.question.plan import Plan
 from planner.statements import settings
 from proxy.pipeline.claim import Claim, amounts, worst_amounts
-from proxy.pipeline.key_paths import KeyPath, UnknownPath, from_bytes
+from proxy.pipeline.key_paths import MOST_VALUES, KeyPath, UnknownPath, from_bytes
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
 
@@ -211,12 +211,22 @@ def decide(plan: Plan, on_paths: OnPaths | None, values: Integers, *, in_full: b
     """The outcome of a question that was reserved on paths, or on noise of its own (None); `in_full`: all of its noise
     is revealed, as is charged in Rényi divergences."""
     values = without_offsets(plan.question, values[: len(plan.question.functionals)])
+    kept = on_paths is not None or _may_keep_paths(plan)
     if in_full:
         assert on_paths is None, "what is charged in Rényi divergences continues nothing"
-        return decide_in_full(plan.calibration, values, noise=noise)
+        return decide_in_full(plan.calibration, values, noise=noise, keep_paths=kept)
     if on_paths is not None:
         return carry_on(on_paths.continuation, values, noise=noise, known_first=not on_paths.claim.limits.apart)
+    mechanism = CONTINUABLE.get(plan.calibration.mechanism)
+    if mechanism is not None:
+        return mechanism.decide(plan.calibration, values, noise=noise, keep_paths=kept)
     return MECHANISMS[plan.calibration.mechanism].decide(plan.calibration, values, noise=noise)
+
+
+def _may_keep_paths(plan: Plan) -> bool:
+    """Whether one functional at least has a path that is not too large to be kept: else none is held in memory."""
+    fewest = min((len(test.looks) + 1 for test in plan.calibration.tests if test.rate), default=1)
+    return plan.question.keys.size * fewest <= MOST_VALUES
 
 
 def left_paths(

@@ -73,6 +73,7 @@ def _answer_anew(service: Service, claim: Claim, patience: Patience) -> Answer:
                     )
                     ranking = rank(paid.claim.plan, outcome, values, noise=service.noise)
                 result = ledger_verbs.RunResult.of(paid, outcome, ranking, memory)
+                del values, outcome, ranking  # of very many keys, and the ledger needs room for them
         with service.stage(Stage.COMMIT):
             ledger_verbs.commit(service, paid.reservation, result)
     return ledger_verbs.new_answer(service, paid, result)

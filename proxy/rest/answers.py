@@ -165,7 +165,7 @@ async def _hand_over(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
         await asyncio.sleep(0)  # what is sent to nobody, or read at once, waits for nothing: let others have their turn
 
 
-def _slices(keys: KeySet, start: int, end: int) -> Iterator[tuple[tuple[str, ...], ...]]:
+def _slices(keys: KeySet, start: int, end: int) -> Iterator[Sequence[tuple[str, ...]]]:
     for first in range(start, end, SLICE_KEYS):
         yield keys.keys[first : min(first + SLICE_KEYS, end)]
 
@@ -213,7 +213,7 @@ def _csv(reply: Reply, _: Mapping[str, Any], start: int, end: int) -> Iterator[b
         yield _csv_lines(slice_)
 
 
-def _csv_lines(rows: tuple[tuple[str, ...], ...]) -> bytes:
+def _csv_lines(rows: Sequence[tuple[str, ...]]) -> bytes:
     written = io.StringIO()
     csv.writer(written, lineterminator="\r\n").writerows(rows)
     return written.getvalue().encode()

@@ -11,13 +11,22 @@ TEXT, TEXT_ARRAY = 25, 1009  # their oids in pg_type
 
 def text_array(values: Iterable[str | None], codec: codecs.CodecInfo) -> bytes:
     """A one-dimensional text[] (None is NULL), its elements in the client's encoding."""
-    elements = [None if value is None else codec.encode(value)[0] for value in values]
+    written: dict[str | None, bytes] = {None: b"\xff\xff\xff\xff"}
+
+    def write(value: str | None) -> bytes:
+        """An element with its length, made once for each text: millions of keys have thousands of them."""
+        found = written.get(value)
+        if found is None and value is not None:
+            element = codec.encode(value)[0]
+            found = written[value] = pack("!i", len(element)) + element
+        assert found is not None
+        return found
+
+    elements = [write(value) for value in values]
     if not elements:
         return pack("!iiI", 0, 0, TEXT)
-    header = pack("!iiIii", 1, any(element is None for element in elements), TEXT, len(elements), 1)
-    return header + b"".join(
-        b"\xff\xff\xff\xff" if element is None else pack("!i", len(element)) + element for element in elements
-    )
+    has_null = any(element is written[None] for element in elements)
+    return pack("!iiIii", 1, has_null, TEXT, len(elements), 1) + b"".join(elements)
 
 
 def array_literal(values: Iterable[str | None]) -> str:

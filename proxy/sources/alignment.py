@@ -28,16 +28,25 @@ def align_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpac
     """
     if not sums:  # a formula of public columns alone
         return np.zeros((0, keys.size), dtype=np.int64)
+    return spread_groups(groups, sums, keys, into=np.zeros((len(sums), keys.size), dtype=np.int64))
+
+
+def spread_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpace, *, into: Integers) -> Integers:
+    """The same, written into an array that has zeros for these keys, or for those without a group so far."""
     index = np.zeros(len(sums[0]), dtype=np.int64)
     inside = np.ones(index.shape, dtype=np.bool_)
     for column, values, found in zip(keys.columns, keys.values, groups, strict=True):
         position = _positions(column, values, found)
         inside &= position >= 0
         index = index * len(values) + position
-    result = np.zeros((len(sums), keys.size), dtype=np.int64)
-    for row, total in zip(result, sums, strict=True):
-        row[index[inside]] = np.asarray(total, dtype=np.int64)[inside]
-    return result
+    if inside.all():
+        for row, total in zip(into, sums, strict=True):
+            row[index] = np.asarray(total, dtype=np.int64)
+        return into
+    index = index[inside]
+    for row, total in zip(into, sums, strict=True):
+        row[index] = np.asarray(total, dtype=np.int64)[inside]
+    return into
 
 
 def _positions(column: Column, values: tuple[Value, ...], found: Groups) -> npt.NDArray[np.int64]:
@@ -79,5 +88,12 @@ def _ordinal_positions(
 ) -> npt.NDArray[np.int64]:
     if not len(ordered):
         return np.full(found.shape, -1, dtype=np.int64)
+    if ordered[-1] - ordered[0] == len(ordered) - 1:  # no value is missing between them: places are differences
+        place = found - ordered[0]  # wraps around far outside alone, and then not into the places
+        outside = (place < 0) | (place >= len(ordered))
+        if order[0] != 0 or order[-1] != len(order) - 1 or np.any(np.diff(order) != 1):
+            place = order[np.where(outside, 0, place)]
+        place[outside] = -1
+        return np.asarray(place, dtype=np.int64)
     place = np.minimum(np.searchsorted(ordered, found), len(ordered) - 1)
     return np.where(ordered[place] == found, order[place], -1)

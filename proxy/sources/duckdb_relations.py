@@ -62,6 +62,10 @@ WHERE NOT internal AND macro_definition IS NOT NULL
 """
 
 
+class DataMoved(Exception):
+    """The files of a relation are others than they were when reading began."""
+
+
 def identify_relation(relation: str, *, run: Run, directory: Path) -> RelationIdentity:
     """What `relation` is; files below `directory` are called by their place there.
 
@@ -120,6 +124,21 @@ def same_types(relations: Sequence[ReadRelation], cursor: duckdb.DuckDBPyConnect
     check_types(relations, read_schema)
     yield
     check_types(relations, read_schema)
+
+
+@contextmanager
+def same_files(relations: Sequence[ReadRelation], *, run: Run, database: Path | None) -> Iterator[None]:
+    """The block reads the relations by several statements: one transaction keeps the tables of a database as they are,
+    and files are the same before it and behind it. Raises `DataMoved`: a unit could have been counted where it was and
+    once more where it is now."""
+
+    def look() -> list[str]:
+        return [read_state(one.relation, run=run, database=database) for one in relations]
+
+    before = look()
+    yield
+    if look() != before:
+        raise DataMoved
 
 
 def read_state(relation: str, *, run: Run, database: Path | None) -> str:

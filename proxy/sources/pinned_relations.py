@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import islice
 from struct import pack
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:  # who has PostgreSQL for a source need not wait for it
 
 DATABASE = "keyhole_pinned"
 _KEPT = 8  # relations, some tens of megabytes each where they have a million rows: those that questions last read
+_CHUNKED = 170_000  # the libpq that hands on rows in pieces
 _OIDS = {True: (20, 1016), False: (25, 1009)}  # of bigint, bigint[], and of text, text[]
 
 
@@ -129,8 +131,32 @@ class PostgresPins:
         """Run a statement that reads pinned relations, behind a `head` that says what becomes of its rows; else the
         cursor has them. The text is Keyhole's own: identifiers quoted, constants typed."""
         cursor = psycopg.RawCursor(connection)
+        text, arrays = self._bind(cursor, sql, pinned)
+        return cursor.execute(head + text, arrays or None, binary=True)
+
+    def stream(
+        self,
+        connection: psycopg.Connection[tuple[Any, ...]],
+        sql: str,
+        pinned: Sequence[PinnedRelation],
+        *,
+        rows: int,
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """The rows of such a statement, so many at a time as the server sends them; all must be read, or the connection
+        be closed."""
+        cursor = psycopg.RawCursor(connection)
+        text, arrays = self._bind(cursor, sql, pinned)
+        at_once = rows if psycopg.pq.version() >= _CHUNKED else 1  # else the library has them row by row
+        found = cursor.stream(text, arrays or None, binary=True, size=at_once)
+        while piece := list(islice(found, rows)):
+            yield piece
+
+    def _bind(
+        self, cursor: psycopg.RawCursor[tuple[Any, ...]], sql: str, pinned: Sequence[PinnedRelation]
+    ) -> tuple[str, list[Array]]:
+        """The statement as it is sent, and its parameters."""
         if not pinned:
-            return cursor.execute(head + sql, binary=True)
+            return sql, []
         cursor.adapters.register_dumper(Array, _ArrayDumper)
         first: dict[str, int] = {}
         arrays: list[Array] = []
@@ -148,7 +174,7 @@ class PostgresPins:
             typed = ", ".join(f"CAST({c.name} AS {c.type_name}) AS {c.name}" for c in relation.columns)
             return f"SELECT {typed} FROM unnest({given}) AS given({names})"
 
-        return cursor.execute(head + with_pinned(sql, pinned, rows), arrays, binary=True)
+        return with_pinned(sql, pinned, rows), arrays
 
 
 class DuckDBPins:

@@ -1,21 +1,23 @@
 """PostgreSQL as a source: a small pool of read-only connections whose settings are never the analyst's."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import numpy as np
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from accountant.store.punctual import within
+from mechanisms.formula import Integers
 from planner.catalog.key_space import KeySpace
 from planner.catalog.relations import RelationIdentity
 from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.policy.compile import SourceColumn
-from planner.question.plan import ReadRelation, Rewritten
+from planner.question.plan import PinnedRelation, ReadRelation, Rewritten
 from proxy.concurrency.fair_queue import Turns
-from proxy.sources.alignment import align_groups
+from proxy.sources.alignment import spread_groups
 from proxy.sources.connecting import OPENING_S, SourceConnection, given_up, not_reached, reach
 from proxy.sources.pinned_relations import PostgresPins
 from proxy.sources.postgres_relations import RELATION, STATE, check_locked_types, identity_of, read_columns
@@ -55,6 +57,9 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
 ORDER BY n.nspname, c.relname
 """
 
+# memory against turns with the server: some three hundred bytes a row while it is in Python's hands; set, not measured
+ROWS_AT_ONCE = 1 << 15
+
 
 class PostgresSource:
     """A PostgreSQL database, or any that speaks its protocol, read through a role that may only read.
@@ -66,6 +71,7 @@ class PostgresSource:
         rollups: how many rollups are kept at most.
         rollup_rows: how many rows each may have.
         scratch: the schema in which they are kept; None for temporary tables.
+        rows_at_once: of how many groups the rows are taken in one piece.
 
     Raises:
         KeyholeError: KH008 when the database cannot be reached.
@@ -82,6 +88,7 @@ class PostgresSource:
         rollups: int = 0,
         rollup_rows: int = MOST_ROWS,
         scratch: str | None = None,
+        rows_at_once: int = ROWS_AT_ONCE,
     ) -> None:
         self._settings = {**_SETTINGS, **settings}
         self._turns = Turns(connections)
@@ -109,6 +116,7 @@ class PostgresSource:
             url, scratch=scratch, settings=self._settings, pins=self._pins, most_rows=rollup_rows
         )
         self._rollups = Rollups(self._store, most=rollups)
+        self._rows_at_once = rows_at_once
 
     def _is_ready(self) -> bool:
         # whoever asks before the first connection is there would open a second one
@@ -236,17 +244,37 @@ class PostgresSource:
             own = self._store.temporary and is_rolled
             with self._store.reading(timeout_ms=left_ms) if own else self._timed(left_ms) as connection:
                 pinned = () if is_rolled else rewritten.pinned
-                with self._pins.run(connection, sql, pinned) as cursor:
-                    rows = cursor.fetchall()
+                values = self._read_values(connection, sql, pinned, keys, functionals=functionals)
                 if not is_rolled:  # a rollup was held against them when it was made
                     check_locked_types(rewritten.relations, connection)
-            columns = list(zip(*rows, strict=True)) or [()] * (len(keys.columns) + functionals)
-            split = len(keys.columns)
-            return TrueAggregates(align_groups(columns[:split], columns[split : split + functionals], keys))
+            return TrueAggregates(values)
 
         return hide_failures(
             lambda: self._rollups.answer(rewritten, version=version, timeout_ms=timeout_ms, read=read_aggregates)
         )
+
+    def _read_values(
+        self,
+        connection: psycopg.Connection[tuple[Any, ...]],
+        sql: str,
+        pinned: Sequence[PinnedRelation],
+        keys: KeySpace,
+        *,
+        functionals: int,
+    ) -> Integers:
+        """The functionals by key. Groups of very many keys are taken piece by piece as the server sends them, so that
+        beside the result no more than one piece is there; which questions these are follows from their keys alone."""
+        split, values = len(keys.columns), np.zeros((functionals, keys.size), dtype=np.int64)
+        if keys.size <= self._rows_at_once:
+            with self._pins.run(connection, sql, pinned) as cursor:
+                pieces: Iterable[list[tuple[Any, ...]]] = [cursor.fetchall()]
+        else:
+            pieces = self._pins.stream(connection, sql, pinned, rows=self._rows_at_once)
+        for rows in pieces:
+            if rows and functionals:
+                columns = list(zip(*rows, strict=True))
+                spread_groups(columns[:split], columns[split : split + functionals], keys, into=values)
+        return values
 
     def read_counts(self, sql: str, *, relations: Sequence[ReadRelation], timeout_ms: int) -> Counts:
         """What a statement counts. Raises KH501, at the latest as `aggregates` does."""

@@ -76,6 +76,9 @@ DUCKDB = Dialect(
     without_statistics=_without_statistics,
     byte_length="strlen",
     enforces_lengths=False,
+    # memory of the engine's groups, some 250 bytes a key, against reading the key columns once more for each block:
+    # of ten million keys in twenty million rows, half as many or twice as many took a fifth longer
+    keys_at_once=1 << 20,
     stored_column=_stored_column,
     exact_values=exact_values,
     canonical_numeric=_canonical_numeric,

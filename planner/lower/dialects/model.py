@@ -92,6 +92,10 @@ class Dialect:
     Raises KH203 where the engine's numbers are too short for the column's bounds and decimals.
     """
 
+    keys_at_once: int | None
+    """Of how many keys a statement gives the aggregates at most, where a question with more is read by several that
+    each find their rows cheaply; None where one statement is read piece by piece."""
+
     floor_moment: Callable[[str, timedelta, datetime], str]
     """A timestamp of the years 1 to 9999, rounded down to a whole number of steps after a moment."""
 

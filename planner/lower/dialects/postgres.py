@@ -63,6 +63,7 @@ POSTGRES = Dialect(
     without_statistics=str,  # its planner leaves out no row by what it knows of the values
     byte_length="octet_length",
     enforces_lengths=True,
+    keys_at_once=None,
     stored_column=_stored_column,
     exact_values=_exact_values,
     canonical_numeric=_canonical_numeric,

@@ -172,6 +172,7 @@ SPARK = Dialect(
     without_statistics=str,
     byte_length="octet_length",
     enforces_lengths=False,
+    keys_at_once=None,
     stored_column=_stored_column,
     exact_values=exact_values,
     canonical_numeric=_canonical_numeric,

@@ -1,0 +1,84 @@
+"""A question over very many keys, cut into blocks of them that a source reads one after the other.
+
+Guarantee: the blocks and their order follow from the question and the dialect alone, never from data. Each statement
+is the question's own with fewer keys, and what a unit contributes is bounded before a question's own restriction of
+keys, so that together they give the integers of one statement. Proof: docs/proofs/key_blocks.md.
+
+References: docs/decisions/0028-many-keys.md.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise, product
+from math import prod
+
+from planner.catalog.key_space import KeySpace
+from planner.catalog.listed_values import remember_of_list
+from planner.catalog.model import Column, Value
+from planner.lower.contribution_bounds import exceeds_groups
+from planner.lower.dialects.model import Dialect
+from planner.lower.domain import LONGEST_LIST, ORDERED
+from planner.lower.scan import rewrite
+from planner.question.model import Question
+from planner.question.plan import KeyBlock
+
+
+def rewrite_blocks(question: Question, *, dialect: Dialect) -> tuple[KeyBlock, ...]:
+    """The statements that read a question block by block; none where one statement is to read all of it.
+
+    That is so where there are no more keys than the dialect reads at once, where all rows would have to be gone through
+    for every block (a unit's keys are chosen among all, or totals of units are asked about), and where SQL has no short
+    way of naming a block's values.
+    """
+    most = dialect.keys_at_once
+    if most is None or question.keys.size <= most or _needs_all_rows(question):
+        return ()
+    spaces = tuple(cut_keys(question.keys, most_keys=most))
+    if not all(_is_short(column, values) for _, space in spaces for column, values in _cut(space, question.keys)):
+        return ()
+    return tuple(
+        KeyBlock(start, space, rewrite(replace(question, keys=space), dialect=dialect).sql) for start, space in spaces
+    )
+
+
+def cut_keys(keys: KeySpace, *, most_keys: int) -> Iterator[tuple[int, KeySpace]]:
+    """Blocks of at most so many keys, each with the place of its first: whole stretches of the first key column, and of
+    the next one where a single value of it has too many keys."""
+    depth = next(place for place in range(len(keys.shape)) if prod(keys.shape[place + 1 :]) <= most_keys)
+    behind = prod(keys.shape[depth + 1 :])
+    stretches = _cut_values(keys.values[depth], most_keys // behind)
+    start = 0
+    for before in product(*keys.values[:depth]):
+        for stretch in stretches:
+            values = (*((value,) for value in before), stretch, *keys.values[depth + 1 :])
+            yield start, replace(keys, values=values)
+            start += len(stretch) * behind
+
+
+@remember_of_list
+def _cut_values(values: tuple[Value, ...], most: int) -> tuple[tuple[Value, ...], ...]:
+    """Stretches of values; the very same ones for the same list, of which more is remembered."""
+    return tuple(values[start : start + most] for start in range(0, len(values), most))
+
+
+def _needs_all_rows(question: Question) -> bool:
+    if question.per_unit is not None:
+        return True
+    return not question.table.row_unit and exceeds_groups(question.table, question.keys)
+
+
+def _cut(space: KeySpace, whole: KeySpace) -> Iterator[tuple[Column, tuple[Value, ...]]]:
+    """The columns of which a block has some values alone, with these."""
+    for column, values, all_values in zip(space.columns, space.values, whole.values, strict=True):
+        if len(values) < len(all_values):
+            yield column, values
+
+
+def _is_short(column: Column, values: tuple[Value, ...]) -> bool:
+    """Whether a statement can name the values: a few, or a range in which there are hardly others of the question."""
+    return len(values) <= LONGEST_LIST or (column.sql_type in ORDERED and _ascends(values))
+
+
+@remember_of_list
+def _ascends(values: tuple[Value, ...]) -> bool:
+    return all(low < high for low, high in pairwise(values))  # type: ignore[operator]  # of one ordered type

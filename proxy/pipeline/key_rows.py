@@ -1,0 +1,101 @@
+"""Very many released keys in little memory: by column its texts once, and for each key which of them it has."""
+
+import base64
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+Key: TypeAlias = tuple[str, ...]
+Places: TypeAlias = npt.NDArray[np.uint32]
+
+FEWEST = 10_000
+"""Keys from which on they are held so: fewer are tuples, which cost a megabyte or two and are read faster."""
+_AT_ONCE = 1 << 16  # keys made tuples at a time: memory against turns
+
+
+class KeyRows(Sequence[Key]):
+    """A sequence of keys that are made when they are asked for. Never changed once it is made.
+
+    Parameters:
+        texts: by column, the texts that occur in it, and perhaps others.
+        places: by column, which of its texts each key has; all of one length.
+    """
+
+    __slots__ = ("places", "texts")
+
+    def __init__(self, texts: tuple[tuple[str, ...], ...], places: tuple[Places, ...]) -> None:
+        """Raises ValueError for columns of different lengths, and for places that no text stands at."""
+        if not texts or len(texts) != len(places) or len({one.size for one in places}) != 1:
+            raise ValueError("keys have columns, all of one length")
+        if any(one.size and int(one.max()) >= len(known) for known, one in zip(texts, places, strict=True)):
+            raise ValueError("a key has a text that is not there")
+        self.texts = texts
+        self.places = places
+
+    def __len__(self) -> int:
+        return int(self.places[0].size)
+
+    @overload
+    def __getitem__(self, index: int) -> Key: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Key, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Key | tuple[Key, ...]:
+        if isinstance(index, slice):
+            columns = zip(self.texts, self.places, strict=True)
+            return tuple(zip(*(map(known.__getitem__, at[index].tolist()) for known, at in columns), strict=True))
+        return tuple(known[int(at[index])] for known, at in zip(self.texts, self.places, strict=True))
+
+    def __iter__(self) -> Iterator[Key]:
+        for start in range(0, len(self), _AT_ONCE):
+            yield from self[start : start + _AT_ONCE]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str | bytes) or len(other) != len(self):
+            return False
+        return all(mine == its for mine, its in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash((len(self.texts), len(self)))
+
+    def __repr__(self) -> str:
+        return f"KeyRows({len(self)} keys)"
+
+    @property
+    def arrays(self) -> tuple[Key, ...]:
+        """One tuple per column: of texts that are there once, however many keys have them."""
+        return tuple(
+            tuple(map(known.__getitem__, at.tolist())) for known, at in zip(self.texts, self.places, strict=True)
+        )
+
+    def pack(self) -> Mapping[str, Any]:
+        """The same as JSON: the texts that occur, in the order in which they stand, and packed places."""
+        texts, places = [], []
+        for known, at in zip(self.texts, self.places, strict=True):
+            occurs = np.zeros(len(known), dtype=np.bool_)
+            occurs[at] = True
+            used = np.flatnonzero(occurs)
+            texts.append([known[place] for place in used.tolist()])
+            numbers = np.cumsum(occurs, dtype=np.uint32) - np.uint32(1)
+            content = zlib.compress(numbers[at].astype("<u4").tobytes(), 1)
+            places.append(base64.b64encode(content).decode("ascii"))
+        return {"texts": texts, "places": places}
+
+
+def unpack_rows(packed: Mapping[str, Any], *, count: int) -> KeyRows:
+    """The inverse of `pack`. Raises ValueError, KeyError and zlib.error for what is none of so many keys."""
+    texts = tuple(map(tuple, packed["texts"]))
+    places = tuple(_unpack(one, count) for one in packed["places"])
+    return KeyRows(texts, places)
+
+
+def _unpack(packed: str, count: int) -> Places:
+    unpacking = zlib.decompressobj()
+    content = unpacking.decompress(base64.b64decode(packed, validate=True), 4 * count + 1)
+    if len(content) != 4 * count:
+        raise ValueError("a stored answer has lost keys")
+    return np.frombuffer(content, dtype="<u4").astype(np.uint32, copy=False)
