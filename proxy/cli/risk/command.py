@@ -181,7 +181,10 @@ def _stand_in(policy: Policy, pins: Pins, texts: _Texts, *, keys: int | None) ->
     dialect = source_dialect(policy.source)
     for name, text, spelled in texts:
         catalog = stand_in_catalog(policy, spelled, pins=pins, keys=keys).catalog
-        yield from plan_questions(name, text, catalog, dialect)
+        planned = tuple(plan_questions(name, text, catalog, dialect))
+        if not planned:
+            raise typer.BadParameter(f"{name} asks nothing of a private table", param_hint="[sql]")
+        yield from planned
 
 
 def _under_study(

@@ -119,6 +119,13 @@ def test_a_wish_stands_in_the_report(policy: Path, run: Any) -> None:
     assert "epsilon_per_predicate = 0.2006" in run("risk", "--target", "advantage 0.1").out
 
 
+@pytest.mark.parametrize("text", ["", "SELECT 1", "SET keyhole.fnr = 0.1"])
+def test_a_text_without_a_question_is_told(policy: Path, run: Any, text: str) -> None:
+    told = run("risk", PLAIN, text)
+    assert (told.status, told.out) == (2, "")
+    assert "question 2 asks nothing of a private table" in told.err
+
+
 def test_a_refused_question_is_a_refusal(policy: Path, run: Any) -> None:
     told = run("risk", "SELECT ward, count(*) FROM visits GROUP BY ward")
     assert (told.status, told.out) == (1, "")
