@@ -235,8 +235,16 @@ def _warn_of_both_sides(functionals: Sequence[Functional]) -> Iterator[str]:
         if any(one.origin == -mean.origin and aggregate_text(one) == text for one in functionals):
             yield (
                 f"{text} against {mean.origin:f} and against -{mean.origin:f} is two sums, each with noise of its own: "
-                "a sum in the place of the mean is one, and costs about half"
+                f"{_say_sums(mean, text)}, and costs about half"
             )
+
+
+def _say_sums(mean: Functional, text: str) -> str:
+    """Both sides of a mean as sums, which share their noise, as they would be typed."""
+    if not text.startswith("avg("):
+        return "a sum in the place of the mean is one"
+    added, at = f"sum{text.removeprefix('avg')}", f"{(mean.origin * mean.rows).normalize():f}"
+    return f"{added} > {at} OR {added} < -{at}, which is the same for a group of {mean.rows:,} rows, is one"
 
 
 def _of_predicates(

@@ -71,6 +71,9 @@ def test_explain_says_that_a_mean_against_both_sides_is_dear(policy: Path) -> No
         ]
         return any(one.startswith("avg(y - score) against 0.05 and against -0.05 is two sums") for one in told)
 
+    told = command("explain", policy, "--min-rows", "400", "--tolerance", "0.03, sum=12, count=100", BY_MEANS)
+    (advice,) = (one for one in told["warnings"] if "is two sums" in one)
+    assert "sum(y - score) > 20 OR sum(y - score) < -20, which is the same for a group of 400 rows" in advice
     assert warned(BY_MEANS)
     assert not warned(BY_MEANS.replace("-0.05", "-0.06"))
     assert not warned(MISCALIBRATED)
