@@ -276,7 +276,10 @@ def say_bounding(reading: OwnerReading, questions: Sequence[RiskQuestion]) -> Re
             notes.append(f"{question.name}: not measured, for it joins or adds up units.")
             continue
         if made.table.row_unit:
-            notes.append(f"{question.name}: nothing is cut, for each row is its own unit.")
+            notes.append(
+                f"{question.name}: no row is cut, for each row is its own unit. What clipping values to their bounds "
+                "changes, keyhole check --measure says."
+            )
             continue
         table = reading.catalog.table(made.table.name)
         assert table is not None
