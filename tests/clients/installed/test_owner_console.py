@@ -1,0 +1,113 @@
+"""The owner's pages in a real browser: what waits is approved, a double click grants once, and all can use them."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+import httpx
+import pytest
+
+from accountant.events.owner_events import Approved, Granted
+from deploy.superset.browser import Browser, browser
+from proxy.cli import check as checking
+from proxy.console.page import TABS
+from proxy.process.serve import in_background
+from proxy.service.service import Service
+from tests.clients.installed.test_console import AXE, check_quiet, click, fill, find_faults, pytestmark
+from tests.worlds.wards import QUESTION, TOKENS, install
+
+__all__ = ["pytestmark"]  # without a browser these are skipped as well
+
+TOKEN = "an owner's own token"
+MORE = f"""
+[server.console]
+owner_token_sha256 = "{sha256(TOKEN.encode()).hexdigest()}"
+
+[ledger]
+keep_text = "full"
+"""
+HOSTILE = "<img src=x onerror=alert(1)>{a|b}"
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, str]]:
+    path = install(tmp_path_factory.mktemp("owner"))
+    text = path.read_text(encoding="utf-8").replace("[budget]\n", "[budget]\napproval_above_epsilon = 0.001\n")
+    path.write_text(text.replace("[bold]C", HOSTILE) + MORE, encoding="utf-8")
+    checking.check(path, confirm=False)
+    with (
+        Service.open(path) as service,
+        in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
+    ):
+        yield service, addresses.rest
+        service.ledger.verify()
+
+
+@pytest.fixture
+def window(house: tuple[Service, str]) -> Iterator[Browser]:
+    """A browser in which the owner has logged in."""
+    _, site = house
+    with browser() as opened:
+        opened.visit(f"{site}/console/owner")
+        fill(opened, "[name=token]", TOKEN)
+        click(opened, "main form button")
+        opened.wait_for("return location.pathname === '/console/owner'")
+        yield opened
+        check_quiet(opened, site)
+
+
+def ask(site: str) -> httpx.Response:
+    bearer = {"Authorization": f"Bearer {TOKENS['ada']}"}
+    return httpx.post(f"{site}/v1/question", json={"sql": QUESTION.format(1500)}, headers=bearer, timeout=120)
+
+
+def test_what_waits_is_approved_with_a_reason_and_asked(house: tuple[Service, str], window: Browser) -> None:
+    service, site = house
+    assert ask(site).json()["code"] == "KH308"
+    window.visit(f"{site}/console/owner/approvals")
+    assert QUESTION.format(1500) in window.run("return document.querySelector('article pre').textContent")
+    click(window, "[value=approve]")  # without a reason the browser sends nothing
+    assert list(service.ledger.owner.events()) == []
+    fill(window, "article [name=why]", HOSTILE)
+    click(window, "[value=approve]")
+    window.wait_for("return document.querySelector('.told')")
+    (event,) = service.ledger.owner.events()
+    assert isinstance(event, Approved)
+    assert (event.by, event.why) == ("console", HOSTILE)
+    assert ask(site).json()["keys"] == [["A"]]
+    window.visit(f"{site}/console/owner/ledger")
+    assert HOSTILE in window.run("return document.querySelector('table').textContent")
+    assert window.run("return document.querySelectorAll('img[src=x]').length") == 0
+
+
+def test_a_double_click_grants_once(house: tuple[Service, str], window: Browser) -> None:
+    service, site = house
+    before = len(service.ledger.owner.grants())
+    window.visit(f"{site}/console/owner/grants")
+    fill(window, "[name=epsilon]", "0.25")
+    fill(window, "form.stack:has([name=epsilon]) [name=why]", "a study")
+    window.run("const grant = document.querySelector('main button.primary'); grant.click(); grant.click();")
+    window.wait_for("return document.querySelector('.told')")
+    assert "+0.25" in window.run("return document.body.textContent")
+    assert len(service.ledger.owner.grants()) == before + 1
+    assert sum(isinstance(event, Granted) for event in service.ledger.owner.events()) == before + 1
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="needs axe-core")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everybody_can_use_every_page_of_the_owner(house: tuple[Service, str], window: Browser, theme: str) -> None:
+    _, site = house
+    window.run(f"localStorage.setItem('keyhole-theme', '{theme}')")
+    for tab in TABS["owner"]:
+        window.visit(site + tab.href)
+        assert find_faults(window) == [], tab.href
+        window.resize(400, 800)
+        assert window.run("return document.documentElement.scrollWidth <= window.innerWidth"), tab.href
+        window.resize(1280, 800)
+
+
+def test_the_map_and_the_burn_down_are_drawn(house: tuple[Service, str], window: Browser) -> None:
+    _, site = house
+    window.visit(f"{site}/console/owner/budget")
+    window.wait_for("return document.querySelectorAll('#map canvas, #burn canvas').length === 2")
+    assert HOSTILE in window.run("return document.querySelector('#map').closest('section').textContent")
+    assert window.run("return document.querySelectorAll('img[src=x]').length") == 0
