@@ -61,7 +61,7 @@ async function domain(name, column, rows, place) {
 async function picture(holder, told, { name, keys, columns, rows, sql }) {
   const place = (key) => columns.indexOf(key);
   const domains = new Map();
-  for (const key of keys) domains.set(key, await domain(name, key, rows, place(key)));
+  await Promise.all(keys.map(async (key) => domains.set(key, await domain(name, key, rows, place(key)))));
   const wide = [...keys].sort((a, b) => domains.get(b).length - domains.get(a).length);
   const own = columns.filter((column) => !keys.includes(column));
   const choose = (label, options, chosen) => {
