@@ -232,7 +232,7 @@ function showFeedback(given) {
   const way = `${given.way_text}${given.epsilon ? ` Epsilon was ${given.epsilon}.` : ""}`;
   const card = element("div", { class: "card" },
     element("div", { class: "verdict" },
-      element("span", { class: `figure ${given.points > 0 ? "good" : "bad"}` }, `+${number(given.points)}`),
+      element("h1", { class: `figure ${given.points > 0 ? "good" : "bad"}` }, `+${number(given.points)}`),
       element("span", {}, `You said `, element("strong", {}, given.answer), `; the truth is `, element("strong", {}, given.truth), `: off by ${number(given.error)} ${given.unit}${wrong}.`),
       element("span", { class: "note" }, `accuracy ${percentOf(given.accuracy)} × speed ${percentOf(given.speed)} × rounds ${given.bonus.toFixed(1)}`)),
     element("p", {}, element("strong", {}, `This was ${given.way}. `), way, given.bot ? ` Who takes the published counts for true ones says ${given.bot}.` : ""),
