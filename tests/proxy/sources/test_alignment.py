@@ -15,6 +15,8 @@ from proxy.sources.alignment import align_groups
 _DOMAINS: dict[str, tuple[SqlType, tuple[Any, ...]]] = {
     "text": (SqlType.TEXT, ("b", "a", "", "ü")),
     "integer": (SqlType.INTEGER, (5, -3, 2**40)),
+    "without gaps": (SqlType.INTEGER, (4, 2, 5, 3)),
+    "in order": (SqlType.INTEGER, (-1, 0, 1, 2)),
     "date": (SqlType.DATE, tuple(date(2026, 1, 3) - timedelta(days=i) for i in range(3))),
     "timestamp": (SqlType.TIMESTAMP, (datetime(2026, 1, 1), datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 9))),
     "boolean": (SqlType.BOOLEAN, (True, False)),
@@ -48,3 +50,12 @@ def test_numpy_dates(kind: str) -> None:
     keys = KeySpace(columns=(Column("day", SqlType.DATE, "date"),), values=(days,))
     found = np.array(["2025-01-01", "2030-01-01", "2026-01-02"], dtype=kind)
     assert align_groups([found], [np.array([1, 2, 3])], keys).tolist() == [[3, 1]]
+
+
+@pytest.mark.parametrize("beyond", [-(2**63), -4, 1, 6, 2**63 - 1])
+@pytest.mark.parametrize("values", [(2, 3, 4, 5), (4, 2, 5, 3), (5, 9)])
+def test_numbers_that_are_no_key_are_dropped(values: tuple[int, ...], beyond: int) -> None:
+    keys = KeySpace((Column("number", SqlType.INTEGER, "bigint"),), (values,))
+    found = np.array([beyond, 5], dtype=np.int64)
+    (counts,) = align_groups([found], [np.array([7, 8])], keys)
+    assert counts.tolist() == [8 if value == 5 else 0 for value in values]
