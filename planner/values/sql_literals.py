@@ -23,7 +23,10 @@ def text(value: str) -> str:
     """A text constant. Raises KH212 on what PostgreSQL's text cannot hold: NUL and unpaired surrogates."""
     if _UNWRITABLE.search(value):
         raise KeyholeError("KH212", "a text constant contains a character that SQL text cannot hold")
-    return "'" + value.replace("'", "''") + "'"
+    quoted = value.replace("'", "''")
+    if "\n" in value:  # statements are indented line by line, and that must not reach into a constant
+        return "E'" + quoted.replace("\\", "\\\\").replace("\n", "\\n") + "'"
+    return f"'{quoted}'"
 
 
 def integer(value: int) -> str:

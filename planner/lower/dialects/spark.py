@@ -87,7 +87,8 @@ def _identifier(name: str) -> str:
 
 def _text(value: str) -> str:
     text(value)  # raises on what no engine's text can hold
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024") + "'"
+    quoted = value.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024")
+    return "'" + quoted.replace("\n", "\\n") + "'"  # statements are indented line by line, outside of constants
 
 
 SPELLING = Spelling(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from operator import attrgetter
 
+import duckdb
 import pytest
 import sqlglot
 from hypothesis import given
@@ -83,10 +84,17 @@ def test_the_questions_own_keys_are_restricted_after_the_choice() -> None:
 @given(value=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=12))
 def test_constants_and_names_cannot_leave_their_quotes(dialect: Dialect, value: str) -> None:
     literal = sqlglot.parse_one(f"SELECT {text(value)}", dialect=dialect.name).expressions[0]
-    assert literal == exp.Literal.string(value) or "\\" in value
-    assert text(value).startswith("'")
-    assert "'" not in text(value)[1:-1].replace("''", "")
+    assert literal == exp.Literal.string(value) or "\\" in value or "\n" in value
+    assert text(value).startswith("E'" if "\n" in value else "'")
+    assert "'" not in text(value).removeprefix("E")[1:-1].replace("''", "")
     assert '"' not in identifier(value)[1:-1].replace('""', "")
+
+
+@given(value=st.text(st.sampled_from("a\n\r\\'\"n\t$é"), max_size=8))
+def test_constants_with_line_breaks_are_one_line_and_mean_the_same(value: str) -> None:
+    with duckdb.connect() as connection:
+        assert connection.execute(f"SELECT {text(value)}").fetchall() == [(value,)]
+    assert "\n" not in text(value)
 
 
 @pytest.mark.parametrize("value", ["a\x00b", "\ud800"])
