@@ -10,7 +10,8 @@ from benchmarks.risk.adult import read_people
 from benchmarks.risk.attacks import attack, attack_over_epsilon
 from benchmarks.risk.building import draw_building
 from benchmarks.risk.disclosures import count_disclosures, find_least_sizes, read_keyhole
-from benchmarks.risk.page import Disclosures, Places, Secrets, document
+from benchmarks.risk.page import Disclosures, Places, Secrets, Tables, document
+from benchmarks.risk.published_tables import RETENTIONS, WITHIN, compare_tables, find_violations, read_counts
 from benchmarks.risk.reconstruction import find_bits, find_histograms
 from tests.seeded_noise import SeededNoise
 
@@ -43,6 +44,15 @@ def find_secrets(*, runs: int, seed: int) -> Secrets:
     return Secrets(runs, bits, tuple(find_histograms(runs=max(1, runs // 4), seed=seed, noise=noise)))
 
 
+def find_tables(*, runs: int, seed: int) -> Tables:
+    """Everything about tables published whole."""
+    published = read_counts(seed=seed)
+    groups = published.groups
+    beyond = tuple((p, *find_violations(groups, retention=p, within=WITHIN)) for p in RETENTIONS)
+    rows = tuple(compare_tables(published, runs=runs, seed=seed, noise=SeededNoise(seed)))
+    return Tables(published.origin, published.domains, beyond, runs, rows)
+
+
 def main() -> None:
     """Run, draw and write."""
     from benchmarks.risk.plots import draw_attacks, draw_disclosures  # here: runs alone need no matplotlib
@@ -54,10 +64,12 @@ def main() -> None:
     given = parser.parse_args()
     disclosures, places = find_disclosures(seed=given.seed), find_places(runs=given.runs)
     secrets = find_secrets(runs=given.runs, seed=given.seed)
+    tables = find_tables(runs=given.runs, seed=given.seed)
     given.directory.mkdir(parents=True, exist_ok=True)
     draw_disclosures(disclosures.published, given.directory / "risk-disclosures.png")
     draw_attacks(places.found, places.over_epsilon, given.directory / "risk-places.png")
-    (given.directory / "risk.md").write_text(document(disclosures, places, secrets, seed=given.seed), encoding="utf-8")
+    page = document(disclosures, places, secrets, tables, seed=given.seed)
+    (given.directory / "risk.md").write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

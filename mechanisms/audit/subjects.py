@@ -16,6 +16,7 @@ from mechanisms.audit.many_groups import DELTA, GROUPS, MOST_EPSILON_OF_A_GROUP,
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.audit.rankings import audit_ranking
 from mechanisms.audit.streams import audit_stream, list_twins
+from mechanisms.audit.tables import audit_tables
 from mechanisms.audit.worst_cases import (
     DEPTHS,
     MIDDLE,
@@ -68,8 +69,8 @@ class PlannedAudit:
     """One audit by the names of its mechanism and question; `continued` together with a later one on the same noise,
     `many_groups` of a unit that is in many of them, against what its balance counts with a delta.
 
-    The one of `SCAN` is of a release and asks no question, that of `RANKING` asks for an order, and that of `ALARM`
-    watches a window. Those of `STREAMED` are of mechanisms that no question may name.
+    Those of `SCAN` and `TABLE` are of releases and ask no question, that of `RANKING` asks for an order, and that of
+    `ALARM` watches a window. Those of `STREAMED` are of mechanisms that no question may name.
     """
 
     mechanism: str
@@ -86,7 +87,7 @@ class PlannedAudit:
     @property
     def effort(self) -> int:
         """What it takes beside others, for whoever runs the longest first."""
-        if self == SCAN:
+        if self in (SCAN, TABLE):
             return 1
         if self == RANKING:
             return _COST_OF_A_QUESTION
@@ -101,6 +102,8 @@ class PlannedAudit:
         """The report; None where the mechanism does not answer such a question. Parameters as for `audit_all`."""
         if self == SCAN:
             return audit_scan(audited_scan(), samples=samples, noise=noise, subject=self.subject, progress=progress)
+        if self == TABLE:
+            return audit_tables(samples=samples, noise=noise, subject=self.subject, progress=progress)
         if self == RANKING:
             fewer = max(2, samples // _COST_OF_A_QUESTION)
             return audit_ranking(samples=fewer, noise=noise, subject=self.subject, progress=progress)
@@ -128,6 +131,8 @@ class PlannedAudit:
 
 SCAN = PlannedAudit(mechanism="bounds", question="a unit between candidates")
 """The audit of the scan that finds bounds for owners: no mechanism that a question could name."""
+TABLE = PlannedAudit(mechanism="table", question="a unit more")
+"""The audit of a published table of counts and of the rows made from it."""
 RANKING = PlannedAudit(mechanism="ranking", question="the first of three keys")
 """The audit of the first keys in an order: what `ORDER BY` and `LIMIT` run, whatever mechanism a question names."""
 ALARM = PlannedAudit(mechanism="alarm", question="one window")
@@ -135,7 +140,7 @@ ALARM = PlannedAudit(mechanism="alarm", question="one window")
 formulas of alarms, and of noise on the ticks of a sliding window."""
 STREAMED = tuple(PlannedAudit(mechanism=name, question="one event more") for name in list_twins())
 """The audits of mechanisms for streams, which no question may name."""
-UNASKED = (*STREAMED, ALARM, RANKING, SCAN)
+UNASKED = (*STREAMED, ALARM, RANKING, SCAN, TABLE)
 """All of what no question may name."""
 
 
@@ -145,7 +150,7 @@ def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
     are disjoint, not at all; those that decide several formulas on a scorecard as well. Where a mechanism leaves noise
     paths, each question also together with a later one that continues them, and two of them with all of their noise
     drawn at once for a unit in many groups. If none are named, or their names are, mechanisms for streams, alarms,
-    rankings and the scan for a private bound as well."""
+    rankings, the scan for a private bound and published tables as well."""
     named = tuple(mechanisms)
     questions = tuple(
         PlannedAudit(mechanism=name, question=question, continued=continued, many_groups=many_groups)

@@ -35,7 +35,8 @@ from benchmarks.risk.disclosures import (
     find_telling,
     read_keyhole,
 )
-from benchmarks.risk.page import Disclosures, Places, Secrets, document
+from benchmarks.risk.page import Disclosures, Places, Secrets, Tables, document
+from benchmarks.risk.published_tables import TableRow, compare_tables, find_violations, read_counts
 from benchmarks.risk.reconstruction import BitsRow, HistogramRow, partition_cells, reconstruct_histogram
 from benchmarks.risk.techniques import KeySet, LaplaceCounts, PegasusCounts, ResaltedCounts, TrueCounts
 from mechanisms.threshold.one_shot import calibrate_test
@@ -219,6 +220,21 @@ def test_a_test_without_a_limit_gives_equal_counts_away() -> None:
     assert (found == counts).mean() > 0.9
 
 
+def test_a_noisy_table_errs_less_than_thinning_and_thinning_hides_no_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One seeded run of each on the stand-in, whose groups are far too large as printed."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    published = read_counts(seed=SEED)
+    assert published.counts.sum() == 30_162
+    found = {row.method: row for row in compare_tables(published, runs=1, seed=SEED, noise=SeededNoise(SEED))}
+    plain, thinned = found["perturbed, p 0.5"], found["SPS as printed, p 0.5"]
+    noisy, exact = found["noisy table, epsilon 0.5"], found["SPS, exact tails, p 0.5"]
+    assert noisy.error < plain.error < thinned.error < exact.error
+    assert thinned.told > 0.9 > 0.7 > exact.told
+    groups, records = find_violations(published.groups, retention=0.5, within=0.3)
+    assert 0 < groups <= 1
+    assert groups <= records <= 1
+
+
 @pytest.fixture
 def disclosures(stand_in: adult.People) -> Disclosures:
     """Little of everything."""
@@ -230,7 +246,12 @@ def disclosures(stand_in: adult.People) -> Disclosures:
 def test_the_page_has_everything(disclosures: Disclosures) -> None:
     bits = [BitsRow("one count of the victim", 1.0, 0.731, 0.731)]
     histograms = [HistogramRow(Fraction(1, 2), 0.9, 1.0, 0.3, 0.4)]
-    page = document(disclosures, Places(1, 9255, *made_up(keys=1.0)), Secrets(1, bits, histograms), seed=SEED)
+    tables = Tables("Adult", [(16, 7)], [(0.5, 0.344, 0.928)], 1, [TableRow("SPS", "nothing", 0.0991, 0.991)])
+    places, secrets = Places(1, 9255, *made_up(keys=1.0)), Secrets(1, bits, histograms)
+    page = document(disclosures, places, secrets, tables, seed=SEED)
+    assert "16 values to 7" in page
+    assert "| 0.5 | 34.4 % | 92.8 % |" in page
+    assert "| SPS | nothing | 0.0991 | 99.1 % |" in page
     assert "a synthetic stand-in for Adult" in page
     for row in disclosures.published:
         assert f"disclosures of {row.sensitive}" in page

@@ -21,6 +21,7 @@ from mechanisms.audit.subjects import (
     RANKING,
     SCAN,
     STREAMED,
+    TABLE,
     UNASKED,
     PlannedAudit,
     audit_all,
@@ -320,7 +321,7 @@ def test_events_are_chosen_by_the_part_of_a_claim_that_they_prove() -> None:
 
 def test_questions_are_planned_for_every_mechanism() -> None:
     planned = plan_audits()
-    assert planned[-len(UNASKED) :] == UNASKED == (*STREAMED, ALARM, RANKING, SCAN)
+    assert planned[-len(UNASKED) :] == UNASKED == (*STREAMED, ALARM, RANKING, SCAN, TABLE)
     asked = planned[: -len(UNASKED)]
     assert {audit.mechanism for audit in asked} == set(MECHANISMS)
     assert {audit.question for audit in asked} == set(audit_tasks())

@@ -1,0 +1,36 @@
+"""Binomial numbers of records, exactly: of so many records, how many a coin chooses."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.formula import Integers
+from mechanisms.protocol import Noise
+
+
+def draw_binomials(numbers: Integers, *, probability: Fraction, noise: Noise) -> Integers:
+    """Of each number of records, how many are chosen, each with exactly `probability`; of the same shape."""
+    flat = numbers.ravel()
+    found = np.zeros_like(flat)
+    some = np.flatnonzero(flat)
+    if len(some):
+        coins = noise.bernoulli(probability=probability, size=int(flat.sum()))
+        starts = np.concatenate(([0], np.cumsum(flat[some])[:-1]))
+        found[some] = np.add.reduceat(coins, starts, dtype=np.int64)
+    return found.reshape(numbers.shape)
+
+
+def spread_evenly(numbers: Integers, *, over: int, noise: Noise) -> Integers:
+    """Each number of records over `over` values, every record to each of them with the same probability.
+
+    Parameters:
+        numbers: int64 of shape (groups,).
+
+    Returns int64 of shape (groups, over), whose rows add up to `numbers`.
+    """
+    if over == 1:
+        return numbers[:, np.newaxis]
+    left = over // 2
+    lower = draw_binomials(numbers, probability=Fraction(left, over), noise=noise)
+    halves = (lower, left), (numbers - lower, over - left)
+    return np.concatenate([spread_evenly(part, over=size, noise=noise) for part, size in halves], axis=1)

@@ -1,0 +1,155 @@
+"""(lambda, delta)-reconstruction privacy: how large a group may be for its shares to stay hard to estimate.
+
+As published, a group is private while a Chernoff bound on either tail of the estimate's error is at least `delta`. That
+bounds a bound: at the size that it allows, an estimate is within `lambda` far more often than `1 - delta`. With exact
+tails in the place of the bounds hardly any group is left that may be published as it is.
+
+| here | the paper |
+|---|---|
+| share | f, the largest frequency of a value in the group |
+| within | lambda, a part of that share |
+| unsure | delta |
+| retention, values, floor | p, m, q = (1 - p) / m |
+| published_size | s_g |
+
+References: Han, chapter 4, corollary 4. Proof: docs/proofs/published_tables.md.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special, stats
+
+from mechanisms.formula import Integers
+
+_LONGEST_SEARCH = 16  # times the size at which a normal tail is as wanted: there it is that at four times the distance
+_LEAST_SEARCH = 64  # sizes that are looked at in any case: small groups are far from normal
+_SHARES = 200  # at which the chance of a good estimate is looked up; it moves slowly between them
+_TIES = 1e-12  # an estimate that is off by exactly `within` is within it, whatever floating point makes of that
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """What is asked of every group; all of it is public.
+
+    Parameters:
+        retention: the probability with which a record keeps its value, above 0 and below 1.
+        values: how many the sensitive column has, at least 2.
+        within: which part of a share an estimate may be off by, above 0 and at most 1.
+        unsure: the least probability of each tail, above 0 and below 1.
+        exact: by the tails themselves, instead of bounds on them.
+    """
+
+    retention: float
+    values: int
+    within: float
+    unsure: float
+    exact: bool
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what is out of range."""
+        if not (0 < self.retention < 1 and 0 < self.within <= 1 and 0 < self.unsure < 1 and self.values >= 2):
+            raise ValueError("0 < retention < 1, 0 < within <= 1, 0 < unsure < 1, and two values or more")
+
+    def largest_size(self, share: float) -> float:
+        """How large a group with that largest share may be; with exact tails a whole number, 0 for none."""
+        return float(exact_size(self, share)) if self.exact else published_size(self, share)
+
+
+def published_size(criterion: Criterion, share: float) -> float:
+    """`-2 (f p + q) ln(delta) / (lambda p f)^2`.
+
+    Guarantee: none about the error itself: see `chance_within`. Proof: docs/proofs/published_tables.md.
+
+    >>> criterion = Criterion(retention=0.5, values=2, within=0.3, unsure=0.3, exact=False)
+    >>> [round(published_size(criterion, share), 1) for share in (0.5, 0.7, 0.9)]
+    [214.0, 131.0, 92.5]
+    """
+    kept = criterion.retention * share
+    floor = (1 - criterion.retention) / criterion.values
+    return -2 * (kept + floor) * math.log(criterion.unsure) / (criterion.within * kept) ** 2
+
+
+def error_tails(criterion: Criterion, share: float, *, size: int) -> tuple[float, float]:
+    """The exact probabilities that the estimate is too large, and too small, by more than `within` of the share.
+
+    The number of holders is the nearest whole one, and the share theirs.
+
+    >>> criterion = Criterion(retention=0.5, values=2, within=0.3, unsure=0.3, exact=False)
+    >>> [round(tail, 4) for tail in error_tails(criterion, 0.76, size=116)]
+    [0.0014, 0.0023]
+    """
+    holders = round(size * share)
+    floor = (1 - criterion.retention) / criterion.values
+    own = holders / size
+    middle, reach = size * (criterion.retention * own + floor), size * criterion.retention * criterion.within * own
+    first_above = math.floor(middle + reach + _TIES * size) + 1
+    last_below = math.ceil(middle - reach - _TIES * size) - 1
+    kept = np.arange(holders + 1)
+    chances = stats.binom.pmf(kept, holders, criterion.retention + floor)
+    others = size - holders
+    above = float(chances @ special.bdtrc(np.clip(first_above - kept - 1, -1, others), others, floor))
+    below = float(chances @ _at_most(last_below - kept, others, floor))
+    return above, below
+
+
+def exact_size(criterion: Criterion, share: float) -> int:
+    """The largest group for which either tail is at least `unsure`; 0 where there is none.
+
+    Guarantee: a group of that size, all of it perturbed, is estimated to within `within` of its largest share with
+    probability `1 - 2 * unsure` at most. Proof: docs/proofs/published_tables.md.
+
+    >>> criterion = Criterion(retention=0.5, values=2, within=0.3, unsure=0.3, exact=True)
+    >>> exact_size(criterion, 0.76), exact_size(criterion, 0.9)
+    (8, 6)
+    """
+    kept = criterion.retention * share
+    floor = (1 - criterion.retention) / criterion.values
+    at_distance = special.ndtri(1 - criterion.unsure)  # standard deviations
+    variance = share * (criterion.retention + floor) * (1 - criterion.retention - floor)
+    variance += (1 - share) * floor * (1 - floor)
+    nearly = variance * (at_distance / (criterion.within * kept)) ** 2
+    last = min(published_size(criterion, share), max(_LEAST_SEARCH, _LONGEST_SEARCH * nearly))
+    for size in range(math.floor(last), 0, -1):
+        if min(error_tails(criterion, share, size=size)) >= criterion.unsure:
+            return size
+    return 0
+
+
+def chance_within(criterion: Criterion) -> float:
+    """The least probability, over all shares, with which a group of the largest size is estimated to `within`.
+
+    It follows from public numbers: what the criterion leaves an attacker for sure.
+
+    >>> criterion = Criterion(retention=0.5, values=2, within=0.3, unsure=0.3, exact=False)
+    >>> chance_within(criterion) > 0.98
+    True
+    """
+    shares = np.linspace(1 / criterion.values, 1, _SHARES)
+    sizes = [max(1, math.floor(published_size(criterion, share))) for share in shares]
+    return min(
+        1 - sum(error_tails(criterion, float(share), size=size)) for share, size in zip(shares, sizes, strict=True)
+    )
+
+
+def infer_share(criterion: Criterion, size: float) -> float:
+    """A group's largest share, from the published size that it was thinned to: the thinning tells it.
+
+    The positive root of `(lambda p)^2 s f^2 - 2 p L f - 2 q L = 0`, `L = -ln(delta)`.
+
+    >>> criterion = Criterion(retention=0.5, values=2, within=0.3, unsure=0.3, exact=False)
+    >>> round(infer_share(criterion, 117), 4)
+    0.7587
+    """
+    square = (criterion.within * criterion.retention) ** 2 * size
+    linear = -criterion.retention * -math.log(criterion.unsure)
+    constant = 2 * (1 - criterion.retention) / criterion.values * -math.log(criterion.unsure)
+    return (-linear + math.sqrt(linear**2 + square * constant)) / square
+
+
+def _at_most(limits: Integers, number: int, probability: float) -> npt.NDArray[np.float64]:
+    """`P(X <= limit)` of a binomial variable; none below zero, all from `number` on."""
+    found = special.bdtr(np.clip(limits, 0, number), number, probability)
+    return np.where(limits < 0, 0.0, found)

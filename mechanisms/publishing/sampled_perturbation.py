@@ -1,0 +1,81 @@
+"""SPS, sampling, perturbing and scaling: groups that are too large for their shares to stay hidden are thinned first.
+
+A group larger than its criterion allows keeps, of each sensitive value, its part of as many records as are allowed;
+these are perturbed, and repeated until the group is as large as it was. So group sizes are published, and how often
+records are repeated tells the group's largest share (`infer_share` in reconstruction_privacy.py).
+
+| here | the paper |
+|---|---|
+| counts | D, by personal group and value |
+| the part kept | tau = s_g / size |
+| the part repeated | size / g1 |
+
+References: Han, chapter 4, algorithm SPS. Proof: docs/proofs/published_tables.md.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.formula import Booleans, Integers
+from mechanisms.protocol import Noise
+from mechanisms.publishing.binomials import draw_binomials
+from mechanisms.publishing.reconstruction_privacy import Criterion
+from mechanisms.publishing.uniform_perturbation import perturb_uniformly
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampledTable:
+    """What was published: `counts` by group and published value, and which groups were `thinned`, which the counts do
+    not say."""
+
+    counts: Integers
+    thinned: Booleans
+
+
+def sample_and_perturb(counts: Integers, criterion: Criterion, *, noise: Noise) -> SampledTable:
+    """Records by group and published value, from records by group and value.
+
+    Guarantee: of presence none, of what a group says as little as `criterion` says. Proof:
+    docs/proofs/published_tables.md.
+
+    Parameters:
+        counts: int64 of shape (groups, values).
+    """
+    sizes = counts.sum(axis=1)
+    allowed = find_allowed(counts, criterion)
+    thinned = sizes > allowed
+    kept = counts.copy()
+    for group in np.flatnonzero(thinned):
+        part = Fraction(float(allowed[group])) / int(sizes[group])
+        kept[group] = [_take(int(number) * part, noise) for number in counts[group]]
+    published = perturb_uniformly(kept, retention=Fraction(criterion.retention), noise=noise)
+    for group in np.flatnonzero(thinned):
+        left = int(published[group].sum())
+        if left:
+            times = Fraction(int(sizes[group]), left)
+            whole = times.numerator // times.denominator
+            more = draw_binomials(published[group], probability=times - whole, noise=noise)
+            published[group] = published[group] * whole + more
+    return SampledTable(published, thinned)
+
+
+def find_allowed(counts: Integers, criterion: Criterion) -> npt.NDArray[np.float64]:
+    """How large each group may be; one without records as large as it likes."""
+    sizes = counts.sum(axis=1)
+    allowed = np.full(len(sizes), np.inf)
+    known: dict[Fraction, float] = {}
+    for group in np.flatnonzero(sizes):
+        share = Fraction(int(counts[group].max()), int(sizes[group]))
+        if share not in known:
+            known[share] = criterion.largest_size(float(share))
+        allowed[group] = known[share]
+    return allowed
+
+
+def _take(number: Fraction, noise: Noise) -> int:
+    """A whole number that is right on average: one more with the probability of the fraction."""
+    whole = number.numerator // number.denominator
+    return whole + int(noise.bernoulli(probability=number - whole, size=1)[0])

@@ -1,0 +1,64 @@
+"""Uniform perturbation: each record keeps its sensitive value with some probability, and takes any value otherwise.
+
+It says nothing false about a record's other columns, so presence is not protected at all; of the sensitive value alone
+it is local randomised response.
+
+| here | the paper |
+|---|---|
+| retention | p |
+| values | m |
+| floor of a value | q = (1 - p) / m |
+
+References: Han, chapter 4; S. Warner, Randomized response, JASA 60 (309), 1965. Proof: docs/proofs/published_tables.md.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.formula import Integers
+from mechanisms.protocol import Noise
+from mechanisms.publishing.binomials import draw_binomials, spread_evenly
+
+
+def perturb_uniformly(counts: Integers, *, retention: Fraction, noise: Noise) -> Integers:
+    """Records by group and published value, from records by group and value: groups keep their sizes.
+
+    Guarantee: of one record's sensitive value alone, `attribute_epsilon`; nothing about presence. Proof:
+    docs/proofs/published_tables.md.
+
+    Parameters:
+        counts: int64 of shape (groups, values); records of a cell are alike, so how many of them go where is all that
+            is drawn.
+        retention: from 0 to 1.
+    """
+    kept = draw_binomials(counts, probability=retention, noise=noise)
+    return kept + spread_evenly((counts - kept).sum(axis=1), over=counts.shape[1], noise=noise)
+
+
+def attribute_epsilon(*, retention: float, values: int) -> float:
+    """`ln(1 + p m / (1 - p))`: the logarithm of what one record's value changes a published one's probability by.
+
+    Guarantee: the greatest ratio, attained. Proof: docs/proofs/published_tables.md.
+
+    >>> [round(attribute_epsilon(retention=p, values=m), 4) for p, m in ((0.2, 10), (0.5, 2), (0.5, 50), (0.8, 2))]
+    [1.2528, 1.0986, 3.9318, 2.1972]
+    """
+    return math.log1p(retention * values / (1 - retention))
+
+
+def estimate_share(published: float, size: int, *, retention: float, values: int) -> float:
+    """The unbiased estimate `(O / n - q) / p` of a value's share in a group, from how often it was published there.
+
+    >>> estimate_share(70, 100, retention=0.5, values=2)
+    0.8999999999999999
+    """
+    return (published / size - (1 - retention) / values) / retention
+
+
+def estimate_counts(published: Integers, *, retention: float) -> npt.NDArray[np.float64]:
+    """The unbiased estimate of records by group and value, from published ones of shape (groups, values)."""
+    floor = (1 - retention) / published.shape[1]
+    return np.asarray((published - floor * published.sum(axis=1, keepdims=True)) / retention, dtype=np.float64)
