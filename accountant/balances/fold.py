@@ -16,6 +16,7 @@ from accountant.events.owner_events import (
     Granted,
     OwnerEvent,
     Pruned,
+    Published,
     Revoked,
     Settled,
     WindowOpened,
@@ -169,6 +170,8 @@ class Balances:
                 self._start_anew()
             case Pruned(table=table, version=version):
                 self.paths.prune(table, version)
+            case Published():
+                pass  # no balance covers it
 
     def _reserve(self, reservation: Reservation) -> None:
         if reservation.id in self.open:

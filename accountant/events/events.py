@@ -25,6 +25,7 @@ from accountant.events.owner_events import (
     Granted,
     OwnerEvent,
     Pruned,
+    Published,
     Revoked,
     Settled,
     WindowOpened,
@@ -49,6 +50,7 @@ from accountant.model import Charge, PathState, Spent, Wording
 PAYLOAD_VERSIONS = (1, 2, 3, 4)
 NEWEST_VERSIONS = {"Reserved": 4}  # of the others 2
 GENESIS = "0" * 64
+_OF_PUBLISHED = ("table", "version", "method", "file", "file_hash", "statement")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,8 @@ def _owner_payload(event: OwnerEvent) -> Payload:
             payload |= {"table": table, "version": version}
         case Declined(question=question):
             payload["question"] = question
+        case Published():
+            payload |= {name: getattr(event, name) for name in _OF_PUBLISHED}
         case Revoked() | WindowOpened() | Approved():
             pass
     return payload
@@ -231,6 +235,8 @@ def _owner_event(record: Record, payload: Mapping[str, Any], at: datetime) -> Ow
             return Declined(about, at, by, why, question=payload["question"])
         case "Pruned":
             return Pruned(about, at, by, why, table=payload["table"], version=payload["version"])
+        case "Published":
+            return Published(about, at, by, why, **{name: payload[name] for name in _OF_PUBLISHED})
     raise LedgerUnavailable(f"event {record.id} is of an unknown kind")
 
 

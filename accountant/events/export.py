@@ -18,22 +18,35 @@ from accountant.events.monitor_events import (
     MonitorWindowBegun,
     MonitorWindowClosed,
 )
-from accountant.events.owner_events import Approved, Declined, Granted, Pruned, Revoked, Settled, WindowOpened
+from accountant.events.owner_events import (
+    Approved,
+    Declined,
+    Granted,
+    OwnerEvent,
+    Pruned,
+    Published,
+    Revoked,
+    Settled,
+    WindowOpened,
+)
 from accountant.model import Charge
+
+_OF_PUBLISHED = ("by", "why", "table", "version", "method", "file", "file_hash", "statement")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
     """One event. Fields that a kind does not have are None. Amounts are in 1e-9 epsilon.
 
-    `about` is the reservation, grant, window, question or pruning; `keys` the number of keys charged; the amounts of a
-    Reserved are its worst case, of a Committed its loss: `epsilon_nano` the largest of a key and `unit_epsilon_nano`
-    of a unit, and `shared_...` what of it was news to everybody together. `renyi_nano` has the Rényi divergences of a
-    unit, by order, where its balance counts these. `text` is the question's, as far as the
+    `about` is the reservation, grant, window, question, pruning or publication; `keys` the number of keys charged; the
+    amounts of a Reserved are its worst case, of a Committed its loss: `epsilon_nano` the largest of a key and
+    `unit_epsilon_nano` of a unit, and `shared_...` what of it was news to everybody together. `renyi_nano` has the
+    Rényi divergences of a unit, by order, where its balance counts these. `text` is the question's, as far as the
     policy let it be kept, `guarantee`, `fnr` and `fpr` what its answer promises. Of a monitor `run` is the reservation
     that pays for it, `window` the number of a window, `look` that of a look over the horizon and `looked_at` in how
     many windows; its alerts, and what was cleared of them, are answers, and not here. `anew`: the run draws noise of
-    its own for windows that earlier ones had begun.
+    its own for windows that earlier ones had begun. Of a publication `method` says how it was
+    made, `file` and `file_hash` which file it is, and `statement` what that gives away.
     """
 
     event: int
@@ -70,6 +83,10 @@ class Exported:
     look: int | None = None
     looked_at: int | None = None
     anew: bool | None = None
+    method: str | None = None
+    file: str | None = None
+    file_hash: str | None = None
+    statement: str | None = None
     hash: str
 
 
@@ -112,30 +129,38 @@ def export(log: Iterable[tuple[Record, Event]]) -> Iterator[Exported]:
                 }
             case Released():
                 pass
-            case Granted(by=by, why=why, grant=grant):
-                known = {
-                    "by": by,
-                    "why": why,
-                    "scope": grant.scope.value,
-                    "epsilon_nano": grant.amount_nano,
-                    "table": grant.table,
-                    "analyst": grant.analyst,
-                }
-            case Settled(by=by, why=why, untouched=untouched):
-                known = {"by": by, "why": why, "untouched": untouched}
-            case Pruned(by=by, why=why, table=table, version=version):
-                known = {"by": by, "why": why, "table": table, "version": version}
-            case Declined(by=by, why=why, question=question):
-                known = {"by": by, "why": why, "question": question}
-            case Revoked(by=by, why=why) | WindowOpened(by=by, why=why) | Approved(by=by, why=why):
-                known = {"by": by, "why": why}
             case _ if isinstance(event, MonitorEvent):
                 known = _of_monitor(event, charges)
             case _:
-                assert_never(event)
+                known = _of_owner(event)
         yield Exported(
             event=record.id, kind=record.kind, at=record.at, about=record.reservation, hash=record.hash, **known
         )
+
+
+def _of_owner(event: OwnerEvent) -> dict[str, Any]:
+    match event:
+        case Granted(by=by, why=why, grant=grant):
+            return {
+                "by": by,
+                "why": why,
+                "scope": grant.scope.value,
+                "epsilon_nano": grant.amount_nano,
+                "table": grant.table,
+                "analyst": grant.analyst,
+            }
+        case Settled(by=by, why=why, untouched=untouched):
+            return {"by": by, "why": why, "untouched": untouched}
+        case Pruned(by=by, why=why, table=table, version=version):
+            return {"by": by, "why": why, "table": table, "version": version}
+        case Declined(by=by, why=why, question=question):
+            return {"by": by, "why": why, "question": question}
+        case Published():
+            return {field: getattr(event, field) for field in _OF_PUBLISHED}
+        case Revoked(by=by, why=why) | WindowOpened(by=by, why=why) | Approved(by=by, why=why):
+            return {"by": by, "why": why}
+        case _:
+            assert_never(event)
 
 
 def _of_monitor(event: MonitorEvent, charges: Mapping[str, Charge]) -> dict[str, Any]:

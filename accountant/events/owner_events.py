@@ -1,4 +1,5 @@
-"""What an owner decides, as events: grants, settlements, windows, approvals, pruning. Each says who and why."""
+"""What an owner decides, as events: grants, settlements, windows, approvals, pruning, publications. Each says who and
+why."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -123,7 +124,27 @@ class Pruned:
     version: str
 
 
-OwnerEvent = Granted | Revoked | Settled | WindowOpened | Approved | Declined | Pruned
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A file was made of a table that no budget covers. Balances stay as they are; what it tells is told for good.
+
+    `publication` is a digest of what was published and how, and of the data version. `file` is the file's name and
+    `file_hash` its SHA-256; `statement` says what it gives away, and is shown for ever.
+    """
+
+    publication: str
+    at: datetime
+    by: str
+    why: str
+    table: str
+    version: str
+    method: str
+    file: str
+    file_hash: str
+    statement: str
+
+
+OwnerEvent = Granted | Revoked | Settled | WindowOpened | Approved | Declined | Pruned | Published
 
 
 def subject(event: OwnerEvent) -> str:
@@ -133,5 +154,7 @@ def subject(event: OwnerEvent) -> str:
             return identity
         case Settled(reservation=identity) | WindowOpened(window=identity):
             return identity
-        case Approved(question=identity) | Declined(declining=identity) | Pruned(pruning=identity):
+        case Approved(question=identity) | Declined(declining=identity):
+            return identity
+        case Pruned(pruning=identity) | Published(publication=identity):
             return identity

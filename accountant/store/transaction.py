@@ -203,6 +203,13 @@ class Transaction:
             records = [*records, *self._connection.execute(sa.select(tables.EVENTS).where(about))]
         return sorted((Record(*row) for row in records), key=lambda record: record.id)
 
+    def events_of_kind(self, kind: str, *, about: str | None) -> list[Record]:
+        """The events of one kind, in order; those about one thing, if so asked."""
+        chosen = sa.select(tables.EVENTS).where(tables.EVENTS.c.kind == kind)
+        if about is not None:
+            chosen = chosen.where(tables.EVENTS.c.reservation == about)
+        return [Record(*row) for row in self._connection.execute(chosen.order_by(tables.EVENTS.c.id))]
+
     def check_database(self) -> None:
         """Raise `LedgerUnavailable` where the database says that it is damaged, or has not the ledger's form."""
         check_database(self._connection)

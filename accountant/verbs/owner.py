@@ -1,4 +1,5 @@
-"""The owner's verbs: grants, settlements, windows, approvals, pruning, export. Each is an event with who and why.
+"""The owner's verbs: grants, settlements, windows, approvals, pruning, publications, export. Each is an event with who
+and why.
 
 What is promised in spite of them: docs/proofs/accounting.md, theorem 7.
 """
@@ -21,6 +22,7 @@ from accountant.events.owner_events import (
     Granted,
     OwnerEvent,
     Pruned,
+    Published,
     Revoked,
     Settled,
     WindowOpened,
@@ -144,6 +146,47 @@ class Owner:
             event = Pruned(uuid.uuid4().hex, self._clock(), by, why, table=table, version=version)
             record = self._journal.append(transaction, event)
             transaction.prune(event=record.id, table=table, version=version)
+
+    def publish(
+        self,
+        publication: str,
+        *,
+        table: str,
+        version: str,
+        method: str,
+        file: str,
+        file_hash: str,
+        statement: str,
+        by: str,
+        why: str,
+    ) -> bool:
+        """Write down, before anybody sees it, a file that no budget covers; False where that publication was made
+        before, by this process or another, and nothing is written."""
+        with self._journal.writing() as (transaction, _):
+            if transaction.events_of_kind(Published.__name__, about=publication):
+                return False
+            event = Published(
+                publication,
+                self._clock(),
+                by,
+                why,
+                table=table,
+                version=version,
+                method=method,
+                file=file,
+                file_hash=file_hash,
+                statement=statement,
+            )
+            self._journal.append(transaction, event)
+            return True
+
+    def find_published(self, publication: str | None = None) -> tuple[Published, ...]:
+        """The files that no budget covers, the oldest first; or the one of a publication."""
+        with self._journal.looking() as transaction:
+            records = transaction.events_of_kind(Published.__name__, about=publication)
+            for record in records:
+                check_chain([record], last_id=record.id - 1, last_hash=record.previous_hash)
+            return tuple(event for event in events_of(transaction, records) if isinstance(event, Published))
 
     def events(self) -> Iterator[OwnerEvent]:
         """What owners decided, oldest first."""

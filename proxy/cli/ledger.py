@@ -30,7 +30,15 @@ from proxy.cli.common import (
 )
 from proxy.owner.verification import read_kept, verify_ledger
 from proxy.report import ledger_files
-from proxy.report.ledger_tables import SHORT_ID, document, losses_document, question_lines, show_question
+from proxy.report.ledger_tables import (
+    SHORT_ID,
+    document,
+    losses_document,
+    published_document,
+    published_lines,
+    question_lines,
+    show_question,
+)
 from proxy.report.terminal import psql_table, row_count
 from proxy.service.refusals import ledger_unreadable
 from proxy.service.service import ledger_url
@@ -64,12 +72,16 @@ def list_questions(
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
         start = None if before is None else _reservation(ledger, before)
         page = ledger.page(analyst=analyst, before=start, limit=limit, only_open=only_open)
+        everything = analyst is None and before is None and not only_open
+        published = ledger.owner.find_published() if everything else ()
     if as_json:
-        print_json([document(question) for question in page.questions])
+        found = [document(question) for question in page.questions]
+        print_json([*found, *(published_document(one) for one in reversed(published))])
         return
     print(*question_lines(page.questions), sep="\n")
     older = f", {page.older:,} older: --before {page.questions[-1].reservation[:SHORT_ID]}" if page.older else ""
     print(f"({row_count(len(page.questions))}{older})")
+    print("".join(f"{line}\n" for line in published_lines(published)), end="")
 
 
 def _reservation(ledger: Ledger, identity: str) -> str:

@@ -11,11 +11,14 @@ from typing import Any
 
 from rich.table import Table as Printed
 
+from accountant.errors import LedgerError
+from accountant.events.owner_events import Published
 from accountant.model import NANO
 from accountant.reports.report import BudgetReport, FamilyBalance
 from proxy.report.heat_map import HeatMap, heat_maps
 from proxy.report.terminal import visible
 from proxy.service.accounts import column_of
+from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
 
 
@@ -169,7 +172,29 @@ def document(service: Service, analyst: str | None) -> dict[str, Any]:
             {"monitor": run.monitor, "state": run.state.value, "worst_case_epsilon": run.charge.epsilon_nano / NANO}
             for run in report.monitors
         ],
+    } | _published_document(service, analyst)
+
+
+def _published_document(service: Service, analyst: str | None) -> dict[str, Any]:
+    """The owner's view has the files that no budget covers, too."""
+    if analyst is not None:
+        return {}
+    return {
+        "published": [
+            {"table": one.table, "file": one.file, "method": one.method, "sha256": one.file_hash}
+            for one in _find_published(service, analyst)
+        ]
     }
+
+
+def _find_published(service: Service, analyst: str | None) -> tuple[Published, ...]:
+    """Files of tables that no budget covers, for the owner. Raises KH502."""
+    if analyst is not None:
+        return ()
+    try:
+        return service.ledger.owner.find_published()
+    except LedgerError:
+        raise ledger_unavailable() from None
 
 
 def _family_document(balance: FamilyBalance) -> dict[str, Any]:
@@ -232,7 +257,19 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
         shown.append(waiting)
     if report.monitors:
         shown.append(_list_monitors(report))
-    return tuple(shown)
+    return (*shown, *_list_published(_find_published(service, analyst)))
+
+
+def _list_published(published: tuple[Published, ...]) -> Iterator[Printed]:
+    if not published:
+        return
+    listed = Printed(title="Published; no budget covers these: see keyhole odometer", title_justify="left")
+    for heading in ("published at", "by", "table", "file", "method"):
+        listed.add_column(heading)
+    for one in published:
+        when = one.at.isoformat(sep=" ", timespec="seconds")
+        listed.add_row(when, visible(one.by), one.table, one.file, one.method)
+    yield listed
 
 
 def _list_monitors(report: BudgetReport) -> Printed:

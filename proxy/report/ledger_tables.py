@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from accountant.events.owner_events import Published
 from accountant.model import NANO, ROW_UNIT, Spent
 from accountant.reports.history import AskedQuestion
 from proxy.report.terminal import psql_table, visible
@@ -17,6 +18,7 @@ SHOWN_KEYS = 3  # names of groups behind each loss, as examples
 
 SHOWN_TEXT = 100  # characters of a question in a list: keys and threshold of most, a line of a wide terminal
 
+_OF_PUBLISHED = ("when", "by", "why", "table", "method", "file", "sha-256")
 _HEADINGS = ("when", "reservation", "analyst", "question", "about", "groups", "worst case", "cost", "status", "reuse")
 
 
@@ -166,6 +168,35 @@ def _key(question: AskedQuestion, place: int) -> str:
         return "the whole table"
     indices = np.unravel_index(place, cells.shape)
     return ", ".join(values[int(index)] for (_, values), index in zip(cells.columns, indices, strict=True))
+
+
+def published_lines(published: Sequence[Published]) -> Iterator[str]:
+    """Files of tables that no budget covers, newest first, as psql prints tables; nothing where there are none."""
+    if published:
+        yield ""
+        yield "Published; no budget covers these:"
+        yield from psql_table(_OF_PUBLISHED, [_published_line(one) for one in reversed(published)])
+
+
+def _published_line(one: Published) -> tuple[str, ...]:
+    when = one.at.isoformat(sep=" ", timespec="seconds")
+    return when, one.by, one.why, one.table, one.method, one.file, one.file_hash[:SHORT_ID]
+
+
+def published_document(one: Published) -> dict[str, Any]:
+    """A file of a table that no budget covers, for a program."""
+    return {
+        "published_at": one.at.isoformat(),
+        "by": one.by,
+        "why": one.why,
+        "table": one.table,
+        "data_version": one.version,
+        "status": "published",
+        "method": one.method,
+        "file": one.file,
+        "sha256": one.file_hash,
+        "statement": one.statement,
+    }
 
 
 def document(question: AskedQuestion) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from accountant.events.owner_events import WindowOpened
+from accountant.events.owner_events import Published, WindowOpened
 from accountant.ledger import Ledger
 from accountant.limits import Limits
 from accountant.model import NANO, ROW_UNIT
@@ -44,9 +44,24 @@ class AnalystReading:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedReading:
+    """A file of a table that no budget covers, and what it gives away."""
+
+    on: str
+    by: str
+    why: str
+    table: str
+    method: str
+    file: str
+    file_hash: str
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
 class OdometerReading:
     """The odometer. `unit_epsilon` is what one unit has lost over all tables with units of several rows, with a `delta`
-    but for that probability (None: surely), and `unit_balance` is that as the cap on a unit counts it.
+    but for that probability (None: surely), and `unit_balance` is that as the cap on a unit counts it. No number covers
+    what was `published` otherwise.
 
     Caps are the policy's, for one window and without grants.
     """
@@ -66,6 +81,7 @@ class OdometerReading:
     epsilon_per_unit: float | None
     cap_delta: float | None
     granted: int
+    published: tuple[PublishedReading, ...]
 
     def document(self) -> dict[str, Any]:
         """The reading for a program, each epsilon with its factor."""
@@ -76,8 +92,33 @@ class OdometerReading:
 
     def lines(self) -> Iterator[str]:
         """The reading in words."""
+        yield from self._what_was_answered()
+        yield from self._what_was_published()
+
+    def _what_was_published(self) -> Iterator[str]:
+        for one in self.published:
+            yield ""
+            yield (
+                f"Outside of all of this, {visible(one.by)} published {one.table} on {one.on} as {one.file} "
+                f"({one.method}; {visible(one.why)})."
+            )
+            yield f"  {one.statement}"
+            yield f"  SHA-256 {one.file_hash}"
+        several = Counter(one.table for one in self.published)
+        for table, times in several.items():
+            if times > 1:
+                yield ""
+                yield (
+                    f"{table} was published like that {times} times: for a record that is in several of these files "
+                    "the factors multiply."
+                )
+
+    def _what_was_answered(self) -> Iterator[str]:
         if not self.questions:
-            yield "No question has spent anything: nothing was told about anybody."
+            if self.published:
+                yield "No question has spent anything."
+            else:
+                yield "No question has spent anything: nothing was told about anybody."
             return
         yield (
             f"{self.questions:,} question{_s(self.questions)} from {self.since} to {self.until}, "
@@ -249,6 +290,20 @@ def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
         epsilon_per_unit=budget.epsilon_per_unit,
         cap_delta=budget.delta,
         granted=len(ledger.owner.grants()),
+        published=tuple(_read_published(event) for event in ledger.owner.find_published()),
+    )
+
+
+def _read_published(event: Published) -> PublishedReading:
+    return PublishedReading(
+        on=event.at.date().isoformat(),
+        by=event.by,
+        why=event.why,
+        table=event.table,
+        method=event.method,
+        file=event.file,
+        file_hash=event.file_hash,
+        statement=event.statement,
     )
 
 

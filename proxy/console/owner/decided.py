@@ -10,6 +10,7 @@ from accountant.events.owner_events import (
     Grant,
     Granted,
     Pruned,
+    Published,
     Revoked,
     Settled,
     WindowOpened,
@@ -89,6 +90,14 @@ def _describe(event: Decision) -> str:
             return f"declined the question {question[:SHORT_ID]}"
         case Pruned(table=table, version=version):
             return f"removed noise paths of {table}, data version {version}"
+        case Published(table=table, file=file, method=method):
+            return f"published {table} as {file} ({method}); no budget covers it"
+        case _:
+            return _describe_monitor(event)
+
+
+def _describe_monitor(event: MonitorStarted | MonitorPaused | MonitorResumed | MonitorEnded) -> str:
+    match event:
         case MonitorStarted(monitor=monitor):
             return f"started the monitor {monitor}"
         case MonitorPaused(run=run):

@@ -313,6 +313,31 @@ def test_what_owners_decided_reads_back_as_it_was(ledger_url: str) -> None:
         assert ledger.owner.list_decided(limit=2) == newest[:2]
 
 
+def test_what_no_budget_covers_is_written_down_once_and_read_back(ledger_url: str) -> None:
+    told = {"table": "sales", "version": "v1", "method": "sps", "file": "sales.parquet", "file_hash": "0" * 64}
+    with Ledger.open(ledger_url, clock=now) as ledger, Ledger.open(ledger_url, clock=now) as other:
+        before = ledger.left_for(charge(), limits())
+        assert ledger.owner.find_published() == ()
+        assert ledger.owner.publish("p1", **told, statement="It shows <who> is there: é.", **BY)
+        assert not other.owner.publish("p1", **{**told, "file": "more.parquet"}, statement="", **BY)
+        assert other.owner.publish("p2", **told, statement="And again.", **BY)
+        first, second = ledger.owner.find_published()
+        assert (first.publication, first.by, first.why) == ("p1", BY["by"], BY["why"])
+        assert first.statement == "It shows <who> is there: é."
+        assert {name: getattr(first, name) for name in told} == told
+        assert ledger.owner.find_published("p2") == (second,)
+        assert list(other.owner.events()) == [first, second]
+        assert ledger.verify() == 2
+        (exported, _) = ledger.owner.export()
+        assert (exported.kind, exported.about, exported.method) == ("Published", "p1", "sps")
+        assert (exported.file, exported.file_hash, exported.statement) == (
+            first.file, first.file_hash, first.statement,
+        )  # fmt: skip
+        assert ledger.left_for(charge(), limits()) == before
+        ledger.owner.open_window(**BY)
+        assert ledger.owner.find_published() == (first, second)
+
+
 def test_amounts_of_a_table_are_those_of_a_unit_or_a_row() -> None:
     assert Amounts(3, 0).table_nano == 3
     assert Amounts(3, 9).table_nano == 9
