@@ -81,7 +81,9 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH312", "22023", "a column without a public end"),
     ("KH313", "55006", "the same release is under way"),
     ("KH314", "22023", "an outcome or score that no curve can be made of"),
-    ("KH315", "54000", "more groups than a release has curves for"),
+    ("KH315", "54000", "more groups than a release can be made of"),
+    ("KH316", "22023", "a publication that protects nobody's presence"),
+    ("KH317", "55000", "what no budget covers is drawn once"),
     # KH4xx: session and settings
     ("KH401", "28P01", "authentication failed"),
     ("KH402", "22023", "an invalid keyhole setting"),

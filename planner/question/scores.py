@@ -61,13 +61,14 @@ class ScoredRows:
     """Rows with scores, by group: the question says which rows and groups, and has no formula.
 
     Parameters:
-        axes: along each, a row is in one cell; a row without a number on one of them counts nowhere.
-        most_rows: how many rows of one privacy unit count in one group.
+        axes: along each, a row is in one cell; a row without a number on one of them counts nowhere. Without axes a
+            group is one cell.
+        most_rows: how many rows of one privacy unit count in one group; None: every row does, and no unit is protected.
     """
 
     question: Question
     axes: tuple[ScoreAxis, ...]
-    most_rows: int
+    most_rows: int | None
 
     @property
     def cells(self) -> int:

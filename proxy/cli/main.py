@@ -38,6 +38,7 @@ from proxy.cli.common import (
 from proxy.cli.diagnose.command import diagnose
 from proxy.cli.init import from_source
 from proxy.cli.presets import Purpose, Unit
+from proxy.cli.publish.command import publish
 from proxy.cli.risk.command import risk
 from proxy.cli.sections import Sections
 from proxy.concurrency.interpreter import lasting
@@ -80,7 +81,8 @@ def audit(
         int, typer.Option(min=1000, help="Draws from each database of each pair; 100000 finds finer faults.")
     ] = 20_000,
     mechanism: Annotated[
-        str | None, typer.Option(help="Audit this one only; also one for streams, alarm, ranking, and bounds (found).")
+        str | None,
+        typer.Option(help="Audit this one only; also one for streams, alarm, ranking, bounds and table."),
     ] = None,
     processes: Annotated[
         int | None, typer.Option(min=1, max=256, help="How many audits run at a time; one for each core if not given.")
@@ -281,7 +283,7 @@ _register(
     owner.decline,
     owner.window,
 )
-_register("Look after it, as the data owner", monitor.app, owner.odometer, risk, diagnose, audit, ledger.app)
+_register("Look after it, as the data owner", monitor.app, owner.odometer, risk, diagnose, publish, audit, ledger.app)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -115,8 +115,8 @@ def make_release(
     with ExitStack() as working:
         working.enter_context(service.using())
         working.enter_context(service.turn(analyst=RELEASED_BY, timeout_ms=LONGEST_MS))
-        _check_version(service, release, version, paid=False)
-        with _ledger():
+        check_version(service, release, version, paid=False)
+        with ledger_refusals():
             reservation = service.ledger.reserve(
                 charge,
                 limits_on(service),
@@ -126,7 +126,7 @@ def make_release(
         working.enter_context(service.ledger.at_work(reservation))
         counts = release.counts
         found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=LONGEST_MS)
-        _check_version(service, release, version, paid=True)
+        check_version(service, release, version, paid=True)
         body = decide(found)
         _commit(service, reservation, body)
     return PaidRelease(body, version, again=False)
@@ -135,14 +135,14 @@ def make_release(
 def find_release(service: Service, release: Release[CountingStatement]) -> PaidRelease | None:
     """The same release on the data version of now, where it was paid for before. Raises KH502."""
     version = service.version(release.table)
-    with _ledger():
+    with ledger_refusals():
         found = service.ledger.find_answer(release.identity, version, analyst=RELEASED_BY)
     return None if found is None else PaidRelease(found.answer, version, again=True)
 
 
 def check_affordable(service: Service, release: Release[CountingStatement]) -> None:
     """Refuse what the balances do not cover now, spending nothing. Raises KH310, KH502."""
-    with _ledger():
+    with ledger_refusals():
         short = service.ledger.find_shortage(charge_of(release, service.version(release.table)), limits_on(service))
         if short is not None:
             raise short
@@ -182,19 +182,20 @@ def limits_on(service: Service) -> Limits:
 
 def _commit(service: Service, reservation: Reservation, body: bytes) -> None:
     charge = reservation.charge
-    with _ledger():
+    with ledger_refusals():
         spent = Spent.uniform(charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano)
         service.ledger.commit(reservation, spent, body)
 
 
-def _check_version(service: Service, release: Release[CountingStatement], version: str, *, paid: bool) -> None:
+def check_version(service: Service, release: Release[CountingStatement], version: str, *, paid: bool) -> None:
+    """Refuse where the data version is another one by now. Raises KH502 or KH5xx as a question does."""
     if is_lasting(version) and version != service.version(release.table):
         raise data_changed(paid=paid)
 
 
 @contextmanager
-def _ledger() -> Iterator[None]:
-    """The ledger's refusals in words."""
+def ledger_refusals() -> Iterator[None]:
+    """The ledger's refusals in words. Raises KH310, KH313, KH502."""
     try:
         yield
     except OverBudget as over:

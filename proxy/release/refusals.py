@@ -123,3 +123,42 @@ def with_pinned_relations(table: str) -> KeyholeError:
         f'the groups of "{table}" are looked up among more public values than a release can name',
         hint="Group by a column of the table itself.",
     )
+
+
+def too_many_cells(cells: int, *, most: int) -> KeyholeError:
+    """More combinations of public values than a table is published with."""
+    return KeyholeError(
+        "KH315",
+        f"{cells:,} combinations of public values would each have a count; at most {most:,} can",
+        hint="Publish fewer columns, or columns with fewer public values.",
+    )
+
+
+def not_private(method: str) -> KeyholeError:
+    """A method that no budget covers, without the owner's word for it."""
+    return KeyholeError(
+        "KH316",
+        f"--method {method} is not differentially private, and shows who is in the table",
+        detail="Nothing was read. No budget covers such a file, and the ledger will say so for ever.",
+        hint="Publish noisy counts with --method table; or say that you mean it with --not-differentially-private.",
+    )
+
+
+def of_a_live_table(table: str) -> KeyholeError:
+    """A perturbation of a table whose rows have no version: it could be drawn again and again."""
+    return KeyholeError(
+        "KH317",
+        f'"{table}" is live, so that the same rows could be perturbed again and again, and averaged',
+        detail="Nothing was read.",
+        hint='Declare refresh = "explicit" for the table, or publish noisy counts with --method table.',
+    )
+
+
+def published_before(file: str, digest: str) -> KeyholeError:
+    """The same perturbation of the same rows, which would be another draw."""
+    return KeyholeError(
+        "KH317",
+        f"the same was published before, as {file}; perturbed again, the two could be averaged",
+        detail=f"That file is not where this one would be. Its SHA-256 is {digest}. Nothing was read.",
+        hint="Hand out a copy of that file; or publish noisy counts with --method table.",
+    )

@@ -5,8 +5,11 @@ groups of a privacy unit count is decided as for a question, before WHERE; of it
 number, the first few in the order of md5 of seed, unit, group, cell, and the row's place among those that are equal in
 all these. So which count follows from the unit's own rows alone.
 
-Guarantee: one privacy unit more raises the counts of at most `groups_per_unit` groups, those of each by `most_rows` in
-all, and lowers none. No row can make the statement fail.
+Without numbers each group is one cell. Without a limit on a unit's rows every row counts, nobody's, too: that is for
+what is published of all rows and protects no unit.
+
+Guarantee: with such a limit one privacy unit more raises the counts of at most `groups_per_unit` groups, those of each
+by `most_rows` in all, and lowers none. No row can make the statement fail.
 
 References: docs/proofs/score_histogram.md.
 """
@@ -83,7 +86,7 @@ class ScoreCounts:
         read = RowSql(table=join_lookups(question.table, dialect=self.dialect), dialect=self.dialect)
         row = compute_conditions(read, question.where, question.functionals)
         question = replace(question, table=row.table, functionals=())
-        if self.table.row_unit:
+        if self.table.row_unit or self.scored.most_rows is None:
             yield from self._read_rows(row)
             kept = ["FROM scored", *where(["cell IS NOT NULL"])]
         else:
@@ -100,7 +103,7 @@ class ScoreCounts:
         for axis in self.scored.axes:
             cell = cell_sql(row, axis)
             found = cell if not found else f"({found}) * {axis.cells} + ({cell})"
-        return found
+        return found or "0"
 
     def _read_rows(self, row: RowSql) -> Iterator[str]:
         question = self.scored.question

@@ -1,5 +1,6 @@
 """Whatever is killed, and whenever: what was reserved stays spent, and what was not reserved costs nothing."""
 
+import json
 import sqlite3
 import subprocess
 import sys
@@ -184,9 +185,12 @@ def test_connections_that_the_source_dropped_are_not_an_outage(
 PAID = ("--epsilon", "0.5", "--yes", "--why", "a test")
 BOUNDS = ("bounds", "sales", "--column", "quantity", *PAID)
 ROC = ("diagnose", "roc", "sales", "--score", "amount", "--outcome", "quantity > 1", "--by", "store", *PAID)
+COLUMNS = ("--public", "store", "--sensitive", "month", "--out", "made")
+PUBLISHED = ("publish", "sales", *COLUMNS, *PAID)
+PERTURBED = ("publish", "sales", *COLUMNS, "--method", "perturbed", "--not-differentially-private", *PAID[2:])
 
 
-@pytest.mark.parametrize("release", [BOUNDS, ROC], ids=["bounds", "roc"])
+@pytest.mark.parametrize("release", [BOUNDS, ROC, PUBLISHED], ids=["bounds", "roc", "published"])
 def test_a_release_that_is_killed_while_the_source_works_stays_spent(
     policy: Path, source_url: str, release: tuple[str, ...]
 ) -> None:
@@ -234,3 +238,51 @@ def test_a_release_that_is_killed_after_it_committed_is_told_again_and_paid_once
     document = command("budget", policy)
     assert most_spent(document, "sales") == 0.5
     assert document["open_reservations"] == 0
+
+
+def test_a_table_that_is_killed_after_it_committed_is_written_again_and_paid_once(
+    policy: Path, ledger_url: str
+) -> None:
+    with Ledger.open(ledger_url, clock=lambda: datetime.now(UTC)) as ledger, running(policy, *PUBLISHED):
+        eventually(lambda: ledger.verify() == 2)
+    told = command(PUBLISHED[0], policy, *PUBLISHED[1:])
+    assert told["paid_before"]
+    assert (policy.parent / told["file"]).exists()
+    document = command("budget", policy)
+    assert most_spent(document, "sales") == 0.5
+    assert document["open_reservations"] == 0
+
+
+def test_rows_that_nobody_budgets_are_no_file_before_they_are_in_the_ledger(
+    policy: Path, source_url: str, ledger_url: str
+) -> None:
+    """Killed while the source works, and when the event cannot be written; then made, once."""
+    folder = policy.parent / "releases"
+    with locked(source_url, "sales") as lock, running(policy, *PERTURBED) as process:
+        lock.wait_for_somebody()
+        assert process.poll() is None
+    with locked(source_url, "sales") as lock, running(policy, *PERTURBED) as process:
+        lock.wait_for_somebody()
+        with held(ledger_url):
+            lock.release()
+            eventually((folder / ".made.csv.draft").exists)
+            assert process.poll() is None
+            process.kill()
+            process.wait()
+    assert not (folder / "made.csv").exists()
+    assert command("budget", policy)["published"] == []
+    told = command(PERTURBED[0], policy, *PERTURBED[1:])
+    assert not told["paid_before"]
+    (published,) = command("budget", policy)["published"]
+    assert published["sha256"] == told["sha256"]
+    assert sorted(one.name for one in folder.iterdir()) == [".lock", "made.csv", "made.csv.txt"]
+
+
+def test_rows_that_nobody_budgets_are_one_file_for_two_at_once(policy: Path, source_url: str) -> None:
+    with locked(source_url, "sales") as lock, running(policy, *PERTURBED) as one, running(policy, *PERTURBED) as other:
+        lock.wait_for_somebody()
+        lock.release()
+        outputs = [json.loads(process.communicate()[0]) for process in (one, other)]
+    assert len({output["sha256"] for output in outputs}) == 1
+    assert sorted(output["paid_before"] for output in outputs) == [False, True]
+    assert len(command("budget", policy)["published"]) == 1

@@ -50,6 +50,8 @@ ELSEWHERE = {
     "KH313": "tests/proxy/release/test_bounds.py",
     "KH314": "tests/proxy/release/test_diagnosis.py",
     "KH315": "tests/proxy/release/test_diagnosis.py",
+    "KH316": "tests/proxy/cli/publish/test_publish.py",
+    "KH317": "tests/proxy/release/test_publication.py",
     "KH401": "tests/proxy/endpoint/test_login.py",
     "KH405": "tests/proxy/wire/test_startup.py",
     "KH406": "tests/proxy/shadow/test_embedded.py",

@@ -1,0 +1,260 @@
+"""`keyhole publish`: the owner's command for tables that are handed out whole, charged or, if so asked, not private."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from planner.policy.file import Policy
+from planner.policy.sections import SourceKind
+from proxy.cli.common import (
+    DEFAULT_POLICY,
+    By,
+    Json,
+    PolicyPath,
+    decided_by,
+    print_json,
+    reason,
+    refusals,
+    show_work,
+    unwritable,
+)
+from proxy.cli.publish.report import FOLDER, PublishedReport, offer, offer_document, state_charged
+from proxy.release.charged import check_affordable, find_release
+from proxy.release.publication import (
+    Publication,
+    PublicationAsked,
+    TableMethod,
+    plan_publication,
+    publish_counts,
+)
+from proxy.release.published_file import (
+    FileForm,
+    PublishedTable,
+    draft_of,
+    hash_file,
+    list_columns,
+    locked_folder,
+    name_count,
+    place_draft,
+    write_draft,
+)
+from proxy.release.refusals import not_private
+from proxy.release.unprotected import find_publication, publish_unprotected
+from proxy.service.service import Service
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")  # a table's, which needs no quotes, and a file's, which leads nowhere else
+
+
+class CriterionName(StrEnum):
+    """How `sps` decides which groups are too large."""
+
+    CHERNOFF = "chernoff"
+    EXACT = "exact"
+
+
+def publish(
+    table: Annotated[str, typer.Argument(help="The private table.")],
+    public: Annotated[str, typer.Option("--public", help="The columns that are published as they are, such as a,b.")],
+    sensitive: Annotated[str, typer.Option("--sensitive", help="The column that is counted beside them.")],
+    out: Annotated[str, typer.Option("--out", help="What the published table is called; its file is releases/NAME.")],
+    epsilon: Annotated[
+        str | None, typer.Option("--epsilon", help="What it may cost each combination of values, such as 0.5.")
+    ] = None,
+    method: Annotated[
+        TableMethod, typer.Option("--method", help="Noisy counts, or rows made of them; the others are not private.")
+    ] = TableMethod.TABLE,
+    rows_per_unit: Annotated[
+        int, typer.Option("--rows-per-unit", min=1, max=1000, help="Rows of one unit that count in a combination.")
+    ] = 1,
+    criterion: Annotated[
+        CriterionName, typer.Option("--criterion", help="Of sps: a bound on an estimate's error, or the error itself.")
+    ] = CriterionName.CHERNOFF,
+    retention: Annotated[
+        str, typer.Option("--retention", help="Of perturbed and sps: how often a record keeps its value.")
+    ] = "0.5",
+    within: Annotated[
+        str, typer.Option("--within", help="Of sps: how near to a share no estimate is to come surely.")
+    ] = "30%",
+    unsure: Annotated[
+        str, typer.Option("--unsure", help="Of sps: how probable a larger error is to be, to either side.")
+    ] = "30%",
+    meant: Annotated[
+        bool,
+        typer.Option("--not-differentially-private", help="You mean perturbed or sps, which show who is in the table."),
+    ] = False,
+    form: Annotated[
+        FileForm | None, typer.Option("--format", help="What is written; by default what the source can read.")
+    ] = None,
+    policy: PolicyPath = DEFAULT_POLICY,
+    why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
+    by: By = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Publish it; without it the cost is shown.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the cost in any case, and touch nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Publish a table of counts or rows, with noise; charged."""
+    if yes and why is None:
+        raise typer.BadParameter("say why, for whoever reads the ledger later", param_hint="--why")
+    if not _NAME.fullmatch(out):
+        raise typer.BadParameter("small letters, digits and _, a letter first, at most 63 of them", param_hint="--out")
+    if method.charged != (epsilon is not None):
+        problem = "what it may cost, such as 0.5" if method.charged else f"{method} has none: no budget covers it"
+        raise typer.BadParameter(problem, param_hint="--epsilon")
+    if method.charged and meant:
+        raise typer.BadParameter(f"{method} is private", param_hint="--not-differentially-private")
+    columns = tuple(part.strip() for part in public.split(","))
+    if len({*columns, sensitive}) != len(columns) + 1:
+        raise typer.BadParameter("every column once, and the sensitive one not among them", param_hint="--public")
+    asked = PublicationAsked(
+        table=table,
+        public=columns,
+        sensitive=sensitive,
+        method=method,
+        epsilon=None if epsilon is None else _parse_epsilon(epsilon),
+        most_rows=rows_per_unit,
+        retention=_parse_share(retention, "--retention"),
+        within=_parse_share(within, "--within"),
+        unsure=_parse_share(unsure, "--unsure"),
+        exact=criterion is CriterionName.EXACT,
+        name=out,
+        why=reason(why) if why is not None else "",
+    )
+    with refusals(as_json=as_json):
+        if not method.charged and not meant:
+            raise not_private(method)
+        place = _find_place(policy, out, form)
+        with Service.open(policy) as service:
+            planned = plan_publication(asked, service.catalog, service.source.dialect)
+            known = _is_known(service, planned)
+            if not known:
+                _check_possible(service, planned, place)
+            if dry_run or not (known or yes):
+                _show_offer(planned, as_json=as_json)
+                return
+            with show_work("counting rows"):
+                if method.charged:
+                    report = _charge(service, planned, place)
+                else:
+                    report = _perturb(service, planned, place, by=decided_by(by))
+        if as_json:
+            print_json(report.document())
+        else:
+            print(*report.lines(), sep="\n")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The file to be, and the kind of source whose table it is to become."""
+
+    path: Path
+    form: FileForm
+    kind: SourceKind
+
+
+def _find_place(policy: Path, name: str, form: FileForm | None) -> _Place:
+    loaded = Policy.load(policy)
+    if name in loaded.private_tables:
+        raise typer.BadParameter("the policy has a private table of that name", param_hint="--out")
+    kind = loaded.source.kind
+    written = form or (FileForm.CSV if kind == "postgresql" else FileForm.PARQUET)
+    return _Place(loaded.directory / FOLDER / f"{name}.{written}", written, kind)
+
+
+def _check_possible(service: Service, planned: Publication, place: _Place) -> None:
+    """Refuse what would be paid, or drawn, for nothing: a file that is there already, a balance that is too small."""
+    if place.path.exists() or place.path.is_symlink():
+        raise typer.BadParameter(f"{FOLDER}/{place.path.name} exists; name a new file", param_hint="--out")
+    if planned.asked.epsilon is not None:
+        check_affordable(service, planned.release)
+
+
+def _show_offer(planned: Publication, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"offered": True} | offer_document(planned))
+    else:
+        print(*offer(planned), sep="\n")
+
+
+def _is_known(service: Service, planned: Publication) -> bool:
+    """Whether the same was published before, and costs nothing to tell again."""
+    if planned.asked.epsilon is None:
+        return find_publication(service, planned) is not None
+    return find_release(service, planned.release) is not None
+
+
+def _charge(service: Service, planned: Publication, place: _Place) -> PublishedReport:
+    """Pay, and write the file; or only write it, or find it as it was written."""
+    path = place.path
+    _check_folder(path)
+    counts, released = publish_counts(service, planned)
+    keys = planned.question.keys
+    count_name = None if planned.asked.method is TableMethod.ROWS else name_count(keys.names)
+    table = PublishedTable(list_columns(keys), counts, count_name)
+    statement = state_charged(planned)
+    with _writing(path), locked_folder(path.parent):
+        file_hash = write_draft(table, path, statement)
+        if hash_file(path) == file_hash:
+            draft_of(path).unlink()
+        else:
+            place_draft(path, statement)
+    return PublishedReport(
+        planned, place.kind, place.form, table.types, file_hash, table.rows, released.version, again=released.again
+    )
+
+
+def _perturb(service: Service, planned: Publication, place: _Place, *, by: str) -> PublishedReport:
+    with _writing(place.path):
+        found = publish_unprotected(service, planned, place.path, by=by)
+    types = tuple((column.name, column.type_name) for column in list_columns(planned.question.keys))
+    return PublishedReport(
+        planned, place.kind, place.form, types, found.file_hash, found.rows, found.version, again=found.again
+    )
+
+
+def _check_folder(path: Path) -> None:
+    """Find out whether files can be written there, before anything is spent."""
+    with _writing(path), locked_folder(path.parent):
+        pass
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError:
+        raise typer.BadParameter(f"{FOLDER}/{path.name} exists; name a new file", param_hint="--out") from None
+    except OSError as error:
+        raise unwritable(path, error, hint="--out") from None
+
+
+def _parse_epsilon(text: str) -> Fraction:
+    value = _decimal(text, "--epsilon")
+    if not 0 < value <= 1000:
+        raise typer.BadParameter("more than 0, at most 1000", param_hint="--epsilon")
+    return Fraction(value)
+
+
+def _parse_share(text: str, hint: str) -> Fraction:
+    share = text.strip()
+    value = Fraction(_decimal(share.removesuffix("%").strip(), hint)) / (100 if share.endswith("%") else 1)
+    if not 0 < value < 1:
+        raise typer.BadParameter("a share such as 30%", param_hint=hint)
+    return value
+
+
+def _decimal(text: str, hint: str) -> Decimal:
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        value = Decimal("NaN")
+    if not value.is_finite():
+        raise typer.BadParameter(f"{text} is not a number", param_hint=hint)
+    return value

@@ -1,0 +1,163 @@
+"""What `keyhole publish` says: before anything is paid, and after a file was written."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mechanisms.noise.discrete_laplace import upper_tail
+from mechanisms.publishing.uniform_perturbation import attribute_epsilon
+from planner.parser.lexer import quote_identifier
+from planner.policy.sections import SourceKind
+from proxy.release.publication import Publication, TableMethod
+from proxy.release.published_file import FileForm
+from proxy.release.unprotected import state
+from proxy.report.terminal import row_count, visible
+
+_SURELY = 0.05  # how often noise is larger than what is said of it
+
+FOLDER = "releases"
+"""Where published files lie, beside the policy."""
+
+
+def offer(planned: Publication) -> Iterator[str]:
+    """What it would cost, or give away; nothing was read."""
+    asked = planned.asked
+    cells = f"{planned.question.keys.size:,} combinations of {', '.join(one.name for one in planned.columns)}"
+    if asked.epsilon is None:
+        yield f"{asked.table} would be published over {cells}. No budget covers it. Nothing was read."
+        yield state(planned)
+        yield 'Add --yes --why "..." to publish it; the odometer will say so for ever.'
+        return
+    each, groups = float(asked.epsilon), planned.groups_of_one_unit
+    yield f"{asked.table} would be published over {cells}."
+    yield f"It costs each of them {each:g} epsilon, and a unit {groups * each:g}. Nothing was read or spent."
+    yield describe_noise(planned)
+    yield 'Add --yes --why "..." to pay and publish it.'
+
+
+def offer_document(planned: Publication) -> dict[str, Any]:
+    """The same for a program."""
+    asked = planned.asked
+    found: dict[str, Any] = {
+        "table": asked.table,
+        "method": asked.method.value,
+        "columns": [one.name for one in planned.columns],
+        "cells": planned.question.keys.size,
+    }
+    if asked.epsilon is None:
+        return found | {
+            "differentially_private": False,
+            "attribute_epsilon": attribute_epsilon(retention=float(asked.retention), values=planned.shape[-1]),
+            "statement": state(planned),
+        }
+    return found | {
+        "differentially_private": True,
+        "epsilon": float(asked.epsilon),
+        "unit_epsilon": planned.groups_of_one_unit * float(asked.epsilon),
+        "noise_95": largest_noise(planned),
+        "statement": state_charged(planned),
+    }
+
+
+def largest_noise(planned: Publication) -> int:
+    """What noise on a count does not exceed, 95 times in 100."""
+    assert planned.asked.epsilon is not None
+    rate = float(planned.asked.epsilon) / planned.asked.most_rows
+    low, high = 0, 1
+    while 2 * upper_tail(rate, high + 1) > _SURELY:
+        low, high = high, 2 * high
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if 2 * upper_tail(rate, middle + 1) > _SURELY else (low, middle)
+    return high
+
+
+def describe_noise(planned: Publication) -> str:
+    """What a reader of the file has to know of it."""
+    rows = planned.asked.most_rows
+    counted = "" if rows == 1 else f"; of each privacy unit at most {rows} rows count in one"
+    told = f"Noise on a count is at most {largest_noise(planned):,}, 95 times in 100{counted}."
+    if planned.asked.method is TableMethod.ROWS:
+        return f"{told} The rows are made up from the noisy counts: none is anybody's."
+    return f"{told} Counts below zero are noise: sums need them, pictures do not."
+
+
+def state_charged(planned: Publication) -> str:
+    """What goes with a file that was paid for."""
+    asked, groups = planned.asked, planned.groups_of_one_unit
+    assert asked.epsilon is not None
+    each = float(asked.epsilon)
+    return (
+        f"Counts of {asked.table} over all public values, each with discrete Laplace noise. Differentially private: "
+        f"epsilon {each:g} of each combination, {groups * each:g} of a privacy unit. {describe_noise(planned)}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedReport:
+    """What was published. `rows` are those of the file, None where an earlier call wrote it."""
+
+    planned: Publication
+    kind: SourceKind
+    form: FileForm
+    types: tuple[tuple[str, str], ...]
+    file_hash: str
+    rows: int | None
+    version: str
+    again: bool
+
+    @property
+    def statement(self) -> str:
+        """What the file gives away."""
+        return state(self.planned) if self.planned.asked.epsilon is None else state_charged(self.planned)
+
+    @property
+    def file(self) -> str:
+        """The file, from the policy's folder."""
+        return f"{FOLDER}/{self.planned.asked.name}.{self.form}"
+
+    def lines(self) -> Iterator[str]:
+        """The report for a terminal; what can be pasted into the policy last."""
+        asked = self.planned.asked
+        written = "" if self.rows is None else f", {row_count(self.rows)}"
+        if asked.epsilon is None:
+            paid = "was published before" if self.again else "published; no budget covers it"
+        else:
+            each, unit = float(asked.epsilon), self.planned.groups_of_one_unit * float(asked.epsilon)
+            paid = f"paid {each:g} epsilon a combination, {unit:g} a unit"
+            paid = "told again, which costs nothing" if self.again else paid
+        yield f"{asked.table} as {self.file}{written}: {paid}."
+        yield self.statement
+        yield f"SHA-256 {self.file_hash}"
+        yield ""
+        yield from (f"# {line}" for line in self._load_table())
+        yield from self._snippet()
+        yield "# then: keyhole check --confirm"
+
+    def document(self) -> dict[str, Any]:
+        """The report for a program."""
+        return offer_document(self.planned) | {
+            "file": self.file,
+            "sha256": self.file_hash,
+            "rows": self.rows,
+            "paid_before": self.again,
+            "version": self.version,
+            "load": list(self._load_table()),
+            "policy": "\n".join(self._snippet()),
+        }
+
+    def _load_table(self) -> Iterator[str]:
+        """What makes a table of the source of it, where that reads no files."""
+        if self.kind in ("duckdb", "spark"):
+            return
+        name = self.planned.asked.name
+        columns = ", ".join(f"{quote_identifier(column)} {type_name}" for column, type_name in self.types)
+        yield f"CREATE TABLE {quote_identifier(name)} ({visible(columns)});"
+        if self.form is FileForm.CSV:
+            yield f"\\copy {quote_identifier(name)} FROM '{self.file}' WITH (FORMAT csv, HEADER)"
+
+    def _snippet(self) -> Iterator[str]:
+        yield f"[tables.{self.planned.asked.name}]"
+        yield "public = true"
+        if self.kind in ("duckdb", "spark"):
+            yield f'relation = "{self.file}"'

@@ -1,0 +1,207 @@
+"""`keyhole publish`: a whole table of counts or of rows, made to be handed out.
+
+Every combination of public values has a count. `table` and `rows` have noise on each, are charged like a question about
+these groups, and are one release: rows are made of the noisy counts. `perturbed` and `sps` are published methods that
+no budget covers (unprotected.py).
+
+References: docs/proofs/published_tables.md.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.formula import Integers
+from mechanisms.noise.exact import check_rate
+from mechanisms.protocol import Noise, Unachievable
+from mechanisms.publishing.contingency_table import make_rows, release_table
+from mechanisms.publishing.reconstruction_privacy import Criterion
+from planner.bind.scored_rows import bind_scores
+from planner.catalog.model import Catalog, Column
+from planner.functionals.unit_groups import groups_of_one_unit
+from planner.lower.dialects.model import Dialect
+from planner.lower.scores.score_counts import ScoreCounts
+from planner.parser.lexer import quote_identifier
+from planner.question.model import Question
+from planner.question.scores import ScoredRows
+from planner.statements.settings import accuracy
+from proxy.pipeline.messages import bare_question
+from proxy.release.charged import PaidRelease, Release, make_release
+from proxy.release.refusals import too_many_cells, undrawable, unknown_table, with_pinned_relations
+from proxy.service.service import Service
+from proxy.sources.protocol import Counts
+
+MOST_CELLS = 1 << 20
+"""Of one table: each has a count in the ledger, and one of noise."""
+
+MOST_GENERALISED = 2000  # values of a public column that are compared with each other
+_LEAST_EPSILON = Fraction(1, 1_000_000)  # of one row
+
+
+class TableMethod(StrEnum):
+    """How a table is made."""
+
+    TABLE = "table"
+    ROWS = "rows"
+    PERTURBED = "perturbed"
+    SPS = "sps"
+
+    @property
+    def charged(self) -> bool:
+        """Whether budgets cover it."""
+        return self in (TableMethod.TABLE, TableMethod.ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationAsked:
+    """What the owner asks for; all of it is public.
+
+    Parameters:
+        public, sensitive: columns with public domains.
+        epsilon: of one unit in one cell; None where no budget covers the method.
+        most_rows: how many rows of one unit count in one cell, where they are charged.
+        criterion: of the methods that no budget covers; None for the others. Its number of values is the domain's.
+        name: what the published table is called.
+    """
+
+    table: str
+    public: tuple[str, ...]
+    sensitive: str
+    method: TableMethod
+    epsilon: Fraction | None
+    most_rows: int
+    retention: Fraction
+    within: Fraction
+    unsure: Fraction
+    exact: bool
+    name: str
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        """How it was asked for, as the ledger keeps it."""
+        parts = [
+            f"keyhole publish {self.table} --public {','.join(self.public)} --sensitive {self.sensitive}",
+            f"--method {self.method} --out {self.name}",
+        ]
+        if self.epsilon is not None:
+            parts.append(f"--epsilon {float(self.epsilon):g}")
+        if self.most_rows != 1:
+            parts.append(f"--rows-per-unit {self.most_rows}")
+        return " ".join(parts) + (f" (why: {self.why})" if self.why else "")
+
+    def criterion(self, values: int) -> Criterion:
+        """What SPS asks of every group."""
+        return Criterion(
+            retention=float(self.retention),
+            values=values,
+            within=float(self.within),
+            unsure=float(self.unsure),
+            exact=self.exact,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A planned publication: which cells there are, and the statement that counts rows in them."""
+
+    asked: PublicationAsked
+    counts: ScoreCounts
+
+    @property
+    def question(self) -> Question:
+        """The rows and cells, as a question has them."""
+        return self.counts.scored.question
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The published columns, the sensitive one last."""
+        return self.question.keys.columns
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many public values each column has."""
+        return self.question.keys.shape
+
+    @property
+    def groups_of_one_unit(self) -> int:
+        """In how many cells one unit counts at most."""
+        return groups_of_one_unit(self.question)
+
+    @property
+    def release(self) -> Release[ScoreCounts]:
+        """What is charged. Raises ValueError where no budget covers the method."""
+        epsilon, rows = self.asked.epsilon, self.asked.most_rows
+        if epsilon is None:
+            raise ValueError("no budget covers this method")
+        counted = "row" if rows == 1 else f"{rows} rows"
+        promise = (
+            f"{float(epsilon):g} epsilon a cell, of at most {counted} of each privacy unit. Counts over public cells, "
+            "each with discrete Laplace noise."
+        )
+        return Release(self.counts, f"table {epsilon} {rows}", epsilon, self.asked.text, promise, self.question)
+
+    def read(self, found: Counts) -> Integers:
+        """The exact counts by cell; private."""
+        counts = np.zeros(self.question.keys.size, dtype=np.int64)
+        for place, counted in found:
+            counts[place] = counted
+        return counts.reshape(self.shape)
+
+    def decide(self, found: Counts, noise: Noise) -> bytes:
+        """From exact counts to noisy ones, as the ledger keeps them: the noise is drawn here, and only here."""
+        assert self.asked.epsilon is not None
+        counts = self.read(found)
+        noisy = release_table(counts, epsilon=self.asked.epsilon, most_rows=self.asked.most_rows, noise=noise)
+        return json.dumps({"counts": noisy.ravel().tolist()}).encode()
+
+    def published_counts(self, stored: bytes) -> Integers:
+        """What the file says, from what the ledger keeps: noisy counts, or how many rows each cell has."""
+        noisy = np.array(json.loads(stored)["counts"], dtype=np.int64).reshape(self.shape)
+        return make_rows(noisy) if self.asked.method is TableMethod.ROWS else noisy
+
+
+def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect) -> Publication:
+    """What a publication reads and costs. Raises KH1xx and KH2xx as a question does, KH311 and KH315."""
+    table = catalog.table(asked.table)
+    if table is None:
+        raise unknown_table(asked.table, catalog)
+    keys = ", ".join(map(quote_identifier, (*asked.public, asked.sensitive)))
+    lines = [f"SELECT {keys} FROM {quote_identifier(asked.table)}", f"GROUP BY {keys}", "HAVING sum(1) > 0"]
+    embedded = bare_question("\n".join(lines), catalog)
+    question, _ = bind_scores(
+        embedded, catalog, ("1",), accuracy=accuracy({}, catalog.defaults), today=datetime.now(UTC).date()
+    )
+    if question.keys.size > MOST_CELLS:
+        raise too_many_cells(question.keys.size, most=MOST_CELLS)
+    most_rows = 1 if table.row_unit else asked.most_rows
+    counts = ScoreCounts(ScoredRows(question, (), most_rows if asked.method.charged else None), dialect)
+    if counts.pinned:
+        raise with_pinned_relations(asked.table)
+    if asked.method is TableMethod.SPS and max(question.keys.shape) > MOST_GENERALISED:
+        raise too_many_cells(max(question.keys.shape), most=MOST_GENERALISED)
+    if asked.epsilon is not None:
+        _check_drawable(asked.epsilon / most_rows)
+    return Publication(asked, counts)
+
+
+def publish_counts(service: Service, planned: Publication) -> tuple[Integers, PaidRelease]:
+    """Pay for noisy counts and draw them, or tell those that were drawn before; what the file says, and what it cost.
+
+    Raises KH310, KH313, KH501, KH502.
+    """
+    released = make_release(service, planned.release, lambda found: planned.decide(found, service.noise))
+    return planned.published_counts(released.body), released
+
+
+def _check_drawable(rate: Fraction) -> None:
+    try:
+        if rate < _LEAST_EPSILON:
+            raise Unachievable("so little is drawn at rates that depend on the data")
+        check_rate(rate)
+    except Unachievable:
+        raise undrawable() from None

@@ -1,0 +1,212 @@
+"""A published table as a file: parquet or CSV, whole or not there at all, for its owner's eyes until it is handed on.
+
+What the file gives away stands in it: under `keyhole` in a parquet file's metadata, in a text beside a CSV file, whose
+format has no room for it.
+"""
+
+import csv
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fasteners import InterProcessLock
+
+from accountant.store.private_files import OWNER_ALONE, make_private_file
+from mechanisms.formula import Integers
+from planner.catalog.key_space import KeySpace, as_text
+from planner.catalog.model import SqlType, Value
+from planner.values.sql_literals import identifier, text
+
+_FOLDER_MODE = 0o700  # its owner alone sees which files there are
+_PIECE = 1 << 20  # bytes of a file that are read at a time
+_TYPES = {
+    SqlType.INTEGER: "bigint",
+    SqlType.BOOLEAN: "boolean",
+    SqlType.DATE: "date",
+    SqlType.TIMESTAMP: "timestamp",
+    SqlType.UUID: "uuid",
+    SqlType.DOUBLE: "double precision",
+}  # in DuckDB and in PostgreSQL; text for all others, so that no digit is lost
+
+
+class FileForm(StrEnum):
+    """What a published table is written as."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedColumn:
+    """One column: its public values, as cells are counted along it."""
+
+    name: str
+    sql_type: SqlType
+    values: tuple[Value, ...]
+
+    @property
+    def type_name(self) -> str:
+        """What the file's column is, in words that DuckDB and PostgreSQL share."""
+        return _TYPES.get(self.sql_type, "text")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublishedTable:
+    """What a file says: counts by cell, each a row with its count, or, without `count_name`, so many rows of each.
+
+    Parameters:
+        counts: int64, an axis for each column; not negative where rows are repeated.
+    """
+
+    columns: tuple[PublishedColumn, ...]
+    counts: Integers
+    count_name: str | None
+
+    @property
+    def types(self) -> tuple[tuple[str, str], ...]:
+        """The file's columns and their types."""
+        named = tuple((column.name, column.type_name) for column in self.columns)
+        return named if self.count_name is None else (*named, (self.count_name, "bigint"))
+
+    @property
+    def rows(self) -> int:
+        """How many rows the file has."""
+        return int(self.counts.sum()) if self.count_name is None else self.counts.size
+
+
+def list_columns(keys: KeySpace) -> tuple[PublishedColumn, ...]:
+    """The columns of a table over all public values of some keys."""
+    pairs = zip(keys.columns, keys.values, strict=True)
+    return tuple(PublishedColumn(column.name, column.sql_type, values) for column, values in pairs)
+
+
+def name_count(columns: tuple[str, ...]) -> str:
+    """What the column of counts is called: `noisy_count`, unless a column is called so already.
+
+    >>> name_count(("ward", "noisy_count"))
+    'noisy_count_'
+    """
+    name = "noisy_count"
+    while name in columns:
+        name += "_"
+    return name
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """The folder, made if need be, in which no other process publishes until the block ends. Raises OSError."""
+    folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+    lock = folder / ".lock"
+    make_private_file(lock)
+    with InterProcessLock(str(lock)):
+        yield
+
+
+def draft_of(path: Path) -> Path:
+    """Where a file is written before it takes its place."""
+    return path.with_name(f".{path.name}.draft")
+
+
+def write_draft(table: PublishedTable, path: Path, statement: str) -> str:
+    """Write a table where `draft_of(path)` is, durably; its SHA-256. Call within `locked_folder`. Raises OSError."""
+    draft = draft_of(path)
+    draft.unlink(missing_ok=True)
+    make_private_file(draft)
+    if path.suffix == f".{FileForm.CSV}":
+        _write_csv(table, draft)
+    else:
+        _write_parquet(table, draft, statement)
+    draft.chmod(OWNER_ALONE)  # an engine may have put another file in its place
+    _make_durable(draft)
+    return _hash(draft)
+
+
+def place_draft(path: Path, statement: str) -> None:
+    """Give a draft its name. Raises FileExistsError where something else has it."""
+    draft = draft_of(path)
+    if path.suffix == f".{FileForm.CSV}":
+        _write_beside(path, statement)
+    os.link(draft, path)
+    draft.unlink()
+    _make_durable(path.parent)
+
+
+def hash_file(path: Path) -> str | None:
+    """A file's SHA-256; None where there is no plain file of that name."""
+    if path.is_symlink() or not path.is_file():
+        return None
+    return _hash(path)
+
+
+def _hash(path: Path) -> str:
+    found = sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            found.update(piece)
+    return found.hexdigest()
+
+
+def _write_beside(path: Path, statement: str) -> None:
+    beside = path.with_name(f"{path.name}.txt")
+    part = beside.with_name(f".{beside.name}.draft")
+    part.unlink(missing_ok=True)
+    make_private_file(part)
+    part.write_text(f"{statement}\n", encoding="utf-8")
+    part.replace(beside)
+
+
+def _make_durable(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _cells(table: PublishedTable) -> Iterator[tuple[list[str], int]]:
+    """Every cell's values as text, and its count, in row-major order."""
+    texts = [[as_text(value) for value in column.values] for column in table.columns]
+    for place, count in zip(np.ndindex(table.counts.shape), table.counts.ravel().tolist(), strict=True):
+        yield [values[at] for values, at in zip(texts, place, strict=True)], count
+
+
+def _write_csv(table: PublishedTable, path: Path) -> None:
+    """Every value in quotes, since PostgreSQL takes an empty one without for NULL."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        writer.writerow([name for name, _ in table.types])
+        for values, count in _cells(table):
+            if table.count_name is None:
+                writer.writerows([values] * count)
+            else:
+                writer.writerow([*values, count])
+
+
+def _write_parquet(table: PublishedTable, path: Path, statement: str) -> None:
+    import duckdb  # which takes as long to import as some of the commands
+
+    cells: dict[str, Any] = {"place": np.arange(table.counts.size), "copies": table.counts.ravel()}
+    places = np.unravel_index(cells["place"], table.counts.shape)
+    for number, (column, at) in enumerate(zip(table.columns, places, strict=True)):
+        cells[f"c{number}"] = np.array([as_text(value) for value in column.values], dtype=object)[at]
+    shown = [
+        f"CAST(c{number} AS {column.type_name}) AS {identifier(column.name)}"
+        for number, column in enumerate(table.columns)
+    ]
+    source = "cells"
+    if table.count_name is None:
+        source = "(SELECT *, unnest(range(copies)) FROM cells)"
+    else:
+        shown.append(f"copies AS {identifier(table.count_name)}")
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.register("cells", cells)
+        connection.execute(
+            f"COPY (SELECT {', '.join(shown)} FROM {source} ORDER BY place) "
+            f"TO {text(str(path))} (FORMAT parquet, KV_METADATA {{keyhole: {text(statement)}}})"
+        )

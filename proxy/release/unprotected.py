@@ -1,0 +1,207 @@
+"""Publications that no budget covers: uniform perturbation and SPS, each drawn once for the same rows.
+
+    event in the ledger? -> that file, or none;  else counts -> perturbation -> draft -> event -> the file's name
+
+Guarantee: no file has its name before the ledger says for good that it was made, by whom, why, and what it gives away.
+What is drawn depends on the rows of one data version; drawn twice it could be averaged, so the same publication of a
+version is one file: a process that died after the event left a draft, which the next one gives its name.
+
+References: docs/proofs/published_tables.md; docs/decisions/0028-published-tables.md.
+"""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from math import prod
+from pathlib import Path
+
+from accountant.events.owner_events import Published
+from accountant.model import is_lasting
+from mechanisms.formula import Integers
+from mechanisms.protocol import Noise
+from mechanisms.publishing.generalisation import generalise, merge_counts
+from mechanisms.publishing.reconstruction_privacy import chance_within
+from mechanisms.publishing.sampled_perturbation import sample_and_perturb
+from mechanisms.publishing.uniform_perturbation import perturb_uniformly
+from planner.catalog.key_space import as_text
+from planner.catalog.model import RELEASED_BY, SqlType
+from proxy.release.charged import LONGEST_MS, Release, check_version, ledger_refusals
+from proxy.release.publication import Publication, TableMethod
+from proxy.release.published_file import (
+    PublishedColumn,
+    PublishedTable,
+    draft_of,
+    hash_file,
+    list_columns,
+    locked_folder,
+    place_draft,
+    write_draft,
+)
+from proxy.release.refusals import of_a_live_table, published_before
+from proxy.service.service import Service
+
+JOINS = " | "  # between values that a generalised column no longer tells apart
+
+
+@dataclass(frozen=True, slots=True)
+class UnprotectedFile:
+    """What was published; `again` where it had been before, by this command or by one that died."""
+
+    file_hash: str
+    rows: int | None
+    version: str
+    again: bool
+
+
+def state(planned: Publication) -> str:
+    """What such a file gives away, in words that go with it: into the file, the ledger and the odometer. All of it
+    follows from public numbers."""
+    asked, values = planned.asked, planned.shape[-1]
+    kept, changed = asked.retention, (1 - asked.retention) * (values - 1) / values
+    factor = 1 + kept * values / (1 - kept)
+    sampled = asked.method is TableMethod.SPS
+    told = [
+        f"These rows show {'to a few rows' if sampled else 'exactly'} who (by their public columns"
+        f"{', generalised' * sampled}) is in {asked.table}.",
+        f"Of the sensitive column each record was changed with probability {_short(changed)}; one record's own value "
+        f"changes the probability of its published value by at most a factor {_short(factor)}, and those of "
+        "several records of one person multiply.",
+    ]
+    if sampled and asked.exact:
+        told.append(
+            f"Large groups were thinned so that an estimate of a group's largest share is off by more than "
+            f"{_percent(asked.within)}, to either side, with probability {_short(asked.unsure)} at least."
+        )
+    elif sampled:
+        told.append(
+            f"Large groups were thinned so that a Chernoff bound on the error of an estimate is at least "
+            f"{_short(asked.unsure)}; the error itself is smaller: in the largest groups an estimate is within "
+            f"{_percent(asked.within)} with probability {chance_within(asked.criterion(values)):.3f} or more."
+        )
+    if sampled:
+        told.append("The thinning depends on the data and can tell a group's largest share.")
+    return " ".join([*told, "Keyhole's budgets do not cover this file."])
+
+
+def find_publication(service: Service, planned: Publication) -> Published | None:
+    """The ledger's event about the same publication of the rows of now. Raises KH317, KH502."""
+    version = _lasting_version(service, planned)
+    with ledger_refusals():
+        return next(iter(service.ledger.owner.find_published(_identify(planned, version))), None)
+
+
+def publish_unprotected(service: Service, planned: Publication, path: Path, *, by: str) -> UnprotectedFile:
+    """Perturb the rows, write the event, then the file; or find the file that an earlier call made.
+
+    Parameters:
+        path: the file to be; its folder is made.
+        by: who decides.
+
+    Raises:
+        KeyholeError: KH317 where the same was published elsewhere, KH501, KH502; nothing has been published.
+        FileExistsError: something else has the file's name.
+        OSError: it cannot be written.
+    """
+    version = _lasting_version(service, planned)
+    publication = _identify(planned, version)
+    with locked_folder(path.parent):
+        with ledger_refusals():
+            before = service.ledger.owner.find_published(publication)
+        if before:
+            return _finish(before[0], path)
+        if hash_file(path) is not None or path.is_symlink():
+            raise FileExistsError(path)
+        table = _perturb(service, planned, version)
+        statement = state(planned)
+        file_hash = write_draft(table, path, statement)
+        with ledger_refusals():
+            written = service.ledger.owner.publish(
+                publication,
+                table=planned.asked.table,
+                version=version,
+                method=planned.asked.method.value,
+                file=path.name,
+                file_hash=file_hash,
+                statement=statement,
+                by=by,
+                why=planned.asked.why,
+            )
+            if not written:  # by another folder's process
+                draft_of(path).unlink()
+                (first,) = service.ledger.owner.find_published(publication)
+                raise published_before(first.file, first.file_hash)
+        place_draft(path, statement)
+    return UnprotectedFile(file_hash, table.rows, version, again=False)
+
+
+def perturb_counts(planned: Publication, counts: Integers, *, noise: Noise) -> PublishedTable:
+    """The rows that are published, from exact counts by cell: the noise is drawn here, and only here."""
+    asked, shape = planned.asked, planned.shape
+    columns = list(list_columns(planned.question.keys))
+    if asked.method is TableMethod.PERTURBED:
+        drawn = perturb_uniformly(counts.reshape(-1, shape[-1]), retention=asked.retention, noise=noise)
+        return PublishedTable(tuple(columns), drawn.reshape(shape), None)
+    merged = generalise(counts)
+    columns[:-1] = [_generalise(one, numbers) for one, numbers in zip(columns[:-1], merged, strict=True)]
+    joined = merge_counts(counts, merged)
+    groups = joined.reshape(prod(joined.shape[:-1]), shape[-1])
+    found = sample_and_perturb(groups, asked.criterion(shape[-1]), noise=noise)
+    return PublishedTable(tuple(columns), found.counts.reshape(joined.shape), None)
+
+
+def _generalise(column: PublishedColumn, numbers: tuple[int, ...]) -> PublishedColumn:
+    """A column of merged values, each named by all that it may be; as it was where none is merged."""
+    if max(numbers) + 1 == len(numbers):
+        return column
+    names: list[list[str]] = [[] for _ in range(max(numbers) + 1)]
+    for value, number in zip(column.values, numbers, strict=True):
+        names[number].append(as_text(value))
+    return PublishedColumn(column.name, SqlType.TEXT, tuple(JOINS.join(one) for one in names))
+
+
+def _perturb(service: Service, planned: Publication, version: str) -> PublishedTable:
+    counts = planned.counts
+    release = Release(counts, "", Fraction(0), "", "")
+    with ExitStack() as working:
+        working.enter_context(service.using())
+        working.enter_context(service.turn(analyst=RELEASED_BY, timeout_ms=LONGEST_MS))
+        found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=LONGEST_MS)
+        check_version(service, release, version, paid=False)
+        return perturb_counts(planned, planned.read(found), noise=service.noise)
+
+
+def _finish(event: Published, path: Path) -> UnprotectedFile:
+    """The file of an event, where it is; or its draft, given its name. Raises KH317."""
+    there = UnprotectedFile(event.file_hash, None, event.version, again=True)
+    if path.name == event.file:
+        if hash_file(path) == event.file_hash:
+            return there
+        if hash_file(draft_of(path)) == event.file_hash:
+            place_draft(path, event.statement)
+            return there
+    raise published_before(event.file, event.file_hash)
+
+
+def _lasting_version(service: Service, planned: Publication) -> str:
+    version = service.version(planned.counts.table)
+    if not is_lasting(version):
+        raise of_a_live_table(planned.asked.table)
+    return version
+
+
+def _identify(planned: Publication, version: str) -> str:
+    """A digest of the statement, the method, its numbers and the data version."""
+    asked = planned.asked
+    terms = f"{asked.method} {asked.retention}"
+    if asked.method is TableMethod.SPS:
+        terms += f" {asked.within} {asked.unsure} {asked.exact}"
+    return sha256(f"published:{terms}:{version}:{planned.counts.sql}".encode()).hexdigest()
+
+
+def _short(number: Fraction) -> str:
+    return f"{float(number):.4g}"
+
+
+def _percent(share: Fraction) -> str:
+    return f"{float(100 * share):g} %"
