@@ -6,7 +6,7 @@ Guarantee: no file has its name before the ledger says for good that it was made
 What is drawn depends on the rows of one data version; drawn twice it could be averaged, so the same publication of a
 version is one file: a process that died after the event left a draft, which the next one gives its name.
 
-References: docs/proofs/published_tables.md; docs/decisions/0028-published-tables.md.
+References: docs/proofs/published_tables.md; docs/decisions/0030-published-tables.md.
 """
 
 from contextlib import ExitStack
