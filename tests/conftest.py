@@ -5,6 +5,7 @@ import os
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
@@ -15,6 +16,9 @@ from tests.marks import marks
 from tests.seeded_noise import RepeatedBytes
 from tests.worlds.copied_data import copied_data
 from tests.worlds.copied_ledgers import copied_ledgers
+
+if TYPE_CHECKING:
+    from tests.proxy.sources.spark.engines import Sail, Spark
 
 register_profiles()
 # Until all is collected: looking for garbage among what is imported and made then took a sixth of that time.
@@ -72,6 +76,33 @@ def _traversable(directory: Path) -> None:
 def _copied_data() -> Iterator[None]:
     with copied_data(), copied_ledgers():
         yield
+
+
+@pytest.fixture(scope="session")
+def sail() -> "Iterator[Sail]":
+    """Spark SQL without a JVM, where make test-spark has installed it."""
+    from tests.proxy.sources.spark.engines import sail_running
+
+    with sail_running() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Spark]":
+    """Apache Spark in one process, where KEYHOLE_SPARK_HOME names one."""
+    from tests.proxy.sources.spark.engines import spark_running
+
+    with spark_running(master="local[2]", folder=tmp_path_factory.mktemp("spark")) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Spark]":
+    """Apache Spark whose workers are processes of their own."""
+    from tests.proxy.sources.spark.engines import CLUSTER, spark_running
+
+    with spark_running(master=CLUSTER, folder=tmp_path_factory.mktemp("cluster")) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -56,7 +56,8 @@ class Bounding:
 
     def order_of_rows(self, *, unique: Column) -> str:
         """The order in which a unit's rows in a key count."""
-        return self._first_come(self.came(), self._draw_order([(self.row.column(unique.name), unique)]))
+        came = [] if self.as_of is None else [self.row.ordered_column(self.as_of.column)]
+        return self._first_come(came, self._draw_order([(self.row.column(unique.name), unique)]))
 
     def order_of_values(self, expression: str, *, column: Column) -> str:
         """The order in which a unit's different values of a column in a key count, each with when it `CAME` first."""

@@ -1,6 +1,9 @@
 """The steps of a generated statement as lines: select lists, conditions, groups, and their indentation."""
 
+import re
 from collections.abc import Iterable
+
+_WORD = re.compile(r"\w+|`[^`]*`")
 
 
 def select(columns: list[str]) -> list[str]:
@@ -9,10 +12,16 @@ def select(columns: list[str]) -> list[str]:
 
 
 def where(conditions: list[str], *, comment: str | None = None) -> list[str]:
-    """The conjunction of the conditions, told in a comment; nothing where there are none."""
+    """The conjunction of the conditions, told in a comment; nothing where there are none.
+
+    A word that is the only condition has no parentheses: to Spark, which knows no reserved words, `FROM visits WHERE
+    (FALSE)` is a relation of the name WHERE with a column FALSE, and all its rows.
+    """
     if not conditions:
         return []
     narrated = [f"-- {comment}"] if comment is not None else []
+    if len(conditions) == 1 and _WORD.fullmatch(conditions[0]):
+        return [*narrated, f"WHERE {conditions[0]}"]
     return [*narrated, "WHERE " + " AND ".join(f"({condition})" for condition in conditions)]
 
 

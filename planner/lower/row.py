@@ -52,6 +52,13 @@ class RowSql:
             case Derivation() as derived:
                 return self._derived_sql(column, derived)
 
+    def ordered_column(self, name: str) -> str:
+        """The date or timestamp where rows are ordered by it."""
+        column = self.table.column(name)
+        if column.derivation is None:
+            return self.dialect.ordered_column(self.dialect.spelling.identifier(name), column)
+        return self.column(name)
+
     def grouped_column(self, name: str) -> str:
         """The column where rows are grouped by it alone: stored text as it is, where its groups are those of the bytes.
 

@@ -80,6 +80,7 @@ DUCKDB = Dialect(
     # of ten million keys in twenty million rows, half as many or twice as many took a fifth longer
     keys_at_once=1 << 20,
     stored_column=_stored_column,
+    ordered_column=_stored_column,
     exact_values=exact_values,
     canonical_numeric=_canonical_numeric,
     floor_quotient=_floor_quotient,

@@ -77,6 +77,9 @@ class Dialect:
     stored_column: Callable[[str, Column], str]
     """The quoted name of a stored column as a value of its declared type; text compares byte by byte."""
 
+    ordered_column: Callable[[str, Column], str]
+    """The quoted name of a stored date or timestamp, in ORDER BY beside values that are made of it."""
+
     exact_values: Callable[[str], ExactValues]
     """The values of a declared numeric type."""
 

@@ -65,6 +65,7 @@ POSTGRES = Dialect(
     enforces_lengths=True,
     keys_at_once=None,
     stored_column=_stored_column,
+    ordered_column=_stored_column,
     exact_values=_exact_values,
     canonical_numeric=_canonical_numeric,
     floor_quotient=_floor_quotient,

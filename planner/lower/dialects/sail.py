@@ -1,4 +1,8 @@
-"""Sail, which reads Spark SQL: it compares doubles by their bits, and calls a NaN with a sign less than all numbers."""
+"""Sail, which reads Spark SQL: it compares doubles by their bits, and calls a NaN with a sign less than all numbers.
+
+It cannot plan a window whose rows are ordered by a cast that PARTITION BY has, too, as part of what it is partitioned
+by: such rows are ordered by the column as it is stored, which is of that type already.
+"""
 
 from dataclasses import replace
 
@@ -13,4 +17,8 @@ def _stored_column(name: str, column: Column) -> str:
     return f"CASE WHEN isnan({plain}) THEN {SPELLING.nan} ELSE {plain} END"
 
 
-SAIL = replace(SPARK, name="sail", stored_column=_stored_column)
+def _ordered_column(name: str, _: Column) -> str:
+    return name
+
+
+SAIL = replace(SPARK, name="sail", stored_column=_stored_column, ordered_column=_ordered_column)

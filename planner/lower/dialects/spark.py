@@ -175,6 +175,7 @@ SPARK = Dialect(
     enforces_lengths=False,
     keys_at_once=None,
     stored_column=_stored_column,
+    ordered_column=_stored_column,
     exact_values=exact_values,
     canonical_numeric=_canonical_numeric,
     floor_quotient=_floor_quotient,

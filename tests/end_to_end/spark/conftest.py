@@ -18,14 +18,6 @@ collect_ignore_glob = [] if find_spec("pyspark") and find_spec("pysail") else ["
 
 
 @pytest.fixture(scope="session")
-def sail() -> "Iterator[Sail]":
-    from tests.proxy.sources.spark.engines import sail_running
-
-    with sail_running() as started:
-        yield started
-
-
-@pytest.fixture(scope="session")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a parquet file for each table of the shop."""
     return write_files(tmp_path_factory.mktemp("lake"))

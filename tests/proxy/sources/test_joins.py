@@ -23,7 +23,7 @@ from planner.lower import joins
 from planner.question.model import Accuracy, Question
 from planner.statements.classify import Asking, classify
 from tests.effort import examples
-from tests.proxy.sources.worlds import Engines, spelled
+from tests.proxy.sources.worlds import Engines, relations_of, spelled
 from tests.worlds.retail import retail
 
 WARDS = ("A", "B", "c d", "o'hare", "zoë", "")
@@ -222,7 +222,7 @@ def load(engines: Engines, world: World) -> tuple[duckdb.DuckDBPyConnection, dic
         engines.writer.execute(f"DROP TABLE IF EXISTS {name}; {'; '.join(made)}")
     path = engines.folder / f"joined{next(_files)}.parquet"
     truth.execute(f"COPY visits TO '{path}'")
-    return truth, {"duckdb": f"read_parquet('{path}')", "postgres": "public.visits"}
+    return truth, relations_of(path, postgres="public.visits")
 
 
 @pytest.fixture

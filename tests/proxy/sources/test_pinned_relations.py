@@ -15,7 +15,7 @@ from planner.question.model import Question
 from proxy.sources import pinned_relations
 from proxy.sources.open import open_source
 from tests.proxy.sources.test_joins import asked
-from tests.proxy.sources.worlds import Engines
+from tests.proxy.sources.worlds import Engines, relations_of
 from tests.worlds.retail import retail
 
 ROWS = 3_000
@@ -83,7 +83,7 @@ def _question(key: str, joined: str, also: str, aggregate: str) -> Question:
 
 
 def _relations(engines: Engines) -> dict[str, str]:
-    return {"duckdb": f"read_parquet('{engines.folder / 'bought.parquet'}')", "postgres": "public.bought"}
+    return relations_of(engines.folder / "bought.parquet", postgres="public.bought")
 
 
 @pytest.mark.parametrize(("key", "joined", "also", "aggregate"), QUESTIONS)

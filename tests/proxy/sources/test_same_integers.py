@@ -63,7 +63,14 @@ _CONDITIONS: tuple[Condition, ...] = (
 )
 
 
-def crowd_question(*, unit: tuple[str, ...], keys: tuple[str, ...], cap: int | None, groups: int) -> Question:
+def crowd_question(
+    *,
+    unit: tuple[str, ...],
+    keys: tuple[str, ...],
+    cap: int | None,
+    groups: int,
+    conditions: tuple[Condition, ...] = _CONDITIONS,
+) -> Question:
     """Every measure under several filters, two values of the first key."""
     table = Table(
         name="visits",
@@ -78,14 +85,12 @@ def crowd_question(*, unit: tuple[str, ...], keys: tuple[str, ...], cap: int | N
     )
     columns_ = tuple(table.column(name) for name in keys)
     domains = tuple(column.domain or () for column in columns_)
-    functionals = [
-        functional(table, measure, None, c) for measure in (Measure.ROWS, Measure.UNITS) for c in _CONDITIONS
-    ]
+    functionals = [functional(table, measure, None, c) for measure in (Measure.ROWS, Measure.UNITS) for c in conditions]
     functionals += [functional(table, Measure.ROWS, name, ALWAYS) for name in ("cost", "amount", "person")]
     functionals += [
         functional(table, Measure.TOTAL, name, condition, threshold=threshold)
         for name in ("age", "big", "amount", "long", "cost", *PRODUCTS)
-        for condition in _CONDITIONS[:2]
+        for condition in conditions[:2]
         for threshold in (None, Fraction(7, 3))
     ]
     return Question(

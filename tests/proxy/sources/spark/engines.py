@@ -1,5 +1,8 @@
-"""A real Sail, started for tests, and a gate before it that may close, lie or let nobody in."""
+"""A real Sail and a real Spark, started for tests, and a gate before it that may close, lie or let nobody in."""
 
+import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -9,13 +12,19 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
+
+from proxy.sources.open import Source, SparkLogin, open_source
 
 _SERVICE = "/spark.connect.SparkConnectService/"
 _STREAMED = ("ExecutePlan", "ReattachExecute")
 _STARTED_S = 60.0
+_SPARK_STARTED_S = 300.0  # a JVM or three, on a busy machine
+CLUSTER = "local-cluster[2,1,1024]"  # a process for each of two workers, of one core and a gigabyte
 
 
 @dataclass
@@ -47,17 +56,73 @@ def sail_running() -> Iterator[Sail]:
         sail.kill()
 
 
+@dataclass(frozen=True)
+class Spark:
+    """An Apache Spark that serves Spark Connect on loopback."""
+
+    url: str
+
+
+@contextmanager
+def spark_running(*, master: str, folder: Path) -> Iterator[Spark]:
+    """A Spark of the package that KEYHOLE_SPARK_HOME names, with its tables in the folder; the test is skipped where
+    there is none."""
+    home = os.environ.get("KEYHOLE_SPARK_HOME")
+    if not home:
+        pytest.skip("KEYHOLE_SPARK_HOME names no Apache Spark")
+    if shutil.which("java") is None:
+        pytest.skip("Apache Spark needs Java 17 or later")
+    port = _free_port()
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.log.level": "ERROR",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "tables"),
+        "spark.ui.enabled": "false",
+    }
+    command = [str(Path(home, "bin", "spark-submit")), "--master", master]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    command += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    process = subprocess.Popen(
+        [*command, "spark-internal"],
+        cwd=folder,
+        env={**os.environ, "SPARK_HOME": home, "SPARK_LOCAL_IP": "127.0.0.1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        _wait_for(port, process, within_s=_SPARK_STARTED_S)
+        yield Spark(f"sc://127.0.0.1:{port}")
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)  # its workers, too
+        process.wait()
+
+
+def open_server(url: str, *, directory: Path) -> Source:
+    """The engine there as a source, whichever it is."""
+    return open_source(url, directory=directory, spark=SparkLogin())
+
+
 def _start(port: int) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-m", "pysail", "spark", "server", "--ip", "127.0.0.1", "--port", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + _STARTED_S
-    while time.monotonic() < deadline:
+    _wait_for(port, process, within_s=_STARTED_S)
+    return process
+
+
+def _wait_for(port: int, process: "subprocess.Popen[bytes]", *, within_s: float) -> None:
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline and process.poll() is None:
         with socket.socket() as probe:
             if not probe.connect_ex(("127.0.0.1", port)):
-                return process
+                return
         time.sleep(0.05)
     process.kill()
-    raise TimeoutError("Sail did not start")
+    raise TimeoutError("the server did not start")
 
 
 def _free_port() -> int:
@@ -71,7 +136,8 @@ class Gate(grpc.GenericRpcHandler):  # type: ignore[misc]
     """Hands calls on as they are, bytes for bytes.
 
     `token`: whoever does not bring it is not let in. `lies`: settings that are said to have another value. `closed`:
-    calls are taken and never answered. `seen`: the names of the calls.
+    calls are taken and never answered. `seen`: the names of the calls, `brought`: the
+    tokens that came with them.
     """
 
     behind: str
@@ -80,6 +146,7 @@ class Gate(grpc.GenericRpcHandler):  # type: ignore[misc]
     closed: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
     seen: list[str] = field(default_factory=list)
+    brought: list[str | None] = field(default_factory=list)
     url: str = ""
 
     def service(self, handler_call_details: Any) -> Any:
@@ -87,6 +154,7 @@ class Gate(grpc.GenericRpcHandler):  # type: ignore[misc]
         name = method.removeprefix(_SERVICE)
         self.seen.append(name)
         brought = dict(handler_call_details.invocation_metadata).get("authorization")
+        self.brought.append(brought)
         if self.token is not None and brought != f"Bearer {self.token}":
             return grpc.unary_unary_rpc_method_handler(_refuse)
         if name in _STREAMED:

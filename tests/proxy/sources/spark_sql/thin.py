@@ -42,8 +42,8 @@ class Connected:
         return TrueAggregates(align_groups(groups, sums, keys))
 
 
-def connect(address: str, dialect: Dialect) -> Connected:
-    session = SparkSession.builder.remote(f"sc://{address}").create()
+def connect(url: str, dialect: Dialect) -> Connected:
+    session = SparkSession.builder.remote(url).create()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Spark warns of a setting that nobody should need, whatever it is set to
         for name, value in REQUIRED_SETTINGS.items():
