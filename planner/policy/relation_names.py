@@ -9,6 +9,7 @@ from planner.policy.sections import SourceKind, TableSection
 FILES = {".parquet": "read_parquet", ".csv": "read_csv"}  # relations that are files, and how DuckDB reads them
 NAME_PART = re.compile(r'"(?:[^"]|"")+"|[^".]+')
 SPARK_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
+_WITHOUT_TYPES = frozenset({"csv", "json", "text", "xml"})  # formats that Spark names before a path
 _PARQUET = ".parquet"  # files that Spark reads as a table; a CSV file has no types there
 
 
@@ -56,6 +57,11 @@ def _find_spark_fault(text: str) -> Fault | None:
     if PurePath(text).suffix.lower() in FILES and "`" not in text:
         hint = "Write them as parquet, or as a table of the catalog."
         return Fault("KH002", "is a file without types, which Spark reads as text", hint=hint)
+    form, _, path = text.partition(".")
+    if path.startswith("`") and form.strip("`").lower() in _WITHOUT_TYPES:
+        hint = "Write them as parquet, or as a table of the catalog, which has types of its own."
+        problem = "are files whose types Spark finds in their rows: one more row could change what a column is"
+        return Fault("KH002", problem, hint=hint)
     if ".".join(SPARK_PART.findall(text)) != text or '"' in text or "/" in SPARK_PART.sub(_keep_plain, text):
         hint = (
             "Write a table, database.table, catalog.database.table, with odd names in backticks, or a path behind its "

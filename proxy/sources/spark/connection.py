@@ -4,7 +4,6 @@ The client waits for ever and tries again for minutes unless told otherwise. Her
 the channel is closed, which ends whatever waits on it.
 """
 
-import logging
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +18,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _Result = TypeVar("_Result")
-_LOGGER = "pyspark.sql.connect.logging"
+_LOGGERS = ("pyspark.sql.connect.logging", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Where the client writes plans, if a variable of the environment says so, and what a server says of errors, which
+quotes values, whatever anybody says: to standard error."""
 _AGAIN_S = 0.5  # between two requests to stop: the first may come before the statement has begun
 GIVEN_UP_S = 5.0
 """After the time in which a statement was to be stopped, for the server's word that it has: a network's delay. A
@@ -36,10 +37,12 @@ def import_client() -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of versions of libraries that nothing here uses
+            from pyspark.logger import PySparkLogger
             from pyspark.sql.connect import session
     except ImportError:
         raise missing_client() from None
-    logging.getLogger(_LOGGER).disabled = True  # a variable of the environment has it write plans and errors
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
     return session
 
 

@@ -99,7 +99,20 @@ def test_a_relation_is_a_name_or_a_path(written: str | None, expected: str) -> N
 
 
 @pytest.mark.parametrize(
-    "written", ["visits.csv", '"clinic"."visits"', "/lake/visits", "a..b", "`open", "s3://lake/visits", "clinic.", "."]
+    "written",
+    [
+        "visits.csv",
+        '"clinic"."visits"',
+        "/lake/visits",
+        "a..b",
+        "`open",
+        "s3://lake/visits",
+        "clinic.",
+        ".",
+        "json.`/lake/visits`",
+        "`CSV`.`/lake/visits`",
+        "xml.`s3://lake/visits`",
+    ],
 )
 def test_what_is_no_relation(written: str) -> None:
     text = spark().replace("[tables.visits]\n", f"[tables.visits]\nrelation = '{written}'\n")
