@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE =
 # What a bare `make` does.
 .DEFAULT_GOAL = help
 
-.PHONY: help demo demo-spark serve check test lint-and-compile compile-tests test-thorough test-anew test-all test-oldest test-on-servers test-clients test-spark lint bench bench-accounting bench-planning bench-people experiments superset docs lock clean
+.PHONY: help demo demo-spark serve check test lint-and-compile compile-tests test-thorough test-anew test-all test-oldest test-on-servers test-clients test-spark test-spark-servers lint bench bench-accounting bench-planning bench-people experiments superset docs lock clean
 
 help:  ## what make can do
 	@echo "Keyhole: make TARGET"
@@ -51,7 +51,7 @@ test-thorough: $(VENV)/.installed-test  ## only what test shortens, at full size
 test-anew: $(VENV)/.installed-test  ## test-thorough on other random cases and other noise than ever before
 	@$(PYTEST) -m 'sized and not installed' --hypothesis-profile=anew
 
-test-all: lint-and-compile  ## every test, the long ones, too, at full size, as before a release
+test-all: lint-and-compile $(VENV)/.installed-spark  ## every test, the long ones, too, on Sail as well, at full size, as before a release
 	@$(PYTEST) --hypothesis-profile=thorough
 
 test-oldest:  ## the tests that need servers and processes, the long ones, too, on the oldest Python there is, in a .venv of its own
@@ -61,11 +61,16 @@ test-on-servers: $(VENV)/.installed-test
 	@$(BIN)/python --version
 	@$(PYTEST) -m '(server or process) and not installed'
 
-test-clients: $(VENV)/.installed-test  ## clients from apt and npm, and large ones (JDBC, ODBC, node, ADBC, polars, pgbouncer, Prometheus); what cannot be installed is skipped
+test-clients: $(VENV)/.installed-test  ## clients from apt and npm, and large ones (JDBC, ODBC, node, ADBC, polars, pgbouncer, Prometheus, Apache Spark); what cannot be installed is skipped
 	@VENV=$(VENV) bash tests/clients/installed/run.sh
 
+SPARK_TESTS = tests/proxy/sources/spark tests/proxy/sources/spark_sql tests/proxy/sources/over_spark tests/end_to_end/spark
+
 test-spark: $(VENV)/.installed-spark  ## the tests of Spark as a source, on Sail; without its packages test leaves them out
-	@$(PYTEST) tests/proxy/sources/spark tests/proxy/sources/spark_sql tests/end_to_end/spark
+	@$(PYTEST) $(SPARK_TESTS)
+
+test-spark-servers: $(VENV)/.installed-spark  ## the same at full size on the Apache Spark in KEYHOLE_SPARK_HOME, in one process and in several; an hour or two
+	@$(BIN)/python -m pytest -q --durations=15 -m installed --hypothesis-profile=thorough $(SPARK_TESTS)
 
 lint: $(VENV)/.installed-test  ## style, types and import rules
 	@$(BIN)/ruff check .

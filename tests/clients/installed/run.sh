@@ -26,6 +26,15 @@ fi
 "$python" -c 'import pyodbc, adbc_driver_postgresql, connectorx, polars, pyarrow' 2>/dev/null ||
     "$python" -m pip install -q --disable-pip-version-check -e '.[clients]' >/dev/null 2>&1 ||
     echo "CANNOT INSTALL pyodbc, adbc-driver-postgresql, connectorx, polars, pyarrow: pip failed" >&2
+"$python" -c 'import pyspark, pysail' 2>/dev/null ||
+    "$python" -m pip install -q --disable-pip-version-check -e '.[test-spark]' >/dev/null 2>&1 ||
+    echo "CANNOT INSTALL pyspark-client, pysail: pip failed" >&2
+# the server and its jars, where it does not stand in the way of the client, whose package has the same name
+if [ -z "${KEYHOLE_SPARK_HOME:-}" ] && command -v java >/dev/null; then
+    timeout 400 "$python" -m pip install -q --disable-pip-version-check --no-deps --target "$modules/spark" \
+        'pyspark>=4.1,<4.2' >/dev/null 2>&1 && export KEYHOLE_SPARK_HOME="$modules/spark/pyspark" ||
+        echo "CANNOT INSTALL pyspark: pip failed" >&2
+fi
 if command -v npm >/dev/null; then
     cp tests/clients/installed/node/package.json "$modules"
     (cd "$modules" && timeout 200 npm install --silent --no-package-lock --no-audit --no-fund >/dev/null 2>&1) ||
@@ -39,4 +48,7 @@ if ! command -v promtool >/dev/null; then
         echo "CANNOT GET prometheus: apt-get or dpkg failed" >&2
     PATH="$PATH:$modules/prometheus/usr/bin"
 fi
-KEYHOLE_NODE_MODULES="$modules/node_modules" "$python" -m pytest -q -m installed tests/clients
+# of Spark what is Spark's own, and a few random worlds; make test-spark-servers asks it everything
+KEYHOLE_NODE_MODULES="$modules/node_modules" "$python" -m pytest -q -m installed tests/clients \
+    tests/proxy/sources/spark tests/proxy/sources/spark_sql/test_differences.py::test_moments_are_cut_down_alike \
+    tests/proxy/sources/spark_sql/test_same_integers.py tests/proxy/sources/over_spark/test_spark_catalog.py
