@@ -1,4 +1,5 @@
-"""Sail, which reads Spark SQL: it compares doubles by their bits, and calls a NaN with a sign less than all numbers.
+"""Sail, which reads Spark SQL: it compares doubles by their bits, calls a NaN with a sign less than all numbers, and
+counts a zero with a sign as another value than zero.
 
 It cannot plan a window whose rows are ordered by a cast that PARTITION BY has, too, as part of what it is partitioned
 by: such rows are ordered by the column as it is stored, which is of that type already.
@@ -14,7 +15,8 @@ def _stored_column(name: str, column: Column) -> str:
     plain = SPARK.stored_column(name, column)
     if column.sql_type is not SqlType.DOUBLE:
         return plain
-    return f"CASE WHEN isnan({plain}) THEN {SPELLING.nan} ELSE {plain} END"
+    zero = SPELLING.double(0.0)
+    return f"CASE WHEN isnan({plain}) THEN {SPELLING.nan} WHEN {plain} = {zero} THEN {zero} ELSE {plain} END"
 
 
 def _ordered_column(name: str, _: Column) -> str:

@@ -143,6 +143,14 @@ def test_odd_values_are_compared_and_fail_nothing(connected: Any, tmp_path: Path
     assert [row[3] for row in found][2:6] == [None] * 4
 
 
+def test_zeros_and_nans_are_one_value_each(connected: Any, tmp_path: Path) -> None:
+    """Whatever their sign, as PostgreSQL and DuckDB count them."""
+    values = [0.0, -0.0, float("nan"), -float("nan"), 1.5, None]
+    pq.write_table(pa.table({"x": values}), tmp_path / "zeros.parquet")
+    x = connected.dialect.stored_column("`x`", Column("x", SqlType.DOUBLE, "double precision"))
+    assert connected.value(f"count(DISTINCT {x})", f"parquet.`{tmp_path / 'zeros.parquet'}`") == 3
+
+
 def test_a_branch_that_no_row_takes_fails_nothing(connected: Any) -> None:
     spared = SPELLING.cast("'x'", "integer")
     assert connected.value(f"CASE WHEN x < 5 THEN x ELSE {spared} END", "(SELECT 1 AS x) AS t") == 1
