@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+from scipy import special
 
 from mechanisms.formula import Integers
 
@@ -81,6 +81,8 @@ def error_tails(criterion: Criterion, share: float, *, size: int) -> tuple[float
     >>> [round(tail, 4) for tail in error_tails(criterion, 0.76, size=116)]
     [0.0014, 0.0023]
     """
+    from scipy import stats  # here, since every command reads this file and few compute this
+
     holders = round(size * share)
     floor = (1 - criterion.retention) / criterion.values
     own = holders / size

@@ -15,6 +15,10 @@
 | streams/grouper.py | thresholds, deviations | all partitions by enumeration; integrals | test_grouper |
 | streams/signed_tree.py | nodes of a tree | linear programmes over the draws | test_trees |
 | risk/reconstruction.py | made-up counts | published figures; the bound | test_reconstruction |
+| risk/attackers.py | made-up answers and values | the bound of two presences; shares by hand | test_attackers |
+| publishing/contingency_table.py | counts of cells | their law; an audit | test_contingency_table |
+| publishing/sampled_perturbation.py | how many are kept | unbiased estimates on average | test_perturbation |
+| publishing/binomials.py | coins, each by itself | means and sizes at many draws | test_perturbation |
 | diagnostics/score_histogram.py | counts by bin and outcome | their law | test_score_histogram |
 | diagnostics/residual_grid.py | cells of a grid | little noise: the rows themselves | test_published |
 | diagnostics/interval_partition.py | costs, totals | all partitions; recorded rates; an audit | test_published |
