@@ -44,6 +44,7 @@ class Connected:
 
 def connect(url: str, dialect: Dialect) -> Connected:
     session = SparkSession.builder.remote(url).create()
+    session.client.set_retry_policies([])  # else it looks for ten minutes for a server that was ended before it
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Spark warns of a setting that nobody should need, whatever it is set to
         for name, value in REQUIRED_SETTINGS.items():
