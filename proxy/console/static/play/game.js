@@ -215,7 +215,7 @@ function showFloors() {
     element("div", { class: "tiles" }, ...regions.filter((region) => region.parent === floor.at).map((region) => {
       const place = heat.places.indexOf(region.at), value = mean(heat.values[place]);
       return element("button", { type: "button", class: `tile heat-${Math.round(mean(heat.colours[place]))}${chosen.includes(region.at) ? " chosen" : ""}`, title: region.name,
-        "aria-label": `${region.name}: ${number(value)}`, onclick: () => { choose(region.at); showFloors(); } }, element("b", {}, number(Math.round(10 * value) / 10)), short(region.name));
+        onclick: () => { choose(region.at); showFloors(); } }, element("b", {}, number(Math.round(10 * value) / 10)), ` ${short(region.name)}`);
     })))));
 }
 
