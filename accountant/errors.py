@@ -12,9 +12,12 @@
     |   `-- WindowLost      the state of a window that has begun is gone: it can only be closed
     `-- LedgerUnavailable   the storage failed or is not the ledger it was; treat every open reservation as spent
 
-None of them carries text for analysts: the proxy words its own messages from the fields.
+None of them carries text for analysts, but for the reason of an owner who declined: the proxy words its own messages
+from the fields.
 """
 
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from mechanisms.formula import Booleans
@@ -113,17 +116,27 @@ class WindowLost(LedgerMisuse):
         self.windows = windows
 
 
+@dataclass(frozen=True, slots=True)
+class DeclineReason:
+    """An owner's word against a question: when, and why."""
+
+    at: datetime
+    why: str
+
+
 class NotApproved(LedgerError):
     """The question's worst case is above the owner's threshold, and the owner has not approved it.
 
-    `question` is its fingerprint; `needed_nano` its worst case per key and `above_nano` the threshold.
+    `question` is its fingerprint; `needed_nano` its worst case per key and `above_nano` the threshold; `declined` is
+    what its owner said last, where it was declined.
     """
 
-    def __init__(self, *, question: str, needed_nano: int, above_nano: int) -> None:
+    def __init__(self, *, question: str, needed_nano: int, above_nano: int, declined: DeclineReason | None) -> None:
         super().__init__(f"needs approval: {needed_nano}e-9 is above {above_nano}e-9")
         self.question = question
         self.needed_nano = needed_nano
         self.above_nano = above_nano
+        self.declined = declined
 
 
 class LedgerUnavailable(LedgerError):

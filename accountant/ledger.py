@@ -13,7 +13,7 @@ from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.filter import find_shortage, what_fits
 from accountant.balances.fold import Balances
 from accountant.balances.rehearsal import Rehearsal
-from accountant.errors import LedgerMisuse, LedgerUnavailable, NotApproved, OverBudget, PathTaken
+from accountant.errors import DeclineReason, LedgerMisuse, LedgerUnavailable, NotApproved, OverBudget, PathTaken
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Released
 from accountant.limits import Headroom, Limits
@@ -329,6 +329,12 @@ class Ledger:
         """Whether the owner approved the question of this fingerprint."""
         with self._journal.reading() as (_, balances):
             return question in balances.approved
+
+    def find_declined(self, question: str) -> DeclineReason | None:
+        """What the owner said last against the question of this fingerprint; None where it was not declined, or was
+        approved since."""
+        with self._journal.reading() as (_, balances):
+            return balances.declined.get(question)
 
     def open_reservations(self) -> tuple[Reservation, ...]:
         """Questions' reservations neither committed, released nor settled, oldest first. A dead process's stay here,

@@ -71,7 +71,12 @@ def check_approved(balances: Balances, charge: Charge, limits: Limits) -> None:
     """Raise `NotApproved` when the charge is above the owner's threshold and its question was never approved."""
     above = limits.approval_above_nano
     if above is not None and charge.epsilon_nano > above and charge.question not in balances.approved:
-        raise NotApproved(question=charge.question, needed_nano=charge.epsilon_nano, above_nano=above)
+        raise NotApproved(
+            question=charge.question,
+            needed_nano=charge.epsilon_nano,
+            above_nano=above,
+            declined=balances.declined.get(charge.question),
+        )
 
 
 def what_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> Headroom:

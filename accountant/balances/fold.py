@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from accountant.balances.account import Account, AccountChange, KnownAccount
 from accountant.balances.monitors import MonitorRuns
 from accountant.balances.noise_paths import Paths, Refund
-from accountant.errors import LedgerMisuse, LedgerUnavailable
+from accountant.errors import DeclineReason, LedgerMisuse, LedgerUnavailable
 from accountant.events.events import Committed, Event, Released, Reserved
 from accountant.events.monitor_events import MonitorEnded, MonitorEvent, MonitorWindowClosed
 from accountant.events.owner_events import (
@@ -31,7 +31,8 @@ class Balances:
     `shared` is what everybody together may have learned, ex post; `worst` the same with every question that ran at its
     worst case as far as that is public, and `refunds` what each analyst's own questions cost less than that. `held`
     maps (analyst, question, version) to the reservation whose stored answer that analyst has paid for or read, where
-    another question may have that version. `ended`
+    another question may have that version. `declined` has the owner's last word against questions that were not
+    approved since. `ended`
     has the charges, as reserved, of open reservations that continued paths when a window opened: they leave none. The
     reservations of `monitors` that have not ended are open, and those of no question. All accounts are of the newest
     window, or with `all_windows` of all of them.
@@ -46,6 +47,7 @@ class Balances:
     paths: Paths = field(default_factory=Paths)
     grants: dict[str, Grant] = field(default_factory=dict)
     approved: set[str] = field(default_factory=set)
+    declined: dict[str, DeclineReason] = field(default_factory=dict)
     ended: dict[str, Charge] = field(default_factory=dict)
     monitors: MonitorRuns = field(default_factory=MonitorRuns)
 
@@ -70,6 +72,7 @@ class Balances:
             paths=self.paths.copy(),
             grants=dict(self.grants),
             approved=set(self.approved),
+            declined=dict(self.declined),
             ended=dict(self.ended),
             all_windows=self.all_windows,
         )
@@ -163,8 +166,9 @@ class Balances:
                 self._revoke(identity)
             case Approved(question=question):
                 self.approved.add(question)
-            case Declined():
-                pass  # it changes no balance, and forbids nothing
+                self.declined.pop(question, None)
+            case Declined(question=question, at=at, why=why):
+                self.declined[question] = DeclineReason(at, why)  # it changes no balance, and forbids nothing
             case WindowOpened():
                 self.monitors.check_none_stands()
                 self._start_anew()

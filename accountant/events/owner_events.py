@@ -103,7 +103,7 @@ class Approved:
 @dataclass(frozen=True, slots=True)
 class Declined:
     """A question that waited for approval waits no longer. Whoever asks it again waits again: nothing is forbidden by
-    it, so a question may be declined often, and approved later."""
+    it, so a question may be declined often, and approved later. Until then whoever asks it is told when and `why`."""
 
     declining: str
     at: datetime

@@ -16,7 +16,7 @@ from accountant.balances.cell_sums import CellAxis, CellSums
 from accountant.balances.fold import Balances
 from accountant.balances.monitors import MonitorAccount, MonitorRuns, OpenWindow
 from accountant.balances.noise_paths import Head, Paths, Refund
-from accountant.errors import LedgerMisuse, LedgerUnavailable
+from accountant.errors import DeclineReason, LedgerMisuse, LedgerUnavailable
 from accountant.events.digests import Domain, canonical
 from accountant.events.owner_events import Grant
 from accountant.events.payloads import charge_of, charge_payload, grant_of, grant_payload
@@ -25,7 +25,7 @@ from accountant.monitor_model import MonitorState, WindowAxis
 from accountant.unit_balance import UnitLoss
 
 # one more whenever what is written changes: older ones are not read, the log is folded instead
-SNAPSHOT_FORMAT = 6
+SNAPSHOT_FORMAT = 7
 
 Json = dict[str, Any]
 
@@ -48,6 +48,7 @@ def to_bytes(balances: Balances) -> bytes:
         "path_refunds": [[name, writer.refund(refund)] for name, refund in balances.paths.refunds.items()],
         "grants": [[name, grant_payload(grant)] for name, grant in balances.grants.items()],
         "approved": sorted(balances.approved),
+        "declined": [[question, one.at.isoformat(), one.why] for question, one in balances.declined.items()],
         "ended": [[name, writer.charge(charge)] for name, charge in balances.ended.items()],
         "monitors": [writer.monitor(account) for account in balances.monitors.runs.values()],
     }
@@ -180,6 +181,9 @@ class _SnapshotReader:
             ),
             grants={name: self.grant(grant) for name, grant in document["grants"]},
             approved=set(document["approved"]),
+            declined={
+                question: DeclineReason(datetime.fromisoformat(at), why) for question, at, why in document["declined"]
+            },
             ended={name: charge_of(charge, self.domains) for name, charge in document["ended"]},
             monitors=MonitorRuns({item["run"]: self.monitor(item) for item in document["monitors"]}),
         )

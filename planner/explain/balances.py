@@ -12,7 +12,7 @@ class Waiting:
     """A question that the owner has to approve before it is asked.
 
     `question` is its id in the ledger, which the owner needs; `message`, `detail` and `hint` are those of the refusal
-    that it would meet, KH308.
+    that it would meet, KH308 or KH318.
     """
 
     question: str

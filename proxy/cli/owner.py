@@ -125,7 +125,7 @@ def decline(
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
 ) -> None:
-    """Let a question wait for approval no longer. It may be asked again, and waits again then."""
+    """Let a question wait for approval no longer. Whoever asks it reads why; asked again, it waits again."""
     with refusals(as_json=False), owners_ledger(policy) as ledger:
         question = read_fingerprint(identity)
         waited = ledger.owner.decline(question, by=decided_by(by), why=reason(why))

@@ -11,7 +11,8 @@ from proxy.service.service import Service
 
 
 def find_waiting(service: Service, claim: Claim) -> Waiting | None:
-    """The refusal KH308 that asking now would meet where every balance covers the question; None where it would not.
+    """The refusal KH308, or KH318, that asking now would meet where every balance covers the question; None where it
+    would not.
 
     Guarantee: it follows from the ledger, the policy and the public data version, as asking itself does, and spends
     nothing. Raises KH502.
@@ -22,7 +23,14 @@ def find_waiting(service: Service, claim: Claim) -> Waiting | None:
     charge = _charge_compared(service, claim)
     if charge is None or charge.epsilon_nano <= above:
         return None
-    refusal = approval_needed(NotApproved(question=charge.question, needed_nano=charge.epsilon_nano, above_nano=above))
+    refusal = approval_needed(
+        NotApproved(
+            question=charge.question,
+            needed_nano=charge.epsilon_nano,
+            above_nano=above,
+            declined=service.find_declined(charge.question),
+        )
+    )
     return Waiting(
         question=charge.question, message=refusal.message, detail=refusal.detail or "", hint=refusal.hint or ""
     )

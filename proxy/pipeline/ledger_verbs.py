@@ -51,7 +51,8 @@ def _ledger(service: Service, claim: Claim) -> Iterator[None]:
 
 
 def _await_approval(service: Service, claim: Claim, waiting: NotApproved) -> KeyholeError:
-    """KH308. What the question says is kept for the owner, as far as the policy keeps texts.
+    """KH308, or KH318 where it was declined before. What the question says is kept for the owner, as far as the policy
+    keeps texts.
 
     A ledger that does not take it leaves the refusal as it is.
     """
@@ -192,8 +193,8 @@ class Paid:
 
 
 def reserve(service: Service, claim: Claim, on_paths: OnPaths | None) -> Paid:
-    """Pay the worst case durably; only then may data be touched. Raises KH301, KH302, KH305, KH306, KH308, KH309 and
-    KH502; and `Repeated`, so that a question that is asked twice at once is paid once.
+    """Pay the worst case durably; only then may data be touched. Raises KH301, KH302, KH305, KH306, KH308, KH309, KH318
+    and KH502; and `Repeated`, so that a question that is asked twice at once is paid once.
 
     A question that continues noise paths is refused where the balances do not cover that, rather than asked anew: what
     it costs there follows from what was revealed. It is asked anew where another question took a path first, and where

@@ -4,6 +4,7 @@ They follow from the question, the policy, the ledger and the clock; `mechanism_
 these were paid for.
 """
 
+from datetime import UTC
 from decimal import Decimal
 
 from accountant.errors import BalanceScope, NotApproved, OverBudget
@@ -12,6 +13,7 @@ from planner.catalog.tolerance import quote_literal, widen_tolerances
 from planner.errors import KeyholeError
 from planner.explain.balances import QuestionBalance
 from planner.question.plan import Plan
+from proxy.report.terminal import visible
 
 
 def not_one_statement() -> KeyholeError:
@@ -86,8 +88,18 @@ def over_budget(over: OverBudget, *, plan: Plan, left: QuestionBalance, short: s
 
 
 def approval_needed(waiting: NotApproved) -> KeyholeError:
-    """The refusal of a question that is dear enough to need the owner's word, with what the owner runs."""
+    """The refusal of a question that is dear enough to need the owner's word, with what the owner runs: KH308, or KH318
+    where the owner said no. Of that it tells when and why, and not who decided it."""
     needed, above = waiting.needed_nano / NANO, waiting.above_nano / NANO
+    if waiting.declined is not None:
+        return KeyholeError(
+            "KH318",
+            f"the data owner declined the question: {visible(waiting.declined.why)}",
+            detail=f"That was at {waiting.declined.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC. It costs {needed:.2f} "
+            f"epsilon, more than {above:g}. The question's id is {waiting.question}. Nothing is spent.",
+            hint="Ask for less: with a wider tolerance it is another question. Asking the same again puts it before "
+            f"the data owner once more, who may run: keyhole approve {waiting.question}",
+        )
     return KeyholeError(
         "KH308",
         f"the question waits for the owner's approval: it costs {needed:.2f} epsilon, more than {above:g}",

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Protocol
 
 from accountant.balances.dependencies import Knowledge, nothing_known
-from accountant.errors import LedgerError
+from accountant.errors import DeclineReason, LedgerError
 from accountant.ledger import Ledger
 from accountant.reports.history import AskedQuestion
 from accountant.reports.report import BudgetReport
@@ -203,6 +203,13 @@ class Service:
         """Whether the owner approved the question of this fingerprint. Raises KH502."""
         try:
             return self.ledger.is_approved(question)
+        except LedgerError:
+            raise ledger_unavailable() from None
+
+    def find_declined(self, question: str) -> DeclineReason | None:
+        """What the owner said last against the question of this fingerprint, if it was declined. Raises KH502."""
+        try:
+            return self.ledger.find_declined(question)
         except LedgerError:
             raise ledger_unavailable() from None
 

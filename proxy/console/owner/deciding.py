@@ -139,7 +139,7 @@ def _answer_waiting(service: Service, fields: Fields) -> str:
         case "decline":
             waited = owner.decline(question, by=BY, why=why)
             became = "is declined" if waited else "does not wait any more"
-            return f"Question {short} {became}. Nothing is forbidden: asked again, it waits again."
+            return f"Question {short} {became}. Whoever asks it reads why; asked again, it waits again."
     raise Mistyped("decision", "approve or decline")
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from accountant.ledger import Ledger
 from accountant.model import NANO
 from accountant.reports.history import AskedQuestion
 from accountant.store.waiting import WaitingQuestion
@@ -14,7 +15,7 @@ KEPT_NO_TEXT = "(the policy keeps no texts)"
 
 @dataclass(frozen=True, slots=True)
 class WaitingRow:
-    """A question that waits for approval, with everybody who asked it."""
+    """A question that waits for approval, with everybody who asked it; `declined` says when and why it was before."""
 
     question: str
     analysts: str
@@ -23,6 +24,7 @@ class WaitingRow:
     epsilon: str
     text: str
     guarantee: str
+    declined: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,13 @@ class QuestionInFull:
     smaller: str
 
 
-def waiting_rows(waiting: Iterable[WaitingQuestion]) -> Iterator[WaitingRow]:
+def waiting_rows(ledger: Ledger) -> Iterator[WaitingRow]:
     """One row a question, the newest first, whoever asked it."""
     together: dict[str, list[WaitingQuestion]] = {}
-    for one in waiting:
+    for one in ledger.owner.find_waiting():
         together.setdefault(one.question, []).append(one)
     for question, asked in together.items():
-        newest = asked[0]
+        newest, declined = asked[0], ledger.find_declined(question)
         yield WaitingRow(
             question=question,
             analysts=", ".join(visible(name) for name in sorted({one.analyst for one in asked})),
@@ -65,6 +67,7 @@ def waiting_rows(waiting: Iterable[WaitingQuestion]) -> Iterator[WaitingRow]:
             epsilon=f"{newest.needed_nano / NANO:.4f}",
             text=KEPT_NO_TEXT if newest.text is None else visible(newest.text),
             guarantee="" if newest.guarantee is None else visible(newest.guarantee),
+            declined="" if declined is None else f"{declined.at:%Y-%m-%d %H:%M} UTC: {visible(declined.why)}",
         )
 
 

@@ -54,7 +54,7 @@ ShowPage = Callable[[Request, Service, DecisionTold], Response]
 
 def show_approvals(request: Request, service: Service, told: DecisionTold) -> Response:
     """What waits for approval."""
-    waiting = tuple(waiting_rows(service.ledger.owner.find_waiting()))
+    waiting = tuple(waiting_rows(service.ledger))
     above = service.catalog.budget.approval_above
     own = [(one.table, one.approval_above) for one in service.catalog.budget.tables if one.approval_above is not None]
     return _show(request, "approvals", told, waiting=waiting, above=above, own=own)

@@ -10,11 +10,11 @@ import sqlalchemy as sa
 from hypothesis import given
 
 from accountant.balances.fold import fold
-from accountant.errors import LedgerUnavailable
+from accountant.errors import LedgerUnavailable, NotApproved
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Event, Reserved
 from accountant.ledger import Ledger
-from accountant.model import NANO, Charge, Spent
+from accountant.model import NANO, Charge, Spent, Wording
 from accountant.store.snapshot import SNAPSHOT_FORMAT, from_bytes, to_bytes
 from tests.accountant.balances.test_noise_paths import engine_of
 from tests.accountant.balances.test_overlap import workloads
@@ -35,6 +35,9 @@ def busy(ledger: Ledger) -> None:
     ledger.reserve(charge(2 * NANO, unit="customer_id", analyst="bob", continuing=news), CAPS)
     ledger.release(ledger.reserve(charge(2 * NANO), CAPS))
     ledger.owner.approve(f"q{ledger.verify()}", by="owner", why="asked")
+    refusal = NotApproved(question="q", needed_nano=NANO, above_nano=1, declined=None)
+    ledger.note_waiting(refusal, charge(question="q"), Wording(text=None, guarantee="sure", fnr=None, fpr=None))
+    ledger.owner.decline("q", by="owner", why="too dear")
 
 
 @examples(50)
@@ -143,7 +146,7 @@ def test_a_snapshot_of_an_older_format_is_passed_over(tmp_path: Path) -> None:
     engine.dispose()
     with Ledger.open(url, clock=now) as ledger:
         assert ledger.left_for(charge(), CAPS) == before
-        assert ledger.verify() == 6
+        assert ledger.verify() == 7
 
 
 def test_balances_are_the_same_bytes_whatever_compresses_them() -> None:

@@ -54,7 +54,7 @@ def write_everything(url: str, *, monitors: bool = True) -> None:
         ledger.owner.settle(dead.id, untouched=False, **BY)
         ledger.owner.approve("q9", **BY)
         for question in ("dear", "dearer"):
-            refusal = NotApproved(question=question, needed_nano=9, above_nano=5)
+            refusal = NotApproved(question=question, needed_nano=9, above_nano=5, declined=None)
             ledger.note_waiting(
                 refusal, charge(9, question=question), Wording("SELECT ? " * 200, "at most", "0.05", "0.1")
             )

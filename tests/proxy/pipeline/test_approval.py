@@ -1,4 +1,5 @@
-"""What an owner decides changes what analysts may ask: approvals (KH308), caps per table (KH309), grants, windows."""
+"""What an owner decides changes what analysts may ask: approvals (KH308, KH318), caps per table (KH309), grants,
+windows."""
 
 import json
 import re
@@ -336,5 +337,37 @@ def test_what_is_declined_leaves_the_queue_and_comes_back_when_asked_again(
         run("decline", identity[0], "--policy", str(path), "--why", "too dear", "--by", "kim")
         assert f"{identity[0]}: {told}" in capsys.readouterr().out
     assert service.ledger.owner.find_waiting() == ()
-    refused(ask, "KH308", 90)
+    refused(ask, "KH318", 90)
     assert [one.question for one in service.ledger.owner.find_waiting()] == [identity[0]]
+
+
+def test_whoever_asks_what_was_declined_is_told_when_and_why_until_it_is_approved(
+    waiting: tuple[Path, Service],
+) -> None:
+    path, service = waiting
+    ask = asking(service)
+    identity = re.search(r"[0-9a-f]{64}", refused(ask, "KH308", 90).detail or "")
+    assert identity is not None
+    run("decline", identity[0], "--policy", str(path), "--why", "by quarters, \x1b[2Jplease", "--by", "kim")
+    for name in ("ada", "bob"):
+        told = refused(ask, "KH318", 90, name)
+        assert told.message == r"the data owner declined the question: by quarters, \x1b[2Jplease"
+        assert re.search(r"That was at \d{4}-\d\d-\d\d \d\d:\d\d UTC\. ", told.detail or "")
+        assert told.hint is not None
+        assert f"keyhole approve {identity[0]}" in told.hint
+        assert "kim" not in f"{told.message} {told.detail} {told.hint}"
+    asked = Asked(
+        question=bare_question(QUESTION.format(90), service.catalog),
+        settings={},
+        parameters={},
+        analyst=service.analyst("ada"),
+        today=datetime.now(UTC).date(),
+    )
+    assert f"  Approval: {told.message}" in "\n".join(explain_question(service, asked, form="text"))
+    refused(ask, "KH308", 89)  # another question was not declined
+    with Service.open(path) as another:  # what was said is read anew
+        refused(asking(another), "KH318", 90)
+    run("approve", identity[0], "--policy", str(path), "--why", "a last time", "--by", "kim")
+    assert not ask(90).reused
+    assert service.ledger.find_declined(identity[0]) is None
+    service.ledger.verify()
