@@ -34,7 +34,7 @@ from proxy.wire.scram import Verifier, fits
 
 START, OWNER_START = "/console/ask", "/console/owner"
 _FORM = "application/x-www-form-urlencoded"
-_MOST_FIELDS = 8  # of a login's form, which has four
+_MOST_FIELDS = 12  # of a form: a login's has four, the one about risks eleven
 _MOST_FORM_BYTES = 16_384  # of a login's form, as much as a head may have; a password of 1,000 characters has 9,000
 _MOST_PASSWORD_CHARACTERS = 1_000  # longer than any that is typed or generated; preparing one takes time by its length
 
@@ -101,12 +101,12 @@ def add_login_routes(router: APIRouter, parts: ConsoleParts) -> None:
         return response
 
 
-async def read_form(request: Request) -> dict[str, str]:
+async def read_form(request: Request, *, most_bytes: int = _MOST_FORM_BYTES) -> dict[str, str]:
     """The fields of a short form, each once. Raises KH408."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise no_form()
     body = await request.body()
-    if len(body) > _MOST_FORM_BYTES:
+    if len(body) > most_bytes:
         raise no_form()
     try:
         return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from proxy.owner.risk.open_keys import OpenKeys, Prior
     from proxy.owner.risk.questions import RiskQuestion
     from proxy.owner.risk.report import RiskAsked
-    from proxy.owner.risk.sensitive import SensitiveValue
     from proxy.report.section import ReportSection
 
 _Read = TypeVar("_Read")
@@ -88,7 +87,7 @@ def risk(
     from proxy.cli.simulate import read_alone
     from proxy.owner.risk.groups import DeclaredSizes
     from proxy.owner.risk.report import RiskAsked, write_sections
-    from proxy.owner.risk.sensitive import parse_sensitive
+    from proxy.owner.risk.sensitive import check_columns, parse_sensitive
     from proxy.owner.risk.targets import parse_target
     from proxy.report.odometer import read_odometer
     from proxy.report.section import OWNER_ONLY, show_document, show_lines, show_page
@@ -99,7 +98,7 @@ def risk(
         values = tuple(_parse_flag(partial(parse_sensitive, text), "--sensitive") for text in sensitive or ())
         usual, known = _read_attackers(prior, attacker or [])
         loaded, pins = read_alone(policy)
-        _check_columns(loaded, values)
+        _parse_flag(lambda: check_columns(loaded, values), "--sensitive")
         spent = None
         if source is LossFrom.LEDGER:
             with show_work("adding up the ledger"), owners_ledger(policy, knowledge=what_is_pinned(loaded)) as ledger:
@@ -139,30 +138,29 @@ def _parse_flag(read: Callable[[], _Read], flag: str) -> _Read:
         raise typer.BadParameter(str(error), param_hint=flag) from None
 
 
-def _check_columns(policy: Policy, values: "Sequence[SensitiveValue]") -> None:
-    exposed = {name for table in policy.private_tables.values() for name in table.columns}
-    strange = next((one.column for one in values if one.column not in exposed), None)
-    if strange is not None:
-        raise typer.BadParameter(f"no private table of the policy has a column {strange}", param_hint="--sensitive")
-
-
 def _read_attackers(prior: Path | None, attackers: Sequence[str]) -> "tuple[Prior | None, tuple[OpenKeys, ...]]":
     from proxy.owner.risk.attackers import OUTSIDER
-    from proxy.owner.risk.open_keys import read_open_keys, read_prior
+    from proxy.owner.risk.open_keys import CsvText, read_prior
 
     if prior is None:
         if attackers:
             raise typer.BadParameter("say where people usually are, as a CSV file", param_hint="--prior")
         return None, ()
-    usual = _parse_flag(lambda: read_prior(prior), "--prior")
+    usual = _parse_flag(lambda: read_prior(CsvText.read(prior)), "--prior")
     found: dict[str, OpenKeys] = {}
     for text in attackers:
         name, _, file = text.partition("=")
         if not name.strip() or not file.strip() or name in found or name == OUTSIDER:
             told = f"say NAME=FILE.csv, each name once, and not {OUTSIDER}, who knows no count and is always there"
             raise typer.BadParameter(told, param_hint="--attacker")
-        found[name] = _parse_flag(partial(read_open_keys, name, Path(file), usual), "--attacker")
+        found[name] = _parse_flag(partial(_read_known, name, Path(file), usual), "--attacker")
     return usual, tuple(found.values())
+
+
+def _read_known(name: str, path: Path, usual: "Prior") -> "OpenKeys":
+    from proxy.owner.risk.open_keys import CsvText, read_open_keys
+
+    return read_open_keys(name, CsvText.read(path), usual)
 
 
 def _list_texts(policy: Policy, given: Sequence[str], *, views: bool) -> _Texts:
@@ -190,18 +188,9 @@ def _stand_in(policy: Policy, pins: Pins, texts: _Texts, *, keys: int | None) ->
 def _under_study(
     questions: "Sequence[RiskQuestion]", prior: "Prior", attackers: "tuple[OpenKeys, ...]"
 ) -> "AttackersAsked":
-    """The first question that attackers can be held against: one count of people by just the prior's columns."""
-    from proxy.owner.risk.attackers import AttackersAsked, counts_people
+    from proxy.owner.risk.attackers import find_under_study
 
-    for question in questions:
-        if counts_people(question) and sorted(question.plan.question.keys.names) == sorted(prior.names):
-            return AttackersAsked(question, prior, attackers)
-    columns = ", ".join(map(quote_identifier, prior.names))
-    told = (
-        f"give a question that compares one count of people with a number by {columns}, such as SELECT {columns} "
-        f"FROM ... GROUP BY {columns} HAVING count(*) > 40, or count(DISTINCT ...) where a unit has several rows"
-    )
-    raise typer.BadParameter(told, param_hint="--prior")
+    return _parse_flag(lambda: find_under_study(questions, prior, attackers), "--prior")
 
 
 def _attack(asked: "AttackersAsked") -> "ReportSection":

@@ -10,11 +10,12 @@ from fastapi import APIRouter, Query, Request, Response
 from accountant.errors import LedgerError
 from planner.errors import KeyholeError
 from planner.policy.rules.document import warnings
+from proxy.console.login import read_form
 from proxy.console.owner.budget_map import EVERY_FILTER, MapWish, choose_map, show_share
 from proxy.console.owner.burn_lines import burn_document, burn_rows
 from proxy.console.owner.overview import describe_parts, read_overview
 from proxy.console.owner.questions import question_in_full, question_rows, waiting_rows
-from proxy.console.owner.risk_page import read_risk
+from proxy.console.owner.risk_page import RiskWish, read_risk
 from proxy.console.owner.showing import (
     NOTHING,
     ShowPage,
@@ -41,6 +42,7 @@ from proxy.service.service import OWNER, Service, ledger_url
 PLACE = "/console/owner"
 _PAGE = 50  # questions of a list: as keyhole ledger list has them
 _NEWEST = 5  # questions on the overview
+_MOST_RISK_BYTES = 262_144  # of files that are pasted: some thousand lines, more than is worked out here
 _Text = Annotated[str, Query(max_length=1000)]  # of a choice: longer than any name that people give
 
 
@@ -50,6 +52,7 @@ def add_owner_pages(router: APIRouter, parts: ConsoleParts) -> None:
     _add_budget(router, parts)
     _add_questions(router, parts)
     _add_policy(router, parts)
+    _add_risk(router, parts)
     shown: dict[str, ShowPage] = {
         "approvals": show_approvals,
         "grants": show_grants,
@@ -85,7 +88,7 @@ def _add_overview(router: APIRouter, parts: ConsoleParts) -> None:
                 section="owner",
                 seen=read_overview(report),
                 health=describe_parts(parts.ready.parts, missing),
-                waiting=tuple(waiting_rows(ledger.owner.find_waiting())),
+                waiting=tuple(waiting_rows(ledger)),
                 newest=tuple(question_rows(newest.questions)),
                 number=number,
                 last=last,
@@ -189,22 +192,35 @@ def _add_policy(router: APIRouter, parts: ConsoleParts) -> None:
                 analysts=[_describe_analyst(service, name) for name in service.policy.analysts],
             )
 
-    @router.get(f"{PLACE}/risk")
-    def show_risk(
-        request: Request, source: Annotated[str, Query(alias="from", max_length=20)] = "caps", target: _Text = ""
-    ) -> Response:
+
+def _add_risk(router: APIRouter, parts: ConsoleParts) -> None:
+    at_once = asyncio.Lock()  # attackers are worked out for seconds
+
+    def show(request: Request, wish: RiskWish) -> Response:
         problem = ""
         with parts.serving.using() as service:
             try:
                 try:
-                    sections = read_risk(service, from_ledger=source == "ledger", target=target)
+                    report = read_risk(service, wish)
                 except Mistyped as error:
-                    problem = error.problem
-                    sections = read_risk(service, from_ledger=source == "ledger", target="")
+                    problem = f"{error.field}: {error.problem}"
+                    report = read_risk(service, RiskWish(from_ledger=wish.from_ledger))
             except LedgerError:
                 raise ledger_unavailable() from None
-        values = {"sections": sections, "source": source, "target": target, "problem": problem}
+        values = {"report": report, "wish": wish, "problem": visible(problem)}
         return page(request, "owner/risk.html", section="risk", status=422 if problem else 200, **values)
+
+    @router.get(f"{PLACE}/risk")
+    def show_risk(
+        request: Request, source: Annotated[str, Query(alias="from", max_length=20)] = "caps", target: _Text = ""
+    ) -> Response:
+        return show(request, RiskWish(from_ledger=source == "ledger", target=target))
+
+    @router.post(f"{PLACE}/risk")
+    async def take_risk(request: Request) -> Response:
+        wish = RiskWish.of(await read_form(request, most_bytes=_MOST_RISK_BYTES))
+        async with at_once:
+            return await asyncio.to_thread(show, request, wish)
 
 
 def _warnings(service: Service) -> tuple[str, ...]:

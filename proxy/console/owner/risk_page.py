@@ -1,13 +1,23 @@
-"""The report of `keyhole risk` for a page, from the policy that answers and, if wished for, the ledger."""
+"""The report of `keyhole risk` for a page, from the policy that answers, what was typed and, if wished for, the ledger.
 
-from dataclasses import dataclass
+No private row is read for it: `--private` is the command's alone.
+"""
 
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+from mechanisms.noise.exact import system_noise
 from planner.errors import KeyholeError
 from planner.parser.lexer import quote_identifier
 from proxy.owner.decisions import Mistyped
+from proxy.owner.risk.attackers import OUTSIDER, TooLarge, find_under_study, say_attackers
 from proxy.owner.risk.groups import DeclaredSizes
+from proxy.owner.risk.open_keys import CsvText, OpenKeys, Prior, read_open_keys, read_prior
 from proxy.owner.risk.questions import RiskQuestion, plan_questions
 from proxy.owner.risk.report import RiskAsked, write_sections
+from proxy.owner.risk.sensitive import SensitiveValue, check_columns, parse_sensitive
 from proxy.owner.risk.targets import parse_target
 from proxy.report.html.page import Drawing, PageTable, Part, Verbatim
 from proxy.report.odometer import read_odometer
@@ -15,7 +25,52 @@ from proxy.report.section import ReportSection
 from proxy.report.terminal import visible
 from proxy.service.service import Service
 
+ATTACKERS = ("colleague", "porter")
+"""What the two attackers of the form are called at first; the outsider, who knows no count, is always there."""
+
 _NO_RUNS = 0  # of attacks on made-up cells: they take minutes, and the command has them
+_MOST_WORK = 400_000  # of attackers: eight seconds, beside the questions of analysts; set by trying
+_SEED = 1  # of made-up days, as the command's
+_Read = TypeVar("_Read")
+
+
+@dataclass(frozen=True, slots=True)
+class RiskWish:
+    """What was typed: whose epsilon the report is about, and the command's flags as text, each of them may be empty."""
+
+    from_ledger: bool = False
+    target: str = ""
+    sensitive: str = ""
+    units: str = ""
+    rows: str = ""
+    sql: str = ""
+    prior: str = ""
+    attackers: tuple[tuple[str, str], ...] = tuple((name, "") for name in ATTACKERS)
+
+    @staticmethod
+    def of(fields: Mapping[str, str]) -> "RiskWish":
+        """The fields of the form."""
+        known = [
+            (fields.get(f"attacker{place}", name), fields.get(f"known{place}", ""))
+            for place, name in enumerate(ATTACKERS)
+        ]
+        texts = {name: fields.get(name, "") for name in ("target", "sensitive", "units", "rows", "sql", "prior")}
+        return RiskWish(from_ledger=fields.get("from") == "ledger", attackers=tuple(known), **texts)
+
+    @property
+    def says_more(self) -> bool:
+        """Whether anything stands in the part of the form that is folded at first."""
+        typed = (self.sensitive, self.units, self.rows, self.sql, self.prior, *(text for _, text in self.attackers))
+        return any(one.strip() for one in typed)
+
+
+@dataclass(frozen=True, slots=True)
+class Unplanned:
+    """A stored question that the report has nothing about, and what asking it would be refused with."""
+
+    name: str
+    code: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +93,96 @@ class ShownSection:
     parts: tuple[ShownPart, ...]
 
 
-def read_risk(service: Service, *, from_ledger: bool, target: str) -> tuple[ShownSection, ...]:
-    """The sections, stored questions among them. Raises `Mistyped` for a target that is none, KH009."""
-    try:
-        wish = parse_target(target) if target.strip() else None
-    except ValueError as error:
-        raise Mistyped("target", str(error)) from None
-    spent = read_odometer(service.policy, service.ledger) if from_ledger else None
-    asked = RiskAsked(service.policy, tuple(_plan_stored(service)), spent, wish, _NO_RUNS, DeclaredSizes(None, None))
-    return tuple(show_section(section) for section in write_sections(asked))
+@dataclass(frozen=True, slots=True)
+class RiskReport:
+    """The sections, and the stored questions that are not in them."""
+
+    sections: tuple[ShownSection, ...]
+    unplanned: tuple[Unplanned, ...] = field(default=())
 
 
-def _plan_stored(service: Service) -> list[RiskQuestion]:
-    """The stored questions that can be planned; what is wrong with others, asking them says."""
-    found: list[RiskQuestion] = []
-    for name in service.policy.views:
-        text = f"SELECT * FROM {quote_identifier(name)}"
+def read_risk(service: Service, wish: RiskWish) -> RiskReport:
+    """The report. Raises `Mistyped` for what says nothing, by the field of the form, and KH502."""
+    target = None if not wish.target.strip() else _parse("target", partial(parse_target, wish.target))
+    values = tuple(_read_sensitive(service, wish.sensitive))
+    sizes = DeclaredSizes(_read_size("units", wish.units), _read_size("rows", wish.rows))
+    prior, known = _read_attackers(wish)
+    spent = read_odometer(service.policy, service.ledger) if wish.from_ledger else None
+    questions, unplanned = _plan_questions(service, wish.sql)
+    asked = RiskAsked(service.policy, questions, spent, target, _NO_RUNS, sizes, values)
+    if prior is not None:
+        held = _parse("prior", lambda: find_under_study(questions, prior, known))
         try:
-            found += plan_questions(name, text, service.catalog, service.source.dialect)
-        except KeyholeError:
-            continue
-    return found
+            section = say_attackers(held, seed=_SEED, noise=system_noise(), most_work=_MOST_WORK)
+        except TooLarge as error:
+            raise Mistyped("prior", f"{error}; keyhole risk --prior works out fifty times as many") from None
+        asked = replace(asked, attackers=section)
+    return RiskReport(tuple(show_section(section) for section in write_sections(asked)), unplanned)
+
+
+def _parse(name: str, read: Callable[[], _Read]) -> _Read:
+    try:
+        return read()
+    except ValueError as error:
+        raise Mistyped(name, str(error)) from None
+
+
+def _read_sensitive(service: Service, text: str) -> Iterator[SensitiveValue]:
+    for line in filter(str.strip, text.splitlines()):
+        value = _parse("sensitive", partial(parse_sensitive, line))
+        _parse("sensitive", partial(check_columns, service.policy, (value,)))
+        yield value
+
+
+def _read_size(name: str, text: str) -> int | None:
+    typed = text.strip().replace(",", "")
+    if not typed:
+        return None
+    if not (typed.isascii() and typed.isdigit() and 0 < len(typed) <= _MOST_DIGITS and int(typed) > 0):
+        raise Mistyped(name, "a whole number above 0")
+    return int(typed)
+
+
+_MOST_DIGITS = 15  # of a size: there are fewer rows than that anywhere
+
+
+def _read_attackers(wish: RiskWish) -> tuple[Prior | None, tuple[OpenKeys, ...]]:
+    named = [(name.strip(), text) for name, text in wish.attackers if text.strip()]
+    if not wish.prior.strip():
+        if named:
+            raise Mistyped("prior", "say where people usually are: attackers are held against that")
+        return None, ()
+    prior = _parse("prior", lambda: read_prior(CsvText("the prior", wish.prior.strip())))
+    names = [name for name, _ in named]
+    if "" in names or OUTSIDER in names or len(set(names)) < len(names):
+        raise Mistyped(
+            "attacker", f"each a name of its own, and not {OUTSIDER}, who knows no count and is always there"
+        )
+    read = [
+        _parse("attacker", partial(read_open_keys, name, CsvText(f"what {name} knows", text.strip()), prior))
+        for name, text in named
+    ]
+    return prior, tuple(read)
+
+
+def _plan_questions(service: Service, text: str) -> tuple[tuple[RiskQuestion, ...], tuple[Unplanned, ...]]:
+    """What was typed, and then the stored questions: those that can be planned, and those that cannot."""
+    catalog, dialect = service.catalog, service.source.dialect
+    found: list[RiskQuestion] = []
+    unplanned: list[Unplanned] = []
+    if text.strip():
+        try:
+            found += plan_questions("the question", text, catalog, dialect)
+        except KeyholeError as error:
+            raise Mistyped("sql", f"{error.code}: {error.message}") from None
+        if not found:
+            raise Mistyped("sql", "it asks nothing of a private table")
+    for name in service.policy.views:
+        try:
+            found += plan_questions(name, f"SELECT * FROM {quote_identifier(name)}", catalog, dialect)
+        except KeyholeError as error:
+            unplanned.append(Unplanned(visible(name), error.code, visible(error.message)))
+    return tuple(found), tuple(unplanned)
 
 
 def show_section(section: ReportSection) -> ShownSection:

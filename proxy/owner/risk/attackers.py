@@ -9,6 +9,7 @@ from mechanisms.formula import Booleans, Integers, cuts
 from mechanisms.protocol import Noise
 from mechanisms.risk.attackers import Confidences, KeyTest, View, add_up, find_confidences
 from mechanisms.risk.posterior import CONFIDENCES, bound_of_place
+from planner.parser.lexer import quote_identifier
 from planner.question.model import Measure
 from proxy.owner.risk.figures import number, share
 from proxy.owner.risk.open_keys import Key, OpenKeys, Prior
@@ -19,7 +20,7 @@ from proxy.report.section import ReportSection
 
 OUTSIDER = "outsider"
 _DAYS = 10  # made up, or of fresh noise over true counts: tables are means of them
-_MOST_WORK = 20_000_000  # places times people times times times attackers: minutes of work
+MOST_WORK = 20_000_000  # places times people times times times attackers: minutes of work
 _CLASSES = ("up to 10 %", "to 25 %", "to 50 %", "to 75 %", "to 90 %", "over 90 %")
 _VIEWS = {
     View.PRIOR: "nothing: the prior alone",
@@ -85,14 +86,39 @@ def counts_people(question: RiskQuestion) -> bool:
     )
 
 
-def say_attackers(asked: AttackersAsked, *, seed: int, noise: Noise) -> ReportSection:
-    """How sure each attacker becomes. Raises TooLarge."""
+def find_under_study(
+    questions: Sequence[RiskQuestion], prior: Prior, attackers: tuple[OpenKeys, ...]
+) -> AttackersAsked:
+    """The first question that attackers can be held against: one count of people by just the prior's columns.
+
+    Raises:
+        ValueError: there is none, in words for whoever gave the prior.
+    """
+    for question in questions:
+        if counts_people(question) and sorted(question.plan.question.keys.names) == sorted(prior.names):
+            return AttackersAsked(question, prior, attackers)
+    columns = ", ".join(map(quote_identifier, prior.names))
+    raise ValueError(
+        f"give a question that compares one count of people with a number by {columns}, such as SELECT {columns} "
+        f"FROM ... GROUP BY {columns} HAVING count(*) > 40, or count(DISTINCT ...) where a unit has several rows"
+    )
+
+
+def say_attackers(asked: AttackersAsked, *, seed: int, noise: Noise, most_work: int = MOST_WORK) -> ReportSection:
+    """How sure each attacker becomes.
+
+    Parameters:
+        most_work: places times people times times times attackers.
+
+    Raises:
+        TooLarge: it is more work than that.
+    """
     prior, plan = asked.prior, asked.question.plan
     (test,) = plan.calibration.tests
     (literal,) = cuts(plan.question.formula)
     held = KeyTest(test, literal.cut)
     days = list(_list_days(asked, np.random.default_rng(seed)))
-    _check_size(asked, days[0])
+    _check_size(asked, days[0], most_work=most_work)
     parts: list[Part] = list(_introduce(asked, days[0]))
     figures: list[dict[str, object]] = []
     everybody = (OpenKeys(OUTSIDER, (), frozenset()), *asked.attackers)
@@ -143,9 +169,9 @@ def _usual(prior: Prior, time: Key) -> np.ndarray[tuple[int], np.dtype[np.float6
 _ABSENT = 1e-6  # people at a place that the file does not list at that time
 
 
-def _check_size(asked: AttackersAsked, day: _Day) -> None:
+def _check_size(asked: AttackersAsked, day: _Day, *, most_work: int) -> None:
     places, attackers = len(asked.prior.places), 1 + len(asked.attackers)
-    if sum(places * int(counts.sum()) for counts in day.values()) * attackers > _MOST_WORK:
+    if sum(places * int(counts.sum()) for counts in day.values()) * attackers > most_work:
         raise TooLarge("these are more places, people and times than can be worked out: take fewer times or attackers")
 
 

@@ -4,6 +4,7 @@ import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 from planner.catalog.key_space import as_text
@@ -54,16 +55,35 @@ class OpenKeys:
         return tuple(key[place] for place in self.columns) in self.keys
 
 
-def read_prior(path: Path) -> Prior:
+@dataclass(frozen=True, slots=True)
+class CsvText:
+    """A file's text, and what it is called by in what is said of it."""
+
+    name: str
+    text: str
+
+    @staticmethod
+    def read(path: Path) -> "CsvText":
+        """A file's. Raises ValueError, in words for whoever named it."""
+        try:
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                return CsvText(path.name, file.read())
+        except OSError as error:
+            raise ValueError(f"{path} cannot be read ({error.strerror})") from None
+        except UnicodeDecodeError:
+            raise ValueError(f"{path} is no CSV file in UTF-8") from None
+
+
+def read_prior(file: CsvText) -> Prior:
     """Read how many people are usually where: columns of a key, the place first, and the number of people last.
 
     Raises:
         ValueError: in words for whoever wrote the file.
     """
-    header, lines = _read(path)
+    header, lines = _read(file)
     columns = header[:-1]
     if not columns or len(set(columns)) != len(columns):
-        raise ValueError(f"{path.name} begins with {','.join(header)}; it has to name a place and a number of people")
+        raise ValueError(f"{file.name} begins with {','.join(header)}; it has to name a place and a number of people")
     people: dict[Key, float] = {}
     for number, line in lines:
         key, text = tuple(line[:-1]), line[-1]
@@ -72,30 +92,30 @@ def read_prior(path: Path) -> Prior:
         except ValueError:
             usual = math.nan
         if not 0 <= usual < math.inf:
-            raise ValueError(f"{path.name}, line {number}: {text!r} is no number of people")
+            raise ValueError(f"{file.name}, line {number}: {text!r} is no number of people")
         if key in people:
-            raise ValueError(f"{path.name}, line {number}: the same group stands there twice")
+            raise ValueError(f"{file.name}, line {number}: the same group stands there twice")
         people[key] = max(usual, _NEVER_SEEN)
     if not people:
-        raise ValueError(f"{path.name} has no group")
+        raise ValueError(f"{file.name} has no group")
     return Prior(columns, people)
 
 
-def read_open_keys(name: str, path: Path, prior: Prior) -> OpenKeys:
+def read_open_keys(name: str, file: CsvText, prior: Prior) -> OpenKeys:
     """Read which keys an attacker knows; a file with nothing but its first line: none.
 
     Raises:
         ValueError: in words for whoever wrote the file.
     """
-    header, lines = _read(path)
+    header, lines = _read(file)
     if not set(header) <= set(prior.names) or len(set(header)) != len(header):
-        raise ValueError(f"{path.name} begins with {','.join(header)}; columns are some of {','.join(prior.names)}")
+        raise ValueError(f"{file.name} begins with {','.join(header)}; columns are some of {','.join(prior.names)}")
     columns = tuple(prior.names.index(column) for column in header)
     known = {tuple(key[place] for place in columns) for key in prior.people}
     keys = set()
     for number, line in lines:
         if tuple(line) not in known:
-            raise ValueError(f"{path.name}, line {number}: {','.join(line)!r} does not stand in the prior")
+            raise ValueError(f"{file.name}, line {number}: {','.join(line)!r} does not stand in the prior")
         keys.add(tuple(line))
     return OpenKeys(name, columns, frozenset(keys))
 
@@ -105,27 +125,24 @@ def key_text(key: Sequence[Value]) -> Key:
     return tuple(map(as_text, key))
 
 
-def _read(path: Path) -> tuple[Key, Iterator[tuple[int, list[str]]]]:
+def _read(file: CsvText) -> tuple[Key, Iterator[tuple[int, list[str]]]]:
     """The first line of a file, and the others with their numbers."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(_number_rows(csv.reader(file, strict=True), path))
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read ({error.strerror})") from None
-    except (csv.Error, UnicodeDecodeError):
-        raise ValueError(f"{path} is no CSV file in UTF-8") from None
+        rows = list(_number_rows(csv.reader(StringIO(file.text, newline=""), strict=True), file.name))
+    except csv.Error:
+        raise ValueError(f"{file.name} is no CSV file in UTF-8") from None
     if not rows:
-        raise ValueError(f"{path.name} is empty; its first line names its columns")
+        raise ValueError(f"{file.name} is empty; its first line names its columns")
     header = tuple(name.strip() for name in rows[0][1])
     for number, row in rows[1:]:
         if len(row) != len(header):
-            raise ValueError(f"{path.name}, line {number}: {len(row)} values, where the first line has {len(header)}")
+            raise ValueError(f"{file.name}, line {number}: {len(row)} values, where the first line has {len(header)}")
     return header, iter(rows[1:])
 
 
-def _number_rows(rows: Iterator[list[str]], path: Path) -> Iterator[tuple[int, list[str]]]:
+def _number_rows(rows: Iterator[list[str]], name: str) -> Iterator[tuple[int, list[str]]]:
     for number, row in enumerate(rows, start=1):
         if number > _MOST_LINES:
-            raise ValueError(f"{path.name} has more than {_MOST_LINES:,} lines")
+            raise ValueError(f"{name} has more than {_MOST_LINES:,} lines")
         if row:
             yield number, row

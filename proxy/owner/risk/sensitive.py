@@ -1,8 +1,10 @@
 """A sensitive value and how frequent it is, as `--sensitive COLUMN=VALUE:f` says it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.functionals.said_shares import SaidShare
+from planner.policy.file import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,14 @@ def parse_sensitive(text: str) -> SensitiveValue:
     if not column.strip() or not value.strip() or not 0 < base_rate < 1:
         raise ValueError('say COLUMN=VALUE:SHARE, such as "education=Doctorate:0.012", with a share between 0 and 1')
     return SensitiveValue(column.strip(), value.strip(), base_rate)
+
+
+def check_columns(policy: Policy, values: Sequence[SensitiveValue]) -> None:
+    """Raise ValueError, in words for whoever typed it, where no private table has such a column."""
+    exposed = {name for table in policy.private_tables.values() for name in table.columns}
+    strange = next((one.column for one in values if one.column not in exposed), None)
+    if strange is not None:
+        raise ValueError(f"no private table of the policy has a column {strange}")
 
 
 def _plain(value: str) -> str:

@@ -16,6 +16,7 @@ from proxy.console.owner.deciding import BY
 from proxy.console.page import TABS
 from proxy.service.service import Service
 from tests.accountant.examples import cells, charge, limits
+from tests.proxy.cli.risk.hospital import install as install_hospital
 from tests.worlds.console_house import SECTION, Browser, console_app, inline_code, open_house
 from tests.worlds.wards import QUESTION, TOKENS, install
 
@@ -69,7 +70,7 @@ def wait_for_approval(
 ) -> str:
     """A question that waits; its id."""
     asked = charge(NANO, question=f"{number:064x}", analyst=analyst)
-    refusal = NotApproved(question=asked.question, needed_nano=NANO, above_nano=1)
+    refusal = NotApproved(question=asked.question, needed_nano=NANO, above_nano=1, declined=None)
     service.ledger.note_waiting(refusal, asked, Wording(text=text, guarantee="sure", fnr=None, fpr=None))
     return asked.question
 
@@ -231,6 +232,20 @@ def test_hostile_texts_stay_text(service: Service, owner: Browser) -> None:
 # --- what they decide
 
 
+def test_who_decides_again_sees_what_was_declined_before(service: Service) -> None:
+    owner = logged_in(service)
+    question = wait_for_approval(service, 1)
+    decide(owner, "approvals", id=question, decision="decline", why=f"ask about quarters {HOSTILE}")
+    assert "You declined it" not in owner.get("/console/owner/approvals").text
+    wait_for_approval(service, 1)
+    page = owner.get("/console/owner/approvals").text
+    assert "You declined it before" in page
+    assert "ask about quarters" in page
+    assert "<script>alert" not in page
+    decide(owner, "approvals", id=question, decision="approve", why="a last time")
+    assert service.ledger.find_declined(question) is None
+
+
 @pytest.mark.parametrize(("decision", "kind"), [("approve", Approved), ("decline", Declined)])
 def test_an_answer_to_a_waiting_question_is_one_event(
     service: Service, owner: Browser, decision: str, kind: type[Approved | Declined]
@@ -313,6 +328,76 @@ def test_a_wanted_risk_is_turned_into_budgets_or_said_to_be_none(still: Service)
     assert "epsilon_per_predicate = " in page
     assert owner.get("/console/owner/risk?target=none").status_code == 422
     assert "What was spent" in owner.get("/console/owner/risk?from=ledger").text
+
+
+PRIOR = "room,hour,people\nER,9,40\nICU,9,20\n"
+
+
+@pytest.fixture(scope="module")
+def hospital(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """An owner's browser over a hospital with one stored question that can be asked and one that cannot."""
+    path = install_hospital(tmp_path_factory.mktemp("hospital"))
+    lost = f'SELECT room FROM stays GROUP BY room HAVING count(*) > 20 AND count(\\"{HOSTILE}\\") > 1'
+    told = lost.replace("\x1b", "\\u001b").replace("\u202e", "\\u202e")
+    path.write_text(path.read_text() + f'\n[views.lost]\nsql = "{told}"\n', encoding="utf-8")
+    check(path, confirm=False)
+    with Service.open(path) as opened:
+        yield logged_in(opened)
+        assert opened.ledger.owner.newest()[0] == 0
+
+
+def test_attackers_priors_and_sensitive_values_are_held_against_stored_questions(hospital: Browser) -> None:
+    wish = {"prior": PRIOR, "attacker0": "porter", "known0": "room\nER\n", "sensitive": "illness=rare:0.02"}
+    answer = hospital.post("/console/owner/risk", data={**wish, "units": "200", "rows": "400"})
+    assert answer.status_code == 200
+    for told in ("What attackers become sure of", "porter knows 1 count", "outsider knows no count", "illness = rare"):
+        assert told in answer.text
+    assert "Held against busy" in answer.text
+    assert 'value="porter"' in answer.text  # what was typed stays, to be changed
+    assert "keyhole risk --views --private" in answer.text
+    assert inline_code(answer.text) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ({"prior": f"room,people\n{HOSTILE},3\n"}, "give a question that compares one count"),
+        ({"prior": f"{HOSTILE}\n3\n"}, "has to name a place"),
+        ({"prior": "room,hour,people\nER,9,9000000\nICU,9,9\n"}, "keyhole risk --prior works out"),
+        ({"known0": "room\nER\n"}, "say where people usually are"),
+        ({"prior": PRIOR, "known0": f"room\n{HOSTILE}\n"}, "does not stand in the prior"),
+        ({"prior": PRIOR, "attacker0": "outsider", "known0": "room\n"}, "each a name of its own"),
+        ({"sensitive": HOSTILE}, "say COLUMN=VALUE:SHARE"),
+        ({"sensitive": "nowhere=x:0.1"}, "no private table of the policy has a column"),
+        ({"units": "many"}, "a whole number"),
+        ({"rows": "0"}, "a whole number"),
+        ({"sql": "SELECT 1"}, "it asks nothing of a private table"),
+        ({"sql": HOSTILE}, "KH1"),
+        ({"target": HOSTILE}, "posterior 0.01"),
+    ],
+)
+def test_what_is_mistyped_about_risks_is_told_beside_the_report(
+    hospital: Browser, typed: dict[str, str], told: str
+) -> None:
+    answer = hospital.post("/console/owner/risk", data=typed)
+    assert answer.status_code == 422
+    assert told in answer.text
+    assert "What the caps promise" in answer.text
+    assert "<script>alert" not in answer.text
+    assert inline_code(answer.text) == []
+
+
+def test_a_stored_question_that_cannot_be_planned_is_listed_with_its_code(hospital: Browser) -> None:
+    page = hospital.get("/console/owner/risk").text
+    assert "Stored questions that nothing is said about" in page
+    assert re.search(r'<th scope="row">lost</th><td class="tight">KH2\d\d</td>', page)
+    assert "<script>alert" not in page
+
+
+def test_nothing_about_risks_is_told_to_another_site_or_taken_without_end(hospital: Browser) -> None:
+    elsewhere = {"Origin": "http://other.test", "Sec-Fetch-Site": "cross-site"}
+    assert hospital.post("/console/owner/risk", data={}, headers=elsewhere).status_code == 403
+    assert hospital.post("/console/owner/risk", data={"prior": "x" * 300_000}).status_code == 400
 
 
 def test_a_monitor_is_started_paused_resumed_and_ended(tmp_path: Path) -> None:
