@@ -11,7 +11,14 @@ from benchmarks.risk.attacks import attack, attack_over_epsilon
 from benchmarks.risk.building import draw_building
 from benchmarks.risk.disclosures import count_disclosures, find_least_sizes, read_keyhole
 from benchmarks.risk.page import Disclosures, Places, Secrets, Tables, document
-from benchmarks.risk.published_tables import RETENTIONS, WITHIN, compare_tables, find_violations, read_counts
+from benchmarks.risk.published_tables import (
+    RETENTIONS,
+    WITHIN,
+    compare_queries,
+    compare_tables,
+    find_violations,
+    read_counts,
+)
 from benchmarks.risk.reconstruction import find_bits, find_histograms
 from tests.seeded_noise import SeededNoise
 
@@ -50,7 +57,8 @@ def find_tables(*, runs: int, seed: int) -> Tables:
     groups = published.groups
     beyond = tuple((p, *find_violations(groups, retention=p, within=WITHIN)) for p in RETENTIONS)
     rows = tuple(compare_tables(published, runs=runs, seed=seed, noise=SeededNoise(seed)))
-    return Tables(published.origin, published.domains, beyond, runs, rows)
+    queries = tuple(compare_queries(published, runs=runs, seed=seed, noise=SeededNoise(seed)))
+    return Tables(published.origin, published.domains, beyond, runs, rows, queries)
 
 
 def main() -> None:

@@ -30,6 +30,9 @@ WITHIN, UNSURE, USUAL = 0.3, 0.3, 0.5
 
 QUERIES = 1000
 LEAST_SELECTIVITY = 0.001
+SELECTIVITIES = (LEAST_SELECTIVITY, 0.005, 0.01)
+"""Which parts of the records a query counts at least, where the same tables are asked other queries."""
+
 _STAND_IN_ROWS = 30_162
 
 Counts = npt.NDArray[np.float64]
@@ -64,6 +67,15 @@ class TableRow:
     protected: str
     error: float
     told: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRow:
+    """The mean relative error of some queries, by the epsilon of a noisy table, and of what was perturbed."""
+
+    queries: str
+    noisy: tuple[tuple[Fraction, float], ...]
+    perturbed: float
 
 
 def read_counts(*, seed: int) -> PublishedCounts:
@@ -125,23 +137,48 @@ def compare_tables(published: PublishedCounts, *, runs: int, seed: int, noise: N
         yield row(f"noisy table, epsilon {float(epsilon):g}", "presence and value", _add_noise(groups, epsilon))
 
 
-def draw_queries(counts: Integers, *, number: int, seed: int) -> npt.NDArray[np.int64]:
+def compare_queries(published: PublishedCounts, *, runs: int, seed: int, noise: Noise) -> Iterator[QueryRow]:
+    """The same ways to publish, asked queries that are drawn otherwise."""
+    groups = published.groups
+
+    def row(name: str, queries: npt.NDArray[np.int64]) -> QueryRow:
+        def error(publish: Publish) -> float:
+            return float(np.mean([_find_error(queries, groups, publish(noise)) for _ in range(runs)]))
+
+        noisy = tuple((epsilon, error(_add_noise(groups, epsilon))) for epsilon in EPSILONS)
+        return QueryRow(name, noisy, error(_perturb(groups, USUAL)))
+
+    for least in SELECTIVITIES:
+        drawn = draw_queries(published.counts, number=QUERIES, seed=seed, least=least)
+        yield row(f"any values, {100 * least:g} % of the records or more", drawn)
+    drawn = draw_queries(published.counts, number=QUERIES, seed=seed, of_records=True)
+    yield row(f"the values of a record, {100 * LEAST_SELECTIVITY:g} % or more", drawn)
+
+
+def draw_queries(
+    counts: Integers, *, number: int, seed: int, least: float = LEAST_SELECTIVITY, of_records: bool = False
+) -> npt.NDArray[np.int64]:
     """Random conjunctions of one to three public columns and a sensitive value that enough records satisfy.
+
+    Parameters:
+        least: the part of all records that satisfies each at least.
+        of_records: the values are those of a random record; else any are as probable as others.
 
     Returns int64 of shape (number, cells): which cells of the table each adds up.
     """
     generator = np.random.default_rng(seed)
     public = counts.ndim - 1
-    least = LEAST_SELECTIVITY * counts.sum()
     found: list[npt.NDArray[np.int64]] = []
     while len(found) < number:
         axes = generator.choice(public, size=min(int(generator.integers(1, 4)), public), replace=False).tolist()
         chosen = np.zeros(counts.shape, dtype=np.int64)
         place: list[slice | int] = [slice(None)] * counts.ndim
+        if of_records:
+            record = np.unravel_index(generator.choice(counts.size, p=counts.ravel() / counts.sum()), counts.shape)
         for axis in (*axes, public):
-            place[axis] = int(generator.integers(counts.shape[axis]))
+            place[axis] = int(record[axis] if of_records else generator.integers(counts.shape[axis]))
         chosen[tuple(place)] = 1
-        if (chosen * counts).sum() >= least:
+        if (chosen * counts).sum() >= least * counts.sum():
             found.append(chosen.ravel())
     return np.array(found)
 

@@ -1,6 +1,6 @@
 """`keyhole bounds`: the owner's command for bounds that are found privately, and what it prints."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -232,9 +232,10 @@ def bounds(
         epsilon=_parse_epsilon(epsilon),
         cut=_parse_share(cut),
         units=units,
-        most=dict(_parse_most(one) for one in most or ()),
+        most=_parse_most_values(most or ()),
         why=reason(why) if why is not None else "",
     )
+    _check_once(asked)
     if asked.totals and not asked.keys:
         raise typer.BadParameter("totals are those of one group: name the grouping columns", param_hint="--keys")
     with refusals(as_json=as_json), Service.open(policy) as service:
@@ -257,6 +258,21 @@ def bounds(
             print_json(report.document())
         else:
             print(*report.lines(), sep="\n")
+
+
+def _check_once(asked: BoundsAsked) -> None:
+    """Refuse what is named twice, since each bound has a share of the epsilon, and an end that no column has."""
+    doubled = any(len(set(keys)) < len(keys) for keys in asked.keys)
+    for hint, values, twice in (
+        ("--keys", [frozenset(keys) for keys in asked.keys], doubled),
+        ("--total", asked.totals, False),
+        ("--column", asked.columns, False),
+    ):
+        if twice or len(set(values)) < len(values):
+            raise typer.BadParameter("name each once: every bound takes a part of the epsilon", param_hint=hint)
+    strange = next((name for name in asked.most if name not in asked.columns), None)
+    if strange is not None:
+        raise typer.BadParameter(f"no bounds of {strange} are asked for (--column {strange})", param_hint="--most")
 
 
 def _offer(planned: BoundsRelease) -> Iterator[str]:
@@ -292,6 +308,13 @@ def _parse_share(text: str) -> Fraction:
     if not 0 < value < 1:
         raise typer.BadParameter("a share such as 5%", param_hint="--cut")
     return value
+
+
+def _parse_most_values(texts: Sequence[str]) -> dict[str, Decimal]:
+    found = dict(map(_parse_most, texts))
+    if len(found) < len(texts):
+        raise typer.BadParameter("say how large a column can be once", param_hint="--most")
+    return found
 
 
 def _parse_most(text: str) -> tuple[str, Decimal]:

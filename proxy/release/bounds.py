@@ -9,7 +9,7 @@ References: docs/proofs/private_bounds.md.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, log, prod
@@ -47,7 +47,7 @@ _DOUBLE_STEPS = 1 << 20  # into which the public range of a double without a gri
 
 @dataclass(frozen=True, slots=True)
 class BoundsAsked:
-    """What the owner asks for; all of it is public.
+    """What the owner asks for; all of it is public. In whatever order things are named, it is one release.
 
     Parameters:
         keys: sets of grouping columns whose groups and rows of one unit are to be bounded.
@@ -75,6 +75,7 @@ class BoundsAsked:
         parts += [f"--keys {','.join(keys)}" for keys in self.keys]
         parts += [f"--total {name}" for name in self.totals]
         parts += [f"--column {name}" for name in self.columns]
+        parts += [f"--most {name}={most:f}" for name, most in sorted(self.most.items())]
         parts += [] if self.units is None else [f"--units {self.units}"]
         return " ".join(parts) + (f" (why: {self.why})" if self.why else "")
 
@@ -228,6 +229,12 @@ def plan_bounds(asked: BoundsAsked, catalog: Catalog, dialect: Dialect) -> Bound
     table = catalog.table(asked.table)
     if table is None:
         raise unknown_table(asked.table, catalog)
+    asked = replace(
+        asked,
+        keys=tuple(sorted(tuple(sorted(keys)) for keys in asked.keys)),
+        totals=tuple(sorted(asked.totals)),
+        columns=tuple(sorted(asked.columns)),
+    )
     statistics = tuple(_statistics(table, asked))
     if not statistics:
         raise KeyholeError(

@@ -33,17 +33,23 @@ from mechanisms.formula import Booleans, Integers
 from mechanisms.noise.exact import check_rate
 from mechanisms.protocol import Noise, Unachievable
 from planner.bind.scored_rows import bind_scores
-from planner.catalog.key_space import as_text
-from planner.catalog.model import Catalog
+from planner.catalog.model import Catalog, Value
+from planner.functionals.row_range import not_true
 from planner.functionals.unit_groups import groups_of_one_unit
 from planner.lower.dialects.model import Dialect
 from planner.lower.scores.score_counts import ScoreCounts
 from planner.parser.lexer import quote_identifier
+from planner.question.condition import ALWAYS, Condition, all_of
+from planner.question.model import Question
+from planner.question.possible_rows import may_hold
 from planner.question.scores import RowNumber, ScoreAxis, ScoredRows, score_axis
 from planner.statements.settings import accuracy
 from proxy.pipeline.messages import bare_question
 from proxy.release.charged import PaidRelease, Release, make_release
 from proxy.release.refusals import (
+    holds_everywhere,
+    holds_nowhere,
+    no_rows_left,
     not_a_probability,
     not_an_outcome,
     too_many_curves,
@@ -114,7 +120,7 @@ class DiagnosisAsked:
 
     Parameters:
         score, outcome: expressions of one row, as in SQL.
-        by: grouping columns, one curve for each of their values.
+        by: grouping columns, each once, one curve for each of their values.
         where: a condition on rows, or "".
         bins: equal ones of scores; None: as many as err least.
         most_rows: how many rows of one unit count in a group.
@@ -153,7 +159,7 @@ Released = ScoreHistogram | tuple[ResidualBin, ...] | ResidualGrid
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What was released: by group, in the order of the question's groups."""
+    """What was released: by group, in the order of the question's groups or of those that are told."""
 
     groups: tuple[Released, ...]
 
@@ -180,10 +186,26 @@ class DiagnosisRelease:
         return self.release.counts.scored
 
     @property
-    def groups(self) -> tuple[tuple[str, ...], ...]:
-        """The groups' keys as text, in order; one without keys where the table is one group."""
+    def groups(self) -> tuple[tuple[Value, ...], ...]:
+        """The groups' keys, in the order of what is told; one without keys where the table is one group."""
         keys = self.scored.question.keys
-        return tuple(tuple(as_text(value) for value in keys.key(index)) for index in range(keys.size))
+        return tuple(tuple(keys.key(place)[at] for at in self._columns_told) for place in self._groups_told)
+
+    @property
+    def _columns_told(self) -> tuple[int, ...]:
+        """Of the columns that were asked for, the places among those that are counted by."""
+        return tuple(self.scored.question.keys.names.index(name) for name in self.asked.by)
+
+    @property
+    def _groups_told(self) -> list[int]:
+        """The places of the counted groups, in the order in which they are told."""
+        keys = self.scored.question.keys
+        places: list[int] = np.arange(keys.size).reshape(keys.shape).transpose(self._columns_told).ravel().tolist()
+        return places
+
+    def told(self, released: Diagnosis) -> Diagnosis:
+        """What was released, in the order of the groups."""
+        return Diagnosis(tuple(released.groups[place] for place in self._groups_told))
 
     @property
     def groups_of_one_unit(self) -> int:
@@ -207,7 +229,7 @@ class DiagnosisRelease:
 
 
 def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) -> DiagnosisRelease:
-    """What a diagnosis reads and costs. Raises KH1xx and KH2xx as a question does, KH311 and KH314."""
+    """What a diagnosis reads and costs. Raises KH1xx and KH2xx as a question does, KH311, KH314 and KH315."""
     table = catalog.table(asked.table)
     if table is None:
         raise unknown_table(asked.table, catalog)
@@ -216,7 +238,7 @@ def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) ->
     texts = (asked.score, asked.outcome)
     if asked.plot is Plot.RESIDUALS:
         texts = (asked.score, f"({asked.outcome}) - ({asked.score})")
-    keys = ", ".join(map(quote_identifier, asked.by))
+    keys = ", ".join(map(quote_identifier, sorted(asked.by)))  # in whatever order they are asked for, it is one release
     lines = [
         f"SELECT {keys or '1'} FROM {quote_identifier(asked.table)}",
         *(["WHERE (", asked.where, ")"] if asked.where else []),
@@ -231,6 +253,9 @@ def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) ->
     question, numbers = bind_scores(
         embedded, catalog, texts, accuracy=accuracy({}, catalog.defaults), today=datetime.now(UTC).date()
     )
+    check_rows_left(question, asked.where)
+    for number, text in zip(numbers, (asked.score, asked.outcome), strict=True):
+        _check_varies(number, text, question)
     scored = ScoredRows(question, tuple(_axes(asked, *numbers)), asked.most_rows)
     if question.keys.size > MOST_GROUPS or question.keys.size * scored.cells > _MOST_COUNTS:
         raise too_many_curves(question.keys.size, most=min(MOST_GROUPS, _MOST_COUNTS // scored.cells))
@@ -246,7 +271,7 @@ def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) ->
 def make_diagnosis(service: Service, planned: DiagnosisRelease) -> tuple[Diagnosis, PaidRelease]:
     """Pay for a diagnosis and make it, or tell the one that was made before. Raises KH310, KH313, KH501, KH502."""
     released = make_release(service, planned.release, lambda counts: planned.decide(counts, service.noise).to_bytes())
-    return Diagnosis.from_bytes(released.body), released
+    return planned.told(Diagnosis.from_bytes(released.body)), released
 
 
 def bins_of(asked: DiagnosisAsked, cells: int) -> tuple[int, ...]:
@@ -272,6 +297,29 @@ def _axes(asked: DiagnosisAsked, score: RowNumber, other: RowNumber) -> tuple[Sc
     if asked.plot is Plot.CALIBRATION and not (score.step * score.least >= 0 and score.step * score.most <= 1):
         raise not_a_probability(asked.score)
     return score_axis(score, most=MOST_CELLS), score_axis(other, most=2)
+
+
+def check_rows_left(question: Question, where: str) -> None:
+    """Refuse a condition that no row with declared values meets. Raises KH315."""
+    if not question.keys.size or not _may_hold(question.where, question):
+        raise no_rows_left(where)
+
+
+def _check_varies(number: RowNumber, text: str, question: Question) -> None:
+    """Refuse a condition in the place of a number that is publicly true of all rows, or of none. Raises KH314."""
+    rows = all_of((question.where, number.present))
+    if not any(_may_hold(all_of((rows, term.condition)), question) for term in number.terms):
+        raise holds_nowhere(text)
+    only = number.terms[0]
+    if len(number.terms) > 1 or only.column is not None or only.condition == ALWAYS:
+        return
+    if not _may_hold(all_of((rows, not_true(only.condition))), question):
+        raise holds_everywhere(text)
+
+
+def _may_hold(condition: Condition, question: Question) -> bool:
+    keys = dict(zip(question.keys.names, question.keys.values, strict=True))
+    return may_hold(condition, question.table, keys=keys)
 
 
 def _check_drawable(asked: DiagnosisAsked, scored: ScoredRows) -> None:

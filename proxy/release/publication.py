@@ -21,7 +21,7 @@ from mechanisms.protocol import Noise, Unachievable
 from mechanisms.publishing.contingency_table import make_rows, release_table
 from mechanisms.publishing.reconstruction_privacy import Criterion
 from planner.bind.scored_rows import bind_scores
-from planner.catalog.model import Catalog, Column
+from planner.catalog.model import Catalog
 from planner.functionals.unit_groups import groups_of_one_unit
 from planner.lower.dialects.model import Dialect
 from planner.lower.scores.score_counts import ScoreCounts
@@ -31,6 +31,7 @@ from planner.question.scores import ScoredRows
 from planner.statements.settings import accuracy
 from proxy.pipeline.messages import bare_question
 from proxy.release.charged import PaidRelease, Release, make_release
+from proxy.release.published_file import PublishedColumn, list_columns
 from proxy.release.refusals import too_many_cells, undrawable, unknown_table, with_pinned_relations
 from proxy.service.service import Service
 from proxy.sources.protocol import Counts
@@ -61,7 +62,7 @@ class PublicationAsked:
     """What the owner asks for; all of it is public.
 
     Parameters:
-        public, sensitive: columns with public domains.
+        public, sensitive: columns with public domains, each once; the file has them in this order.
         epsilon: of one unit in one cell; None where no budget covers the method.
         most_rows: how many rows of one unit count in one cell, where they are charged.
         criterion: of the methods that no budget covers; None for the others. Its number of values is the domain's.
@@ -118,13 +119,20 @@ class Publication:
         return self.counts.scored.question
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[PublishedColumn, ...]:
         """The published columns, the sensitive one last."""
-        return self.question.keys.columns
+        counted = list_columns(self.question.keys)
+        return tuple(counted[place] for place in self.places)
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Of each published column, its place among those that are counted by."""
+        names = self.question.keys.names
+        return tuple(names.index(name) for name in (*self.asked.public, self.asked.sensitive))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many public values each column has."""
+        """How many public values each column has, as they are counted by."""
         return self.question.keys.shape
 
     @property
@@ -146,7 +154,7 @@ class Publication:
         return Release(self.counts, f"table {epsilon} {rows}", epsilon, self.asked.text, promise, self.question)
 
     def read(self, found: Counts) -> Integers:
-        """The exact counts by cell; private."""
+        """The exact counts by cell, as they are counted by; private."""
         counts = np.zeros(self.question.keys.size, dtype=np.int64)
         for place, counted in found:
             counts[place] = counted
@@ -160,9 +168,11 @@ class Publication:
         return json.dumps({"counts": noisy.ravel().tolist()}).encode()
 
     def published_counts(self, stored: bytes) -> Integers:
-        """What the file says, from what the ledger keeps: noisy counts, or how many rows each cell has."""
+        """What the file says, from what the ledger keeps: noisy counts, or how many rows each cell has, by published
+        column."""
         noisy = np.array(json.loads(stored)["counts"], dtype=np.int64).reshape(self.shape)
-        return make_rows(noisy) if self.asked.method is TableMethod.ROWS else noisy
+        told = make_rows(noisy) if self.asked.method is TableMethod.ROWS else noisy
+        return told.transpose(self.places)
 
 
 def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect) -> Publication:
@@ -170,7 +180,7 @@ def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect
     table = catalog.table(asked.table)
     if table is None:
         raise unknown_table(asked.table, catalog)
-    keys = ", ".join(map(quote_identifier, (*asked.public, asked.sensitive)))
+    keys = ", ".join(map(quote_identifier, _counted_by(asked)))
     lines = [f"SELECT {keys} FROM {quote_identifier(asked.table)}", f"GROUP BY {keys}", "HAVING sum(1) > 0"]
     embedded = bare_question("\n".join(lines), catalog)
     question, _ = bind_scores(
@@ -187,6 +197,14 @@ def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect
     if asked.epsilon is not None:
         _check_drawable(asked.epsilon / most_rows)
     return Publication(asked, counts)
+
+
+def _counted_by(asked: PublicationAsked) -> tuple[str, ...]:
+    """The columns in an order of their own: in whatever order they are asked for, it is one release. Where noise is on
+    each count the sensitive column is one like the others."""
+    if asked.method.charged:
+        return tuple(sorted((*asked.public, asked.sensitive)))
+    return (*sorted(asked.public), asked.sensitive)
 
 
 def publish_counts(service: Service, planned: Publication) -> tuple[Integers, PaidRelease]:

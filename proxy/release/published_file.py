@@ -144,6 +144,18 @@ def hash_file(path: Path) -> str | None:
     return _hash(path)
 
 
+def read_names(path: Path) -> tuple[str, ...]:
+    """The columns of a published file, in its own order."""
+    if path.suffix == f".{FileForm.CSV}":
+        with path.open(encoding="utf-8", newline="") as file:
+            return tuple(next(csv.reader(file)))
+    import duckdb
+
+    with duckdb.connect(config={"threads": 1}) as connection:
+        rows = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
+    return tuple(name for name, *_ in rows)
+
+
 def _hash(path: Path) -> str:
     found = sha256()
     with path.open("rb") as file:

@@ -107,6 +107,38 @@ def without_range(text: str) -> KeyholeError:
     )
 
 
+def holds_nowhere(text: str) -> KeyholeError:
+    """An outcome or score that is positive on no row with declared values."""
+    return KeyholeError(
+        "KH314",
+        f"{text[:80]} holds on no row that has the values which the policy declares",
+        detail="The bounds and key values of its columns leave no such row. Nothing was read or spent.",
+        hint="Ask of values that the columns can have; or, if there are others, declare bounds and key values with "
+        "them.",
+    )
+
+
+def holds_everywhere(text: str) -> KeyholeError:
+    """An outcome or score that is positive on every row with declared values."""
+    return KeyholeError(
+        "KH314",
+        f"{text[:80]} holds on every row that has the values which the policy declares",
+        detail="The bounds and key values of its columns leave no other row. Nothing was read or spent.",
+        hint="Ask with a condition that tells rows apart.",
+    )
+
+
+def no_rows_left(where: str) -> KeyholeError:
+    """A condition on rows that leaves none with declared values."""
+    return KeyholeError(
+        "KH315",
+        f"--where {where[:80]} leaves no row that has the values which the policy declares",
+        detail="So there is no group that a release could be about. Nothing was read or spent.",
+        hint="Ask of values that the columns can have; or, if there are others, declare bounds and key values with "
+        "them.",
+    )
+
+
 def too_many_curves(groups: int, *, most: int) -> KeyholeError:
     """More groups than curves can be made of."""
     return KeyholeError(

@@ -36,6 +36,7 @@ from proxy.release.published_file import (
     list_columns,
     locked_folder,
     place_draft,
+    read_names,
     write_draft,
 )
 from proxy.release.refusals import of_a_live_table, published_before
@@ -46,9 +47,11 @@ JOINS = " | "  # between values that a generalised column no longer tells apart
 
 @dataclass(frozen=True, slots=True)
 class UnprotectedFile:
-    """What was published; `again` where it had been before, by this command or by one that died."""
+    """What was published, its columns with their types; `again` where it had been before, by this command, or by one
+    that died or named the columns in another order."""
 
     file_hash: str
+    types: tuple[tuple[str, str], ...]
     rows: int | None
     version: str
     again: bool
@@ -109,7 +112,7 @@ def publish_unprotected(service: Service, planned: Publication, path: Path, *, b
         with ledger_refusals():
             before = service.ledger.owner.find_published(publication)
         if before:
-            return _finish(before[0], path)
+            return _finish(before[0], planned, path)
         if hash_file(path) is not None or path.is_symlink():
             raise FileExistsError(path)
         table = _perturb(service, planned, version)
@@ -132,22 +135,23 @@ def publish_unprotected(service: Service, planned: Publication, path: Path, *, b
                 (first,) = service.ledger.owner.find_published(publication)
                 raise published_before(first.file, first.file_hash)
         place_draft(path, statement)
-    return UnprotectedFile(file_hash, table.rows, version, again=False)
+    return UnprotectedFile(file_hash, table.types, table.rows, version, again=False)
 
 
 def perturb_counts(planned: Publication, counts: Integers, *, noise: Noise) -> PublishedTable:
     """The rows that are published, from exact counts by cell: the noise is drawn here, and only here."""
-    asked, shape = planned.asked, planned.shape
+    asked, shape, places = planned.asked, planned.shape, planned.places
     columns = list(list_columns(planned.question.keys))
     if asked.method is TableMethod.PERTURBED:
         drawn = perturb_uniformly(counts.reshape(-1, shape[-1]), retention=asked.retention, noise=noise)
-        return PublishedTable(tuple(columns), drawn.reshape(shape), None)
+        return PublishedTable(planned.columns, drawn.reshape(shape).transpose(places), None)
     merged = generalise(counts)
     columns[:-1] = [_generalise(one, numbers) for one, numbers in zip(columns[:-1], merged, strict=True)]
     joined = merge_counts(counts, merged)
     groups = joined.reshape(prod(joined.shape[:-1]), shape[-1])
     found = sample_and_perturb(groups, asked.criterion(shape[-1]), noise=noise)
-    return PublishedTable(tuple(columns), found.counts.reshape(joined.shape), None)
+    told = tuple(columns[place] for place in places)
+    return PublishedTable(told, found.counts.reshape(joined.shape).transpose(places), None)
 
 
 def _generalise(column: PublishedColumn, numbers: tuple[int, ...]) -> PublishedColumn:
@@ -171,16 +175,23 @@ def _perturb(service: Service, planned: Publication, version: str) -> PublishedT
         return perturb_counts(planned, planned.read(found), noise=service.noise)
 
 
-def _finish(event: Published, path: Path) -> UnprotectedFile:
+def _finish(event: Published, planned: Publication, path: Path) -> UnprotectedFile:
     """The file of an event, where it is; or its draft, given its name. Raises KH317."""
-    there = UnprotectedFile(event.file_hash, None, event.version, again=True)
-    if path.name == event.file:
-        if hash_file(path) == event.file_hash:
-            return there
-        if hash_file(draft_of(path)) == event.file_hash:
-            place_draft(path, event.statement)
-            return there
-    raise published_before(event.file, event.file_hash)
+    if path.name != event.file:
+        raise published_before(event.file, event.file_hash)
+    if hash_file(path) != event.file_hash:
+        if hash_file(draft_of(path)) != event.file_hash:
+            raise published_before(event.file, event.file_hash)
+        place_draft(path, event.statement)
+    return UnprotectedFile(event.file_hash, _types_of(planned, path), None, event.version, again=True)
+
+
+def _types_of(planned: Publication, path: Path) -> tuple[tuple[str, str], ...]:
+    """The columns of an earlier file, in its own order; what may be generalised is text."""
+    types = {column.name: column.type_name for column in planned.columns}
+    if planned.asked.method is TableMethod.SPS:
+        types |= dict.fromkeys(planned.asked.public, "text")
+    return tuple((name, types[name]) for name in read_names(path))
 
 
 def _lasting_version(service: Service, planned: Publication) -> str:

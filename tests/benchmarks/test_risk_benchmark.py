@@ -36,7 +36,15 @@ from benchmarks.risk.disclosures import (
     read_keyhole,
 )
 from benchmarks.risk.page import Disclosures, Places, Secrets, Tables, document
-from benchmarks.risk.published_tables import TableRow, compare_tables, find_violations, read_counts
+from benchmarks.risk.published_tables import (
+    QueryRow,
+    TableRow,
+    compare_queries,
+    compare_tables,
+    draw_queries,
+    find_violations,
+    read_counts,
+)
 from benchmarks.risk.reconstruction import BitsRow, HistogramRow, partition_cells, reconstruct_histogram
 from benchmarks.risk.techniques import KeySet, LaplaceCounts, PegasusCounts, ResaltedCounts, TrueCounts
 from mechanisms.threshold.one_shot import calibrate_test
@@ -230,6 +238,12 @@ def test_a_noisy_table_errs_less_than_thinning_and_thinning_hides_no_share(monke
     noisy, exact = found["noisy table, epsilon 0.5"], found["SPS, exact tails, p 0.5"]
     assert noisy.error < plain.error < thinned.error < exact.error
     assert thinned.told > 0.9 > 0.7 > exact.told
+    usual, *others = compare_queries(published, runs=1, seed=SEED, noise=SeededNoise(SEED))
+    assert dict(usual.noisy)[Fraction(1, 2)] == pytest.approx(noisy.error, rel=1)
+    assert len(others) == 3
+    for least, of_records in ((0.01, False), (0.001, True)):
+        queries = draw_queries(published.counts, number=20, seed=SEED, least=least, of_records=of_records)
+        assert (queries @ published.groups.ravel()).min() >= least * 30_162
     groups, records = find_violations(published.groups, retention=0.5, within=0.3)
     assert 0 < groups <= 1
     assert groups <= records <= 1
@@ -246,12 +260,15 @@ def disclosures(stand_in: adult.People) -> Disclosures:
 def test_the_page_has_everything(disclosures: Disclosures) -> None:
     bits = [BitsRow("one count of the victim", 1.0, 0.731, 0.731)]
     histograms = [HistogramRow(Fraction(1, 2), 0.9, 1.0, 0.3, 0.4)]
-    tables = Tables("Adult", [(16, 7)], [(0.5, 0.344, 0.928)], 1, [TableRow("SPS", "nothing", 0.0991, 0.991)])
+    asked = [QueryRow("any", ((Fraction(1, 2), 0.0219),), 0.0519)]
+    tables = Tables("Adult", [(16, 7)], [(0.5, 0.344, 0.928)], 1, [TableRow("SPS", "nothing", 0.0991, 0.991)], asked)
     places, secrets = Places(1, 9255, *made_up(keys=1.0)), Secrets(1, bits, histograms)
     page = document(disclosures, places, secrets, tables, seed=SEED)
     assert "16 values to 7" in page
     assert "| 0.5 | 34.4 % | 92.8 % |" in page
     assert "| SPS | nothing | 0.0991 | 99.1 % |" in page
+    assert "| queries | noisy table, epsilon 0.5 | perturbed, p 0.5 |" in page
+    assert "| any | 0.0219 | 0.0519 |" in page
     assert "a synthetic stand-in for Adult" in page
     for row in disclosures.published:
         assert f"disclosures of {row.sensitive}" in page

@@ -72,12 +72,15 @@ def diagnose(
         raise typer.BadParameter("this method finds its bins itself", param_hint="--bins")
     if bins is not None and plot is Plot.RESIDUALS:
         raise typer.BadParameter("a grid of residuals finds its cells itself", param_hint="--bins")
+    columns = tuple(part.strip() for part in by.split(",")) if by else ()
+    if len(set(columns)) < len(columns):
+        raise typer.BadParameter("every column once", param_hint="--by")
     asked = DiagnosisAsked(
         plot=plot,
         table=table,
         score=score,
         outcome=outcome,
-        by=tuple(part.strip() for part in by.split(",")) if by else (),
+        by=columns,
         where=where.strip(),
         epsilon=_parse_epsilon(epsilon),
         method=method,

@@ -6,6 +6,7 @@ from typing import Any
 
 from mechanisms.diagnostics.residual_grid import ResidualGrid
 from mechanisms.diagnostics.score_histogram import ADAPTIVE_SHARE, ScoreHistogram
+from planner.catalog.key_space import as_text
 from proxy.cli.diagnose.curves import GroupCalibration, GroupRoc, read_calibration, read_roc
 from proxy.cli.diagnose.residuals import GroupResiduals, read_residuals
 from proxy.release.charged import PaidRelease
@@ -70,7 +71,7 @@ class DiagnosisReport:
         """The report for a program."""
         asked = self.planned.asked
         groups = [
-            {"keys": dict(zip(self._key_names, keys, strict=True)), **one.document()}
+            {"keys": dict(zip(asked.by, map(as_text, keys), strict=True)), **one.document()}
             for keys, one in zip(self.planned.groups, self.groups, strict=True)
         ]
         return {
@@ -84,13 +85,9 @@ class DiagnosisReport:
             "groups": groups,
         }
 
-    @property
-    def _key_names(self) -> tuple[str, ...]:
-        return self.planned.scored.question.keys.names
-
     def _read_groups(self) -> Iterator[Group]:
         asked, axes = self.planned.asked, self.planned.scored.axes
-        names = (", ".join(keys) or asked.table for keys in self.planned.groups)
+        names = (", ".join(map(as_text, keys)) or asked.table for keys in self.planned.groups)
         for name, one in zip(names, self.diagnosis.groups, strict=True):
             if isinstance(one, ResidualGrid):
                 yield read_residuals(name, one, *axes)

@@ -40,7 +40,6 @@ from proxy.release.published_file import (
     PublishedTable,
     draft_of,
     hash_file,
-    list_columns,
     locked_folder,
     name_count,
     place_draft,
@@ -197,7 +196,7 @@ def _charge(service: Service, planned: Publication, place: _Place) -> PublishedR
     counts, released = publish_counts(service, planned)
     keys = planned.question.keys
     count_name = None if planned.asked.method is TableMethod.ROWS else name_count(keys.names)
-    table = PublishedTable(list_columns(keys), counts, count_name)
+    table = PublishedTable(planned.columns, counts, count_name)
     statement = state_charged(planned)
     with _writing(path), locked_folder(path.parent):
         file_hash = write_draft(table, path, statement)
@@ -213,9 +212,8 @@ def _charge(service: Service, planned: Publication, place: _Place) -> PublishedR
 def _perturb(service: Service, planned: Publication, place: _Place, *, by: str) -> PublishedReport:
     with _writing(place.path):
         found = publish_unprotected(service, planned, place.path, by=by)
-    types = tuple((column.name, column.type_name) for column in list_columns(planned.question.keys))
     return PublishedReport(
-        planned, place.kind, place.form, types, found.file_hash, found.rows, found.version, again=found.again
+        planned, place.kind, place.form, found.types, found.file_hash, found.rows, found.version, again=found.again
     )
 
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 
 from planner.functionals.said_shares import SaidShare
 from planner.policy.file import Policy
+from planner.policy.sections import ColumnSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,29 @@ def parse_sensitive(text: str) -> SensitiveValue:
 
 
 def check_columns(policy: Policy, values: Sequence[SensitiveValue]) -> None:
-    """Raise ValueError, in words for whoever typed it, where no private table has such a column."""
+    """Raise ValueError, in words for whoever typed it, where no private table has such a column, or none that may have
+    the value by what the policy declares, or where one value has two shares."""
     exposed = {name for table in policy.private_tables.values() for name in table.columns}
     strange = next((one.column for one in values if one.column not in exposed), None)
     if strange is not None:
         raise ValueError(f"no private table of the policy has a column {strange}")
+    for number, one in enumerate(values):
+        columns = [table.columns.get(one.column) for table in policy.private_tables.values()]
+        if not any(section is not None and _may_be(one, section) for section in columns):
+            raise ValueError(f"{one.value} is no value that the policy declares for {one.column}")
+        if any(one.said == other.said for other in values[:number]):
+            raise ValueError(f"{one.said} has one share of everybody")
+
+
+def _may_be(wanted: SensitiveValue, section: ColumnSection) -> bool:
+    """Whether a value lies within the bounds of a column and among its listed key values, where there are some."""
+    if section.key is not None and section.key.values is not None:
+        return _plain(wanted.value) in {_plain(str(value)) for value in section.key.values}
+    try:
+        number = Decimal(wanted.value)
+    except InvalidOperation:
+        return True
+    return section.bounds is None or (number.is_finite() and section.bounds[0] <= number <= section.bounds[1])
 
 
 def _plain(value: str) -> str:

@@ -56,6 +56,11 @@ def test_with_yes_it_prints_a_piece_of_policy_and_again_for_nothing(checked: Pat
         (("bounds", "visits", "--epsilon", "nan", "--column", "age"), "not a number"),
         ((*AGES, "--cut", "100%"), "a share such as 5%"),
         ((*AGES, "--most", "age"), "COLUMN=NUMBER"),
+        ((*AGES, "--most", "id=5"), "no bounds of id are asked for"),
+        ((*AGES, "--most", "age=5", "--most", "age=6"), "once"),
+        ((*AGES, "--column", "age"), "name each once"),
+        ((*AGES, "--keys", "ward,ward"), "name each once"),
+        ((*AGES, "--keys", "ward,day", "--keys", "day,ward"), "name each once"),
         (("bounds", "visits", "--epsilon", "1", "--total", "age"), "name the grouping columns"),
     ],
 )

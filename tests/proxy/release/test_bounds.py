@@ -18,7 +18,7 @@ import pytest
 
 from accountant.errors import LedgerUnavailable
 from accountant.model import NANO
-from planner.catalog.model import RELEASED_BY
+from planner.catalog.model import RELEASED_BY, Table
 from planner.errors import KeyholeError
 from planner.lower.unit_statistics import BoundOf, UnitCounts, UnitStatistic
 from planner.policy.file import Policy
@@ -382,7 +382,7 @@ def test_single_rows_have_values_alone(source: str, tmp_path: Path) -> None:
                 most={"amount": Decimal(64)},
             ),
         )
-        assert [one.bound for one in found.bounds] == [Decimal("5.12"), Decimal("-2.56"), Decimal(4), Decimal(-2)]
+        assert [one.bound for one in found.bounds] == [Decimal(4), Decimal(-2), Decimal("5.12"), Decimal("-2.56")]
         assert found.units >= len(_ROWS) - 5
         assert service.balances(None).unit_spent_nano == 0
 
@@ -460,6 +460,23 @@ def test_with_a_delta_a_release_is_charged_in_full_and_says_how_many_questions_f
         )
         assert counted is not None
         assert int(counted[1].replace(",", "")) > int(counted[2].replace(",", ""))
+
+
+def test_in_whatever_order_they_are_named_they_are_one_release(service: Service) -> None:
+    most = {"amount": Decimal(64)}
+    one = _asked(keys=(("week",), ("household", "week")), totals=("amount",), columns=("price", "amount"), most=most)
+    other = replace(one, keys=(("week", "household"), ("week",)), columns=("amount", "price"))
+    catalog = replace(service.catalog, tables=tuple(map(_with_households, service.catalog.tables)))
+    first, second = (plan_bounds(asked, catalog, service.source.dialect).release for asked in (one, other))
+    assert first.identity == second.identity
+    third = plan_bounds(replace(one, columns=("amount",)), catalog, service.source.dialect).release
+    assert first.identity != third.identity
+
+
+def _with_households(table: Table) -> Table:
+    """The table with a public domain of its units."""
+    columns = (replace(one, domain=(1, 2)) if one.name == "household" else one for one in table.columns)
+    return replace(table, columns=tuple(columns))
 
 
 def test_a_share_that_is_more_than_was_asked_is_rounded_up_and_no_other_is_promised(service: Service) -> None:

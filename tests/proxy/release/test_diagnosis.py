@@ -40,6 +40,7 @@ from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 from tests.worlds.house import VERIFIER, new_database
 
+MODELS = ("linear", "deep")
 Row = tuple[int | None, str, float | None, int | None]
 # person g is scored by one model or by two, once to three times by each, in hundredths
 ROWS: list[Row] = [
@@ -423,6 +424,18 @@ def _never(*_: Any, **__: Any) -> None:
         ({"where": "random() < 0.5"}, "KH205"),
         ({"where": "model ="}, "KH"),
         ({"where": "1 = 1) GROUP BY model --"}, "KH"),
+        ({"outcome": "y = 2"}, "KH314: y = 2 holds on no row that has the values which the policy declares"),
+        ({"outcome": "y > 1"}, "KH314: y > 1 holds on no row"),
+        ({"outcome": "y >= 0"}, "KH314: y >= 0 holds on every row"),
+        ({"outcome": "y < 0 OR model = 'nix'"}, "KH314.*holds on no row"),
+        ({"outcome": "score > 0.5 AND score < 0.25"}, "KH314.*holds on no row"),
+        ({"outcome": "model = 'deep'", "where": "model = 'deep'"}, "KH314.*holds on every row"),
+        ({"outcome": "model = 'linear'", "where": "model = 'deep'", "by": ()}, "KH314.*holds on no row"),
+        ({"outcome": "CASE WHEN y = 2 THEN 1 ELSE 0 END"}, "KH314.*holds on no row"),
+        ({"score": "CASE WHEN y = 7 THEN score END"}, "KH314.*holds on no row"),
+        ({"where": "model = 'old'"}, "KH315: --where model = 'old' leaves no row"),
+        ({"where": "model = 'old'", "by": ()}, "KH315.*leaves no row"),
+        ({"where": "points < 300"}, "KH315.*leaves no row"),
         ({"plot": Plot.CALIBRATION, "score": "score * 100"}, "KH314.*goes beyond 0 to 1"),
         ({"epsilon": Fraction(1, 10**9)}, "KH311"),
         ({"epsilon": Fraction(900)}, "KH311"),
@@ -461,3 +474,22 @@ def test_nothing_but_counts_by_public_place_leaves_the_source(service: Service) 
     assert "SELECT place, ARRAY[place, n] AS counted" in outer
     found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=60_000)
     assert all(0 <= place < 2 * counts.scored.cells and count > 0 for place, count in found)
+
+
+def test_in_whatever_order_groups_are_named_it_is_one_release(source: str, tmp_path: Path) -> None:
+    path = _serve(tmp_path, source, groups=2)
+    late = "[tables.scored.columns.late]\n"
+    path.write_text(path.read_text().replace(late, late + "key = { values = [false, true] }\n"))
+    check(path, confirm=True)
+    with Service.open(path) as service:
+        first, _ = _make(service, _asked(by=("model", "late"), outcome="score > 0.5"))
+        asked = _asked(by=("late", "model"), outcome="score > 0.5")
+        again, told = _make(service, asked)
+        assert told.again
+        assert _plan(service, asked).groups == tuple((late, model) for late in (False, True) for model in MODELS)
+        for one, place in zip(again.groups, (0, 2, 1, 3), strict=True):
+            other = first.groups[place]
+            assert isinstance(one, ScoreHistogram)
+            assert isinstance(other, ScoreHistogram)
+            assert one.counts.tolist() == other.counts.tolist()
+        assert service.ledger.size == 2

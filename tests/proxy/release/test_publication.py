@@ -24,7 +24,6 @@ from proxy.release.published_file import (
     PublishedTable,
     draft_of,
     hash_file,
-    list_columns,
     locked_folder,
     place_draft,
     write_draft,
@@ -147,6 +146,7 @@ def _count(service: Service, asked: PublicationAsked) -> Counter[tuple[str, str]
     planned = _plan(service, asked)
     counts = planned.counts
     found = planned.read(service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=60_000))
+    found = found.transpose(planned.places)
     return Counter({(WARDS[at[0]], DRUGS[at[1]]): int(found[at]) for at in zip(*np.nonzero(found), strict=True)})
 
 
@@ -207,6 +207,23 @@ def test_the_same_release_is_told_again_and_rows_are_made_of_it_for_nothing(by_r
     assert not other.again
 
 
+def test_in_whatever_order_columns_are_named_it_is_one_release(by_row: Service) -> None:
+    """Also with the other one as sensitive, which is a column like the others where noise is on each count; and rows
+    are made of the counts before their columns are put in order."""
+    half = Fraction(1, 2)
+    first, _ = publish_counts(by_row, _plan(by_row, _asked(epsilon=half)))
+    turned = _plan(by_row, _asked(epsilon=half, public=("drug",), sensitive="ward"))
+    again, told = publish_counts(by_row, turned)
+    assert told.again
+    assert again.tolist() == first.T.tolist()
+    assert [column.name for column in turned.columns] == ["drug", "ward"]
+    assert [column.values for column in turned.columns] == [tuple(DRUGS), tuple(WARDS)]
+    rows, _ = publish_counts(by_row, _plan(by_row, _asked(epsilon=half, method=TableMethod.ROWS)))
+    made = replace(turned.asked, method=TableMethod.ROWS)
+    assert publish_counts(by_row, _plan(by_row, made))[0].tolist() == rows.T.tolist()
+    assert by_row.ledger.size == 2
+
+
 def test_of_two_for_the_last_budget_one_is_paid(source: str, tmp_path: Path) -> None:
     outcomes: list[str] = []
 
@@ -262,7 +279,7 @@ def _written(service: Service, tmp_path: Path, asked: PublicationAsked, *, endin
     planned = _plan(service, asked)
     counts, _ = publish_counts(service, planned)
     name = None if asked.method is TableMethod.ROWS else "noisy_count"
-    table = PublishedTable(list_columns(planned.question.keys), counts, name)
+    table = PublishedTable(planned.columns, counts, name)
     path = tmp_path / "releases" / f"published.{ending}"
     with locked_folder(path.parent):
         assert write_draft(table, path, "it's <all> of it") == hash_file(draft_of(path))
@@ -353,6 +370,7 @@ def test_a_perturbation_is_drawn_once(by_person: Service, tmp_path: Path) -> Non
     assert event.statement == state(planned)
     assert by_person.balances(None).unit_spent_nano == 0
     assert publish_unprotected(by_person, planned, path, by="owner").again
+    assert made.types == (("ward", "text"), ("drug", "text"))
     path.rename(draft_of(path))  # as a process leaves it that dies between the event and the file's name
     assert publish_unprotected(by_person, planned, path, by="owner").file_hash == hash_file(path) == made.file_hash
     with pytest.raises(KeyholeError, match="KH317: the same was published before"):

@@ -98,6 +98,7 @@ def test_every_plot_and_method_reports_in_text_and_as_a_page(
         ((*ROC, "--method", "adaptive", "--bins", "16"), "finds its bins itself"),
         (("diagnose", "residuals", *ROC[2:], "--bins", "16"), "finds its cells itself"),
         ((*ROC[:-1], "0"), "more than 0"),
+        ((*ROC, "--by", "ward,ward"), "every column once"),
         ((*ROC[:-1], "much"), "not a number"),
         (("diagnose", "pie", *ROC[2:]), "pie"),
         (ROC[:5], "--outcome"),

@@ -5,6 +5,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from tests.proxy.cli.conftest import Ran
@@ -51,6 +52,34 @@ def test_with_yes_there_is_a_file_whose_table_the_policy_takes(checked: Path, ru
     assert family["spent_at_most"] == 0.5
     assert run("ledger", "verify").status == 0
     assert "keyhole publish visits --public ward --sensitive day" in run("ledger", "list").out
+
+
+def test_columns_in_another_order_are_the_same_release(checked: Path, run: Callable[..., Ran]) -> None:
+    paid = run(*TABLE, *PAID, "--json").document
+    turned = ("publish", "visits", "--public", "day", "--sensitive", "ward", *TABLE[6:-1], "days")
+    again = run(*turned, "--json").document
+    assert again["paid_before"]
+    assert again["columns"] == ["day", "ward"]
+    with duckdb.connect() as connection:
+        files = [str(checked.parent / one["file"]) for one in (paid, again)]
+        first, second = (connection.execute("SELECT * FROM read_parquet(?)", [file]).fetchall() for file in files)
+    assert second == sorted((day, ward, count) for ward, day, count in first)
+    refused = run(*turned[:-1], "wards")  # the file of another order is left alone
+    assert refused.status == 2
+    (family,) = run("budget", "--json").document["families"]
+    assert family["spent_at_most"] == 0.5
+
+
+def test_what_is_perturbed_has_the_order_of_its_first_publication(checked: Path, run: Callable[..., Ran]) -> None:
+    both = ("publish", "visits", "--public", "ward,day", "--sensitive", "late", *PERTURBED[6:])
+    column = '\n[tables.visits.columns.late]\nexpression = "extract(dow from day)"\nkey = { range = [0, 6] }\n'
+    checked.write_text(checked.read_text() + column)
+    assert run("check", "--confirm").status == 0
+    made = run(*both, *PAID, "--format", "csv", "--json").document
+    again = run(*both[:3], "day,ward", *both[4:], *PAID, "--format", "csv", "--json").document
+    assert again["paid_before"]
+    assert again["sha256"] == made["sha256"]
+    assert (checked.parent / made["file"]).read_text().startswith('"ward","day","late"')
 
 
 def test_another_file_of_that_name_is_left_alone_before_anything_is_paid(

@@ -189,6 +189,22 @@ def test_a_sensitive_value_is_typed_whole(hospital: Path, run: Any, typed: str) 
     assert "COLUMN=VALUE:SHARE" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (["age=51:0.1"], "51 is no value that the policy declares for age"),
+        (["hour=9:0.5", "room=no such room:0.1"], "no value that the policy declares for room"),
+        ([RARE, RARE], "has one share of everybody"),
+    ],
+)
+def test_a_sensitive_value_that_the_policy_does_not_declare_is_told(
+    hospital: Path, run: Any, typed: list[str], told: str
+) -> None:
+    ran = run("risk", QUESTION, *(part for one in typed for part in ("--sensitive", one)))
+    assert (ran.status, ran.out) == (2, "")
+    assert told in " ".join(ran.err.replace("│", " ").split())
+
+
 def test_rows_that_are_units_are_counted_as_rows(policy: Path, run: Any) -> None:
     assert run("check").status == 0
     sql = "SELECT ward FROM visits GROUP BY ward HAVING 1.0 * count(*) FILTER (WHERE age > 60) / count(*) > 0.5"
