@@ -247,7 +247,11 @@ def explain_question(service: Service, asked: Asked, *, form: str) -> tuple[str,
 
 def explained_document(service: Service, asked: Asked) -> dict[str, object]:
     """The plan of a question as a document, for REST and the command line."""
-    plan = pipeline.prepare(service, asked)
+    return plan_document(service, asked, pipeline.prepare(service, asked))
+
+
+def plan_document(service: Service, asked: Asked, plan: Plan) -> dict[str, object]:
+    """A plan of that question as a document, with what is left for it now."""
     return explain_json(plan, left=_find_left(service, plan, asked), rules=asked.question.rules)
 
 

@@ -11,6 +11,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from planner.errors import KeyholeError
+from planner.explain.formula_svg import formula_svg
+from planner.explain.formula_tree import Kind, trees
+from planner.question.plan import Plan
 from proxy.concurrency.fair_queue import alone
 from proxy.console.analyst.catalog_document import catalog_document, key_values
 from proxy.console.analyst.question_tree import question_tree
@@ -18,7 +21,7 @@ from proxy.console.page import page
 from proxy.console.parts import ConsoleParts
 from proxy.console.refusals import no_such_page
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.answering import explained_document
+from proxy.pipeline.answering import plan_document
 from proxy.rest import answers, idempotency
 from proxy.rest.answers import KeyRange
 from proxy.rest.app import Key, find_analyst
@@ -28,6 +31,7 @@ from proxy.rest.responses import problem_response
 from proxy.service.service import Service
 
 MOST_SHOWN = 20_000  # keys of an answer that a page takes: more than a picture has cells; REST has the others
+MOST_DRAWN = 60  # tests in the picture of a formula: what a screen or two can show
 _LIKELY_TOLERANCE = 10  # percent: from where a tolerance that is no percentage is widened
 _WIDER = (1.5, 2.0)  # factors that are tried on a tolerance, one small step and a large one
 _RARER = (2.0, 3.0)  # factors that are tried on rates of error
@@ -67,7 +71,9 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
     def explain(request: Request, body: QuestionIn) -> dict[str, Any]:
         with parts.serving.using() as service, alone(body.sql, analyst=request.state.analyst):
             analyst = find_analyst(service, request.state.analyst)
-            document = explained_document(service, body.asked_by(analyst, service, today=_today()))
+            asked = body.asked_by(analyst, service, today=_today())
+            plan = pipeline.prepare(service, asked)
+            document = plan_document(service, asked, plan) | {"picture": _picture(plan)}
             hint = document.get("hint")
             return document | ({"hint": in_fields(hint)} if isinstance(hint, str) else {})
 
@@ -84,6 +90,13 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
         if isinstance(told.outcome, KeyholeError):
             return problem_response(told.outcome, headers=told.headers)
         return answers.response(told.outcome, form=answers.JSON, cut=KeyRange(size=MOST_SHOWN), headers=told.headers)
+
+
+def _picture(plan: Plan) -> str | None:
+    """The formula as it is evaluated, as SVG; None where it has no test, or more than anybody can look at."""
+    heading, tree = trees(plan)[1]
+    drawn = sum(node.kind is Kind.LITERAL for node in tree.walk())
+    return formula_svg(((heading, tree),), title="the formula") if 0 < drawn <= MOST_DRAWN else None
 
 
 def _today() -> date:

@@ -5,11 +5,15 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
+from planner.bind.lookup_columns import NotUnique, unique_values
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Bands, Catalog, Column, StoredQuestion, Table
+from planner.catalog.model import Bands, Catalog, Column, PublicTable, SqlType, StoredQuestion, Table
 from planner.parser.lexer import readable
 
 SHOWN_VALUES = 12  # of a key, beside its table: enough to see what they are like
+_NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
+_COMPARED = (SqlType.TEXT, SqlType.INTEGER, SqlType.DATE, SqlType.UUID)  # types that public rows are found by
+MOST_ROWS_READ = 100_000  # of a public table for a page: its columns are read once, in a tenth of a second
 MOST_VALUES = 10_000  # of a key that a picture needs: as many as `keyhole.domains` lists
 
 
@@ -18,7 +22,7 @@ def catalog_document(catalog: Catalog) -> dict[str, Any]:
     usual = catalog.defaults
     return {
         "tables": [_describe_table(table) for table in catalog.tables],
-        "public": [{"name": one.name, "comment": one.comment, "rows": len(one.rows)} for one in catalog.public_tables],
+        "public": [_describe_public(one) for one in catalog.public_tables],
         "stored": [_describe_stored(one) for one in catalog.stored_questions],
         "usual": {
             "fnr": usual.fnr,
@@ -57,11 +61,36 @@ def _describe_table(table: Table) -> dict[str, Any]:
     }
 
 
+def _describe_public(table: PublicTable) -> dict[str, Any]:
+    """`by` are the columns that a row can be looked up by: those whose values all differ, without NULL."""
+    return {
+        "name": table.name,
+        "sql": readable(table.name),
+        "comment": table.comment,
+        "rows": len(table.rows),
+        "by": [column.name for column in table.columns if _finds_one(table, column)],
+        "columns": [{**_describe_column(column), "number": column.sql_type in _NUMBERS} for column in table.columns],
+    }
+
+
+def _finds_one(table: PublicTable, column: Column) -> bool:
+    """Whether a row can be looked up by a column; of a large table what the source insists on is enough to tell."""
+    if column.sql_type not in _COMPARED:
+        return False
+    if len(table.rows) > MOST_ROWS_READ:
+        return column.name in table.unique and column.name in table.required
+    try:
+        return bool(unique_values(table, column.name))
+    except NotUnique:
+        return False
+
+
 def _describe_column(column: Column) -> dict[str, Any]:
     return {
         "name": column.name,
         "sql": readable(column.name),
         "type": column.declared,
+        "kind": column.sql_type.value,
         "comment": column.comment,
     }
 

@@ -1,100 +1,150 @@
-"""A question as a tree that people edit: its table, keys, filter, and tests joined by AND, OR and NOT.
+"""A question as a tree that people edit: its table and what is joined to it, keys, filter, tests, columns and ranking.
 
-It is read with the server's own parser, so that it means what the text means. What the builder has no form for (a join,
-a scorecard, arithmetic) stays a text in its place, or makes the whole question one that is edited as text.
+Guarantee: it is read with the server's own parser, so that it means what the text means, and what the builder writes of
+it is the same question again. What the builder has no form for stays a text in its place, or makes the whole question
+one that is edited as text; then one sentence says why.
 """
-
-from typing import Any
 
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.catalog.model import Catalog
-from planner.parser.tree import bare, write_node
+from planner.catalog.model import Catalog, Column
+from planner.parser.lexer import readable, tokens
+from planner.parser.tree import bare, name, parse, read_limit, write_node
 from planner.scope.embedded import Embedded
-from planner.values.operators import FLIPPED, OPERATORS
+from planner.scope.names import find_column
+from planner.statements.classify import split
+from proxy.console.analyst.question_nodes import (
+    Document,
+    TableNames,
+    aggregate_node,
+    formula_node,
+    shown_node,
+)
 from proxy.pipeline.messages import bare_question
 
-_FUNCTIONS: dict[type[exp.Expr], str] = {
-    exp.Count: "count",
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-}
+# the clauses that have a place in the builder; DISTINCT changes nothing where each group is one row
+_DRAWN = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "fetch", "distinct"))
 
 
-def question_tree(sql: str, catalog: Catalog) -> dict[str, Any]:
+class _NotDrawn(Exception):
+    """The builder has no form for a question; the message says why, in a sentence."""
+
+
+def question_tree(sql: str, catalog: Catalog) -> Document:
     """The tree of a bare question. Raises KH1xx for what is none.
 
-    `builds` says whether the builder can write it: whether writing the tree gives the question again.
+    `builds` says whether the builder can write it: whether writing the tree gives the question again; `why` says in a
+    sentence why not.
     """
     question = bare_question(sql, catalog)
-    tree = question.tree
-    where, having = tree.args.get("where"), tree.args.get("having")
+    text = split(sql)[0].text
+    try:
+        return {"builds": True, "why": None, **_draw(parse(text, tokens(text)).tree, question, catalog)}
+    except _NotDrawn as reason:
+        return {"builds": False, "why": str(reason)}
+
+
+def _draw(tree: exp.Expr, question: Embedded, catalog: Catalog) -> Document:
+    """Raises `_NotDrawn`."""
+    select = _plain_select(tree, question, catalog)
+    stored = catalog.table(question.table.name)
+    names = TableNames(
+        alias=question.alias,
+        own=frozenset() if stored is None else frozenset(column.name for column in stored.columns),
+        joined={one.alias: one.every for one in question.looked_up},
+    )
+    keys, shown = _split_columns(select, question, names)
+    where, having = select.args.get("where"), select.args.get("having")
     return {
-        "builds": _builds(question, catalog),
         "table": question.table.name,
-        "keys": [key.name for key in question.keys],
+        "alias": "" if question.alias == question.table.name else readable(question.alias),
+        "joins": [_read_join(join, names) for join in select.args.get("joins") or ()],
+        "keys": keys,
         "where": "" if where is None else write_node(where.this),
-        "having": None if having is None else _node(having.this),
+        "having": None if having is None else formula_node(having.this, names),
+        "columns": shown,
+        "ranking": _read_ranking(select, question, names),
     }
 
 
-def _builds(question: Embedded, catalog: Catalog) -> bool:
-    plain = not (
-        question.stored
-        or question.joined
-        or question.looked_up
-        or question.per_unit
-        or question.members
-        or question.predicates
-        or question.ranked
-        or question.rules
-    )
-    stored = {column.name for column in question.table.columns}
-    named = question.alias == question.table.name and catalog.table(question.table.name) is not None
-    return plain and named and bool(question.keys) and all(key.name in stored for key in question.keys)
+def _plain_select(tree: exp.Expr, question: Embedded, catalog: Catalog) -> exp.Select:
+    if question.stored:
+        raise _NotDrawn("It reads a stored question.")
+    if question.joined or not isinstance(tree, exp.Select):
+        raise _NotDrawn("It puts several questions together.")
+    read = tree.args["from_"].this
+    if question.per_unit or not isinstance(read, exp.Table) or read.alias_column_names:
+        raise _NotDrawn("It reads a subquery.")
+    if question.members or catalog.table(question.table.name) is None:
+        raise _NotDrawn("It joins private tables.")
+    if not question.keys:
+        raise _NotDrawn("It has no keys: the whole table is one group.")
+    if any(value for clause, value in tree.args.items() if clause not in _DRAWN):
+        raise _NotDrawn("It has a clause that the builder has no place for.")
+    return tree
 
 
-def _node(node: exp.Expr) -> dict[str, Any]:
-    node = bare(node)
-    if not node.args.get("negate"):
-        match node:
-            case exp.And() | exp.Or():
-                kind = "and" if isinstance(node, exp.And) else "or"
-                return {"kind": kind, "children": [_node(child) for child in node.flatten()]}
-            case exp.Not():
-                return {"kind": "not", "child": _node(node.this)}
-            case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
-                return _test(node) or {"kind": "text", "text": write_node(node)}
-    return {"kind": "text", "text": write_node(node)}
+def _split_columns(select: exp.Select, question: Embedded, names: TableNames) -> tuple[list[Document], list[Document]]:
+    """The keys, and the columns of a scorecard, of a select list that shows each key once as itself."""
+    keys, shown = [], []
+    for item in select.expressions:
+        node, called = (item.this, item.alias) if isinstance(item, exp.Alias) else (item, "")
+        if contains_aggregate(node):
+            shown.append(shown_node(node, called, names))
+            continue
+        if called and called != node.name:
+            raise _NotDrawn("It gives a key another name.")
+        if find_column(bare(node), question.scope) is None:
+            raise _NotDrawn("It shows an expression of a key.")
+        keys.append(node)
+    if len(keys) != len(question.keys):
+        raise _NotDrawn("It shows other columns than the keys of its groups.")
+    return [_key(key, question, names) for key in question.keys], shown
 
 
-def _test(node: exp.Expr) -> dict[str, Any] | None:
-    """A comparison of one plain aggregate with a constant, either way round."""
-    operator = OPERATORS[type(node)]
-    left, right = bare(node.this), bare(node.expression)
-    if contains_aggregate(right):
-        left, right, operator = right, left, FLIPPED[operator]
-    aggregate = _aggregate(left)
-    if aggregate is None or contains_aggregate(right) or right.find(exp.Column) is not None:
+def _key(key: Column, question: Embedded, names: TableNames) -> Document:
+    if key not in question.table.columns:
+        raise _NotDrawn("It groups by an expression.")
+    for joined in question.looked_up:
+        for public, named in joined.columns:
+            if named == key.name and key.name not in names.own:
+                return {"of": joined.alias, "name": public}
+    return {"of": "", "name": key.name}
+
+
+def _read_join(join: exp.Join, names: TableNames) -> Document:
+    table, condition, using = join.this, join.args.get("on"), join.args.get("using")
+    outer = join.side == "LEFT"
+    if not isinstance(table, exp.Table) or (join.side and not outer) or join.kind not in ("", "INNER", "OUTER"):
+        raise _NotDrawn("It joins in a way that the builder has no form for.")
+    alias = table.alias or table.name
+    told = {"table": table.name, "alias": alias, "sql": readable(alias), "outer": outer, "using": bool(using)}
+    if using and len(using) == 1:
+        return {**told, "key": name(using[0]), "base": {"of": "", "name": name(using[0])}}
+    inner = None if condition is None else bare(condition)
+    if isinstance(inner, exp.EQ) and isinstance(inner.this, exp.Column) and isinstance(inner.expression, exp.Column):
+        sides = [names.reference(inner.this), names.reference(inner.expression)]
+        if sides[0]["of"] == alias:
+            sides.reverse()
+        if sides[1]["of"] == alias != sides[0]["of"]:
+            return {**told, "key": sides[1]["name"], "base": sides[0]}
+    raise _NotDrawn("It joins by another condition than the equality of two columns.")
+
+
+def _read_ranking(select: exp.Select, question: Embedded, names: TableNames) -> Document | None:
+    order = select.args.get("order")
+    if question.ranked is None:
+        if order is not None or read_limit(select) is not None:
+            raise _NotDrawn("It orders its answer.")
         return None
-    return {"kind": "test", **aggregate, "operator": operator, "value": write_node(right)}
-
-
-def _aggregate(node: exp.Expr) -> dict[str, Any] | None:
-    condition = ""
-    if isinstance(node, exp.Filter):
-        condition, node = write_node(node.expression.this), node.this
-    function = _FUNCTIONS.get(type(node))
-    if function is None or node.expressions:
-        return None
-    over = node.this
-    if isinstance(over, exp.Distinct) and function == "count" and len(over.expressions) == 1:
-        function, over = "count distinct", over.expressions[0]
-    if isinstance(over, exp.Star):
-        return {"function": function, "column": None, "filter": condition}
-    if isinstance(over, exp.Column):
-        return {"function": function, "column": over.name, "filter": condition}
-    return None
+    by: list[exp.Expr] = [] if order is None else order.expressions
+    limit = question.ranked.limit
+    aggregate = aggregate_node(bare(by[0].this), names) if len(by) == 1 and isinstance(by[0], exp.Ordered) else None
+    if aggregate is None:
+        raise _NotDrawn("It ranks by more than one aggregate or column.")
+    return {
+        **aggregate,
+        "descending": question.ranked.descending,
+        "limit": "" if limit is None else write_node(limit),
+    }

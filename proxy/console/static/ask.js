@@ -1,7 +1,7 @@
 // The page that asks: builder and SQL follow each other, the price follows both, the answer comes once.
 import { call, data, debounce, element, Problem, problemBox } from "./api.js";
 import { Builder } from "./builder.js";
-import { drawCheaper, drawPrice } from "./price.js";
+import { drawCheaper, drawPrice, drawProposals } from "./price.js";
 
 const SOON_MS = 90; // of stillness before a price is asked for: shorter than a pause between words, longer than between keys
 const LATER_MS = 450; // before the dearer look for what would be cheaper
@@ -50,12 +50,14 @@ async function explain() {
     if (mine !== running) return;
     explained = told;
     drawPrice(price, told, use);
+    drawPicture(told);
     price.dataset.state = "told";
     ask.disabled = false;
   } catch (error) {
     if (isOver(error) || mine !== running) return;
     explained = null;
-    price.replaceChildren(problemBox(error.told));
+    price.replaceChildren(problemBox(error.told), ...drawProposals(error.told.hint, use));
+    drawPicture(null);
     price.dataset.state = "refused";
     cheaper.replaceChildren();
     if (error.status === 429 || error.status === 503) setTimeout(explain, 1000 * (error.waitS || 1));
@@ -93,17 +95,27 @@ const readTree = debounce(async () => {
   try {
     const tree = await call("/console/api/tree", { body: { sql: sql.value }, signal: mine.signal });
     if (mine !== reading) return;
-    showBuilder(tree.builds);
+    showBuilder(tree.builds, tree.why);
     if (tree.builds) builder.show(tree);
   } catch (error) {
     if (isOver(error)) return;
-    if (mine === reading) showBuilder(false);
+    if (mine === reading) showBuilder(false, "The text is no question yet.");
   }
 }, 250);
 
-function showBuilder(shows) {
+function showBuilder(shows, why = "") {
   at("builder").hidden = !shows;
   at("unbuilt").hidden = shows;
+  at("unbuilt").textContent = shows ? "" : `The builder does not draw this: ${why} Its SQL can be edited and asked all the same.`;
+}
+
+// The formula as it is evaluated, drawn by the server as `EXPLAIN` has it; an image runs nothing and loads nothing.
+function drawPicture(told) {
+  const holder = at("picture");
+  holder.hidden = !told?.picture;
+  if (holder.hidden) return;
+  const image = element("img", { alt: `${told.letters}, where ${told.literals.map((one) => `${one.letter} is ${one.text}`).join(", ") || "nothing depends on data"}`, src: `data:image/svg+xml,${encodeURIComponent(told.picture)}` });
+  at("picture-body").replaceChildren(image);
 }
 
 function drawParameters() {
@@ -132,6 +144,12 @@ function drawSliders() {
     const said = element("output", { class: "note" }, one.show(round(one.usual)));
     const range = element("input", { type: "range", min: 0, max: STEPS, value: String(toStep(one.usual)), "aria-label": one.label, "aria-valuetext": one.show(round(one.usual)) });
     const set = (value, from) => {
+      if (typeof value === "string") { // a tolerance for each aggregate has no place on the slider
+        said.textContent = value;
+        settings[one.name] = value;
+        refresh();
+        return;
+      }
       if (from !== range) range.value = String(toStep(value));
       said.textContent = one.show(value);
       range.setAttribute("aria-valuetext", one.show(value));
@@ -146,6 +164,7 @@ function drawSliders() {
 
 function use(...changes) {
   for (const { setting, value } of changes) {
+    if (setting === "tolerance" && !/^[\d.]+ ?%$/.test(value)) { setters.tolerance?.(value); continue; }
     const number = setting === "tolerance" ? parseFloat(value) : setting === "min_rows" ? Number(value) : value * 100;
     setters[setting]?.(round(number));
   }

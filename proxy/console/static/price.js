@@ -25,6 +25,13 @@ function fitting(text, use) {
     known ? element("button", { type: "button", "aria-label": `Use ${text}`, onclick: () => use(...changes) }, "use") : null);
 }
 
+// What a refusal proposes in fields of a request, with a button that takes it.
+export function drawProposals(hint, use) {
+  const found = [...(hint ?? "").matchAll(/"(\w+)": ("(?:[^"\\]|\\.)*"|[\d.]+)/g)].filter((match) => match[1] in NAMES)
+    .map((match) => ({ setting: match[1], value: JSON.parse(match[2]) }));
+  return found.map((one) => element("button", { type: "button", onclick: () => use(one) }, `Use ${NAMES[one.setting]} ${shown(one)}`));
+}
+
 export function drawPrice(holder, told, use) {
   const [tone, sentence] = verdict(told);
   const cost = told.cost;

@@ -20,6 +20,10 @@ from tests.worlds.wards import QUESTION, TOKENS
 KEY = "0b5f7a4e-console"
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 MORE = f"""
+[tables.houses]
+public = true
+relation = "houses.csv"
+
 [tables.visits.columns."<b>x"]
 expression = "date_trunc('month', day)"
 comment = '{HOSTILE}'
@@ -32,7 +36,9 @@ comment = '{HOSTILE}'
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with open_house(tmp_path_factory.mktemp("wards"), more=MORE) as opened:
+    folder = tmp_path_factory.mktemp("wards")
+    (folder / "houses.csv").write_text("ward,wing,beds\nA,east,20\nB,west,30\n[bold]C,west,10\n", encoding="ascii")
+    with open_house(folder, more=MORE) as opened:
         yield opened
 
 
@@ -56,6 +62,8 @@ def test_an_answer_and_an_explanation_are_what_rest_tells(service: Service, brow
         there = send(app, "POST", f"/v1/{rest}", json=sent)
         assert here.status_code == there.status_code == 200
         told, also = here.json(), there.json()
+        if console == "explain":  # as REST has it, and drawn
+            assert told.pop("picture").startswith("<svg ")
         if rest == "question":  # REST came second, and was told the stored answer
             assert (told["reused"], also["reused"]) == (False, True)
             for document in (told, also):
@@ -141,15 +149,12 @@ def test_values_are_the_public_domain_and_nothing_else(browser: Browser) -> None
         assert browser.get(f"/console/api/values?table={table}&column={column}").status_code == 404
 
 
+def aggregate(function: str, column: str | None = None, *, condition: str = "", **more: Any) -> dict[str, Any]:
+    return {"function": function, "column": column, "of": "", "expression": None, "filter": condition, **more}
+
+
 def leaf(function: str, column: str | None, operator: str, value: str, condition: str = "") -> dict[str, Any]:
-    return {
-        "kind": "test",
-        "function": function,
-        "column": column,
-        "filter": condition,
-        "operator": operator,
-        "value": value,
-    }
+    return {"kind": "test", **aggregate(function, column, condition=condition), "operator": operator, "value": value}
 
 
 MANY, OLD = leaf("count", None, ">", "100"), leaf("avg", "age", ">=", "20.5")
@@ -170,26 +175,102 @@ TREES = [
     ("count(*) > $1", leaf("count", None, ">", "$1")),
     ("count(*) BETWEEN 3 AND 5", {"kind": "text", "text": "count(*) BETWEEN 3 AND 5"}),
     ("sum(age) > 2 * count(*)", {"kind": "text", "text": "sum(age) > 2 * count(*)"}),
+    ("sum(age * age) > 5", {**leaf("sum", None, ">", "5"), "expression": "age * age"}),
+    (
+        "100.0 * count(*) FILTER (WHERE age > 65) / count(age) > 40",
+        {**leaf("count", None, ">", "40", "age > 65"), "factor": "100.0", "over": aggregate("count", "age")},
+    ),
 ]
 
 
 @pytest.mark.parametrize(("having", "tree"), TREES)
 def test_a_text_is_read_as_the_tree_that_it_is(service: Service, having: str, tree: dict[str, Any]) -> None:
     found = question_tree(f"SELECT ward FROM visits WHERE age > 3 GROUP BY ward HAVING {having}", service.catalog)
-    assert found == {"builds": True, "table": "visits", "keys": ["ward"], "where": "age > 3", "having": tree}
+    keys = [{"of": "", "name": "ward"}]
+    whole = {"table": "visits", "alias": "", "joins": [], "keys": keys, "where": "age > 3", "having": tree}
+    assert found == {"builds": True, "why": None, **whole, "columns": [], "ranking": None}
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT v.ward FROM visits v GROUP BY v.ward HAVING count(*) > 5",
-        "SELECT ward, count(*) > 5 AS many FROM visits GROUP BY ward",
-        "SELECT ward FROM visits GROUP BY ward ORDER BY count(*) DESC LIMIT 2",
-        "SELECT ward FROM (SELECT * FROM visits) t GROUP BY ward HAVING count(*) > 5",
-    ],
-)
-def test_what_the_builder_cannot_write_stays_text(service: Service, sql: str) -> None:
-    assert not question_tree(sql, service.catalog)["builds"]
+NUMBERS = "CASE WHEN count(*) > 100 THEN 1 ELSE 0 END"
+COLUMNS = [
+    ("count(*) > 100 AS many", {"kind": "formula", "name": "many", "formula": MANY}),
+    (
+        "width_bucket(sum(age), ARRAY[5, 50]) AS band",
+        {"kind": "bucket", "name": "band", **aggregate("sum", "age"), "cuts": ["5", "50"]},
+    ),
+    (
+        "CASE WHEN count(*) > 100 THEN 'it''s full' ELSE 'calm' END AS level",
+        {
+            "kind": "words",
+            "name": "level",
+            "bands": [{"word": "it's full", "formula": MANY}],
+            "otherwise": "calm",
+        },
+    ),
+    (
+        NUMBERS,
+        {"kind": "formula", "name": "", "formula": {"kind": "text", "text": NUMBERS}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("shown", "column"), COLUMNS)
+def test_a_scorecards_columns_are_drawn(service: Service, shown: str, column: dict[str, Any]) -> None:
+    found = question_tree(f"SELECT ward, {shown} FROM visits GROUP BY ward", service.catalog)
+    assert (found["builds"], found["columns"]) == (True, [column])
+
+
+def test_a_ranking_is_drawn_with_its_direction_and_its_end(service: Service) -> None:
+    written = (("DESC LIMIT 2", True, "2"), ("FETCH FIRST 3 ROWS ONLY", False, "3"), ("", False, ""))
+    for order, descending, limit in written:
+        found = question_tree(f"SELECT ward FROM visits GROUP BY ward ORDER BY count(*) {order}", service.catalog)
+        assert found["ranking"] == {**aggregate("count"), "descending": descending, "limit": limit}
+
+
+def test_a_join_is_drawn_whichever_way_it_is_written(service: Service) -> None:
+    for join, outer in (
+        ("JOIN houses h ON v.ward = h.ward", False),
+        ("LEFT JOIN houses AS h ON h.ward = v.ward", True),
+    ):
+        sql = f"SELECT h.wing FROM visits v {join} GROUP BY h.wing HAVING max(h.beds) > 3 OR count(*) > 100"
+        found = question_tree(sql, service.catalog)
+        base = {"of": "", "name": "ward"}
+        joined = {"table": "houses", "alias": "h", "sql": "h", "outer": outer, "using": False, "key": "ward"}
+        assert found["joins"] == [{**joined, "base": base}]
+        assert (found["alias"], found["keys"]) == ("v", [{"of": "h", "name": "wing"}])
+        assert found["having"]["children"][0]["of"] == "h"
+    using = "SELECT wing FROM visits JOIN houses USING (ward) GROUP BY wing HAVING count(*) > 100"
+    assert question_tree(using, service.catalog)["joins"][0]["using"]
+
+
+NOT_DRAWN = [
+    ("SELECT ward AS w FROM visits GROUP BY ward HAVING count(*) > 5", "It gives a key another name."),
+    ("SELECT upper(ward) FROM visits GROUP BY upper(ward) HAVING count(*) > 5", "It shows an expression of a key."),
+    ("SELECT ward FROM (SELECT * FROM visits) t GROUP BY ward HAVING count(*) > 5", "It reads a subquery."),
+    ("SELECT true FROM visits HAVING count(*) > 5", "It has no keys: the whole table is one group."),
+    (
+        "SELECT ward FROM visits GROUP BY ward ORDER BY count(*) DESC, ward LIMIT 2",
+        "It ranks by more than one aggregate or column.",
+    ),
+    (
+        "SELECT v.ward FROM visits v, houses h WHERE v.ward = h.ward GROUP BY v.ward HAVING count(*) > 5",
+        "It joins by another condition than the equality of two columns.",
+    ),
+    (
+        "SELECT v.ward FROM visits v JOIN houses h ON v.ward = h.ward AND beds > 3 GROUP BY 1 HAVING count(*) > 5",
+        "It joins by another condition than the equality of two columns.",
+    ),
+    (
+        "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 5 UNION "
+        "SELECT ward FROM visits GROUP BY ward HAVING sum(age) > 9",
+        "It puts several questions together.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sql", "why"), NOT_DRAWN)
+def test_what_the_builder_cannot_write_stays_text_and_says_why(service: Service, sql: str, why: str) -> None:
+    assert question_tree(sql, service.catalog) == {"builds": False, "why": why}
 
 
 def test_what_is_no_question_has_no_tree(service: Service) -> None:

@@ -1,0 +1,145 @@
+"""The parts of a question's tree: formulas, tests, aggregates and columns, each as the document that pages draw.
+
+What has no form of its own stays a text in its place, which means what it meant.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.parser.tree import bare, name, write_node
+from planner.values.operators import FLIPPED, OPERATORS
+
+Document = dict[str, Any]
+_FUNCTIONS: dict[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableNames:
+    """Whose a column is: `own` are the columns of the question's table, which is called `alias` there, and `joined`
+    those of each public table that is joined to it, by its alias."""
+
+    alias: str
+    own: frozenset[str]
+    joined: Mapping[str, frozenset[str]]
+
+    def reference(self, column: exp.Column) -> Document:
+        """A column with the alias of the public table that has it; "" for the question's own."""
+        said, wanted = name(column.args.get("table")), name(column.this)
+        if said in self.joined:
+            return {"of": said, "name": wanted}
+        if said or wanted in self.own:
+            return {"of": "", "name": wanted}
+        return {"of": next((alias for alias, names in self.joined.items() if wanted in names), ""), "name": wanted}
+
+
+def formula_node(node: exp.Expr, names: TableNames) -> Document:
+    """A formula as a tree of tests joined by AND, OR and NOT."""
+    node = bare(node)
+    if not node.args.get("negate"):
+        match node:
+            case exp.And() | exp.Or():
+                kind = "and" if isinstance(node, exp.And) else "or"
+                return {"kind": kind, "children": [formula_node(child, names) for child in node.flatten()]}
+            case exp.Not():
+                return {"kind": "not", "child": formula_node(node.this, names)}
+            case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+                return _test(node, names) or text_node(node)
+    return text_node(node)
+
+
+def text_node(node: exp.Expr) -> Document:
+    """What has no form of its own, as it is written."""
+    return {"kind": "text", "text": write_node(node)}
+
+
+def _test(node: exp.Expr, names: TableNames) -> Document | None:
+    """A comparison of an aggregate, or of one divided by another, with a constant, either way round."""
+    operator = OPERATORS[type(node)]
+    left, right = bare(node.this), bare(node.expression)
+    if contains_aggregate(right):
+        left, right, operator = right, left, FLIPPED[operator]
+    compared = _ratio(left, names) if isinstance(left, exp.Div) else aggregate_node(left, names)
+    if compared is None or contains_aggregate(right) or right.find(exp.Column) is not None:
+        return None
+    return {"kind": "test", **compared, "operator": operator, "value": write_node(right)}
+
+
+def _ratio(node: exp.Div, names: TableNames) -> Document | None:
+    """One aggregate times a number, divided by another: a share."""
+    above, factor = bare(node.this), ""
+    if isinstance(above, exp.Mul) and isinstance(bare(above.this), exp.Literal):
+        above, factor = bare(above.expression), write_node(bare(above.this))
+    share, whole = aggregate_node(above, names), aggregate_node(bare(node.expression), names)
+    return None if share is None or whole is None else {**share, "factor": factor, "over": whole}
+
+
+def aggregate_node(node: exp.Expr, names: TableNames) -> Document | None:
+    """A plain aggregate: of all rows, of a column, or of arithmetic over columns, which is a text then."""
+    condition = ""
+    if isinstance(node, exp.Filter):
+        condition, node = write_node(node.expression.this), node.this
+    function = _FUNCTIONS.get(type(node))
+    if function is None or node.expressions:
+        return None
+    over = node.this
+    if isinstance(over, exp.Distinct):
+        if function != "count" or len(over.expressions) != 1:
+            return None
+        function, over = "count distinct", over.expressions[0]
+    found: Document = {"function": function, "column": None, "of": "", "expression": None, "filter": condition}
+    if isinstance(over, exp.Star):
+        return found
+    if isinstance(over, exp.Column):
+        reference = names.reference(over)
+        return {**found, "column": reference["name"], "of": reference["of"]}
+    return {**found, "expression": write_node(over)}
+
+
+def shown_node(node: exp.Expr, called: str, names: TableNames) -> Document:
+    """A column of a scorecard: the bands of an aggregate, words for formulas, or a formula by itself."""
+    inner = bare(node)
+    return (
+        _bucket(inner, called, names)
+        or _words(inner, called, names)
+        or {"kind": "formula", "name": called, "formula": formula_node(inner, names)}
+    )
+
+
+def _bucket(node: exp.Expr, called: str, names: TableNames) -> Document | None:
+    """width_bucket of an aggregate and a list of constants."""
+    if not isinstance(node, exp.Anonymous | exp.WidthBucket):
+        return None
+    if isinstance(node, exp.Anonymous):
+        if node.name.lower() != "width_bucket" or len(node.expressions) != 2:
+            return None
+        of, cuts = node.expressions
+    else:
+        of, cuts = node.this, node.args.get("threshold") or node.args.get("min_value") or node.expression
+    aggregate = aggregate_node(bare(of), names)
+    if aggregate is None or not isinstance(cuts, exp.Array) or cuts.find(exp.Column) is not None:
+        return None
+    return {"kind": "bucket", "name": called, **aggregate, "cuts": [write_node(one) for one in cuts.expressions]}
+
+
+def _words(node: exp.Expr, called: str, names: TableNames) -> Document | None:
+    """CASE that says a word for each formula that holds."""
+    if not isinstance(node, exp.Case) or node.this is not None:
+        return None
+    last = node.args.get("default")
+    words = [when.args.get("true") for when in node.args["ifs"]] + ([] if last is None else [last])
+    if not all(isinstance(word, exp.Literal) and word.is_string for word in words):
+        return None
+    if not all(contains_aggregate(when.this) for when in node.args["ifs"]):
+        return None
+    bands = [{"word": when.args["true"].this, "formula": formula_node(when.this, names)} for when in node.args["ifs"]]
+    return {"kind": "words", "name": called, "bands": bands, "otherwise": None if last is None else last.this}
