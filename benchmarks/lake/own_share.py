@@ -42,13 +42,16 @@ class Stopwatch:
         """Within it reads are timed, from outside: the product has no timing code."""
         watch = self
 
-        def timed(session: SparkSession, sql: str) -> Any:
-            started = time.perf_counter()
-            try:
-                return watch.read(session, sql)
-            finally:
+        def timed(session: SparkSession, sql: str, **given: Any) -> Any:
+            parts = watch.read(session, sql, **given)
+            while True:
+                started = time.perf_counter()
+                part = next(parts, None)
                 if sql.startswith("WITH"):  # a question; what is asked about relations and settings is Keyhole's own
                     watch.seconds += time.perf_counter() - started
+                if part is None:
+                    return
+                yield part
 
         with patch.object(SparkSession, "read", timed):
             yield

@@ -67,9 +67,12 @@ def _number_values(values: tuple[Value, ...]) -> dict[Value, int]:
 
 
 @remember_of_list
-def _sort_ordinals(values: tuple[Value, ...]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The public values as numbers in ascending order, and the place that each has among the values as they are."""
+def _sort_ordinals(values: tuple[Value, ...]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
+    """The public values as numbers in ascending order, and the place that each has among the values as they are; None
+    where they are in this order."""
     public = _ordinals(values)
+    if np.all(public[:-1] <= public[1:]):
+        return public, None
     order = np.argsort(public)
     return public[order], order
 
@@ -84,16 +87,17 @@ def _ordinals(values: Groups) -> npt.NDArray[np.int64]:
 
 
 def _ordinal_positions(
-    ordered: npt.NDArray[np.int64], order: npt.NDArray[np.int64], found: npt.NDArray[np.int64]
+    ordered: npt.NDArray[np.int64], order: npt.NDArray[np.int64] | None, found: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
+    """Takes as long as there are found ones: groups may come in many pieces."""
     if not len(ordered):
         return np.full(found.shape, -1, dtype=np.int64)
     if ordered[-1] - ordered[0] == len(ordered) - 1:  # no value is missing between them: places are differences
         place = found - ordered[0]  # wraps around far outside alone, and then not into the places
         outside = (place < 0) | (place >= len(ordered))
-        if order[0] != 0 or order[-1] != len(order) - 1 or np.any(np.diff(order) != 1):
+        if order is not None:
             place = order[np.where(outside, 0, place)]
         place[outside] = -1
         return np.asarray(place, dtype=np.int64)
     place = np.minimum(np.searchsorted(ordered, found), len(ordered) - 1)
-    return np.where(ordered[place] == found, order[place], -1)
+    return np.where(ordered[place] == found, place if order is None else order[place], -1)

@@ -84,26 +84,50 @@ class SparkSession:
         if database is not None:
             self._session.catalog.setCurrentDatabase(database)
 
-    def read(self, sql: str) -> "pa.Table":
-        """The rows of a statement."""
-        return self._session.sql(sql).toArrow()
+    def read(self, sql: str, *, on_schema: Callable[[], None] | None = None) -> Iterator["pa.Table"]:
+        """The rows of a query as they come, in tables of some megabytes at most, by one request.
+
+        A query alone: it goes as a plan and not as a command, which could do more.
+
+        Parameters:
+            on_schema: called when the server has said what columns the rows will have, while it works on them; at the
+                latest when it has sent all.
+        """
+        import pyarrow as pa
+
+        for part in self._client.to_table_as_iterator(self._query(sql)._plan.to_proto(self._client), {}):
+            if isinstance(part, pa.Table):
+                yield part
+            elif on_schema is not None:
+                on_schema()
+                on_schema = None
+        if on_schema is not None:
+            on_schema()
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """The rows of a small statement, by column."""
-        found: list[dict[str, Any]] = self.read(sql).to_pylist()
-        return found
+        return [row for part in self.read(sql) for row in part.to_pylist()]
 
     def tuples(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a small statement, whatever its columns are called."""
-        return list(zip(*(column.to_pylist() for column in self.read(sql).columns), strict=True))
+        return [
+            row for part in self.read(sql) for row in zip(*(column.to_pylist() for column in part.columns), strict=True)
+        ]
 
     def columns(self, relation: str) -> Any:
         """The fields of a relation, as the client's own types."""
-        return self._session.sql(f"SELECT * FROM {relation}").schema.fields
+        return self._query(f"SELECT * FROM {relation}").schema.fields
 
     def files(self, relation: str) -> list[str]:
         """The files that a relation's rows lie in, as the server calls them; none where it does not say."""
-        return sorted(self._session.sql(f"SELECT * FROM {relation}").inputFiles())
+        return sorted(self._query(f"SELECT * FROM {relation}").inputFiles())
+
+    def _query(self, sql: str) -> Any:
+        """The client's frame of a query, for which nothing is sent; for that of its `sql` the text is analysed."""
+        from pyspark.sql.connect.dataframe import DataFrame
+        from pyspark.sql.connect.plan import SQL
+
+        return DataFrame(SQL(sql, [], {}, []), self._session)
 
     def add_view(self, name: str, rows: "pa.Table") -> None:
         """Let a name mean these rows in this session."""

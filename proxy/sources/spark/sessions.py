@@ -73,37 +73,44 @@ def open_session(place: SparkPlace, *, seconds: float) -> SparkSession:
 
 def check_session(session: SparkSession, *, engine: str | None, required: Mapping[str, str]) -> None:
     """Raises KH008 where the session's SQL would mean something else."""
-    found = find_engine(session)
+    kept = _reach(lambda: session.read_settings(tuple(required)))
+    told = _try_constants(session)
+    found = find_engine(session) if isinstance(told, KeyholeError) else _engine_of(told[0])
     if engine is not None and found != engine:
         raise other_engine(engine, found)
-    kept = _reach(lambda: session.read_settings(tuple(required)))
     for name, wanted in required.items():
         value = kept[name]
         if value is None or value.lower() != wanted.lower():
             raise unkept_setting(name, wanted=wanted, found="unknown there" if value is None else value)
-    _check_meanings(session)
+    if isinstance(told, KeyholeError):
+        raise told
+    for (name, (_, wanted)), given in zip(_MEANINGS.items(), told[1:], strict=True):
+        if given != wanted:
+            raise unkept_meaning(name, wanted=wanted, found=str(given))
 
 
 def find_engine(session: SparkSession) -> str:
     """Which engine answers: `spark`, `sail`, or what it says it is. Raises KH008."""
     ((version,),) = (row.values() for row in _reach(lambda: session.rows("SELECT version() AS version")))
+    return _engine_of(version)
+
+
+def _engine_of(version: object) -> str:
     if (spark := _SPARK_VERSION.fullmatch(str(version))) is not None:
         return "spark" if int(spark[1]) >= _OLDEST_SPARK else f"Apache Spark {version}"
     return "sail" if _SAIL_VERSION.fullmatch(str(version)) else str(version)[:60]
 
 
-def _check_meanings(session: SparkSession) -> None:
-    columns = ", ".join(f"{sql} AS m{i}" for i, (sql, _) in enumerate(_MEANINGS.values()))
+def _try_constants(session: SparkSession) -> tuple[object, ...] | KeyholeError:
+    """The server's version and what the meanings give, in one request; or why there is none of this."""
+    tried = ("version()", *(sql for sql, _ in _MEANINGS.values()))
+    columns = ", ".join(f"{sql} AS m{i}" for i, sql in enumerate(tried))
     try:
-        (row,) = session.rows(f"SELECT {columns}")
+        # from a relation of constants: Spark computes these where it plans, and sends no worker anything
+        (row,) = session.tuples(f"SELECT {columns} FROM VALUES (1) AS one(x)")
     except Exception as error:
-        failure = unkept_meaning("its SQL", wanted="values", found=explain_failure(error))
-    else:
-        for (name, (_, wanted)), found in zip(_MEANINGS.items(), row.values(), strict=True):
-            if found != wanted:
-                raise unkept_meaning(name, wanted=wanted, found=str(found))
-        return
-    raise failure
+        return unkept_meaning("its SQL", wanted="values", found=explain_failure(error))
+    return row
 
 
 def _use(session: SparkSession, place: SparkPlace) -> None:

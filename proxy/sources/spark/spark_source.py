@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
+import numpy as np
+
 from planner.catalog.key_space import KeySpace
 from planner.catalog.relations import RelationIdentity
 from planner.errors import KeyholeError
@@ -13,7 +15,7 @@ from planner.lower.dialects.model import Dialect
 from planner.policy.compile import SourceColumn
 from planner.question.plan import ReadRelation, Rewritten
 from proxy.concurrency.fair_queue import Turns
-from proxy.sources.alignment import align_groups
+from proxy.sources.alignment import spread_groups
 from proxy.sources.protocol import Counts, Row, TrueAggregates, as_value, counts_in_order, hide_failures
 from proxy.sources.protocol import hide_shape_failures as hide_shapes
 from proxy.sources.read_types import check_types
@@ -38,6 +40,9 @@ _OPENING_S = 10.0
 """For a session to be there and tried: less than a question may take by default, so that a gone server is told."""
 _SHORTEST_S = 2.0  # for the same where questions may take less
 _SHAPES_S = 60.0  # for what the catalog says of a relation
+_KEEP_TYPES = frozenset({"spark"})
+"""Engines that read what a statement reads by the types that they found when they planned it, before they say what its
+columns are, or fail: types found the same after that were those. Sail converts what has moved by then."""
 _ROWS_S = 600.0  # for all rows of a public table, which the owner waits for
 
 
@@ -143,12 +148,21 @@ class SparkSource:
         def query(session: SparkSession) -> TrueAggregates:
             for relation in rewritten.pinned:
                 session.add_view(relation.name, self._pins.get(relation))
-            check_types(rewritten.relations, lambda relation: read_columns(relation, session))
-            found = session.read(rewritten.sql)
-            check_types(rewritten.relations, lambda relation: read_columns(relation, session))
-            groups = [key_column(found.column(f"k{i}")) for i in range(len(keys.columns))]
-            sums = [integers(found.column(f"f{i}")) for i in range(functionals)]
-            return TrueAggregates(align_groups(groups, sums, keys))
+
+            def check() -> None:
+                check_types(rewritten.relations, lambda relation: read_columns(relation, session))
+
+            check()
+            found = np.zeros((functionals, keys.size), dtype=np.int64)
+            keeps_types = self.engine in _KEEP_TYPES
+            for part in session.read(rewritten.sql, on_schema=check if keeps_types else None):
+                groups = [key_column(part.column(f"k{i}")) for i in range(len(keys.columns))]
+                sums = [integers(part.column(f"f{i}")) for i in range(functionals)]
+                if sums:  # else a formula of public columns alone
+                    spread_groups(groups, sums, keys, into=found)
+            if not keeps_types:
+                check()
+            return TrueAggregates(found)
 
         return hide_failures(lambda: self._ask(query, timeout_ms=timeout_ms))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, SqlType, Value
-from proxy.sources.alignment import align_groups
+from proxy.sources.alignment import align_groups, spread_groups
 
 _DOMAINS: dict[str, tuple[SqlType, tuple[Any, ...]]] = {
     "text": (SqlType.TEXT, ("b", "a", "", "ü")),
@@ -37,6 +37,10 @@ def test_every_group_lands_on_its_key(data: st.DataObject) -> None:
     found = [list(part) for part in zip(*sums, strict=True)] or [[] for _ in kinds]
     expected = [sums.get(keys.key(i), 0) for i in range(keys.size)]
     assert align_groups(found, [list(sums.values())], keys).tolist() == [expected]
+    in_pieces = np.zeros((1, keys.size), dtype=np.int64)
+    for one, total in sums.items():
+        spread_groups([[value] for value in one], [[total]], keys, into=in_pieces)
+    assert in_pieces.tolist() == [expected]
 
 
 def test_groups_of_which_nothing_is_summed_have_no_sums() -> None:

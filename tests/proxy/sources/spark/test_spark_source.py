@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import grpc
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +21,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.question.plan import PinnedColumn, PinnedRelation, ReadRelation, Rewritten
 from proxy.sources.protocol import TrueAggregates
+from proxy.sources.spark import sessions
 from proxy.sources.spark.address import parse_address
 from proxy.sources.spark.sessions import SparkPlace, check_session, open_session
 from proxy.sources.spark.spark_source import SparkSource
@@ -217,6 +219,41 @@ def test_types_that_moved(source: SparkSource, small: str) -> None:
         ask(source, sql, relations=(ReadRelation(small, (("age", "bigint"),)),))
 
 
+def test_groups_come_in_pieces_and_after_their_types(source: SparkSource) -> None:
+    size = 200_000
+    number = Column("number", SqlType.INTEGER, "bigint")
+    keys = KeySpace(columns=(number,), values=(tuple(range(size)),))
+    sql = f"SELECT id AS k0, CAST(id % 97 AS decimal(38, 0)) AS f0, -id AS f1 FROM range({size})"
+    with source.turn(analyst="ada", timeout_ms=20_000):
+        found = source.aggregates(Rewritten("spark", sql), keys, functionals=2, timeout_ms=20_000)
+    np.testing.assert_array_equal(found.values, [np.arange(size) % 97, -np.arange(size)])
+    session = open_session(source._place, seconds=20)
+    seen: list[int] = []
+    for part in session.read(sql, on_schema=lambda: seen.append(0)):
+        seen.append(part.num_rows)
+    session.close()
+    assert seen.count(0) == 1
+    assert seen[0] == 0
+    assert max(seen) < size == sum(seen)
+
+
+def test_a_question_takes_few_requests(sail: Sail, small: str) -> None:
+    """Settings, made and read back, and tried with the engine's name; the types before and after; the statement."""
+    with gate_before(sail) as gate:
+        source = opened(gate.url)
+        gate.seen.clear()
+        ask(
+            source,
+            f"SELECT 'a' AS k0, 1 AS f0 FROM {small} LIMIT 1",
+            relations=(ReadRelation(small, (("age", "integer"),)),),
+        )
+        asked = [name for name in gate.seen if name not in {"ReleaseExecute", "ReleaseSession"}]
+    assert asked[:2] == ["Config"] * 2
+    # the client itself asks for one setting more
+    assert [name for name in asked if name != "Config"] == ["ExecutePlan", "AnalyzePlan"] * 2
+    assert asked.count("Config") <= 3
+
+
 def test_a_question_is_stopped(stopping: SparkSource) -> None:
     started = time.monotonic()
     with pytest.raises(KeyholeError, match="KH501"):
@@ -284,6 +321,14 @@ def test_another_engine(sail: Sail) -> None:
         open_session(place(sail.url, engine="spark"), seconds=20)
     assert 'engine = "sail"' in str(caught.value.hint)
     assert SparkSource(place(sail.url, engine=None), dialects=DIALECTS, questions=1).engine == "sail"
+
+
+def test_an_engine_that_cannot_read_what_is_tried(sail: Sail, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sessions._MEANINGS, "what only a later one knows", ("no_such_function()", "true"))
+    with pytest.raises(KeyholeError, match="is not what engine says, spark, but sail"):
+        open_session(place(sail.url, engine="spark"), seconds=20)
+    with pytest.raises(KeyholeError, match="computes otherwise than its settings say"):
+        open_session(place(sail.url), seconds=20)
 
 
 def test_settings_that_do_not_hold(sail: Sail) -> None:
