@@ -2,6 +2,7 @@
 in a time that tells nothing is refused by its text alone.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from planner.errors import KeyholeError
 from planner.lower.scan import rewrite
 from planner.question.model import Question
 from planner.question.row_work import are_dear
-from tests.effort import examples
+from tests.effort import examples, rounds
 from tests.proxy.sources.oracle import Row, true_aggregates
 from tests.proxy.sources.worlds import UNITS, Engines, questions, rows
 
@@ -44,3 +45,34 @@ def test_random_worlds(connected: Any, engines: Engines, question: Question, fou
     rewritten = rewrite(asked, dialect=connected.dialect)
     answer = connected.aggregates(rewritten, asked.keys, functionals=len(asked.functionals), timeout_ms=60_000)
     np.testing.assert_array_equal(answer.values, expected)
+
+
+@pytest.fixture
+def four(engines: Engines, request: pytest.FixtureRequest) -> Iterator[Engines]:
+    """DuckDB, PostgreSQL, Sail and Apache Spark, each as Keyhole asks it."""
+    from tests.proxy.sources.spark.engines import open_server
+
+    asked = [open_server(request.getfixturevalue(name).url, directory=engines.folder) for name in ("sail", "spark")]
+    yield replace(engines, instead=(engines.duck, engines.postgres, *asked))
+    for source in asked:
+        source.close()
+
+
+@pytest.mark.installed
+def test_worlds_of_all_four_engines(four: Engines) -> None:
+    """The same worlds, asked of each: at full size at least 500 that no engine refuses."""
+    answered = []
+
+    @examples(600, quick=5, phases=[Phase.explicit, Phase.generate], suppress_health_check=[HealthCheck.too_slow])
+    @given(question=questions(units=((), *UNITS)), found=rows())
+    def ask(question: Question, found: list[Row]) -> None:
+        relations, expected = four.load(found), true_aggregates(question, found)
+        answers = four.answers(question, relations)
+        for values in answers:
+            np.testing.assert_array_equal(values, expected)
+        refused = _is_dear(question)
+        assert len(answers) >= (2 if refused else 4)
+        answered.append(not refused)
+
+    ask()
+    assert sum(answered) >= rounds(500, quick=3)
