@@ -95,6 +95,26 @@ def test_moments_are_cut_down_alike(connected: Any, tmp_path: Path) -> None:
         ]
 
 
+def test_days_of_the_old_calendar(connected: Any, tmp_path: Path) -> None:
+    """Spark 2 wrote days as Julius Caesar counted them, and a file's foot says so: Spark reads the day that was meant,
+    whatever it is set to, and Sail, like DuckDB, the number that is there. No day and no moment fails, however far."""
+    days = pa.array([-171653 + 9, -141427, -(2**31), 2**31 - 1], pa.int32()).cast(pa.date32())
+    moments = pa.array([0, 1, -(2**63), 2**63 - 1], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    table = pa.table({"d": days, "at": moments})
+    with pq.ParquetWriter(tmp_path / "old.parquet", table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"org.apache.spark.version": "2.4.8"})
+    found = connected.rows(
+        "SELECT CAST(d AS string), CAST(TRY_CAST(at AS timestamp_ntz) IS NULL AS string) "
+        f"FROM parquet.`{tmp_path / 'old.parquet'}`"
+    )
+    assert len(found) == 4
+    assert [row[0] for row in found][:2] == [
+        "1500-01-12" if connected.dialect.name == "spark" else "1500-01-21",
+        "1582-10-15",
+    ]
+
+
 def test_parts_of_moments_are_counted_alike(connected: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table({"at": pa.array(MOMENTS, pa.timestamp("us"))}), tmp_path / "moments.parquet")
     parts = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour")
