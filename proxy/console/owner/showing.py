@@ -1,6 +1,7 @@
 """The pages that show what can be decided, with what came of the last decision: an outcome, or a refusal."""
 
 import secrets
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,8 +12,10 @@ from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError
 from planner.monitors.explain import explain_monitor
 from proxy.console.owner.decided import decision_rows, grant_rows
+from proxy.console.owner.ledger_commands import ledger_commands
 from proxy.console.owner.questions import waiting_rows
 from proxy.console.page import page
+from proxy.monitors.notifications import ToldAlert
 from proxy.monitors.reading import MonitorReading
 from proxy.owner.decisions import Cap
 from proxy.report import odometer
@@ -21,6 +24,7 @@ from proxy.rest.problems import http_status, problem
 from proxy.service.accounts import limits
 from proxy.service.service import OWNER, Service
 
+SHOWN_ALERTS = 20  # of a monitor: the newest; keyhole monitor watch prints all
 SHOWN_DECISIONS = 50  # of a list: a screen or two; the ledger's export has all
 
 
@@ -97,6 +101,7 @@ def _describe_monitor(reading: MonitorReading, monitor: Monitor) -> dict[str, An
     known = {"name": monitor.name, "shown": visible(monitor.name), "comment": visible(monitor.comment or "")}
     try:
         status, plan = reading.status(monitor), reading.plan(monitor)
+        alerts = reading.alerts_for_owner(monitor).alerts
     except KeyholeError as error:  # keyhole check says it, too; the others can be looked at all the same
         if error.code == "KH502":
             raise
@@ -110,15 +115,27 @@ def _describe_monitor(reading: MonitorReading, monitor: Monitor) -> dict[str, An
         "next": "" if status.next_look is None else f"{status.next_look:%Y-%m-%d %H:%M:%S}",
         "group": f"{status.epsilon_per_group:.4f}",
         "unit": "" if status.epsilon_per_unit is None else f"{status.epsilon_per_unit:.4f}",
+        "alerts": [_describe_alert(alert) for alert in alerts[: -SHOWN_ALERTS - 1 : -1]],
+        "alerted": f"{len(alerts):,} alert{'' if len(alerts) == 1 else 's'}",
+        "command": visible(shlex.join(("keyhole", "monitor", "watch", monitor.name))),
+        "more_alerts": len(alerts) > SHOWN_ALERTS,
         "plan": "\n".join(visible(line) for line in explain_monitor(plan)),
     }
+
+
+def _describe_alert(alert: ToldAlert) -> tuple[str, str, str, str]:
+    key = ", ".join(f"{name} {'NULL' if value is None else value}" for name, value in alert.key)
+    window = "" if alert.window_start is None else f"{alert.window_start:%Y-%m-%d %H:%M}"
+    cleared = "" if alert.cleared_at is None else f"{alert.cleared_at:%Y-%m-%d %H:%M:%S}"
+    return visible(key), window, f"{alert.alerted_at:%Y-%m-%d %H:%M:%S}", cleared
 
 
 def show_ledger(request: Request, service: Service, told: DecisionTold) -> Response:
     """Where the ledger ends, and what owners decided."""
     number, newest = service.ledger.owner.newest()
     rows = tuple(decision_rows(service.ledger.owner.list_decided(limit=SHOWN_DECISIONS)))
-    return _show(request, "ledger", told, number=number, newest=newest, decided=rows, most=SHOWN_DECISIONS)
+    values = {"decided": rows, "most": SHOWN_DECISIONS, "commands": tuple(ledger_commands(service))}
+    return _show(request, "ledger", told, number=number, newest=newest, **values)
 
 
 def _show(request: Request, name: str, told: DecisionTold, **values: Any) -> Response:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 
 import httpx
 import pytest
@@ -11,12 +12,21 @@ import pytest
 from tests.effort import PATIENCE_S
 from tests.proxy.rest.test_monitors import events
 from tests.worlds.alerted import TOKENS, Watch, alerted, start
+from tests.worlds.console_house import OWNER_TOKEN
 from tests.worlds.house import House, new_database
+
+OWNER = f"""
+[server.console]
+owner_token_sha256 = "{sha256(OWNER_TOKEN.encode()).hexdigest()}"
+"""
 
 
 @pytest.fixture(scope="module")
 def house(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with new_database(postgres_url) as url, alerted(tmp_path_factory.mktemp("told"), url, bobs=0.2) as house:
+    with (
+        new_database(postgres_url) as url,
+        alerted(tmp_path_factory.mktemp("told"), url, bobs=0.2, more=OWNER) as house,
+    ):
         yield house
 
 
@@ -27,6 +37,20 @@ def crowded(house: House) -> Watch:
     watch.look(3, {0: ("A",)})
     watch.look(9, {0: ("B",)})
     return watch
+
+
+def test_the_owner_sees_all_alerts_and_pays_for_none(house: House, crowded: Watch) -> None:
+    url = f"http://127.0.0.1:{house.addresses.rest_port}"
+    before = house.service.ledger.owner.newest()
+    with httpx.Client(base_url=url, headers={"Origin": url}, timeout=PATIENCE_S, trust_env=False) as owner:
+        assert owner.post("/console/owner/login", data={"token": OWNER_TOKEN}).status_code == 303
+        page = owner.get("/console/owner/monitors").text
+    assert re.search(r"<summary>\d alerts, the newest first</summary>", page)
+    found = re.findall(
+        r'<th scope="row">ward ([ABC]), day 2026-01-01</th><td class="tight">2026-01-01 00:00</td>', page
+    )
+    assert found[-2:] == ["B", "A"]
+    assert house.service.ledger.owner.newest() == before
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """The owner's pages over HTTP: what they show, what they decide once, and to whom they are not there."""
 
+import html
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from fastapi import FastAPI
 from accountant.errors import BalanceScope, NotApproved
 from accountant.events.owner_events import Approved, Declined, Grant, Granted, Revoked, WindowOpened
 from accountant.model import NANO, Wording
+from proxy.cli import main as cli
 from proxy.cli.check import check
 from proxy.console.owner.deciding import BY
 from proxy.console.page import TABS
@@ -328,6 +331,30 @@ def test_a_wanted_risk_is_turned_into_budgets_or_said_to_be_none(still: Service)
     assert "epsilon_per_predicate = " in page
     assert owner.get("/console/owner/risk?target=none").status_code == 422
     assert "What was spent" in owner.get("/console/owner/risk?from=ledger").text
+
+
+def test_the_commands_beside_the_ledger_can_be_run_as_they_stand(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    charged = charge(NANO, question="q", analyst="ada")
+    service.ledger.reserve(charged, limits(4 * NANO))
+    page = logged_in(service).get("/console/owner/ledger").text
+    shown = [html.unescape(one) for one in re.findall(r'<code class="copied" id="command\d">(.*?)</code>', page)]
+    assert [" ".join(one.split()[1:3]) for one in shown] == [
+        "ledger backup",
+        "ledger export",
+        "odometer --policy",
+        "ledger settle",
+    ]
+    monkeypatch.chdir(tmp_path)
+    for one in shown:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(shlex.split(one)[1:])
+        assert ended.value.code == 0, one
+    assert (tmp_path / "ledger-copy.db").is_file()
+    assert (tmp_path / "events.jsonl").is_file()
+    assert "spent for good" in capsys.readouterr().out
+    assert service.ledger.open_reservations() == ()
 
 
 PRIOR = "room,hour,people\nER,9,40\nICU,9,20\n"

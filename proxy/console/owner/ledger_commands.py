@@ -1,0 +1,43 @@
+"""What an owner does with a ledger at the command line alone, as commands that can be copied: each in full.
+
+They write files, or close what a dead process left: a page would do either in another place than the owner means.
+"""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from proxy.report.terminal import visible
+from proxy.service.service import Service
+
+MOST_SETTLED = 20  # open reservations that have commands: a screen of them; the page of questions lists all
+_WHY = "--why 'say why'"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRow:
+    """One command, what it is for, and whether it leaves an event in the ledger."""
+
+    purpose: str
+    command: str
+    is_event: bool
+
+
+def ledger_commands(service: Service) -> Iterator[CommandRow]:
+    """Copying and exporting the ledger, removing noise paths, closing open reservations. Raises LedgerError."""
+    path, ledger = service.policy.path, service.ledger
+    yield _row("Copy the ledger while it is in use, and verify the copy", path, "ledger", "backup", "ledger-copy.db")
+    yield _row("Write every event to a file", path, "ledger", "export", "events.jsonl")
+    yield _row("Say in sentences for a report what was promised and spent, over all windows", path, "odometer")
+    for size in ledger.owner.path_sizes():
+        purpose = f"Remove the noise paths of {size.table}, data version {size.version}: {size.states:,} states"
+        yield _row(purpose, path, "ledger", "prune", size.table, size.version, event=True)
+    for one in ledger.open_reservations()[:MOST_SETTLED]:
+        purpose = f"Close the reservation of {one.charge.analyst} from {one.reserved_at:%Y-%m-%d %H:%M} UTC, spent"
+        yield _row(f"{purpose}, if its process is dead", path, "ledger", "settle", one.id, "--spent", event=True)
+
+
+def _row(purpose: str, path: Path, *words: str, event: bool = False) -> CommandRow:
+    command = shlex.join(("keyhole", *words, "--policy", str(path.resolve())))
+    return CommandRow(visible(purpose), visible(f"{command} {_WHY}" if event else command), event)
