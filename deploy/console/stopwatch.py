@@ -1,0 +1,59 @@
+"""How fast the owner's pages are there, in a real browser: `python -m deploy.console.stopwatch [TIMES]`.
+
+First paint of each page, and when a budget map of 100 by 100 groups is drawn, in milliseconds from the click: the
+middle of so many visits, and the slowest. The promise is 300 for the one and 1,000 for the other, on an idle machine.
+"""
+
+import statistics
+import sys
+
+from accountant.model import NANO, Cells, Charge, Family
+from deploy.console.pictures import MORE, log_owner_in, served
+from deploy.superset.browser import Browser, browser
+from proxy.console.page import TABS
+from proxy.service.accounts import limits
+from proxy.service.service import OWNER, Service
+
+SIDE = 100  # groups, down and across
+TIMES = 9
+_PAINTED = "const [paint] = performance.getEntriesByName('first-contentful-paint'); return paint?.startTime ?? 0"
+_DRAWN = "const marks = performance.getEntriesByName('map-drawn'); return marks.length ? marks[0].startTime : 0"
+
+
+def charge_square(service: Service) -> None:
+    """Reserve a question about so many groups, of a table that the map can show beside the others."""
+    columns = tuple((name, tuple(f"{name}{place:03}" for place in range(SIDE))) for name in ("column", "row"))
+    names = tuple(name for name, _ in columns)
+    family = Family(table="square", unit="row", columns=names, filter="", version="v1", immutable=frozenset())
+    asked = Charge("0" * 64, "demo", family, Cells(columns), NANO, 0, shared=True, continuing=None)
+    service.ledger.reserve(asked, limits(service.catalog, OWNER))
+
+
+def measure(window: Browser, address: str, script: str, *, times: int) -> list[float]:
+    """What a script of the page tells in each of so many visits, the least first."""
+    found = []
+    for _ in range(times):
+        window.visit(address)
+        window.wait_for(script)
+        found.append(float(window.run(script)))
+    return sorted(found)
+
+
+def watch(times: int) -> None:
+    """Print a line for each page."""
+    with served(MORE) as (service, site), browser() as window:
+        charge_square(service)
+        log_owner_in(window, site)
+        for tab in TABS["owner"]:
+            tell(f"{tab.title}: first paint", measure(window, site + tab.href, _PAINTED, times=times))
+        square = f"{site}/console/owner/budget?table=square"
+        tell(f"{SIDE * SIDE:,} groups: drawn", measure(window, square, _DRAWN, times=times))
+
+
+def tell(what: str, found: list[float]) -> None:
+    """One line."""
+    print(f"{what:32} {statistics.median(found):6.0f} ms, {found[-1]:6.0f} at most")  # noqa: T201
+
+
+if __name__ == "__main__":
+    watch(int(sys.argv[1]) if len(sys.argv) > 1 else TIMES)
