@@ -130,7 +130,10 @@ def _walk_play(window: Browser, site: str, folder: Path) -> None:
     _take(window, folder / "attack.png")
     window.visit(f"{site}/console/play/slider")
     window.wait_for("return document.querySelector('#tasks tbody td') && document.querySelector('#curve canvas')")
+    window.run("document.getElementById('more').click()")
+    window.wait_for("return document.querySelectorAll('#ways tbody tr').length === 8")
     window.wait_for("return new Promise((still) => setTimeout(() => still(true), 20000))")  # the curve has seven points
+    window.run("window.scrollTo({ top: document.getElementById('curve').offsetTop - 720, behavior: 'instant' })")
     _take(window, folder / "slider.png")
 
 

@@ -11,7 +11,9 @@ from proxy.console.login import add_login_routes
 from proxy.console.owner.deciding import add_deciding
 from proxy.console.owner.pages import add_owner_pages
 from proxy.console.parts import ConsoleParts
-from proxy.console.play.routes import add_play_routes, name_player
+from proxy.console.play.routes import BEGIN as PLAY
+from proxy.console.play.routes import OWNERS_BEGIN as OWNERS_PLAY
+from proxy.console.play.routes import add_play_routes, name_owner, name_player
 from proxy.console.refusals import no_such_page
 from proxy.console.session_cookie import PURPOSE, SessionSeal
 from proxy.console.static_files import PLACE, StaticFolder
@@ -60,7 +62,8 @@ def console_pages(section: ConsoleSection, strangers: Strangers, play: Hall | No
         add_owner_pages(owner, parts)
         add_deciding(owner, parts)
         if play is not None:
-            add_play_routes(analysts, play, name_player)
+            add_play_routes(analysts, play, name_player, begin=PLAY)
+            add_play_routes(owner, play, name_owner, begin=OWNERS_PLAY)
 
         _add_lost(lost)
         for router in (everybody, analysts, owner, lost):

@@ -60,8 +60,11 @@ TABS: dict[str, tuple[Tab, ...]] = {
 }
 """What the navigation offers to whom, in order."""
 
-PLAY_TAB = Tab("Playground", "/console/play", "play")
-"""Beside them, for analysts, where the policy has a playground."""
+PLAY_TABS = {
+    "analyst": Tab("Playground", "/console/play", "play"),
+    "owner": Tab("Playground", "/console/owner/play", "play"),
+}
+"""Beside them, where the policy has a playground."""
 
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -77,8 +80,8 @@ def page(request: Request, template: str, *, section: str = "", status: int = 20
     role = getattr(request.state, "role", None)
     files: StaticFolder = getattr(request.state, FILES)
     tabs = TABS.get(role, ()) if role else ()
-    if role == "analyst" and getattr(request.state, PLAYGROUND, False):
-        tabs = (*tabs, PLAY_TAB)
+    if role in PLAY_TABS and getattr(request.state, PLAYGROUND, False):
+        tabs = (*tabs, PLAY_TABS[role])
     told = {
         "role": role,
         "who": getattr(request.state, "analyst", None),

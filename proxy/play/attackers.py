@@ -39,6 +39,8 @@ from mechanisms.risk.posterior import (
 from proxy.play.afford import afford_test
 from proxy.play.building import DAYS_A_WEEK, NOBODY, WORKING_DAYS, Building
 from proxy.play.floor_plan import OPEN_TO_STUDENTS, Counts, RegionKind
+from proxy.play.published import TTL_MINUTES
+from proxy.play.resalted import count_resalted, tabulate_resalted
 
 WEDNESDAY = 2  # of the days that are played, the one that is attacked
 _OFFICES_OF_ADMINISTRATORS = 2  # as in the thesis: 39 open regions beside a student's 37
@@ -56,11 +58,13 @@ class Attacker(Enum):
 
 
 class Seen(Enum):
-    """What is published of each region's count: itself, with Laplace noise, by Keyhole, or not at all."""
+    """What is published of each region's count: itself, with Laplace noise, by Keyhole, by devices whose
+    salt lives two minutes, or not at all."""
 
     TRUE = "true"
     LAPLACE = "tick_laplace"
     KEYHOLE = "keyhole"
+    TTL = "ttl"
     NOTHING = "zeros"
 
 
@@ -148,8 +152,14 @@ class PublishedChannel:
     epsilon: Fraction | None
     ticks: int
 
-    def publish(self, counts: Counts, cuts: Sequence[int], noise: Noise) -> tuple[list[float | None], list[list[int]]]:
-        """What is shown of each region, and all that was released of it: a number or a truth for each tick."""
+    def publish(
+        self, counts: Counts, cuts: Sequence[int], noise: Noise, generator: np.random.Generator
+    ) -> tuple[list[float | None], list[list[int]]]:
+        """What is shown of each region, and all that was released of it: a number or a truth for each tick.
+
+        Parameters:
+            generator: how long people stay, which `TTL` depends on.
+        """
         match self.seen:
             case Seen.TRUE:
                 return [float(count) for count in counts], [[int(count)] for count in counts]
@@ -158,6 +168,10 @@ class PublishedChannel:
             case Seen.LAPLACE:
                 drawn = noise.discrete_laplace(rate=self._epsilon, size=self.ticks * counts.size)
                 released = (counts + drawn.reshape(self.ticks, -1)).T.tolist()
+                return [float(np.mean(values)) for values in released], released
+            case Seen.TTL:
+                seen = count_resalted(np.tile(counts, (self.ticks, 1)), period=TTL_MINUTES, generator=generator)
+                released = seen.T.tolist()
                 return [float(np.mean(values)) for values in released], released
             case Seen.KEYHOLE:
                 test = self._test
@@ -176,6 +190,8 @@ class PublishedChannel:
                 return likelihood_of_exact(released[0], most=most)
             case Seen.LAPLACE:
                 each = [likelihood_of_noisy(value, rate=float(self._epsilon), most=most) for value in released]
+            case Seen.TTL:
+                each = [_likelihood_of_resalted(value, most=most) for value in released]
             case Seen.KEYHOLE:
                 each = [
                     likelihood_of_key(self._test, cut=cut, most=most, returned=bool(value)) for value in released
@@ -189,7 +205,7 @@ class PublishedChannel:
     @property
     def loss(self) -> float | None:
         """What the presence of somebody at all these ticks loses, None without a bound."""
-        if self.seen is Seen.TRUE:
+        if self.seen in (Seen.TRUE, Seen.TTL):
             return None
         return 0.0 if self.seen is Seen.NOTHING else self.ticks * float(self._epsilon)
 
@@ -216,7 +232,7 @@ def believe(day: AttackedDay, channel: PublishedChannel, *, victim: int, tick: i
     counts, prior = day.counts()[:, tick], day.prior()[:, tick]
     people = int(counts.sum())
     cuts = _cuts(day)
-    shown, released = channel.publish(counts, cuts, noise)
+    shown, released = channel.publish(counts, cuts, noise, _stays(day, tick))
     likelihoods = [channel.likelihood(one, cut=cut, most=people) for one, cut in zip(released, cuts, strict=True)]
     posterior = _each_by_itself(likelihoods, prior, people)
     at = regions.index(true_region)
@@ -248,7 +264,7 @@ def count_raised(day: AttackedDay, channel: PublishedChannel, *, every: int, noi
         people = int(now.sum())
         if not people:
             continue
-        _, released = channel.publish(now, cuts, noise)
+        _, released = channel.publish(now, cuts, noise, _stays(day, tick))
         likelihoods = [channel.likelihood(one, cut=cut, most=people) for one, cut in zip(released, cuts, strict=True)]
         after = _each_by_itself(likelihoods, prior[:, tick], people)
         hidden += people
@@ -257,6 +273,20 @@ def count_raised(day: AttackedDay, channel: PublishedChannel, *, every: int, noi
             believed[reached] += count
             raised[reached] += count * (reached > confidence_class(then))
     return Localised(hidden, tuple(believed), tuple(raised), len(ticks))
+
+
+def _stays(day: AttackedDay, tick: int) -> np.random.Generator:
+    """How long people stay at a tick: the same however often it is looked at."""
+    return np.random.default_rng((day.building.seed, tick))
+
+
+def _likelihood_of_resalted(seen: int, *, most: int) -> Floats:
+    """Exactly: everybody is counted at least once, so no more are there than were counted."""
+    table = tabulate_resalted(TTL_MINUTES, 1 << max(6, seen.bit_length()))
+    found = np.zeros(most + 1)
+    reach = min(most + 1, len(table))
+    found[:reach] = table[:reach, seen]
+    return found
 
 
 def _cuts(day: AttackedDay) -> tuple[int, ...]:

@@ -13,12 +13,13 @@ import numpy.typing as npt
 
 from mechanisms.risk.posterior import CONFIDENCES
 from proxy.play.attackers import AttackedDay, Belief, Localised, PublishedChannel
+from proxy.play.bots import BotError
 from proxy.play.building import DAYS_A_WEEK, MINUTES_A_DAY, Building
 from proxy.play.floor_plan import FloorPlan
 from proxy.play.game import Feedback, GameSession, Round
 from proxy.play.heat_map import colour_counts
 from proxy.play.key_sets import KeysRead
-from proxy.play.published import SENTENCES, Publisher, Values
+from proxy.play.published import SENTENCES, Publisher, Publishing, Values
 from proxy.play.tasks import WEEKDAYS, GameTask, TaskAnswer, TaskKind, name_day, tell
 from proxy.play.tradeoff import Tradeoff
 
@@ -217,6 +218,16 @@ def tell_tradeoff(found: Tradeoff) -> Json:
             for laplace, keyhole in zip(found.laplace, found.keyhole, strict=True)
         ],
         "raised": dict(found.raised),
+    }
+
+
+def tell_errors(way: Publishing, found: Sequence[BotError]) -> Json:
+    """How wrong bots are by one way of publishing."""
+    return {
+        "way": way.value,
+        "text": SENTENCES[way],
+        "rounds": found[0].rounds,
+        "tasks": [{"task": one.kind.value, "error": one.error, "wrong_day": one.wrong_day} for one in found],
     }
 
 

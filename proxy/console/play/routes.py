@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache
+from threading import Lock
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -16,18 +17,19 @@ from proxy.console.page import page
 from proxy.console.play.asked import AnswerIn, BeginIn, NothingIn
 from proxy.play import telling
 from proxy.play.attackers import AttackedDay, Attacker, PublishedChannel, Seen, believe, count_raised
+from proxy.play.bots import BotError
 from proxy.play.floor_plan import draw_floor_plan
 from proxy.play.game import EPSILONS, MOST_DAYS, MOST_PLACES, SESSION_S, NotNow
 from proxy.play.hall import SEEDS, Hall, Seat
 from proxy.play.policy_text import write_policy
-from proxy.play.published import SENTENCES
+from proxy.play.published import SENTENCES, Publishing
 from proxy.play.scoring import SECONDS
 from proxy.play.tasks import WEEKDAYS
-from proxy.play.tradeoff import LEAST_EPSILON, MOST_EPSILON, MOST_LOOKS, Tradeoff, weigh
+from proxy.play.tradeoff import LEAST_EPSILON, MOST_EPSILON, MOST_LOOKS, Tradeoff, count_errors, weigh
 from proxy.rest.refusals import HttpRefusal
 
 BEGIN = "/console/play"
-_API = f"{BEGIN}/api"
+OWNERS_BEGIN = "/console/owner/play"
 _BOARD = 20  # results that are shown
 _EVERY = 2  # ticks of the attacked day whose people are counted: 72 of 144
 _MOST_TICKS = 1000  # that an attacker averages over
@@ -43,16 +45,23 @@ def name_player(request: Request) -> str:
     return str(request.state.analyst)
 
 
-def add_play_routes(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
-    """The game, the attackers, the slider, and the pages of all three."""
-    _add_pages(router)
-    _add_game(router, hall, player_of)
-    _add_results(router, hall, player_of)
-    _add_attackers(router, hall)
-    _add_slider(router, hall)
+def name_owner(_: Request) -> str:
+    """The owner among players: no analyst has a name with a space."""
+    return "the owner"
 
 
-def _add_pages(router: APIRouter) -> None:
+def add_play_routes(router: APIRouter, hall: Hall, player_of: PlayerOf, *, begin: str) -> None:
+    """The game, the attackers, the slider, and the pages of all three, at an address."""
+    inner = APIRouter(prefix=begin, route_class=router.route_class)
+    _add_pages(inner, begin)
+    _add_game(inner, hall, player_of)
+    _add_results(inner, hall, player_of)
+    _add_attackers(inner, hall)
+    _add_slider(inner, hall)
+    router.include_router(inner)
+
+
+def _add_pages(router: APIRouter, begin: str) -> None:
     told = {
         "places": telling.tell_plan(draw_floor_plan()),
         "weekdays": list(WEEKDAYS),
@@ -66,14 +75,14 @@ def _add_pages(router: APIRouter) -> None:
 
     def show(name: str) -> Callable[[Request], Response]:
         def show_page(request: Request) -> Response:
-            return page(request, f"play/{name}.html", section="play", told=told, part=name)
+            return page(request, f"play/{name}.html", section="play", told=told, part=name, begin=begin)
 
         return show_page
 
-    router.get(BEGIN)(show("game"))
-    router.get(f"{BEGIN}/attack")(show("attack"))
-    router.get(f"{BEGIN}/slider")(show("slider"))
-    router.get(f"{BEGIN}/rules")(show("rules"))
+    router.get("")(show("game"))
+    router.get("/attack")(show("attack"))
+    router.get("/slider")(show("slider"))
+    router.get("/rules")(show("rules"))
 
 
 def _add_game(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
@@ -88,24 +97,24 @@ def _add_game(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
             with seat.lock:
                 yield seat
 
-    @router.post(f"{_API}/sessions")
+    @router.post("/api/sessions")
     def begin(request: Request, body: BeginIn) -> dict[str, Any]:
         with _refused():
             seat = hall.begin(player_of(request), name=body.name, teaching=body.teaching, seed=body.seed)
         return tell_session(seat)
 
-    @router.get(_API + "/sessions/{key}")
+    @router.get("/api/sessions/{key}")
     def tell_state(request: Request, key: str) -> dict[str, Any]:
         with seated(request, key) as seat:
             return tell_session(seat)
 
-    @router.post(_API + "/sessions/{key}/rounds")
+    @router.post("/api/sessions/{key}/rounds")
     def begin_round(request: Request, key: str, body: NothingIn) -> dict[str, Any]:  # noqa: ARG001
         with seated(request, key) as seat:
             seat.session.begin_round(hall.clock())
             return tell_session(seat)
 
-    @router.get(_API + "/sessions/{key}/series")
+    @router.get("/api/sessions/{key}/series")
     def tell_series(
         request: Request,
         key: str,
@@ -119,26 +128,26 @@ def _add_game(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
             seen = seat.session.look(hall.clock(), tuple(dict.fromkeys(place)), range(day, day + days))
             return telling.tell_series(seen, start=start, stop=stop)
 
-    @router.get(_API + "/sessions/{key}/heat")
+    @router.get("/api/sessions/{key}/heat")
     def tell_heat(request: Request, key: str, day: Annotated[int, Query(ge=0, lt=1000)]) -> dict[str, Any]:
         with seated(request, key) as seat:
             building = seat.session.building
             seen = seat.session.look(hall.clock(), building.plan.regions, range(day, day + 1))
             return telling.tell_heat(building, seen[day])
 
-    @router.post(_API + "/sessions/{key}/answer")
+    @router.post("/api/sessions/{key}/answer")
     def answer(request: Request, key: str, body: AnswerIn) -> dict[str, Any]:
         with seated(request, key) as seat:
             feedback = seat.session.answer(hall.clock(), body.answer())
             return {"feedback": telling.tell_feedback(feedback, seat.session), "session": tell_session(seat)}
 
-    @router.post(_API + "/sessions/{key}/give-up")
+    @router.post("/api/sessions/{key}/give-up")
     def give_up(request: Request, key: str, body: NothingIn) -> dict[str, Any]:  # noqa: ARG001
         with seated(request, key) as seat:
             seat.session.give_up(hall.clock())
             return tell_session(seat)
 
-    @router.post(_API + "/sessions/{key}/end")
+    @router.post("/api/sessions/{key}/end")
     def end(request: Request, key: str, body: NothingIn) -> dict[str, Any]:  # noqa: ARG001
         with seated(request, key) as seat:
             hall.finish(seat)
@@ -146,7 +155,7 @@ def _add_game(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
 
 
 def _add_results(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
-    @router.get(f"{_API}/board")
+    @router.get("/api/board")
     def tell_board() -> dict[str, Any]:
         return {
             "best": [
@@ -155,7 +164,7 @@ def _add_results(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
             ]
         }
 
-    @router.get(_API + "/sessions/{key}/trace")
+    @router.get("/api/sessions/{key}/trace")
     def export_trace(request: Request, key: str) -> Response:
         with _refused():
             seat = hall.find(player_of(request), key)
@@ -165,13 +174,13 @@ def _add_results(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
                 lines = "".join(f"{telling.tell_action(action)}\n" for action in seat.session.trace)
         return PlainTextResponse(lines, media_type=_JSON_LINES)
 
-    @router.get(f"{_API}/traces")
+    @router.get("/api/traces")
     def export_traces() -> Response:
         return PlainTextResponse("".join(hall.board.traces()), media_type=_JSON_LINES)
 
 
 def _add_attackers(router: APIRouter, hall: Hall) -> None:
-    @router.get(f"{_API}/attack/hidden")
+    @router.get("/api/attack/hidden")
     def tell_hidden(seed: Seed, attacker: Attacker, tick: Annotated[int, Query(ge=0, le=143)]) -> dict[str, Any]:
         day = AttackedDay(hall.buildings.find_attacked(seed), attacker)
         roles = day.building.roles
@@ -180,7 +189,7 @@ def _add_attackers(router: APIRouter, hall: Hall) -> None:
             "people": [{"person": person, "role": roles[person]} for person in day.hidden(tick)],
         }
 
-    @router.get(f"{_API}/attack")
+    @router.get("/api/attack")
     def attack(
         seed: Seed,
         attacker: Attacker,
@@ -198,7 +207,7 @@ def _add_attackers(router: APIRouter, hall: Hall) -> None:
             belief = believe(day, channel, victim=victim, tick=tick, noise=hall.noise)
         return telling.tell_belief(day, belief, channel)
 
-    @router.get(f"{_API}/attack/day")
+    @router.get("/api/attack/day")
     def attack_day(seed: Seed, attacker: Attacker, seen: Seen, epsilon: Epsilon) -> dict[str, Any]:
         day = AttackedDay(hall.buildings.find_attacked(seed), attacker)
         channel = PublishedChannel(seen, Fraction(epsilon).limit_denominator(100_000), 1)
@@ -218,7 +227,20 @@ def _add_slider(router: APIRouter, hall: Hall) -> None:
             noise=hall.noise,
         )
 
-    @router.get(f"{_API}/tradeoff")
+    @lru_cache(maxsize=256)
+    def find_errors(seed: int, way: Publishing, epsilon: Fraction | None) -> tuple[BotError, ...]:
+        return count_errors(hall.buildings.find_played(seed), way, epsilon, noise=hall.noise)
+
+    one_at_a_time = Lock()  # PeGaSus takes a processor for seconds
+
+    @router.get("/api/errors")
+    def tell_errors(seed: Seed, way: Publishing, epsilon: Epsilon) -> dict[str, Any]:
+        rate = Fraction(epsilon).limit_denominator(100_000) if way.has_epsilon else None
+        with one_at_a_time:
+            found = find_errors(seed, way, rate)
+        return telling.tell_errors(way, found)
+
+    @router.get("/api/tradeoff")
     def tell_tradeoff(
         seed: Seed,
         attacker: Attacker,

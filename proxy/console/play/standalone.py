@@ -46,7 +46,7 @@ def play_app(hall: Hall) -> FastAPI:
     """The application over some sessions and their leader board."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     router = APIRouter(route_class=_route_class(StaticFolder()), include_in_schema=False)
-    add_play_routes(router, hall, lambda _: LOCAL)
+    add_play_routes(router, hall, lambda _: LOCAL, begin=BEGIN)
     _add_rest(router)
     app.include_router(router)
     app.add_middleware(

@@ -24,7 +24,8 @@ export async function call(path, { body, key, signal, method } = {}) {
     throw new Problem({ code: "", title: "The server cannot be reached.", hint: "Try again in a moment." }, 0, 1);
   }
   if (response.status === 401) {
-    location.assign(`/console/login?next=${encodeURIComponent(location.pathname + location.search)}`);
+    const login = location.pathname.startsWith("/console/owner") ? "/console/owner/login" : "/console/login";
+    location.assign(`${login}?next=${encodeURIComponent(location.pathname + location.search)}`);
   }
   const told = await response.json().catch(() => ({}));
   if (!response.ok) throw new Problem(told, response.status, Number(response.headers.get("Retry-After")) || 0);

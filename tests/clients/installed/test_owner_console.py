@@ -55,22 +55,41 @@ def window(house: tuple[Service, str]) -> Iterator[Browser]:
         check_quiet(opened, site)
 
 
-def ask(site: str) -> httpx.Response:
+def ask(site: str, threshold: int = 1500) -> httpx.Response:
     bearer = {"Authorization": f"Bearer {TOKENS['ada']}"}
-    return httpx.post(f"{site}/v1/question", json={"sql": QUESTION.format(1500)}, headers=bearer, timeout=120)
+    return httpx.post(f"{site}/v1/question", json={"sql": QUESTION.format(threshold)}, headers=bearer, timeout=120)
+
+
+def test_who_asks_what_was_declined_reads_why(house: tuple[Service, str], window: Browser) -> None:
+    _, site = house
+    assert ask(site, 1400).json()["code"] == "KH308"
+    window.visit(f"{site}/console/owner/approvals")
+    fill(window, "article [name=why]", f"by quarters {HOSTILE}")
+    click(window, "[value=decline]")
+    window.wait_for("return document.querySelector('.told')")
+    told = ask(site, 1400).json()
+    assert (told["code"], told["status"]) == ("KH318", 403)
+    assert told["title"] == f"the data owner declined the question: by quarters {HOSTILE}"
+    window.visit(f"{site}/console/owner/approvals")
+    assert HOSTILE in window.run("return document.querySelector('article .warn').textContent")
+    fill(window, "article [name=why]", "a last time")
+    click(window, "[value=approve]")
+    window.wait_for("return document.querySelector('.told')")
+    assert ask(site, 1400).status_code == 200
 
 
 def test_what_waits_is_approved_with_a_reason_and_asked(house: tuple[Service, str], window: Browser) -> None:
     service, site = house
+    before = len(list(service.ledger.owner.events()))
     assert ask(site).json()["code"] == "KH308"
     window.visit(f"{site}/console/owner/approvals")
     assert QUESTION.format(1500) in window.run("return document.querySelector('article pre').textContent")
     click(window, "[value=approve]")  # without a reason the browser sends nothing
-    assert list(service.ledger.owner.events()) == []
+    assert len(list(service.ledger.owner.events())) == before
     fill(window, "article [name=why]", HOSTILE)
     click(window, "[value=approve]")
     window.wait_for("return document.querySelector('.told')")
-    (event,) = service.ledger.owner.events()
+    event = list(service.ledger.owner.events())[-1]
     assert isinstance(event, Approved)
     assert (event.by, event.why) == ("console", HOSTILE)
     assert ask(site).json()["keys"] == [["A"]]

@@ -88,6 +88,8 @@ def test_an_attacker_and_the_slider_tell_what_they_found(window: Browser, site: 
     window.wait_for("return document.getElementById('policy').textContent.includes('[monitors.crowded]')")
     assert window.run("return document.getElementById('epsilon-shown').textContent") == "1"
     assert window.run("return document.querySelectorAll('#tasks tbody tr').length") == 5
+    click(window, "#more")
+    window.wait_for("return document.querySelectorAll('#ways tbody tr').length === 8")
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="needs axe-core")

@@ -174,7 +174,7 @@ def test_the_attackers_page_is_told_beliefs(browser: Browser) -> None:
     hidden = browser.get(f"{API}/attack/hidden?{asked}").json()
     assert hidden["open"] == 37
     victim = hidden["people"][0]["person"]
-    for seen in ("true", "tick_laplace", "keyhole", "zeros"):
+    for seen in ("true", "tick_laplace", "keyhole", "ttl", "zeros"):
         told = browser.get(f"{API}/attack?{asked}&victim={victim}&seen={seen}&epsilon=1&ticks=4").json()
         assert len(told["regions"]) == 27
         assert sum(region["prior"] for region in told["regions"]) == pytest.approx(1)
@@ -188,6 +188,41 @@ def test_the_attackers_page_is_told_beliefs(browser: Browser) -> None:
         assert browser.get(f"{API}/attack?{asked}&seen=true&{wrong}").status_code == 400
     outside = next(person for person in range(420) if all(person != one["person"] for one in hidden["people"]))
     assert browser.get(f"{API}/attack?{asked}&seen=true&victim={outside}&epsilon=1").status_code == 400
+
+
+def test_the_slider_tells_how_wrong_every_way_leaves_a_bot(browser: Browser) -> None:
+    found = {}
+    for way in ("true", "tick_laplace", "ttl", "zeros", "keyhole"):
+        told = browser.get(f"{API}/errors?seed={SEED}&epsilon=1&way={way}").json()
+        assert [task["task"] for task in told["tasks"]] == ["T1", "T2", "T3", "T4", "T5"]
+        found[way] = [task["error"] for task in told["tasks"]]
+    assert found["true"][1] == 0
+    assert found["zeros"][1] > found["tick_laplace"][1]
+    assert browser.get(f"{API}/errors?seed={SEED}&epsilon=1&way=none").status_code == 400
+
+
+def test_owners_have_a_playground_of_their_own(service: Service, hall: Hall) -> None:
+    app = console_app(service, play=hall)
+    owner, analyst = Browser(app), Browser(app)
+    assert owner.log_owner_in().status_code == analyst.log_in().status_code == 303
+    assert 'href="/console/owner/play"' in owner.get("/console/owner").text
+    begin = "/console/owner/play"
+    for page in PAGES:
+        told = owner.get(f"{begin}{page}").text
+        assert f'data-begin="{begin}"' in told
+        assert '"/console/play' not in told
+        assert analyst.get(f"{begin}{page}").headers["location"].startswith("/console/owner/login")
+    key = owner.post(f"{begin}/api/sessions", json={"name": "Kim", "seed": SEED}).json()["key"]
+    assert owner.get(f"{begin}/api/sessions/{key}").status_code == 200
+    assert analyst.get(f"{API}/sessions/{key}").status_code == 409  # a session is whose it is
+    assert analyst.post(f"{begin}/api/sessions", json={"name": "Kim"}).status_code == 401
+    away = Browser(app, address="192.0.2.7")
+    away.cookies = owner.cookies
+    assert away.get(begin).status_code == 404
+    without = Browser(console_app(service))
+    without.log_owner_in()
+    assert without.get(begin).status_code == 404
+    assert begin not in without.get("/console/owner").text
 
 
 def test_the_slider_gives_a_policy_that_can_be_read(browser: Browser, tmp_path: Path) -> None:

@@ -57,6 +57,27 @@ def test_beliefs_are_between_nothing_and_everything(attacker: Attacker) -> None:
     assert at(Seen.KEYHOLE, Fraction(1, 1000)) == pytest.approx(nothing, rel=0.02)
 
 
+def test_salts_that_live_two_minutes_promise_nothing_and_hide_little() -> None:
+    """Whoever is counted by more salts than one makes counts larger, never smaller; and there is no bound."""
+    day = AttackedDay(_attacked(), Attacker.EXTERNAL)
+    counts = day.counts()[:, NOON]
+    channel = PublishedChannel(Seen.TTL, None, ticks=2)
+    assert channel.loss is None
+    shown, released = channel.publish(counts, (0,) * counts.size, SeededNoise(0), np.random.default_rng(1))
+    for count, seen, value in zip(counts.tolist(), released, shown, strict=True):
+        assert value is not None
+        assert count <= value <= 6 * count
+        found = channel.likelihood(seen, cut=0, most=int(counts.sum()))
+        assert found[count] > 0
+        assert not found[min(seen) + 1 :].any()  # nobody is counted less than once
+    victim = day.hidden(NOON)[0]
+    true, resalted, nothing = (
+        believe(day, PublishedChannel(seen, None, 1), victim=victim, tick=NOON, noise=SeededNoise(0)).posterior
+        for seen in (Seen.TRUE, Seen.TTL, Seen.NOTHING)
+    )
+    assert np.abs(resalted - true).sum() < np.abs(nothing - true).sum()
+
+
 def test_waiting_sharpens_what_noise_hides() -> None:
     """Four hundred ticks of equal counts at eps .1 tell what a single one hides; noise is seeded."""
     day = AttackedDay(_attacked(), Attacker.EXTERNAL)

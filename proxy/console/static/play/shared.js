@@ -1,7 +1,7 @@
 // What the playground's pages share: numbers as people read them, and refusals in their place.
 import { Problem, problemBox } from "../api.js";
 
-export const API = "/console/play/api";
+export const API = `${document.querySelector("nav.parts").dataset.begin}/api`; // an owner's is elsewhere
 export const percent = (share) => share === 0 ? "0 %" : share < 0.001 ? "under 0.1 %" : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
 export const number = (value) => Number(value).toLocaleString("en", { maximumFractionDigits: value < 10 ? 2 : value < 100 ? 1 : 0 });
 export const epsilonOf = (exponent) => Number((10 ** (exponent / 10)).toPrecision(2));

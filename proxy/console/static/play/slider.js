@@ -1,5 +1,5 @@
 // From an epsilon to what it is good for and what it gives away.
-import { call, debounce, element } from "../api.js";
+import { call, data, debounce, element } from "../api.js";
 import { draw } from "../chart.js";
 import { API, attempt, epsilonOf, number, percent, readLink, writeLink } from "./shared.js";
 
@@ -10,11 +10,14 @@ let waiting = null, been = new Map(), curve = null, where = "";
 
 const label = () => { byId("epsilon-shown").textContent = epsilonOf(Number(form.elements.exponent.value)); };
 
+const WAYS = Object.keys(data("told").ways);
 const GRID = [0.01, 0.1, 1, 10, 0.03, 0.3, 3];
 
 async function show() {
   waiting?.abort();
   waiting = new AbortController();
+  byId("ways-holder").hidden = true;
+  byId("more-state").textContent = "";
   writeLink(form);
   const { seed, attacker, looks, exponent } = Object.fromEntries(new FormData(form));
   const epsilon = epsilonOf(Number(exponent)), signal = waiting.signal;
@@ -24,6 +27,7 @@ async function show() {
   byId("tolerance").textContent = number(Math.ceil(found.tolerance));
   byId("laplace").textContent = number(found.raised.tick_laplace);
   byId("keyhole").textContent = number(found.raised.keyhole);
+  byId("ttl").textContent = number(found.raised.ttl);
   byId("true").textContent = number(found.raised.true);
   const told = (error, wrong) => `${number(error)}${wrong ? ` (${percent(wrong)} on a wrong weekday)` : ""}`;
   byId("tasks").tBodies[0].replaceChildren(...found.tasks.map((task) => element("tr", {}, element("td", {}, TASKS[task.task]),
@@ -60,11 +64,28 @@ function showCurve() {
   curve.drawn = draw(byId("curve"), (theme) => curve.options(theme), { label: "Errors and people localised, by epsilon" });
 }
 
+// Every way of publishing at the chosen epsilon, one after the other: PeGaSus takes seconds.
+async function showWays() {
+  const { seed, exponent } = Object.fromEntries(new FormData(form));
+  const epsilon = epsilonOf(Number(exponent)), signal = waiting.signal, body = byId("ways").tBodies[0];
+  body.replaceChildren();
+  byId("ways-holder").hidden = false;
+  for (const way of WAYS) {
+    byId("more-state").textContent = `working out ${way} …`;
+    const found = await attempt(() => call(`${API}/errors?${new URLSearchParams({ seed: seed || "1", way, epsilon })}`, { signal }));
+    if (!found || signal.aborted) return;
+    body.append(element("tr", {}, element("th", { scope: "row", title: found.text }, found.way),
+      ...found.tasks.map((task) => element("td", { class: "number" }, number(task.error)))));
+  }
+  byId("more-state").textContent = "Six rounds each, two where ticks are grouped.";
+}
+
 async function copy(text, said) {
   try { await navigator.clipboard.writeText(text); byId("copied").textContent = said; } catch { byId("copied").textContent = "The browser does not allow copying: mark the text and copy it."; }
 }
 
 byId("copy").addEventListener("click", () => copy(byId("policy").textContent, "Copied."));
+byId("more").addEventListener("click", showWays);
 byId("link").addEventListener("click", () => copy(location.href, "Link copied."));
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("input", () => { label(); later(); });
