@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -20,11 +21,25 @@ from planner.parser.lexer import quote_identifier
 from planner.plan import build as planning
 from planner.question.plan import Plan
 from planner.statements import settings
-from proxy.cli.common import DEFAULT_POLICY, Json, PolicyPath, print_json, reason, refusals, show_work
+from proxy.cli.common import (
+    DEFAULT_POLICY,
+    Json,
+    PolicyPath,
+    check_page,
+    print_json,
+    reason,
+    refusals,
+    show_work,
+    write_html,
+)
 from proxy.pipeline.claim import worst_curve
 from proxy.pipeline.messages import bare_question
 from proxy.release.bounds import BETA, BoundsAsked, BoundsRelease, FoundBound, FoundBounds, find_bounds, plan_bounds
 from proxy.release.charged import PaidRelease, check_affordable, find_release
+from proxy.release.dry_run import plan_alone, rehearse
+from proxy.report.html.page import Verbatim
+from proxy.report.html.plots import Bar, bar_plot
+from proxy.report.section import ReportSection, show_page
 from proxy.service.accounts import nano
 from proxy.service.service import Service
 
@@ -62,6 +77,28 @@ class BoundsReport:
         yield f"# found by keyhole bounds, {float(asked.epsilon):g} epsilon"
         yield from self._snippet()
 
+    def sections(self) -> tuple[ReportSection, ...]:
+        """The report for a page."""
+        head, *told = [line.strip() for line in self.lines()]
+        if self.found.cut is None:
+            return (ReportSection("bounds", head, tuple(told)),)
+        units = max(self.found.units, 1)
+        bars = [
+            Bar(
+                _describe(one),
+                one.most_beyond / units,
+                f"{one.most_beyond:,} of {units:,}",
+                float(self.planned.asked.cut),
+            )
+            for one in self.found.bounds
+        ]
+        sentences = told[: told.index("")]
+        drawing = bar_plot("Units beyond each bound, at most; the mark is what was asked for", bars)
+        return (
+            ReportSection("bounds", head, (*sentences, drawing)),
+            ReportSection("policy", "For the policy", (Verbatim("\n".join(self._snippet())),)),
+        )
+
     def document(self) -> dict[str, Any]:
         """The report for a program."""
         return {
@@ -98,13 +135,14 @@ class BoundsReport:
 
     def _cost(self, keys: tuple[str, ...], groups: int) -> str | None:
         """What a question by these keys costs with the bound, by the planner's own figures."""
-        if len(self.table.unit) != 1:
+        if not self.table.unit:
             return None
         bounded = replace(self.table, groupings=(Grouping(keys, groups, None, ()),), groups_per_unit=groups)
         others = tuple(bounded if one.name == bounded.name else one for one in self.catalog.tables)
         catalog = replace(self.catalog, tables=others)
         names = ", ".join(map(quote_identifier, keys))
-        unit = quote_identifier(self.table.unit[0])
+        unit = ", ".join(map(quote_identifier, self.table.unit))
+        unit = f"({unit})" if len(self.table.unit) > 1 else unit
         relation = quote_identifier(bounded.name)
         sql = f"SELECT {names} FROM {relation} GROUP BY {names} HAVING count(DISTINCT {unit}) > 1000"
         try:
@@ -161,7 +199,7 @@ class BoundsReport:
             yield f"per_unit = {{ {', '.join(totals)} }}"
 
 
-def _sentence(one: FoundBound) -> str:
+def _describe(one: FoundBound) -> str:
     number = f"{one.bound:,f}".rstrip("0").rstrip(".") if "." in f"{one.bound:f}" else f"{one.bound:,f}"
     where = f"by {', '.join(one.keys)}: " if one.keys else ""
     what = {
@@ -172,10 +210,14 @@ def _sentence(one: FoundBound) -> str:
         BoundOf.HIGHEST_VALUE: f"{one.column} at most {number}",
         BoundOf.LOWEST_VALUE: f"{one.column} at least {number}",
     }[one.of]
+    return f"{where}{what}"
+
+
+def _sentence(one: FoundBound) -> str:
     beyond = "below" if one.of in LOW_SIDES else "above"
     last = "; it is the largest that is looked at" if one.last else ""
     last += "; it may be larger than need be: few are above, and noise hides how few" if one.loose else ""
-    return f"{where}{what}; at most {one.most_beyond:,} units are {beyond} ({_SURE}){last}"
+    return f"{_describe(one)}; at most {one.most_beyond:,} units are {beyond} ({_SURE}){last}"
 
 
 def _number(value: Decimal) -> str:
@@ -219,6 +261,10 @@ def bounds(
     policy: PolicyPath = DEFAULT_POLICY,
     why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Pay and find them; without it the cost is shown.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the cost and what would be read; open no source.")
+    ] = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the report to a file, as HTML.")] = None,
     as_json: Json = False,
 ) -> None:
     """Find bounds for the policy in the data, privately; charged."""
@@ -238,7 +284,24 @@ def bounds(
     _check_once(asked)
     if asked.totals and not asked.keys:
         raise typer.BadParameter("totals are those of one group: name the grouping columns", param_hint="--keys")
-    with refusals(as_json=as_json), Service.open(policy) as service:
+    with refusals(as_json=as_json):
+        check_page(html)
+        if dry_run:
+            with plan_alone(policy) as alone:
+                planned = plan_bounds(asked, alone.catalog, alone.dialect)
+                rehearsed = rehearse(alone, planned.release)
+            planned.check_reachable()
+            if as_json:
+                print_json({**_offer_document(planned), **rehearsed.document()})
+            else:
+                print(*_offer(planned), *rehearsed.lines(), sep="\n")
+            return
+        _find(policy, asked, yes=yes, html=html, as_json=as_json)
+
+
+def _find(policy: Path, asked: BoundsAsked, *, yes: bool, html: Path | None, as_json: bool) -> None:
+    """Find the bounds, or show what they cost."""
+    with Service.open(policy) as service:
         planned = plan_bounds(asked, service.catalog, service.source.dialect)
         known = find_release(service, planned.release)
         if known is None:
@@ -254,6 +317,9 @@ def bounds(
             found, released = find_bounds(service, planned)
         bounded = planned.release.table
         report = BoundsReport(planned, found, released, bounded, service.catalog)
+        if html is not None:
+            page = show_page(report.sections(), title=f"Keyhole: bounds of {bounded.name}", private=False)
+            write_html(html, page)
         if as_json:
             print_json(report.document())
         else:

@@ -18,10 +18,11 @@ from math import ceil
 from typing import Generic, Protocol, TypeVar
 
 from accountant.errors import BalanceScope, LedgerError, OverBudget
+from accountant.ledger import Ledger
 from accountant.limits import Limits
 from accountant.model import NANO, ROW_UNIT, Cells, Charge, Family, Reservation, Spent, Wording, is_lasting
 from accountant.verbs.in_flight import Repeated
-from planner.catalog.model import RELEASED_BY, Analyst, Table
+from planner.catalog.model import RELEASED_BY, Analyst, Catalog, Table
 from planner.errors import KeyholeError
 from planner.functionals.unit_groups import groups_of_one_unit
 from planner.question.model import Question
@@ -52,6 +53,21 @@ class CountingStatement(Protocol):
     @property
     def relations(self) -> tuple[ReadRelation, ...]:
         """What it reads, as the policy knows it."""
+
+
+class Accounts(Protocol):
+    """What says whether a release can be paid: no source is needed for that. A `Service` is one."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """The tables and caps."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was spent and released."""
+
+    def version(self, table: Table) -> str:
+        """The public data version of a table now."""
 
 
 CountsT = TypeVar("CountsT", bound=CountingStatement, covariant=True)
@@ -132,7 +148,7 @@ def make_release(
     return PaidRelease(body, version, again=False)
 
 
-def find_release(service: Service, release: Release[CountingStatement]) -> PaidRelease | None:
+def find_release(service: Accounts, release: Release[CountingStatement]) -> PaidRelease | None:
     """The same release on the data version of now, where it was paid for before. Raises KH502."""
     version = service.version(release.table)
     with ledger_refusals():
@@ -140,7 +156,7 @@ def find_release(service: Service, release: Release[CountingStatement]) -> PaidR
     return None if found is None else PaidRelease(found.answer, version, again=True)
 
 
-def check_affordable(service: Service, release: Release[CountingStatement]) -> None:
+def check_affordable(service: Accounts, release: Release[CountingStatement]) -> None:
     """Refuse what the balances do not cover now, spending nothing. Raises KH310, KH502."""
     with ledger_refusals():
         short = service.ledger.find_shortage(charge_of(release, service.version(release.table)), limits_on(service))
@@ -174,7 +190,7 @@ def charge_of(release: Release[CountingStatement], version: str) -> Charge:
     )
 
 
-def limits_on(service: Service) -> Limits:
+def limits_on(service: Accounts) -> Limits:
     """The policy's caps: the owner needs nobody's approval, and one release may cost what all questions may."""
     nobody = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=None, per_unit=None)
     return replace(limits(service.catalog, nobody), approval_above_nano=None, per_query_nano=None)

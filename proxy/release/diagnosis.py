@@ -39,9 +39,8 @@ from planner.functionals.unit_groups import groups_of_one_unit
 from planner.lower.dialects.model import Dialect
 from planner.lower.scores.score_counts import ScoreCounts
 from planner.parser.lexer import quote_identifier
-from planner.question.condition import ALWAYS, Condition, all_of
+from planner.question.condition import ALWAYS, all_of
 from planner.question.model import Question
-from planner.question.possible_rows import may_hold
 from planner.question.scores import RowNumber, ScoreAxis, ScoredRows, score_axis
 from planner.statements.settings import accuracy
 from proxy.pipeline.messages import bare_question
@@ -49,7 +48,6 @@ from proxy.release.charged import PaidRelease, Release, make_release
 from proxy.release.refusals import (
     holds_everywhere,
     holds_nowhere,
-    no_rows_left,
     not_a_probability,
     not_an_outcome,
     too_many_curves,
@@ -58,6 +56,7 @@ from proxy.release.refusals import (
     with_pinned_relations,
     without_range,
 )
+from proxy.release.rows_left import check_rows_left, may_be_met
 from proxy.service.service import Service
 from proxy.sources.protocol import Counts
 
@@ -299,27 +298,16 @@ def _axes(asked: DiagnosisAsked, score: RowNumber, other: RowNumber) -> tuple[Sc
     return score_axis(score, most=MOST_CELLS), score_axis(other, most=2)
 
 
-def check_rows_left(question: Question, where: str) -> None:
-    """Refuse a condition that no row with declared values meets. Raises KH315."""
-    if not question.keys.size or not _may_hold(question.where, question):
-        raise no_rows_left(where)
-
-
 def _check_varies(number: RowNumber, text: str, question: Question) -> None:
     """Refuse a condition in the place of a number that is publicly true of all rows, or of none. Raises KH314."""
     rows = all_of((question.where, number.present))
-    if not any(_may_hold(all_of((rows, term.condition)), question) for term in number.terms):
+    if not any(may_be_met(all_of((rows, term.condition)), question) for term in number.terms):
         raise holds_nowhere(text)
     only = number.terms[0]
     if len(number.terms) > 1 or only.column is not None or only.condition == ALWAYS:
         return
-    if not _may_hold(all_of((rows, not_true(only.condition))), question):
+    if not may_be_met(all_of((rows, not_true(only.condition))), question):
         raise holds_everywhere(text)
-
-
-def _may_hold(condition: Condition, question: Question) -> bool:
-    keys = dict(zip(question.keys.names, question.keys.values, strict=True))
-    return may_hold(condition, question.table, keys=keys)
 
 
 def _check_drawable(asked: DiagnosisAsked, scored: ScoredRows) -> None:

@@ -33,6 +33,7 @@ from proxy.pipeline.messages import bare_question
 from proxy.release.charged import PaidRelease, Release, make_release
 from proxy.release.published_file import PublishedColumn, list_columns
 from proxy.release.refusals import too_many_cells, undrawable, unknown_table, with_pinned_relations
+from proxy.release.rows_left import check_rows_left
 from proxy.service.service import Service
 from proxy.sources.protocol import Counts
 
@@ -63,6 +64,7 @@ class PublicationAsked:
 
     Parameters:
         public, sensitive: columns with public domains, each once; the file has them in this order.
+        where: a condition on rows, or ""; of the methods that are charged.
         epsilon: of one unit in one cell; None where no budget covers the method.
         most_rows: how many rows of one unit count in one cell, where they are charged.
         criterion: of the methods that no budget covers; None for the others. Its number of values is the domain's.
@@ -80,6 +82,7 @@ class PublicationAsked:
     unsure: Fraction
     exact: bool
     name: str
+    where: str = ""
     why: str = ""
 
     @property
@@ -91,6 +94,8 @@ class PublicationAsked:
         ]
         if self.epsilon is not None:
             parts.append(f"--epsilon {float(self.epsilon):g}")
+        if self.where:
+            parts.append(f"--where {self.where!r}")
         if self.most_rows != 1:
             parts.append(f"--rows-per-unit {self.most_rows}")
         return " ".join(parts) + (f" (why: {self.why})" if self.why else "")
@@ -181,11 +186,17 @@ def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect
     if table is None:
         raise unknown_table(asked.table, catalog)
     keys = ", ".join(map(quote_identifier, _counted_by(asked)))
-    lines = [f"SELECT {keys} FROM {quote_identifier(asked.table)}", f"GROUP BY {keys}", "HAVING sum(1) > 0"]
+    lines = [
+        f"SELECT {keys} FROM {quote_identifier(asked.table)}",
+        *(["WHERE (", asked.where, ")"] if asked.where else []),
+        f"GROUP BY {keys}",
+        "HAVING sum(1) > 0",
+    ]
     embedded = bare_question("\n".join(lines), catalog)
     question, _ = bind_scores(
         embedded, catalog, ("1",), accuracy=accuracy({}, catalog.defaults), today=datetime.now(UTC).date()
     )
+    check_rows_left(question, asked.where)
     if question.keys.size > MOST_CELLS:
         raise too_many_cells(question.keys.size, most=MOST_CELLS)
     most_rows = 1 if table.row_unit else asked.most_rows

@@ -26,7 +26,7 @@ from mechanisms.publishing.sampled_perturbation import sample_and_perturb
 from mechanisms.publishing.uniform_perturbation import perturb_uniformly
 from planner.catalog.key_space import as_text
 from planner.catalog.model import RELEASED_BY, SqlType
-from proxy.release.charged import LONGEST_MS, Release, check_version, ledger_refusals
+from proxy.release.charged import LONGEST_MS, Accounts, Release, check_version, ledger_refusals
 from proxy.release.publication import Publication, TableMethod
 from proxy.release.published_file import (
     PublishedColumn,
@@ -87,7 +87,7 @@ def state(planned: Publication) -> str:
     return " ".join([*told, "Keyhole's budgets do not cover this file."])
 
 
-def find_publication(service: Service, planned: Publication) -> Published | None:
+def find_publication(service: Accounts, planned: Publication) -> Published | None:
     """The ledger's event about the same publication of the rows of now. Raises KH317, KH502."""
     version = _lasting_version(service, planned)
     with ledger_refusals():
@@ -183,6 +183,7 @@ def _finish(event: Published, planned: Publication, path: Path) -> UnprotectedFi
         if hash_file(draft_of(path)) != event.file_hash:
             raise published_before(event.file, event.file_hash)
         place_draft(path, event.statement)
+    draft_of(path).unlink(missing_ok=True)  # of a process that died when the file had its name
     return UnprotectedFile(event.file_hash, _types_of(planned, path), None, event.version, again=True)
 
 
@@ -194,7 +195,7 @@ def _types_of(planned: Publication, path: Path) -> tuple[tuple[str, str], ...]:
     return tuple((name, types[name]) for name in read_names(path))
 
 
-def _lasting_version(service: Service, planned: Publication) -> str:
+def _lasting_version(service: Accounts, planned: Publication) -> str:
     version = service.version(planned.counts.table)
     if not is_lasting(version):
         raise of_a_live_table(planned.asked.table)

@@ -31,6 +31,7 @@ from proxy.release.diagnosis import (
     make_diagnosis,
     plan_diagnosis,
 )
+from proxy.release.dry_run import plan_alone, rehearse
 from proxy.report.section import show_lines, show_page
 from proxy.service.service import Service
 
@@ -59,19 +60,16 @@ def diagnose(
     policy: PolicyPath = DEFAULT_POLICY,
     why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Pay and release it; without it the cost is shown.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the cost and what would be read; open no source.")
+    ] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the report to a file, as HTML.")] = None,
     as_json: Json = False,
 ) -> None:
     """Release how well scores foretell outcomes, privately; charged."""
     if yes and why is None:
         raise typer.BadParameter("say why, for whoever reads the ledger later", param_hint="--why")
-    if method not in METHODS[plot]:
-        able = ", ".join(METHODS[plot])
-        raise typer.BadParameter(f"{plot.value} is made by {able}", param_hint="--method")
-    if bins is not None and method is not Method.OURS:
-        raise typer.BadParameter("this method finds its bins itself", param_hint="--bins")
-    if bins is not None and plot is Plot.RESIDUALS:
-        raise typer.BadParameter("a grid of residuals finds its cells itself", param_hint="--bins")
+    _check_method(plot, method, bins)
     columns = tuple(part.strip() for part in by.split(",")) if by else ()
     if len(set(columns)) < len(columns):
         raise typer.BadParameter("every column once", param_hint="--by")
@@ -91,6 +89,9 @@ def diagnose(
     )
     with refusals(as_json=as_json):
         check_page(html)
+        if dry_run:
+            _rehearse(policy, asked, as_json=as_json)
+            return
         with Service.open(policy) as service:
             planned = plan_diagnosis(asked, service.catalog, service.source.dialect)
             known = find_release(service, planned.release)
@@ -111,6 +112,28 @@ def diagnose(
             print_json(report.document())
         else:
             print("\n".join(show_lines(report.sections(), private=False)))
+
+
+def _check_method(plot: Plot, method: Method, bins: int | None) -> None:
+    """Refuse a method or bins that a plot does not have."""
+    if method not in METHODS[plot]:
+        able = ", ".join(METHODS[plot])
+        raise typer.BadParameter(f"{plot.value} is made by {able}", param_hint="--method")
+    if bins is not None and method is not Method.OURS:
+        raise typer.BadParameter("this method finds its bins itself", param_hint="--bins")
+    if bins is not None and plot is Plot.RESIDUALS:
+        raise typer.BadParameter("a grid of residuals finds its cells itself", param_hint="--bins")
+
+
+def _rehearse(policy: Path, asked: DiagnosisAsked, *, as_json: bool) -> None:
+    """Show the cost and the statement without a source."""
+    with plan_alone(policy) as alone:
+        planned = plan_diagnosis(asked, alone.catalog, alone.dialect)
+        rehearsed = rehearse(alone, planned.release)
+    if as_json:
+        print_json({**_offer_document(planned), **rehearsed.document()})
+    else:
+        print(*_offer(planned), *rehearsed.lines(), sep="\n")
 
 
 def _offer(planned: DiagnosisRelease) -> Iterator[str]:

@@ -28,6 +28,7 @@ from proxy.cli.common import (
 )
 from proxy.cli.publish.report import FOLDER, PublishedReport, offer, offer_document, state_charged
 from proxy.release.charged import check_affordable, find_release
+from proxy.release.dry_run import DryRun, plan_alone, rehearse
 from proxy.release.publication import (
     Publication,
     PublicationAsked,
@@ -67,6 +68,7 @@ def publish(
     epsilon: Annotated[
         str | None, typer.Option("--epsilon", help="What it may cost each combination of values, such as 0.5.")
     ] = None,
+    where: Annotated[str, typer.Option("--where", help="A condition on rows, as in SQL.")] = "",
     method: Annotated[
         TableMethod, typer.Option("--method", help="Noisy counts, or rows made of them; the others are not private.")
     ] = TableMethod.TABLE,
@@ -96,7 +98,9 @@ def publish(
     why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
     by: By = None,
     yes: Annotated[bool, typer.Option("--yes", help="Publish it; without it the cost is shown.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the cost in any case, and touch nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the cost and what would be read; open no source.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Publish a table of counts or rows, with noise; charged."""
@@ -104,11 +108,7 @@ def publish(
         raise typer.BadParameter("say why, for whoever reads the ledger later", param_hint="--why")
     if not _NAME.fullmatch(out):
         raise typer.BadParameter("small letters, digits and _, a letter first, at most 63 of them", param_hint="--out")
-    if method.charged != (epsilon is not None):
-        problem = "what it may cost, such as 0.5" if method.charged else f"{method} has none: no budget covers it"
-        raise typer.BadParameter(problem, param_hint="--epsilon")
-    if method.charged and meant:
-        raise typer.BadParameter(f"{method} is private", param_hint="--not-differentially-private")
+    _check_method(method, epsilon, where=where, meant=meant)
     columns = tuple(part.strip() for part in public.split(","))
     if len({*columns, sensitive}) != len(columns) + 1:
         raise typer.BadParameter("every column once, and the sensitive one not among them", param_hint="--public")
@@ -124,18 +124,22 @@ def publish(
         unsure=_parse_share(unsure, "--unsure"),
         exact=criterion is CriterionName.EXACT,
         name=out,
+        where=where.strip(),
         why=reason(why) if why is not None else "",
     )
     with refusals(as_json=as_json):
         if not method.charged and not meant:
             raise not_private(method)
         place = _find_place(policy, out, form)
+        if dry_run:
+            _rehearse(policy, asked, place, as_json=as_json)
+            return
         with Service.open(policy) as service:
             planned = plan_publication(asked, service.catalog, service.source.dialect)
             known = _is_known(service, planned)
             if not known:
                 _check_possible(service, planned, place)
-            if dry_run or not (known or yes):
+            if not (known or yes):
                 _show_offer(planned, as_json=as_json)
                 return
             with show_work("counting rows"):
@@ -147,6 +151,18 @@ def publish(
             print_json(report.document())
         else:
             print(*report.lines(), sep="\n")
+
+
+def _check_method(method: TableMethod, epsilon: str | None, *, where: str, meant: bool) -> None:
+    """Refuse flags that a method does not have."""
+    if method.charged != (epsilon is not None):
+        problem = "what it may cost, such as 0.5" if method.charged else f"{method} has none: no budget covers it"
+        raise typer.BadParameter(problem, param_hint="--epsilon")
+    if method.charged and meant:
+        raise typer.BadParameter(f"{method} is private", param_hint="--not-differentially-private")
+    if where.strip() and not method.charged:
+        problem = f"{method} takes all rows: those of another condition would be drawn again, and could be averaged"
+        raise typer.BadParameter(problem, param_hint="--where")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +183,32 @@ def _find_place(policy: Path, name: str, form: FileForm | None) -> _Place:
     return _Place(loaded.directory / FOLDER / f"{name}.{written}", written, kind)
 
 
-def _check_possible(service: Service, planned: Publication, place: _Place) -> None:
-    """Refuse what would be paid, or drawn, for nothing: a file that is there already, a balance that is too small."""
+def _check_new(place: _Place) -> None:
     if place.path.exists() or place.path.is_symlink():
         raise typer.BadParameter(f"{FOLDER}/{place.path.name} exists; name a new file", param_hint="--out")
+
+
+def _check_possible(service: Service, planned: Publication, place: _Place) -> None:
+    """Refuse what would be paid, or drawn, for nothing: a file that is there already, a balance that is too small."""
+    _check_new(place)
     if planned.asked.epsilon is not None:
         check_affordable(service, planned.release)
+
+
+def _rehearse(policy: Path, asked: PublicationAsked, place: _Place, *, as_json: bool) -> None:
+    """Show the cost and the statement without a source."""
+    with plan_alone(policy) as alone:
+        planned = plan_publication(asked, alone.catalog, alone.dialect)
+        if asked.epsilon is None:
+            found = DryRun(known=find_publication(alone, planned) is not None, sql=planned.counts.sql)
+        else:
+            found = rehearse(alone, planned.release)
+    if not found.known:
+        _check_new(place)
+    if as_json:
+        print_json({"offered": True} | offer_document(planned) | dict(found.document()))
+    else:
+        print(*offer(planned), *found.lines(), sep="\n")
 
 
 def _show_offer(planned: Publication, *, as_json: bool) -> None:

@@ -29,10 +29,16 @@ def offer(planned: Publication) -> Iterator[str]:
         yield 'Add --yes --why "..." to publish it; the odometer will say so for ever.'
         return
     each, groups = float(asked.epsilon), planned.groups_of_one_unit
-    yield f"{asked.table} would be published over {cells}."
+    yield f"{_rows_of(planned)} would be published over {cells}."
     yield f"It costs each of them {each:g} epsilon, and a unit {groups * each:g}. Nothing was read or spent."
     yield describe_noise(planned)
     yield 'Add --yes --why "..." to pay and publish it.'
+
+
+def _rows_of(planned: Publication) -> str:
+    """Which rows are published, in words."""
+    asked = planned.asked
+    return f"{asked.table} where {asked.where}" if asked.where else asked.table
 
 
 def offer_document(planned: Publication) -> dict[str, Any]:
@@ -40,6 +46,7 @@ def offer_document(planned: Publication) -> dict[str, Any]:
     asked = planned.asked
     found: dict[str, Any] = {
         "table": asked.table,
+        "where": asked.where or None,
         "method": asked.method.value,
         "columns": [one.name for one in planned.columns],
         "cells": planned.question.keys.size,
@@ -88,8 +95,9 @@ def state_charged(planned: Publication) -> str:
     assert asked.epsilon is not None
     each = float(asked.epsilon)
     return (
-        f"Counts of {asked.table} over all public values, each with discrete Laplace noise. Differentially private: "
-        f"epsilon {each:g} of each combination, {groups * each:g} of a privacy unit. {describe_noise(planned)}"
+        f"Counts of {_rows_of(planned)} over all public values, each with discrete Laplace noise. "
+        f"Differentially private: epsilon {each:g} of each combination, {groups * each:g} of a privacy unit. "
+        f"{describe_noise(planned)}"
     )
 
 
@@ -126,7 +134,7 @@ class PublishedReport:
             each, unit = float(asked.epsilon), self.planned.groups_of_one_unit * float(asked.epsilon)
             paid = f"paid {each:g} epsilon a combination, {unit:g} a unit"
             paid = "told again, which costs nothing" if self.again else paid
-        yield f"{asked.table} as {self.file}{written}: {paid}."
+        yield f"{_rows_of(self.planned)} as {self.file}{written}: {paid}."
         yield self.statement
         yield f"SHA-256 {self.file_hash}"
         yield ""

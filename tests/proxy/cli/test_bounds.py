@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.proxy.cli.conftest import Ran
+from tests.proxy.report.html.test_page import read
 
 AGES = ("bounds", "visits", "--epsilon", "0.5", "--column", "age")
 
@@ -46,6 +47,32 @@ def test_with_yes_it_prints_a_piece_of_policy_and_again_for_nothing(checked: Pat
     (family,) = run("budget", "--json").document["families"]
     assert family["spent_at_most"] == 0.5
     assert "keyhole bounds visits --epsilon 0.5 --cut 5% --column age (why: a test)" in run("ledger", "list").out
+
+
+def test_a_dry_run_opens_no_source(checked: Path, run: Callable[..., Ran]) -> None:
+    source = checked.with_name("visits.csv")
+    away = source.rename(checked.with_name("elsewhere.csv"))
+    told = run(*AGES, "--dry-run", "--yes", "--why", "a test")
+    assert told.status == 0
+    assert "This is a dry run: no source was opened." in told.out
+    assert run(*AGES, "--dry-run", "--json").document["paid_before"] is False
+    assert "KH310" in run("bounds", "visits", "--epsilon", "9", "--column", "age", "--dry-run").err
+    away.rename(source)
+    assert run("budget", "--json").document["families"] == []
+
+
+def test_a_page_has_what_is_printed_and_only_text(checked: Path, run: Callable[..., Ran], tmp_path: Path) -> None:
+    page = tmp_path / "bounds.html"
+    asked = (*AGES, "--html", str(page), "--yes", "--why", "a test")
+    assert run(*asked[:-4], str(tmp_path / "nowhere" / "x.html"), *asked[-3:]).status == 2
+    assert run("budget", "--json").document["families"] == []
+    assert run(*asked).status == 0
+    tags = read(page.read_text())
+    assert "Bounds of one (row) in visits: paid 0.5 epsilon" in tags.text
+    assert "[tables.visits.columns.age]" in tags.text
+    assert {"script", "img", "a"}.isdisjoint(name for name, _ in tags.seen)
+    assert [name for name, _ in tags.seen].count("svg") == 1
+    assert "default-src 'none'" in page.read_text()
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,9 @@ from planner.lower.unit_statistics import BoundOf, UnitCounts, UnitStatistic
 from planner.policy.file import Policy
 from proxy.cli.bounds import BoundsReport
 from proxy.cli.check import check
-from proxy.release.bounds import BoundsAsked, FoundBounds, find_bounds, plan_bounds
+from proxy.release.bounds import BoundsAsked, FoundBound, FoundBounds, find_bounds, plan_bounds
 from proxy.release.charged import PaidRelease, check_affordable
+from proxy.report.section import show_page
 from proxy.service.service import Service
 from proxy.sources.protocol import Counts
 from tests.seeded_noise import SeededNoise
@@ -490,6 +491,27 @@ def test_a_share_that_is_more_than_was_asked_is_rounded_up_and_no_other_is_promi
     )
     declared = plan_bounds(_asked(), service.catalog, service.source.dialect)
     assert declared.release.promise.startswith("At most 5 % of the privacy units lie beyond a bound")
+
+
+def test_what_a_question_costs_is_told_also_of_units_of_several_columns(source: str, tmp_path: Path) -> None:
+    with Service.open(_serve(tmp_path, source, unit='["household", "week"]')) as service:
+        planned = plan_bounds(_asked(), service.catalog, service.source.dialect)
+        bound = FoundBound(BoundOf.GROUPS, ("week",), None, Decimal(2), 2, loose=False, last=False)
+        found = FoundBounds((bound,), 95, counted=False, cut=0.05)
+        released = PaidRelease(b"", "one", again=False)
+        report = BoundsReport(planned, found, released, planned.release.table, service.catalog)
+        assert "  week: a question with a tolerance of 20 units costs " in "\n".join(report.lines())
+
+
+def test_names_on_the_page_are_text(service: Service) -> None:
+    planned = plan_bounds(_asked(), service.catalog, service.source.dialect)
+    named = FoundBound(BoundOf.HIGHEST_VALUE, ("<b>k",), "<script>x", Decimal(3), 2, loose=True, last=True)
+    released = PaidRelease(b"", "one", again=False)
+    found = FoundBounds((named,), 95, counted=True, cut=0.05)
+    report = BoundsReport(planned, found, released, planned.release.table, service.catalog)
+    page = show_page(report.sections(), title="<i>", private=False)
+    assert "by &lt;b&gt;k: &lt;script&gt;x at most 3" in page
+    assert not any(tag in page for tag in ("<b>", "<script", "<i>"))
 
 
 def test_no_analyst_has_the_name_of_the_owners_releases(policy: Path) -> None:

@@ -118,6 +118,16 @@ def test_a_page_that_cannot_be_written_costs_nothing(checked: Path, run: Callabl
     assert run("budget", "--json").document["families"] == []
 
 
+def test_a_dry_run_opens_no_source(checked: Path, run: Callable[..., Ran]) -> None:
+    assert run(*ROC, *PAID).status == 0
+    checked.with_name("visits.csv").unlink()
+    assert "told again, which costs nothing" in run(*ROC, "--dry-run").out
+    other = run(*ROC, "--by", "ward", "--dry-run", "--json").document
+    assert (other["groups"], other["paid_before"]) == (3, False)
+    assert "AS counted" in other["sql"]
+    assert "KH310" in run(*ROC[:-1], "9", "--dry-run").err
+
+
 def test_a_refusal_is_printed_as_psql_prints_it(checked: Path, run: Callable[..., Ran]) -> None:
     refused = run(*ROC[:6], "age", *ROC[7:])
     assert refused.status == 1

@@ -54,6 +54,63 @@ def test_with_yes_there_is_a_file_whose_table_the_policy_takes(checked: Path, ru
     assert "keyhole publish visits --public ward --sensitive day" in run("ledger", "list").out
 
 
+def test_a_dry_run_opens_no_source_and_finds_what_was_paid(checked: Path, run: Callable[..., Ran]) -> None:
+    """The file of the source is not even there."""
+    source = checked.with_name("visits.csv")
+    away = source.rename(checked.with_name("elsewhere.csv"))
+    ran = run(*TABLE, "--dry-run")
+    assert ran.status == 0
+    assert "The budgets have room for it. This is a dry run: no source was opened." in ran.out
+    assert "SELECT place, ARRAY[place, n] AS counted" in ran.out
+    assert "KH310" in run(*TABLE[:7], "9", *TABLE[8:], "--dry-run").err
+    assert "No budget covers it. Nothing was read." in run(*PERTURBED, "--dry-run").out
+    assert not (checked.parent / "releases").exists()
+    assert run(*TABLE).status == 1
+    away.rename(source)
+    assert run("budget", "--json").document["families"] == []
+    assert run(*TABLE, *PAID).status == 0
+    source.rename(away)
+    again = run(*TABLE, "--dry-run", "--json").document
+    assert (again["dry_run"], again["paid_before"]) == (True, True)
+
+
+def test_a_condition_leaves_rows_and_cells_out(checked: Path, run: Callable[..., Ran]) -> None:
+    """Charged like a question with that filter: to the groups that it leaves, and of the same family as without it
+    where it is about a key alone."""
+    where = "age < 45 AND ward = 'A'"
+    paid = run(*TABLE[:7], "4", *TABLE[8:], *PAID, "--where", where, "--json").document
+    assert paid["cells"] == 28
+    assert f"Counts of visits where {where} over all public values" in paid["statement"]
+    with duckdb.connect() as connection:
+        rows = connection.execute("SELECT ward, noisy_count FROM read_parquet(?)", [str(checked.parent / paid["file"])])
+        found = rows.fetchall()
+    assert {ward for ward, _ in found} == {"A"}
+    assert abs(sum(count for _, count in found) - 1508) < 60  # of noise 28 times .3, a deviation of less than 2
+    assert where in run("ledger", "list", "--json").out
+    other = run(*TABLE[:-1], "others", *PAID, "--where", "ward = 'B'")
+    assert other.status == 0
+    assert "KH310" in run(*TABLE[:-1], "more", *PAID, "--where", where).err  # all of group A is spent
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("age > 160", "KH315"),
+        ("ward = 'Z'", "KH315"),
+        ("random() < 0.5", "KH205"),
+        ("1 = 1) GROUP BY ward --", "KH"),
+        ("no_column = 1", "KH201"),
+    ],
+)
+def test_a_condition_that_cannot_be_is_refused_unspent(
+    checked: Path, run: Callable[..., Ran], where: str, told: str
+) -> None:
+    refused = run(*TABLE, *PAID, "--where", where)
+    assert refused.status == 1
+    assert told in refused.err
+    assert run("budget", "--json").document["families"] == []
+
+
 def test_columns_in_another_order_are_the_same_release(checked: Path, run: Callable[..., Ran]) -> None:
     paid = run(*TABLE, *PAID, "--json").document
     turned = ("publish", "visits", "--public", "day", "--sensitive", "ward", *TABLE[6:-1], "days")
@@ -179,6 +236,7 @@ def test_a_name_leads_nowhere_else(policy: Path, run: Callable[..., Ran], name: 
         ((*TABLE[:6], "--out", "wards"), "what it may cost"),
         ((*TABLE, "--method", "sps"), "has none: no budget covers it"),
         ((*TABLE, "--not-differentially-private"), "table is private"),
+        ((*PERTURBED, "--where", "age > 3"), "drawn again, and could be averaged"),
         ((*TABLE[:3], "ward,day", *TABLE[4:]), "every column once"),
         ((*TABLE[:-1], "visits"), "private table of that name"),
         ((*PERTURBED, "--retention", "1"), "a share such as 30%"),

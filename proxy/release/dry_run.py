@@ -1,0 +1,76 @@
+"""`--dry-run`: what a release would cost and read, from the policy, what is pinned and the ledger; no source is opened.
+
+Guarantee: nothing is spent, and no row is read: there is nothing open that rows could come from.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from accountant.ledger import Ledger
+from planner.catalog.model import Catalog, Table
+from planner.lower.dialects.model import Dialect
+from planner.policy.file import Policy
+from proxy.release.charged import CountingStatement, Release, check_affordable, find_release
+from proxy.report.terminal import visible
+from proxy.service.column_dependencies import dependencies
+from proxy.service.data_versions import Versions
+from proxy.service.pins import catalog_on_pins, pins_path
+from proxy.service.service import open_ledger
+from proxy.sources.open import source_dialect
+
+_FREE = "The same release was made before on these data: it would be told again, which costs nothing."
+_FITS = "The budgets have room for it. This is a dry run: no source was opened."
+_READ = "It would read counts by this statement alone:"
+
+
+@dataclass(frozen=True, slots=True)
+class Unopened:
+    """A policy on what is pinned, with its ledger."""
+
+    catalog: Catalog
+    dialect: Dialect
+    ledger: Ledger
+    versions: Versions
+
+    def version(self, table: Table) -> str:
+        """The public data version of a table now."""
+        return self.versions.version(table, now=datetime.now(UTC))
+
+
+@contextmanager
+def plan_alone(path: Path) -> Iterator[Unopened]:
+    """Read a policy and open its ledger. Raises KH001 to KH007, KH009 and KH010."""
+    policy = Policy.load(path)
+    catalog = catalog_on_pins(policy)
+    with open_ledger(policy, knowledge=dependencies(catalog)) as ledger:
+        yield Unopened(catalog, source_dialect(policy.source), ledger, Versions(pins_path(policy)))
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a charged release would do now: whether it is `known`, and the statement it reads."""
+
+    known: bool
+    sql: str
+
+    def lines(self) -> Iterator[str]:
+        """Behind the cost, for a terminal."""
+        yield _FREE if self.known else _FITS
+        yield _READ
+        yield from (f"    {visible(line)}" for line in self.sql.split("\n"))
+
+    def document(self) -> Mapping[str, Any]:
+        """The same for a program."""
+        return {"dry_run": True, "paid_before": self.known, "sql": self.sql}
+
+
+def rehearse(accounts: Unopened, release: Release[CountingStatement]) -> DryRun:
+    """What a release would do now. Raises KH310 where a budget does not cover it, KH502."""
+    known = find_release(accounts, release) is not None
+    if not known:
+        check_affordable(accounts, release)
+    return DryRun(known, release.counts.sql)
