@@ -137,6 +137,9 @@ LONG: dict[str, tuple[str, ...]] = {
         "test_a_dead_worker_is_replaced_and_the_other_sessions_go_on",
         "test_workers_end_with_their_parent",
     ),
+    "proxy/release/test_killed.py": (
+        "test_a_publication_that_dies_at_any_step_is_no_file_without_an_event_and_is_drawn_once",
+    ),
     "proxy/rest/test_answers.py": ("test_a_million_keys_take_no_memory_of_their_own[application/x-ndjson",),
     "proxy/rest/test_idempotency.py": (
         "test_whenever_the_first_dies_it_is_paid_once_at_most[before it is told",
