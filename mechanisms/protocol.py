@@ -50,6 +50,22 @@ class Knowledge:
 
 
 @dataclass(frozen=True, slots=True)
+class CommonSums:
+    """Sums of which several functionals are read: each functional is a whole-number combination of them.
+
+    `readings[f]` are the pairs of a sum and how many times it counts in functional f, in steps of which `scales[f]`
+    make one of the functional's: with scale 1 `((0, 1), (1, -5))` is the first sum less five times the second,
+    `((1, 1),)` the second itself. `sensitivities` and `exposures` are the sums', as `DecisionTask` has them of
+    functionals.
+    """
+
+    sensitivities: tuple[int, ...]
+    exposures: tuple[Exposure, ...]
+    readings: tuple[tuple[tuple[int, int], ...], ...]
+    scales: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionTask:
     """One question as numbers; everything in it is public.
 
@@ -71,6 +87,8 @@ class DecisionTask:
     `most_positives` limits how many keys a sparse vector may return; None leaves it to the mechanism. `knowledge` is
     what is publicly known of each functional's values, for MiM; empty when nothing is. `keys` is how many the question
     has: the more, the surer early looks are of those that they return.
+
+    With `common` the noise is that of these sums, and the aggregates that are decided are the sums', in their order.
     """
 
     formula: Formula
@@ -83,6 +101,7 @@ class DecisionTask:
     knowledge: tuple[Knowledge | None, ...] = ()
     keys: int = 1
     predicates: tuple[Formula, ...] = ()
+    common: CommonSums | None = None
 
     @property
     def formulas(self) -> tuple[Formula, ...]:
@@ -108,6 +127,19 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """Further noise in a value: `times` a discrete Laplace value of parameter `exp(-rate)`, independent of the other.
+
+    It is there where the value is read off two noisy sums. Early looks have it at the same part of its rate as they
+    have the other. Noise, shift and boundaries of looks are in steps of which `scale` make one of the functional's.
+    """
+
+    times: int
+    rate: Fraction
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionalTest:
     """The calibrated test of one functional, the same for all its literals.
 
@@ -115,7 +147,8 @@ class FunctionalTest:
     `epsilon = rate * sensitivity` (or `rate` itself when `block` > 1: noise on block indices, see `block`).
     `S > c` is accepted when `y > c - shift`, rejected when `y < c - shift`, and accepted with probability `tie` on the
     boundary; `S <= d` mirrors it. `fnr`, `fpr` are this functional's shares, which the test meets at `cut + 1` and at
-    `cut - tolerance`. A progressive test decides far values in `looks`, coarse to fine, before this last one.
+    `cut - tolerance`. A progressive test decides far values in `looks`, coarse to fine, before this last one. With
+    `beside` the value has that noise, too, and `epsilon` is that of the other alone.
     """
 
     epsilon: float
@@ -127,6 +160,7 @@ class FunctionalTest:
     tolerance: int
     block: int = 1
     looks: tuple[Look, ...] = ()
+    beside: Beside | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,8 @@ UNASKED = (*STREAMED, ALARM, RANKING, SCAN, TABLE)
 def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
     """Every mechanism, those registered if none are named, on five questions: one condition, coarse units, two
     conditions joined by AND and by OR, and one whose rows move sums by parts of their sensitivities or, where filters
-    are disjoint, not at all; those that decide several formulas on a scorecard as well. Where a mechanism leaves noise
+    are disjoint, not at all; those that decide several formulas on a scorecard as well, and on a mean with a threshold
+    on either side. Where a mechanism leaves noise
     paths, each question also together with a later one that continues them, and two of them with all of their noise
     drawn at once for a unit in many groups. If none are named, or their names are, mechanisms for streams, alarms,
     rankings, the scan for a private bound and published tables as well."""
@@ -159,7 +160,8 @@ def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
         for question, task in audit_tasks().items()
         for continued, many_groups in (_ON_PATHS if name in CONTINUABLE else _ON_PATHS[:1])
         if not many_groups or question in _ASKED_IN_MANY_GROUPS
-        if name in CONTINUABLE or not task.predicates
+        if name in CONTINUABLE or not (task.predicates or task.common)
+        if not (continued and task.common)  # it leaves no paths
     )
     return (*questions, *(one for one in UNASKED if not named or one.mechanism in named))
 

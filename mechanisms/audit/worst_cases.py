@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, evaluate
-from mechanisms.protocol import Calibration, DecisionTask, Exposure, Mechanism
+from mechanisms.protocol import Calibration, CommonSums, DecisionTask, Exposure, Mechanism
 from mechanisms.published.probe import PHASES_RESERVED
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 
@@ -25,6 +25,7 @@ DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 MIDDLE = (0.5,)
 """For mechanisms that are slow to draw."""
 
+_ROWS = 400  # of a group whose thresholds are read off common sums: they are far from each other then
 _MOST_WIDENINGS = 8  # an end to the search; losses fall about as tolerances grow, so two or three suffice
 
 Values: TypeAlias = tuple[int, ...]
@@ -45,6 +46,7 @@ def audit_tasks() -> dict[str, DecisionTask]:
         exposures: tuple[Exposure, ...],
         blocks: frozenset[int] | None = None,
         predicates: tuple[Formula, ...] = (),
+        common: CommonSums | None = None,
     ) -> DecisionTask:
         return DecisionTask(
             formula=formula,
@@ -55,8 +57,18 @@ def audit_tasks() -> dict[str, DecisionTask]:
             blocks=blocks,
             most_positives=1,
             predicates=predicates,
+            common=common,
         )
 
+    means = CommonSums(
+        sensitivities=(2, 1),
+        exposures=together,
+        readings=(((0, 1), (1, -2)), ((0, 1), (1, 2))),
+        scales=(1, 1),
+    )
+    outside = AnyOf(
+        (Cut(functional=0, cut=0, above=True, tolerance=8), Cut(functional=1, cut=-1, above=False, tolerance=8))
+    )
     low, high = (Cut(functional=1, cut=cut, above=True, tolerance=4) for cut in (30, 33))
     larger = Cut(functional=0, cut=24, above=True, tolerance=4)
     return {
@@ -66,6 +78,7 @@ def audit_tasks() -> dict[str, DecisionTask]:
         "either of two apart": task(AnyOf((first, second)), (1, 1), apart),
         "parts of sums": task(AllOf(sums), (4, 4, 4), parts, blocks=frozenset()),
         "scorecard": task(first, (1, 1), together, predicates=(low, high, AnyOf((larger, high)))),
+        "two sides of a mean": task(outside, (4, 4), together, blocks=frozenset(), common=means),
     }
 
 
@@ -120,8 +133,13 @@ def critical_neighbours(
     inward or outward, each by its part of an exposure; of several on one functional first one does, then another. Where
     there are several exposures, the functionals that one does not move stand at either end of their bands, so that an
     AND or an OR turns on the others. `few` leaves out the ends where it does not, and what moves inward: answers that
-    become rarer tell more from as many draws. `depths` lie in [0, 1], 0 just true.
+    become rarer tell more from as many draws. `depths` lie in [0, 1], 0 just true. Of functionals that are read off
+    common sums the values are the sums', one literal after the other in its band, and the unit moves every sum by all
+    that it can, in either direction.
     """
+    if task.common is not None:
+        yield from _neighbours_on_sums(task, task.common, depths)
+        return
     functionals = range(len(task.sensitivities))
 
     def inward(literal: Cut | None) -> int:
@@ -139,6 +157,24 @@ def critical_neighbours(
             if moved != values and frozenset((values, moved)) not in seen:
                 seen.add(frozenset((values, moved)))
                 yield values, moved
+
+
+def _neighbours_on_sums(
+    task: DecisionTask, common: CommonSums, depths: Sequence[float]
+) -> Iterator[tuple[Values, Values]]:
+    places = range(len(common.sensitivities))
+    for literal, depth, exposure in product(dict.fromkeys(task.literals()), depths, common.exposures):
+        values = [_ROWS] * len(common.sensitivities)
+        (first, _), *others = common.readings[literal.functional]
+        (wanted,) = _values_in({0: literal}, [depth])
+        read = sum(times * values[place] for place, times in others)
+        values[first] = common.scales[literal.functional] * wanted - read
+        for signs in product((1, -1), repeat=len(places) - 1):
+            step = [
+                sign * int(exposure[place] * common.sensitivities[place])
+                for place, sign in zip(places, (1, *signs), strict=True)
+            ]
+            yield tuple(values), tuple(value + by for value, by in zip(values, step, strict=True))
 
 
 def values_at(task: DecisionTask, depths: Sequence[float]) -> Values:

@@ -8,7 +8,7 @@ with the tests' exact error rates; where an interval's two sides weigh more than
 shares shrink until it holds. What is reported is what was checked.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -51,7 +51,8 @@ class OneShotKind:
     `tied` when only the smaller share counts, `several` when the mechanism decides several formulas on one value.
     `missed(test, distance)` and `wrong(test, distance)` bound the rates at which the literal is rejected and accepted
     at a distance. `foresee(f, fnr, fpr)` says what is known of the test before it is calibrated, where there is
-    anything to be known for less time.
+    anything to be known for less time. `together(shares)` gives all tests at once, in the place of `calibrate`, where
+    their noise is not each one's own.
     """
 
     loss: LossCurve
@@ -61,6 +62,13 @@ class OneShotKind:
     wrong: Callable[[FunctionalTest, int], float] = acceptance
     foresee: Callable[[int, float, float], ForeseenTest] | None = None
     several: bool = False
+    together: Callable[[Shares], Mapping[int, FunctionalTest]] | None = None
+
+    def calibrate_all(self, shares: Shares, used: Sequence[int]) -> dict[int, FunctionalTest]:
+        """The tests of the functionals that are used: all at once where their noise is common to them."""
+        if self.together is not None:
+            return dict(self.together(shares))
+        return {one: self.calibrate(one, shares.fnr[one], shares.fpr[one]) for one in used}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +169,7 @@ def meet_contract(
     References: docs/proofs/apportionment.md, docs/proofs/several_formulas.md.
     """
     check_task(task, several=kind.several)
-    used = _list_mentioned(task)
+    used = list_mentioned(task)
     tests = [idle_test(task)] * len(task.sensitivities)
     if not used:
         return Calibration(mechanism=mechanism, task=task, tests=tuple(tests), worst_case_epsilon=0.0, fnr=0.0, fpr=0.0)
@@ -171,8 +179,8 @@ def meet_contract(
     for attempt in range(_MOST_ATTEMPTS):
         if shares is None or (promises.exact and 0 < attempt < _RESOLVED):
             shares = _apportion(objective, promises, tests if attempt else None, task)
-        for functional in used:
-            tests[functional] = kind.calibrate(functional, shares.fnr[functional], shares.fpr[functional])
+        for functional, test in kind.calibrate_all(shares, used).items():
+            tests[functional] = test
         rates = _TestRates.of(tests, kind)
         broken = _find_excesses(task, promises, rates)
         if not broken.fnr and not broken.fpr:
@@ -201,7 +209,7 @@ def foresee_contract(task: DecisionTask, kind: OneShotKind) -> Foreseen | None:
     """
     assert kind.foresee is not None
     check_task(task, several=kind.several)
-    used = _list_mentioned(task)
+    used = list_mentioned(task)
     if not used or task.predicates:
         return None
     promises = _Promises.of(task)
@@ -284,12 +292,12 @@ def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares:
         Unachievable: no finite loss meets the contract.
     """
     check_task(task, several=kind.several)
-    used = _list_mentioned(task)
+    used = list_mentioned(task)
     tests = [idle_test(task)] * len(task.sensitivities)
     promises = _Promises.of(task)
     for _ in range(_MOST_ATTEMPTS):
-        for functional in used:
-            tests[functional] = kind.calibrate(functional, shares.fnr[functional], shares.fpr[functional])
+        for functional, test in kind.calibrate_all(shares, used).items():
+            tests[functional] = test
         rates = _TestRates.of(tests, kind)
         broken = _find_excesses(task, promises, rates)
         if not broken.fnr and not broken.fpr:
@@ -298,7 +306,8 @@ def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares:
     raise Unachievable("the tolerances are too narrow for both error rates on every interval")
 
 
-def _list_mentioned(task: DecisionTask) -> tuple[int, ...]:
+def list_mentioned(task: DecisionTask) -> tuple[int, ...]:
+    """The functionals that some formula mentions, in their order."""
     return tuple(sorted({cut.functional for cut in task.literals()}))
 
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from mechanisms.apportionment.keyhole import Shares
 from mechanisms.formula import Integers
+from mechanisms.keyhole.common_sums import decide_on_sums
 from mechanisms.keyhole.contract import exact_epsilon, keep_contract, task_tolerances
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive, empty_groups, two_sided
@@ -86,9 +87,9 @@ def continue_on(calibration: Calibration, paths: Paths) -> Continuation | None:
     References: docs/proofs/reuse.md.
     """
     mechanism = CONTINUABLE.get(calibration.mechanism)
-    if mechanism is None:
-        return None
     task = calibration.task
+    if mechanism is None or task.common is not None:
+        return None
     if len(paths) != len(task.sensitivities) or len({path.reached.size for path in paths if path is not None}) > 1:
         raise ValueError("there is one path or None for each functional, all of the same keys")
     used = {cut.functional for cut in task.literals()}
@@ -182,6 +183,9 @@ def decide_in_full(calibration: Calibration, aggregates: Integers, *, noise: Noi
     """
     if calibration.mechanism not in CONTINUABLE:
         raise ValueError("only noise on paths can be drawn in full")
+    if calibration.task.common is not None:
+        found = decide_on_sums(calibration, aggregates, noise=noise)
+        return replace(found, epsilon=np.full_like(found.epsilon, calibration.worst_case_epsilon))
     return decide_anew(calibration, aggregates, everything=True, keep_paths=keep_paths, noise=noise)
 
 

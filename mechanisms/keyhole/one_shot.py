@@ -9,6 +9,7 @@ import numpy as np
 
 from mechanisms.apportionment.keyhole import LossCurve
 from mechanisms.formula import Integers
+from mechanisms.keyhole.common_sums import ONE_LOOK, calibrate_on_sums, decide_on_sums
 from mechanisms.keyhole.contract import OneShotKind, meet_contract, task_tolerances
 from mechanisms.keyhole.run_looks import decide_anew
 from mechanisms.keyhole.run_once import run_once
@@ -28,6 +29,8 @@ class Keyhole:
 
     def calibrate(self, task: DecisionTask) -> Calibration:
         """One test per functional. Raises `Unachievable`."""
+        if task.common is not None:
+            return calibrate_on_sums(self.name, task, schedule=ONE_LOOK, empty=lambda _functional: None)
         return meet_contract(self.name, task, self.kind(task))
 
     def kind(self, task: DecisionTask) -> OneShotKind:
@@ -53,6 +56,8 @@ class Keyhole:
         self, calibration: Calibration, aggregates: Integers, *, noise: Noise, keep_paths: bool = True
     ) -> Outcome:
         """Every key on one noisy value per functional; the loss is the worst case for all keys alike."""
+        if calibration.task.common is not None:
+            return decide_on_sums(calibration, aggregates, noise=noise)
         return decide_anew(calibration, aggregates, everything=True, keep_paths=keep_paths, noise=noise)
 
 

@@ -9,6 +9,7 @@ Proofs: docs/proofs/three_zone.md, docs/proofs/short_cuts.md, docs/proofs/severa
 from collections.abc import Sequence
 
 from mechanisms.formula import Integers
+from mechanisms.keyhole.common_sums import calibrate_on_sums, decide_on_sums
 from mechanisms.keyhole.contract import OneShotKind, foresee_contract, meet_contract, task_tolerances
 from mechanisms.keyhole.one_shot import optimal_loss, single_thresholds
 from mechanisms.keyhole.run_looks import decide_anew
@@ -23,6 +24,7 @@ from mechanisms.protocol import (
     Unachievable,
 )
 from mechanisms.threshold.three_zone import (
+    SCHEDULE,
     EmptyGroups,
     calibrate_three_zone,
     chance_missed,
@@ -47,6 +49,14 @@ class Progressive:
 
     def calibrate(self, task: DecisionTask) -> Calibration:
         """One three-zone test per functional. Raises `Unachievable`."""
+        if task.common is not None:
+            short, near = _shortfalls(task), task_tolerances(task)
+            return calibrate_on_sums(
+                self.name,
+                task,
+                schedule=SCHEDULE,
+                empty=lambda functional: _nearest(short.get(functional, ()), near[functional], keys=task.keys),
+            )
         return meet_contract(self.name, task, self.kind(task))
 
     def foresee(self, task: DecisionTask) -> Foreseen | None:
@@ -104,6 +114,8 @@ class Progressive:
         self, calibration: Calibration, aggregates: Integers, *, noise: Noise, keep_paths: bool = True
     ) -> Outcome:
         """Every key, look by look; `aggregates` has shape (functionals, keys), within +-2**62."""
+        if calibration.task.common is not None:
+            return decide_on_sums(calibration, aggregates, noise=noise)
         return decide_anew(calibration, aggregates, everything=False, keep_paths=keep_paths, noise=noise)
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechanisms.protocol import Epsilons, Exposure
+from mechanisms.protocol import Calibration, Epsilons, Exposure
 from mechanisms.threshold.one_shot import at_least
 
 _ULP = 2.0**-52  # a float's relative spacing: what each addition may lose
@@ -82,6 +82,19 @@ def joint_losses(epsilons: Mapping[int, Epsilons], exposures: Iterable[Exposure]
                 total += at_least(exposure[functional]) * lost
         np.maximum(worst, total, out=worst)
     return worst * (1.0 + 2 * (1 + len(epsilons)) * _ULP)
+
+
+def sum_rates(calibration: Calibration) -> tuple[Fraction, ...]:
+    """The rate of every common sum's noise at the last look; zero for one that nothing reads."""
+    common = calibration.task.common
+    assert common is not None
+    rates = [Fraction(0)] * len(common.sensitivities)
+    for reading, test in zip(common.readings, calibration.tests, strict=True):
+        if test.rate:
+            rates[reading[0][0]] = test.rate
+            if test.beside is not None:
+                rates[reading[1][0]] = test.beside.rate
+    return tuple(rates)
 
 
 def check_covered(functionals: Iterable[int], exposures: Sequence[Exposure]) -> None:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from mechanisms.noise import weighted_sum
 from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
-from mechanisms.protocol import FunctionalTest, Unachievable
+from mechanisms.protocol import Beside, FunctionalTest, Unachievable
 
 _RATE_BITS = 30  # of a rate: exact as a float, quick to exponentiate, and too large by 2e-9 at most
 _TIE_BITS = 32  # of a tie: rounding it up moves at most 2**-32 of the boundary's mass
@@ -265,12 +266,40 @@ def _chance_rejected(rate: float, shift: int, tie: Fraction, distance: int) -> f
 
 def acceptance(test: FunctionalTest, distance: int) -> float:
     """The probability that the literal is accepted at `distance` (integer units of the functional)."""
+    if test.beside is not None:
+        return tail_beside(test, test.rate, 1 - test.shift - test.beside.scale * distance)
     return _chance_accepted(float(test.rate), test.shift, test.tie, _in_blocks(test, distance))
 
 
 def rejection(test: FunctionalTest, distance: int) -> float:
     """The probability that the literal is rejected at `distance`, accurate where it is tiny."""
+    if test.beside is not None:
+        return tail_beside(test, test.rate, test.shift + test.beside.scale * distance)
     return _chance_rejected(float(test.rate), test.shift, test.tie, _in_blocks(test, distance))
+
+
+def tail_beside(test: FunctionalTest, rate: Fraction, value: int) -> float:
+    """The probability that the noise of a test on two noisy sums is at least a value, at the look of a rate."""
+    assert test.beside is not None
+    assert not test.tie, "what is read off two noisy sums is decided without a coin"
+    other = float(test.beside.rate * (rate / test.rate))
+    return weighted_sum.upper_tail(float(rate), value, times=test.beside.times, beside=other)
+
+
+def least_reached(rate: float, limit: float, beside: Beside) -> int:
+    """The least `q >= 0` that noise with further noise beside it reaches with a probability of at most `limit`."""
+    other = float(beside.rate)
+
+    def is_likelier(value: int) -> bool:
+        return weighted_sum.upper_tail(rate, value, times=beside.times, beside=other) > limit
+
+    low, high = -1, 0
+    while is_likelier(high):
+        low, high = high, 2 * high + max(1, int(1.0 / rate))
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_likelier(middle) else (low, middle)
+    return high
 
 
 def _in_blocks(test: FunctionalTest, distance: int) -> int:

@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from mechanisms.protocol import Calibration
+from mechanisms.threshold.joint_loss import sum_rates
 
 ORDERS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 40, 80)
 """The public grid of orders, fixed before any question. Those between cost a tenth of epsilon at most; more of them
@@ -28,6 +29,8 @@ would take more of delta."""
 
 Curve: TypeAlias = tuple[int, ...]
 """By order, a divergence in 1e-9, rounded up."""
+
+_Parts: TypeAlias = tuple[tuple[Fraction, Fraction], ...]
 
 NO_CURVE: Curve = (0,) * len(ORDERS)
 
@@ -83,15 +86,26 @@ def most_divergence(*, epsilon: Decimal, order: int) -> Decimal:
 def curve(calibration: Calibration, *, groups: int) -> Curve:
     """What a question reveals of one privacy unit, by order, where all of its noise is drawn at the finest rates.
 
-    Guarantee: for one noisy value per functional and key at the rates of the calibration's tests, with all coarser
-    values on its path, and one unit in `groups` keys: `groups` times the pointwise maximum over the exposures of the
-    sum of the values' divergences; never more than the pure loss.
+    Guarantee: for one noisy value per functional (or common sum) and key at the rates of the calibration's tests, with
+    all coarser values on its path, and one unit in `groups` keys: `groups` times the pointwise maximum over the
+    exposures of the sum of the values' divergences; never more than the pure loss.
 
     Parameters:
         calibration: of a mechanism that reads one noise path per functional and key, and no other noise.
     """
+    parts = _sum_parts(calibration) if calibration.task.common is not None else _test_parts(calibration)
+    with localcontext(_EXACT):
+        pure = Decimal(calibration.worst_case_epsilon)
+        return tuple(
+            to_nano(groups * min(pure, max((_sum(values, order) for values in parts), default=Decimal(0))))
+            for order in ORDERS
+        )
+
+
+def _test_parts(calibration: Calibration) -> list[_Parts]:
+    """By exposure, the rates of the tests' noise and how far a unit moves what has it."""
     task, tests = calibration.task, calibration.tests
-    parts = [
+    return [
         tuple(
             (test.rate, part * sensitivity if test.block == 1 else Fraction(part > 0))
             for part, test, sensitivity in zip(exposure, tests, task.sensitivities, strict=True)
@@ -99,12 +113,20 @@ def curve(calibration: Calibration, *, groups: int) -> Curve:
         )
         for exposure in task.exposures
     ]
-    with localcontext(_EXACT):
-        pure = Decimal(calibration.worst_case_epsilon)
-        return tuple(
-            to_nano(groups * min(pure, max((_sum(values, order) for values in parts), default=Decimal(0))))
-            for order in ORDERS
+
+
+def _sum_parts(calibration: Calibration) -> list[_Parts]:
+    """The same of the common sums that functionals are read off: these alone have noise."""
+    common, rates = calibration.task.common, sum_rates(calibration)
+    assert common is not None
+    return [
+        tuple(
+            (rate, part * sensitivity)
+            for part, rate, sensitivity in zip(exposure, rates, common.sensitivities, strict=True)
+            if rate and part
         )
+        for exposure in common.exposures
+    ]
 
 
 @lru_cache(maxsize=256)

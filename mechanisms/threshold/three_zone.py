@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 
 from mechanisms.noise.discrete_laplace import lower_tail, upper_tail
 from mechanisms.noise.exact import LEAST_RATE
-from mechanisms.protocol import ForeseenTest, FunctionalTest, Look
+from mechanisms.protocol import Beside, ForeseenTest, FunctionalTest, Look
 from mechanisms.threshold.boundary_crossing import MARGIN, Crossing, Zone
 from mechanisms.threshold.one_shot import (
     LeastRate,
@@ -25,8 +25,10 @@ from mechanisms.threshold.one_shot import (
     calibrate_test,
     least_block,
     least_rate,
+    least_reached,
     rejection,
     rounded_up,
+    tail_beside,
 )
 
 _TIE_BITS = 32  # of a tie, as for one look
@@ -222,21 +224,31 @@ def _bisect_rate(
 
 def with_looks(test: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> FunctionalTest:
     """Early looks whose tails stay within their shares and whose zones are nested around the last boundary."""
-    zones = _zones(test.rate, test.shift, tolerance, fnr, fpr, schedule)
+    zones = _zones(test.rate, test.shift, tolerance, fnr, fpr, schedule, beside=test.beside)
     return _add_looks(test, zones, schedule.rates)
 
 
-def _zones(rate: Fraction, shift: int, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> tuple[Zone, ...]:
+def _zones(
+    rate: Fraction,
+    shift: int,
+    tolerance: int,
+    fnr: float,
+    fpr: float,
+    schedule: Schedule,
+    *,
+    beside: Beside | None = None,
+) -> tuple[Zone, ...]:
     """What each early look leaves undecided."""
     rejecting, accepting = -shift - 1, -shift + 2
     zones: list[Zone] = []
     for part, share in zip(reversed(schedule.rates), reversed(schedule.shares), strict=True):
         early = _part(rate, part)
-        rejecting = min(rejecting, 1 + _quantile(early, fnr * share))
-        accepting = max(accepting, -tolerance - _quantile(early, fpr * share))
+        also = None if beside is None else replace(beside, rate=beside.rate * part)
+        rejecting = min(rejecting, 1 + _quantile(early, fnr * share, also))
+        accepting = max(accepting, -tolerance - _quantile(early, fpr * share, also))
         if schedule.empty is not None:
             chance = _chance_of_empty(schedule.empty, rate, tolerance, fpr) / len(schedule.rates)
-            accepting = max(accepting, -schedule.empty.distance - _quantile(early, chance))
+            accepting = max(accepting, -schedule.empty.distance - _quantile(early, chance, also))
         zones.append(Zone(rate=early, low=rejecting + 1, high=accepting - 1))
     return tuple(reversed(zones))
 
@@ -263,9 +275,11 @@ def _add_looks(test: FunctionalTest, zones: Sequence[Zone], rates: Sequence[Frac
     return replace(test, looks=tuple(looks))
 
 
-def _quantile(rate: float, share: float) -> int:
+def _quantile(rate: float, share: float, beside: Beside | None = None) -> int:
     """The greatest `q <= 0` with `P(K <= q) <= share`, with a margin."""
     limit = share * (1.0 - MARGIN)
+    if beside is not None:
+        return -least_reached(rate, limit, beside)
     value = min(0, math.floor((math.log(limit) + math.log1p(math.exp(-rate))) / rate))
     while lower_tail(rate, value) > limit:
         value -= 1
@@ -394,14 +408,22 @@ def _chance_accepted(crossing: Crossing, test: FunctionalTest, distance: int) ->
 
 def chance_missed(test: FunctionalTest, distance: int) -> float:
     """A bound on the probability that the literal is decided false at a distance, convex from distance one on."""
-    tails = sum(lower_tail(float(look.rate), look.rejecting - _steps(test, distance)) for look in test.looks)
+    if test.beside is not None:
+        fine = test.beside.scale * distance
+        tails = sum(tail_beside(test, look.rate, fine - look.rejecting) for look in test.looks)
+    else:
+        tails = sum(lower_tail(float(look.rate), look.rejecting - _steps(test, distance)) for look in test.looks)
     total = tails + rejection(test, distance)
     return min(total, PROMISED * test.fnr) if distance >= 1 else min(total, 1.0)
 
 
 def wrong(test: FunctionalTest, distance: int) -> float:
     """A bound on the probability that the literal is decided true at a distance, convex from `-tolerance` down."""
-    tails = sum(upper_tail(float(look.rate), look.accepting - _steps(test, distance)) for look in test.looks)
+    if test.beside is not None:
+        fine = test.beside.scale * distance
+        tails = sum(tail_beside(test, look.rate, look.accepting - fine) for look in test.looks)
+    else:
+        tails = sum(upper_tail(float(look.rate), look.accepting - _steps(test, distance)) for look in test.looks)
     total = tails + acceptance(test, distance)
     return min(total, PROMISED * test.fpr) if distance <= -test.tolerance else min(total, 1.0)
 

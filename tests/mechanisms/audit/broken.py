@@ -14,7 +14,7 @@ import numpy as np
 from mechanisms.certified import Probability
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise, Outcome
-from mechanisms.threshold.joint_loss import sets_at_once
+from mechanisms.threshold.joint_loss import sets_at_once, sum_rates
 from tests.seeded_noise import SeededNoise
 
 Answers = Callable[[Integers], Booleans]
@@ -148,6 +148,25 @@ class UnderReported:
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         outcome = self._honest.decide(calibration, aggregates, noise=noise)
         return replace(outcome, epsilon=np.where(outcome.passed, outcome.epsilon, outcome.epsilon / 2))
+
+
+class CountForNothing:
+    """Reads a mean's thresholds off a noisy sum and a noisy count, and charges the sum alone."""
+
+    summary = "broken: the count's noise is not charged"
+
+    def __init__(self, honest: Mechanism) -> None:
+        self.name = honest.name
+        self._honest = honest
+
+    def calibrate(self, task: DecisionTask) -> Calibration:
+        made = self._honest.calibrate(task)
+        assert task.common is not None
+        return replace(made, worst_case_epsilon=float(sum_rates(made)[0] * task.common.sensitivities[0]))
+
+    def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+        outcome = self._honest.decide(calibration, aggregates, noise=noise)
+        return replace(outcome, epsilon=np.minimum(outcome.epsilon, calibration.worst_case_epsilon))
 
 
 def fresh_refinement(value: int, *, coarse: Fraction, fine: Fraction, seed: int) -> Callable[[int], Integers]:

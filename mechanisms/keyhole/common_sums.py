@@ -1,0 +1,460 @@
+"""Several thresholds on one mean, read off one noisy sum and one noisy count: what is common to them is paid once.
+
+`avg(x) > t` holds where `sum(x) - t * count(x)` is positive. Two thresholds on the same mean are two such functionals,
+and noise on each would be paid twice. Here the sum has noise K, the count noise L, each once for all thresholds, and
+every functional is read off both: its noise is `K - t * L`, whose law is known exactly. A threshold on the count itself
+reads L alone. The sum may be that of `x - m` for any public m: then t is counted from there, and little of L enters.
+
+| here | in the proof |
+|---|---|
+| sum, first of a reading | S, noise K of rate r |
+| further sum of a reading, its times | C, noise L of rate s, b |
+
+References: docs/proofs/common_sums.md.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.apportionment.keyhole import Shares
+from mechanisms.formula import Booleans, Cut, Integers
+from mechanisms.keyhole.contract import OneShotKind, list_mentioned, meet_contract, task_tolerances
+from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
+from mechanisms.noise.gradual_release import release_chain
+from mechanisms.protocol import (
+    Beside,
+    Calibration,
+    CommonSums,
+    DecisionTask,
+    Exposure,
+    FunctionalTest,
+    Noise,
+    Outcome,
+    Unachievable,
+)
+from mechanisms.three_valued import Verdicts, settle_formula
+from mechanisms.threshold.boundary_crossing import MARGIN
+from mechanisms.threshold.joint_loss import joint_loss, sum_rates
+from mechanisms.threshold.one_shot import at_least, calibrate_at, calibrate_test, least_epsilon, rounded_up, tail_beside
+from mechanisms.threshold.three_zone import EmptyGroups, Schedule, chance_missed, with_looks, wrong
+
+ONE_LOOK = Schedule(rates=(), shares=())
+
+_KEYS_AT_ONCE = 1 << 15  # bounds memory
+_RATIOS = tuple(2.0 ** (power / 2) for power in range(-14, 7))
+"""By how much wider the count's noise is in a functional than the sum's: tried by halves of a doubling, which leaves
+the loss within a hundredth of the least."""
+_HALVINGS = 16  # of the interval in which a rate is looked for: leave 2**-16 of it
+_DOUBLINGS = 40  # of a rate, until a test is met
+_STEPS = 40  # of a reach, by halving: it only says where to look for rates
+
+
+def calibrate_on_sums(
+    mechanism: str, task: DecisionTask, *, schedule: Schedule, empty: Callable[[int], EmptyGroups | None]
+) -> Calibration:
+    """One rate for every sum, and one test for every functional, so that the contract holds.
+
+    Guarantee: `fnr` and `fpr` as `meet_contract` has them, from the exact laws of the tests' noise, early looks under
+    the union bound; `worst_case_epsilon` is the largest sum, over the sums' exposures, of rate times sensitivity times
+    part: the loss of seeing all noisy sums, of which every answer is a function. Proof: docs/proofs/common_sums.md.
+
+    Parameters:
+        task: with `common`, every reading of which is `((s, 1),)`, of scale 1, or `((s, 1), (c, times))`; what is read
+            off two sums has one threshold, and no c is another reading's s of two.
+        schedule: the early looks; `ONE_LOOK` for none.
+        empty: what is known of groups without rows, by functional; early looks seldom accept them.
+
+    Raises:
+        Unachievable: no finite loss meets the contract.
+    """
+    common = task.common
+    assert common is not None
+    _check_readings(task, common)
+    rates = _Rates(task, common, schedule, empty)
+    near = task_tolerances(task)
+    own = tuple(common.sensitivities[reading[0][0]] for reading in common.readings)
+
+    def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+        fine = fine_tolerance(near[functional], common.scales[functional])
+        return least_epsilon(sensitivity=own[functional], tolerance=fine, fnr=fnr, fpr=fpr, allow_block=False)
+
+    kind = OneShotKind(
+        loss=loss,
+        calibrate=_calibrate_none,
+        tied=False,
+        missed=chance_missed,
+        wrong=wrong,
+        several=True,
+        together=rates.tests,
+    )
+    apportioned = replace(task, sensitivities=own, exposures=_alternatives(common), blocks=frozenset())
+    found = meet_contract(mechanism, apportioned, kind)
+    worst = joint_loss(_losses(sum_rates(found), common), common.exposures)
+    return replace(found, task=task, worst_case_epsilon=at_least(worst))
+
+
+def decide_on_sums(calibration: Calibration, sums: Integers, *, noise: Noise) -> Outcome:
+    """Every key, look by look, on noisy sums: at each look all sums are revealed for the keys that are still open.
+
+    Guarantee: a key's loss is the worst case times the part of the rates at which it stopped, since all sums go
+    through the looks together. No noise is left for other questions. Proof: docs/proofs/common_sums.md.
+
+    Parameters:
+        sums: exact values, int64, shape (sums, keys), within +-2**62 with all readings.
+    """
+    task, common = calibration.task, calibration.task.common
+    assert common is not None
+    keys = sums.shape[1]
+    passed = np.zeros(keys, dtype=np.bool_)
+    predicates = tuple(np.zeros(keys, dtype=np.bool_) for _ in task.predicates)
+    lost = np.zeros(keys)
+    for start in range(0, keys, _KEYS_AT_ONCE):
+        part = slice(start, min(keys, start + _KEYS_AT_ONCE))
+        run = _SumsRun(calibration, common, sums[:, part])
+        run.reveal(noise)
+        passed[part], lost[part] = run.answer == 1, run.lost
+        for all_, own in zip(predicates, run.predicates, strict=True):
+            all_[part] = (run.answer == 1) & (own == 1)
+    return Outcome(passed=passed, epsilon=lost, predicates=predicates)
+
+
+def read_functionals(common: CommonSums, sums: Integers) -> Integers:
+    """The exact functionals that exact sums mean, where these are told: to owners, and in tests."""
+    read = [
+        sum(times * sums[place] for place, times in reading) // scale
+        for reading, scale in zip(common.readings, common.scales, strict=True)
+    ]
+    return np.array(read, dtype=np.int64)
+
+
+class _SumsRun:
+    """Some keys between looks: what every literal was decided, and the part of the rates that each key has seen."""
+
+    def __init__(self, calibration: Calibration, common: CommonSums, sums: Integers) -> None:
+        self._calibration, self._common, self._sums = calibration, common, sums
+        self._task = calibration.task
+        self._keys = sums.shape[1]
+        self._literals = tuple(dict.fromkeys(self._task.literals()))
+        self._verdicts: dict[Cut, Verdicts] = {cut: np.zeros(self._keys, dtype=np.int8) for cut in self._literals}
+        self.answer: Verdicts = np.zeros(self._keys, dtype=np.int8)
+        self.predicates: tuple[Verdicts, ...] = ()
+        self.lost = np.zeros(self._keys)
+
+    def reveal(self, noise: Noise) -> None:
+        """Take looks until every key is settled."""
+        parts = look_parts(self._calibration)
+        rates = sum_rates(self._calibration)
+        worst = joint_loss(_losses(rates, self._common), self._common.exposures)
+        chains = {
+            place: release_chain([rate * part for part in parts], size=self._keys, noise=noise)
+            for place, rate in enumerate(rates)
+            if rate
+        }
+        open_ = np.arange(self._keys)
+        for look, part in enumerate(parts):
+            noisy = {place: self._sums[place, open_] + chain[look, open_] for place, chain in chains.items()}
+            coins = self._toss(open_.size, noise) if look == len(parts) - 1 else {}
+            for cut in self._literals:
+                self._decide(cut, look, open_, noisy, coins)
+            self.lost[open_] = min(at_least(worst * part), self._calibration.worst_case_epsilon)
+            self.answer, *others = (
+                settle_formula(formula, self._verdicts, keys=self._keys) for formula in self._task.formulas
+            )
+            self.predicates = tuple(others)
+            settled = self.answer != 0
+            for one in others:
+                settled = settled & ((self.answer < 0) | (one != 0))
+            open_ = np.flatnonzero(~settled)
+            if not open_.size:
+                return
+        raise AssertionError("a key is still open after every look")
+
+    def _toss(self, keys: int, noise: Noise) -> dict[int, Booleans]:
+        """One coin per key and functional for values on the very boundary: literals on one value keep their order."""
+        tests = enumerate(self._calibration.tests)
+        return {f: noise.bernoulli(probability=test.tie, size=keys) for f, test in tests if test.tie}
+
+    def _decide(
+        self,
+        cut: Cut,
+        look: int,
+        where: Integers,
+        noisy: Mapping[int, Integers],
+        coins: Mapping[int, Booleans],
+    ) -> None:
+        """Decide one literal of some keys at a look, unless it was decided before."""
+        test = self._calibration.tests[cut.functional]
+        value: Integers = np.zeros(where.size, dtype=np.int64)
+        for place, times in self._common.readings[cut.functional]:
+            value = value + times * noisy[place]
+        scale = self._common.scales[cut.functional]
+        distance = value - scale * cut.cut if cut.above else scale * (cut.cut + 1) - value
+        if look < len(test.looks):
+            high, low = distance >= test.looks[look].accepting, distance <= test.looks[look].rejecting
+        else:
+            high = distance > -test.shift
+            if test.tie:
+                high |= (distance == -test.shift) & coins[cut.functional]
+            low = ~high
+        before = self._verdicts[cut][where]
+        self._verdicts[cut][where] = np.where(before == 0, np.subtract(high, low, dtype=np.int8), before)
+
+
+def fine_tolerance(tolerance: int, scale: int) -> int:
+    """A tolerance in steps of which `scale` make one: values that just hold and that just fail lie this and one apart.
+
+    >>> fine_tolerance(3, 1), fine_tolerance(3, 10)
+    (3, 39)
+    """
+    return scale * (tolerance + 1) - 1
+
+
+def look_parts(calibration: Calibration) -> tuple[Fraction, ...]:
+    """The parts of the last rates at which all sums are looked at, coarse to fine."""
+    test = next(test for test in calibration.tests if test.rate)
+    return (*(look.rate / test.rate for look in test.looks), Fraction(1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A sum with the further sum that functionals are read off beside it, and these."""
+
+    first: int
+    further: int
+    functionals: tuple[int, ...]
+
+
+class _Rates:
+    """Which rates the sums need for given shares of all functionals, and the tests that come of them."""
+
+    def __init__(
+        self,
+        task: DecisionTask,
+        common: CommonSums,
+        schedule: Schedule,
+        empty: Callable[[int], EmptyGroups | None],
+    ) -> None:
+        self._common, self._schedule, self._empty = common, schedule, empty
+        self._near = task_tolerances(task)
+        used = list_mentioned(task)
+        self._plain = [one for one in used if len(common.readings[one]) == 1]
+        pairs: dict[tuple[int, int], list[int]] = {}
+        for one in used:
+            if len(common.readings[one]) == 2:
+                (first, _), (further, _) = common.readings[one]
+                pairs.setdefault((first, further), []).append(one)
+        self._pairs = [_Pair(first, further, tuple(found)) for (first, further), found in pairs.items()]
+        self._kept = schedule.last * (1.0 - MARGIN)
+
+    def tests(self, shares: Shares) -> Mapping[int, FunctionalTest]:
+        """The tests of all functionals. Raises `Unachievable`."""
+        rates = [Fraction(0)] * len(self._common.sensitivities)
+        for functional in self._plain:
+            ((place, _),) = self._common.readings[functional]
+            test = calibrate_test(
+                sensitivity=1,
+                tolerance=self._near[functional],
+                fnr=self._kept * shares.fnr[functional],
+                fpr=self._kept * shares.fpr[functional],
+                allow_block=False,
+            )
+            rates[place] = max(rates[place], test.rate)
+        for pair in self._pairs:
+            wanted = self._rate_of_further(pair, shares)
+            rates[pair.further] = max(rates[pair.further], wanted)
+        for pair in self._pairs:
+            rates[pair.first] = max(rates[pair.first], self._rate_of_first(pair, shares, rates[pair.further]))
+        if any(rate and rate * self._least_part < LEAST_RATE for rate in rates):
+            raise Unachievable("noise this wide cannot be drawn")
+        return {
+            functional: self._add_looks(self._test(functional, shares, rates), functional, shares)
+            for functional in (*self._plain, *(one for pair in self._pairs for one in pair.functionals))
+        }
+
+    @property
+    def _least_part(self) -> Fraction:
+        return min(self._schedule.rates, default=Fraction(1))
+
+    def _rate_of_further(self, pair: _Pair, shares: Shares) -> Fraction:
+        """About the rate of the further sum with which both cost least: Laplace noise that is continuous, a sum of
+        losses. What follows from it is sound whatever it is."""
+        prices = self._price(pair.first), self._price(pair.further)
+        widest = max(1, *(abs(self._times(one)) for one in pair.functionals))
+        best, chosen = math.inf, 0.0
+        for ratio in _RATIOS:
+            first = max(
+                (
+                    _reach(ratio * abs(self._times(one)) / widest, self._kept * shares.fnr[one])
+                    + _reach(ratio * abs(self._times(one)) / widest, self._kept * shares.fpr[one])
+                )
+                / (self._fine(one) + 1)
+                for one in pair.functionals
+            )
+            further = first * widest / ratio
+            price = first * prices[0] + further * prices[1]
+            if price < best:
+                best, chosen = price, further
+        return rounded_up(min(max(chosen, float(LEAST_RATE)), float(GREATEST_RATE)))
+
+    def _rate_of_first(self, pair: _Pair, shares: Shares, further: Fraction) -> Fraction:
+        """The least rate of the sum with which every functional of a pair is met, as bisection finds it."""
+
+        def met(rate: Fraction) -> bool:
+            return all(self._shift(one, shares, rate, further) is not None for one in pair.functionals)
+
+        guesses = [
+            least_epsilon(
+                sensitivity=1,
+                tolerance=self._fine(one),
+                fnr=self._kept * shares.fnr[one],
+                fpr=self._kept * shares.fpr[one],
+                allow_block=False,
+            )[0]
+            for one in pair.functionals
+        ]
+        low = max(*guesses, float(LEAST_RATE))
+        high = low
+        for _ in range(_DOUBLINGS):
+            high *= 2.0
+            if rounded_up(high) > GREATEST_RATE:
+                break
+            if met(rounded_up(high)):
+                for _ in range(_HALVINGS):
+                    middle = 0.5 * (low + high)
+                    low, high = (low, middle) if met(rounded_up(middle)) else (middle, high)
+                return rounded_up(high)
+            low = high
+        raise Unachievable("the tolerances are too narrow for thresholds that share a noisy count")
+
+    def _shift(self, functional: int, shares: Shares, rate: Fraction, further: Fraction) -> int | None:
+        """The least shift that keeps false negatives, None where false positives are too many then.
+
+        What just holds is `scale` steps beyond the threshold: the noise has to fall short by `shift + scale` of them.
+        """
+        test = self._bare(functional, shares, rate, further)
+        limit, scale = self._kept * shares.fnr[functional], self._common.scales[functional]
+        most = self._fine(functional) + 1
+        low, high = 0, most
+        if tail_beside(test, rate, high) > limit:
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if tail_beside(test, rate, middle) <= limit else (middle, high)
+        accepted = tail_beside(test, rate, most + 1 - high)
+        return high - scale if accepted <= self._kept * shares.fpr[functional] else None
+
+    def _bare(self, functional: int, shares: Shares, rate: Fraction, further: Fraction) -> FunctionalTest:
+        """The test of what is read off two sums at these rates, without its shift and looks."""
+        scale = self._common.scales[functional]
+        return FunctionalTest(
+            epsilon=0.0,
+            rate=rate,
+            shift=0,
+            tie=Fraction(0),
+            fnr=shares.fnr[functional],
+            fpr=shares.fpr[functional],
+            tolerance=self._near[functional],
+            beside=Beside(times=self._times(functional), rate=further, scale=scale),
+        )
+
+    def _test(self, functional: int, shares: Shares, rates: Sequence[Fraction]) -> FunctionalTest:
+        """The test with one look, at the sums' rates."""
+        (place, _), *others = self._common.readings[functional]
+        rate, near = rates[place], self._near[functional]
+        if not others:
+            test = calibrate_at(
+                rate=rate,
+                tolerance=near,
+                fnr=self._kept * shares.fnr[functional],
+                fpr=self._kept * shares.fpr[functional],
+            )
+            if test is None:
+                raise Unachievable("no cut-off meets both rates at the noise that a sum shares")
+            return replace(test, fnr=shares.fnr[functional], fpr=shares.fpr[functional])
+        further = rates[others[0][0]]
+        shift = self._shift(functional, shares, rate, further)
+        if shift is None:
+            raise Unachievable("no cut-off meets both rates at the noise that a sum shares")
+        return replace(self._bare(functional, shares, rate, further), shift=shift)
+
+    def _add_looks(self, test: FunctionalTest, functional: int, shares: Shares) -> FunctionalTest:
+        if not self._schedule.rates:
+            return test
+        scale, empty = self._common.scales[functional], self._empty(functional)
+        if empty is not None:
+            empty = replace(empty, distance=scale * empty.distance)
+        schedule = replace(self._schedule, empty=empty)
+        near = scale * self._near[functional]
+        return with_looks(test, near, shares.fnr[functional], shares.fpr[functional], schedule)
+
+    def _fine(self, functional: int) -> int:
+        return fine_tolerance(self._near[functional], self._common.scales[functional])
+
+    def _times(self, functional: int) -> int:
+        return self._common.readings[functional][1][1]
+
+    def _price(self, place: int) -> float:
+        """What a unit of a sum's rate costs at most."""
+        return float(max(one[place] for one in self._common.exposures)) * self._common.sensitivities[place]
+
+
+def _reach(ratio: float, share: float) -> float:
+    """How far `X + ratio * Y` reaches with a probability, X and Y Laplace of scale one."""
+    if share >= 0.5:
+        return 0.0
+    wide = max(ratio, 1e-6) if abs(ratio - 1.0) > 1e-3 else 1.001  # the quotient below is 0 / 0 at one
+
+    def tail(value: float) -> float:
+        return (math.exp(-value) - wide * wide * math.exp(-value / wide)) / (2.0 * (1.0 - wide * wide))
+
+    low, high = 0.0, -math.log(share) * (1.0 + wide) + 1.0
+    for _ in range(_STEPS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if tail(middle) > share else (low, middle)
+    return high
+
+
+def _alternatives(common: CommonSums) -> tuple[Exposure, ...]:
+    """The sums' exposures with the loss of each sum laid onto one of the functionals that are read off it, in turn.
+
+    Shares are apportioned by them, since a sum costs what the dearest of its functionals needs.
+    """
+    on: dict[int, list[int]] = {}
+    for functional, reading in enumerate(common.readings):
+        on.setdefault(reading[0][0], []).append(functional)
+    most = max(map(len, on.values()))
+    found: list[Exposure] = []
+    for exposure in common.exposures:
+        for turn in range(most):
+            parts = [Fraction(0)] * len(common.readings)
+            for place, functionals in on.items():
+                parts[functionals[turn % len(functionals)]] = exposure[place]
+            found.append(tuple(parts))
+    return tuple(found)
+
+
+def _losses(rates: Sequence[Fraction], common: CommonSums) -> list[Fraction]:
+    return [rate * sensitivity for rate, sensitivity in zip(rates, common.sensitivities, strict=True)]
+
+
+def _calibrate_none(functional: int, fnr: float, fpr: float) -> FunctionalTest:
+    raise AssertionError(f"functional {functional} has no noise of its own for {fnr} and {fpr}")
+
+
+def _check_readings(task: DecisionTask, common: CommonSums) -> None:
+    """Raises ValueError for readings of another form, `Unachievable` for several thresholds on what is read off two
+    sums: its tails are not convex, so that nothing bounds them on an interval."""
+    further = {reading[1][0] for reading in common.readings if len(reading) == 2}
+    for reading, scale in zip(common.readings, common.scales, strict=True):
+        alone = len(reading) == 1 and scale == 1
+        if not (alone or (len(reading) == 2 and reading[0][0] not in further)) or reading[0][1] != 1:
+            raise ValueError("a functional is read off one sum, or off one and any times another one")
+    thresholds: dict[int, int] = {}
+    for cut in task.literals():
+        known = thresholds.setdefault(cut.functional, cut.cut)
+        if known != cut.cut and len(common.readings[cut.functional]) == 2:
+            raise Unachievable("a mean with several thresholds of one kind is tested on noise of its own")
