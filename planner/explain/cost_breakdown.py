@@ -7,9 +7,12 @@ from fractions import Fraction
 from mechanisms.formula import Formula
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
-from mechanisms.protocol import FunctionalTest, Unachievable
+from mechanisms.protocol import Exposure, FunctionalTest, Unachievable
 from mechanisms.registry import MECHANISMS
+from mechanisms.threshold.joint_loss import sum_rates
+from mechanisms.threshold.one_shot import at_least
 from mechanisms.threshold.three_zone import expected_rate
+from planner.question.model import Functional
 from planner.question.plan import Plan
 
 DISTANCES = (1, 3, 10)  # in tolerances: where the contract begins, a usual distance, and far away
@@ -29,7 +32,14 @@ class Together:
 
 
 def sets_together(plan: Plan) -> tuple[Together, ...]:
-    """What one unit can change at once, the dearest first: the first one is the worst case."""
+    """What one unit can change at once, the dearest first: the first one is the worst case.
+
+    Where functionals are read off common sums it is all of them, for the loss of all sums together.
+    """
+    if plan.calibration.task.common is not None:
+        used = tuple(index for index, test in enumerate(plan.calibration.tests) if test.rate)
+        parts = (Fraction(1),) * len(used)
+        return (Together(functionals=used, parts=parts, epsilon=plan.calibration.worst_case_epsilon),)
     tests = plan.calibration.tests
     found = []
     for exposure in plan.calibration.task.exposures:
@@ -44,19 +54,63 @@ def separate_sums(plan: Plan) -> float:
     """What the functionals cost one by one; a test for all of them together has its one loss."""
     if plan.calibration.whole_question:
         return plan.worst_case_epsilon
+    if plan.calibration.task.common is not None:
+        return sum(one.epsilon for one in common_noise(plan))
     return sum(test.epsilon for test in plan.calibration.tests)
 
 
 def share_of_worst_case(plan: Plan, functional: int) -> float:
     """Which part of the worst case is one functional's loss: 0 for one that the dearest unit does not change.
 
-    The shares of all functionals sum to one, up to the rounding of the worst case.
+    The shares of all functionals sum to one, up to the rounding of the worst case. Where functionals are read off
+    common sums it is the part of the first sum, whoever else reads that, and the parts do not sum to one.
     """
+    common = plan.calibration.task.common
+    if common is not None:
+        place = common.readings[functional][0][0]
+        dearest_parts = max(common.exposures, key=lambda parts: _cost(plan, parts))
+        return float(dearest_parts[place]) * common_noise(plan)[place].epsilon / plan.worst_case_epsilon
     dearest = sets_together(plan)[0]
     if functional not in dearest.functionals or dearest.epsilon == 0.0:
         return 0.0
     part = dearest.parts[dearest.functionals.index(functional)]
     return float(part) * plan.calibration.tests[functional].epsilon / dearest.epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class CommonNoise:
+    """A sum off which functionals are read: what it adds up, how far a unit moves it, what it costs, and who reads it,
+    in the plan's numbering of functionals."""
+
+    sum: Functional
+    epsilon: float
+    functionals: tuple[int, ...]
+
+
+def common_noise(plan: Plan) -> tuple[CommonNoise, ...]:
+    """The common sums of a plan, in the order in which they are computed; none where every functional has noise of its
+    own."""
+    common = plan.calibration.task.common
+    if common is None:
+        return ()
+    rates = sum_rates(plan.calibration)
+    return tuple(
+        CommonNoise(
+            sum=made,
+            epsilon=at_least(rate * made.sensitivity),
+            functionals=tuple(
+                index
+                for index, reading in enumerate(common.readings)
+                if any(one == place and times for one, times in reading)
+            ),
+        )
+        for place, (made, rate) in enumerate(zip(plan.question.common, rates, strict=True))
+    )
+
+
+def _cost(plan: Plan, parts: Exposure) -> float:
+    noise = common_noise(plan)
+    return sum(float(part) * one.epsilon for part, one in zip(parts, noise, strict=True))
 
 
 def one_shot(plan: Plan) -> float | None:
@@ -82,9 +136,11 @@ def expected_loss(test: FunctionalTest, sensitivity: int, *, tolerances: int) ->
 
 
 def expected_losses(plan: Plan) -> tuple[tuple[int, float], ...]:
-    """For each of `DISTANCES`, the mean loss of a group that is so far from every threshold; empty without looks."""
+    """For each of `DISTANCES`, the mean loss of a group that is so far from every threshold; empty without looks, and
+    where thresholds are read off common sums."""
     calibration = plan.calibration
-    if calibration.mechanism != Progressive.name or not any(test.looks for test in calibration.tests):
+    early = any(test.looks for test in calibration.tests)
+    if calibration.mechanism != Progressive.name or not early or calibration.task.common is not None:
         return ()
     return tuple(
         (

@@ -7,6 +7,7 @@ from typing import Any
 from planner.explain.balances import QuestionBalance, SharedNoise
 from planner.explain.cost_breakdown import (
     Together,
+    common_noise,
     expected_losses,
     one_shot,
     separate_sums,
@@ -29,7 +30,7 @@ from planner.explain.literal_labels import (
 from planner.explain.ranking import ranking_json
 from planner.explain.render import bounding_notes
 from planner.question.model import Offsets
-from planner.question.plan import Plan
+from planner.question.plan import APART, Plan
 
 
 def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -56,6 +57,15 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
             [plan.question.functionals[index].name for index, part in enumerate(exposure) if part]
             for exposure in plan.calibration.task.exposures
         ],
+        "common_sums": [
+            {
+                "name": noise.sum.name,
+                "sensitivity": noise.sum.sensitivity,
+                "epsilon": noise.epsilon,
+                "read_by": [plan.question.functionals[index].name for index in noise.functionals],
+            }
+            for noise in common_noise(plan)
+        ],
         "predicates": list(_predicates_json(plan, named)),
         "ranking": ranking_json(plan),
         "table": plan.question.table.name,
@@ -68,6 +78,7 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
         "separate_sums_epsilon": separate_sums(plan),
         "sets_together": [_set_json(plan, group) for group in sets_together(plan)],
         "compared": {name: plan.compared.get(name) for name in ("naive", "probe")},
+        "apart_epsilon": plan.calibration.compared.get(APART),
         "one_shot_epsilon": one_shot(plan),
         "with_one_step_epsilon": with_one_step(plan),
         "expected_epsilon": [
@@ -129,7 +140,9 @@ def _literal_json(plan: Plan, one: Named) -> dict[str, Any]:
 
 def _functional_json(plan: Plan, index: int, named: tuple[Named, ...]) -> dict[str, Any]:
     functional, test = plan.question.functionals[index], plan.calibration.tests[index]
-    scale = functional.sensitivity if test.block == 1 else 1
+    common = plan.calibration.task.common
+    moved = functional.sensitivity if common is None else common.sensitivities[common.readings[index][0][0]]
+    scale = moved if test.block == 1 else 1
     return {
         "name": functional.name,
         "literals": [one.letter for one in named if one.cut.functional == index],

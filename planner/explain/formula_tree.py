@@ -62,7 +62,7 @@ def trees(plan: Plan) -> tuple[tuple[str, Branch], ...]:
 
     def branch_as_evaluated(cut: Cut) -> Branch:
         one = by_literal[literal_of(cut)]
-        first = paid.setdefault(0 if plan.calibration.whole_question else cut.functional, one.letter)
+        first = paid.setdefault(_find_noise(plan, cut), one.letter)
         begins = first == one.letter and id(one) not in drawn
         drawn.add(id(one))
         note = _cost(plan, cut) if begins else _describe_sharing(plan, first)
@@ -85,6 +85,14 @@ def _whole(formulas: Sequence[Branch], names: tuple[str, ...]) -> Branch:
         return formulas[0]
     below = (Branch(Kind.COLUMN, text, "", (one,)) for text, one in zip(("rows", *names), formulas, strict=True))
     return Branch(Kind.SCORECARD, "rows, and predicates", "", tuple(below))
+
+
+def _find_noise(plan: Plan, cut: Cut) -> int:
+    """A number for the noisy value that decides a literal; for what is read off two, of the first."""
+    if plan.calibration.whole_question:
+        return 0
+    common = plan.calibration.task.common
+    return cut.functional if common is None else common.readings[cut.functional][0][0]
 
 
 def _describe_sharing(plan: Plan, first: str) -> str:

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
+from mechanisms.keyhole.common_sums import look_parts
 from mechanisms.keyhole.one_shot import Keyhole, cheaper_alone
 from mechanisms.protocol import FunctionalTest
 from planner.explain.cost_breakdown import (
     Together,
+    common_noise,
     expected_losses,
     one_shot,
     separate_sums,
@@ -25,7 +27,7 @@ from planner.explain.literal_labels import (
 )
 from planner.explain.numbers import at_most, plain, share
 from planner.question.model import Functional, Measure
-from planner.question.plan import Plan
+from planner.question.plan import APART, Plan
 
 MOST_ROWS = 12  # of the table; the others are in JSON
 MOST_SETS = 4  # lines of one screen for what JSON has in full
@@ -107,18 +109,45 @@ def _literal_cells(plan: Plan, one: Named, named: tuple[Named, ...]) -> tuple[st
     band = one.band
     together = plan.calibration.whole_question
     first = next(other for other in named if together or other.cut.functional == index)
+    promised = plan.question.accuracy
+    rates = f"fnr {share(test.fnr, of=promised.fnr)}", f"fpr {share(test.fpr, of=promised.fpr)}"
     if first != one:
         sharing = "decided together with" if together else "same noise as"
         return f"{one.letter}  {one.text}", band, "", "", f"{sharing} {first.letter}", ""
-    promised = plan.question.accuracy
-    rates = f"fnr {share(test.fnr, of=promised.fnr)}", f"fpr {share(test.fpr, of=promised.fpr)}"
+    if test.beside is not None:
+        beside = next(other for other in named if _reads_same_sum(plan, other.cut.functional, index))
+        if beside != one:
+            return f"{one.letter}  {one.text}", band, *rates, f"read off the sums of {beside.letter}", ""
     part = "" if together else f"{share_of_worst_case(plan, index):.0%} of it"
     return f"{one.letter}  {one.text}", band, *rates, f"epsilon {at_most(test.epsilon)}", part
+
+
+def _reads_same_sum(plan: Plan, one: int, other: int) -> bool:
+    common = plan.calibration.task.common
+    return common is not None and common.readings[one][0] == common.readings[other][0]
+
+
+def _common_noise_lines(plan: Plan, named: tuple[Named, ...]) -> Iterator[str]:
+    """For every common sum: what it adds up, who is read off it, and what it costs."""
+    looks = len(look_parts(plan.calibration))
+    often = f"; looks {looks} times at most, at all sums together" if looks > 1 else ""
+    for noise in common_noise(plan):
+        users = ", ".join(one.letter for one in named if one.cut.functional in noise.functionals)
+        moved = plain(noise.sum.sensitivity * noise.sum.unit_size)
+        clipped = _describe_clipping(plan, noise.sum)
+        bounded = "" if clipped is None else f"; {clipped}"
+        yield (
+            f"  Noise of {users}: {noise.sum.name}; epsilon {at_most(noise.epsilon)}, "
+            f"sensitivity {moved}{bounded}{often}"
+        )
 
 
 def noise_lines(plan: Plan) -> Iterator[str]:
     """For every noisy value: whose it is, how far one privacy unit moves it, how it is looked at."""
     named = letter_literals(plan)
+    if plan.calibration.task.common is not None:
+        yield from _common_noise_lines(plan, named)
+        return
     indices = list(dict.fromkeys(one.cut.functional for one in _dearest(plan, named)))
     for index in indices[:1] if plan.calibration.whole_question else indices:
         functional, test = plan.question.functionals[index], plan.calibration.tests[index]
@@ -173,6 +202,8 @@ def cost_lines(plan: Plan) -> Iterator[str]:
     single = one_shot(plan)
     if single is not None:
         others.append(f"one-shot {Keyhole.name} {at_most(single)}")
+    if APART in plan.calibration.compared:
+        others.append(f"each threshold on noise of its own {at_most(plan.calibration.compared[APART])}")
     if plan.sharing is not None:
         others.append(f"with keyhole.reuse = off {at_most(plan.sharing.epsilon_in_blocks)}")
     others += [f"{label} {at_most(plan.compared[name])}" for name, label in COMPARED.items() if name in plan.compared]
@@ -196,7 +227,7 @@ def _joint_lines(plan: Plan) -> Iterator[str]:
     """Which literals one privacy unit can change together, where that is not all of them."""
     groups = sets_together(plan)
     plain_sum = len(groups) < 2 and all(part == 1 for group in groups for part in group.parts)
-    if plain_sum or plan.calibration.whole_question:
+    if plain_sum or plan.calibration.whole_question or plan.calibration.task.common is not None:
         return
     first: dict[int, str] = {}
     for one in letter_literals(plan):

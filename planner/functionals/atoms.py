@@ -150,7 +150,7 @@ def atoms(
         collected.warnings["groups without rows lie within the tolerance and may be returned"] = None
         collected.warnings.update(dict.fromkeys(_kept_out(read[0].guarded, come="returned")))
     collected.warnings.update(dict.fromkeys(_of_predicates(read[1:], names, functionals)))
-    collected.warnings.update(dict.fromkeys(_warn_of_both_sides([functionals[index] for index in used])))
+    collected.warnings.update(dict.fromkeys(warn_of_both_sides([functionals[index] for index in used])))
     places = {index: place for place, index in enumerate(used)}
     made = [_renumber(one.formula, places) for one in read]
     return Atoms(
@@ -227,8 +227,11 @@ def _stands_alone(formula: Having, collected: _Collected) -> bool:
     return True
 
 
-def _warn_of_both_sides(functionals: Sequence[Functional]) -> Iterator[str]:
-    """What a mean costs that is held against a number and against its negative: noise for each, as sums need once."""
+def warn_of_both_sides(functionals: Sequence[Functional]) -> Iterator[str]:
+    """What a mean costs that is held against a number and against its negative: noise for each, as sums need once.
+
+    Where its thresholds are read off common sums this is not so.
+    """
     means = [one for one in functionals if one.origin > 0 and not one.name.endswith(")")]
     for mean in means:
         text = aggregate_text(mean)

@@ -23,7 +23,7 @@ from planner.question.model import Functional, Measure, Term
 from planner.question.range_inference import narrow_range
 from planner.values.decimals import decimal
 
-_LARGEST = 2**53  # steps up to which sensitivities and coefficients are exact in double precision
+LARGEST = 2**53  # steps up to which sensitivities and coefficients are exact in double precision
 
 
 def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fraction, int, int]:
@@ -47,7 +47,7 @@ def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fractio
             position=position,
         )
     size, low, high = _in_steps(step, *column.bounds)
-    if isinstance(column.derivation, Product) and max(-low, high) > _LARGEST:
+    if isinstance(column.derivation, Product) and max(-low, high) > LARGEST:
         raise KeyholeError(
             "KH204",
             f"{column.name} has too many steps of its columns' grids",
@@ -91,8 +91,9 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Co
     if measure not in (Measure.UNITS, Measure.VALUES):
         alone = len(terms) == 1 and terms[0].coefficient == 1 and not terms[0].power
         measure = Measure.ROWS if alone else Measure.TOTAL
-    sensitivity, unit_range = _bound_unit(comparison, terms, measure, grids, table, where=where)
-    if sensitivity > _LARGEST or any(abs(term.coefficient) > _LARGEST for term in terms):
+    mean = comparison.per_row is not None
+    sensitivity, unit_range = _bound_unit(terms, measure, grids, table, where=where, mean=mean, position=position)
+    if sensitivity > LARGEST or any(abs(term.coefficient) > LARGEST for term in terms):
         squares = any(term.power == 2 for term in terms)
         raise KeyholeError(
             "KH208",
@@ -168,14 +169,39 @@ def _common_step(amounts: Iterable[Fraction]) -> Fraction:
     return step
 
 
+def bound_sum(
+    terms: tuple[Term, ...], measure: Measure, *, name: str, table: Table, where: Condition, step: Decimal
+) -> Functional:
+    """The functional that adds up given terms, bounded as a mean's are.
+
+    Guarantee and what it raises: those of `functional`.
+
+    Parameters:
+        step: what one of its integer steps is worth in the analyst's unit.
+    """
+    columns = dict.fromkeys(term.column for term in terms if term.column is not None and term.power)
+    grids = {column: grid(table.column(column), table, position=None) for column in columns}
+    sensitivity, unit_range = _bound_unit(terms, measure, grids, table, where=where, mean=True, position=None)
+    return Functional(
+        name=name,
+        measure=measure,
+        terms=terms,
+        sensitivity=sensitivity,
+        unit_range=unit_range,
+        unit_size=step,
+        rows=1,
+    )
+
+
 def _bound_unit(
-    comparison: Comparison,
     terms: tuple[Term, ...],
     measure: Measure,
     grids: Mapping[str, tuple[Fraction, int, int]],
     table: Table,
     *,
     where: Condition,
+    mean: bool,
+    position: int | None,
 ) -> tuple[int, tuple[int, int] | None]:
     """Sensitivity and unit range: per row, per capped rows, or per clipped total of one privacy unit."""
     if measure is Measure.UNITS:
@@ -190,16 +216,16 @@ def _bound_unit(
     if table.row_cap is not None:
         return largest * table.row_cap.rows, None
     multiplies = any(term.column and isinstance(table.column(term.column).derivation, Product) for term in terms)
-    alone = comparison.per_row is None and not multiplies and terms[0].power
+    alone = not mean and not multiplies and terms[0].power
     if alone and len({(t.column, t.power, t.coefficient) for t in terms}) == 1:
-        return _plain_sum(terms[0], comparison, grids, table)
+        return _plain_sum(terms[0], grids, table, position=position)
     if table.rows_per_unit is None:
         raise KeyholeError(
             "KH005",
             f'table "{table.name}" declares no bound on the rows of one {table.unit_text}',
             detail="A count's sensitivity is the number of rows that one privacy unit counts for in one group.",
             hint=f"Declare rows_per_unit = 20 under [tables.{table.name}] in keyhole.toml.",
-            position=comparison.position,
+            position=position,
         )
     rows = table.rows_per_unit
     low, high = least * rows, most * rows
@@ -246,9 +272,10 @@ def _vertices(edges: Sequence[tuple[int, int, int]]) -> Iterator[tuple[Fraction,
 
 def _plain_sum(
     term: Term,
-    comparison: Comparison,
     grids: Mapping[str, tuple[Fraction, int, int]],
     table: Table,
+    *,
+    position: int | None,
 ) -> tuple[int, tuple[int, int]]:
     """A sum of one column under one coefficient: the declared range of one unit's total."""
     assert term.column is not None
@@ -259,7 +286,7 @@ def _plain_sum(
             f"{column.name} has no declared range for the total of one {table.unit_text}",
             detail="One privacy unit's total in a group is clipped to a declared range.",
             hint=f"Declare per_unit = [0, 500] under [{table.place_of(column.name)}] in keyhole.toml.",
-            position=comparison.position,
+            position=position,
         )
     ends = sorted(Fraction(end) / size * term.coefficient for end in column.per_unit)
     least, most = min(0, floor(ends[0])), max(0, ceil(ends[1]))

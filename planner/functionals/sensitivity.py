@@ -133,6 +133,11 @@ def joint_sensitivity(question: Question) -> JointSensitivity:
     return replace(whole, corners=tuple(found))
 
 
+def joint_sensitivity_of(question: Question, functionals: tuple[Functional, ...]) -> JointSensitivity:
+    """What one privacy unit can change at once of other functionals over the same rows and keys."""
+    return joint_sensitivity(replace(question, functionals=functionals))
+
+
 def affected_together(question: Question) -> tuple[frozenset[int], ...]:
     """The maximal sets of functionals that one privacy unit can change at all at once in one key.
 

@@ -26,7 +26,7 @@ from planner.monitors.model import WindowPlan
 from planner.monitors.refusals import refused_question, unreachable
 from planner.monitors.streams import price_stream, watch_streamed
 from planner.monitors.windows import Horizon
-from planner.plan.calibrate import choose_calibration
+from planner.plan.calibrate import calibrate_without_common_sums
 from planner.plan.refusals import unreachable as plan_refusal
 from planner.question.model import Question
 
@@ -137,7 +137,7 @@ def _calibrate(question: Question, task: StandingTask, monitor: Monitor) -> Stan
 def _calibrate_close(question: Question, monitor: Monitor) -> Standing:
     """What decides a window when it closes: the cheapest way of answering the question once."""
     try:
-        calibration, _ = choose_calibration(question)
+        calibration = calibrate_without_common_sums(question)
         return decide_at_close(MECHANISMS[calibration.mechanism], calibration.task)
     except Unachievable as refusal:
         raise refused_question(monitor, plan_refusal(question, refusal)) from None

@@ -7,9 +7,10 @@ from functools import lru_cache
 from mechanisms.formula import FALSE, TRUE, cuts
 from mechanisms.ranking.calibration import RankingCalibration
 from planner.explain.wrong_groups import empty_groups
+from planner.functionals.atoms import warn_of_both_sides
 from planner.lower.dialects.model import Dialect
 from planner.lower.scan import rewrite
-from planner.plan.calibrate import calibrate
+from planner.plan.calibrate import calibrate, with_common_sums
 from planner.plan.identity import fingerprint
 from planner.plan.key_blocks import rewrite_blocks
 from planner.plan.rank import calibrate_ranked
@@ -46,6 +47,7 @@ def plan(question: Question, *, dialect: Dialect) -> Plan:
 def _plan(question: Question, dialect: Dialect) -> Plan:
     reduced, minimised, predicates = reduce_question(question)
     calibration, sharing = calibrate(reduced)
+    reduced = with_common_sums(reduced, calibration)
     ranking = calibrate_ranked(reduced)
     made = Plan(
         asked=question,
@@ -54,7 +56,7 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
         calibration=calibration,
         rewritten=_rewrite(reduced, ranking, dialect),
         fingerprint=fingerprint(reduced),
-        warnings=(*question.warnings, *_warnings(question, minimised, predicates), *calibration.notes),
+        warnings=(*_warnings_asked(question, reduced), *_warnings(question, minimised, predicates), *calibration.notes),
         sharing=sharing,
         predicates=predicates,
         ranking=ranking,
@@ -66,8 +68,14 @@ def _rewrite(question: Question, ranking: RankingCalibration | None, dialect: Di
     """The SQL that is sent to the source; none where the answer does not depend on data."""
     if not question.functionals and (ranking is None or not ranking.rate):
         return Rewritten(dialect=dialect.name, sql="")
-    read = replace(question, functionals=question.computed, ranked=None)
+    read = replace(question, functionals=question.computed, ranked=None, common=())
     return replace(rewrite(read, dialect=dialect), blocks=rewrite_blocks(read, dialect=dialect))
+
+
+def _warnings_asked(question: Question, reduced: Question) -> Iterator[str]:
+    """What was warned of when the question was read, less what its common sums make untrue."""
+    untrue = set(warn_of_both_sides(question.functionals)) if reduced.common else set()
+    yield from (warning for warning in question.warnings if warning not in untrue)
 
 
 def _warnings(question: Question, minimised: Minimised, predicates: tuple[Minimised, ...]) -> Iterator[str]:

@@ -42,7 +42,12 @@ def path_identities(question: Question, *, digest: str) -> tuple[str | None, ...
 
 
 def leave_paths(question: Question) -> tuple[bool, ...]:
-    """By functional, whether its noise has an identity that other questions can share: see `path_identities`."""
+    """By functional, whether its noise has an identity that other questions can share: see `path_identities`.
+
+    What is read off common sums has no noise of its own, and leaves none.
+    """
+    if question.common:
+        return (False,) * len(question.functionals)
     summed = [summed_identity(functional) for functional in question.functionals]
     return tuple(
         summed.count(one) == 1 and _can_be_put_back(functional)
@@ -97,6 +102,8 @@ def _lines(question: Question) -> Iterator[str]:
     yield f"where {canonical(question.where)}"
     for functional in question.functionals:
         yield f"functional {functional_identity(functional)}"
+    for functional in question.common:
+        yield f"read off {functional_identity(functional)}"
     yield f"formula {_formula(question.formula)}"
     for predicate in question.predicates:
         yield f"predicate {_formula(predicate)}"

@@ -194,7 +194,8 @@ class Question:
     values of it at which the predicate is false whatever the data, as its threshold is NULL there. With `ranked` it
     returns the first few of the keys for which the formula holds, in their order. With `as_of` it is a look at a
     standing question: rows that came later do not count. With `in_time` rows do not that came after the look at which
-    the time in them was first seen.
+    the time in them was first seen. `common` are the sums off which its functionals are read, where these have
+    no noise of their own: a mechanism's choice, made when the question is planned.
     """
 
     table: Table
@@ -213,6 +214,7 @@ class Question:
     ranked: Ranked | None = None
     as_of: AsOf | None = None
     in_time: InTime | None = None
+    common: tuple[Functional, ...] = ()
 
     @property
     def formulas(self) -> tuple[Formula, ...]:
@@ -221,11 +223,16 @@ class Question:
 
     @property
     def computed(self) -> tuple[Functional, ...]:
-        """Every functional that is computed: those of its formulas, and last the one that it ranks by."""
+        """Every functional that is computed: those of its formulas, or the sums off which these are read, and last the
+        one that it ranks by."""
+        if self.common:
+            return self.common
         return self.functionals if self.ranked is None else (*self.functionals, self.ranked.functional)
 
     def with_computed(self, functionals: tuple[Functional, ...]) -> "Question":
         """The question with others in the place of `computed`, in the same order."""
+        if self.common:
+            return replace(self, common=functionals)
         if self.ranked is None:
             return replace(self, functionals=functionals)
         return replace(self, functionals=functionals[:-1], ranked=replace(self.ranked, functional=functionals[-1]))

@@ -16,6 +16,9 @@ from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Value
 from planner.question.model import Question
 
+APART = "apart"
+"""What `Calibration.compared` has the loss under that noise on every functional by itself would come to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Minimised:

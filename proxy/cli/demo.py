@@ -26,6 +26,7 @@ from rich.console import Console
 from accountant.model import NANO
 from deploy.demo import build
 from mechanisms.formula import Booleans, Formula, Integers, evaluate, relax_formula
+from mechanisms.keyhole.common_sums import read_functionals
 from mechanisms.registry import MECHANISMS
 from planner.catalog.key_space import as_text
 from planner.functionals.per_key_offsets import without_offsets
@@ -331,7 +332,9 @@ class _Demonstration:
             functionals=len(plan.question.computed),
             timeout_ms=self._service.catalog.statement_timeout_ms,
         ).values
-        return without_offsets(plan.question, found)
+        exact = without_offsets(plan.question, found)
+        common = plan.calibration.task.common
+        return exact if common is None else read_functionals(common, exact)
 
     def _describe_spent(self) -> str:
         """What the last question really cost, as owners may read: groups near a threshold, and the others."""

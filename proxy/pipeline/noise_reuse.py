@@ -210,7 +210,8 @@ def answer_from_known(on_paths: OnPaths | None, *, noise: Noise) -> Outcome | No
 def decide(plan: Plan, on_paths: OnPaths | None, values: Integers, *, in_full: bool, noise: Noise) -> Outcome:
     """The outcome of a question that was reserved on paths, or on noise of its own (None); `in_full`: all of its noise
     is revealed, as is charged in Rényi divergences."""
-    values = without_offsets(plan.question, values[: len(plan.question.functionals)])
+    decided = len(plan.question.common or plan.question.functionals)
+    values = without_offsets(plan.question, values[:decided])
     kept = on_paths is not None or _may_keep_paths(plan)
     if in_full:
         assert on_paths is None, "what is charged in Rényi divergences continues nothing"

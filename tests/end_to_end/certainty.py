@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts, evaluate
+from mechanisms.keyhole.common_sums import read_functionals
 from mechanisms.protocol import FunctionalTest
 from mechanisms.ranking.calibration import RankingCalibration
 from mechanisms.ranking.overtaking import chance_swapped
@@ -44,6 +45,8 @@ def certain_answer(service: Service, question: Asked) -> KeySet:
     found = service.source.aggregates(
         plan.rewritten, plan.question.keys, functionals=len(plan.question.computed), timeout_ms=60_000
     ).values
+    if plan.calibration.task.common is not None:
+        found = read_functionals(plan.calibration.task.common, found)
     formulas, keys = plan.question.formulas, plan.question.keys.size
     unknown = {
         cut: _unknown(cut, plan.calibration.tests[cut.functional], found[cut.functional])

@@ -1,0 +1,188 @@
+"""Means and shares with several thresholds, as readings of one sum and one count: what their noise can be common to.
+
+`avg(x) > 10 OR avg(x) < 4` compares `sum(x) - 10 * count(x)` and `sum(x) - 4 * count(x)` with zero. Both are read off
+`sum(x - 7)` and `count(x)`: less three times the count, and plus three times. 7 is as good as any number; in the middle
+of the thresholds the count, whose noise is multiplied, counts least.
+
+Proof: docs/proofs/common_sums.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import gcd, lcm
+from typing import TypeAlias
+
+from mechanisms.formula import cuts
+from mechanisms.keyhole.one_shot import Keyhole
+from mechanisms.keyhole.progressive import Progressive
+from mechanisms.protocol import CommonSums
+from planner.functionals.functional import LARGEST, bound_sum
+from planner.functionals.identity import functional_identity
+from planner.functionals.sensitivity import joint_sensitivity_of
+from planner.question.condition_text import canonical
+from planner.question.model import Functional, Measure, Question, Term, aggregate_text
+
+MOST_TIMES = 2**20  # by which a count is multiplied: with as many rows as there may be it stays within an int64
+
+_Spelled: TypeAlias = tuple[tuple[int, str, str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSums:
+    """The sums that a question's functionals are read off, and how, in the functionals' order."""
+
+    sums: tuple[Functional, ...]
+    common: CommonSums
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """A functional as `each * numerator + times * denominator`, in whole steps."""
+
+    place: int
+    each: int
+    times: int
+    numerator: tuple[Term, ...]
+    denominator: Term | None
+
+
+def find_common_sums(question: Question) -> FoundSums | None:
+    """The sums off which two thresholds at least of one mean or share are read; None where there are none such.
+
+    Guarantee: in exact integers every functional times its scale is the combination of sums that its reading says, in
+    every key, where units are bounded by rows or not at all; where each unit's totals are clipped, for units within
+    `rows_per_unit` and in the same direction beyond. The sums' sensitivities and exposures are theirs.
+
+    Parameters:
+        question: minimised, as in a plan.
+    """
+    simple = question.ranked is None and question.as_of is None and question.in_time is None
+    own = question.accuracy.mechanism in (Keyhole.name, Progressive.name)
+    if not (simple and own) or any(one.offsets is not None for one in question.functionals):
+        return None
+    groups = _group(question)
+    if not groups:
+        return None
+    sums: list[Functional] = []
+    readings: dict[int, tuple[tuple[int, int], ...]] = {}
+    scales: dict[int, int] = {}
+    for group in groups:
+        made = _read_group(question, group)
+        if made is None:
+            return None
+        total, counted, found = made
+        first = _place(sums, total)
+        further = _place(sums, counted)
+        for split, (scale, times) in zip(group, found, strict=True):
+            readings[split.place], scales[split.place] = ((first, 1), (further, times)), scale
+    for place, functional in enumerate(question.functionals):
+        if place not in readings:
+            readings[place], scales[place] = ((_place(sums, functional), 1),), 1
+    known = tuple(sums)
+    common = CommonSums(
+        sensitivities=tuple(one.sensitivity for one in known),
+        exposures=joint_sensitivity_of(question, known).exposures(),
+        readings=tuple(readings[place] for place in range(len(readings))),
+        scales=tuple(scales[place] for place in range(len(scales))),
+    )
+    return FoundSums(sums=known, common=common)
+
+
+def _place(sums: list[Functional], wanted: Functional) -> int:
+    """The place of a sum: the next one where it is new."""
+    identity = functional_identity(wanted)
+    for place, one in enumerate(sums):
+        if functional_identity(one) == identity:
+            return place
+    sums.append(wanted)
+    return len(sums) - 1
+
+
+def _group(question: Question) -> list[list[_Split]]:
+    """The functionals of one numerator and one denominator, where there are two at least, with one threshold each."""
+    thresholds: dict[int, set[int]] = {}
+    for formula in question.formulas:
+        for cut in cuts(formula):
+            thresholds.setdefault(cut.functional, set()).add(cut.cut)
+    splits = [
+        split
+        for place, functional in enumerate(question.functionals)
+        if len(thresholds.get(place, ())) == 1 and (split := _split(place, functional)) is not None
+    ]
+    groups: dict[tuple[_Spelled, _Spelled], list[_Split]] = {}
+    for split in splits:
+        if split.denominator is not None:
+            groups.setdefault((_spell(split.numerator), _spell((split.denominator,))), []).append(split)
+    for split in splits:  # a mean against zero has no count, and goes with the others of its sum
+        if split.denominator is None and question.functionals[split.place].unit_range is None:
+            alike = [group for key, group in groups.items() if key[0] == _spell(split.numerator)]
+            if len(alike) == 1:
+                alike[0].append(split)
+    return [group for group in groups.values() if len({Fraction(one.times, one.each) for one in group}) > 1]
+
+
+def _spell(terms: Sequence[Term]) -> _Spelled:
+    return tuple(sorted((one.coefficient, one.column or "", canonical(one.condition), one.power) for one in terms))
+
+
+def _split(place: int, functional: Functional) -> _Split | None:
+    """A functional as a numerator less a multiple of a count; None for another form.
+
+    What adds up values is the numerator of a mean; of a share it is what counts for it.
+    """
+    if functional.measure is not Measure.TOTAL or any(one.power > 1 for one in functional.terms):
+        return None
+    added = [one for one in functional.terms if one.power]
+    over = added or [one for one in functional.terms if one.coefficient > 0]
+    rest = [one for one in functional.terms if one not in over]
+    if not over or len(rest) > 1 or (not rest and not added):
+        return None
+    each = gcd(*(one.coefficient for one in over))
+    numerator = tuple(Term(one.coefficient // each, one.column, one.condition, one.power) for one in over)
+    if not rest:
+        return _Split(place, each, 0, numerator, None)
+    counted = Term(1, rest[0].column, rest[0].condition, 0)
+    return _Split(place, each, rest[0].coefficient, numerator, counted)
+
+
+def _read_group(
+    question: Question, group: Sequence[_Split]
+) -> tuple[Functional, Functional, list[tuple[int, int]]] | None:
+    """The sum and the count of a group, and for each functional its scale and how many times it has the count; None
+    where numbers become too large."""
+    counted = next(split.denominator for split in group if split.denominator is not None)
+    each = lcm(*(split.each for split in group))
+    means = [Fraction(split.times * each, split.each) for split in group]
+    middle = round((min(means) + max(means)) / 2)
+    scales = [each // split.each for split in group]
+    times = [scale * split.times - middle for scale, split in zip(scales, group, strict=True)]
+    terms = [Term(each * one.coefficient, one.column, one.condition, one.power) for one in group[0].numerator]
+    if middle:
+        terms.append(Term(middle, counted.column, counted.condition, 0))
+    if max(*map(abs, times), *scales, *(abs(one.coefficient) for one in terms)) > MOST_TIMES:
+        return None
+    first = question.functionals[group[0].place]
+    step = first.unit_size / Decimal(scales[0])
+    text = aggregate_text(first)
+    count = bound_sum(
+        (counted,),
+        Measure.ROWS,
+        name=f"the count of {text}",
+        table=question.table,
+        where=question.where,
+        step=Decimal(1),
+    )
+    less = f" less {(-middle * step).normalize():f} for each of its rows" if middle else ""
+    total = bound_sum(
+        tuple(terms),
+        Measure.TOTAL,
+        name=f"the sum of {text}{less}",
+        table=question.table,
+        where=question.where,
+        step=step,
+    )
+    if total.sensitivity > LARGEST:
+        return None
+    return total, count, list(zip(scales, times, strict=True))
