@@ -211,7 +211,8 @@ def test_nothing_told_is_lost_when_processes_are_killed_at_random_moments(ledger
             assert line(process) == ["ready"]
             time.sleep(moments.uniform(0.05, 0.25))
             process.kill()
-            output = process.communicate()[0]
+            assert process.stdout is not None
+            output = process.stdout.read()  # communicate() would lose what came with the first line
         for told in (text.split() for text in output.splitlines(keepends=True) if text.endswith("\n")):
             (reserved if told[0] == "reserved" else committed).add(told[1])
     assert committed

@@ -45,12 +45,12 @@ def test_integers_say_what_postgresql_says(judges: Engines) -> None:
 
 
 def test_every_predicate_of_a_scorecard_is_true_where_postgresql_says_so(judges: Engines) -> None:
-    """1,200 random scorecards, a dozen at quick, with the text around predicates: by group, with rows and without, NULL
+    """640 random scorecards, a dozen at quick, with the text around predicates: by group, with rows and without, NULL
     being false. Without noise or tolerance, so a false alarm is impossible. `python -m benchmarks.oracle
     --scorecards` runs thousands."""
     tally = Tally()
     drawn = random.Random(20261123)
-    cards = rounds(150, quick=12)
+    cards = rounds(80, quick=12)
     for _ in range(WORLDS):
         judges.load(rows(drawn))
         for _ in range(cards):

@@ -406,8 +406,8 @@ class Engines:
         return relations_of(path, postgres=f"public.{postgres}")
 
     def answers(self, question: Question, relations: dict[str, str]) -> list[npt.NDArray[np.int64]]:
-        """What each engine says that does not refuse the question by its text, and DuckDB once more two keys at a time,
-        where it can be asked so."""
+        """What each engine says that does not refuse the question by its text, and DuckDB once more in about five
+        blocks of keys, where it can be asked so."""
         result = []
         for source in self.sources:
             if source.dialect.name not in relations:
@@ -420,7 +420,8 @@ class Engines:
                 rewritten, question.keys, functionals=len(question.functionals), timeout_ms=60_000
             )
             result.append(found.values)
-            blocks = rewrite_blocks(replace(question, table=table), dialect=replace(source.dialect, keys_at_once=2))
+            few = replace(source.dialect, keys_at_once=max(2, question.keys.size // 5))
+            blocks = rewrite_blocks(replace(question, table=table), dialect=few)
             if source is self.duck and blocks:
                 found = source.aggregates(
                     replace(rewritten, blocks=blocks),

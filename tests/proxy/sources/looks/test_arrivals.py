@@ -45,19 +45,19 @@ def _check(engines: Engines, question: Question, found: list[Row]) -> None:
         np.testing.assert_array_equal(answer, expected)
 
 
-@examples(150, quick=8, **_GIVEN)
+@examples(100, quick=8, **_GIVEN)
 @given(question=st.one_of(looks(units=((),)), overlapping(units=((),))), found=rows())
 def test_rows_that_had_come(engines: Engines, question: Question, found: list[Row]) -> None:
     _check(engines, question, found)
 
 
-@examples(150, quick=8, **_GIVEN)
+@examples(100, quick=8, **_GIVEN)
 @given(question=st.one_of(looks(units=UNITS), overlapping(units=UNITS)), found=rows())
 def test_units_that_had_come(engines: Engines, question: Question, found: list[Row]) -> None:
     _check(engines, question, found)
 
 
-@examples(120, quick=4, **_GIVEN)
+@examples(60, quick=4, **_GIVEN)
 @given(question=st.one_of(looks(units=UNITS), overlapping(units=UNITS)), found=rows(), data=st.data())
 def test_one_unit_is_in_few_groups_of_all_looks(
     engines: Engines, question: Question, found: list[Row], data: st.DataObject

@@ -31,7 +31,7 @@ def _together(draw: st.DrawFn) -> list[Question]:
 
 
 @examples(
-    150,
+    100,
     quick=8,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
