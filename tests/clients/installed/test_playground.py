@@ -89,7 +89,7 @@ def test_an_attacker_and_the_slider_tell_what_they_found(window: Browser, site: 
     assert window.run("return document.getElementById('epsilon-shown').textContent") == "1"
     assert window.run("return document.querySelectorAll('#tasks tbody tr').length") == 5
     click(window, "#more")
-    window.wait_for("return document.querySelectorAll('#ways tbody tr').length === 8")
+    window.wait_for("return document.querySelectorAll('#ways tbody tr').length === 8", timeout_s=600)
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="needs axe-core")
