@@ -16,7 +16,7 @@ def test_an_audit_tries_to_refute_what_the_mechanisms_claim(capsys: pytest.Captu
     told = capsys.readouterr()
     assert ended.value.code == 0
     reports = json.loads(told.out)
-    assert len(reports) == 14
+    assert len(reports) == 15
     assert all(0 < report["epsilon_lower"] <= report["claimed_epsilon"] for report in reports)
     assert all(report["conclusive"] and not report["flagged"] for report in reports)
     assert told.err == ""
