@@ -1,12 +1,13 @@
 """Pictures of the console for the documents: `python -m deploy.console.pictures [FOLDER [WALK ...]]`.
 
 A demo is served on loopback, a headless Chromium walks as docs/console.md does, and each step becomes a small PNG. The
-walks are `analyst`, `owner` and `play`.
+walks are `analyst`, `owner` and `play`. What the analyst's takes, by clicks and keys as a person would, is printed.
 """
 
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
@@ -24,13 +25,11 @@ from proxy.service.service import Service
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "console"
 WIDTH, HEIGHT = 1180, 940
 PHONE = (420, 860)
-QUESTION = """SELECT country, month
-FROM sales
-GROUP BY country, month
-HAVING count(DISTINCT customer_id) > 20 OR sum(amount) > 20000"""
+LOOK_S = 2.0  # a person looks that long before each click, and types a key in KEY_S: set, as a slow newcomer
+KEY_S = 0.3
+READ_S = 8.0  # to read a page that is new
 _TOLD = "return document.getElementById('price').dataset.state === 'told'"
 _DRAWN = "return document.querySelector('#answer canvas')"
-
 
 OWNER_TOKEN = "the demo's owner"  # noqa: S105  (of a server on loopback that lives for a minute)
 BUDGET = "[budget]\napproval_above_epsilon = 1.0\n"
@@ -137,22 +136,80 @@ def _walk_play(window: Browser, site: str, folder: Path) -> None:
     _take(window, folder / "slider.png")
 
 
+class Hand:
+    """Does what a person does with a page, and counts it. `seconds` are those that a person would take."""
+
+    def __init__(self, window: Browser) -> None:
+        self._window = window
+        self.clicks = 0
+        self.keys = 0
+        self.seconds = 0.0
+
+    def click(self, selector: str) -> None:
+        """Click once."""
+        self._window.click(selector)
+        self.clicks += 1
+        self.seconds += LOOK_S
+
+    def type_into(self, selector: str, text: str) -> None:
+        """Type a text."""
+        self._window.type_into(selector, text)
+        self.keys += len(text)
+        self.seconds += LOOK_S + KEY_S * len(text)
+
+    def choose(self, select: str, option: str) -> None:
+        """Choose from a list: one click opens it, another chooses."""
+        self._window.click(f"{select} option[value='{option}']")
+        self.clicks += 2
+        self.seconds += 2 * LOOK_S
+
+    def read(self) -> None:
+        """A page that is new."""
+        self.seconds += READ_S
+
+
 def _walk_analyst(window: Browser, site: str, folder: Path) -> None:
-    _log_in(window, site, {"user": USER, "password": PASSWORD}, "/console/login")
+    hand = Hand(window)
+    began = time.monotonic()
+    window.resize(WIDTH, HEIGHT)
+    window.visit(f"{site}/console")
+    hand.read()
+    hand.type_into("[name=user]", USER)
+    hand.type_into("[name=password]", PASSWORD)
     _take(window, folder / "login.png")
-    window.run("document.querySelector('form button').click()")
+    hand.click("form button.primary")
     window.wait_for(_TOLD)
-    _ask(window, QUESTION)
+    hand.read()
+    _take(window, folder / "first.png")
+    hand.click("[data-focus='key month']")
+    hand.click("[data-focus='0 add']")
+    hand.choose("[data-focus='0.1 fn']", "sum")
+    hand.choose("[data-focus='0 kind']", "or")
+    window.wait_for(_TOLD)
+    window.wait_for("return document.querySelector('#cheaper button')")
+    hand.read()
+    window.run("window.scrollTo({ top: 0, behavior: 'instant' })")
     _take(window, folder / "ask.png")
-    window.run("document.querySelector('#price li button').click()")  # the first setting with which it fits
+    hand.click("#price li button")  # the first setting with which it fits
     window.wait_for(_TOLD)
+    window.click("#ask")
+    hand.clicks += 1
     _see_answer(window)
+    took = time.monotonic() - began
+    sys.stdout.write(
+        f"From the address to the answer: {hand.clicks} clicks, {hand.keys} typed characters; a person takes about "
+        f"{hand.seconds + took:.0f} s, of which the console takes {took:.0f} s.\n"
+    )
     _take(window, folder / "answer.png")
     window.visit(f"{site}/console/ask?stored=market_status")
+    window.wait_for("return document.querySelector('#builder .branch .branch')")
     window.wait_for(_TOLD)
+    window.run("document.getElementById('builder').querySelector('details').scrollIntoView({ behavior: 'instant' })")
+    _take(window, folder / "scorecard.png")
     window.run("const rate = document.querySelectorAll('#sliders input')[0]; rate.value = 185")
     window.run("document.querySelectorAll('#sliders input')[0].dispatchEvent(new Event('input'))")
     window.wait_for(_TOLD)
+    window.click("#ask")
     _see_answer(window)
     _take(window, folder / "bands.png")
     window.visit(f"{site}/console/history")
@@ -164,16 +221,7 @@ def _walk_analyst(window: Browser, site: str, folder: Path) -> None:
     _take(window, folder / "phone.png")
 
 
-def _ask(window: Browser, text: str) -> None:
-    window.run(f"const text = document.getElementById('sql'); text.value = {json.dumps(text)}")
-    window.run("document.getElementById('sql').dispatchEvent(new Event('input'))")
-    window.wait_for("return document.querySelectorAll('#builder .test').length === 2")
-    window.wait_for(_TOLD)
-    window.wait_for("return document.querySelector('#cheaper button')")
-
-
 def _see_answer(window: Browser) -> None:
-    window.run("document.getElementById('ask').click()")
     window.wait_for(_DRAWN)
     window.wait_for("return !document.getElementById('ask').disabled")
     window.wait_for(_TOLD)

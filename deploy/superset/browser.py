@@ -53,6 +53,18 @@ class Browser:
         """What a script of the page returns."""
         return self._call("POST", "/execute/sync", {"script": script, "args": []})
 
+    def click(self, selector: str) -> None:
+        """Click on an element as a hand does: it is scrolled to, and what lies over it is in the way."""
+        self._call("POST", f"/element/{self._find(selector)}/click", {})
+
+    def type_into(self, selector: str, text: str) -> None:
+        """Type into a field, key by key."""
+        self._call("POST", f"/element/{self._find(selector)}/value", {"text": text})
+
+    def _find(self, selector: str) -> str:
+        found = self._call("POST", "/element", {"using": "css selector", "value": selector})
+        return str(next(iter(found.values())))
+
     def wait_for(self, script: str, *, timeout_s: float = 120.0) -> None:
         """Wait until a script of the page returns something true. Raises TimeoutError with the page's text."""
         deadline = time.monotonic() + timeout_s

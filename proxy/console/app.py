@@ -1,11 +1,15 @@
 """The console as it is put together: its routers on REST's application, the one that knows no page at the end."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from fastapi import APIRouter, FastAPI, Response
 
 from planner.policy.sections import ConsoleSection
 from proxy.console.analyst.asking import add_asking_pages
 from proxy.console.analyst.history import add_history_pages
 from proxy.console.analyst.monitors import add_monitor_pages
+from proxy.console.ended_logins import EndedLogins
 from proxy.console.guarded_routes import analyst_routes, open_routes, owner_routes
 from proxy.console.login import add_login_routes
 from proxy.console.owner.deciding import add_deciding
@@ -24,9 +28,12 @@ from proxy.security.mock_users import Strangers
 BEGIN = "/console"
 
 
-def console_pages(section: ConsoleSection, strangers: Strangers, play: Hall | None = None) -> AddPages | None:
+def console_pages(
+    section: ConsoleSection, strangers: Strangers, play: Hall | None = None, *, ended: Sequence[Path] = ()
+) -> AddPages | None:
     """What adds the console to REST, or None where the policy has none. `strangers` are what unknown names are told at
     a login; sessions are sealed with a key that follows from their secret. `play` is the playground, if there is one.
+    `ended` are the folders in which logins that were ended are kept, the first of them that can be written.
     """
     if not section.enabled:
         return None
@@ -43,6 +50,7 @@ def console_pages(section: ConsoleSection, strangers: Strangers, play: Hall | No
             ready=doors.ready,
             strangers=strangers,
             seal=SessionSeal(strangers.make_key(PURPOSE)),
+            ended=EndedLogins(ended),
             files=StaticFolder(),
             has_playground=play is not None,
         )

@@ -1,6 +1,6 @@
 """Whom the console lets in: its routers look at the session, the sender's site and the gate before anything else."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -17,7 +17,7 @@ from planner.errors import KeyholeError
 from proxy.console.page import FILES, PLAYGROUND, error_page
 from proxy.console.parts import ConsoleParts
 from proxy.console.refusals import from_another_site, no_session, no_such_page
-from proxy.console.session_cookie import ANALYST, OWNER, credential_of, sent_cookie
+from proxy.console.session_cookie import ANALYST, OWNER, ConsoleSession, credential_of, sent_cookie
 from proxy.rest.app import StrictRequest, address_of
 from proxy.rest.middleware import LEAVING
 from proxy.rest.refusals import respond_to_malformed, respond_to_unserved
@@ -68,20 +68,42 @@ def owner_routes(parts: ConsoleParts) -> APIRouter:
 
 def find_session(parts: ConsoleParts, request: Request) -> Analyst | None:
     """The analyst whose session a request carries, as the policy has them now."""
-    with parts.serving.using() as service:
-        analysts = {analyst.name: analyst for analyst in service.catalog.analysts}
+    analysts = _analysts(parts)
+    session = open_session(parts, request, analysts)
+    return None if session is None else analysts[session.name]
+
+
+def open_session(
+    parts: ConsoleParts, request: Request, analysts: Mapping[str, Analyst] | None = None
+) -> ConsoleSession | None:
+    """The analyst's session that a request carries, unless it was ended."""
+    known = _analysts(parts) if analysts is None else analysts
 
     def credential(name: str) -> str | None:
-        return credential_of(analysts[name]) if name in analysts else None
+        return credential_of(known[name]) if name in known else None
 
-    name = parts.seal.open(ANALYST, sent_cookie(request, ANALYST), credential_of=credential)
-    return None if name is None else analysts[name]
+    return _unless_ended(parts, parts.seal.open(ANALYST, sent_cookie(request, ANALYST), credential_of=credential))
+
+
+def open_owner_session(parts: ConsoleParts, request: Request) -> ConsoleSession | None:
+    """The owner's session that a request carries, unless it was ended."""
+    token = parts.section.owner_token_sha256
+    session = parts.seal.open(OWNER, sent_cookie(request, OWNER), credential_of=lambda _: token)
+    return None if session is None or session.name != OWNER else _unless_ended(parts, session)
 
 
 def has_owner_session(parts: ConsoleParts, request: Request) -> bool:
     """Whether a request carries the owner's session."""
-    token = parts.section.owner_token_sha256
-    return parts.seal.open(OWNER, sent_cookie(request, OWNER), credential_of=lambda _: token) == OWNER
+    return open_owner_session(parts, request) is not None
+
+
+def _analysts(parts: ConsoleParts) -> dict[str, Analyst]:
+    with parts.serving.using() as service:
+        return {analyst.name: analyst for analyst in service.catalog.analysts}
+
+
+def _unless_ended(parts: ConsoleParts, session: ConsoleSession | None) -> ConsoleSession | None:
+    return None if session is None or parts.ended.has(session) else session
 
 
 def insist_on_owners_place(parts: ConsoleParts, request: Request) -> None:

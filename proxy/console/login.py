@@ -21,6 +21,8 @@ from proxy.console.guarded_routes import (
     find_session,
     has_owner_session,
     insist_on_owners_place,
+    open_owner_session,
+    open_session,
 )
 from proxy.console.page import page
 from proxy.console.parts import ConsoleParts
@@ -41,6 +43,11 @@ _MOST_PASSWORD_CHARACTERS = 1_000  # longer than any that is typed or generated;
 
 def add_login_routes(router: APIRouter, parts: ConsoleParts) -> None:
     """The pages of logging in and out."""
+    _add_analyst_login(router, parts)
+    _add_owner_login(router, parts)
+
+
+def _add_analyst_login(router: APIRouter, parts: ConsoleParts) -> None:
 
     @router.get("/console")
     async def begin(request: Request) -> Response:
@@ -67,9 +74,14 @@ def add_login_routes(router: APIRouter, parts: ConsoleParts) -> None:
     @router.post("/console/logout")
     async def log_out(request: Request) -> Response:
         response = RedirectResponse(LOGIN, status_code=303)
+        session = open_session(parts, request)
+        if session is not None:
+            await asyncio.to_thread(parts.ended.end, session)
         take_cookie(request, response, ANALYST)
         return response
 
+
+def _add_owner_login(router: APIRouter, parts: ConsoleParts) -> None:
     @router.get(OWNER_LOGIN)
     async def show_owner_login(request: Request) -> Response:
         insist_on_owners_place(parts, request)
@@ -97,6 +109,9 @@ def add_login_routes(router: APIRouter, parts: ConsoleParts) -> None:
     @router.post("/console/owner/logout")
     async def log_owner_out(request: Request) -> Response:
         response = RedirectResponse(OWNER_LOGIN, status_code=303)
+        session = open_owner_session(parts, request)
+        if session is not None:
+            await asyncio.to_thread(parts.ended.end, session)
         take_cookie(request, response, OWNER)
         return response
 

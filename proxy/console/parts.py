@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from planner.policy.sections import ConsoleSection, RestSection
+from proxy.console.ended_logins import EndedLogins
 from proxy.console.session_cookie import SessionSeal
 from proxy.console.static_files import StaticFolder
 from proxy.monitors.notifications import AlertHub
@@ -31,6 +32,7 @@ class ConsoleParts:
     ready: Readiness
     strangers: Strangers
     seal: SessionSeal
+    ended: EndedLogins
     files: StaticFolder
     has_playground: bool
     proving: asyncio.Lock = field(default_factory=asyncio.Lock)

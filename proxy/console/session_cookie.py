@@ -1,16 +1,18 @@
-"""Sessions of the console as sealed cookies: who, as what, until when. Nothing is kept of them here.
+"""Sessions of the console as sealed cookies: who, as what, until when, by which login. Nothing is kept of them here.
 
 Guarantee: a cookie that opens was sealed under this installation's key, for this role, is not over, and its holder's
 credential is the one it was sealed with: whoever gets another password or token, or leaves the policy, has no session
-any more. Processes with one key open each other's cookies. A cookie that was copied is worth as much as the first until
-it is over: logging out takes it from the browser alone.
+any more. Processes with one key open each other's cookies. A cookie that was copied is worth as much as the first, and
+both are of one login, which logging out ends (`ended_logins.py`).
 """
 
 import json
+import secrets
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable
+from dataclasses import dataclass
 from hmac import compare_digest
 from hmac import digest as hmac_digest
 
@@ -23,7 +25,17 @@ PURPOSE = b"sessions of the console"
 ANALYST, OWNER = "analyst", "owner"
 PLACES = {ANALYST: "/console", OWNER: "/console/owner"}
 _COOKIES = {ANALYST: "keyhole", OWNER: "keyhole_owner"}
+_LOGIN_BYTES = 16  # of what a login is known by: no two are alike
 _MOST_CHARACTERS = 1_000  # of a cookie: names of analysts have 63 bytes, in base64 84
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSession:
+    """Whose session it is, which login it began with, and when it is over, in seconds since 1970."""
+
+    name: str
+    login: str
+    until: int
 
 
 class SessionSeal:
@@ -35,27 +47,29 @@ class SessionSeal:
 
     def seal(self, role: str, name: str, *, credential: str, minutes: int) -> str:
         """A cookie's value for somebody who has just proved `credential`."""
-        until = int(self._clock()) + 60 * minutes
-        return f"{_encode(name.encode())}.{until}.{_encode(self._sign(role, name, until, credential))}"
+        session = ConsoleSession(name, secrets.token_hex(_LOGIN_BYTES), int(self._clock()) + 60 * minutes)
+        seal = _encode(self._sign(role, session, credential))
+        return f"{_encode(name.encode())}.{session.until}.{session.login}.{seal}"
 
-    def open(self, role: str, value: str, *, credential_of: Callable[[str], str | None]) -> str | None:
+    def open(self, role: str, value: str, *, credential_of: Callable[[str], str | None]) -> ConsoleSession | None:
         """Whose session it is; None for what is none, is over, or was sealed with another credential."""
         parts = value.split(".") if len(value) <= _MOST_CHARACTERS else []
-        if len(parts) != 3 or not parts[1].isascii() or not parts[1].isdigit():
+        if len(parts) != 4 or not parts[1].isascii() or not parts[1].isdigit():
             return None
         try:
-            name, signature = _decode(parts[0]).decode(), _decode(parts[2])
+            name, signature = _decode(parts[0]).decode(), _decode(parts[3])
         except (Base64Error, ValueError):
             return None
-        until = int(parts[1])
+        session = ConsoleSession(name, parts[2], int(parts[1]))
         credential = credential_of(name)
-        expected = self._sign(role, name, until, credential or "")
-        if not compare_digest(signature, expected) or credential is None or until <= self._clock():
+        expected = self._sign(role, session, credential or "")
+        if not compare_digest(signature, expected) or credential is None or session.until <= self._clock():
             return None
-        return name
+        return session
 
-    def _sign(self, role: str, name: str, until: int, credential: str) -> bytes:
-        return hmac_digest(self._key, json.dumps([role, name, until, credential]).encode(), "sha256")
+    def _sign(self, role: str, session: ConsoleSession, credential: str) -> bytes:
+        said = [role, session.name, session.until, session.login, credential]
+        return hmac_digest(self._key, json.dumps(said).encode(), "sha256")
 
 
 def _encode(data: bytes) -> str:

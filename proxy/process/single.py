@@ -11,6 +11,7 @@ from functools import partial
 
 from planner.policy.sections import RestSection, ServerLimitsSection
 from proxy.console.app import console_pages
+from proxy.console.ended_logins import SUFFIX
 from proxy.console.play.open import open_playground
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.endpoint.login_probe import address_from_here, insist_on_a_login
@@ -28,6 +29,7 @@ from proxy.rest.app import create_app
 from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls
+from proxy.service.login_secret import beside_secret
 from proxy.service.moved_data import DataWatch
 from proxy.service.readiness import Readiness, readiness
 
@@ -97,7 +99,10 @@ async def running(
                         failures=failures,
                         hub=hub,
                         add_pages=console_pages(
-                            newest.service.policy.server.console, strangers, open_playground(newest.service.policy)
+                            newest.service.policy.server.console,
+                            strangers,
+                            open_playground(newest.service.policy),
+                            ended=tuple(beside_secret(newest.service.policy, SUFFIX)),
                         ),
                     ),
                     rest,

@@ -31,7 +31,7 @@ def login_secret(policy: Policy) -> bytes:
     as they do, or this process.
     """
     for makes in (False, True):
-        for path in _places(policy):
+        for path in beside_secret(policy, SUFFIX):
             if makes:
                 _make(path)
             with suppress(OSError):
@@ -42,8 +42,9 @@ def login_secret(policy: Policy) -> bytes:
     return sha256("\n".join(section.password for section in policy.analysts.values()).encode()).digest()
 
 
-def _places(policy: Policy) -> Iterator[Path]:
-    path = policy.path.with_suffix(SUFFIX)
+def beside_secret(policy: Policy, suffix: str) -> Iterator[Path]:
+    """Where what the secret stands for may be kept, in the order in which it is tried."""
+    path = policy.path.with_suffix(suffix)
     yield path
     url = make_url(ledger_url(policy))
     if url.get_backend_name() == "sqlite" and url.database:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -42,9 +43,11 @@ def console_app(
     failures: FailedLogins | None = None,
     secret: bytes = SECRET,
     play: Hall | None = None,
+    ended: Sequence[Path] = (),
 ) -> FastAPI:
     """REST with the console on it."""
-    return create_app(service, limits, failures=failures, add_pages=console_pages(section, Strangers(secret), play))
+    pages = console_pages(section, Strangers(secret), play, ended=ended)
+    return create_app(service, limits, failures=failures, add_pages=pages)
 
 
 class Browser:

@@ -1,13 +1,19 @@
 """What an analyst has asked, its cost at most and what is left: as `keyhole.queries` and `GET /v1/budget` tell it."""
 
+from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 
 from accountant.model import NANO, ROW_UNIT
 from accountant.reports.history import AskedQuestion
+from planner.catalog.model import Catalog
+from planner.errors import KeyholeError
+from planner.extract.question_text import question_text
 from proxy.console.page import page
 from proxy.console.parts import ConsoleParts
+from proxy.pipeline.messages import bare_question
 from proxy.report import budget
 
 MOST_LISTED = 200  # questions of a page, the newest; `keyhole.queries` has all
@@ -31,22 +37,42 @@ def add_history_pages(router: APIRouter, parts: ConsoleParts) -> None:
         with parts.serving.using() as service:
             asked = service.questions(who)
             lines = [line for line in budget.lines(service, who) if line.scope != "group"]
-            kept = service.keep_text == "full"
-        shown = [_describe(one) for one in reversed(asked[-MOST_LISTED:])]
+            kept, stored = service.keep_text, _stored_texts(service.catalog)
+        shown = [_describe(one, stored, repeats=kept == "full") for one in reversed(asked[-MOST_LISTED:])]
         older = max(0, len(asked) - MOST_LISTED)
         return page(
             request, "analyst/history.html", section="history", asked=shown, older=older, lines=lines, kept=kept
         )
 
 
-def _describe(one: AskedQuestion) -> dict[str, Any]:
+def _stored_texts(catalog: Catalog) -> dict[str, str]:
+    """The name of each stored question by its text as the ledger keeps it without constants."""
+    found = {}
+    for one in catalog.stored_questions:
+        with suppress(KeyholeError):
+            found[question_text(bare_question(one.sql, catalog), {}, constants=False)] = one.name
+    return found
+
+
+def _describe(one: AskedQuestion, stored: dict[str, str], *, repeats: bool) -> dict[str, Any]:
+    """A question for the page. `again` asks it again where its text is whole; else it leads to what is like it."""
     charge, wording = one.charge, one.wording
     unit = None if charge.family.unit == ROW_UNIT else f"{charge.unit_epsilon_nano / NANO:.4f}"
     state, tone = _STATES.get(one.status, (one.status, ""))
+    text = None if wording is None else wording.text
+    name = stored.get(text or "")
+    if text is not None and repeats:
+        again, leads = f"sql={quote(text)}", "ask again"
+    elif name is not None:
+        again, leads = f"stored={quote(name)}", f"open the stored question {name}"
+    else:
+        again, leads = f"table={quote(charge.family.table)}", "build one like it"
     return {
+        "again": again,
+        "leads": leads,
         "at": f"{one.at:%Y-%m-%d %H:%M} UTC",
         "table": charge.family.table,
-        "text": None if wording is None else wording.text,
+        "text": text,
         "guarantee": None if wording is None else wording.guarantee,
         "groups": f"{charge.cells.size:,}",
         "group": f"{charge.epsilon_nano / NANO:.4f}",

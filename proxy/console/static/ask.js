@@ -177,6 +177,7 @@ function forgetSliders() {
 }
 
 async function askNow() {
+  forgetHint();
   const body = request();
   ask.disabled = true;
   ask.textContent = "Asking …";
@@ -214,6 +215,12 @@ sql.addEventListener("input", () => { readTree(); refresh(); });
 sql.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) askNow(); });
 ask.addEventListener("click", askNow);
 at("stored")?.addEventListener("change", (event) => openStored(event.target.value));
+
+// The hint for who comes for the first time: until it was read, or a question was asked.
+const HINT = "keyhole-hint-seen";
+const forgetHint = () => { localStorage.setItem(HINT, "yes"); at("first-visit").hidden = true; };
+at("first-visit").hidden = localStorage.getItem(HINT) !== null;
+at("seen").addEventListener("click", forgetHint);
 
 drawSliders();
 at("usual").addEventListener("click", forgetSliders);

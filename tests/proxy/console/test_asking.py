@@ -301,6 +301,22 @@ def test_the_history_has_what_was_asked_with_its_cost_for_its_analyst_alone(serv
     assert "None yet." in other.get("/console/history").text
 
 
+def test_the_history_leads_to_what_can_be_asked_again(service: Service, browser: Browser) -> None:
+    assert ask(browser, QUESTION.format(1500)).status_code == 200  # which is the stored one's text, without constants
+    assert ask(browser, "SELECT ward FROM visits GROUP BY ward HAVING sum(age) > 40000").status_code == 200
+    text = browser.get("/console/history").text
+    assert "keeps texts without their numbers" in text
+    assert '<a href="/console/ask?stored=crowded">open the stored question crowded</a>' in text
+    assert '<a href="/console/ask?table=visits">build one like it</a>' in text
+    assert "ask again" not in text
+    before, service.keep_text = service.keep_text, "full"
+    try:
+        assert ask(browser, QUESTION.format(1234)).status_code == 200
+        assert re.search(r'ask\?sql=SELECT%20ward[^"]*1234">ask again', browser.get("/console/history").text)
+    finally:
+        service.keep_text = before
+
+
 def test_a_monitor_that_one_may_not_read_is_not_there(browser: Browser) -> None:
     assert "There is none that you may read." in browser.get("/console/monitors").text
     assert browser.get("/console/monitors/crowded").status_code == 404

@@ -166,11 +166,13 @@ SEAL = SessionSeal(b"key", clock=lambda: 1000.0)
 @given(st.text(max_size=20), st.text(max_size=20), st.integers(1, 100))
 def test_a_seal_opens_until_its_end_for_its_role_and_credential(name: str, credential: str, minutes: int) -> None:
     value = SEAL.seal(ANALYST, name, credential=credential, minutes=minutes)
-    assert SEAL.open(ANALYST, value, credential_of=lambda _: credential) == name
+    opened = SEAL.open(ANALYST, value, credential_of=lambda _: credential)
+    assert opened is not None
+    assert (opened.name, opened.until) == (name, 1000 + 60 * minutes)
     assert SEAL.open(OWNER, value, credential_of=lambda _: credential) is None
     assert SEAL.open(ANALYST, value, credential_of=lambda _: credential + "x") is None
     assert SEAL.open(ANALYST, value, credential_of=lambda _: None) is None
-    for late, opens in ((60 * minutes - 1, name), (60 * minutes, None)):
+    for late, opens in ((60 * minutes - 1, opened), (60 * minutes, None)):
         seal = SessionSeal(b"key", clock=lambda late=late: 1000.0 + late)  # type: ignore[misc]
         assert seal.open(ANALYST, value, credential_of=lambda _: credential) == opens
 

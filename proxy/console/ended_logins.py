@@ -1,0 +1,80 @@
+"""Logins that were ended before their time: a file for each beside the login secret, so that all processes know.
+
+Whoever shares the secret opens the same cookies; so what was ended lies where the secret lies, one empty file a login,
+named by its end and a hash. Nothing is rewritten, so that nothing can be lost between processes.
+
+Guarantee: once `end` returns, no process over the same folder takes the login, also after a restart. Where no folder
+can be written this process alone remembers it, and says so in the log.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+import structlog
+
+from proxy.console.session_cookie import ConsoleSession
+
+log = structlog.get_logger("keyhole.login")
+
+SUFFIX = ".ended-logins"
+
+
+class EndedLogins:
+    """What was ended, in the first of some folders that can be written. Safe to share between threads and processes."""
+
+    def __init__(self, folders: Sequence[Path] = (), *, clock: Callable[[], float] = time.time) -> None:
+        self._folders = tuple(folders)
+        self._clock = clock
+        self._here: set[str] = set()
+
+    def end(self, session: ConsoleSession) -> None:
+        """End a session for good, and forget those that would be over by now."""
+        name, now = _file_name(session), self._clock()
+        self._here.difference_update([one for one in tuple(self._here) if _end_of(one) <= now])
+        self._here.add(name)
+        for folder in self._folders:
+            with suppress(OSError):
+                folder.mkdir(mode=0o700, exist_ok=True)
+                for one in [one for one in folder.iterdir() if _end_of(one.name) <= now]:
+                    one.unlink(missing_ok=True)
+                (folder / name).touch(mode=0o600)
+                _sync(folder)
+                return
+        if self._folders:
+            log.warning("a logout cannot be kept", path=str(self._folders[0]))
+
+    def has(self, session: ConsoleSession) -> bool:
+        """Whether a session was ended. What cannot be looked up counts as ended."""
+        name = _file_name(session)
+        return name in self._here or any(_is_there(folder / name) for folder in self._folders)
+
+
+def _file_name(session: ConsoleSession) -> str:
+    return f"{session.until}.{sha256(session.login.encode()).hexdigest()[:32]}"
+
+
+def _end_of(name: str) -> float:
+    until = name.partition(".")[0]
+    return float(until) if until.isascii() and until.isdigit() else float("inf")  # what is not ours stays
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
