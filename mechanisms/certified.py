@@ -4,7 +4,7 @@ A probability is compared with a uniform number digit by digit, so a comparison 
 irrational: more digits are worked out, in integers and with certified bounds, only when those at hand do not decide.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -114,6 +114,66 @@ def not_risen(*, coarse: Fraction, fine: Fraction) -> Probability:
         return low, min(one, high)
 
     return Probability(bounds)
+
+
+def chance_moved(*, coarse: Fraction, fine: Fraction) -> Probability:
+    """`(1 - p) * 2 * a1 / (1 + a1)` with `p` the `chance_unchanged` and `a1 = exp(-coarse)`: that noise of a gradual
+    release differs at two levels.
+
+    Irrational for the same reason.
+    """
+    unchanged = chance_unchanged(coarse=coarse, fine=fine)
+    different = logistic(coarse, doubled=0, most=0, twice=True)
+
+    def bounds(precision: int) -> tuple[int, int]:
+        one = 1 << precision
+        low, high = unchanged.bounds(precision)
+        least, most = different.bounds(precision)
+        return ((one - high) * least) >> precision, -((-(one - low) * most) >> precision)
+
+    return Probability(bounds)
+
+
+Survivals = Callable[[int], Iterator[tuple[int, int]]]
+"""`P(N >= 1), P(N >= 2), ..` of a variable on 0, 1, .., each as the bounds of a `Probability` at a precision."""
+
+
+def geometric_survivals(first: Probability, rate: Fraction, *, doubled: int) -> Survivals:
+    """`first * exp(-rate * 2**doubled * (k - 1))` for `k = 1, 2, ..` without end."""
+
+    def bounds(precision: int) -> Iterator[tuple[int, int]]:
+        low, high = first.bounds(precision)
+        least, most = negative_exponentials(rate, doubled, precision)[doubled]
+        while True:
+            yield low, high
+            low, high = (low * least) >> precision, -((-high * most) >> precision)
+
+    return bounds
+
+
+def digits_survivals(rate: Fraction, *, doubled: int, digits: int) -> Survivals:
+    """`(c**k - c**m) / (1 - c**m)` with `c = exp(-rate * 2**doubled)`, `m = 2**digits`, for `k = 1 .. m - 1`: of the
+    binary digits `doubled .. doubled + digits - 1` of a geometric variable of this rate, read as a number.
+
+    Irrational: a rational function of one transcendental number, and no constant.
+    """
+
+    def bounds(precision: int) -> Iterator[tuple[int, int]]:
+        one = 1 << precision
+        powers = negative_exponentials(rate, doubled + digits, precision)
+        (least, most), (none, all_) = powers[doubled], powers[doubled + digits]
+        low, high = least, most
+        for _ in range((1 << digits) - 1):
+            if all_ >= one:
+                yield 0, one
+            else:
+                yield (
+                    (max(0, low - all_) << precision) // (one - all_),
+                    min(one, -(-((high - none) << precision) // (one - none))),
+                )
+            low, high = (low * least) >> precision, -((-high * most) >> precision)
+
+    return bounds
 
 
 @lru_cache(maxsize=512)

@@ -265,6 +265,9 @@ class Noise(Protocol):
     def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         """`size` exact draws with P(K = j) proportional to `exp(-rate * |j|)`."""
 
+    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
+        """`size` exact draws: with exactly `nonzero` a discrete Laplace draw that is not zero, else zero."""
+
     def geometric(self, *, rate: Fraction, size: int) -> Integers:
         """`size` exact draws with P(G = n) proportional to `exp(-rate * n)` for `n >= 0`; one-sided noise."""
 

@@ -53,6 +53,15 @@ class NoiseAhead:
             lambda more: self._source.discrete_laplace(rate=rate, size=more),
         )
 
+    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
+        """As the source's."""
+        return _take(
+            self._integers,
+            ("thinned", rate, nonzero),
+            size,
+            lambda more: self._source.thinned_laplace(rate=rate, nonzero=nonzero, size=more),
+        )
+
     def geometric(self, *, rate: Fraction, size: int) -> Integers:
         """As the source's."""
         return _take(

@@ -1,86 +1,112 @@
 """Exact discrete Laplace noise, vectorised, from the operating system's random bits.
 
-The binary digits of a geometric variable are independent: digit `j` of `G` with `P(G = n) = (1 - a) a^n` is one with
-probability `1 / (1 + exp(rate * 2**j))`, `a = exp(-rate)`. So a draw is a handful of comparisons of uniform
-random bits with known probabilities, each decided exactly (mechanisms/certified.py). Proof:
-docs/proofs/discrete_laplace.md.
+The magnitude is drawn by exact inversion (mechanisms/noise/inversion.py): two random bytes decide nearly every draw.
+Wide noise has too many values for one table; but the binary digits of a geometric variable are independent, so its low
+digits and the rest are drawn apart. Proof: docs/proofs/discrete_laplace.md.
 """
 
 import os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from mechanisms.certified import Probability, exponential, logistic, rational
+from mechanisms.certified import (
+    Probability,
+    digits_survivals,
+    exponential,
+    geometric_survivals,
+    logistic,
+    rational,
+)
 from mechanisms.formula import Booleans, Integers
+from mechanisms.noise.inversion import Inversion, RandomBytes
 from mechanisms.protocol import Unachievable
 
 LEAST_RATE = Fraction(1, 1 << 48)  # noise of this rate stays far within 64-bit integers
 GREATEST_RATE = Fraction(1 << 6)  # beyond, noise is zero but for less than one draw in 1e27
 
 _DRAWS_AT_ONCE = 1 << 16  # bounds memory
+_LEAST_TABLE_RATE = Fraction(1, 16)  # wider noise has its low digits drawn apart: more bytes against larger tables
+_DIGITS_AT_ONCE = 6  # of the low digits: likewise
 _FIRST_BITS = 8  # random bits spent on every coin: one draw in 256 needs the further ones
 _FURTHER_BITS = 64  # a machine word; a coin that it does not settle has probability 2**-64
-_CARRY_EXPONENT = 8  # digits are drawn until the rest is worth exp(-8): fewer coins against more carries
 
 
 @dataclass(frozen=True, slots=True)
-class _Coins:
-    """Independent coins, one per row, with the digits that decide most comparisons worked out once."""
+class _Coin:
+    """A probability with the digits that decide most comparisons worked out once."""
 
-    coins: tuple[Probability, ...]
-    first: npt.NDArray[np.uint16]
-    further: npt.NDArray[np.uint64]
+    probability: Probability
+    first: int
+    further: np.uint64
 
     @staticmethod
-    def of(coins: Sequence[Probability]) -> "_Coins":
-        first = np.array([coin.prefix(_FIRST_BITS) for coin in coins], dtype=np.uint16)
+    def of(probability: Probability) -> "_Coin":
         # a coin of probability one never ties in its first bits; its further digits are all zero
-        further = np.array([coin.digits(_FIRST_BITS, _FURTHER_BITS) for coin in coins], dtype=np.uint64)
-        return _Coins(coins=tuple(coins), first=first[:, np.newaxis], further=further)
-
-    def part(self, start: int, stop: int) -> "_Coins":
-        """Some of these coins, with the digits that are worked out already."""
-        return _Coins(coins=self.coins[start:stop], first=self.first[start:stop], further=self.further[start:stop])
+        first, further = probability.prefix(_FIRST_BITS), probability.digits(_FIRST_BITS, _FURTHER_BITS)
+        return _Coin(probability=probability, first=first, further=np.uint64(further))
 
 
 @dataclass(frozen=True, slots=True)
-class _LaplaceCoins:
-    """The coins of one discrete Laplace law: its digits, the carry beyond them, and being different from zero."""
+class _Digits:
+    """Binary digits of a geometric variable: the lowest ones by their place and law, and the rest, from `places` on."""
 
-    digits: int
-    coins: _Coins
-
-
-@lru_cache(maxsize=256)
-def _laplace_coins(rate: Fraction) -> _LaplaceCoins:
-    digits = 0
-    while rate * (1 << digits) < _CARRY_EXPONENT:
-        digits += 1
-    coins = [logistic(rate, doubled=place, most=digits) for place in range(digits)]
-    carry = exponential(rate, doubled=digits, most=digits)
-    different_from_zero = logistic(rate, doubled=0, most=digits, twice=True)
-    return _LaplaceCoins(digits=digits, coins=_Coins.of([*coins, carry, different_from_zero]))
+    low: tuple[tuple[int, Inversion], ...]
+    places: int
+    rest: Inversion
 
 
 @lru_cache(maxsize=256)
-def _single_coin(probability: Fraction) -> _Coins:
-    return _Coins.of([rational(probability)])
+def _geometric_law(rate: Fraction) -> _Digits:
+    places = _low_places(rate)
+    parts = -(-places // _DIGITS_AT_ONCE)
+    ends = [places * part // parts for part in range(parts + 1)] if parts else []
+    low = tuple(
+        (start, Inversion.of(digits_survivals(rate, doubled=start, digits=end - start), endless=False))
+        for start, end in pairwise(ends)
+    )
+    first = exponential(rate, doubled=places, most=places)
+    rest = Inversion.of(geometric_survivals(first, rate, doubled=places), endless=True)
+    return _Digits(low=low, places=places, rest=rest)
+
+
+@lru_cache(maxsize=256)
+def _laplace_law(rate: Fraction) -> _Digits:
+    return _thinned_law(rate, logistic(rate, doubled=0, most=_low_places(rate), twice=True))
+
+
+@lru_cache(maxsize=256)
+def _thinned_law(rate: Fraction, nonzero: Probability) -> _Digits:
+    """As of one less than the magnitude; the rest is one more, so that zero is the zero of the variable itself."""
+    law = _geometric_law(rate)
+    survivals = geometric_survivals(nonzero, rate, doubled=law.places)
+    return _Digits(low=law.low, places=law.places, rest=Inversion.of(survivals, endless=True, tail=law.rest))
+
+
+def _low_places(rate: Fraction) -> int:
+    places = 0
+    while rate * (1 << places) < _LEAST_TABLE_RATE:
+        places += 1
+    return places
+
+
+@lru_cache(maxsize=256)
+def _single_coin(probability: Fraction) -> _Coin:
+    return _Coin.of(rational(probability))
 
 
 @lru_cache(maxsize=1024)
-def _certified_coin(probability: Probability) -> _Coins:
-    return _Coins.of([probability])
+def _certified_coin(probability: Probability) -> _Coin:
+    return _Coin.of(probability)
 
 
 class ExactNoise:
     """Exact sampling from a stream of independent uniform bytes: `random_bytes(count)` gives the next `count`."""
 
-    def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
+    def __init__(self, random_bytes: RandomBytes) -> None:
         self._bytes = random_bytes
 
     def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
@@ -98,77 +124,77 @@ class ExactNoise:
         References: docs/proofs/discrete_laplace.md.
         """
         check_rate(rate)
-        law = _laplace_coins(rate)
-        result = np.empty(size, dtype=np.int64)
-        for start in range(0, size, _DRAWS_AT_ONCE):
-            stop = min(size, start + _DRAWS_AT_ONCE)
-            result[start:stop] = self._laplace_block(law, stop - start)
-        return result
+        return self._draw(_laplace_law(rate), size, signed=True)
 
-    def geometric(self, *, rate: Fraction, size: int) -> Integers:
-        """`size` exact draws with `P(G = n) = (1 - a) * a**n` for `n >= 0`, `a = exp(-rate)`; one-sided noise.
+    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
+        """`size` exact draws, each with exactly the probability `nonzero` a discrete Laplace draw that is not zero, and
+        else zero; pass one object again to reuse its digits.
 
-        Guarantee, parameters and errors as for `discrete_laplace`, whose digits are these.
+        Guarantee, parameters and errors as for `discrete_laplace`; the probability is irrational.
 
         References: docs/proofs/discrete_laplace.md.
         """
         check_rate(rate)
-        law = _laplace_coins(rate)
-        coins = law.coins.part(0, law.digits + 1)
-        result = np.empty(size, dtype=np.int64)
-        for start in range(0, size, _DRAWS_AT_ONCE):
-            stop = min(size, start + _DRAWS_AT_ONCE)
-            result[start:stop] = self._geometric_block(law, self._flip(coins, stop - start))
-        return result
+        return self._draw(_thinned_law(rate, nonzero), size, signed=True)
+
+    def geometric(self, *, rate: Fraction, size: int) -> Integers:
+        """`size` exact draws with `P(G = n) = (1 - a) * a**n` for `n >= 0`, `a = exp(-rate)`; one-sided noise.
+
+        Guarantee, parameters and errors as for `discrete_laplace`.
+
+        References: docs/proofs/discrete_laplace.md.
+        """
+        check_rate(rate)
+        return self._draw(_geometric_law(rate), size, signed=False)
 
     def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
         """`size` exact draws, each true with exactly `probability`, in [0, 1]."""
-        return np.asarray(self._flip(_single_coin(probability), size)[0], dtype=np.bool_)
+        return self._flip(_single_coin(probability), size)
 
     def coin(self, *, probability: Probability, size: int) -> Booleans:
         """`size` exact draws, each true with exactly `probability`; pass one object again to reuse its digits."""
-        return np.asarray(self._flip(_certified_coin(probability), size)[0], dtype=np.bool_)
+        return self._flip(_certified_coin(probability), size)
 
-    def _laplace_block(self, law: _LaplaceCoins, size: int) -> Integers:
-        flips = self._flip(law.coins, size)
-        magnitude = self._geometric_block(law, flips)
-        magnitude += 1
-        signs = np.frombuffer(self._bytes(-(-size // 8)), dtype=np.uint8)
-        negative = np.unpackbits(signs, count=size).view(np.bool_)
-        np.negative(magnitude, out=magnitude, where=negative)
-        magnitude *= flips[law.digits + 1]
-        return magnitude
-
-    def _geometric_block(self, law: _LaplaceCoins, flips: Booleans) -> Integers:
-        """From the flips of the digits and of the carry, in the first rows: how many carries follow is drawn here."""
-        magnitude = np.zeros(flips.shape[1], dtype=np.int64)
-        for place, byte in enumerate(np.packbits(flips[: law.digits], axis=0, bitorder="little")):
-            magnitude += byte.astype(np.int64) << (8 * place)
-        carrying = np.flatnonzero(flips[law.digits])
-        carry = law.coins.part(law.digits, law.digits + 1)
-        while carrying.size:
-            magnitude[carrying] += 1 << law.digits
-            carrying = carrying[self._flip(carry, carrying.size)[0]]
-        return magnitude
-
-    def _flip(self, coins: _Coins, size: int) -> Booleans:
-        rows = len(coins.coins)
-        drawn = np.frombuffer(self._bytes(rows * size), dtype=np.uint8).reshape(rows, size)
-        result = drawn < coins.first
-        tied_rows, tied_columns = np.nonzero(drawn == coins.first)
-        if tied_rows.size:
-            words = np.frombuffer(self._bytes(8 * tied_rows.size), dtype=np.uint64)
-            digits = coins.further[tied_rows]
-            result[tied_rows, tied_columns] = words < digits
-            for tie in np.flatnonzero(words == digits):
-                result[tied_rows[tie], tied_columns[tie]] = self._settle(coins.coins[tied_rows[tie]])
+    def _draw(self, law: _Digits, size: int, *, signed: bool) -> Integers:
+        if size <= _DRAWS_AT_ONCE:
+            return self._draw_block(law, size, signed=signed)
+        result = np.empty(size, dtype=np.int64)
+        for start in range(0, size, _DRAWS_AT_ONCE):
+            stop = min(size, start + _DRAWS_AT_ONCE)
+            result[start:stop] = self._draw_block(law, stop - start, signed=signed)
         return result
 
-    def _settle(self, coin: Probability) -> bool:
+    def _draw_block(self, law: _Digits, size: int, *, signed: bool) -> Integers:
+        rest = law.rest.draw(size, self._bytes, signed=signed)
+        if not law.low:
+            return rest
+        magnitude = np.abs(rest)
+        if signed:
+            magnitude -= 1
+        magnitude <<= law.places
+        for place, digits in law.low:
+            magnitude += digits.draw(size, self._bytes, signed=False) << place
+        if signed:
+            magnitude += 1
+            magnitude *= np.sign(rest)
+        return magnitude
+
+    def _flip(self, coin: _Coin, size: int) -> Booleans:
+        drawn = np.frombuffer(self._bytes(size), dtype=np.uint8)
+        result = drawn < np.uint16(coin.first)
+        tied = np.flatnonzero(drawn == np.uint16(coin.first))
+        if tied.size:
+            words = np.frombuffer(self._bytes(8 * tied.size), dtype="<u8")
+            result[tied] = words < coin.further
+            for tie in np.flatnonzero(words == coin.further):
+                result[tied[tie]] = self._settle(coin.probability)
+        return result
+
+    def _settle(self, probability: Probability) -> bool:
         start = _FIRST_BITS + _FURTHER_BITS
         while True:
             word = int.from_bytes(self._bytes(_FURTHER_BITS // 8), "big")
-            digits = coin.digits(start, _FURTHER_BITS)
+            digits = probability.digits(start, _FURTHER_BITS)
             if word != digits:
                 return word < digits
             start += _FURTHER_BITS

@@ -21,7 +21,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mechanisms.certified import Probability, chance_unchanged, not_risen
+from mechanisms.certified import Probability, chance_moved, not_risen
 from mechanisms.formula import Integers
 from mechanisms.noise.exact import GREATEST_RATE, check_rate
 from mechanisms.protocol import Noise
@@ -46,9 +46,9 @@ def release_chain(rates: Sequence[Fraction], *, size: int, noise: Noise) -> Inte
     chain = np.empty((len(rates), size), dtype=np.int64)
     chain[-1] = noise.discrete_laplace(rate=rates[-1], size=size)
     for level in range(len(rates) - 2, -1, -1):
-        chain[level] = chain[level + 1]
-        moved = np.flatnonzero(~noise.coin(probability=_chance_unchanged(rates[level], rates[level + 1]), size=size))
-        chain[level, moved] += noise.discrete_laplace(rate=rates[level], size=moved.size)
+        moved = _chance_moved(rates[level], rates[level + 1])
+        increment = noise.thinned_laplace(rate=rates[level], nonzero=moved, size=size)
+        np.add(chain[level + 1], increment, out=chain[level])
     return chain
 
 
@@ -83,17 +83,16 @@ def refine(value: Integers, *, coarse: Fraction, fine: Fraction, noise: Noise) -
 
 
 def _geometric(rate: Fraction, size: int, noise: Noise) -> Integers:
-    """`P(G = n) = (1 - a) a**n`: a discrete Laplace draw with its negative half folded onto `0, 1, ..`."""
+    """`P(G = n) = (1 - a) a**n`; beyond the sampler's range the lesser of two at half the rate."""
     if rate > GREATEST_RATE:
         return np.minimum(_geometric(rate / 2, size, noise), _geometric(rate / 2, size, noise))
-    drawn = noise.discrete_laplace(rate=rate, size=size)
-    return np.where(drawn < 0, -1 - drawn, drawn)
+    return noise.geometric(rate=rate, size=size)
 
 
 @lru_cache(maxsize=1024)
-def _chance_unchanged(coarse: Fraction, fine: Fraction) -> Probability:
+def _chance_moved(coarse: Fraction, fine: Fraction) -> Probability:
     """One object per pair of rates, so that its digits are worked out once."""
-    return chance_unchanged(coarse=coarse, fine=fine)
+    return chance_moved(coarse=coarse, fine=fine)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,9 @@ class ChosenDigits:
     def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         raise AssertionError("an alarm draws digits alone")
 
+    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
+        raise AssertionError("an alarm draws digits alone")
+
     def geometric(self, *, rate: Fraction, size: int) -> Integers:
         raise AssertionError("an alarm draws digits alone")
 

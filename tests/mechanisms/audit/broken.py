@@ -105,6 +105,9 @@ class SharperNoise:
     def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         return self._source.discrete_laplace(rate=rate, size=size)
 
+    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
+        return self._source.thinned_laplace(rate=rate, nonzero=nonzero, size=size)
+
     def geometric(self, *, rate: Fraction, size: int) -> Integers:
         return self._source.geometric(rate=2 * rate, size=size)
 

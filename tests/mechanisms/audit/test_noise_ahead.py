@@ -25,6 +25,9 @@ class Counting:
     def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         return self._next(rate, size)
 
+    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
+        return self._next(("thinned", rate, nonzero), size)
+
     def geometric(self, *, rate: Fraction, size: int) -> Integers:
         return self._next(("one-sided", rate), size)
 
@@ -47,6 +50,7 @@ def test_every_value_is_handed_out_once_and_in_order(wanted: list[tuple[int, int
         assert drawn.tolist() == places.tolist()
         drawn += 1  # whoever has them may write to them
         assert ahead.bernoulli(probability=Fraction(1, 1 + law), size=size).tolist() == (places % 3 == 0).tolist()
+        assert ahead.thinned_laplace(rate=Fraction(law), nonzero=coin, size=size).tolist() == places.tolist()
         assert ahead.geometric(rate=Fraction(law), size=size).tolist() == places.tolist()
         next_of[law] += size
     assert ahead.coin(probability=coin, size=7).tolist() == [True, False, False] * 2 + [True]

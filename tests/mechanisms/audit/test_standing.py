@@ -119,7 +119,8 @@ def replay(standing: Watched, state: bytes, values: Integers, noise: Noise) -> I
 @pytest.mark.parametrize("name", ["pegasus", "pegasus_window_sum", "tick_laplace", "binary_tree", "signed_tree"])
 @pytest.mark.parametrize("charged", [1, 4], ids=["all", "a quarter"])
 def test_a_unit_in_several_ticks_loses_what_its_changes_sum_to(name: str, charged: int) -> None:
-    """A unit of two, one of them in either of two ticks, against the loss of two in one; a quarter of it is flagged.
+    """A unit of two, one of them in either of two ticks, against the loss of two in one; a quarter of it is flagged, on
+    5,000 runs even of the mechanism that shows least.
 
     What is seen is whether each estimate is below the smaller value, at it, or above.
     """
@@ -140,4 +141,4 @@ def test_a_unit_in_several_ticks_loses_what_its_changes_sum_to(name: str, charge
         return claim_always(draw, epsilon=float(stream.epsilon) / charged)
 
     pair = Neighbours("one more in each of two ticks", release_of(0, SeededNoise(90)), release_of(1, SeededNoise(91)))
-    assert report_on(pair, quick=2_000).flagged == (charged > 1)
+    assert report_on(pair, quick=5_000 if charged > 1 else 2_000).flagged == (charged > 1)

@@ -9,11 +9,11 @@ import opendp.prelude as dp
 import pytest
 from scipy import stats
 
-from mechanisms.certified import rational
+from mechanisms.certified import chance_moved, rational
 from mechanisms.formula import Integers
 from mechanisms.noise import exact
 from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
-from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE, ExactNoise, _Coins, system_noise
+from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE, ExactNoise, _Coin, system_noise
 from mechanisms.protocol import Noise, Unachievable
 from tests.seeded_noise import SeededNoise
 
@@ -87,6 +87,24 @@ def test_agrees_with_opendp() -> None:
     assert stats.chi2_contingency(table).pvalue > FALSE_ALARM
 
 
+@pytest.mark.parametrize("rate", ["1/281474976710656", "1/1000", "1/20", "1/2", "3"])
+def test_thinned_draws_follow_their_law(rate: str) -> None:
+    """200,000 draws: how many are zero, by the binomial law, and the others in forty cells of a geometric variable and
+    by their signs. False alarm 1e-7 for each of the four checks of a case."""
+    size, coarse = 200_000, Fraction(rate)
+    moved = chance_moved(coarse=coarse, fine=2 * coarse)
+    chance = moved.prefix(60) / 2**60
+    draws = SeededNoise(14).thinned_laplace(rate=coarse, nonzero=moved, size=size)
+    others = draws[draws != 0]
+    assert stats.binom.cdf(others.size, size, chance) > FALSE_ALARM / 2
+    assert stats.binom.sf(others.size - 1, size, chance) > FALSE_ALARM / 2
+    assert fits_geometric(np.abs(others) - 1, float(coarse))
+    for sign in (-1, 1):
+        same = np.abs(others[np.sign(others) == sign]) - 1
+        assert fits_geometric(same, float(coarse))
+        assert stats.binom.sf(same.size - 1, others.size, 0.5) > FALSE_ALARM / 2
+
+
 @pytest.mark.parametrize("probability", [Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(1, 2**40), Fraction(1)])
 def test_coins_have_their_probability(probability: Fraction) -> None:
     """100,000 flips; false alarm 1e-7 per side."""
@@ -120,8 +138,7 @@ def test_every_first_byte_is_compared_rightly(probability: Fraction) -> None:
 
 
 def test_a_long_tie_is_settled_by_later_digits() -> None:
-    coin = _Coins.of([rational(Fraction(1, 3))])
-    digits = int(coin.further[0])
+    digits = int(_Coin.of(rational(Fraction(1, 3))).further)
     tied = bytes([0x55]) + np.uint64(digits).tobytes() + (0x5555_5555_5555_5555).to_bytes(8, "big")
     assert Scripted(tied + (0x5555_5555_5555_5554).to_bytes(8, "big")).bernoulli(probability=Fraction(1, 3), size=1)[0]
     assert not Scripted(tied + (0x5555_5555_5555_5556).to_bytes(8, "big")).bernoulli(
@@ -161,6 +178,8 @@ def test_rates_outside_the_range_are_refused() -> None:
 def test_no_keys_no_draws() -> None:
     assert system_noise().discrete_laplace(rate=Fraction(1), size=0).shape == (0,)
     assert system_noise().geometric(rate=Fraction(1), size=0).shape == (0,)
+    moved = chance_moved(coarse=Fraction(1), fine=Fraction(2))
+    assert system_noise().thinned_laplace(rate=Fraction(1), nonzero=moved, size=0).shape == (0,)
     assert system_noise().bernoulli(probability=Fraction(1, 2), size=0).shape == (0,)
 
 

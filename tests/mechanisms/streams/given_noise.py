@@ -25,6 +25,9 @@ class GivenNoise:
         given = list(self.values[start : start + size])
         return np.array(given + [0] * (size - len(given)), dtype=np.int64)
 
+    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
+        raise AssertionError("streams draw each value once")
+
     def geometric(self, *, rate: Fraction, size: int) -> Integers:
         raise AssertionError("streams draw two-sided noise")
 

@@ -1,0 +1,155 @@
+"""Exact inversion: a variable on 0, 1, .. from one word of random bits, and from more where that does not decide.
+
+With `U` uniform on [0, 1], the number of `k` with `U < P(N >= k)` has the law of `N`. Nearly always the first digits of
+`U` decide between which two of these probabilities it lies, so they are looked up in a table. Where they are also the
+first digits of one of them, further digits of both are compared, as many as it takes. Proof:
+docs/proofs/discrete_laplace.md.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.certified import Survivals
+from mechanisms.formula import Integers
+
+RandomBytes = Callable[[int], bytes]
+"""The next so many bytes of a stream of independent uniform ones."""
+
+_FIRST_DIGITS = 15  # of a word of 16 bits, whose last one is left for a sign
+_FURTHER_DIGITS = 64  # a machine word; what it does not settle has probability 2**-64
+_PRECISION = 160  # bits: tells all digits of a first and a further word apart at once, nearly always
+_TABLE_PAYS = 1 << 13  # draws at once: fewer are searched for, which takes as long as a table for some 30,000
+_UNDECIDED = -(1 << 15)
+
+Words = npt.NDArray[np.uint16]
+Table = npt.NDArray[np.int16]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inversion:
+    """The law of a variable on 0, 1, .., with the digits that decide most draws worked out once.
+
+    `first` has the first digits of `P(N >= k)` for `k = n, .., 1`, rising, each once; `further` their next ones. Of a
+    law that is `endless`, whoever reaches `n` goes on by what `tail` draws, where None stands for the law itself.
+    """
+
+    survivals: Survivals
+    endless: bool
+    tail: "Inversion | None"
+    first: Words
+    further: npt.NDArray[np.uint64]
+
+    @staticmethod
+    def of(survivals: Survivals, *, endless: bool, tail: "Inversion | None" = None) -> "Inversion":
+        """The law with these survivals, irrational ones.
+
+        Parameters:
+            survivals: all of them, or of an endless law those from 1 on, without end.
+            endless: whether it is cut where two of them have the same first digits; given that the variable is as
+                large, what it is beyond has the law `tail`, None for this one.
+        """
+        first: list[int] = []
+        further: list[int] = []
+        for digits in _digits(survivals):
+            head = digits >> _FURTHER_DIGITS
+            if first and head == first[-1]:
+                assert endless, "a law with an end has few values"
+                break
+            first.append(head)
+            further.append(digits - (head << _FURTHER_DIGITS))
+        return Inversion(
+            survivals=survivals,
+            endless=endless,
+            tail=tail,
+            first=np.array(first[::-1], dtype=np.uint16),
+            further=np.array(further[::-1], dtype=np.uint64),
+        )
+
+    def draw(self, size: int, random_bytes: RandomBytes, *, signed: bool) -> Integers:
+        """`size` draws, int64; `signed` with a fair sign of their own each."""
+        words = np.frombuffer(random_bytes(2 * size), dtype="<u2")
+        if size < _TABLE_PAYS:
+            return self._settle(words, random_bytes, signed=signed)
+        found = np.take(_table(self, signed=signed), words)
+        result: Integers = found.astype(np.int64)
+        undecided = np.flatnonzero(found == _UNDECIDED)
+        if undecided.size:
+            result[undecided] = self._settle(words[undecided], random_bytes, signed=signed)
+        return result
+
+    def _settle(self, words: Words, random_bytes: RandomBytes, *, signed: bool) -> Integers:
+        """What the words say, and further ones where they do not; those that decide cost no further byte."""
+        counts, tied = self._compare(words)
+        places = np.flatnonzero(tied)
+        if places.size:
+            rows = self.first.size - 1 - counts[places]
+            drawn, limits = np.frombuffer(random_bytes(8 * places.size), dtype="<u8"), self.further[rows]
+            counts[places] += drawn < limits
+            for tie in np.flatnonzero(drawn == limits):
+                counts[places[tie]] += self._settle_tie(int(counts[places[tie]]) + 1, random_bytes)
+        if self.endless:
+            ended = np.flatnonzero(counts == self.first.size)
+            if ended.size:
+                counts[ended] += (self.tail or self).draw(ended.size, random_bytes, signed=False)
+        return np.where(words & 1, -counts, counts) if signed else counts
+
+    def _compare(self, words: Words) -> tuple[Integers, npt.NDArray[np.bool_]]:
+        """How many survivals surely lie above, and whether the next one has these very first digits."""
+        digits = np.right_shift(words, 1, dtype=np.uint16)
+        counts: Integers = self.first.size - np.searchsorted(self.first, digits, side="right")
+        # where all lie above, this looks at the greatest, whose digits are not these
+        return counts, self.first[self.first.size - 1 - counts] == digits
+
+    def _settle_tie(self, which: int, random_bytes: RandomBytes) -> bool:
+        """Whether a uniform number lies below the survival `which`, whose first and further digits it has."""
+        known = _FIRST_DIGITS + _FURTHER_DIGITS
+        while True:
+            word = int.from_bytes(random_bytes(_FURTHER_DIGITS // 8), "big")
+            known += _FURTHER_DIGITS
+            digits = self._prefix(which, known) % (1 << _FURTHER_DIGITS)
+            if word != digits:
+                return word < digits
+
+    def _prefix(self, which: int, bits: int) -> int:
+        precision = max(_PRECISION, bits + 64)
+        while True:
+            low, high = next(islice(self.survivals(precision), which - 1, None))
+            first, last = low >> (precision - bits), high >> (precision - bits)
+            if first == last:
+                return first
+            precision *= 2
+
+
+def _digits(survivals: Survivals) -> list[int]:
+    """The first and further digits of the survivals up to the first that has the first digits of the one before."""
+    precision = _PRECISION
+    while True:
+        found: list[int] = []
+        excess = precision - _FIRST_DIGITS - _FURTHER_DIGITS
+        for low, high in survivals(precision):
+            digits = low >> excess
+            if digits != high >> excess:
+                break
+            found.append(digits)
+            if len(found) > 1 and found[-2] >> _FURTHER_DIGITS == digits >> _FURTHER_DIGITS:
+                return found
+        else:
+            return found
+        precision *= 2
+
+
+@lru_cache(maxsize=64)
+def _table(law: Inversion, *, signed: bool) -> Table:
+    """What each word says, 128 kB."""
+    words = np.arange(1 << 16, dtype=np.uint16)
+    counts, undecided = law._compare(words)
+    if law.endless:
+        undecided |= counts == law.first.size
+    if signed:
+        counts = np.where(words & 1, -counts, counts)
+    return np.where(undecided, _UNDECIDED, counts).astype(np.int16)
