@@ -8,7 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
-from mechanisms.noise import exact
+from mechanisms.noise import random_bytes
 from mechanisms.noise.exact import ExactNoise
 
 
@@ -39,5 +39,5 @@ class RepeatedBytes:
     @contextmanager
     def instead(self) -> Iterator[None]:
         """Let `system_noise` read these bytes."""
-        with patch.object(exact, "os", SimpleNamespace(urandom=self.urandom)):
+        with patch.object(random_bytes, "os", SimpleNamespace(urandom=self.urandom)):
             yield

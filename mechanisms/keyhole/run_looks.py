@@ -158,17 +158,20 @@ class _Values:
         self.taken[where] = look + 1
         row = self._rows[look]
         behind = where[self.reached[where] <= row]
-        for level in range(row + 1):
+        first = int(self.reached[behind].min(initial=row))
+        for level in range(first, row + 1):
             here = behind[self.reached[behind] == level]
             if here.size:
-                self._noisy[level, here] = self._exact[here] + self._draw_level(level, here, noise)
-                self.reached[here] = level + 1
+                place = self._place(here)
+                self._noisy[level, place] = self._exact[place] + self._draw_level(level, place, here.size, noise)
+                self.reached[place] = level + 1
 
     def distances(self, cut: Cut, look: int, where: Integers) -> tuple[Integers, int]:
         """The literal's noisy distances at a look and what is still to be subtracted; in blocks where the noise is."""
-        noisy = self._noisy[self._rows[look], where]
+        place = self._place(where)
+        noisy = self._noisy[self._rows[look], place]
         if self.test.block > 1:
-            exact = self._exact[where]
+            exact = self._exact[place]
             index = (exact - (cut.cut + 1)) // self.test.block + (noisy - exact)
             return (index, -1) if cut.above else (-index, 0)
         return (noisy, cut.cut) if cut.above else (-noisy, -(cut.cut + 1))
@@ -189,18 +192,22 @@ class _Values:
             return None
         return NoisePath(rates=self.rates, values=self._noisy, reached=self.reached)
 
-    def _draw_level(self, level: int, here: Integers, noise: Noise) -> Integers:
+    def _place(self, where: Integers) -> Integers | slice:
+        """The same places, for a look at every key without a copy of what is there."""
+        return slice(None) if where.size == self.reached.size else where
+
+    def _draw_level(self, level: int, place: Integers | slice, size: int, noise: Noise) -> Integers:
         if self._fresh:
             if level == 0:  # a key's first look, whenever that comes: only then is anything drawn for it
-                chain = release_chain(self.rates, size=here.size, noise=noise)
+                chain = release_chain(self.rates, size=size, noise=noise)
                 if len(self.rates) > 1:
-                    self._chain[:, here] = chain[1:]
+                    self._chain[:, place] = chain[1:]
                 return np.asarray(chain[0])
-            drawn: Integers = self._chain[level - 1, here]
+            drawn: Integers = self._chain[level - 1, place]
             return drawn
         if level == 0:
-            return noise.discrete_laplace(rate=self.rates[0], size=here.size)
-        coarser = self._noisy[level - 1, here] - self._exact[here]
+            return noise.discrete_laplace(rate=self.rates[0], size=size)
+        coarser = self._noisy[level - 1, place] - self._exact[place]
         return refine(coarser, coarse=self.rates[level - 1], fine=self.rates[level], noise=noise)
 
 

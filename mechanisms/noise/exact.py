@@ -1,11 +1,10 @@
-"""Exact discrete Laplace noise, vectorised, from the operating system's random bits.
+"""Exact discrete Laplace noise, vectorised.
 
 The magnitude is drawn by exact inversion (mechanisms/noise/inversion.py): two random bytes decide nearly every draw.
 Wide noise has too many values for one table; but the binary digits of a geometric variable are independent, so its low
 digits and the rest are drawn apart. Proof: docs/proofs/discrete_laplace.md.
 """
 
-import os
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -23,6 +22,7 @@ from mechanisms.certified import (
 )
 from mechanisms.formula import Booleans, Integers
 from mechanisms.noise.inversion import Inversion, RandomBytes
+from mechanisms.noise.random_bytes import random_bytes
 from mechanisms.protocol import Unachievable
 
 LEAST_RATE = Fraction(1, 1 << 48)  # noise of this rate stays far within 64-bit integers
@@ -201,8 +201,11 @@ class ExactNoise:
 
 
 def system_noise() -> ExactNoise:
-    """Noise from the operating system's cryptographic generator: the product's only source of randomness."""
-    return ExactNoise(os.urandom)
+    """Noise from the operating system's cryptographic generator: the product's only source of randomness.
+
+    Many bytes at once are a cipher's under a fresh key of that generator's (docs/decisions/0031-random-bytes.md).
+    """
+    return ExactNoise(random_bytes)
 
 
 def check_rate(rate: Fraction) -> None:

@@ -24,7 +24,7 @@ _FIRST_DIGITS = 15  # of a word of 16 bits, whose last one is left for a sign
 _FURTHER_DIGITS = 64  # a machine word; what it does not settle has probability 2**-64
 _PRECISION = 160  # bits: tells all digits of a first and a further word apart at once, nearly always
 _TABLE_PAYS = 1 << 13  # draws at once: fewer are searched for, which takes as long as a table for some 30,000
-_UNDECIDED = -(1 << 15)
+_UNDECIDED = -(1 << 15)  # no count: those have 15 digits
 
 Words = npt.NDArray[np.uint16]
 Table = npt.NDArray[np.int16]

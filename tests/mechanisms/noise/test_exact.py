@@ -11,7 +11,7 @@ from scipy import stats
 
 from mechanisms.certified import chance_moved, rational
 from mechanisms.formula import Integers
-from mechanisms.noise import exact
+from mechanisms.noise import random_bytes
 from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE, ExactNoise, _Coin, system_noise
 from mechanisms.protocol import Noise, Unachievable
@@ -161,7 +161,7 @@ def test_the_product_draws_from_the_operating_system(monkeypatch: pytest.MonkeyP
         asked.append(size)
         return drawn(size)
 
-    monkeypatch.setattr(exact, "os", os)  # not the bytes that tests repeat
+    monkeypatch.setattr(random_bytes, "os", os)  # not the bytes that tests repeat
     monkeypatch.setattr(os, "urandom", urandom)
     system_noise().discrete_laplace(rate=Fraction(1, 4), size=9)
     assert sum(asked) >= 9
