@@ -5,9 +5,11 @@
 | noise/exact.py | discrete Laplace | its law; OpenDP's sampler; dp-accounting's privacy loss | test_exact |
 | noise/exact.py | rational coins | binomial; every first byte by hand | test_exact |
 | noise/exact.py | irrational coins | decimal arithmetic; binomial | test_certified, test_gradual_release |
+| noise/exact.py | words of random bits | every word in decimal arithmetic | test_inversion |
 | noise/gradual_release.py | chains, refinement | convolution: rational pairs, three levels | test_gradual_release |
 | keyhole/run_once.py | noise and tie | sums of the law; the linear programme | test_one_shot |
 | keyhole/run_looks.py | looks and last tie | dynamic programming; enumeration | test_three_zone, test_progressive |
+| keyhole/common_sums.py | both sums of a mean, ties | convolution; the joint law by enumeration | test_common_sums |
 | ranking/run.py | values, look by look | enumeration; the law by hand | test_tiny_worlds, test_worst_cases |
 | alarm/run.py | digits of a uniform number | the law in fractions; chosen digits | test_run, test_worst_cases |
 | standing/sliding_noise.py | noise of ticks and blocks | both rates at the worst case | test_sliding_noise |
