@@ -203,7 +203,7 @@ class ExactNoise:
 def system_noise() -> ExactNoise:
     """Noise from the operating system's cryptographic generator: the product's only source of randomness.
 
-    Many bytes at once are a cipher's under a fresh key of that generator's (docs/decisions/0031-random-bytes.md).
+    Many bytes at once are a cipher's under a fresh key of that generator's (docs/decisions/0032-random-bytes.md).
     """
     return ExactNoise(random_bytes)
 
