@@ -16,6 +16,7 @@ import numpy.typing as npt
 VARIABLE = "KEYHOLE_ADULT"
 CELLS = 1024
 _STAND_IN_ROWS = 30_162
+_SATURATING = 12  # a power that leaves nearly all scores in the first of equal bins
 
 Floats = npt.NDArray[np.float64]
 Law = Literal["I", "H", "N"]
@@ -38,6 +39,10 @@ class Scored:
         ]
         rows = np.concatenate(chosen)
         return Scored(self.scores[rows], self.outcomes[rows], self.origin)
+
+    def saturated(self) -> "Scored":
+        """Scores of the same order that crowd at zero, as those of a model that is far too sure."""
+        return Scored(self.scores**_SATURATING, self.outcomes, self.origin)
 
     def cells(self, *, cells: int = CELLS) -> npt.NDArray[np.int64]:
         """Rows by cell and outcome, as a source would count them."""

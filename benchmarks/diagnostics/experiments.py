@@ -23,6 +23,9 @@ SIZES = ((385, 299), (747, 2253))
 INFORMATION = (1000, 2000, 5000, 10_000)
 """Rows times epsilon at which calibration is compared, of 5,000 rows."""
 
+ROWS = (500, 1000, 1500, 2000, 2500, 3000, 3500)
+"""Rows at which the thesis tells its models apart by the plot without noise (its table 4.5)."""
+
 _ROWS = 5000
 _BINS = 32
 _NO_CURVE = 0.5  # the error of saying nothing, where noise leaves no positive or no negative row
@@ -41,16 +44,21 @@ class AreaRow:
 
 @dataclass(frozen=True, slots=True)
 class SeparationRow:
-    """The largest distance of the shapes' distribution functions under the two models: 1 tells them apart always."""
+    """The largest distance of the shapes' distribution functions under the two models: 1 tells them apart always.
+
+    `information` is rows times epsilon; without noise, rows.
+    """
 
     information: int
     method: str
     separation: float
 
 
-def compare_areas(*, runs: int, seed: int, noise_of: Callable[[int], Noise]) -> Iterator[AreaRow]:
-    """Every method on both sizes at each epsilon."""
-    whole = scored(seed=seed)
+def compare_areas(
+    *, runs: int, seed: int, noise_of: Callable[[int], Noise], saturated: bool = False
+) -> Iterator[AreaRow]:
+    """Every method on both sizes at each epsilon; with `saturated` scores, nearly all of which one equal bin has."""
+    whole = scored(seed=seed).saturated() if saturated else scored(seed=seed)
     for positives, negatives in SIZES:
         sample = whole.sample(positives=positives, negatives=negatives, generator=np.random.default_rng(seed))
         truth = area_by_ranks(sample)
@@ -78,6 +86,15 @@ def compare_separation(*, runs: int, seed: int, noise_of: Callable[[int], Noise]
             yield SeparationRow(information, method, float(stats.ks_2samp(*found).statistic))
 
 
+def separate_without_noise(*, runs: int, seed: int) -> Iterator[SeparationRow]:
+    """The same by the plot that the data have: bins of equally many rows, and how steep residuals are on both sides."""
+    models: tuple[Model, ...] = ("M1", "M2")
+    generator = np.random.default_rng(seed)
+    for rows in ROWS:
+        found = [[_steepness(logistic(model, rows=rows, generator=generator)) for _ in range(runs)] for model in models]
+        yield SeparationRow(rows, "without noise", float(stats.ks_2samp(*found).statistic))
+
+
 def area_by_ranks(table: Scored) -> float:
     """The area under the curve without bins or noise."""
     ranks = stats.rankdata(table.scores)
@@ -88,11 +105,28 @@ def area_by_ranks(table: Scored) -> float:
 
 def measure_shape(scores: Sequence[float], off: Sequence[float], weights: Sequence[float]) -> float:
     """The slope of residuals right of one half less that left of it: about 0 where the model is right."""
-    slopes = []
-    for side in (np.asarray(scores) < 0.5, np.asarray(scores) >= 0.5):
+    left, right = _slopes(scores, off, weights)
+    return right - left
+
+
+def _slopes(scores: Sequence[float], off: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
+    """How residuals rise left and right of one half."""
+    below = np.asarray(scores) < 0.5
+    found = []
+    for side in (below, ~below):
         x, y, w = (np.asarray(values, dtype=np.float64)[side] for values in (scores, off, weights))
-        slopes.append(_slope(x, y, w) if len(x) > 1 else 0.0)
-    return slopes[1] - slopes[0]
+        found.append(_slope(x, y, w) if len(x) > 1 else 0.0)
+    return found[0], found[1]
+
+
+def _steepness(table: Scored) -> float:
+    """The thesis's distance from the plot of a right model, which is flat on both sides."""
+    order = np.argsort(table.scores)
+    parts = np.array_split(order, round(len(order) ** 0.5))
+    scores = [float(table.scores[part].mean()) for part in parts]
+    off = [float((table.outcomes[part] - table.scores[part]).mean()) for part in parts]
+    left, right = _slopes(scores, off, [1.0] * len(parts))
+    return abs(left) + abs(right)
 
 
 def _slope(x: Floats, y: Floats, w: Floats) -> float:

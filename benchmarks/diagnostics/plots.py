@@ -62,5 +62,6 @@ def draw_separations(shapes: Sequence[SeparationRow], plots: Sequence[ResidualRo
             axes.set_xlabel("rows times epsilon")
             axes.set_ylim(0, 1.05)
             axes.legend(frameon=False, fontsize=7)
+        left.set_xlabel("rows times epsilon; without noise, rows")
         left.set_ylabel("separation")
         canvas.savefig(path, metadata={"Software": None})

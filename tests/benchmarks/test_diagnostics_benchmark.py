@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.diagnostics import data, experiments, residual_plots
-from benchmarks.diagnostics.__main__ import document
+from benchmarks.diagnostics.__main__ import Results, document
 from benchmarks.diagnostics.data import linear
 from benchmarks.diagnostics.experiments import (
     AreaRow,
@@ -16,6 +16,7 @@ from benchmarks.diagnostics.experiments import (
     compare_areas,
     compare_separation,
     measure_shape,
+    separate_without_noise,
 )
 from benchmarks.diagnostics.residual_plots import IdealPlot, ResidualRow, compare_plots
 from mechanisms.diagnostics.residual_grid import ResidualGrid
@@ -51,6 +52,25 @@ def test_areas_are_twice_as_near_as_the_published_ones(monkeypatch: pytest.Monke
     assert errors["32 bins"] <= min(errors["priroc"], errors["priroc_fix"]) / 2
 
 
+def test_without_noise_models_are_told_apart_as_often_as_was_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 500 and 2,000 rows, over as many seeded tables as there is time for, where the thesis has .554 and .9."""
+    monkeypatch.setattr(experiments, "ROWS", (500, 2000))
+    few, many = separate_without_noise(runs=rounds(200, quick=60), seed=5)
+    assert few.separation == pytest.approx(0.554, abs=0.15)
+    assert many.separation == pytest.approx(0.9, abs=0.1)
+
+
+def test_no_epsilon_helps_equal_bins_where_scores_are_saturated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly all rows are in one bin then: the area is off by a quarter, with hardly any noise."""
+    monkeypatch.delenv(data.VARIABLE, raising=False)
+    monkeypatch.setattr(experiments, "EPSILONS", (Fraction(10),))
+    monkeypatch.setattr(experiments, "SIZES", ((747, 2253),))
+    rows = compare_areas(runs=3, seed=5, noise_of=SeededNoise, saturated=True)
+    errors = {row.method: row.error for row in rows}
+    assert min(errors["16 bins"], errors["32 bins"]) > 0.15
+    assert errors["adaptive"] < errors["32 bins"]
+
+
 def test_a_shape_is_a_difference_of_slopes() -> None:
     scores = np.linspace(0, 1, 20)
     bent = np.where(scores < 0.5, -scores, scores)
@@ -61,11 +81,15 @@ def test_a_shape_is_a_difference_of_slopes() -> None:
 def test_the_page_has_every_method() -> None:
     areas = [AreaRow(684, Fraction(1, 10), "16 bins", 0.01, 0.02), AreaRow(684, Fraction(1, 10), "priroc", 0.1, 0.2)]
     plots = [ResidualRow(500, "prirp", (0.1, 0.6, 0.5), (0.9, 0.8))]
-    page = document(areas, [SeparationRow(2000, "32 bins", 0.9)], plots, origin="made up", runs=3)
+    saturated = [AreaRow(684, Fraction(1, 10), "16 bins", 0.3, 0.04)]
+    shapes, plain = [SeparationRow(2000, "32 bins", 0.9)], [SeparationRow(500, "without noise", 0.55)]
+    page = document(Results(areas, saturated, shapes, plain, plots), origin="made up", runs=3)
     assert "| `16 bins` | 0.0100 (0.0200) |" in page
+    assert "| `16 bins` | 0.3000 (0.0400) |" in page
     assert "| `32 bins` | 0.90 |" in page
+    assert "| `without noise` | 0.55 |" in page
     assert "| `prirp` | 500 | 0.100 | 0.600 | 0.500 | 0.90 | 0.80 |" in page
-    for image in ("diagnostics-areas.png", "diagnostics-separations.png"):
+    for image in ("diagnostics-areas.png", "diagnostics-saturated.png", "diagnostics-separations.png"):
         assert f"({image})" in page
 
 
