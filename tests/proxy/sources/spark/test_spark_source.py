@@ -44,8 +44,8 @@ _SLOW = (
     "SELECT 'a' AS k0, sum(a.id * b.id % 7 + c.id) AS f0 FROM range(100000) AS a, range(100000) AS b, range(10000) AS c"
 )
 
-# of an operator that looks up every thousand rows: from within a join Spark does not, and its tasks go on once it has said
-# that it stopped
+# of an operator that looks up every thousand rows: from within a join Spark does not, and its tasks go on once it has
+# said that it stopped
 _SLOW_ON_SPARK = "SELECT 'a' AS k0, sum(id % 7) AS f0 FROM range(100000000000000)"
 
 
