@@ -185,7 +185,9 @@ class BoundedScan:
 
     def _cap_rows(self, rows: list[str], cap: RowCap) -> list[str]:
         columns = self.group_columns()
-        partition = ", ".join(self.row.column(column.name) for _, column in self.bounding.groups)
+        # stored ones first: behind what is computed from them Sail cannot plan them
+        by = sorted((column for _, column in self.bounding.groups), key=lambda column: column.derivation is not None)
+        partition = ", ".join(self.row.column(column.name) for column in by)
         unique = self.question.table.column(cap.unique)
         order = self.bounding.order_of_rows(unique=unique)
         place = f"row_number() OVER (PARTITION BY {partition} ORDER BY {order}) AS place"

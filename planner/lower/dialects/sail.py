@@ -2,7 +2,8 @@
 counts a zero with a sign as another value than zero.
 
 It cannot plan a window whose rows are ordered by a cast that PARTITION BY has, too, as part of what it is partitioned
-by: such rows are ordered by the column as it is stored, which is of that type already.
+by: such rows are ordered by the column as it is stored, which is of that type already. Nor can it plan one partitioned
+by a column behind what is computed of it: stored columns come first (planner/lower/bounded_scan.py).
 """
 
 from dataclasses import replace

@@ -96,3 +96,14 @@ def test_crowd(
     for question in (asked, different_values(asked)):
         (answer,) = engines.answers(question, crowded)
         np.testing.assert_array_equal(answer, true_aggregates(question, _CROWD))
+
+
+@pytest.mark.parametrize("keys", [("week", "born"), ("born", "week"), ("dow", "week")], ids=str)
+@pytest.mark.parametrize("unit", [("person",), ("person", "month"), ("visited", "flag")], ids=str)
+def test_a_date_beside_what_is_computed_of_it(
+    engines: Engines, crowded: dict[str, str], unit: tuple[str, ...], keys: tuple[str, ...]
+) -> None:
+    """A unit's first rows in each key, which a window finds that is partitioned by both."""
+    asked = crowd_question(unit=unit, keys=keys, cap=2, groups=2, conditions=(ALWAYS,))
+    (answer,) = engines.answers(asked, crowded)
+    np.testing.assert_array_equal(answer, true_aggregates(asked, _CROWD))
