@@ -381,8 +381,8 @@ class _CheckedNoise:
 
     geometric = discrete_laplace
 
-    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
-        raise NotImplementedError(f"{size} draws at {rate}, {nonzero} of them not zero")
+    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:  # noqa: ARG002
+        return self.discrete_laplace(rate=rate, size=size)
 
     def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
         raise NotImplementedError(f"{size} coins of {probability}")
