@@ -186,14 +186,16 @@ def _clients(url: str, seconds: float, connections: int) -> Counter[str]:
 
 
 def _client(url: str, deadline: float, chance: random.Random, counted: Counter[str]) -> None:
+    """Every kind once, however long that takes, and then what chance says until the time is over."""
     kinds, weights = zip(*_KINDS.items(), strict=True)
-    while time.monotonic() < deadline:
+    first = list(kinds)
+    while first or time.monotonic() < deadline:
         with psycopg.connect(url, autocommit=True) as connection:
             counted["connection"] += 1
-            for _ in range(chance.randrange(20, 200)):
-                if time.monotonic() >= deadline:
+            for kind in (*first, *chance.choices(kinds, weights, k=chance.randrange(20, 200))):
+                if not first and time.monotonic() >= deadline:
                     return
-                (kind,) = chance.choices(kinds, weights)
+                first = first[1:]
                 counted[kind.__name__.strip("_")] += kind(connection, chance)
 
 
