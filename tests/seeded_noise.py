@@ -8,7 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
-from mechanisms.noise import random_bytes
+from mechanisms.noise import exact, random_bytes
 from mechanisms.noise.exact import ExactNoise
 
 
@@ -39,5 +39,8 @@ class RepeatedBytes:
     @contextmanager
     def instead(self) -> Iterator[None]:
         """Let `system_noise` read these bytes."""
-        with patch.object(random_bytes, "os", SimpleNamespace(urandom=self.urandom)):
+        with (
+            patch.object(random_bytes, "os", SimpleNamespace(urandom=self.urandom)),
+            patch.object(exact, "usable_cores", lambda: 1),  # which thread comes first would decide who has which bytes
+        ):
             yield

@@ -1,7 +1,6 @@
 """`keyhole audit`: every mechanism on every question of the auditor, as many at a time as there are cores."""
 
 import multiprocessing
-import os
 import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -12,11 +11,6 @@ from mechanisms.noise.exact import system_noise
 from proxy.report.terminal import psql_table
 
 _HEADINGS = ("mechanism, question", "claims epsilon", "proved at least", "verdict")
-
-
-def usable_cores() -> int:
-    """The cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_audits(

@@ -92,7 +92,8 @@ def audit(
 ) -> None:
     """Try to prove that the mechanisms are not private. Needs no policy, touches no data; ends with 1 if one is not."""
     from mechanisms.audit.subjects import UNASKED, plan_audits
-    from proxy.cli.audit import describe_reports, run_audits, usable_cores
+    from mechanisms.side_by_side import usable_cores
+    from proxy.cli.audit import describe_reports, run_audits
 
     if mechanism is not None and mechanism not in (known := (*MECHANISMS, *(one.mechanism for one in UNASKED))):
         raise typer.BadParameter(f"one of {', '.join(known)}", param_hint="--mechanism")

@@ -5,9 +5,9 @@ reads a table whole, whatever it knows of the values in it: else one row with a 
 read more. References: docs/decisions/0017-timing.md.
 """
 
-import os
 from pathlib import Path
 
+from mechanisms.side_by_side import usable_cores
 from planner.policy.sections import SourceSection
 from proxy.sources.spill_folder import spill_folder
 
@@ -52,7 +52,7 @@ def engine_settings(section: SourceSection, *, directory: Path, workers: int) ->
         }
         return {name: str(value) for name, value in wanted.items() if value is not None}
     parent = None if section.temp_directory is None else directory / section.temp_directory
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     return {
         "memory_limit": section.memory_limit or f"{max(1, MOST_MEMORY_PERCENT // workers)}%",
         "threads": str(section.threads or max(1, cores // workers)),

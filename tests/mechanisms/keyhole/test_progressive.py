@@ -2,7 +2,8 @@
 
 from collections import Counter
 from dataclasses import replace
-from itertools import product
+from fractions import Fraction
+from itertools import combinations, product
 from math import exp
 
 import numpy as np
@@ -14,7 +15,9 @@ from scipy import stats
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers, cuts, evaluate
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive, empty_groups
-from mechanisms.noise.exact import system_noise
+from mechanisms.keyhole.run_looks import _KEYS_AT_ONCE, decide_anew
+from mechanisms.noise.exact import ExactNoise, system_noise
+from mechanisms.noise.random_bytes import random_bytes
 from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.three_valued import find_undecided, settle_formula
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
@@ -207,8 +210,43 @@ def test_a_settled_formula_reveals_nothing(formula: Formula, answer: bool) -> No
 def test_no_keys_and_more_keys_than_one_block() -> None:
     calibration = PROGRESSIVE.calibrate(task_of(count(0), (1,)))
     assert PROGRESSIVE.decide(calibration, alike((5,), 0), noise=system_noise()).passed.size == 0
-    many = np.where(np.arange(70_000) % 2 == 0, 10**6, -(10**6)).astype(np.int64)[np.newaxis]
+    many = np.where(np.arange(2 * _KEYS_AT_ONCE + 4464) % 2 == 0, 10**6, -(10**6)).astype(np.int64)[np.newaxis]
     assert np.array_equal(PROGRESSIVE.decide(calibration, many, noise=system_noise()).passed, many[0] > 0)
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_keys_decided_side_by_side_are_decided_as_one_by_one(everything: bool) -> None:
+    """Five parts on three threads: each key has its own part's answer and a path of its own noise, told by nobody
+    else's; and its loss is that of the looks it took."""
+    keys = 5 * _KEYS_AT_ONCE - 1
+    calibration = PROGRESSIVE.calibrate(task_of(count(0), (1,)))
+    values = np.arange(keys, dtype=np.int64)[np.newaxis] % 8009 - 4000  # the same ones in no two parts at one place
+    noise = ExactNoise(random_bytes, threads=3)
+    outcome = decide_anew(calibration, values, everything=everything, keep_paths=True, noise=noise)
+    (path,) = outcome.paths
+    assert path is not None
+    assert np.array_equal(outcome.passed[np.abs(values[0]) > 3000], (values[0] > 0)[np.abs(values[0]) > 3000])
+    drawn = path.values[0] - values[0]
+    assert np.all(path.reached > 0)
+    assert np.abs(drawn).max() < 3000
+    whole = drawn[: 4 * _KEYS_AT_ONCE].reshape(4, _KEYS_AT_ONCE)
+    assert all(np.mean(one == other) < 0.5 for one, other in combinations(whole, 2))
+    if not everything:
+        losses = np.array([0.0, *(float(rate) for rate in path.rates)])
+        assert outcome.epsilon == pytest.approx(losses[path.reached], rel=1e-12)
+
+
+def test_what_fails_for_one_part_fails_the_whole() -> None:
+    class Failing(ExactNoise):
+        def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+            if size < _KEYS_AT_ONCE:
+                raise MemoryError
+            return super().discrete_laplace(rate=rate, size=size)
+
+    calibration = PROGRESSIVE.calibrate(task_of(count(0), (1,)))
+    values = np.zeros((1, 3 * _KEYS_AT_ONCE - 1), dtype=np.int64)
+    with pytest.raises(MemoryError):
+        PROGRESSIVE.decide(calibration, values, noise=Failing(random_bytes, threads=2))
 
 
 def test_rates_that_promise_nothing_are_refused() -> None:
