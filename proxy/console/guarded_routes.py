@@ -73,6 +73,14 @@ def find_session(parts: ConsoleParts, request: Request) -> Analyst | None:
     return None if session is None else analysts[session.name]
 
 
+def holds_session(parts: ConsoleParts, request: Request) -> bool:
+    """Whether the session with which a request came would still let it in: what goes on asks again and again."""
+    try:
+        return find_session(parts, request) is not None
+    except KeyholeError:
+        return False
+
+
 def open_session(
     parts: ConsoleParts, request: Request, analysts: Mapping[str, Analyst] | None = None
 ) -> ConsoleSession | None:

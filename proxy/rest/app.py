@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from typing import Annotated, Any, TypeAlias
 
@@ -42,7 +43,7 @@ from proxy.rest.field_hints import in_fields
 from proxy.rest.gate import Gate
 from proxy.rest.middleware import LEAVING, MOST_BODY_BYTES, Shell
 from proxy.rest.models import AnswerOut, Health, PageOut, PlanIn, QuestionIn
-from proxy.rest.monitors import EVENTS, LetIn, add_monitor_routes
+from proxy.rest.monitors import EVENTS, Admission, LetIn, add_monitor_routes
 from proxy.rest.page_cache import KeptKeys
 from proxy.rest.problems import ASKING, READING
 from proxy.rest.refusals import no_such_analyst
@@ -119,7 +120,7 @@ def create_app(
     _add_routes(app, serving, limits, analyst)
     readings = Readings(serving)
     hub = AlertHub(readings) if hub is None else hub
-    add_monitor_routes(app, readings, hub, analyst)
+    add_monitor_routes(app, readings, hub, analyst, admission_of=partial(_admission_of, serving))
     ready = ready or readiness(serving, None)
     _add_health(app, ready)
     doors = Doors(serving, gate, limits, threads, readings, hub, ready)
@@ -286,6 +287,20 @@ def _let_in(serving: Serving, gate: Gate, request: Request, *, streams: bool) ->
     request.state.analyst = analyst.name
     # counted from here on: whoever has no token can occupy nobody's place
     request.scope[LEAVING].enter_context(gate.stream_of(analyst) if streams else gate.together_of(analyst))
+
+
+def _admission_of(serving: Serving, name: str) -> Admission:
+    """Whether the analyst of that name has still the token that is theirs now."""
+
+    def token() -> str | None:
+        try:
+            with serving.using() as service:
+                return find_analyst(service, name).token_hash
+        except KeyholeError:
+            return None
+
+    first = token()
+    return lambda: first is not None and token() == first
 
 
 @contextmanager

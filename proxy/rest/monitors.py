@@ -41,6 +41,8 @@ _STREAMED: dict[int | str, dict[str, Any]] = {
 }
 
 LetIn: TypeAlias = Callable[..., Awaitable[str]]
+Admission: TypeAlias = Callable[[], bool]
+"""Whether whoever was let in would still be. Asked on the loop; raises nothing."""
 After = Annotated[int, Query(ge=0, le=2**31, description="the number of a look: only what came after it")]
 Most = Annotated[
     int,
@@ -69,8 +71,10 @@ class EventPlace:
         return EventPlace(look - 1, events) if events else EventPlace(look)
 
 
-def add_monitor_routes(app: FastAPI, readings: Readings, hub: AlertHub, analyst: LetIn) -> None:
-    """The routes below /v1/monitors. `analyst` is whom the gate has let in."""
+def add_monitor_routes(
+    app: FastAPI, readings: Readings, hub: AlertHub, analyst: LetIn, *, admission_of: Callable[[str], Admission]
+) -> None:
+    """The routes below /v1/monitors. `analyst` is whom the gate has let in, and `admission_of` says for how long."""
 
     @app.get("/v1/monitors", response_model=MonitorsOut, responses=describe_problems(*READING, 400))
     def list_monitors(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
@@ -111,14 +115,23 @@ def add_monitor_routes(app: FastAPI, readings: Readings, hub: AlertHub, analyst:
         """What the monitor tells from now on, as it happens, as server-sent events. Counts as reading it."""
         place = None if last_event_id is None else EventPlace.parse(last_event_id)
         headless = request.scope.get(HEAD, False)
-        return await open_stream(readings, hub, name=name, analyst=who, place=place, headless=headless)
+        return await open_stream(
+            readings, hub, name=name, analyst=who, admitted=admission_of(who), place=place, headless=headless
+        )
 
 
 async def open_stream(
-    readings: Readings, hub: AlertHub, *, name: str, analyst: str, place: EventPlace | None, headless: bool = False
+    readings: Readings,
+    hub: AlertHub,
+    *,
+    name: str,
+    analyst: str,
+    admitted: Admission,
+    place: EventPlace | None,
+    headless: bool = False,
 ) -> Response:
-    """The events of a monitor for one reader who was at `place`, or begins now; `headless` wants none of them. Raises
-    KH605, KH502."""
+    """The events of a monitor for one reader who was at `place`, or begins now; `headless` wants none of them. Once
+    the reader is not `admitted` any more, the stream ends. Raises KH605, KH502."""
 
     def begin() -> tuple[int, str]:
         with readings.using() as reading:
@@ -132,7 +145,7 @@ async def open_stream(
         return Response(status_code=204)  # which tells a browser not to come again
     begun = place or EventPlace(last)
     wanted = Wanted(name, analyst, begun.look)
-    stream = _Stream(hub, wanted, skipped=begun.events, state="" if place is None else state)
+    stream = _Stream(hub, wanted, admitted, skipped=begun.events, state="" if place is None else state)
     return StreamingResponse(stream.events(), media_type=STREAM, headers={"X-Accel-Buffering": "no"})
 
 
@@ -141,11 +154,13 @@ class _Stream:
     the reader has taken what was there.
 
     `skipped` events of the first look were told before; `state` is what the reader knows of the monitor's, if anything.
+    Whether the reader is `admitted` is asked at every look at the ledger, before anything is told of it.
     """
 
-    def __init__(self, hub: AlertHub, wanted: Wanted, *, skipped: int, state: str) -> None:
+    def __init__(self, hub: AlertHub, wanted: Wanted, admitted: Admission, *, skipped: int, state: str) -> None:
         self._hub = hub
         self._wanted = wanted
+        self._admitted = admitted
         self._skipped = skipped
         self._state = state
         self._origin: int | None = None
@@ -166,6 +181,8 @@ class _Stream:
                 if closing.done():
                     return
                 if news.cancelled():
+                    if not self._admitted():  # the ledger may have been silent all the while
+                        return
                     yield ":\n\n"
                     continue
                 told = news.result()
@@ -180,11 +197,17 @@ class _Stream:
             closing.cancel()
 
     async def _next(self) -> MonitorNews | None:
-        """What is new, once there is something; None where the stream ends: another policy, or it may not be read."""
+        """What is new, once there is something; None where the stream ends: another policy, it may not be read, or the
+        reader has no place here any more."""
         found: asyncio.Future[MonitorNews | None] = asyncio.get_running_loop().create_future()
 
         def take(news: MonitorNews | KeyholeError | None) -> None:
-            if found.done() or news is None:
+            if found.done():
+                return
+            if not self._admitted():
+                found.set_result(None)
+                return
+            if news is None:
                 return
             if isinstance(news, KeyholeError):
                 found.set_result(None)

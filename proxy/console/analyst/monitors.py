@@ -1,9 +1,11 @@
 """Monitors in the console: those that an analyst may read, and one of them live, by REST's own stream of events."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
 
+from proxy.console.guarded_routes import holds_session
 from proxy.console.page import page
 from proxy.console.parts import ConsoleParts
 from proxy.monitors.telling import alert_document, clearing_document
@@ -47,5 +49,11 @@ def add_monitor_pages(router: APIRouter, parts: ConsoleParts) -> None:
         place = None if said is None else EventPlace.parse(said)
         headless = request.scope.get(HEAD, False)
         return await open_stream(
-            parts.readings, parts.hub, name=name, analyst=request.state.analyst, place=place, headless=headless
+            parts.readings,
+            parts.hub,
+            name=name,
+            analyst=request.state.analyst,
+            admitted=partial(holds_session, parts, request),
+            place=place,
+            headless=headless,
         )

@@ -4,13 +4,14 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from hashlib import sha256
 
 import httpx
 import pytest
 
 from tests.effort import PATIENCE_S
-from tests.proxy.rest.test_monitors import events
+from tests.proxy.rest.test_monitors import client, events
 from tests.worlds.alerted import TOKENS, Watch, alerted, start
 from tests.worlds.console_house import OWNER_TOKEN
 from tests.worlds.house import House, new_database
@@ -86,3 +87,37 @@ def test_without_a_session_there_is_no_stream(house: House, crowded: Watch) -> N
 def test_an_id_that_no_event_had_is_refused(house: House, crowded: Watch) -> None:
     with logged_in(house, "ada") as ada:
         assert ada.get("/console/api/monitors/crowded/events?after=x").json()["code"] == "KH408"
+
+
+def test_a_stream_ends_with_its_login_and_tells_nothing_of_what_comes_after(house: House) -> None:
+    rush = start(house.service, "rush")
+    with logged_in(house, "ada") as ada, ada.stream("GET", "/console/api/monitors/rush/events") as stream:
+        found = events(stream)
+        rush.look(2, {0: ("A",)})
+        assert next(found).kind == "alert"
+        assert ada.post("/console/logout").status_code == 303
+        rush.look(3, {0: ("B",)})
+        assert [event.data["look"] for event in found] in ([], [2])  # what is left of the look before
+
+
+@pytest.mark.parametrize("what", ["the analyst is gone", "another token"])
+def test_a_stream_ends_when_a_policy_is_read_again_that_would_not_let_its_reader_in(
+    house: House, crowded: Watch, what: str
+) -> None:
+    """As a reload puts it into force that changes analysts alone: over the same service."""
+    before = house.service.catalog
+    others = tuple(analyst for analyst in before.analysts if analyst.name != "bob")
+    bob = before.analyst("bob")
+    assert bob is not None
+    left = others if what == "the analyst is gone" else (*others, replace(bob, token_hash="0" * 64))
+    with (
+        logged_in(house, "bob") as by_cookie,
+        client(house, "bob") as by_token,
+        by_cookie.stream("GET", "/console/api/monitors/crowded/events") as one,
+        by_token.stream("GET", "/v1/monitors/crowded/events") as other,
+    ):
+        try:
+            house.service.catalog = replace(before, analysts=left)
+            assert list(events(one)) == list(events(other)) == []
+        finally:
+            house.service.catalog = before
