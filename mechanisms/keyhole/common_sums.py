@@ -23,6 +23,7 @@ import numpy as np
 from mechanisms.apportionment.keyhole import Shares
 from mechanisms.formula import Booleans, Cut, Integers
 from mechanisms.keyhole.contract import OneShotKind, list_mentioned, meet_contract, task_tolerances
+from mechanisms.keyhole.key_parts import decide_in_parts
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.noise.gradual_release import release_chain
 from mechanisms.protocol import (
@@ -44,7 +45,6 @@ from mechanisms.threshold.three_zone import EmptyGroups, Schedule, chance_missed
 
 ONE_LOOK = Schedule(rates=(), shares=())
 
-_KEYS_AT_ONCE = 1 << 15  # bounds memory
 _RATIOS = tuple(2.0 ** (power / 2) for power in range(-14, 7))
 """By how much wider the count's noise is in a functional than the sum's: tried by halves of a doubling, which leaves
 the loss within a hundredth of the least."""
@@ -112,10 +112,13 @@ def decide_on_sums(calibration: Calibration, sums: Integers, *, noise: Noise) ->
     passed = np.zeros(keys, dtype=np.bool_)
     predicates = tuple(np.zeros(keys, dtype=np.bool_) for _ in task.predicates)
     lost = np.zeros(keys)
-    for start in range(0, keys, _KEYS_AT_ONCE):
-        part = slice(start, min(keys, start + _KEYS_AT_ONCE))
+
+    def decide(part: slice) -> _SumsRun:
         run = _SumsRun(calibration, common, sums[:, part])
         run.reveal(noise)
+        return run
+
+    for part, run in decide_in_parts(decide, keys, noise=noise):
         passed[part], lost[part] = run.answer == 1, run.lost
         for all_, own in zip(predicates, run.predicates, strict=True):
             all_[part] = (run.answer == 1) & (own == 1)

@@ -21,15 +21,12 @@ from functools import lru_cache
 import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts
-from mechanisms.noise.exact import ExactNoise
+from mechanisms.keyhole.key_parts import decide_in_parts, key_parts
 from mechanisms.noise.gradual_release import refine, release_chain
 from mechanisms.protocol import Calibration, Epsilons, FunctionalTest, Levels, Noise, NoisePath, Outcome
-from mechanisms.side_by_side import in_order
 from mechanisms.three_valued import Verdicts, find_undecided, settle_formula
 from mechanisms.threshold.joint_loss import joint_losses
 from mechanisms.threshold.one_shot import at_least
-
-_KEYS_AT_ONCE = 1 << 17  # bounds memory; with a fourth of it threads wait for each other half of the time
 
 Paths = Sequence[NoisePath | None]
 
@@ -89,9 +86,7 @@ def decide_on_paths(
         run.reveal()
         return run.close(keep_paths=keep_paths)
 
-    parts = _parts(aggregates.shape[1])
-    threads = noise.threads if isinstance(noise, ExactNoise) else 1
-    for part, closed in zip(parts, in_order(decide, parts, threads=threads), strict=True):
+    for part, closed in decide_in_parts(decide, aggregates.shape[1], noise=noise):
         decided.add(part, closed)
     return decided.outcome(keep_paths=keep_paths)
 
@@ -103,7 +98,7 @@ def decide_on_known(calibration: Calibration, paths: Paths, *, everything: bool,
     """
     keys = next(path.reached.size for path in paths if path is not None)
     decided = _Decided.none(keys, predicates=len(calibration.task.predicates))
-    for part in _parts(keys):
+    for part in key_parts(keys):
         nothing = np.zeros((len(paths), part.stop - part.start), dtype=np.int64)
         run = _KeysRun(calibration, nothing, _slice_paths(paths, part), everything=everything, noise=noise)
         run.read_known()
@@ -125,10 +120,6 @@ def unread(path: NoisePath | None, top: Fraction, *, sensitivity: int, keys: int
         return np.full(keys, at_least(top * sensitivity))
     before = (Fraction(0), *path.rates)
     return np.array([at_least(max(Fraction(0), top - rate) * sensitivity) for rate in before])[path.reached]
-
-
-def _parts(keys: int) -> list[slice]:
-    return [slice(start, min(keys, start + _KEYS_AT_ONCE)) for start in range(0, max(keys, 1), _KEYS_AT_ONCE)]
 
 
 def _slice_paths(paths: Paths, part: slice) -> list[NoisePath | None]:

@@ -14,8 +14,11 @@ from mechanisms.audit.subjects import audit_mechanism
 from mechanisms.audit.worst_cases import audit_tasks, widen_tolerances
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
 from mechanisms.keyhole.common_sums import read_functionals
+from mechanisms.keyhole.key_parts import KEYS_AT_ONCE
 from mechanisms.keyhole.noise_continuation import continue_on, decide_in_full
 from mechanisms.noise.discrete_laplace import mass
+from mechanisms.noise.exact import ExactNoise
+from mechanisms.noise.random_bytes import random_bytes
 from mechanisms.protocol import Calibration, CommonSums, DecisionTask, FunctionalTest, Unachievable
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import all_at_once, joint_loss, sum_rates
@@ -206,6 +209,18 @@ def test_bands_are_those_of_the_exact_mean_where_nothing_is_near(name: str) -> N
     ]
     assert task.common is not None
     assert read_functionals(task.common, sums)[:, 2].tolist() == [rows, 5 * rows, rows]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_more_keys_than_one_part_are_decided_each_as_its_own(name: str) -> None:
+    """Side by side on two threads, all of them far from the thresholds: none is decided wrongly."""
+    made = MECHANISMS[name].calibrate(mean_task(outside(80), times=3, moved=10))
+    keys = 2 * KEYS_AT_ONCE + 5
+    inside = np.arange(keys) % 7 == 0
+    sums = np.array([np.where(inside, 0, 10**7), np.full(keys, 10**6)])
+    outcome = MECHANISMS[name].decide(made, sums, noise=ExactNoise(random_bytes, threads=2))
+    assert np.array_equal(outcome.passed, ~inside)
+    assert np.all(outcome.epsilon > 0)
 
 
 def test_a_mean_with_two_thresholds_on_one_reading_is_refused() -> None:

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers, cuts, evaluate
+from mechanisms.keyhole.key_parts import KEYS_AT_ONCE
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive, empty_groups
-from mechanisms.keyhole.run_looks import _KEYS_AT_ONCE, decide_anew
+from mechanisms.keyhole.run_looks import decide_anew
 from mechanisms.noise.exact import ExactNoise, system_noise
 from mechanisms.noise.random_bytes import random_bytes
 from mechanisms.protocol import DecisionTask, Unachievable
@@ -210,7 +211,7 @@ def test_a_settled_formula_reveals_nothing(formula: Formula, answer: bool) -> No
 def test_no_keys_and_more_keys_than_one_block() -> None:
     calibration = PROGRESSIVE.calibrate(task_of(count(0), (1,)))
     assert PROGRESSIVE.decide(calibration, alike((5,), 0), noise=system_noise()).passed.size == 0
-    many = np.where(np.arange(2 * _KEYS_AT_ONCE + 4464) % 2 == 0, 10**6, -(10**6)).astype(np.int64)[np.newaxis]
+    many = np.where(np.arange(2 * KEYS_AT_ONCE + 4464) % 2 == 0, 10**6, -(10**6)).astype(np.int64)[np.newaxis]
     assert np.array_equal(PROGRESSIVE.decide(calibration, many, noise=system_noise()).passed, many[0] > 0)
 
 
@@ -218,7 +219,7 @@ def test_no_keys_and_more_keys_than_one_block() -> None:
 def test_keys_decided_side_by_side_are_decided_as_one_by_one(everything: bool) -> None:
     """Five parts on three threads: each key has its own part's answer and a path of its own noise, told by nobody
     else's; and its loss is that of the looks it took."""
-    keys = 5 * _KEYS_AT_ONCE - 1
+    keys = 5 * KEYS_AT_ONCE - 1
     calibration = PROGRESSIVE.calibrate(task_of(count(0), (1,)))
     values = np.arange(keys, dtype=np.int64)[np.newaxis] % 8009 - 4000  # the same ones in no two parts at one place
     noise = ExactNoise(random_bytes, threads=3)
@@ -229,7 +230,7 @@ def test_keys_decided_side_by_side_are_decided_as_one_by_one(everything: bool) -
     drawn = path.values[0] - values[0]
     assert np.all(path.reached > 0)
     assert np.abs(drawn).max() < 3000
-    whole = drawn[: 4 * _KEYS_AT_ONCE].reshape(4, _KEYS_AT_ONCE)
+    whole = drawn[: 4 * KEYS_AT_ONCE].reshape(4, KEYS_AT_ONCE)
     assert all(np.mean(one == other) < 0.5 for one, other in combinations(whole, 2))
     if not everything:
         losses = np.array([0.0, *(float(rate) for rate in path.rates)])
@@ -239,12 +240,12 @@ def test_keys_decided_side_by_side_are_decided_as_one_by_one(everything: bool) -
 def test_what_fails_for_one_part_fails_the_whole() -> None:
     class Failing(ExactNoise):
         def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
-            if size < _KEYS_AT_ONCE:
+            if size < KEYS_AT_ONCE:
                 raise MemoryError
             return super().discrete_laplace(rate=rate, size=size)
 
     calibration = PROGRESSIVE.calibrate(task_of(count(0), (1,)))
-    values = np.zeros((1, 3 * _KEYS_AT_ONCE - 1), dtype=np.int64)
+    values = np.zeros((1, 3 * KEYS_AT_ONCE - 1), dtype=np.int64)
     with pytest.raises(MemoryError):
         PROGRESSIVE.decide(calibration, values, noise=Failing(random_bytes, threads=2))
 
