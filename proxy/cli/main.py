@@ -12,7 +12,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from resource import RLIMIT_CORE, getrlimit, setrlimit
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -43,10 +43,14 @@ from proxy.cli.risk.command import risk
 from proxy.cli.sections import Sections
 from proxy.concurrency.interpreter import lasting
 from proxy.owner import measure as left_out
+from proxy.owner.decisions import Mistyped
 from proxy.report import budget as budgets
 from proxy.report.heat_map_svg import heat_map_svg
 from proxy.report.refusals import as_psql_prints, internal_error
 from proxy.service.service import Service
+
+if TYPE_CHECKING:
+    from proxy.play.own_streams import OwnStreams
 
 app = typer.Typer(
     cls=Sections,
@@ -234,8 +238,18 @@ def play(
     scores: Annotated[
         Path, typer.Option("--scores", help="SQLite file of the leader board, made when it is not there.")
     ] = Path("keyhole-play.sqlite"),
+    policy: Annotated[
+        Path | None,
+        typer.Option("--policy", "-p", help="Also show a table of this policy, with its true counts. For the owner."),
+    ] = None,
+    table: Annotated[str | None, typer.Option("--table", help="The policy's table; with --policy.")] = None,
+    place: Annotated[str | None, typer.Option("--place", help="Its key that says where.")] = None,
+    time: Annotated[
+        str | None, typer.Option("--time", help="Its key that says when, in the order of its values.")
+    ] = None,
 ) -> None:
-    """Play with a made-up building's noisy counts. Needs no policy, touches no data."""
+    """Play with a made-up building's noisy counts. Needs no policy and touches no data; with --policy it also reads the
+    private rows of one table, for the owner alone."""
     with lasting():
         from proxy.console.play.standalone import run
 
@@ -243,7 +257,24 @@ def play(
         print(f"the playground is at {address}; end it with Ctrl-C", flush=True)
 
     with refusals(as_json=False):
-        run(port=port, scores=scores, told=tell)
+        own = _read_own(policy, table=table, place=place, time=time)
+        run(port=port, scores=scores, told=tell, own=own)
+
+
+def _read_own(policy: Path | None, *, table: str | None, place: str | None, time: str | None) -> "OwnStreams | None":
+    """The table that the owner wants to see, if any. Raises Mistyped where only a part of it is said."""
+    said = {"policy": policy, "table": table, "place": place, "time": time}
+    missing = [f"--{name}" for name, value in said.items() if value is None]
+    if len(missing) == len(said):
+        return None
+    if policy is None or table is None or place is None or time is None:
+        given = next(name for name, value in said.items() if value is not None)
+        wanted = "--policy, --table, --place and --time together name a table of your own"
+        raise Mistyped(given, f"{wanted}; missing: {', '.join(missing)}")
+    from proxy.owner.streams import read_streams
+
+    with show_work("reading private rows, for your eyes alone"):
+        return read_streams(policy, table=table, place=place, time=time)
 
 
 def demo(

@@ -105,7 +105,7 @@ def watch_day(task: GameTask, world: World, *, epsilon: Fraction, noise: Noise) 
 
 def _excess(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> KeysRead:
     test = afford_test(epsilon)
-    passed = _decide(test, world.counts(task.where)[task.on_day], task.above, noise)
+    passed = decide(test, world.counts(task.where)[task.on_day], task.above, noise)
     name = world.building.plan.places[task.where].name
     sql = (
         f"SELECT tick FROM presence WHERE place = '{name}' AND day = '{name_day(task.on_day)}'\n"
@@ -142,7 +142,7 @@ def _sensor(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> Ke
             for number in range(start, stop)
         ]
     )
-    passed = slots[_decide(test, summed[slots], cut, noise)]
+    passed = slots[decide(test, summed[slots], cut, noise)]
     later = slots[slots > (int(passed[-1]) if passed.size else -1)]
     first = (int(later[0]) if later.size else int(slots[-1])) * slot
     sql = (
@@ -167,7 +167,7 @@ def _weekly(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> Ke
         begin = task.on_weekday * a_day + (0 if task.morning else noon)
         asked = np.arange(begin, begin + noon)
         sql += f" AND weekday = '{WEEKDAYS[task.on_weekday]}' AND half = '{'morning' if task.morning else 'afternoon'}'"
-    passed = asked[_decide(test, summed[asked], cut, noise)] * slot
+    passed = asked[decide(test, summed[asked], cut, noise)] * slot
     at = find_beginning(passed, ticks=_MINUTES_AN_HOUR // building.tick_minutes)
     day, tick = divmod(int(asked[asked.size // 2]) * slot if at is None else at, building.ticks_a_day)
     read = TaskAnswer(tick=tick) if task.kind is TaskKind.EVENT else TaskAnswer(day=day, tick=tick)
@@ -198,7 +198,7 @@ def _key_set(keys: npt.NDArray[np.int64], sql: str, test: FunctionalTest, read: 
     return KeysRead(tuple(keys.tolist()), sql, test.tolerance, test.epsilon, read)
 
 
-def _decide(test: FunctionalTest, values: Counts, cut: int, noise: Noise) -> npt.NDArray[np.bool_]:
+def decide(test: FunctionalTest, values: Counts, cut: int, noise: Noise) -> npt.NDArray[np.bool_]:
     """Which values pass `value > cut`: the optimal one-shot test on each, with noise of its own."""
     noisy = values + noise.discrete_laplace(rate=test.rate, size=values.size)
     boundary = cut - test.shift

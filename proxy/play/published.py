@@ -110,27 +110,37 @@ class Publisher:
     def _run(self, counts: Counts) -> Values:
         """From true counts, of shape (streams, ticks)."""
         match self.way:
-            case Publishing.TRUE:
-                return counts.astype(np.float32)
-            case Publishing.ZEROS:
-                return np.zeros(counts.shape, dtype=np.float32)
             case Publishing.TTL:
                 return count_resalted(counts, period=TTL_MINUTES, generator=self.generator).astype(np.float32)
-            case Publishing.TICK_LAPLACE:
-                rate = TickLaplace(epsilon=self._epsilon, sensitivity=1).rate
-                return perturb(counts, rate=rate, noise=self.noise).astype(np.float32)
             case Publishing.HS_PEGASUS:
                 levels = self.world.building.plan.hierarchy.levels
-                return _run_pegasus(Pegasus(epsilon=self._epsilon / levels, sensitivity=1), counts, self.noise)
-            case _:
-                theta = Fraction(40 if self.way is Publishing.PEGASUS_SMOOTH else 5)
-                pegasus = Pegasus(epsilon=self._epsilon, sensitivity=1, theta_factor=theta)
+                pegasus = Pegasus(epsilon=_given(self.epsilon) / levels, sensitivity=1)
                 return _run_pegasus(pegasus, counts, self.noise)
+            case _:
+                return publish_streams(counts, self.way, self.epsilon, noise=self.noise)
 
-    @property
-    def _epsilon(self) -> Fraction:
-        assert self.epsilon is not None, "this way has one"
-        return self.epsilon
+
+def publish_streams(counts: Counts, way: Publishing, epsilon: Fraction | None, *, noise: Noise) -> Values:
+    """Counts of shape (streams, ticks) as a way publishes them that treats each stream alike: all but `TTL`,
+    `HS_PEGASUS` and `KEYHOLE`. Parameters as for `Publisher`; each stream is changed by one at a tick at the most."""
+    match way:
+        case Publishing.TRUE:
+            return counts.astype(np.float32)
+        case Publishing.ZEROS:
+            return np.zeros(counts.shape, dtype=np.float32)
+        case Publishing.TICK_LAPLACE:
+            rate = TickLaplace(epsilon=_given(epsilon), sensitivity=1).rate
+            return perturb(counts, rate=rate, noise=noise).astype(np.float32)
+        case Publishing.PEGASUS | Publishing.PEGASUS_SMOOTH:
+            theta = Fraction(40 if way is Publishing.PEGASUS_SMOOTH else 5)
+            return _run_pegasus(Pegasus(epsilon=_given(epsilon), sensitivity=1, theta_factor=theta), counts, noise)
+        case _:
+            raise ValueError(f"{way.value} does not publish each stream by itself")
+
+
+def _given(epsilon: Fraction | None) -> Fraction:
+    assert epsilon is not None, "this way has one"
+    return epsilon
 
 
 def _run_pegasus(pegasus: Pegasus, counts: Counts, noise: Noise) -> Values:

@@ -50,10 +50,11 @@ def name_owner(_: Request) -> str:
     return "the owner"
 
 
-def add_play_routes(router: APIRouter, hall: Hall, player_of: PlayerOf, *, begin: str) -> None:
-    """The game, the attackers, the slider, and the pages of all three, at an address."""
+def add_play_routes(router: APIRouter, hall: Hall, player_of: PlayerOf, *, begin: str, own: bool = False) -> None:
+    """The game, the attackers, the slider, and the pages of all three, at an address; with `own` they lead to the page
+    about a table of the owner's own, which another module adds."""
     inner = APIRouter(prefix=begin, route_class=router.route_class)
-    _add_pages(inner, begin)
+    _add_pages(inner, begin, own=own)
     _add_game(inner, hall, player_of)
     _add_results(inner, hall, player_of)
     _add_attackers(inner, hall)
@@ -61,7 +62,7 @@ def add_play_routes(router: APIRouter, hall: Hall, player_of: PlayerOf, *, begin
     router.include_router(inner)
 
 
-def _add_pages(router: APIRouter, begin: str) -> None:
+def _add_pages(router: APIRouter, begin: str, *, own: bool) -> None:
     told = {
         "places": telling.tell_plan(draw_floor_plan()),
         "weekdays": list(WEEKDAYS),
@@ -75,7 +76,7 @@ def _add_pages(router: APIRouter, begin: str) -> None:
 
     def show(name: str) -> Callable[[Request], Response]:
         def show_page(request: Request) -> Response:
-            return page(request, f"play/{name}.html", section="play", told=told, part=name, begin=begin)
+            return page(request, f"play/{name}.html", section="play", told=told, part=name, begin=begin, own=own)
 
         return show_page
 
@@ -92,14 +93,14 @@ def _add_game(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
     @contextmanager
     def seated(request: Request, key: str) -> Iterator[Seat]:
         """A session, for one request at a time."""
-        with _refused():
+        with told_problems():
             seat = hall.find(player_of(request), key)
             with seat.lock:
                 yield seat
 
     @router.post("/api/sessions")
     def begin(request: Request, body: BeginIn) -> dict[str, Any]:
-        with _refused():
+        with told_problems():
             seat = hall.begin(player_of(request), name=body.name, teaching=body.teaching, seed=body.seed)
         return tell_session(seat)
 
@@ -166,7 +167,7 @@ def _add_results(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
 
     @router.get("/api/sessions/{key}/trace")
     def export_trace(request: Request, key: str) -> Response:
-        with _refused():
+        with told_problems():
             seat = hall.find(player_of(request), key)
             with seat.lock:
                 if not seat.session.is_over(hall.clock()):
@@ -201,7 +202,7 @@ def _add_attackers(router: APIRouter, hall: Hall) -> None:
     ) -> dict[str, Any]:
         day = AttackedDay(hall.buildings.find_attacked(seed), attacker)
         channel = PublishedChannel(seen, Fraction(epsilon).limit_denominator(100_000), ticks)
-        with _refused():
+        with told_problems():
             if victim >= len(day.building.roles):
                 raise ValueError("there is no such person")
             belief = believe(day, channel, victim=victim, tick=tick, noise=hall.noise)
@@ -247,13 +248,13 @@ def _add_slider(router: APIRouter, hall: Hall) -> None:
         epsilon: Epsilon,
         looks: Annotated[int, Query(ge=1, le=MOST_LOOKS)] = 24,
     ) -> dict[str, Any]:
-        with _refused():
+        with told_problems():
             found = find(seed, attacker, Fraction(epsilon).limit_denominator(100_000), looks)
         return telling.tell_tradeoff(found) | {"policy": write_policy(epsilon=found.epsilon, looks=looks)}
 
 
 @contextmanager
-def _refused() -> Iterator[None]:
+def told_problems() -> Iterator[None]:
     """What the game refuses, as REST does."""
     try:
         yield

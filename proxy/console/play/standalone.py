@@ -1,6 +1,7 @@
-"""`keyhole play`: the playground alone, on loopback, without a policy, a source or a ledger.
+"""`keyhole play`: the playground alone, on loopback, without a ledger, and without a policy unless its owner names one.
 
-It answers browsers that ask for this machine by its own name: another site's name that leads here gets nothing.
+It answers browsers that ask for this machine by its own name: another site's name that leads here gets nothing. With a
+table of the owner's own it answers those alone that have the key of this process (docs/decisions/0033).
 """
 
 import socket
@@ -23,10 +24,12 @@ from planner.policy.sections import RestSection
 from proxy.console.guarded_routes import insist_same_origin
 from proxy.console.page import FILES, error_page
 from proxy.console.play.open import open_hall
+from proxy.console.play.own_routes import OwnersKey, add_own_routes
 from proxy.console.play.routes import BEGIN, add_play_routes
 from proxy.console.refusals import no_such_page
 from proxy.console.static_files import PLACE, StaticFolder
 from proxy.play.hall import Hall
+from proxy.play.own_streams import OwnStreams
 from proxy.report.refusals import internal_error
 from proxy.rest import uvicorn_server
 from proxy.rest.app import StrictRequest
@@ -42,11 +45,15 @@ _RECEIVE_TIMEOUT_MS = 10_000  # for so little, on loopback
 _OWN_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
-def play_app(hall: Hall) -> FastAPI:
-    """The application over some sessions and their leader board."""
+def play_app(hall: Hall, *, own: tuple[OwnStreams, OwnersKey] | None = None) -> FastAPI:
+    """The application over some sessions and their leader board, and over a table of the owner's own."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    router = APIRouter(route_class=_route_class(StaticFolder()), include_in_schema=False)
-    add_play_routes(router, hall, lambda _: LOCAL, begin=BEGIN)
+    key = None if own is None else own[1]
+    router = APIRouter(route_class=_route_class(StaticFolder(), key), include_in_schema=False)
+    add_play_routes(router, hall, lambda _: LOCAL, begin=BEGIN, own=own is not None)
+    if own is not None:
+        own[1].add_entrance(router, begin=BEGIN)
+        add_own_routes(router, own[0], noise=hall.noise, begin=BEGIN)
     _add_rest(router)
     app.include_router(router)
     app.add_middleware(
@@ -80,7 +87,7 @@ def _add_rest(router: APIRouter) -> None:
         return RedirectResponse(BEGIN, status_code=303)
 
 
-def _route_class(files: StaticFolder) -> type[APIRoute]:
+def _route_class(files: StaticFolder, key: OwnersKey | None) -> type[APIRoute]:
     class PlayRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handler = super().get_route_handler()
@@ -91,6 +98,8 @@ def _route_class(files: StaticFolder) -> type[APIRoute]:
                 try:
                     if request.method not in ("GET", "HEAD"):
                         insist_same_origin(request)
+                    if key is not None and not request.url.path.startswith(f"{PLACE}/"):
+                        key.insist(request, begin=BEGIN)
                     return await handler(StrictRequest(request.scope, request.receive))
                 except KeyholeError as error:
                     if "/api/" in request.url.path:
@@ -122,8 +131,9 @@ async def _respond_to(_: Request, error: Exception) -> Response:
     return response_to(error) or problem_response(internal_error())
 
 
-def run(*, port: int, scores: Path, told: Callable[[str], None]) -> None:
-    """Serve on loopback until the process is ended; `told` is given the address. Raises KH406."""
+def run(*, port: int, scores: Path, told: Callable[[str], None], own: OwnStreams | None = None) -> None:
+    """Serve on loopback until the process is ended; `told` is given the address, with the key where there is a table of
+    the owner's `own`. Raises KH406."""
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -132,6 +142,10 @@ def run(*, port: int, scores: Path, told: Callable[[str], None]) -> None:
             hint = "Choose another one with --port, or 0 for any that is free."
             message = f"port {port} cannot be listened on ({type(error).__name__})"
             raise KeyholeError("KH406", message, hint=hint) from None
-        told(f"http://{_OWN_NAMES[0]}:{listening.getsockname()[1]}{BEGIN}")
-        config = uvicorn_server.config(play_app(open_hall(scores)), RestSection())
+        listening.listen()  # whoever opens the address at once waits, and is not refused
+        key = OwnersKey()
+        place = BEGIN if own is None else key.address(BEGIN)
+        told(f"http://{_OWN_NAMES[0]}:{listening.getsockname()[1]}{place}")
+        app = play_app(open_hall(scores), own=None if own is None else (own, key))
+        config = uvicorn_server.config(app, RestSection())
         uvicorn.Server(config).run(sockets=[listening])

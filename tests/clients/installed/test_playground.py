@@ -4,12 +4,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from deploy.superset.browser import Browser, browser
+from proxy.cli import check as checking
 from tests.clients.installed.test_console import AXE, check_quiet, click, fill, find_faults, pytestmark
+from tests.worlds.wards import install
 
 __all__ = ["pytestmark"]  # without chromium and chromedriver there is nothing to try
 
@@ -20,9 +23,25 @@ KEYHOLE = Path(sys.executable).parent / "keyhole"
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """What `keyhole play` prints, without the path."""
-    folder = tmp_path_factory.mktemp("play")
+    with _played(tmp_path_factory.mktemp("play")) as address:
+        yield address.removesuffix("/console/play")
+
+
+@pytest.fixture(scope="module")
+def own_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address, with its key, of a playground that also has a table of the owner's own."""
+    path = install(tmp_path_factory.mktemp("wards"))
+    checking.check(path, confirm=False)
+    named = ["--policy", str(path), "--table", "visits", "--place", "ward", "--time", "day"]
+    with _played(tmp_path_factory.mktemp("own"), *named) as address:
+        yield address
+
+
+@contextmanager
+def _played(folder: Path, *arguments: str) -> Iterator[str]:
+    """The address that `keyhole play` prints, run in a folder."""
     started = subprocess.Popen(
-        [KEYHOLE, "play", "--port", "0"],
+        [KEYHOLE, "play", "--port", "0", *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
@@ -32,7 +51,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert started.stdout is not None
         said = started.stdout.readline()
         assert said.startswith("the playground is at http://127.0.0.1:"), said
-        yield said.split()[4].removesuffix("/console/play;")
+        yield said.split()[4].removesuffix(";")
     finally:
         started.terminate()
         started.wait(timeout=60)
@@ -113,3 +132,27 @@ def test_everybody_can_use_the_playground(window: Browser, site: str, theme: str
     assert find_faults(window) == []
     _answer(window)
     assert find_faults(window) == []
+
+
+def test_an_owner_guesses_and_sees_the_truth_of_a_table_of_their_own(own_address: str) -> None:
+    site = own_address.partition("/console")[0]
+    with browser() as window:
+        window.visit(own_address)
+        window.wait_for("return document.querySelector('#series canvas')")
+        assert window.run("return location.pathname + location.search") == "/console/play/own"
+        assert "OWNER ONLY" in window.run("return document.querySelector('.problem').textContent")
+        fill(window, "[name=threshold]", "20")
+        window.run("const way = document.querySelector('[name=way]'); way.value = 'keyhole'")
+        window.run("const range = document.querySelector('[name=exponent]'); range.value = '0'")
+        window.run("document.getElementById('choose').dispatchEvent(new Event('input'))")
+        window.wait_for("return document.querySelectorAll('#keys .chip').length === 28")
+        fill(window, "[name=guess]", "27")
+        click(window, "#guess button.primary")
+        window.wait_for("return document.querySelectorAll('#ways tbody tr').length === 5")
+        assert "28 of 28" in window.run("return document.getElementById('verdict').textContent")
+        assert "off by 1" in window.run("return document.getElementById('verdict').textContent")
+        window.resize(400, 800)
+        assert window.run("return document.documentElement.scrollWidth <= window.innerWidth")
+        if AXE.is_file():
+            assert find_faults(window) == []
+        check_quiet(window, site)

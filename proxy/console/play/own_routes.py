@@ -1,0 +1,135 @@
+"""`keyhole play --policy`: the page about a table of the owner's own, and the key without which nothing is served.
+
+There is no way here from an analyst: the console knows nothing of this module, and `keyhole play` has no analysts.
+"""
+
+import hmac
+import secrets
+from fractions import Fraction
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.responses import RedirectResponse
+
+from mechanisms.protocol import Noise
+from planner.errors import KeyholeError
+from proxy.console.page import page
+from proxy.console.play.routes import Epsilon, told_problems
+from proxy.console.refusals import from_another_site
+from proxy.play.own_streams import OWN_WAYS, OwnStreams, compare_ways, see_stream
+from proxy.play.published import SENTENCES, Publishing
+from proxy.rest.refusals import HttpRefusal
+
+ENTER = "/enter"
+WARNING = (
+    "OWNER ONLY: true counts of private rows. Nobody who may ask may see this page, or hear what stands on it. Nothing "
+    "is charged, since nothing leaves you. A threshold, bound or epsilon that you choose by it and then publish would "
+    "tell what you saw: keyhole bounds finds bounds with noise."
+)
+_COOKIE = "keyhole_play"
+_MOST_THRESHOLD = 1 << 40  # of any count that there is
+
+Place = Annotated[int, Query(ge=0)]
+Threshold = Annotated[int, Query(ge=0, le=_MOST_THRESHOLD)]
+
+
+class OwnersKey:
+    """What whoever started the process is told, and nobody else: in the address that is printed, then in a cookie."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_urlsafe(32)
+
+    def address(self, begin: str) -> str:
+        """The address that lets a browser in."""
+        return f"{begin}{ENTER}?key={self._key}"
+
+    def insist(self, request: Request, *, begin: str) -> None:
+        """Raise KH401 for a request without the key, and KH408 for one that another site's page has made."""
+        if request.url.path == f"{begin}{ENTER}":
+            return
+        if request.headers.get("sec-fetch-site") not in (None, "none", "same-origin"):
+            raise from_another_site()
+        if not self._is(request.cookies.get(_COOKIE, "")):
+            raise _no_key()
+
+    def add_entrance(self, router: APIRouter, *, begin: str) -> None:
+        """The route that the printed address leads to."""
+
+        @router.get(f"{begin}{ENTER}")
+        def enter(key: str = "") -> Response:
+            if not self._is(key):
+                raise _no_key()
+            response = RedirectResponse(f"{begin}/own", status_code=303)
+            response.set_cookie(_COOKIE, self._key, path="/console", httponly=True, samesite="strict")
+            return response
+
+    def _is(self, sent: str) -> bool:
+        return hmac.compare_digest(sent.encode(), self._key.encode())
+
+
+def _no_key() -> KeyholeError:
+    hint = "Open the address that keyhole play has printed: it has the key of this process."
+    return HttpRefusal("KH401", "this playground is for whoever has started it", hint=hint, status=401)
+
+
+def add_own_routes(router: APIRouter, streams: OwnStreams, *, noise: Noise, begin: str) -> None:
+    """The page, and what its script asks."""
+    told = {
+        "table": streams.table,
+        "counted": streams.counted,
+        "groups": streams.groups,
+        "place": streams.place,
+        "time": streams.time,
+        "places": list(streams.places),
+        "times": list(streams.times),
+        "ways": {way.value: SENTENCES[way] for way in OWN_WAYS},
+    }
+
+    @router.get(f"{begin}/own")
+    def show_own(request: Request) -> Response:
+        return page(
+            request, "play/own.html", section="play", told=told, part="own", begin=begin, own=True, warning=WARNING
+        )
+
+    @router.get(f"{begin}/api/own/seen")
+    def tell_seen(place: Place, way: Publishing, epsilon: Epsilon, threshold: Threshold) -> dict[str, Any]:
+        with told_problems():
+            seen = see_stream(
+                streams.counts[_within(place)], way, epsilon=_rate(epsilon), threshold=threshold, noise=noise
+            )
+        return {
+            "published": None if seen.published is None else seen.published.round(2).tolist(),
+            "keys": None if seen.keys is None else seen.keys.nonzero()[0].tolist(),
+        }
+
+    @router.get(f"{begin}/api/own/truth")
+    def tell_truth(place: Place, epsilon: Epsilon, threshold: Threshold) -> dict[str, Any]:
+        with told_problems():
+            counts = streams.counts[_within(place)]
+            found = compare_ways(counts, epsilon=_rate(epsilon), threshold=threshold, noise=noise)
+        return {
+            "true": counts.tolist(),
+            "above": int((counts > threshold).sum()),
+            "tolerance": found.tolerance,
+            "ways": [
+                {
+                    "way": one.way.value,
+                    "text": SENTENCES[one.way],
+                    "mean_error": one.mean_error,
+                    "missed": one.missed,
+                    "slack": one.slack,
+                    "wrong": one.wrong,
+                    "draws": one.draws,
+                }
+                for one in found.ways
+            ],
+        }
+
+    def _within(place: int) -> int:
+        if place >= len(streams.places):
+            raise ValueError("there is no such place")
+        return place
+
+
+def _rate(epsilon: float) -> Fraction:
+    return Fraction(epsilon).limit_denominator(100_000)

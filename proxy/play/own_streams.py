@@ -1,0 +1,127 @@
+"""A table of one's own in the playground: its counts by place and time, and what each way of publishing leaves of them.
+
+The counts are exact and private: whoever is shown anything of this must be their owner. Noise is drawn anew whenever it
+is asked for and charged to nobody, which is right only as long as nothing of it goes any further.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.protocol import Noise
+from proxy.play.afford import afford_test
+from proxy.play.floor_plan import Counts
+from proxy.play.key_sets import decide
+from proxy.play.published import Publishing, Values, publish_streams
+
+OWN_WAYS = (
+    Publishing.TICK_LAPLACE,
+    Publishing.PEGASUS,
+    Publishing.PEGASUS_SMOOTH,
+    Publishing.ZEROS,
+    Publishing.KEYHOLE,
+)
+"""Those that need no floor plan, and nothing of how long anybody stays."""
+
+MOST_PLACES, MOST_TIMES = 1_000, 5_000
+"""Of one table: what a list on a page holds, and what PeGaSus groups in a second."""
+
+_TICKS_DRAWN = 4_000  # of a way, over all draws: errors of few times are means over many draws, in some seconds
+_MOST_DRAWS = 20  # beyond, errors stand still to the eye
+
+Passed = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnStreams:
+    """`counts`, of shape (places, times), of what is `counted`: rows or privacy units, in at most `groups` groups each
+    (None: a row, which is in one)."""
+
+    table: str
+    counted: str
+    groups: int | None
+    place: str
+    time: str
+    places: tuple[str, ...]
+    times: tuple[str, ...]
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnSeen:
+    """What one way shows of a place: counts, or the times that are keys."""
+
+    published: Values | None
+    keys: Passed | None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnError:
+    """How wrong one is who takes what a way publishes of a place for true: means over `draws` of noise.
+
+    `mean_error` is of a count, None where there are no counts. Of the times: `missed` are above the threshold and
+    were not taken to be, `slack` and `wrong` the other way round: within the tolerance below it, and beyond.
+    """
+
+    way: Publishing
+    mean_error: float | None
+    missed: float
+    slack: float
+    wrong: float
+    draws: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnComparison:
+    """Every way on one place's counts; `tolerance` is Keyhole's, and what is slack for all of them."""
+
+    tolerance: int
+    ways: tuple[OwnError, ...]
+
+
+def see_stream(counts: Counts, way: Publishing, *, epsilon: Fraction, threshold: int, noise: Noise) -> OwnSeen:
+    """One place's counts, of shape (times,), as a way publishes them.
+
+    Parameters:
+        epsilon: what the presence of one row or unit at one place and time loses.
+        threshold: of the question that Keyhole answers: at which times are there more?
+
+    Raises:
+        ValueError: an epsilon that is too small for any tolerance, or a way that is none of these.
+    """
+    if way not in OWN_WAYS:
+        raise ValueError("a table of one's own is published by a way that needs no floor plan")
+    if way is Publishing.KEYHOLE:
+        return OwnSeen(None, decide(afford_test(epsilon), counts, threshold, noise))
+    rate = epsilon if way.has_epsilon else None
+    return OwnSeen(publish_streams(counts[None, :], way, rate, noise=noise)[0], None)
+
+
+def compare_ways(counts: Counts, *, epsilon: Fraction, threshold: int, noise: Noise) -> OwnComparison:
+    """Every way on one place's counts, at one epsilon. Parameters and errors as above."""
+    tolerance = afford_test(epsilon).tolerance
+    return OwnComparison(
+        tolerance,
+        tuple(_judge(counts, way, tolerance, epsilon=epsilon, threshold=threshold, noise=noise) for way in OWN_WAYS),
+    )
+
+
+def _judge(
+    counts: Counts, way: Publishing, tolerance: int, *, epsilon: Fraction, threshold: int, noise: Noise
+) -> OwnError:
+    draws = min(_MOST_DRAWS, max(1, _TICKS_DRAWN // counts.size))
+    above, beyond = counts > threshold, counts <= threshold - tolerance
+    errors, sums = [], np.zeros(3)
+    for _ in range(draws):
+        seen = see_stream(counts, way, epsilon=epsilon, threshold=threshold, noise=noise)
+        if seen.keys is not None:
+            taken = seen.keys
+        else:
+            assert seen.published is not None, "a way shows counts or keys"
+            taken = seen.published > threshold
+            errors.append(float(np.abs(seen.published - counts).mean()))
+        sums += [(above & ~taken).sum(), (taken & ~above & ~beyond).sum(), (taken & beyond).sum()]
+    missed, slack, wrong = (sums / draws).tolist()
+    return OwnError(way, float(np.mean(errors)) if errors else None, missed, slack, wrong, draws)
