@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
@@ -54,9 +55,9 @@ class SparkSession:
     """
 
     def __init__(self, address: SparkAddress) -> None:
-        session = import_client()
+        session = _client_session()
         builder = _make_builder(address)
-        self._session = session.SparkSession(connection=builder, userId=address.user)
+        self._session = session(connection=builder, userId=address.user)
         self._channel = builder.opened
         self._client = self._session.client
         self._client.set_retry_policies([])
@@ -206,6 +207,20 @@ def explain_failure(error: Exception) -> str:
             return " ".join(str(details()).split())
         cause = cause.__cause__ or cause.__context__
     return " ".join(str(error).split())
+
+
+@cache
+def _client_session() -> Any:
+    """The client's session, but for what it does when Python forgets it: to end a pool of threads that all sessions of
+    the process share, and wait for them. It may be forgotten in any line of any thread, also in one that has the pool's
+    lock: that thread would wait for itself for ever. Whoever opens a session here closes its channel.
+    """
+
+    class Session(import_client().SparkSession):  # type: ignore[misc]
+        def __del__(self) -> None:
+            """Nothing is done."""
+
+    return Session
 
 
 def _make_builder(address: SparkAddress) -> Any:
