@@ -68,9 +68,7 @@ class KeyRows(Sequence[Key]):
     @property
     def arrays(self) -> tuple[Key, ...]:
         """One tuple per column: of texts that are there once, however many keys have them."""
-        return tuple(
-            tuple(map(known.__getitem__, at.tolist())) for known, at in zip(self.texts, self.places, strict=True)
-        )
+        return tuple(tuple(_texts_of(known, at)) for known, at in zip(self.texts, self.places, strict=True))
 
     def pack(self) -> Mapping[str, Any]:
         """The same as JSON: the texts that occur, in the order in which they stand, and packed places."""
@@ -84,6 +82,11 @@ class KeyRows(Sequence[Key]):
             content = zlib.compress(numbers[at].astype("<u4").tobytes(), 1)
             places.append(base64.b64encode(content).decode("ascii"))
         return {"texts": texts, "places": places}
+
+
+def _texts_of(known: Sequence[str], places: Places) -> Iterator[str]:
+    for start in range(0, places.size, _AT_ONCE):
+        yield from map(known.__getitem__, places[start : start + _AT_ONCE].tolist())
 
 
 def unpack_rows(packed: Mapping[str, Any], *, count: int) -> KeyRows:

@@ -4,7 +4,7 @@ Everything that can fail for the analyst's own reasons is tried in the shadow be
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
 from threading import Event
@@ -13,7 +13,7 @@ from planner.catalog.model import Value
 from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
 from planner.statements.classify import Copied, Executing
-from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, StatementPart
+from proxy.pipeline.messages import Prepared, Request, StatementPart
 from proxy.session.client_statements import Portal
 from proxy.session.error_fields import notice
 from proxy.session.error_reporter import ErrorReporter
@@ -25,11 +25,14 @@ from proxy.session.refusals import (
     wrong_number_of_parameters,
 )
 from proxy.shadow.answers import NOTHING, ROWS, Ending, Expected
-from proxy.shadow.array import array_literal
+from proxy.shadow.array import array_literal, text_array
 from proxy.shadow.findings import Kept, SessionState, read_described
 from proxy.wire.frontend import Execute, Sync
 
 _SYNC = Sync().encode()
+_TOO_LARGE = (
+    b"The answer is kept: asked over REST it comes line by line, for nothing. Here it takes a larger session_memory_mb."
+)
 
 
 class How(Enum):
@@ -42,6 +45,15 @@ class How(Enum):
     TOGETHER = auto()
     PORTAL_FIRST = auto()
     PORTAL_AFTER = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _WrittenAnswer:
+    """A released answer in the client's encoding: its keys as arrays, or within a COPY, which takes no parameters; None
+    where the encoding has no characters for them."""
+
+    keys: tuple[bytes, ...] | bytes | None
+    notices: tuple[str, ...]
 
 
 class Questions:
@@ -68,7 +80,9 @@ class Questions:
         if prepared is None:
             return False
         tag = None if prepared.tag is None else prepared.tag.encode()
-        self._relay.send(execute.encode(), Expected(Ending.EXECUTE, shown=ROWS | {ord("s")}, tag=tag, offset=None))
+        shown = ROWS | {ord("s")}
+        expected = Expected(Ending.EXECUTE, shown=shown, tag=tag, offset=None, when_too_large=_TOO_LARGE)
+        self._relay.send(execute.encode(), expected)
         return True
 
     async def open(self, portal: Portal, name: bytes) -> None:
@@ -107,24 +121,22 @@ class Questions:
         _insist_unchanged(portal, state)
         parameters = {} if value_answer is None else self._exchange.values(value_answer, like.types, text)
         with self._reporter.knowing(state.settings):
-            prepared, released = await self._release(portal, state, parameters, withdrawn=withdrawn)
+            prepared, written = await self._release(portal, state, parameters, withdrawn=withdrawn)
         if state.wants_notices:
-            self._client.write(b"".join(notice(sentence, codec=text) for sentence in released.notices))
+            self._client.write(b"".join(notice(sentence, codec=text) for sentence in written.notices))
         if in_query and like.rows is not None and first.copied is None:
             self._client.write(like.rows.encode())
-        try:
-            if first.copied is None:
-                self._exchange.bind_outer(name, portal.bound, released.arrays, codec=text)
-            else:
-                copying = f"COPY ({with_literals(prepared.sql, released.arrays)}{first.copied.behind}"
-                self._exchange.bind_copy(name, text.encode(copying)[0], portal.bound)
-        except UnicodeEncodeError:
-            raise unwritable_answer(self._text.encoding) from None
+        if written.keys is None:
+            raise unwritable_answer(self._text.encoding)
+        if isinstance(written.keys, tuple):
+            self._exchange.bind_outer(name, portal.bound, written.keys, when_too_large=_TOO_LARGE)
+        else:
+            self._exchange.bind_copy(name, written.keys, portal.bound, when_too_large=_TOO_LARGE)
         return prepared
 
     async def _release(
         self, portal: Portal, state: SessionState, parameters: Mapping[int, Value | None], *, withdrawn: Event
-    ) -> tuple[Prepared, ReleasedArrays]:
+    ) -> tuple[Prepared, _WrittenAnswer]:
         """Plan, prepare in the shadow, and only then release."""
         part, like = portal.statement.part, portal.statement.described
         try:
@@ -137,11 +149,25 @@ class Questions:
                 behind = self._text.encode(part.copied.behind)
                 await self._exchange.rehearse_copy(like, behind, behind_at=part.offset + part.copied.behind_at)
             await self._work.earlier()
-            return prepared, await self._work.run(partial(self._asker.release, prepared, withdrawn=withdrawn))
+            return prepared, await self._work.run(partial(self._release_written, prepared, part.copied, withdrawn))
         except KeyholeError as error:
             if portal.executed:
                 raise error.drop_position() from None
             raise error.shift_position(offset=part.offset) from None
+
+    def _release_written(self, prepared: Prepared, copied: Copied | None, withdrawn: Event) -> _WrittenAnswer:
+        """Release, and write the keys for the shadow; in a thread, since millions of keys take seconds."""
+        released, text = self._asker.release(prepared, withdrawn=withdrawn), self._text.codec
+        keys: tuple[bytes, ...] | bytes | None
+        try:
+            if copied is None:
+                keys = tuple(text_array(array, text) for array in released.arrays)
+            else:
+                sql = with_literals(prepared.sql, released.arrays)
+                keys = text.encode(f"COPY ({sql}{copied.behind}")[0]
+        except UnicodeEncodeError:
+            keys = None
+        return _WrittenAnswer(keys, released.notices)
 
     async def _read_copied(self, portal: Portal, copied: Copied) -> Portal:
         """A COPY as the query in it, which takes no parameters."""

@@ -47,6 +47,7 @@ _RUN = frozenset(map(ord, "Cs"))
 _TRANSACTIONS = (b"BEGIN", b"START TRANSACTION", b"COMMIT", b"ROLLBACK", b"DISCARD ALL")
 _FORGET = (b"DEALLOCATE", b"DISCARD ALL")
 _LISTENS = (b"LISTEN", b"UNLISTEN", b"DISCARD ALL")
+_TOO_LARGE = (b"53200", b"53400")  # out of memory, and of temporary files
 _ALWAYS = frozenset(map(ord, "SA"))  # ParameterStatus, NotificationResponse
 _STATUS, _READY = ord("S"), ord("Z")
 
@@ -56,6 +57,7 @@ class Expected:
     """The answer to one message. `shown` are the frame types that go to the client; the others are kept here.
 
     `tag` replaces the tag of a CommandComplete; `offset` is added to an error's position, or, when None, removes it.
+    `when_too_large` is the hint of an error that says that memory or disk are used up.
     `places`: the columns of which a description tells the tables, if it has the same columns.
     `late`: the description waits for the first row or the end of what follows, as a simple query's does where the whole
     result is made before it is shown; an error there means that it never comes.
@@ -66,6 +68,7 @@ class Expected:
     tag: bytes | None = None
     offset: int | None = 0
     late: bool = False
+    when_too_large: bytes = b""
     places: RowDescription | None = None
     kept: list[Frame] = field(default_factory=list)
     done: bool = False
@@ -176,7 +179,8 @@ class Answers:
             return b""
         if frame.kind == ord("E"):
             self._description = b""
-            return frame.raw if current.offset == 0 else _shift_error(frame, current.offset)
+            told = _add_hint(frame, current.when_too_large) if current.when_too_large else frame
+            return told.raw if current.offset == 0 else _shift_error(told, current.offset)
         if frame.kind == ord("T") and current.late:
             self._description = frame.raw
             return b""
@@ -212,6 +216,14 @@ def _name_tables(frame: Frame, places: RowDescription) -> bytes:
     return RowDescription(
         tuple(replace(field, table=place.table, column=place.column) for field, place in fields)
     ).encode()
+
+
+def _add_hint(frame: Frame, hint: bytes) -> Frame:
+    """The error with a hint if memory or temporary files were used up; else as it is."""
+    report = backend.decode(frame)
+    if not isinstance(report, Report) or report.field(b"C") not in _TOO_LARGE or report.field(b"H"):
+        return frame
+    return Frame(frame.kind, Report(report.kind, (*report.fields, (b"H", hint))).encode())
 
 
 def _shift_error(frame: Frame, offset: int | None) -> bytes:

@@ -2,34 +2,58 @@
 
 import codecs
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Sequence
 from struct import pack
+from typing import TypeVar
 
+_Element = TypeVar("_Element")
+_Written = TypeVar("_Written", str, bytes)
 _ESCAPED, _BACKSLASH = re.compile(r'["\\]'), r"\\\g<0>"
 TEXT, TEXT_ARRAY = 25, 1009  # their oids in pg_type
+_NULL = b"\xff\xff\xff\xff"
+_AT_ONCE = 1 << 16  # elements joined at a time: memory, and how long the interpreter's lock is held, against turns
 
 
-def text_array(values: Iterable[str | None], codec: codecs.CodecInfo) -> bytes:
+def text_array(values: Sequence[str | None], codec: codecs.CodecInfo) -> bytes:
     """A one-dimensional text[] (None is NULL), its elements in the client's encoding."""
-    written: dict[str | None, bytes] = {None: b"\xff\xff\xff\xff"}
 
     def write(value: str | None) -> bytes:
-        """An element with its length, made once for each text: millions of keys have thousands of them."""
-        found = written.get(value)
-        if found is None and value is not None:
-            element = codec.encode(value)[0]
-            found = written[value] = pack("!i", len(element)) + element
-        assert found is not None
-        return found
+        """An element with its length."""
+        if value is None:
+            return _NULL
+        element = codec.encode(value)[0]
+        return pack("!i", len(element)) + element
 
-    elements = [write(value) for value in values]
-    if not elements:
+    if not values:
         return pack("!iiI", 0, 0, TEXT)
-    has_null = any(element is written[None] for element in elements)
-    return pack("!iiIii", 1, has_null, TEXT, len(elements), 1) + b"".join(elements)
+    written = _Once(write)
+    elements = b"".join(_pieces(values, written, b""))
+    return pack("!iiIii", 1, None in written, TEXT, len(values), 1) + elements
 
 
-def array_literal(values: Iterable[str | None]) -> str:
+def array_literal(values: Sequence[str | None]) -> str:
     """The same as a string constant, for a session whose `standard_conforming_strings` is on."""
-    elements = ("NULL" if value is None else f'"{_ESCAPED.sub(_BACKSLASH, value)}"' for value in values)
-    return "'" + ("{" + ",".join(elements) + "}").replace("'", "''") + "'"
+
+    def write(value: str | None) -> str:
+        if value is None:
+            return "NULL"
+        return f'"{_ESCAPED.sub(_BACKSLASH, value)}"'.replace("'", "''")
+
+    return "'{" + ",".join(_pieces(values, _Once(write), ",")) + "}'"
+
+
+class _Once(dict[str | None, _Element]):
+    """Each text as it is written, made once: millions of keys have thousands of them."""
+
+    def __init__(self, write: Callable[[str | None], _Element]) -> None:
+        super().__init__()
+        self._write = write
+
+    def __missing__(self, value: str | None) -> _Element:
+        written = self[value] = self._write(value)
+        return written
+
+
+def _pieces(values: Sequence[str | None], written: _Once[_Written], between: _Written) -> Iterator[_Written]:
+    for start in range(0, len(values), _AT_ONCE):
+        yield between.join(map(written.__getitem__, values[start : start + _AT_ONCE]))

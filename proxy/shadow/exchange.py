@@ -263,11 +263,13 @@ class Exchange:
         self.run(before + behind, offset=behind_at - len(before))
         await self.settle()
 
-    def bind_copy(self, portal: bytes, sql: bytes, bound: Bind) -> None:
+    def bind_copy(self, portal: bytes, sql: bytes, bound: Bind, *, when_too_large: bytes) -> None:
         """Put a COPY, keys included since it takes no parameters, under the client's portal name."""
-        self.parse(OUTER, sql)
+        self._send_hidden(Close(b"S", OUTER).encode(), Ending.CLOSE)
+        self._send_hidden(Parse(OUTER, sql, ()).encode(), Ending.PARSE, when_too_large=when_too_large)
         self._send_hidden(Close(b"P", portal).encode(), Ending.CLOSE)
-        self.bind(Bind(portal, OUTER, (), (), bound.result_formats))
+        message = Bind(portal, OUTER, (), (), bound.result_formats)
+        self._send_hidden(message.encode(), Ending.BIND, when_too_large=when_too_large)
 
     async def prepare(self, sql: bytes, types: tuple[int, ...], *, arrays: int, like: Described) -> None:
         """Prepare what will run in place of a question, and insist that it gives the same columns.
@@ -295,7 +297,7 @@ class Exchange:
 
         With `statements`, also run it over no keys, and then them. Raises ShadowFailed where one fails.
         """
-        self.bind_outer(REHEARSAL, bound, ((),) * arrays, codec=codec)
+        self.bind_outer(REHEARSAL, bound, (text_array((), codec),) * arrays)
         if statements:
             self._send_hidden(Execute(REHEARSAL, 0).encode(), Ending.EXECUTE)
         self._send_hidden(Close(b"P", REHEARSAL).encode(), Ending.CLOSE)
@@ -305,19 +307,14 @@ class Exchange:
             self._run(Bind(REHEARSAL, REHEARSAL, (), (), ()))
             await self.settle()
 
-    def bind_outer(
-        self,
-        portal: bytes,
-        bound: Bind,
-        arrays: tuple[tuple[str | None, ...], ...],
-        *,
-        codec: codecs.CodecInfo,
-    ) -> None:
-        """Put the prepared statement with its keys under the client's portal name, in the client's formats."""
+    def bind_outer(self, portal: bytes, bound: Bind, arrays: tuple[bytes, ...], *, when_too_large: bytes = b"") -> None:
+        """Put the prepared statement with its keys, of `text_array`, under the client's portal name, in the client's
+        formats."""
         formats = tuple(bound.format_of(index) for index in range(len(bound.values))) + (1,) * len(arrays)
-        values = bound.values + tuple(text_array(array, codec) for array in arrays)
+        values = bound.values + arrays
         self._send_hidden(Close(b"P", portal).encode(), Ending.CLOSE)
-        self.bind(Bind(portal, OUTER, formats, values, bound.result_formats))
+        message = Bind(portal, OUTER, formats, values, bound.result_formats)
+        self._send_hidden(message.encode(), Ending.BIND, when_too_large=when_too_large)
 
     def fail(self, text: bytes = b"Keyhole refuses the statement") -> Expected:
         """Make the shadow's transaction fail by a real error, which the client does not see.
@@ -368,7 +365,9 @@ class Exchange:
         self._send_hidden(Close(b"P", bound.portal).encode(), Ending.CLOSE)
         return expected
 
-    def _send_hidden(self, raw: bytes, ending: Ending, *, offset: int | None = None) -> Expected:
-        expected = Expected(ending, shown=ERROR, offset=offset)
+    def _send_hidden(
+        self, raw: bytes, ending: Ending, *, offset: int | None = None, when_too_large: bytes = b""
+    ) -> Expected:
+        expected = Expected(ending, shown=ERROR, offset=offset, when_too_large=when_too_large)
         self._relay.send(raw, expected)
         return expected

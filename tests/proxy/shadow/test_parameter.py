@@ -5,12 +5,12 @@ from decimal import Decimal
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from planner.catalog.model import Value
 from proxy.shadow.address import ShadowAddress
-from proxy.shadow.array import text_array
+from proxy.shadow.array import array_literal, text_array
 from proxy.shadow.parameter import value, values_sql
 from tests.effort import examples
 
@@ -58,8 +58,20 @@ def test_a_parameter_means_the_same_whatever_the_session_has_set(
 
 @examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.none() | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)))
+@example(["'", None, "NULL", "\u00e4"] * 20_000)  # more than are written at once
 def test_an_array_arrives_as_it_was(shadow: ShadowAddress, values: list[str | None]) -> None:
     with psycopg.connect(shadow.conninfo(user="ada", database="retail"), autocommit=True) as ada:
         answer = ada.pgconn.exec_params(b"SELECT unnest($1::text[])", [text_array(values, UTF8)], [1009], [1])
         found = [answer.get_value(row, 0) for row in range(answer.ntuples)]
     assert [None if one is None else one.decode() for one in found] == values
+
+
+@examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.none() | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)))
+@example(["'", '"', "\\", None, "NULL", "", "{,}"] * 10_000)  # more than are written at once
+def test_an_array_arrives_as_it_was_where_no_parameter_may_stand(
+    shadow: ShadowAddress, values: list[str | None]
+) -> None:
+    with psycopg.connect(shadow.conninfo(user="ada", database="retail"), autocommit=True) as ada:
+        found = ada.execute(f"SELECT unnest({array_literal(values)}::text[])".encode()).fetchall()
+    assert [one for (one,) in found] == values
