@@ -138,6 +138,7 @@ LONG: dict[str, tuple[str, ...]] = {
         "test_workers_end_with_their_parent",
     ),
     "proxy/release/test_killed.py": (
+        "test_a_charged_release_that_dies_at_any_step_is_no_file_unpaid_and_is_paid_once",
         "test_a_publication_that_dies_at_any_step_is_no_file_without_an_event_and_is_drawn_once",
     ),
     "proxy/rest/test_answers.py": ("test_a_million_keys_take_no_memory_of_their_own[application/x-ndjson",),

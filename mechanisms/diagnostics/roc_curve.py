@@ -6,7 +6,7 @@
 | below_positive, below_negative | F1, F0: the share of a class below the middle of a bin |
 | area | A |
 
-References: docs/proofs/score_histogram.md (the error of the area).
+References: docs/proofs/score_histogram.md (the errors of the area and of the rates).
 """
 
 import math
@@ -28,6 +28,7 @@ class RocCurve:
     Parameters:
         edges: the cell from which a score counts as positive, by point, falling; the first is the number of cells.
         false_positives, true_positives: shares of the negatives and of the positives, rising.
+        false_sds, true_sds: the standard deviations of these shares that noise makes.
         precision: the share of positives among what counts as positive; 1 where nothing does.
         area: under the curve, by trapezoids.
         noise_sd: the standard deviation of the area that noise makes.
@@ -39,6 +40,8 @@ class RocCurve:
     edges: tuple[int, ...]
     false_positives: Floats
     true_positives: Floats
+    false_sds: Floats
+    true_sds: Floats
     precision: Floats
     area: float
     noise_sd: float
@@ -74,6 +77,8 @@ def roc_curve(histogram: ScoreHistogram) -> RocCurve | None:
         edges=tuple(reversed(histogram.edges)),
         false_positives=false,
         true_positives=true,
+        false_sds=_sds_of_shares(histogram, false, rows=negatives),
+        true_sds=_sds_of_shares(histogram, true, rows=positives),
         precision=precision,
         area=area,
         noise_sd=_sd_of_area(histogram, false, true, area=area, positives=positives, negatives=negatives),
@@ -82,6 +87,13 @@ def roc_curve(histogram: ScoreHistogram) -> RocCurve | None:
         negatives=negatives,
         largest_bin=float(np.max(rows)) / (positives + negatives),
     )
+
+
+def _sds_of_shares(histogram: ScoreHistogram, shares: Floats, *, rows: float) -> Floats:
+    # of s = S / (S + R), with noise on each of the bins in S and in R
+    above = np.arange(len(shares))
+    bins = above * (1 - shares) ** 2 + above[::-1] * shares**2
+    return np.sqrt(histogram.variance * bins) / rows
 
 
 def _sd_of_area(

@@ -6,13 +6,13 @@ format has no room for it.
 
 import csv
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from fasteners import InterProcessLock
@@ -80,22 +80,44 @@ class PublishedTable:
         return int(self.counts.sum()) if self.count_name is None else self.counts.size
 
 
+@dataclass(frozen=True, slots=True)
+class PublishedRows:
+    """What a file says where it is no table of counts: rows under typed columns, in an order of their own.
+
+    Parameters:
+        types: each column's name and type, in words that DuckDB and PostgreSQL share.
+        values: each row's values as text; None is NULL.
+    """
+
+    types: tuple[tuple[str, str], ...]
+    values: tuple[tuple[str | None, ...], ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows the file has."""
+        return len(self.values)
+
+
+PublishedData: TypeAlias = PublishedTable | PublishedRows
+"""What a file can say."""
+
+
 def list_columns(keys: KeySpace) -> tuple[PublishedColumn, ...]:
     """The columns of a table over all public values of some keys."""
     pairs = zip(keys.columns, keys.values, strict=True)
     return tuple(PublishedColumn(column.name, column.sql_type, values) for column, values in pairs)
 
 
-def name_count(columns: tuple[str, ...]) -> str:
-    """What the column of counts is called: `noisy_count`, unless a column is called so already.
+def find_name(wanted: str, columns: Collection[str]) -> str:
+    """What a column beside others is called: as is wanted, unless one of them is called so, in whatever letters.
 
-    >>> name_count(("ward", "noisy_count"))
+    >>> find_name("noisy_count", ("ward", "Noisy_Count"))
     'noisy_count_'
     """
-    name = "noisy_count"
-    while name in columns:
-        name += "_"
-    return name
+    taken = {column.casefold() for column in columns}
+    while wanted.casefold() in taken:
+        wanted += "_"
+    return wanted
 
 
 @contextmanager
@@ -113,7 +135,27 @@ def draft_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.draft")
 
 
-def write_draft(table: PublishedTable, path: Path, statement: str) -> str:
+def write_released(table: PublishedData, path: Path, statement: str) -> str:
+    """Write what was paid for, or find it as it was written before; its SHA-256.
+
+    Parameters:
+        path: the file to be; its folder is made.
+
+    Raises:
+        FileExistsError: something else has the file's name, and keeps it.
+        OSError: it cannot be written.
+    """
+    with locked_folder(path.parent):
+        file_hash = write_draft(table, path, statement)
+        try:
+            if hash_file(path) != file_hash:
+                place_draft(path, statement)
+        finally:
+            draft_of(path).unlink(missing_ok=True)
+    return file_hash
+
+
+def write_draft(table: PublishedData, path: Path, statement: str) -> str:
     """Write a table where `draft_of(path)` is, durably; its SHA-256. Call within `locked_folder`. Raises OSError."""
     draft = draft_of(path)
     draft.unlink(missing_ok=True)
@@ -131,6 +173,8 @@ def place_draft(path: Path, statement: str) -> None:
     """Give a draft its name. Raises FileExistsError where something else has it."""
     draft = draft_of(path)
     if path.suffix == f".{FileForm.CSV}":
+        if path.exists() or path.is_symlink():
+            raise FileExistsError(path)  # before what stands beside it is another file's
         _write_beside(path, statement)
     os.link(draft, path)
     draft.unlink()
@@ -181,44 +225,58 @@ def _make_durable(path: Path) -> None:
         os.close(handle)
 
 
-def _cells(table: PublishedTable) -> Iterator[tuple[list[str], int]]:
-    """Every cell's values as text, and its count, in row-major order."""
-    texts = [[as_text(value) for value in column.values] for column in table.columns]
-    for place, count in zip(np.ndindex(table.counts.shape), table.counts.ravel().tolist(), strict=True):
-        yield [values[at] for values, at in zip(texts, place, strict=True)], count
-
-
-def _write_csv(table: PublishedTable, path: Path) -> None:
+def _write_csv(table: PublishedData, path: Path) -> None:
     """Every value in quotes, since PostgreSQL takes an empty one without for NULL."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
-        writer.writerow([name for name, _ in table.types])
-        for values, count in _cells(table):
-            if table.count_name is None:
-                writer.writerows([values] * count)
-            else:
-                writer.writerow([*values, count])
+        file.write(_csv_line([name for name, _ in table.types]))
+        file.writelines(map(_csv_line, table.values) if isinstance(table, PublishedRows) else _csv_lines(table))
 
 
-def _write_parquet(table: PublishedTable, path: Path, statement: str) -> None:
+def _csv_line(values: Sequence[str | None]) -> str:
+    return ",".join("" if one is None else '"' + one.replace('"', '""') + '"' for one in values) + "\n"
+
+
+def _csv_lines(table: PublishedTable) -> Iterator[str]:
+    """Every cell with its count, in row-major order, or as many times as it counts."""
+    texts = [[as_text(value) for value in column.values] for column in table.columns]
+    for place, count in zip(np.ndindex(table.counts.shape), table.counts.ravel().tolist(), strict=True):
+        values = [of_column[at] for of_column, at in zip(texts, place, strict=True)]
+        if table.count_name is None:
+            yield _csv_line(values) * count
+        else:
+            yield _csv_line([*values, str(count)])
+
+
+def _write_parquet(table: PublishedData, path: Path, statement: str) -> None:
     import duckdb  # which takes as long to import as some of the commands
 
-    cells: dict[str, Any] = {"place": np.arange(table.counts.size), "copies": table.counts.ravel()}
-    places = np.unravel_index(cells["place"], table.counts.shape)
-    for number, (column, at) in enumerate(zip(table.columns, places, strict=True)):
-        cells[f"c{number}"] = np.array([as_text(value) for value in column.values], dtype=object)[at]
+    cells = _row_texts(table) if isinstance(table, PublishedRows) else _cell_texts(table)
     shown = [
-        f"CAST(c{number} AS {column.type_name}) AS {identifier(column.name)}"
-        for number, column in enumerate(table.columns)
+        f"CAST(c{number} AS {type_name}) AS {identifier(name)}" for number, (name, type_name) in enumerate(table.types)
     ]
     source = "cells"
-    if table.count_name is None:
+    if isinstance(table, PublishedTable) and table.count_name is None:
         source = "(SELECT *, unnest(range(copies)) FROM cells)"
-    else:
-        shown.append(f"copies AS {identifier(table.count_name)}")
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.register("cells", cells)
         connection.execute(
             f"COPY (SELECT {', '.join(shown)} FROM {source} ORDER BY place) "
             f"TO {text(str(path))} (FORMAT parquet, KV_METADATA {{keyhole: {text(statement)}}})"
         )
+
+
+def _cell_texts(table: PublishedTable) -> dict[str, Any]:
+    """Every cell's place, values as text and count, which is the last column and how often the others are repeated."""
+    counts = table.counts.ravel()
+    cells: dict[str, Any] = {"place": np.arange(counts.size), "copies": counts}
+    places = np.unravel_index(cells["place"], table.counts.shape)
+    for number, (column, at) in enumerate(zip(table.columns, places, strict=True)):
+        cells[f"c{number}"] = np.array([as_text(value) for value in column.values], dtype=object)[at]
+    return cells | {f"c{len(table.columns)}": counts}
+
+
+def _row_texts(table: PublishedRows) -> dict[str, Any]:
+    cells: dict[str, Any] = {"place": np.arange(table.rows)}
+    for number in range(len(table.types)):
+        cells[f"c{number}"] = np.array([row[number] for row in table.values], dtype=object)
+    return cells

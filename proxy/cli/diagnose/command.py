@@ -20,6 +20,8 @@ from proxy.cli.common import (
     write_html,
 )
 from proxy.cli.diagnose.report import TITLES, DiagnosisReport
+from proxy.cli.diagnose.table import tabulate
+from proxy.cli.publish.place import FilePlace, WrittenFile, check_name, find_place
 from proxy.release.charged import check_affordable, find_release
 from proxy.release.diagnosis import (
     METHODS,
@@ -32,7 +34,9 @@ from proxy.release.diagnosis import (
     plan_diagnosis,
 )
 from proxy.release.dry_run import plan_alone, rehearse
+from proxy.release.published_file import FileForm, write_released
 from proxy.report.section import show_lines, show_page
+from proxy.report.terminal import row_count
 from proxy.service.service import Service
 
 
@@ -57,6 +61,13 @@ def diagnose(
     units: Annotated[
         int | None, typer.Option("--units", min=1, help="About how many units a group has, if that is public.")
     ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", help="Also write the curves as a table; its file is releases/NAME."),
+    ] = None,
+    form: Annotated[
+        FileForm | None, typer.Option("--format", help="What --out writes; by default what the source can read.")
+    ] = None,
     policy: PolicyPath = DEFAULT_POLICY,
     why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Pay and release it; without it the cost is shown.")] = False,
@@ -70,6 +81,10 @@ def diagnose(
     if yes and why is None:
         raise typer.BadParameter("say why, for whoever reads the ledger later", param_hint="--why")
     _check_method(plot, method, bins)
+    if out is not None:
+        check_name(out)
+    elif form is not None:
+        raise typer.BadParameter("there is a file only with --out", param_hint="--format")
     columns = tuple(part.strip() for part in by.split(",")) if by else ()
     if len(set(columns)) < len(columns):
         raise typer.BadParameter("every column once", param_hint="--by")
@@ -89,29 +104,58 @@ def diagnose(
     )
     with refusals(as_json=as_json):
         check_page(html)
+        place = None if out is None else find_place(policy, out, form)
         if dry_run:
-            _rehearse(policy, asked, as_json=as_json)
+            _rehearse(policy, asked, place, as_json=as_json)
             return
         with Service.open(policy) as service:
             planned = plan_diagnosis(asked, service.catalog, service.source.dialect)
             known = find_release(service, planned.release)
             if known is None:
-                check_affordable(service, planned.release)
+                _check_possible(service, planned, place)
             if known is None and not yes:
-                if as_json:
-                    print_json(_offer_document(planned))
-                else:
-                    print(*_offer(planned), sep="\n")
+                _show_offer(planned, place, as_json=as_json)
                 return
+            if place is not None:
+                place.check_folder()
             with show_work("counting rows"):
                 found, released = make_diagnosis(service, planned)
             report = DiagnosisReport(planned, found, released)
+        written = None if place is None else _write(report, place)
         if html is not None:
             write_html(html, show_page(report.sections(), title=f"Keyhole: {TITLES[plot]} of {table}", private=False))
-        if as_json:
-            print_json(report.document())
-        else:
-            print("\n".join(show_lines(report.sections(), private=False)))
+        _show(report, written, as_json=as_json)
+
+
+def _show(report: DiagnosisReport, written: WrittenFile | None, *, as_json: bool) -> None:
+    if as_json:
+        print_json(report.document() | ({} if written is None else written.document()))
+        return
+    print("\n".join(show_lines(report.sections(), private=False)))
+    if written is not None:
+        print(f"As a table: {written.place.file}, {row_count(written.rows or 0)}.", *written.lines(), sep="\n")
+
+
+def _show_offer(planned: DiagnosisRelease, place: FilePlace | None, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_offer_document(planned, place))
+    else:
+        print(*_offer(planned, place), sep="\n")
+
+
+def _check_possible(service: Service, planned: DiagnosisRelease, place: FilePlace | None) -> None:
+    """Refuse what would be paid for nothing: a file that is there already, a balance that is too small."""
+    if place is not None:
+        place.check_new()
+    check_affordable(service, planned.release)
+
+
+def _write(report: DiagnosisReport, place: FilePlace) -> WrittenFile:
+    """Write the curves, or find them as they were written."""
+    table = tabulate(report.planned, report.groups)
+    with place.writing():
+        file_hash = write_released(table, place.path, report.statement)
+    return WrittenFile(place, table.types, file_hash, table.rows)
 
 
 def _check_method(plot: Plot, method: Method, bins: int | None) -> None:
@@ -125,28 +169,31 @@ def _check_method(plot: Plot, method: Method, bins: int | None) -> None:
         raise typer.BadParameter("a grid of residuals finds its cells itself", param_hint="--bins")
 
 
-def _rehearse(policy: Path, asked: DiagnosisAsked, *, as_json: bool) -> None:
+def _rehearse(policy: Path, asked: DiagnosisAsked, place: FilePlace | None, *, as_json: bool) -> None:
     """Show the cost and the statement without a source."""
     with plan_alone(policy) as alone:
         planned = plan_diagnosis(asked, alone.catalog, alone.dialect)
         rehearsed = rehearse(alone, planned.release)
+    if place is not None and not rehearsed.known:
+        place.check_new()
     if as_json:
-        print_json({**_offer_document(planned), **rehearsed.document()})
+        print_json({**_offer_document(planned, place), **rehearsed.document()})
     else:
-        print(*_offer(planned), *rehearsed.lines(), sep="\n")
+        print(*_offer(planned, place), *rehearsed.lines(), sep="\n")
 
 
-def _offer(planned: DiagnosisRelease) -> Iterator[str]:
+def _offer(planned: DiagnosisRelease, place: FilePlace | None) -> Iterator[str]:
     asked, groups = planned.asked, planned.groups_of_one_unit
     number, each = len(planned.groups), float(asked.epsilon)
     named = "1 group" if number == 1 else f"{number:,} groups"
-    yield f"{TITLES[asked.plot]} of {asked.score} against {asked.outcome} would be released of {named}."
+    written = "" if place is None else f", and written as {place.file}"
+    yield f"{TITLES[asked.plot]} of {asked.score} against {asked.outcome} would be released of {named}{written}."
     yield f"It costs each group {each:g} epsilon, and a unit {groups * each:g}. Nothing was read or spent."
     yield SENTENCES[asked.method]
     yield 'Add --yes --why "..." to pay and release it.'
 
 
-def _offer_document(planned: DiagnosisRelease) -> dict[str, Any]:
+def _offer_document(planned: DiagnosisRelease, place: FilePlace | None) -> dict[str, Any]:
     """What it would cost, for a program: `offered` says that nothing was read or spent."""
     each = float(planned.asked.epsilon)
     return {
@@ -156,7 +203,7 @@ def _offer_document(planned: DiagnosisRelease) -> dict[str, Any]:
         "groups": len(planned.groups),
         "epsilon": each,
         "unit_epsilon": planned.groups_of_one_unit * each,
-    }
+    } | ({} if place is None else {"file": place.file})
 
 
 def _parse_epsilon(text: str) -> Fraction:

@@ -76,6 +76,8 @@ class GroupRoc:
             "thresholds": [self.axis.edge(edge) for edge in one.edges],
             "false_positive_rate": one.false_positives.tolist(),
             "true_positive_rate": one.true_positives.tolist(),
+            "false_positive_noise_sd": one.false_sds.tolist(),
+            "true_positive_noise_sd": one.true_sds.tolist(),
             "precision": one.precision.tolist(),
             "warnings": list(self.warnings),
         }

@@ -7,18 +7,19 @@ from typing import Any
 from mechanisms.diagnostics.residual_grid import ResidualGrid
 from mechanisms.diagnostics.score_histogram import ADAPTIVE_SHARE, ScoreHistogram
 from planner.catalog.key_space import as_text
-from proxy.cli.diagnose.curves import GroupCalibration, GroupRoc, read_calibration, read_roc
+from proxy.cli.diagnose.curves import SURE, GroupCalibration, GroupRoc, read_calibration, read_roc
 from proxy.cli.diagnose.residuals import GroupResiduals, read_residuals
+from proxy.cli.diagnose.table import Group
 from proxy.release.charged import PaidRelease
 from proxy.release.diagnosis import SENTENCES, Diagnosis, DiagnosisRelease, Method, Plot
 from proxy.report.html.page import Drawing, PageTable, Part
 from proxy.report.html.plots import Axis, Curve, cell_plot, line_plot
 from proxy.report.section import ReportSection
 
-Group = GroupRoc | GroupCalibration | GroupResiduals
-
 MOST_DRAWN = 60
 """Groups with a curve of their own in a report: a page that can be read. A program is told all of them."""
+
+_MOST_BARS = 65  # of errors on one curve, so that they do not touch: 64 bins
 
 _COLUMNS: Mapping[Plot, tuple[str, ...]] = {
     Plot.ROC: ("group", "area", "noise (95 %)", "bins (at most)", "separation", "positives", "negatives"),
@@ -66,6 +67,17 @@ class DiagnosisReport:
         drawn = self.groups[:MOST_DRAWN]
         curves = [self._group(one) for one in drawn if not (isinstance(one, GroupRoc) and one.curve is None)]
         return (self._summary(), *curves)
+
+    @property
+    def statement(self) -> str:
+        """What goes with a file of the curves."""
+        asked, groups = self.planned.asked, self.planned.groups_of_one_unit
+        each = float(asked.epsilon)
+        rows = f" where {asked.where}" if asked.where else ""
+        return (
+            f"{TITLES[asked.plot]} of {asked.score} against {asked.outcome} in {asked.table}{rows}. Differentially "
+            f"private: epsilon {each:g} of each group, {groups * each:g} of a privacy unit. {SENTENCES[asked.method]}"
+        )
 
     def document(self) -> dict[str, Any]:
         """The report for a program."""
@@ -127,7 +139,11 @@ def _draw(one: Group) -> Sequence[Drawing]:
     match one:
         case GroupRoc(curve=curve) if curve is not None:
             xs, ys = tuple(curve.false_positives.tolist()), tuple(curve.true_positives.tolist())
-            curves = [Curve(f"{one.name}, area {curve.area:.3f}", xs, ys), Curve("by chance", (0.0, 1.0), (0.0, 1.0))]
+            errors = tuple((SURE * curve.true_sds).tolist()) if len(xs) <= _MOST_BARS else ()
+            curves = [
+                Curve(f"{one.name}, area {curve.area:.3f}", xs, ys, errors),
+                Curve("by chance", (0.0, 1.0), (0.0, 1.0)),
+            ]
             x, y = Axis("false positives", 0, 1), Axis("true positives", 0, 1)
             recall = [Curve("", ys[1:], tuple(curve.precision.tolist())[1:])]
             return (

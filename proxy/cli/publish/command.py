@@ -1,9 +1,5 @@
 """`keyhole publish`: the owner's command for tables that are handed out whole, charged or, if so asked, not private."""
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from fractions import Fraction
@@ -12,8 +8,6 @@ from typing import Annotated
 
 import typer
 
-from planner.policy.file import Policy
-from planner.policy.sections import SourceKind
 from proxy.cli.common import (
     DEFAULT_POLICY,
     By,
@@ -24,9 +18,9 @@ from proxy.cli.common import (
     reason,
     refusals,
     show_work,
-    unwritable,
 )
-from proxy.cli.publish.report import FOLDER, PublishedReport, offer, offer_document, state_charged
+from proxy.cli.publish.place import FilePlace, WrittenFile, check_name, find_place
+from proxy.cli.publish.report import PublishedReport, offer, offer_document, state_charged
 from proxy.release.charged import check_affordable, find_release
 from proxy.release.dry_run import DryRun, plan_alone, rehearse
 from proxy.release.publication import (
@@ -36,21 +30,10 @@ from proxy.release.publication import (
     plan_publication,
     publish_counts,
 )
-from proxy.release.published_file import (
-    FileForm,
-    PublishedTable,
-    draft_of,
-    hash_file,
-    locked_folder,
-    name_count,
-    place_draft,
-    write_draft,
-)
+from proxy.release.published_file import FileForm, PublishedTable, find_name, write_released
 from proxy.release.refusals import not_private
 from proxy.release.unprotected import find_publication, publish_unprotected
 from proxy.service.service import Service
-
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")  # a table's, which needs no quotes, and a file's, which leads nowhere else
 
 
 class CriterionName(StrEnum):
@@ -106,8 +89,7 @@ def publish(
     """Publish a table of counts or rows, with noise; charged."""
     if yes and why is None:
         raise typer.BadParameter("say why, for whoever reads the ledger later", param_hint="--why")
-    if not _NAME.fullmatch(out):
-        raise typer.BadParameter("small letters, digits and _, a letter first, at most 63 of them", param_hint="--out")
+    check_name(out)
     _check_method(method, epsilon, where=where, meant=meant)
     columns = tuple(part.strip() for part in public.split(","))
     if len({*columns, sensitive}) != len(columns) + 1:
@@ -130,7 +112,7 @@ def publish(
     with refusals(as_json=as_json):
         if not method.charged and not meant:
             raise not_private(method)
-        place = _find_place(policy, out, form)
+        place = find_place(policy, out, form)
         if dry_run:
             _rehearse(policy, asked, place, as_json=as_json)
             return
@@ -165,37 +147,14 @@ def _check_method(method: TableMethod, epsilon: str | None, *, where: str, meant
         raise typer.BadParameter(problem, param_hint="--where")
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The file to be, and the kind of source whose table it is to become."""
-
-    path: Path
-    form: FileForm
-    kind: SourceKind
-
-
-def _find_place(policy: Path, name: str, form: FileForm | None) -> _Place:
-    loaded = Policy.load(policy)
-    if name in loaded.private_tables:
-        raise typer.BadParameter("the policy has a private table of that name", param_hint="--out")
-    kind = loaded.source.kind
-    written = form or (FileForm.CSV if kind == "postgresql" else FileForm.PARQUET)
-    return _Place(loaded.directory / FOLDER / f"{name}.{written}", written, kind)
-
-
-def _check_new(place: _Place) -> None:
-    if place.path.exists() or place.path.is_symlink():
-        raise typer.BadParameter(f"{FOLDER}/{place.path.name} exists; name a new file", param_hint="--out")
-
-
-def _check_possible(service: Service, planned: Publication, place: _Place) -> None:
+def _check_possible(service: Service, planned: Publication, place: FilePlace) -> None:
     """Refuse what would be paid, or drawn, for nothing: a file that is there already, a balance that is too small."""
-    _check_new(place)
+    place.check_new()
     if planned.asked.epsilon is not None:
         check_affordable(service, planned.release)
 
 
-def _rehearse(policy: Path, asked: PublicationAsked, place: _Place, *, as_json: bool) -> None:
+def _rehearse(policy: Path, asked: PublicationAsked, place: FilePlace, *, as_json: bool) -> None:
     """Show the cost and the statement without a source."""
     with plan_alone(policy) as alone:
         planned = plan_publication(asked, alone.catalog, alone.dialect)
@@ -204,7 +163,7 @@ def _rehearse(policy: Path, asked: PublicationAsked, place: _Place, *, as_json: 
         else:
             found = rehearse(alone, planned.release)
     if not found.known:
-        _check_new(place)
+        place.check_new()
     if as_json:
         print_json({"offered": True} | offer_document(planned) | dict(found.document()))
     else:
@@ -225,48 +184,24 @@ def _is_known(service: Service, planned: Publication) -> bool:
     return find_release(service, planned.release) is not None
 
 
-def _charge(service: Service, planned: Publication, place: _Place) -> PublishedReport:
+def _charge(service: Service, planned: Publication, place: FilePlace) -> PublishedReport:
     """Pay, and write the file; or only write it, or find it as it was written."""
-    path = place.path
-    _check_folder(path)
+    place.check_folder()
     counts, released = publish_counts(service, planned)
-    keys = planned.question.keys
-    count_name = None if planned.asked.method is TableMethod.ROWS else name_count(keys.names)
+    of_rows = planned.asked.method is TableMethod.ROWS
+    count_name = None if of_rows else find_name("noisy_count", planned.question.keys.names)
     table = PublishedTable(planned.columns, counts, count_name)
-    statement = state_charged(planned)
-    with _writing(path), locked_folder(path.parent):
-        file_hash = write_draft(table, path, statement)
-        if hash_file(path) == file_hash:
-            draft_of(path).unlink()
-        else:
-            place_draft(path, statement)
-    return PublishedReport(
-        planned, place.kind, place.form, table.types, file_hash, table.rows, released.version, again=released.again
-    )
+    with place.writing():
+        file_hash = write_released(table, place.path, state_charged(planned))
+    written = WrittenFile(place, table.types, file_hash, table.rows)
+    return PublishedReport(planned, written, released.version, again=released.again)
 
 
-def _perturb(service: Service, planned: Publication, place: _Place, *, by: str) -> PublishedReport:
-    with _writing(place.path):
+def _perturb(service: Service, planned: Publication, place: FilePlace, *, by: str) -> PublishedReport:
+    with place.writing():
         found = publish_unprotected(service, planned, place.path, by=by)
-    return PublishedReport(
-        planned, place.kind, place.form, found.types, found.file_hash, found.rows, found.version, again=found.again
-    )
-
-
-def _check_folder(path: Path) -> None:
-    """Find out whether files can be written there, before anything is spent."""
-    with _writing(path), locked_folder(path.parent):
-        pass
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except FileExistsError:
-        raise typer.BadParameter(f"{FOLDER}/{path.name} exists; name a new file", param_hint="--out") from None
-    except OSError as error:
-        raise unwritable(path, error, hint="--out") from None
+    written = WrittenFile(place, found.types, found.file_hash, found.rows)
+    return PublishedReport(planned, written, found.version, again=found.again)
 
 
 def _parse_epsilon(text: str) -> Fraction:

@@ -6,17 +6,12 @@ from typing import Any
 
 from mechanisms.noise.discrete_laplace import upper_tail
 from mechanisms.publishing.uniform_perturbation import attribute_epsilon
-from planner.parser.lexer import quote_identifier
-from planner.policy.sections import SourceKind
+from proxy.cli.publish.place import WrittenFile
 from proxy.release.publication import Publication, TableMethod
-from proxy.release.published_file import FileForm
 from proxy.release.unprotected import state
-from proxy.report.terminal import row_count, visible
+from proxy.report.terminal import row_count
 
 _SURELY = 0.05  # how often noise is larger than what is said of it
-
-FOLDER = "releases"
-"""Where published files lie, beside the policy."""
 
 
 def offer(planned: Publication) -> Iterator[str]:
@@ -103,14 +98,10 @@ def state_charged(planned: Publication) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PublishedReport:
-    """What was published. `rows` are those of the file, None where an earlier call wrote it."""
+    """What was published, as which file; `again` where it had been before."""
 
     planned: Publication
-    kind: SourceKind
-    form: FileForm
-    types: tuple[tuple[str, str], ...]
-    file_hash: str
-    rows: int | None
+    written: WrittenFile
     version: str
     again: bool
 
@@ -119,53 +110,21 @@ class PublishedReport:
         """What the file gives away."""
         return state(self.planned) if self.planned.asked.epsilon is None else state_charged(self.planned)
 
-    @property
-    def file(self) -> str:
-        """The file, from the policy's folder."""
-        return f"{FOLDER}/{self.planned.asked.name}.{self.form}"
-
     def lines(self) -> Iterator[str]:
         """The report for a terminal; what can be pasted into the policy last."""
-        asked = self.planned.asked
-        written = "" if self.rows is None else f", {row_count(self.rows)}"
+        asked, rows = self.planned.asked, self.written.rows
+        written = "" if rows is None else f", {row_count(rows)}"
         if asked.epsilon is None:
             paid = "was published before" if self.again else "published; no budget covers it"
         else:
             each, unit = float(asked.epsilon), self.planned.groups_of_one_unit * float(asked.epsilon)
             paid = f"paid {each:g} epsilon a combination, {unit:g} a unit"
             paid = "told again, which costs nothing" if self.again else paid
-        yield f"{_rows_of(self.planned)} as {self.file}{written}: {paid}."
+        yield f"{_rows_of(self.planned)} as {self.written.place.file}{written}: {paid}."
         yield self.statement
-        yield f"SHA-256 {self.file_hash}"
-        yield ""
-        yield from (f"# {line}" for line in self._load_table())
-        yield from self._snippet()
-        yield "# then: keyhole check --confirm"
+        yield from self.written.lines()
 
     def document(self) -> dict[str, Any]:
         """The report for a program."""
-        return offer_document(self.planned) | {
-            "file": self.file,
-            "sha256": self.file_hash,
-            "rows": self.rows,
-            "paid_before": self.again,
-            "version": self.version,
-            "load": list(self._load_table()),
-            "policy": "\n".join(self._snippet()),
-        }
-
-    def _load_table(self) -> Iterator[str]:
-        """What makes a table of the source of it, where that reads no files."""
-        if self.kind in ("duckdb", "spark"):
-            return
-        name = self.planned.asked.name
-        columns = ", ".join(f"{quote_identifier(column)} {type_name}" for column, type_name in self.types)
-        yield f"CREATE TABLE {quote_identifier(name)} ({visible(columns)});"
-        if self.form is FileForm.CSV:
-            yield f"\\copy {quote_identifier(name)} FROM '{self.file}' WITH (FORMAT csv, HEADER)"
-
-    def _snippet(self) -> Iterator[str]:
-        yield f"[tables.{self.planned.asked.name}]"
-        yield "public = true"
-        if self.kind in ("duckdb", "spark"):
-            yield f'relation = "{self.file}"'
+        told = offer_document(self.planned) | {"paid_before": self.again, "version": self.version}
+        return told | self.written.document()

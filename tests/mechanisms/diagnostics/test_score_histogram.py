@@ -97,6 +97,22 @@ def test_the_area_knows_its_error(bins: int, epsilon: str, printed: float) -> No
     assert told == pytest.approx(printed, rel=0.2)
 
 
+@pytest.mark.parametrize("epsilon", ["0.3", "1"])
+def test_the_rates_know_their_errors(epsilon: str) -> None:
+    """Between the first tenth and the last, where cumulative counts seldom have to be made to rise, what the curve says
+    of its points is what repetitions show, to within a quarter, in the root mean square; the ends are exact."""
+    counts = sample().cells()
+    found = [curve(released(counts, bins=32, epsilon=epsilon, seed=seed)) for seed in range(rounds(400, quick=100))]
+    for name, of_rates in (("false_sds", "false_positives"), ("true_sds", "true_positives")):
+        rates = np.array([getattr(one, of_rates) for one in found])
+        told = np.sqrt(np.mean([getattr(one, name) ** 2 for one in found], axis=0))
+        inner = (rates.mean(axis=0) > 0.1) & (rates.mean(axis=0) < 0.9)
+        assert inner.sum() >= 4
+        shown = np.sqrt(np.mean(rates.std(axis=0)[inner] ** 2))
+        assert np.sqrt(np.mean(told[inner] ** 2)) == pytest.approx(shown, rel=0.25)
+        assert [getattr(one, name)[[0, -1]].tolist() for one in found] == [[0.0, 0.0]] * len(found)
+
+
 def test_the_bias_of_bins_is_bounded() -> None:
     """Without noise (epsilon 60) the area differs from that of the ranks by no more than the curve says."""
     for seed in range(20):

@@ -1,21 +1,24 @@
-"""Publications that die by SIGKILL at a chosen step: `python -m tests.proxy.release.killed`.
+"""Releases and publications that die by SIGKILL at a chosen step: `python -m tests.proxy.release.killed`.
 
-A policy, a file and a number a line in, where it died a line out, as JSON. Every publication runs in a fork of this
-process, which has everything imported and nothing open. Steps are whatever the file's folder is asked for, every
-statement to the ledger, and its COMMIT.
+A policy, a file, a number and, of a release that is charged, its command a line in, where it died a line out, as
+JSON. Everything runs in a fork of this process, which has everything imported and nothing open. Steps are whatever the
+file's folder is asked for, every statement to the ledger, and its COMMIT.
 """
 
 import gc
+import io
 import json
 import os
 import signal
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
+from proxy.cli.main import app
 from proxy.release.publication import PublicationAsked, TableMethod, plan_publication
 from proxy.release.unprotected import publish_unprotected
 from proxy.service.service import Service
@@ -43,6 +46,16 @@ def publish(policy: Path, file: Path, death: "Death | None" = None) -> str:
         if death is not None:
             death.arm()
         return publish_unprotected(service, planned, file, by="owner").file_hash
+
+
+def release(policy: Path, arguments: list[str], death: "Death | None" = None) -> str:
+    """Run one of the commands that charge, as a terminal would; the JSON that it prints, also of a refusal."""
+    told = io.StringIO()
+    if death is not None:
+        death.arm()
+    with redirect_stdout(told), redirect_stderr(io.StringIO()):
+        app([*arguments, "--policy", str(policy), "--json"], standalone_mode=False)
+    return told.getvalue()
 
 
 class Death:
@@ -81,7 +94,11 @@ def run(command: dict[str, Any]) -> dict[str, Any]:
         status = 1
         try:
             file = Path(command["file"])
-            publish(Path(command["policy"]), file, Death(command["at"], says, file.parent))
+            policy, death = Path(command["policy"]), Death(command["at"], says, file.parent)
+            if command["release"]:
+                release(policy, command["release"], death)
+            else:
+                publish(policy, file, death)
             status = 0
         finally:
             os._exit(status)

@@ -1,8 +1,10 @@
 """`keyhole diagnose` at the command line: what it says before it is paid, and after; on the wards' visits."""
 
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from proxy.cli.diagnose.curves import describe_noise
@@ -101,6 +103,9 @@ def test_every_plot_and_method_reports_in_text_and_as_a_page(
         ((*ROC, "--by", "ward,ward"), "every column once"),
         ((*ROC[:-1], "much"), "not a number"),
         (("diagnose", "pie", *ROC[2:]), "pie"),
+        ((*ROC, "--out", "../curves"), "small letters, digits and _"),
+        ((*ROC, "--out", "visits"), "private table of that name"),
+        ((*ROC, "--format", "csv"), "there is a file only with --out"),
         (ROC[:5], "--outcome"),
     ],
 )
@@ -126,6 +131,98 @@ def test_a_dry_run_opens_no_source(checked: Path, run: Callable[..., Ran]) -> No
     assert (other["groups"], other["paid_before"]) == (3, False)
     assert "AS counted" in other["sql"]
     assert "KH310" in run(*ROC[:-1], "9", "--dry-run").err
+
+
+def _read(path: Path) -> list[dict[str, object]]:
+    with duckdb.connect() as connection:
+        rows = connection.execute(f"FROM '{path}'")
+        names = [column[0] for column in rows.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
+
+
+def test_the_curve_is_a_table_that_the_policy_takes(checked: Path, run: Callable[..., Ran]) -> None:
+    told = run(*ROC, "--by", "ward", "--out", "curves").out
+    assert "would be released of 3 groups, and written as releases/curves.parquet." in told
+    assert not (checked.parent / "releases").exists()
+    paid = run(*ROC, "--by", "ward", *PAID, "--out", "curves", "--json").document
+    assert paid["file"] == "releases/curves.parquet"
+    file = checked.parent / paid["file"]
+    assert (stat.S_IMODE(file.stat().st_mode), stat.S_IMODE(file.parent.stat().st_mode)) == (0o600, 0o700)
+    rows, curve = [one for one in _read(file) if one["ward"] == "A"], paid["groups"][0]
+    assert [one["threshold"] for one in rows] == curve["thresholds"]
+    for name in ("true_positive_rate", "false_positive_rate", "precision", "true_positive_noise_sd"):
+        assert [one[name] for one in rows] == curve[name]
+    assert {(one["area"], one["area_noise_sd"]) for one in rows} == {(curve["area"], curve["area_noise_sd"])}
+    again = run(*ROC, "--by", "ward", "--out", "curves").out
+    assert "3 groups, told again, which costs nothing." in again
+    assert f"As a table: releases/curves.parquet, {paid['rows']} rows.\nSHA-256 {paid['sha256']}\n" in again
+    checked.write_text(f"{checked.read_text()}\n{paid['policy']}\n")
+    assert f"public table curves: {paid['rows']} rows" in run("check", "--confirm").out
+    with duckdb.connect() as connection:
+        ((told_in_file,),) = connection.execute(
+            "SELECT decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = 'keyhole'", [str(file)]
+        ).fetchall()
+    assert "Differentially private: epsilon 0.5 of each group, 0.5 of a privacy unit." in told_in_file
+    (family,) = run("budget", "--json").document["families"]
+    assert family["spent_at_most"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("plot", "arguments", "columns"),
+    [
+        ("calibration", ("--score", "age / 110.0", "--outcome", "age > 60"), {"off", "band", "mean_outcome"}),
+        ("calibration", ("--score", "age / 110.0", "--outcome", "age > 60", "--method", "pribrp"), {"off", "band"}),
+        ("residuals", ("--score", "0.5 * age", "--outcome", "age", "--units", "3000"), {"mean_residual", "error"}),
+    ],
+)
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_bins_and_strips_are_tables_as_well(
+    checked: Path, run: Callable[..., Ran], plot: str, arguments: tuple[str, ...], columns: set[str], form: str
+) -> None:
+    whole = ("diagnose", plot, "visits", "--epsilon", "0.5", *arguments, *PAID, "--out", "made", "--format", form)
+    paid = run(*whole, "--json").document
+    rows, (group,) = _read(checked.parent / paid["file"]), paid["groups"]
+    told = group["bins" if plot == "calibration" else "strips"]
+    assert len(rows) == paid["rows"] > 1
+    assert columns <= set(rows[0])
+    assert [[one[name] for name in sorted(columns)] for one in rows] == [
+        [one[name] for name in sorted(columns)] for one in told
+    ]
+
+
+def test_a_column_of_the_table_has_another_name_than_what_it_is_grouped_by(
+    checked: Path, run: Callable[..., Ran]
+) -> None:
+    column = '\n[tables.visits.columns.Area]\nexpression = "extract(dow from day)"\nkey = { range = [0, 6] }\n'
+    checked.write_text(checked.read_text() + column)
+    assert run("check", "--confirm").status == 0
+    paid = run(*ROC, "--by", "Area", *PAID, "--out", "days", "--json").document
+    rows = _read(checked.parent / paid["file"])
+    assert {one["Area"] for one in rows} == set(range(7))
+    assert {one["area_"] for one in rows} == {one["area"] for one in paid["groups"]}
+
+
+def test_another_file_of_that_name_is_left_alone_before_anything_is_paid(
+    checked: Path, run: Callable[..., Ran]
+) -> None:
+    file = checked.parent / "releases" / "curves.csv"
+    file.parent.mkdir()
+    file.write_text("mine")
+    whole = (*ROC, "--out", "curves", "--format", "csv")
+    for refused in (run(*whole, *PAID), run(*whole, "--dry-run")):
+        assert refused.status == 2
+        assert "releases/curves.csv exists; name a new file" in " ".join(refused.err.split())
+    assert run("budget", "--json").document["families"] == []
+    file.unlink()
+    paid = run(*whole, *PAID, "--json").document
+    file.write_text("mine")
+    beside = file.with_name("curves.csv.txt")
+    beside.write_text("mine as well")
+    assert run(*whole).status == 2
+    assert sorted(one.name for one in file.parent.iterdir()) == [".lock", "curves.csv", "curves.csv.txt"]
+    assert (file.read_text(), beside.read_text()) == ("mine", "mine as well")
+    file.unlink()
+    assert run(*whole, "--json").document["sha256"] == paid["sha256"]
 
 
 def test_a_refusal_is_printed_as_psql_prints_it(checked: Path, run: Callable[..., Ran]) -> None:

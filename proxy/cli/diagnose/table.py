@@ -1,0 +1,80 @@
+"""A diagnosis as a public table: a row for each point of each curve, with its error, and the group's figures beside it.
+
+All of it is computed from what was released. A group of which noise leaves no curve has no row.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from planner.catalog.key_space import as_text
+from proxy.cli.diagnose.curves import GroupCalibration, GroupRoc
+from proxy.cli.diagnose.residuals import GroupResiduals
+from proxy.release.diagnosis import DiagnosisRelease, Plot
+from proxy.release.published_file import PublishedRows, find_name, list_columns
+
+_NUMBER = "double precision"
+Group: TypeAlias = GroupRoc | GroupCalibration | GroupResiduals
+_Cell: TypeAlias = float | bool | None
+
+COLUMNS: Mapping[Plot, tuple[tuple[str, str], ...]] = {
+    Plot.ROC: tuple(
+        (name, _NUMBER)
+        for name in (
+            "threshold",
+            "false_positive_rate",
+            "true_positive_rate",
+            "precision",
+            "false_positive_noise_sd",
+            "true_positive_noise_sd",
+            "area",
+            "area_noise_sd",
+            "area_binning_bias",
+            "separation",
+            "positives",
+            "negatives",
+        )
+    ),
+    Plot.CALIBRATION: (
+        *((name, _NUMBER) for name in ("low", "high", "rows", "mean_score", "mean_outcome", "residual", "band")),
+        ("off", "boolean"),
+        ("expected_calibration_error", _NUMBER),
+    ),
+    Plot.RESIDUALS: tuple((name, _NUMBER) for name in ("low", "high", "rows", "mean_residual", "error")),
+}
+"""Behind the grouping columns, named as in `--json`."""
+
+
+def tabulate(planned: DiagnosisRelease, groups: Sequence[Group]) -> PublishedRows:
+    """The table of some groups, which are in the order of the release's."""
+    columns = {column.name: column.type_name for column in list_columns(planned.scored.question.keys)}
+    by = planned.asked.by
+    own = ((find_name(name, by), type_name) for name, type_name in COLUMNS[planned.asked.plot])
+    rows = (
+        (*map(as_text, keys), *map(_as_text, point))
+        for keys, group in zip(planned.groups, groups, strict=True)
+        for point in _points(group)
+    )
+    return PublishedRows((*((name, columns[name]) for name in by), *own), tuple(rows))
+
+
+def _as_text(value: _Cell) -> str | None:
+    if isinstance(value, bool):
+        return as_text(value)
+    return None if value is None else repr(float(value))
+
+
+def _points(group: Group) -> Iterator[tuple[_Cell, ...]]:
+    match group:
+        case GroupRoc(curve=curve) if curve is not None:
+            of_area = (curve.area, curve.noise_sd, curve.binning_bias)
+            of_group = (*of_area, curve.separation, curve.positives, curve.negatives)
+            rates = (curve.false_positives, curve.true_positives, curve.precision)
+            for edge, *point in zip(curve.edges, *rates, curve.false_sds, curve.true_sds, strict=True):
+                yield (group.axis.edge(edge), *point, *of_group)
+        case GroupCalibration():
+            for one in group.bins:
+                told = (one.low, one.high, one.rows, one.score, one.outcome, one.residual, one.band)
+                yield (*told, None if one.band is None else one.off, group.error)
+        case GroupResiduals():
+            for strip in group.strips:
+                yield strip.low, strip.high, strip.rows, strip.residual, strip.error

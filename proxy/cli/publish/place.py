@@ -1,0 +1,128 @@
+"""Where a released file lies, and what makes a public table of it: for every command that writes one."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from planner.parser.lexer import quote_identifier
+from planner.policy.file import Policy
+from planner.policy.sections import SourceKind
+from proxy.cli.common import unwritable
+from proxy.release.published_file import FileForm, locked_folder
+from proxy.report.terminal import visible
+
+_FOLDER = "releases"  # beside the policy
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")  # a table's, which needs no quotes, and a file's, which leads nowhere else
+_HINT = "--out"
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlace:
+    """The file to be, and the kind of source whose table it is to become."""
+
+    path: Path
+    form: FileForm
+    kind: SourceKind
+
+    @property
+    def name(self) -> str:
+        """What the table is called."""
+        return self.path.stem
+
+    @property
+    def file(self) -> str:
+        """The file, from the policy's folder."""
+        return f"{_FOLDER}/{self.path.name}"
+
+    def check_new(self) -> None:
+        """Refuse what would be paid for nothing: a file that is there already. Raises `typer.BadParameter`."""
+        if self.path.exists() or self.path.is_symlink():
+            raise self._taken()
+
+    def check_folder(self) -> None:
+        """Find out whether files can be written there, before anything is spent. Raises `typer.BadParameter`."""
+        with self.writing(), locked_folder(self.path.parent):
+            pass
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Say as `typer.BadParameter` why a file cannot be written."""
+        try:
+            yield
+        except FileExistsError:
+            raise self._taken() from None
+        except OSError as error:
+            raise unwritable(self.path, error, hint=_HINT) from None
+
+    def _taken(self) -> typer.BadParameter:
+        return typer.BadParameter(f"{self.file} exists; name a new file", param_hint=_HINT)
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that no file should have. Raises `typer.BadParameter`."""
+    if not _NAME.fullmatch(name):
+        raise typer.BadParameter("small letters, digits and _, a letter first, at most 63 of them", param_hint=_HINT)
+
+
+def find_place(policy: Path, name: str, form: FileForm | None) -> FilePlace:
+    """Where a released table of some name lies. Raises KH001 to KH005, and `typer.BadParameter` for a private table's
+    name."""
+    loaded = Policy.load(policy)
+    if name in loaded.private_tables:
+        raise typer.BadParameter("the policy has a private table of that name", param_hint=_HINT)
+    kind = loaded.source.kind
+    written = form or (FileForm.CSV if kind == "postgresql" else FileForm.PARQUET)
+    return FilePlace(loaded.directory / _FOLDER / f"{name}.{written}", written, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A file that was written, or found as it was. `rows` is None where nobody counted them."""
+
+    place: FilePlace
+    types: tuple[tuple[str, str], ...]
+    file_hash: str
+    rows: int | None
+
+    def lines(self) -> Iterator[str]:
+        """For a terminal, last what can be pasted into the policy."""
+        yield f"SHA-256 {self.file_hash}"
+        yield ""
+        yield from (f"# {line}" for line in self._load_table())
+        yield from self._snippet()
+        yield "# then: keyhole check --confirm"
+
+    def document(self) -> dict[str, Any]:
+        """The same for a program."""
+        return {
+            "file": self.place.file,
+            "sha256": self.file_hash,
+            "rows": self.rows,
+            "load": list(self._load_table()),
+            "policy": "\n".join(self._snippet()),
+        }
+
+    @property
+    def _read_by_source(self) -> bool:
+        return self.place.kind in ("duckdb", "spark")
+
+    def _load_table(self) -> Iterator[str]:
+        """What makes a table of the source of it, where that reads no files."""
+        if self._read_by_source:
+            return
+        name = quote_identifier(self.place.name)
+        columns = ", ".join(f"{quote_identifier(column)} {type_name}" for column, type_name in self.types)
+        yield f"CREATE TABLE {name} ({visible(columns)});"
+        if self.place.form is FileForm.CSV:
+            yield f"\\copy {name} FROM '{self.place.file}' WITH (FORMAT csv, HEADER)"
+
+    def _snippet(self) -> Iterator[str]:
+        yield f"[tables.{self.place.name}]"
+        yield "public = true"
+        if self._read_by_source:
+            yield f'relation = "{self.place.file}"'
