@@ -21,7 +21,10 @@ def catalog_document(catalog: Catalog) -> dict[str, Any]:
     """All that pages show of a catalog, and the accuracy that is asked for where nobody says another."""
     usual = catalog.defaults
     return {
-        "tables": [_describe_table(table) for table in catalog.tables],
+        "tables": [
+            _describe_table(table) | {"lookups": _propose_lookups(table, catalog.public_tables)}
+            for table in catalog.tables
+        ],
         "public": [_describe_public(one) for one in catalog.public_tables],
         "stored": [_describe_stored(one) for one in catalog.stored_questions],
         "usual": {
@@ -68,9 +71,39 @@ def _describe_public(table: PublicTable) -> dict[str, Any]:
         "sql": readable(table.name),
         "comment": table.comment,
         "rows": len(table.rows),
-        "by": [column.name for column in table.columns if _finds_one(table, column)],
+        "by": [column.name for column in _finders(table)],
         "columns": [{**_describe_column(column), "number": column.sql_type in _NUMBERS} for column in table.columns],
     }
+
+
+def _propose_lookups(table: Table, public: Iterable[PublicTable]) -> dict[str, dict[str, str]]:
+    """By public table which column of a private one is most likely what a row of it is looked up by: one of the same
+    type, and if there is one of the same name, or else one whose public values are all found there."""
+    proposed = {}
+    for one in public:
+        pairs = [
+            (key, base) for key in _finders(one) for base in _in_order(table) if base.sql_type is key.sql_type
+        ]  # fmt: skip
+        if pairs:
+            key, base = min(pairs, key=lambda pair: (pair[0].name != pair[1].name, not _all_found(one, *pair)))
+            proposed[one.name] = {"key": key.name, "base": base.name}
+    return proposed
+
+
+def _in_order(table: Table) -> list[Column]:
+    """Its columns, keys before the others."""
+    return sorted(table.columns, key=lambda column: column.domain is None)
+
+
+def _finders(table: PublicTable) -> list[Column]:
+    return [column for column in table.columns if _finds_one(table, column)]
+
+
+def _all_found(public: PublicTable, key: Column, base: Column) -> bool:
+    """Whether each public value of a column is one that a row can be looked up by; of many it is not tried."""
+    if base.domain is None or max(len(base.domain), len(public.rows)) > MOST_VALUES:
+        return False
+    return set(base.domain) <= set(unique_values(public, key.name))
 
 
 def _finds_one(table: PublicTable, column: Column) -> bool:

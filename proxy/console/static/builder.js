@@ -156,9 +156,8 @@ export class Builder {
     const kindOf = (one, name) => one.columns.find((column) => column.name === name)?.kind;
     const fitting = (one, key) => ownColumns(table).filter((column) => column.kind === kindOf(one, key));
     const begin = (one) => {
-      const key = one.by.find((name) => fitting(one, name).length) ?? one.by[0];
-      const base = fitting(one, key)[0] ?? ownColumns(table)[0];
-      return { table: one.name, alias: one.name, sql: one.sql, outer: false, using: false, key, base: { of: "", name: base.name } };
+      const { key, base } = table.lookups[one.name] ?? { key: one.by[0], base: ownColumns(table)[0].name };
+      return { table: one.name, alias: one.name, sql: one.sql, outer: false, using: false, key, base: { of: "", name: base } };
     };
     const forget = (alias) => {
       model.keys = model.keys.filter((key) => key.of !== alias);

@@ -11,6 +11,7 @@ import pytest
 
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
+from proxy.console.analyst.catalog_document import catalog_document
 from proxy.console.analyst.question_tree import question_tree
 from proxy.service.service import Service
 from tests.proxy.rest.test_app import ADA, send
@@ -327,3 +328,23 @@ def test_no_page_or_answer_of_the_console_names_a_file_of_the_house(service: Ser
     folder = str(Path(service.policy.path).parent)
     for address in ("/console/ask", "/console/tables", "/console/history"):
         assert folder not in browser.get(address).text
+
+
+@pytest.mark.parametrize(
+    ("houses", "proposed"),
+    [
+        ("id,ward,wing\n7,A,east\n8,B,west\n9,[bold]C,west\n", {"key": "ward", "base": "ward"}),  # by its name
+        ("code,wing\nA,east\nB,west\n[bold]C,west\nD,west\n", {"key": "code", "base": "ward"}),  # by its values
+        ("wing,code\neast,A\nwest,B\nnorth,[bold]C\n", {"key": "code", "base": "ward"}),  # not by what comes first
+        ("wing,beds\neast,20\nnorth,30\n", {"key": "wing", "base": "ward"}),  # by its type alone
+        ("since,opened\n2026-01-01 00:00:01,true\n", None),  # by nothing
+    ],
+)
+def test_what_is_looked_up_is_proposed_by_name_then_by_values(
+    tmp_path: Path, houses: str, proposed: dict[str, str] | None
+) -> None:
+    """`id`, of whole numbers, and `ward`, of text, are the table's own."""
+    (tmp_path / "houses.csv").write_text(houses, encoding="ascii")
+    with open_house(tmp_path, more='\n[tables.houses]\npublic = true\nrelation = "houses.csv"\n') as service:
+        (table,) = catalog_document(service.catalog)["tables"]
+    assert table["lookups"].get("houses") == proposed
