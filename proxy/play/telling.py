@@ -209,9 +209,9 @@ def tell_tradeoff(found: Tradeoff) -> Json:
         "tasks": [
             {
                 "task": laplace.kind.value,
-                "laplace": laplace.error,
+                "laplace": laplace.middle,
                 "laplace_wrong_day": laplace.wrong_day,
-                "keyhole": keyhole.error,
+                "keyhole": keyhole.middle,
                 "keyhole_wrong_day": keyhole.wrong_day,
                 "rounds": laplace.rounds,
             }
@@ -227,7 +227,7 @@ def tell_errors(way: Publishing, found: Sequence[BotError]) -> Json:
         "way": way.value,
         "text": SENTENCES[way],
         "rounds": found[0].rounds,
-        "tasks": [{"task": one.kind.value, "error": one.error, "wrong_day": one.wrong_day} for one in found],
+        "tasks": [{"task": one.kind.value, "error": one.middle, "wrong_day": one.wrong_day} for one in found],
     }
 
 

@@ -20,7 +20,8 @@ from proxy.play.tasks import TaskKind
 
 LEAST_EPSILON, MOST_EPSILON = Fraction(1, 1000), Fraction(10)  # beyond, all is noise or none
 MOST_LOOKS = 10_000  # a day: one in nine seconds
-_ROUNDS = 6  # of a bot and task: a second's work; errors are told to a third or so
+_ROUNDS = 6  # worlds of a bot and task, in each of which noise is drawn so often: a second's work for all
+_DRAWS = {TaskKind.EXCESS: 8, TaskKind.NIGHT: 3, TaskKind.SENSOR: 8, TaskKind.EVENT: 4, TaskKind.MEETING: 4}
 _FEW_ROUNDS = 2  # where they take seconds: of ways that group ticks
 _SLOW = (Publishing.PEGASUS, Publishing.PEGASUS_SMOOTH, Publishing.HS_PEGASUS)
 _EVERY = 12  # ticks of the attacked day: two hours
@@ -74,9 +75,18 @@ def weigh(
 def count_errors(played: Building, way: Publishing, epsilon: Fraction | None, *, noise: Noise) -> tuple[BotError, ...]:
     """How wrong bots are in each task by one way of publishing; an epsilon where it takes one."""
     generator = np.random.default_rng(0)  # of how long people stay, and no noise that protects
-    rounds = _FEW_ROUNDS if way in _SLOW else _ROUNDS
+    slow = way in _SLOW
     return tuple(
-        play_rounds(played, kind=kind, way=way, epsilon=epsilon, rounds=rounds, noise=noise, generator=generator)
+        play_rounds(
+            played,
+            kind=kind,
+            way=way,
+            epsilon=epsilon,
+            rounds=_FEW_ROUNDS if slow else _ROUNDS,
+            noise=noise,
+            generator=generator,
+            draws=1 if slow else _DRAWS[kind],
+        )
         for kind in TaskKind
     )
 

@@ -77,7 +77,7 @@ async function showWays() {
     body.append(element("tr", {}, element("th", { scope: "row", title: found.text }, found.way),
       ...found.tasks.map((task) => element("td", { class: "number" }, number(task.error)))));
   }
-  byId("more-state").textContent = "Six rounds each, two where ticks are grouped.";
+  byId("more-state").textContent = "Six worlds each, with noise drawn some times in each; two, and once, where ticks are grouped.";
 }
 
 async function copy(text, said) {
