@@ -3,7 +3,7 @@
 For an owner who is still choosing bounds. What stands in is said; nothing that was compiled so ever answers a question.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from itertools import count, islice
@@ -47,12 +47,12 @@ def stand_in_catalog(policy: Policy, sql: str, *, pins: Pins, keys: int | None) 
     """The catalog that a policy would compile to, before any source is there.
 
     Guarantee: reads the policy, the text of the question and what is pinned already, nothing else. Types are those that
-    the policy tells (`type`, key values, bounds, expressions); else a column that the text compares with numbers is
-    numeric, and any other is text. A domain that the policy lists is kept.
+    the policy tells (`type`) or that are pinned; else those of key values, bounds and expressions; else a column that
+    the text compares with numbers is numeric, and any other is text. A domain that the policy lists is kept.
 
     Parameters:
         sql: the question, whose grouping columns get a domain where the policy has none.
-        pins: public tables that were pinned already.
+        pins: public tables, and types of private columns, that were pinned already.
         keys: how many values such a domain has; the text's own constants are among them.
 
     Raises:
@@ -69,9 +69,10 @@ def stand_in_catalog(policy: Policy, sql: str, *, pins: Pins, keys: int | None) 
         elsewhere = {column for columns in others for column in columns} - set(table.columns)
         asked = replace(question, grouped=tuple(column for column in question.grouped if column not in elsewhere))
         times = frozenset(monitor.window.column for monitor in policy.monitors.values() if monitor.window.length)
-        complete = _StandIn(table, asked, pins=pins, keys=keys, times=times).section(name, assumed)
+        known = pins.types(name) or {}
+        complete = _StandIn(table, asked, pins=pins, known=known, keys=keys, times=times).section(name, assumed)
         tables[name] = complete
-        schema[name] = _StandIn(complete, question, pins=pins, keys=keys, times=times).columns()
+        schema[name] = _StandIn(complete, question, pins=pins, known=known, keys=keys, times=times).columns()
     schema = _of_one_type(policy, schema)
     public = tuple(_public(name, policy, pins) for name in policy.public_tables)
     schema |= {table.name: table.columns for table in public}
@@ -167,11 +168,19 @@ class _StandIn:
     """One private table: its columns' types, and domains where there are none."""
 
     def __init__(
-        self, table: TableSection, question: _ColumnUse, *, pins: Pins, keys: int | None, times: frozenset[str]
+        self,
+        table: TableSection,
+        question: _ColumnUse,
+        *,
+        pins: Pins,
+        known: Mapping[str, str],
+        keys: int | None,
+        times: frozenset[str],
     ) -> None:
         self._table = table
         self._question = question
         self._pins = pins
+        self._known = known
         self._keys = keys
         self._times = times if table.arrived is None else times | {table.arrived}
         self._derived = {
@@ -230,6 +239,8 @@ class _StandIn:
         section = self._table.columns.get(column, ColumnSection())
         if section.type is not None:
             return section.type
+        if column in self._known:
+            return self._known[column]
         if section.bounds is not None:
             fractional = section.grid is not None and section.grid != section.grid.to_integral_value()
             return "numeric" if fractional else "integer"

@@ -1,6 +1,7 @@
 """The parameters of a stored question: named in the policy, numbered for PostgreSQL."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import date
 
 from planner.catalog.fault import Fault, nearest
 from planner.parser.lexer import tokens
@@ -11,7 +12,28 @@ def number_parameters(sql: str, names: Iterable[str]) -> str:
 
     Raises `Fault` KH002 for a name that is not declared, one that is not used, and a `$n` of its own; KH100.
     """
-    known = {name: index for index, name in enumerate(names, start=1)}
+    return _replace(sql, {name: f"${index}" for index, name in enumerate(names, start=1)})
+
+
+def spell_parameters(sql: str, values: Mapping[str, bool | int | float | date | str]) -> str:
+    """The owner's SQL with the parameters' values in their places, for whoever wants to know what it is about.
+
+    Raises `Fault` as `number_parameters` does.
+
+    >>> spell_parameters("SELECT a FROM t WHERE b > -:least AND c = :of", {"least": -3, "of": "it's"})
+    "SELECT a FROM t WHERE b > -(-3) AND c = 'it''s'"
+    """
+    return _replace(sql, {name: _spell(value) for name, value in values.items()})
+
+
+def _spell(value: object) -> str:
+    if isinstance(value, str | date):
+        return "'" + str(value).replace("'", "''") + "'"
+    told = str(value)
+    return f"({told})" if told.startswith("-") else told  # two of them begin a comment
+
+
+def _replace(sql: str, known: Mapping[str, str]) -> str:
     used: set[str] = set()
     parts: list[str] = []
     at = 0
@@ -25,7 +47,7 @@ def number_parameters(sql: str, names: Iterable[str]) -> str:
             hint = nearest(after.value, known) if known else f"Declare parameters = {{ {after.value} = 40 }}."
             raise Fault("KH002", f"uses :{after.value}, which is not among its parameters", hint=hint)
         used.add(after.value)
-        parts.extend((sql[at : token.start], f"${known[after.value]}"))
+        parts.extend((sql[at : token.start], known[after.value]))
         at = after.end
     for name in known:
         if name not in used:

@@ -109,11 +109,14 @@ class WrittenFile:
 
     @property
     def _read_by_source(self) -> bool:
-        return self.place.kind in ("duckdb", "spark")
+        return self.place.kind == "duckdb" or (self.place.kind == "spark" and self.place.form is FileForm.PARQUET)
 
     def _load_table(self) -> Iterator[str]:
-        """What makes a table of the source of it, where that reads no files."""
+        """What makes a table of the source of it, where that reads no such files."""
         if self._read_by_source:
+            return
+        if self.place.kind == "spark":
+            yield "Spark would find the types of a CSV file in its rows: make a table of the catalog of it first."
             return
         name = quote_identifier(self.place.name)
         columns = ", ".join(f"{quote_identifier(column)} {type_name}" for column, type_name in self.types)

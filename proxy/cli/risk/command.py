@@ -15,6 +15,7 @@ from planner.catalog.pins import Pins
 from planner.parser.lexer import quote_identifier
 from planner.policy.file import Policy
 from planner.policy.simulated_catalog import SizeNeeded, stand_in_catalog
+from planner.policy.stored_questions import spell_parameters
 from proxy.cli.common import (
     DEFAULT_POLICY,
     Json,
@@ -166,8 +167,9 @@ def _read_known(name: str, path: Path, usual: "Prior") -> "OpenKeys":
 def _list_texts(policy: Policy, given: Sequence[str], *, views: bool) -> _Texts:
     texts = [(f"question {place}", text, text) for place, text in enumerate(given, start=1)]
     if views:
-        stored = policy.views.items()
-        texts += [(name, f"SELECT * FROM {quote_identifier(name)}", view.sql) for name, view in stored]
+        for name, view in policy.views.items():
+            spelled = spell_parameters(view.sql, view.parameters)
+            texts.append((name, f"SELECT * FROM {quote_identifier(name)}", spelled))
     return texts
 
 

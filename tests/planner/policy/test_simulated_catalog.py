@@ -56,6 +56,15 @@ def test_what_is_pinned_already_is_used() -> None:
     assert table.column("disease").domain == ("flu", "gout", "measles")
 
 
+def test_a_type_that_is_pinned_is_no_guess() -> None:
+    """A column that the policy says nothing of, and the text compares with nothing that tells."""
+    text = f"{BASE}\n[tables.visits.columns.floor]\n"
+    pinned = Pins(columns=(("visits", (("floor", "integer"),)),))
+    for pins, kind in ((Pins(), SqlType.TEXT), (pinned, SqlType.INTEGER)):
+        (table,) = stood_in(WARDS, text=text, pins=pins).catalog.tables
+        assert table.column("floor").sql_type is kind
+
+
 def test_a_key_without_a_domain_gets_one() -> None:
     nights = "SELECT nights FROM visits WHERE nights < 5 GROUP BY nights HAVING count(*) > 40"
     made = stood_in(nights, keys=12)

@@ -63,6 +63,18 @@ def test_stored_questions_are_held_against_it(policy: Path, run: Any) -> None:
     assert one["name"] == "busy"
 
 
+@pytest.mark.parametrize("pinned", [False, True])
+def test_a_stored_question_with_parameters_is_held_against_it(policy: Path, run: Any, *, pinned: bool) -> None:
+    """Also where only a parameter is compared with a column of which the policy says nothing."""
+    sql = "SELECT ward FROM visits WHERE id >= :least GROUP BY ward HAVING count(*) > :many"
+    more = f"[views.some]\nsql = '{sql}'\nparameters = {{ least = 5, many = 1000 }}\n"
+    policy.write_text(f"{policy.read_text()}\n{more}")
+    if pinned:
+        assert run("check").status == 0
+    (one,) = sections(run, "--views")["questions"]["figures"]["questions"]
+    assert one["name"] == "some"
+
+
 def test_least_groups_are_those_of_the_cap(policy: Path, run: Any) -> None:
     policy.write_text(policy.read_text().replace("epsilon_per_predicate = 4.0", "epsilon_per_predicate = 2.0"))
     groups = sections(run)["groups"]["figures"]
