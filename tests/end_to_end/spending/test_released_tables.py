@@ -24,11 +24,12 @@ PAID = ("--yes", "--why", "for the board")
 
 @dataclass(frozen=True)
 class Board:
-    """A Keyhole whose owner released a curve and a table, and what the commands told."""
+    """A Keyhole whose owner released a curve, a table and sampled rows, and what the commands told."""
 
     keyhole: Served
     curves: dict[str, Any]
     counts: dict[str, Any]
+    sampled: dict[str, Any]
 
     def ask(self, sql: str) -> list[list[str]]:
         """What psql prints for ada, by row and column."""
@@ -39,7 +40,7 @@ class Board:
 
 def _run_psql(name: str, sql: str, *, folder: Path) -> list[list[str]]:
     done = subprocess.run(
-        [PSQL, "-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", name],
+        [PSQL, "-X", "-q", "-t", "-A", "-F", "\t", "-v", "ON_ERROR_STOP=1", name],
         input=sql,
         env={**os.environ, "PGPASSWORD": wards.PASSWORD, "PGCLIENTENCODING": "UTF8"},
         cwd=folder,
@@ -49,7 +50,7 @@ def _run_psql(name: str, sql: str, *, folder: Path) -> list[list[str]]:
         check=False,
     )
     assert (done.returncode, "ERROR" in done.stderr) == (0, False), done.stderr
-    return [line.split("|") for line in done.stdout.splitlines()]
+    return [line.split("\t") for line in done.stdout.splitlines()]
 
 
 def _move_to_postgres(policy: Path, url: str) -> None:
@@ -78,14 +79,18 @@ def _released(policy: Path, url: str) -> Iterator[Board]:
     curves = command("diagnose", policy, "roc", *SCORES, *PAID, "--out", "curves")
     table = ("visits", "--public", "ward", "--sensitive", "day", "--epsilon", "0.5", "--out", "by_day")
     counts = command("publish", policy, *table, *PAID)
-    for one in (curves, counts):
+    sps = ("visits", "--public", "day", "--sensitive", "ward", "--method", "sps", "--not-differentially-private")
+    sampled = command("publish", policy, *sps, "--out", "sampled", *PAID)
+    again = command("publish", policy, *sps, "--out", "sampled", *PAID)  # whose types are those of a file that is there
+    assert again["load"] == sampled["load"]
+    for one in (curves, counts, sampled):
         assert bool(one["load"]) == bool(url)
         if url:
             _run_psql(url, "\n".join(one["load"]), folder=policy.parent)
         policy.write_text(f"{policy.read_text()}\n{one['policy']}\n")
     check(policy, confirm=True)
     with served(policy) as keyhole:
-        yield Board(keyhole, curves, counts)
+        yield Board(keyhole, curves, counts, sampled)
 
 
 def test_a_curve_is_read_as_it_was_released(board: Board) -> None:
@@ -121,3 +126,10 @@ def test_reading_what_was_released_costs_nothing(board: Board) -> None:
     drawn = [one for one in board.curves["groups"] if one["area"] is not None]
     assert len(board.ask("SELECT DISTINCT ward, area FROM curves;")) == len(drawn)
     assert board.keyhole.events == before
+
+
+def test_a_generalised_column_is_text_in_the_table_that_is_made_of_it(board: Board) -> None:
+    """Days that the ward does not tell apart are one value, which no column of dates could hold."""
+    ((rows, days),) = board.ask("SELECT count(*), min(day) FROM sampled;")
+    assert int(rows) == board.sampled["rows"]
+    assert days.startswith("2026-01-01 | 2026-01-02")
