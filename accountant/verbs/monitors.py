@@ -6,7 +6,7 @@ made of the newest state. So a look that is repeated is the same look. Proof: do
 """
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -109,19 +109,21 @@ class Monitors:
         with self._journal.reading() as (_, balances):
             return tuple(balances.monitors.run_of(account) for account in balances.monitors.runs.values())
 
-    def take_lease(self, monitor: str, *, holder: str, seconds: float) -> bool:
-        """Whether this holder is the one to look for the next seconds; who has the lease takes it anew.
+    def take_leases(self, monitors: Collection[str], *, holder: str, seconds: float) -> frozenset[str]:
+        """For which monitors this holder is the one to look for the next seconds; who has a lease takes it anew.
 
         Time is the database's, one for all that share it. Nothing depends on a lease but work that would be in vain:
         who looks without one, or longer, is refused by `record_look` where somebody else has looked.
         """
         with self._journal.writing() as (transaction, _):
-            return transaction.monitors.take_lease(monitor, holder=holder, seconds=seconds)
+            rows = transaction.monitors
+            return frozenset(one for one in monitors if rows.take_lease(one, holder=holder, seconds=seconds))
 
-    def give_lease_back(self, monitor: str, *, holder: str) -> None:
+    def give_leases_back(self, monitors: Collection[str], *, holder: str) -> None:
         """Let somebody else look at once. Nothing happens where the holder has no lease."""
         with self._journal.writing() as (transaction, _):
-            transaction.monitors.give_lease_back(monitor, holder=holder)
+            for one in monitors:
+                transaction.monitors.give_lease_back(one, holder=holder)
 
     def begin_window(self, run: str, window: int, body: bytes) -> WindowState:
         """Store a window's drawn state, durably; only then may data be read for it.

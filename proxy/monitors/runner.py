@@ -8,8 +8,8 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -18,7 +18,7 @@ from operator import attrgetter
 import structlog
 
 from accountant.errors import LedgerError, LookTaken, MonitorStopped, WindowLost, WindowOver
-from accountant.monitor_model import MonitorRun, MonitorState
+from accountant.monitor_model import MonitorRun, MonitorState, WindowState
 from mechanisms.formula import Integers
 from planner.catalog.model import Catalog
 from planner.catalog.monitors import Monitor
@@ -27,7 +27,7 @@ from planner.monitors.build import plan_monitor
 from planner.monitors.model import MonitorPlan
 from proxy.monitors.look import PreparedLook, WatchedRun, read_together
 from proxy.monitors.refusals import changed_since_start, gone_from_policy, window_lost
-from proxy.monitors.schedule import list_due, next_moment
+from proxy.monitors.schedule import DueLook, list_due, next_moment
 from proxy.observe.logs import fault
 from proxy.observe.telemetry import GaugeReading, LookEnding
 from proxy.service.refusals import ledger_unavailable
@@ -50,6 +50,20 @@ class _Attention:
     seen_to_at: datetime = datetime.min
     late_since: datetime | None = None
     complaint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _WaitingRun:
+    """A run with looks that are due, and the windows' newest states as they were found."""
+
+    watched: WatchedRun
+    kept: _Attention
+    due: Sequence[DueLook]
+    states: Mapping[int, WindowState]
+
+    @property
+    def name(self) -> str:
+        return self.watched.plan.monitor.name
 
 
 class MonitorRunner:
@@ -95,15 +109,15 @@ class MonitorRunner:
             if not service.catalog.monitors:
                 return
             newest = {run.monitor: run for run in service.ledger.monitors.runs()}
-            due: list[PreparedLook] = []
-            with ExitStack() as leases:
-                for monitor in service.catalog.monitors:
-                    run = newest.get(monitor.name)
-                    if run is None or run.state is not MonitorState.RUNNING:
-                        self._attention.pop(monitor.name, None)
-                    else:
-                        due += self._attend(service, monitor, run, leases)
-                self._make(due)
+            waiting: list[_WaitingRun] = []
+            for monitor in service.catalog.monitors:
+                run = newest.get(monitor.name)
+                if run is None or run.state is not MonitorState.RUNNING:
+                    self._attention.pop(monitor.name, None)
+                elif (found := self._attend(service, monitor, run)) is not None:
+                    waiting.append(found)
+            with self._leased(service, waiting) as ours:
+                self._make([look for one in ours for look in self._prepare(one)])
 
     def _begin_anew(self, service: Service) -> None:
         """Forget what followed from another policy: plans, when looks are due, and monitors that it alone had; of these
@@ -120,38 +134,44 @@ class MonitorRunner:
             if catalog.monitor(name) is None:
                 del self._attention[name]
 
-    def _attend(self, service: Service, monitor: Monitor, run: MonitorRun, leases: ExitStack) -> list[PreparedLook]:
-        """The looks of one monitor that are due and this runner's to make, prepared; until `leases` end."""
+    def _attend(self, service: Service, monitor: Monitor, run: MonitorRun) -> _WaitingRun | None:
+        """A monitor with looks that are due; None where there are none, or something keeps them from being made."""
         kept = self._attention.get(monitor.name)
         if kept is None or kept.run != run.run:
             kept = self._attention[monitor.name] = _Attention(run.run)
         if self._now() < kept.seen_to_at:
-            return []
-        try:
+            return None
+        found: _WaitingRun | None = None
+        with self._complaining(service, monitor.name, run.run, kept):
             plan = self._plan(service, monitor)
             if plan.fingerprint != run.fingerprint:
                 raise changed_since_start(monitor.name)
-            prepared = self._prepare(WatchedRun(service, plan, run, self._holder), kept, leases)
+            found = self._find_due(WatchedRun(service, plan, run, self._holder), kept)
+            if found is None:
+                kept.complaint = ""
+        return found
+
+    @contextmanager
+    def _complaining(self, service: Service, name: str, run: str, kept: _Attention) -> Iterator[None]:
+        """Whatever keeps the block from looking at a monitor is said, and the others are looked at all the same."""
+        try:
+            yield
         except KeyholeError as error:
-            self._complain(service, monitor.name, kept, error)
+            self._complain(service, name, kept, error)
         except WindowLost as lost:
-            self._complain(service, monitor.name, kept, window_lost(monitor.name, lost.windows))
+            self._complain(service, name, kept, window_lost(name, lost.windows))
             with suppress(LedgerError):  # somebody else closed it, or the ledger is gone: the next try sees
                 for window in lost.windows:
-                    service.ledger.monitors.close_window(run.run, window, None)
+                    service.ledger.monitors.close_window(run, window, None)
         except (MonitorStopped, WindowOver):
             pass  # paused, ended or closed meanwhile: nothing is due any more
         except LedgerError:
-            self._complain(service, monitor.name, kept, ledger_unavailable())
-        except Exception as error:  # the other monitors are looked at all the same
+            self._complain(service, name, kept, ledger_unavailable())
+        except Exception as error:
             kept.seen_to_at = self._now() + timedelta(seconds=RETRY_S)
-            log.error("monitor was not looked at", monitor=monitor.name, **fault(error))
-        else:
-            kept.complaint = ""
-            return prepared
-        return []
+            log.error("monitor was not looked at", monitor=name, **fault(error))
 
-    def _prepare(self, watched: WatchedRun, kept: _Attention, leases: ExitStack) -> list[PreparedLook]:
+    def _find_due(self, watched: WatchedRun, kept: _Attention) -> _WaitingRun | None:
         monitors, windows = watched.service.ledger.monitors, watched.plan.windows
         now = self._now()
         states = {state.window: state for state in monitors.open_windows(watched.run.run)}
@@ -166,17 +186,41 @@ class MonitorRunner:
         kept.late_since = min((one.at + windows.delay for one in due), default=None)
         if not due:
             kept.seen_to_at = next_moment(windows, now=now) or datetime.max
-            return []
+            return None
         kept.seen_to_at = now + timedelta(seconds=RETRY_S)
-        name = watched.plan.monitor.name
-        if not monitors.take_lease(name, holder=self._holder, seconds=_LEASE_S):
-            return []
-        leases.callback(self._give_back, watched)
-        return [one for each in due if (one := watched.prepare(each, states.get(each.window))) is not None]
+        return _WaitingRun(watched, kept, due, states)
 
-    def _give_back(self, watched: WatchedRun) -> None:
-        with suppress(LedgerError):
-            watched.service.ledger.monitors.give_lease_back(watched.plan.monitor.name, holder=self._holder)
+    @contextmanager
+    def _leased(self, service: Service, waiting: Sequence[_WaitingRun]) -> Iterator[list[_WaitingRun]]:
+        """While the block runs, those of the monitors that are this runner's to look at: leases are taken in one
+        transaction, and given back in one."""
+        monitors = service.ledger.monitors
+        held: frozenset[str] = frozenset()
+        try:
+            if waiting:
+                held = monitors.take_leases([one.name for one in waiting], holder=self._holder, seconds=_LEASE_S)
+        except LedgerError:
+            for one in waiting:
+                self._complain(service, one.name, one.kept, ledger_unavailable())
+        else:
+            for one in waiting:
+                if one.name not in held:
+                    one.kept.complaint = ""
+        try:
+            yield [one for one in waiting if one.name in held]
+        finally:
+            if held:
+                with suppress(LedgerError):
+                    monitors.give_leases_back(held, holder=self._holder)
+
+    def _prepare(self, one: _WaitingRun) -> list[PreparedLook]:
+        """The looks that are due, prepared."""
+        watched, prepared = one.watched, []
+        with self._complaining(watched.service, one.name, watched.run.run, one.kept):
+            looks = (watched.prepare(each, one.states.get(each.window)) for each in one.due)
+            prepared = [look for look in looks if look is not None]
+            one.kept.complaint = ""
+        return prepared
 
     def _make(self, looks: Sequence[PreparedLook]) -> None:
         """Make the looks, those of earlier moments first. One that failed is the last of its monitor for now."""

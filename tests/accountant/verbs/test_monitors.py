@@ -261,16 +261,19 @@ def test_a_monitors_reservation_is_no_question_that_died(ledger: Ledger) -> None
 
 
 def test_a_lease_is_somebody_elses_until_it_is_over(ledger: Ledger) -> None:
-    take = ledger.monitors.take_lease
-    assert take("crowded", holder="one", seconds=3600)
-    assert not take("crowded", holder="two", seconds=3600)
-    assert take("another", holder="two", seconds=3600)
-    assert take("crowded", holder="one", seconds=0)
-    assert take("crowded", holder="two", seconds=3600)
-    ledger.monitors.give_lease_back("crowded", holder="one")
-    assert not take("crowded", holder="one", seconds=1)
-    ledger.monitors.give_lease_back("crowded", holder="two")
-    assert take("crowded", holder="one", seconds=1)
+    monitors = ledger.monitors
+
+    def take(*names: str, holder: str, seconds: int = 3600) -> set[str]:
+        return set(monitors.take_leases(names, holder=holder, seconds=seconds))
+
+    assert take("crowded", holder="one") == {"crowded"}
+    assert take("crowded", "another", holder="two") == {"another"}
+    assert take("crowded", holder="one", seconds=0) == {"crowded"}
+    assert take("crowded", holder="two") == {"crowded"}
+    monitors.give_leases_back(["crowded", "another"], holder="one")
+    assert take("crowded", "another", holder="one") == set()
+    monitors.give_leases_back(["crowded"], holder="two")
+    assert take("crowded", "another", holder="one") == {"crowded"}
 
 
 def test_a_state_that_is_gone_is_never_drawn_anew(ledger: Ledger) -> None:

@@ -71,7 +71,7 @@ def write_everything(url: str, *, monitors: bool = True) -> None:
         look_at(ledger, run, 1, number=2, cleared=(2,))
         look_at(ledger, run, 1, number=3, keys=(2,))
         ledger.monitors.begin_window(run, 2, b"drawn" * 3000)
-        ledger.monitors.take_lease("crowded", holder="a proxy", seconds=60)
+        ledger.monitors.take_leases(["crowded"], holder="a proxy", seconds=60)
 
 
 @pytest.fixture
