@@ -115,9 +115,25 @@ def _unless_ended(parts: ConsoleParts, session: ConsoleSession | None) -> Consol
 
 
 def insist_on_owners_place(parts: ConsoleParts, request: Request) -> None:
-    """Raise KH408, as for a page that there is not, where the owner's pages are not shown to this address."""
-    if parts.section.owner_from != "anywhere" and not _is_loopback(address_of(request.scope)):
+    """Raise KH408, as for a page that there is not, where the owner's pages are not shown to this address, or not under
+    this name: another than this machine's own is one that somebody's name server leads here, or a proxy's."""
+    if parts.section.owner_from == "anywhere":
+        return
+    if not (_is_loopback(address_of(request.scope)) and names_this_machine(request.headers.get("host", ""))):
         raise no_such_page()
+
+
+def names_this_machine(host: str) -> bool:
+    """Whether a Host header has a name that leads a browser to its own machine, whatever a name server says.
+
+    >>> [names_this_machine(host) for host in ("localhost:8432", "[::1]", "127.0.0.1.evil.example", "[")]
+    [True, True, False, False]
+    """
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    return name == "localhost" or _is_loopback(name)
 
 
 def _is_loopback(address: str) -> bool:

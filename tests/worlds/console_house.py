@@ -24,7 +24,7 @@ from tests.worlds.wards import PASSWORD, install
 OWNER_TOKEN = "an owner's own token"
 SECTION = ConsoleSection(owner_token_sha256=sha256(OWNER_TOKEN.encode()).hexdigest())
 SECRET = b"secret of this house"
-SITE = "http://console.test"
+SITE = "http://127.0.0.1"
 
 
 def open_house(directory: Path, *, more: str = "") -> Service:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import uvicorn
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -21,7 +20,7 @@ from starlette.types import Scope
 
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
-from proxy.console.guarded_routes import insist_same_origin
+from proxy.console.guarded_routes import insist_same_origin, names_this_machine
 from proxy.console.page import FILES, error_page
 from proxy.console.play.open import open_hall
 from proxy.console.play.own_routes import OwnersKey, add_own_routes
@@ -42,7 +41,7 @@ LOCAL = "local"
 """The one player of a machine, whose sessions are told apart by their keys."""
 
 _RECEIVE_TIMEOUT_MS = 10_000  # for so little, on loopback
-_OWN_NAMES = ("127.0.0.1", "localhost", "::1")
+_HOST = "127.0.0.1"
 
 
 def play_app(hall: Hall, *, own: tuple[OwnStreams, OwnersKey] | None = None) -> FastAPI:
@@ -114,17 +113,10 @@ def _route_class(files: StaticFolder, key: OwnersKey | None) -> type[APIRoute]:
 @contextmanager
 def _admitted(scope: Scope) -> Iterator[None]:
     """Requests that name this machine. Raises KH408 for any other name, which another site may have led here."""
-    if not _is_own_name(dict(scope["headers"]).get(b"host", b"").decode("latin-1")):
+    if not names_this_machine(dict(scope["headers"]).get(b"host", b"").decode("latin-1")):
         hint = "Open it as http://127.0.0.1, with the port that keyhole play has printed."
         raise HttpRefusal("KH408", "the playground is not served under this name", hint=hint, status=421)
     yield
-
-
-def _is_own_name(host: str) -> bool:
-    try:
-        return urlsplit(f"//{host}").hostname in _OWN_NAMES
-    except ValueError:
-        return False
 
 
 async def _respond_to(_: Request, error: Exception) -> Response:
@@ -137,7 +129,7 @@ def run(*, port: int, scores: Path, told: Callable[[str], None], own: OwnStreams
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listening.bind((_OWN_NAMES[0], port))
+            listening.bind((_HOST, port))
         except OSError as error:
             hint = "Choose another one with --port, or 0 for any that is free."
             message = f"port {port} cannot be listened on ({type(error).__name__})"
@@ -145,7 +137,7 @@ def run(*, port: int, scores: Path, told: Callable[[str], None], own: OwnStreams
         listening.listen()  # whoever opens the address at once waits, and is not refused
         key = OwnersKey()
         place = BEGIN if own is None else key.address(BEGIN)
-        told(f"http://{_OWN_NAMES[0]}:{listening.getsockname()[1]}{place}")
+        told(f"http://{_HOST}:{listening.getsockname()[1]}{place}")
         app = play_app(open_hall(scores), own=None if own is None else (own, key))
         config = uvicorn_server.config(app, RestSection())
         uvicorn.Server(config).run(sockets=[listening])

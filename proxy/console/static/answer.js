@@ -108,6 +108,9 @@ const levelsOf = (values, sql) => {
   return inOrder(texts);
 };
 
+// Cut in the text itself: a label that is only drawn shorter still takes the whole one's room, and hides its neighbours.
+const short = (most) => (name) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
+
 function heatMap(ink, { x, y, xs, ys, cells, levels }) {
   const steps = levels.length - 1;
   const shades = levels.map((_, number) => (number === 0 ? ink.soft : mix(ink.soft, ink.accent, steps <= 1 ? 1 : 0.25 + (0.75 * (number - 1)) / (steps - 1))));
@@ -117,8 +120,8 @@ function heatMap(ink, { x, y, xs, ys, cells, levels }) {
   return {
     grid: { left: 8, right: 16, top: 40, bottom: 8, containLabel: true },
     tooltip: { formatter: ({ value }) => `${plain(ys[value[1]])} / ${plain(xs[value[0]])}\n${plain(levels[value[2]])}` },
-    xAxis: { type: "category", data: xs.map(plain), position: "bottom", axisLabel: { color: ink.ink, rotate: xs.length > 14 ? 55 : 0, width: 110, overflow: "truncate" }, axisLine: { lineStyle: { color: ink.line } }, splitArea: { show: false }, name: plain(x) },
-    yAxis: { type: "category", data: ys.map(plain), inverse: true, axisLabel: { color: ink.ink, width: 140, overflow: "truncate" }, axisLine: { lineStyle: { color: ink.line } } },
+    xAxis: { type: "category", data: xs.map(plain), position: "bottom", axisLabel: { color: ink.ink, rotate: xs.length > 14 ? 55 : 0, formatter: short(16) }, axisLine: { lineStyle: { color: ink.line } }, splitArea: { show: false }, name: plain(x) },
+    yAxis: { type: "category", data: ys.map(plain), inverse: true, axisLabel: { color: ink.ink, formatter: short(20) }, axisLine: { lineStyle: { color: ink.line } } },
     visualMap: { type: "piecewise", orient: "horizontal", top: 4, left: 8, textStyle: { color: ink.ink }, pieces: levels.map((label, number) => ({ value: number, label: plain(label), color: shades[number] })).filter((piece) => used.has(piece.value)) },
     series: [{ type: "heatmap", data: items, progressive: 0, itemStyle: { borderColor: ink.raised, borderWidth: xs.length * ys.length > 4000 ? 0 : 1 }, emphasis: { itemStyle: { borderColor: ink.ink } } }],
   };

@@ -106,8 +106,8 @@ def test_failures_count_with_those_of_other_endpoints_and_then_nothing_is_looked
         {},
         {"Origin": "http://elsewhere.test"},
         {"Origin": "null"},
-        {"Origin": "http://console.test", "Sec-Fetch-Site": "cross-site"},
-        {"Origin": "http://console.test:81"},
+        {"Origin": "http://127.0.0.1", "Sec-Fetch-Site": "cross-site"},
+        {"Origin": "http://127.0.0.1:81"},
     ],
 )
 def test_what_another_sites_page_sends_is_refused(app: FastAPI, headers: dict[str, str]) -> None:
@@ -221,6 +221,20 @@ def test_the_owners_pages_are_not_there_for_other_machines(service: Service) -> 
         assert browser.get("/console/owner").status_code == status
     for address in ("::1", "127.8.8.8", "::ffff:127.0.0.1"):
         assert Browser(console_app(service), address=address).get("/console/owner/login").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8432", "10.0.0.7"])
+def test_nor_are_they_under_a_name_that_somebody_elses_name_server_leads_here(service: Service, name: str) -> None:
+    """To a browser such a page is of the same site as what it asks, and comes from loopback."""
+    site = "http://evil.example"
+    rebound = Browser(console_app(service), site=site)
+    headers = {**rebound.own_headers, "Origin": f"http://{name}", "Host": name}
+    assert rebound.get("/console/owner/login", headers=headers).status_code == 404
+    assert rebound.post("/console/owner/login", data={"token": OWNER_TOKEN}, headers=headers).status_code == 404
+    anywhere = Browser(console_app(service, SECTION.model_copy(update={"owner_from": "anywhere"})), site=site)
+    assert anywhere.log_owner_in().status_code == 303
+    for own in ("http://localhost:8432", "http://[::1]:8432", "http://127.0.0.2"):
+        assert Browser(console_app(service), site=own).log_owner_in().status_code == 303
 
 
 def test_without_a_token_the_owners_part_is_closed(service: Service) -> None:

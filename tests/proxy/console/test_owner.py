@@ -144,7 +144,7 @@ def test_from_elsewhere_there_is_no_owners_page(still: Service, app: FastAPI, ad
     [
         {},
         {"Origin": "http://evil.test", "Sec-Fetch-Site": "cross-site"},
-        {"Origin": "http://console.test", "Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://127.0.0.1", "Sec-Fetch-Site": "same-site"},
         {"Origin": "null"},
         {"Origin": "http://evil.test"},
     ],
