@@ -1,5 +1,5 @@
 // An answer: what it promises and cost, a picture over two keys, and a table of the same.
-import { call, element, fill } from "./api.js";
+import { call, element, fill, visible } from "./api.js";
 import { draw } from "./chart.js";
 import { epsilon } from "./price.js";
 
@@ -35,7 +35,7 @@ function table(columns, rows) {
   let shown = 0;
   const show = () => {
     const next = rows.slice(shown, shown + ROWS);
-    body.append(...next.map((row) => element("tr", {}, ...row.map((value) => element("td", {}, value === null ? "" : String(value))))));
+    body.append(...next.map((row) => element("tr", {}, ...row.map((value) => element("td", {}, value === null ? "" : visible(value))))));
     shown += next.length;
     more.hidden = shown >= rows.length;
     more.textContent = `Show ${Math.min(ROWS, rows.length - shown)} more`;
@@ -128,7 +128,7 @@ function heatMap(ink, { x, y, xs, ys, cells, levels }) {
 }
 
 // ECharts gives braces and bars in drawn texts a meaning; keys are text, whatever they look like.
-const plain = (text) => String(text).replace(/[{}|]/g, (found) => ({ "{": "\uff5b", "}": "\uff5d", "|": "\uff5c" })[found]).slice(0, 80);
+const plain = (text) => visible(text).replace(/[{}|]/g, (found) => ({ "{": "\uff5b", "}": "\uff5d", "|": "\uff5c" })[found]).slice(0, 80);
 
 function mix(from, to, share) {
   const [a, b] = [from, to].map((one) => (one.match(/[\d.]+/g) ?? []).slice(0, 3).map(Number));

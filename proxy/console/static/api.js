@@ -34,6 +34,9 @@ export async function call(path, { body, key, signal, method } = {}) {
 
 export const data = (id) => JSON.parse(document.getElementById(id).textContent);
 
+// A text without what would turn or hide a part of it: control, format and direction characters are written out.
+export const visible = (text) => String(text).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (found) => `\\u${found.codePointAt(0).toString(16).padStart(4, "0")}`);
+
 // An element with properties and children; strings become text, never markup.
 export function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);

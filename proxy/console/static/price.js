@@ -10,9 +10,11 @@ function bar(share, tone = "") {
   return element("span", { class: "bar", "aria-hidden": "true" }, inner);
 }
 
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
 function verdict(told) {
   if (told.stored) return ["good", "Answered before: asking again spends nothing of the shared budget."];
-  if (told.waits_for_approval) return ["warn", "It waits for the owner's approval."];
+  if (told.waits_for_approval) return ["warn", capital(told.waits_for_approval.message)]; // or it was declined, and why
   if (told.refused) return ["bad", "It would be refused: it costs more than it may."];
   return ["good", "It fits what is left."];
 }

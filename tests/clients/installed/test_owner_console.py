@@ -1,5 +1,6 @@
 """The owner's pages in a real browser: what waits is approved, a double click grants once, and all can use them."""
 
+import json
 from collections.abc import Iterator
 from hashlib import sha256
 
@@ -13,7 +14,7 @@ from proxy.console.page import TABS
 from proxy.process.serve import in_background
 from proxy.service.service import Service
 from tests.clients.installed.test_console import AXE, check_quiet, click, fill, find_faults, pytestmark
-from tests.worlds.wards import QUESTION, TOKENS, install
+from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 
 __all__ = ["pytestmark"]  # without a browser these are skipped as well
 
@@ -76,6 +77,23 @@ def test_who_asks_what_was_declined_reads_why(house: tuple[Service, str], window
     click(window, "[value=approve]")
     window.wait_for("return document.querySelector('.told')")
     assert ask(site, 1400).status_code == 200
+
+
+def test_the_price_says_that_a_question_was_declined_and_why(house: tuple[Service, str], window: Browser) -> None:
+    _, site = house
+    assert ask(site, 1300).json()["code"] == "KH308"
+    window.visit(f"{site}/console/owner/approvals")
+    fill(window, "article [name=why]", f"too fine {HOSTILE}")
+    click(window, "[value=decline]")
+    window.wait_for("return document.querySelector('.told')")
+    window.visit(f"{site}/console/login")
+    fill(window, "[name=user]", "ada")
+    fill(window, "[name=password]", PASSWORD)
+    click(window, "main form button")
+    window.wait_for("return location.pathname === '/console/ask'")
+    fill(window, "#sql", QUESTION.format(1300))
+    told = f"The data owner declined the question: too fine {HOSTILE}"
+    window.wait_for(f"return document.getElementById('price').textContent.includes({json.dumps(told)})")
 
 
 def test_what_waits_is_approved_with_a_reason_and_asked(house: tuple[Service, str], window: Browser) -> None:
