@@ -34,7 +34,7 @@ def write_lake(folder: Path, *, rows: int) -> int:
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH '{database}' AS retail (READ_ONLY)")
         (lines,) = connection.execute("SELECT count(*) FROM retail.sales").fetchone() or (0,)
-        copies = -(-rows // lines)
+        copies: int = -(-rows // lines)
         step = -(-_FILE_ROWS // lines)
         for first in range(0, copies, step):
             file = folder / "sales" / f"{first:05}.parquet"
