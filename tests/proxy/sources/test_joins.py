@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, given, reject
 from hypothesis import strategies as st
 
 from planner.bind.question import ask
@@ -294,7 +294,10 @@ def test_the_integers_are_those_of_the_real_join(
         assert len(question.functionals) == len(aggregates)
         truth, relations = load(joined_tables, world)
         sql = f"SELECT {', '.join([*keys, *aggregates])} {group}"
-        real = truth.execute(sql).fetchall()
+        try:
+            real = truth.execute(sql).fetchall()
+        except duckdb.OutOfRangeException:  # a product of large integers, which fails in PostgreSQL, too
+            reject()
         same = joined_tables.writer.execute(sql).fetchall()
         truth.close()
         expected = _expected(real, question, typed=keys)
