@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from proxy.monitors.reading import MonitorReading
-from tests.worlds.alerted import Watch, alerted, start
+from tests.effort import PATIENCE_S
+from tests.worlds.alerted import alerted, start
 from tests.worlds.house import House, new_database, notices
 
 
@@ -254,21 +254,14 @@ def test_a_monitor_that_was_paused_or_ended_stays_readable_and_says_so(postgres_
             ]
 
 
-def test_listen_hears_a_look_of_the_real_ledger(house: House) -> None:
-    with house.connect() as ada:
+def test_listen_hears_a_look_of_the_real_ledger(postgres_url: str, tmp_path: Any) -> None:
+    with new_database(postgres_url) as url, alerted(tmp_path, url) as house, house.connect() as ada:
+        rush = start(house.service, "rush")
         ada.execute("LISTEN keyhole_rush")
-        rush = Watch(house.service, *_planned(house, "rush"))
         rush.look(8, {1: ("C", "A")})
-        told = [json.loads(one.payload) for one in ada.notifies(timeout=60, stop_after=2)]
+        told = [json.loads(one.payload) for one in ada.notifies(timeout=PATIENCE_S, stop_after=2)]
     assert [(one["monitor"], one["key"], one["look"]) for one in told] == [
         ("rush", {"ward": "A"}, 8),
         ("rush", {"ward": "C"}, 8),
     ]
     assert told[0]["window"] == "2026-01-01T06:00:00+00:00"
-
-
-def _planned(house: House, name: str) -> Any:
-    monitor = house.service.catalog.monitor(name)
-    run = house.service.ledger.monitors.find(name)
-    assert monitor is not None
-    return MonitorReading(house.service).plan(monitor), run
