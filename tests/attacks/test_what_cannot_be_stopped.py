@@ -25,8 +25,9 @@ from tests.worlds.house import eventually
 UNSTOPPABLE = b"SELECT length(btrim(repeat('a', 3000000), repeat('b', 3000000) || 'a'))"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def embedded() -> Iterator[EmbeddedShadow]:
+    """One of each test's own, which may end it."""
     with (
         tempfile.TemporaryDirectory(prefix="keyhole-") as parent,
         EmbeddedShadow(Path(parent) / "shadow", connections=20) as shadow,
