@@ -77,16 +77,18 @@ def test_alike_counts_are_joined() -> None:
     )
 
 
-@pytest.mark.parametrize("release", [release_priroc, release_priroc_fix])
-def test_priroc_finds_the_area_about_as_well_as_is_printed(release: Callable[..., ScoreHistogram]) -> None:
+@pytest.mark.parametrize(("release", "printed"), [(release_priroc, 0.027), (release_priroc_fix, 0.023)])
+def test_priroc_finds_the_area_about_as_well_as_is_printed(
+    release: Callable[..., ScoreHistogram], printed: float
+) -> None:
     """684 rows, 385 of them positive, epsilon 1: printed is a mean error of .027 and .023, with too little noise in the
-    partition. With all of it .02 to .06 over 20 runs, and up to half as much again over three; the seeds are fixed."""
+    partition. With all of it within .02 of that over these 20 runs; over three, which vary more, below .09."""
     scored = sample(rows=20_000).sample(positives=385, negatives=299, generator=np.random.default_rng(1))
     errors = []
     for seed in range(rounds(20, quick=3)):
         curve = roc_curve(release(scored.cells(), epsilon=Fraction(1), most_rows=1, noise=SeededNoise(seed)))
         errors.append(0.5 if curve is None else abs(curve.area - area_by_ranks(scored)))
-    assert float(np.mean(errors)) < rounds(60, quick=90) / 1000
+    assert abs(float(np.mean(errors)) - printed) < rounds(20, quick=63) / 1000
 
 
 def test_merged_bins_are_large_enough_and_cover_all() -> None:
