@@ -68,7 +68,8 @@ function drawBurn(holder) {
 }
 
 const map = document.getElementById("map");
-if (map && told.rows) drawMap(map);
+// behind the first paint: ten thousand groups take half a second to draw, and the page is there before
+if (map && told.rows) requestAnimationFrame(() => setTimeout(() => drawMap(map)));
 const burn = document.getElementById("burn");
 if (burn) drawBurn(burn);
 for (const select of document.querySelectorAll("#choose select")) {
