@@ -81,9 +81,7 @@ def _propose_lookups(table: Table, public: Iterable[PublicTable]) -> dict[str, d
     type, and if there is one of the same name, or else one whose public values are all found there."""
     proposed = {}
     for one in public:
-        pairs = [
-            (key, base) for key in _finders(one) for base in _in_order(table) if base.sql_type is key.sql_type
-        ]  # fmt: skip
+        pairs = [(key, base) for key in _finders(one) for base in _in_order(table) if base.sql_type is key.sql_type]
         if pairs:
             key, base = min(pairs, key=lambda pair: (pair[0].name != pair[1].name, not _all_found(one, *pair)))
             proposed[one.name] = {"key": key.name, "base": base.name}

@@ -61,31 +61,31 @@ def ask(site: str, threshold: int = 1500) -> httpx.Response:
     return httpx.post(f"{site}/v1/question", json={"sql": QUESTION.format(threshold)}, headers=bearer, timeout=120)
 
 
+def decide(window: Browser, site: str, how: str, why: str) -> None:
+    """What the owner does with the only question that waits."""
+    window.visit(f"{site}/console/owner/approvals")
+    fill(window, "article [name=why]", why)
+    click(window, f"[value={how}]")
+    window.wait_for("return document.querySelector('.told')")
+
+
 def test_who_asks_what_was_declined_reads_why(house: tuple[Service, str], window: Browser) -> None:
     _, site = house
     assert ask(site, 1400).json()["code"] == "KH308"
-    window.visit(f"{site}/console/owner/approvals")
-    fill(window, "article [name=why]", f"by quarters {HOSTILE}")
-    click(window, "[value=decline]")
-    window.wait_for("return document.querySelector('.told')")
+    decide(window, site, "decline", f"by quarters {HOSTILE}")
     told = ask(site, 1400).json()
     assert (told["code"], told["status"]) == ("KH318", 403)
     assert told["title"] == f"the data owner declined the question: by quarters {HOSTILE}"
     window.visit(f"{site}/console/owner/approvals")
     assert HOSTILE in window.run("return document.querySelector('article .warn').textContent")
-    fill(window, "article [name=why]", "a last time")
-    click(window, "[value=approve]")
-    window.wait_for("return document.querySelector('.told')")
+    decide(window, site, "approve", "a last time")
     assert ask(site, 1400).status_code == 200
 
 
 def test_the_price_says_that_a_question_was_declined_and_why(house: tuple[Service, str], window: Browser) -> None:
     _, site = house
     assert ask(site, 1300).json()["code"] == "KH308"
-    window.visit(f"{site}/console/owner/approvals")
-    fill(window, "article [name=why]", f"too fine {HOSTILE}")
-    click(window, "[value=decline]")
-    window.wait_for("return document.querySelector('.told')")
+    decide(window, site, "decline", f"too fine {HOSTILE}")
     window.visit(f"{site}/console/login")
     fill(window, "[name=user]", "ada")
     fill(window, "[name=password]", PASSWORD)
