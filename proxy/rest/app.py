@@ -284,23 +284,24 @@ def _let_in(serving: Serving, gate: Gate, request: Request, *, streams: bool) ->
     sent = token.strip() if scheme.lower() == "bearer" else ""
     with serving.using() as service:
         analyst = gate.login(service.catalog.analysts, sent, address=address_of(request.scope))
-    request.state.analyst = analyst.name
+    request.state.analyst, request.state.token_hash = analyst.name, analyst.token_hash
     # counted from here on: whoever has no token can occupy nobody's place
     request.scope[LEAVING].enter_context(gate.stream_of(analyst) if streams else gate.together_of(analyst))
 
 
-def _admission_of(serving: Serving, name: str) -> Admission:
-    """Whether the analyst of that name has still the token that is theirs now."""
+def _admission_of(serving: Serving, request: Request) -> Admission:
+    """Whether the analyst of a request that was let in has still the token that it came with."""
+    name: str = request.state.analyst
+    token_hash: str = request.state.token_hash
 
-    def token() -> str | None:
+    def admitted() -> bool:
         try:
             with serving.using() as service:
-                return find_analyst(service, name).token_hash
+                return find_analyst(service, name).token_hash == token_hash
         except KeyholeError:
-            return None
+            return False
 
-    first = token()
-    return lambda: first is not None and token() == first
+    return admitted
 
 
 @contextmanager

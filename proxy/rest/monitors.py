@@ -72,9 +72,10 @@ class EventPlace:
 
 
 def add_monitor_routes(
-    app: FastAPI, readings: Readings, hub: AlertHub, analyst: LetIn, *, admission_of: Callable[[str], Admission]
+    app: FastAPI, readings: Readings, hub: AlertHub, analyst: LetIn, *, admission_of: Callable[[Request], Admission]
 ) -> None:
-    """The routes below /v1/monitors. `analyst` is whom the gate has let in, and `admission_of` says for how long."""
+    """The routes below /v1/monitors. `analyst` is whom the gate has let in, and `admission_of` tells of its request for
+    how long."""
 
     @app.get("/v1/monitors", response_model=MonitorsOut, responses=describe_problems(*READING, 400))
     def list_monitors(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def add_monitor_routes(
         place = None if last_event_id is None else EventPlace.parse(last_event_id)
         headless = request.scope.get(HEAD, False)
         return await open_stream(
-            readings, hub, name=name, analyst=who, admitted=admission_of(who), place=place, headless=headless
+            readings, hub, name=name, analyst=who, admitted=admission_of(request), place=place, headless=headless
         )
 
 
