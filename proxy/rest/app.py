@@ -294,14 +294,14 @@ def _admission_of(serving: Serving, request: Request) -> Admission:
     name: str = request.state.analyst
     token_hash: str = request.state.token_hash
 
-    def admitted() -> bool:
+    def is_admitted() -> bool:
         try:
             with serving.using() as service:
                 return find_analyst(service, name).token_hash == token_hash
         except KeyholeError:
             return False
 
-    return admitted
+    return is_admitted
 
 
 @contextmanager
