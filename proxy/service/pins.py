@@ -35,8 +35,8 @@ class PinSource(Protocol):
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """The columns of a relation. Raises KH006 if there is none."""
 
-    def table_rows(self, relation: str, columns: tuple[str, ...]) -> Sequence[Sequence[object]]:
-        """All rows of a public table. Raises KH006."""
+    def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> Sequence[Sequence[object]]:
+        """All rows of a public table; `most` and one where it has more. Raises KH006."""
 
     def identify(self, relation: str) -> RelationIdentity:
         """What the relation is in the source's own catalog. Raises KH006."""
@@ -163,10 +163,10 @@ def _copy_table(policy: Policy, name: str, source: PinSource, columns: tuple[Sou
     place = ("tables", name, "public")
     text = policy.relation(name)
     policy.at(("tables", name), lambda: pinned_table(name, columns, ()))  # checks the types before any row is read
-    rows = source.table_rows(text, tuple(column.name for column in columns))
+    rows = source.table_rows(text, tuple(column.name for column in columns), most=MAX_PUBLIC_ROWS)
     if len(rows) > MAX_PUBLIC_ROWS:
         hint = "Copy only what analysts join or browse."
-        fault = Fault("KH002", f"has {len(rows):,} rows; at most {MAX_PUBLIC_ROWS:,} are copied", hint=hint)
+        fault = Fault("KH002", f"has more than {MAX_PUBLIC_ROWS:,} rows, and no more are copied", hint=hint)
         raise policy.refuse(place, fault)
     return policy.at(("tables", name), lambda: pinned_table(name, columns, rows))
 

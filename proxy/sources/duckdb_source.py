@@ -127,9 +127,9 @@ class DuckDBSource:
         """About how many rows the relation has, by its files' and tables' own word. Raises KH006."""
         return hide_shape_failures(lambda: estimate_rows(relation, run=self._run), relation=relation)
 
-    def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
-        """The rows of a public table, sorted by all columns. Raises KH006."""
-        return public_rows(relation, columns, self.schema(relation), run=self._run, uncopyable=_UNCOPYABLE)
+    def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
+        """The rows of a public table, sorted by all columns; `most` and one where it has more. Raises KH006."""
+        return public_rows(relation, columns, self.schema(relation), most=most, run=self._run, uncopyable=_UNCOPYABLE)
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
         """Exact rows, for the owner alone. Raises KH006."""

@@ -198,14 +198,15 @@ class PostgresSource:
 
         return hide_shape_failures(query, relation=relation)
 
-    def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
-        """The rows of a public table, sorted by all columns. Raises KH006, and KH008 when nothing answers."""
+    def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
+        """The rows of a public table, sorted by all columns; `most` and one where it has more. Raises KH006, and KH008
+        when nothing answers."""
 
         def run(sql: str) -> list[tuple[Any, ...]]:
             with self._owners() as connection, within(_ROWS_S):
                 return _run(connection, sql)
 
-        return public_rows(relation, columns, self.schema(relation), run=run)
+        return public_rows(relation, columns, self.schema(relation), most=most, run=run)
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
         """Exact rows, for the owner alone. Raises KH006, and KH008 when nothing answers."""

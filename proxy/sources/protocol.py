@@ -61,8 +61,9 @@ class Source(Protocol):
         """About how many rows the relation has, as the engine's planner takes it to have; reads none. It follows from
         private data, and is for the owner alone. Raises KH006 and KH008."""
 
-    def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
-        """The rows of a public table. Raises KH006, naming the column if a value has no counterpart, and KH008."""
+    def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
+        """The rows of a public table; of one with more than `most`, one more than that, and no further row is read.
+        Raises KH006, naming the column if a value has no counterpart, and KH008."""
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
         """What a statement over a relation gives, exactly and protected by nothing, for the owner alone: `keyhole check

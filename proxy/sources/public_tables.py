@@ -23,10 +23,11 @@ def public_rows(
     columns: Sequence[str],
     schema: Sequence[SourceColumn],
     *,
+    most: int,
     run: Callable[[str], list[tuple[Any, ...]]],
     uncopyable: Mapping[SqlType, str] = UNCOPYABLE,
 ) -> tuple[Row, ...]:
-    """The rows, sorted by all columns.
+    """The rows, sorted by all columns; of a table with more than `most` some of them, one more than that.
 
     Raises:
         KeyholeError: KH006: the reader may not select these columns, or one of them, which is named, has a value that
@@ -35,16 +36,18 @@ def public_rows(
     listed = ", ".join(identifier(column) for column in columns)
     order = ", ".join(str(i + 1) for i in range(len(columns)))
     hide_shape_failures(lambda: run(f"SELECT {listed} FROM {relation} LIMIT 0"), relation=relation)
+    # none beyond it is looked at, and sorting comes after it: an engine may stop as soon as it has so many
+    found = f"(SELECT {listed} FROM {relation} LIMIT {most + 1}) AS found"
     kinds = {column.name: sql_type(column.declared) for column in schema}
     checks = {column: uncopyable[kinds[column]] for column in columns if kinds.get(column) in uncopyable}
 
     def fetch() -> tuple[list[tuple[Any, ...]], str | None]:
         if checks:
             asked = ", ".join(f"bool_or({check.format(identifier(column))})" for column, check in checks.items())
-            for column, has_one in zip(checks, run(f"SELECT {asked} FROM {relation}")[0], strict=True):
+            for column, has_one in zip(checks, run(f"SELECT {asked} FROM {found}")[0], strict=True):
                 if has_one:
                     return [], column
-        return run(f"SELECT {listed} FROM {relation} ORDER BY {order}"), None
+        return run(f"SELECT {listed} FROM {found} ORDER BY {order}"), None
 
     rows, column = _read_rows(fetch, relation=relation)
     if column is not None:

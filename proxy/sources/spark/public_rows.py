@@ -18,9 +18,14 @@ _UNCOPYABLE: Mapping[SqlType, str] = {
 
 
 def read_public_rows(
-    relation: str, columns: Sequence[str], schema: Sequence[SourceColumn], session: SparkSession
+    relation: str,
+    columns: Sequence[str],
+    schema: Sequence[SourceColumn],
+    session: SparkSession,
+    *,
+    most: int,
 ) -> tuple[Row, ...]:
-    """The rows, sorted by all columns.
+    """The rows, sorted by all columns; of a table with more than `most` some of them, one more than that.
 
     Raises:
         KeyholeError: KH006: the reader may not select these columns, or one of them, which is named, has a value that
@@ -30,16 +35,16 @@ def read_public_rows(
     if not set(columns) <= set(kinds):
         raise no_such_relation(relation)
     checks = {column: _UNCOPYABLE[kinds[column]] for column in columns if kinds[column] in _UNCOPYABLE}
-    asked = [
-        f"coalesce(bool_or({check.format(quote_name(one))}), false) AS c{i}"
-        for i, (one, check) in enumerate(checks.items())
-    ]
-    listed = ", ".join(f"{quote_name(column)} AS c{i}" for i, column in enumerate(columns))
-    order = ", ".join(f"c{i}" for i in range(len(columns)))
+    place = {column: f"c{i}" for i, column in enumerate(columns)}
+    asked = [f"coalesce(bool_or({check.format(place[one])}), false) AS {place[one]}" for one, check in checks.items()]
+    listed = ", ".join(f"{quote_name(column)} AS {name}" for column, name in place.items())
+    order = ", ".join(place.values())
+    # none beyond it is looked at, and sorting comes after it: an engine may stop as soon as it has so many
+    found = f"(SELECT {listed} FROM {relation} LIMIT {most + 1}) AS found"
     try:
-        beyond = session.tuples(f"SELECT {', '.join(asked)} FROM {relation}")[0] if asked else ()
+        beyond = session.tuples(f"SELECT {', '.join(asked)} FROM {found}")[0] if asked else ()
         wrong = next((column for column, has_one in zip(checks, beyond, strict=True) if has_one), None)
-        rows = session.tuples(f"SELECT {listed} FROM {relation} ORDER BY {order}") if wrong is None else []
+        rows = session.tuples(f"SELECT {order} FROM {found} ORDER BY {order}") if wrong is None else []
     except Exception:
         failure = unreadable_rows(relation)
     else:

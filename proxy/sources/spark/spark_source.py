@@ -94,10 +94,12 @@ class SparkSource:
         """About how many rows the relation has, by the engine's own plan. Raises KH006 and KH008."""
         return self._shape(relation, lambda session: estimate_rows(relation, session))
 
-    def table_rows(self, relation: str, columns: tuple[str, ...]) -> tuple[Row, ...]:
-        """The rows of a public table, sorted by all columns. Raises KH006 and KH008."""
+    def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
+        """The rows of a public table, sorted by all columns; `most` and one where it has more. Raises KH006, KH008."""
         schema = self.schema(relation)
-        return self._for_owner(lambda session: read_public_rows(relation, columns, schema, session), within_s=_ROWS_S)
+        return self._for_owner(
+            lambda session: read_public_rows(relation, columns, schema, session, most=most), within_s=_ROWS_S
+        )
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
         """Exact rows, for the owner alone. Raises KH006 and KH008."""

@@ -3,16 +3,20 @@
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import duckdb
 import psycopg
 import pytest
 
+from planner.catalog.sql_types import SourceColumn
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from proxy.service.pins import Pinning, pin
+from proxy.service import pins
+from proxy.service.pins import MAX_PUBLIC_ROWS, Pinning, pin
 from proxy.sources.open import open_source
+from proxy.sources.public_tables import public_rows
 
 POLICY = """\
 [source]
@@ -34,6 +38,8 @@ EDGES = (
     (date(9999, 12, 31), datetime(9999, 12, 31, 23, 59, 59, 999999)),
     (None, None),
 )
+FIVE = "SELECT CAST(day AS date) AS x FROM (VALUES ('2026-01-05'), ('2026-01-04'), ('2026-01-03'), ('2026-01-02'), \
+('2026-01-01')) AS given(day)"
 Checked = Callable[..., Pinning]
 
 
@@ -115,12 +121,12 @@ def test_every_kind_of_duckdb_timestamp(tmp_path: Path) -> None:
         writer.execute("CREATE TABLE enumerated AS SELECT 'a'::ENUM('a') AS x")
     source = open_source("duckdb:///clinic.duckdb", directory=tmp_path)
     for kind in ("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"):
-        assert source.table_rows(f"good_{kind}", ("x",)) == ((datetime(2020, 1, 1),),)
+        assert source.table_rows(f"good_{kind}", ("x",), most=MAX_PUBLIC_ROWS) == ((datetime(2020, 1, 1),),)
         with pytest.raises(KeyholeError, match='column "x"'):
-            source.table_rows(f"bad_{kind}", ("x",))
-    assert source.table_rows("enumerated", ("x",)) == (("a",),)
+            source.table_rows(f"bad_{kind}", ("x",), most=MAX_PUBLIC_ROWS)
+    assert source.table_rows("enumerated", ("x",), most=MAX_PUBLIC_ROWS) == (("a",),)
     with pytest.raises(KeyholeError, match='column "x"'):
-        source.table_rows("text", ("x",))
+        source.table_rows("text", ("x",), most=MAX_PUBLIC_ROWS)
     source.close()
 
 
@@ -137,12 +143,45 @@ def test_an_empty_public_table_is_copied(checked: Checked) -> None:
     assert checked("CREATE TABLE ward (day date)").pins.tables[0].rows == ()
 
 
+@pytest.mark.parametrize("most", [4, 5])
+def test_a_table_of_too_many_rows_is_refused(checked: Checked, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(pins, "MAX_PUBLIC_ROWS", most)
+    made = ("CREATE TABLE ward (x date)", f"INSERT INTO ward {FIVE}")
+    if most == 5:
+        assert len(checked(*made).pins.tables[0].rows) == 5
+    else:
+        with pytest.raises(KeyholeError, match=r"KH002: .*has more than 4 rows"):
+            checked(*made)
+
+
+def test_one_row_more_than_may_be_copied_is_all_that_is_read(engine: str, postgres_url: str, tmp_path: Path) -> None:
+    """By what the engine is asked and how many rows it sends, of a table of five."""
+    sent: list[int] = []
+    asked: list[str] = []
+    with psycopg.connect(postgres_url) as server, duckdb.connect(str(tmp_path / "clinic.duckdb")) as file:
+        connection: Any = server if engine == "postgres" else file
+        connection.execute(f"CREATE TEMPORARY TABLE ward AS {FIVE}")
+
+        def run(sql: str) -> list[tuple[Any, ...]]:
+            rows = connection.execute(sql).fetchall()
+            asked.append(sql)
+            sent.append(len(rows))
+            return list(rows)
+
+        rows = public_rows("ward", ("x",), (SourceColumn("x", "date", nullable=True),), most=2, run=run)
+    assert len(rows) == 3
+    assert list(rows) == sorted(rows)
+    assert max(sent) == 3
+    assert [sql.count("LIMIT 3") for sql in asked] == [0, 1, 1]  # the first asks for columns, and LIMIT 0
+    assert "LIMIT 0" in asked[0]
+
+
 def test_rows_that_the_engine_cannot_read_are_not_quoted(tmp_path: Path) -> None:
     file = tmp_path / "wards.csv"
     file.write_text("x\n" + "1\n" * 50_000 + "zebra\n", encoding="utf-8")
     source = open_source("duckdb://", directory=tmp_path)
     with pytest.raises(KeyholeError, match=r"KH006: the rows of the public table .* cannot be read") as refused:
-        source.table_rows(f"read_csv('{file}', sample_size = 10)", ("x",))
+        source.table_rows(f"read_csv('{file}', sample_size = 10)", ("x",), most=MAX_PUBLIC_ROWS)
     assert refused.value.__context__ is None
     assert "zebra" not in f"{refused.value}{refused.value.detail}"
     source.close()
@@ -156,7 +195,7 @@ def test_a_table_that_the_reader_may_not_select_is_said_to_be_that(postgres_url:
             place = parts.netloc.rpartition("@")[2]
             source = open_source(parts._replace(netloc=f"no_reader:x@{place}").geturl(), directory=tmp_path)
             with pytest.raises(KeyholeError, match=r"KH006: .*may not select"):
-                source.table_rows("ward", ("x",))
+                source.table_rows("ward", ("x",), most=MAX_PUBLIC_ROWS)
             source.close()
         finally:
             server.execute(b"DROP TABLE ward; DROP ROLE no_reader")

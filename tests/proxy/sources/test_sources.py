@@ -21,6 +21,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.policy.compile import SourceColumn
 from planner.question.plan import Rewritten
 from proxy.cli.init import from_source
+from proxy.service.pins import MAX_PUBLIC_ROWS
 from proxy.sources.open import Source, TrueAggregates, open_source
 from proxy.sources.postgres_source import PostgresSource
 from tests.worlds.house import new_database
@@ -63,7 +64,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path, postgres_url: str) ->
         if request.param == "parquet":
             name = f"read_parquet('{tmp_path / 'small.parquet'}')"
         opened = open_source("duckdb:///small.duckdb" if name == "small" else "duckdb://", directory=tmp_path)
-    yield opened, name, lambda: opened.table_rows(name, ("age",))
+    yield opened, name, lambda: opened.table_rows(name, ("age",), most=MAX_PUBLIC_ROWS)
     opened.close()
 
 
@@ -115,7 +116,10 @@ def test_ranges_that_may_spare_reading_rows(postgres_url: str) -> None:
 
 def test_public_rows_are_values_in_a_fixed_order(source: Opened) -> None:
     opened, name, _ = source
-    assert opened.table_rows(name, ("ward", "day", "seen_at", "age", "big", "cost", "x", "ok")) == _ROWS
+    assert (
+        opened.table_rows(name, ("ward", "day", "seen_at", "age", "big", "cost", "x", "ok"), most=MAX_PUBLIC_ROWS)
+        == _ROWS
+    )
 
 
 def test_relations_and_views(source: Opened) -> None:
@@ -134,7 +138,7 @@ def test_missing_relations_are_named(source: Opened) -> None:
     with pytest.raises(KeyholeError, match=r"KH006.*absent"):
         opened.schema("absent")
     with pytest.raises(KeyholeError, match=r"KH006.*absent"):
-        opened.table_rows("absent", ("a",))
+        opened.table_rows("absent", ("a",), most=MAX_PUBLIC_ROWS)
 
 
 def test_aggregates_are_aligned_and_never_shown(source: Opened) -> None:

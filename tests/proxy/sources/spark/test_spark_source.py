@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -19,9 +20,11 @@ from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.question.plan import PinnedColumn, PinnedRelation, ReadRelation, Rewritten
+from proxy.service.pins import MAX_PUBLIC_ROWS
 from proxy.sources.protocol import TrueAggregates
 from proxy.sources.spark import sessions
 from proxy.sources.spark.address import parse_address
+from proxy.sources.spark.connection import SparkSession
 from proxy.sources.spark.sessions import SparkPlace, check_session, open_session
 from proxy.sources.spark.spark_source import SparkSource
 from tests.proxy.certificates import Authority
@@ -144,11 +147,34 @@ def test_no_such_relation(source: SparkSource) -> None:
 
 
 def test_public_rows(source: SparkSource, small: str) -> None:
-    rows = source.table_rows(small, ("ward", "cost", "day", "seen_at", "ok"))
+    rows = source.table_rows(small, ("ward", "cost", "day", "seen_at", "ok"), most=MAX_PUBLIC_ROWS)
     assert {row[0] for row in rows} == set(_WARDS)
     assert rows[0][1:] == (Decimal("1.50"), date(1500, 1, 1), datetime(2026, 1, 1, 5), True)
     with pytest.raises(KeyholeError, match="KH006"):
-        source.table_rows(small, ("nothing",))
+        source.table_rows(small, ("nothing",), most=MAX_PUBLIC_ROWS)
+
+
+def test_one_row_more_than_may_be_copied_is_all_that_is_read(
+    source: SparkSource, small: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[int] = []
+    asked: list[str] = []
+    read = SparkSession.read
+
+    def count(session: SparkSession, sql: str, **given: Any) -> Iterator[pa.Table]:
+        for part in read(session, sql, **given):
+            sent.append(part.num_rows)
+            yield part
+        asked.append(sql)
+
+    monkeypatch.setattr(SparkSession, "read", count)
+    rows = source.table_rows(small, ("ward", "day"), most=1)
+    assert len(rows) == 2
+    assert list(rows) == sorted(rows)
+    about_rows = [sql for sql in asked if small in sql]
+    assert len(about_rows) == 2
+    assert all(f"FROM {small} LIMIT 2)" in sql for sql in about_rows)
+    assert max(sent) == 2
 
 
 def test_aggregates_are_aligned(source: SparkSource, small: str) -> None:
