@@ -1,13 +1,13 @@
 """Sums of independent Laplace noise: how far they reach with a given chance.
 
-Floating point, right to some 1e-9: prices of ways to answer are compared by it, and no promise rests on it.
+Floating point, right to some 1e-9: prices of ways to answer are compared by it, and no promise rests on it. Every
+command reads this file and few compute this, so scipy is imported where it computes.
 """
 
 import math
 from functools import lru_cache
 
 import numpy as np
-from scipy import optimize, special
 
 _MOST_POINTS = 1 << 16  # of an integral: it needs hundreds for many terms, some ten thousand for three
 _NEGLIGIBLE = 1e-13  # of a characteristic function and of a tail: what is left out of an integral
@@ -29,6 +29,8 @@ def upper_quantile(chance: float, *, fine: int, coarse: int = 0, ratio: float = 
         return 0.0
     if chance < _BEYOND:
         return _bound_quantile(chance, fine, coarse, ratio)
+    from scipy import optimize
+
     scale = math.sqrt(2.0 * (fine + coarse * ratio**2))
     most = _REACH * max(1.0, ratio) + 40.0 * scale
     found: float = optimize.brentq(lambda x: _tail(x, fine, coarse, ratio) - chance, 0.0, most, xtol=1e-10)
@@ -37,6 +39,7 @@ def upper_quantile(chance: float, *, fine: int, coarse: int = 0, ratio: float = 
 
 def _bound_quantile(chance: float, fine: int, coarse: int, ratio: float) -> float:
     """Chernoff's bound: the least, over `t`, of what the sum's moment generating function leaves above `x`."""
+    from scipy import optimize
 
     def bound(t: float) -> float:
         growth = -fine * math.log1p(-(t**2)) - (coarse * math.log1p(-((t * ratio) ** 2)) if coarse else 0.0)
@@ -66,6 +69,8 @@ def _tail(x: float, fine: int, coarse: int, ratio: float) -> float:
 def _tail_of_equals(x: float, terms: int) -> float:
     """A sum of Laplace noise is the difference of two gamma variables; that is above `x` when a Poisson variable of
     mean `x` and a negative binomial one come to less than the number of terms together."""
+    from scipy import special
+
     arrived = np.arange(terms)
     left = special.nbdtr(terms - 1 - arrived, terms, 0.5)
     return float(np.sum(np.exp(special.xlogy(arrived, x) - special.gammaln(arrived + 1) - x) * left))

@@ -13,9 +13,6 @@ References: Han, chapter 4, equation 4.3 and table 4.3.
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.special import chdtri
 
 from mechanisms.formula import Integers
 
@@ -64,6 +61,10 @@ def chi_square(first: Integers, second: Integers) -> float:
 
 def _merge(samples: Integers) -> tuple[int, ...]:
     """Of one column, from records by its values and sensitive value."""
+    # here, since every command reads this file and few compute this
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     number = len(samples)
     pairs = np.array(list(_list_alike(samples)), dtype=np.int64).reshape(-1, 2)
     links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(number, number))
@@ -74,6 +75,8 @@ def _merge(samples: Integers) -> tuple[int, ...]:
 
 def _list_alike(samples: Integers) -> Iterator[tuple[int, int]]:
     """Pairs of values that the test does not tell apart."""
+    from scipy.special import chdtri  # here, as above
+
     limit = float(chdtri(samples.shape[1] - 1, LEVEL))
     inhabited = np.flatnonzero(samples.sum(axis=1)).tolist()
     for place, one in enumerate(inhabited):

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from mechanisms.formula import Integers
 
@@ -81,7 +80,7 @@ def error_tails(criterion: Criterion, share: float, *, size: int) -> tuple[float
     >>> [round(tail, 4) for tail in error_tails(criterion, 0.76, size=116)]
     [0.0014, 0.0023]
     """
-    from scipy import stats  # here, since every command reads this file and few compute this
+    from scipy import special, stats  # here, since every command reads this file and few compute this
 
     holders = round(size * share)
     floor = (1 - criterion.retention) / criterion.values
@@ -107,6 +106,8 @@ def exact_size(criterion: Criterion, share: float) -> int:
     >>> exact_size(criterion, 0.76), exact_size(criterion, 0.9)
     (8, 6)
     """
+    from scipy import special  # here, as above
+
     kept = criterion.retention * share
     floor = (1 - criterion.retention) / criterion.values
     at_distance = special.ndtri(1 - criterion.unsure)  # standard deviations
@@ -153,5 +154,7 @@ def infer_share(criterion: Criterion, size: float) -> float:
 
 def _at_most(limits: Integers, number: int, probability: float) -> npt.NDArray[np.float64]:
     """`P(X <= limit)` of a binomial variable; none below zero, all from `number` on."""
+    from scipy import special  # here, as above
+
     found = special.bdtr(np.clip(limits, 0, number), number, probability)
     return np.where(limits < 0, 0.0, found)

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, xlogy
 
 _TRIMMED = 1e-30  # of a weight, beside the greatest: what is cut off changes no posterior's tenth digit
 
@@ -81,6 +80,8 @@ def find_posterior_of_one_place(likelihood: Floats, prior: float, *, people: int
     """
     if likelihood.size != people + 1 or people < 1 or not 0 <= prior <= 1:
         raise ValueError("a likelihood has one number for each count from 0 to the people")
+    from scipy.special import gammaln, xlogy  # here, since every command reads this file and few compute this
+
     counts = np.arange(people + 1)
     ways = gammaln(people + 1) - gammaln(counts + 1) - gammaln(people - counts + 1)
     logs = ways + xlogy(counts, prior) + xlogy(people - counts, 1 - prior)
@@ -149,6 +150,8 @@ class _Sparse:
 
 def _weigh(likelihood: Floats, mean: float) -> _Sparse:
     """The likelihood times Poisson's law: people are placed by independent such counts, given their sum."""
+    from scipy.special import gammaln, xlogy  # here, as above
+
     counts = np.arange(likelihood.size)
     with np.errstate(divide="ignore"):
         logs = xlogy(counts, mean) - gammaln(counts + 1) + np.log(likelihood)

@@ -110,9 +110,10 @@ def test_the_console_script_as_a_child(policy: Path, run: Any) -> None:
     assert "Traceback" not in wrong.stderr
 
 
-def test_no_command_waits_for_what_others_alone_need() -> None:
-    late = ("duckdb", "matplotlib", "scipy.stats")
-    loaded = f"import sys, proxy.cli.main; print([name for name in {late} if name in sys.modules])"
+@pytest.mark.parametrize("begun", ["proxy.cli.main", "proxy.process.serve", "proxy.process.worker"])
+def test_no_process_waits_for_what_others_alone_need(begun: str) -> None:
+    late = ("duckdb", "matplotlib", "scipy")
+    loaded = f"import sys, {begun}; print([name for name in {late} if name in sys.modules])"
     told = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert told.stdout == "[]\n"
 
