@@ -42,9 +42,12 @@ class AccountChange:
     def difference(charge: Charge, *, before: Spent, after: Spent, curves: int = 0) -> "AccountChange":
         """The difference of two losses of the charge's keys."""
         first, then = before.amounts(charge.cells), after.amounts(charge.cells)
+        lasting_first, lasting_then = (lasting_amounts(charge.family, one) for one in (first, then))
+        amounts = then - first
+        alike = lasting_first is first and lasting_then is then
         return AccountChange(
-            amounts=then - first,
-            lasting=lasting_amounts(charge.family, then) - lasting_amounts(charge.family, first),
+            amounts=amounts,
+            lasting=amounts if alike else lasting_then - lasting_first,
             unit_nano=after.unit_epsilon_nano - before.unit_epsilon_nano,
             table_nano=after.most.table_nano - before.most.table_nano,
             curves=curves,
@@ -65,7 +68,9 @@ class AccountChange:
         )
 
     def __neg__(self) -> "AccountChange":
-        return AccountChange(-self.amounts, -self.lasting, -self.unit_nano, -self.table_nano, -self.curves)
+        amounts = -self.amounts
+        lasting = amounts if self.lasting is self.amounts else -self.lasting
+        return AccountChange(amounts, lasting, -self.unit_nano, -self.table_nano, -self.curves)
 
 
 @dataclass(slots=True)

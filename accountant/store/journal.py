@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from accountant.balances.fold import Balances
-from accountant.errors import LedgerUnavailable, event_gone
+from accountant.errors import LedgerUnavailable
 from accountant.events.digests import Domain, digest
 from accountant.events.events import GENESIS, Event, Record, Reserved, check_chain, event_of, record_of
 from accountant.store.deadline import Deadline
@@ -96,11 +96,7 @@ class Journal:
         Raises `LedgerUnavailable` where that event is not there any more.
         """
         with self.looking() as transaction:
-            records = list(transaction.records_from(max(1, number)))
-            if number:
-                if not records or (records[0].id, records[0].hash) != (number, event_hash):
-                    raise event_gone(number)
-                records = records[1:]
+            records = transaction.records_after(number, event_hash)
             check_chain(records, last_id=number, last_hash=event_hash)
             return list(zip(records, events_of(transaction, records), strict=True))
 
@@ -136,11 +132,7 @@ class Journal:
         """The fold over every committed event. The last event folded is read again: it must still be there."""
         if not self._last_id:
             self._start_from_snapshot(transaction)
-        records = list(transaction.records_from(max(1, self._last_id)))
-        if self._last_id:
-            if not records or (records[0].id, records[0].hash) != (self._last_id, self._last_hash):
-                raise event_gone(self._last_id)
-            records = records[1:]
+        records = transaction.records_after(self._last_id, self._last_hash)
         if records:
             check_chain(records, last_id=self._last_id, last_hash=self._last_hash)
             self._continue_fold(list(zip(records, events_of(transaction, records), strict=True)))
@@ -186,7 +178,7 @@ def open_snapshot(snapshot: Snapshot) -> bytes:
 
 def all_events(transaction: Transaction) -> list[tuple[Record, Event]]:
     """The whole log, its chain checked."""
-    records = list(transaction.records_from(1))
+    records = transaction.records_after(0, GENESIS)
     check_chain(records, last_id=0, last_hash=GENESIS)
     return list(zip(records, events_of(transaction, records), strict=True))
 

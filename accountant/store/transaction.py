@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from accountant.errors import LedgerUnavailable, path_changed
+from accountant.errors import LedgerUnavailable, event_gone, path_changed
 from accountant.events.digests import Domain, canonical, digest, domain_body
 from accountant.events.events import GENESIS, Record, Reserved, domain_digests
 from accountant.events.owner_events import WindowOpened
@@ -26,9 +26,11 @@ READ_ROWS = 5_000
 # of one IN list, below the least number of parameters that any SQLite admits (999)
 READ_NAMES = 500
 
+# of an event that is only held against its hash no losses are read, which may be those of millions of keys
+_LOSSES = sa.case((tables.EVENTS.c.id == sa.bindparam("known"), sa.null()), else_=tables.EVENTS.c.spent_keys)
 # built once: every transaction reads it
 _EVENTS_FROM = (
-    sa.select(tables.EVENTS)
+    sa.select(*(_LOSSES.label(one.name) if one is tables.EVENTS.c.spent_keys else one for one in tables.EVENTS.c))
     .where(tables.EVENTS.c.id >= sa.bindparam("first"))
     .order_by(tables.EVENTS.c.id)
     .limit(READ_ROWS)
@@ -59,10 +61,21 @@ class Transaction:
         self._connection = connection
         self._cache = cache
 
-    def records_from(self, first: int) -> Iterator[Record]:
-        """The events numbered `first` and above, in order, in batches."""
+    def records_after(self, number: int, event_hash: str) -> list[Record]:
+        """The events after event `number` of that hash, in order; 0 and `GENESIS` for all of them.
+
+        Raises `LedgerUnavailable` where that event is not there any more.
+        """
+        records = list(self._read_events(max(1, number), known=number))
+        if not number:
+            return records
+        if not records or (records[0].id, records[0].hash) != (number, event_hash):
+            raise event_gone(number)
+        return records[1:]
+
+    def _read_events(self, first: int, *, known: int) -> Iterator[Record]:
         while True:
-            rows = self._connection.execute(_EVENTS_FROM, {"first": first}).all()
+            rows = self._connection.execute(_EVENTS_FROM, {"first": first, "known": known}).all()
             yield from (Record(*row) for row in rows)
             if len(rows) < READ_ROWS:
                 return

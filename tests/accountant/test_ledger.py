@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError
 
 from accountant.errors import BalanceScope, LedgerMisuse, LedgerUnavailable, OverBudget
+from accountant.events.events import GENESIS
 from accountant.ledger import Ledger
 from accountant.limits import BalanceRoom
 from accountant.model import NANO, Cells, Charge, Family, Spent
@@ -348,6 +349,21 @@ def test_a_ledger_replaced_under_a_running_process_is_refused(tmp_path: Path) ->
         engine.dispose()
         with pytest.raises(LedgerUnavailable):
             ledger.reserve(charge(), limits())
+
+
+def test_the_losses_of_an_event_that_is_folded_are_not_read_again(ledger: Ledger) -> None:
+    """They may be of millions of keys, at every look at the log; its hash is, and what came after it is read whole."""
+    for _ in range(2):
+        reservation = ledger.reserve(charge(2 * NANO), limits())
+        ledger.commit(reservation, Spent.per_key([NANO, 0, 2 * NANO], unit_epsilon_nano=0), None)
+    with ledger._journal.looking() as transaction:
+        events = transaction.records_after(0, GENESIS)
+        assert [event.spent_keys is None for event in events] == [True, False, True, False]
+        assert transaction.records_after(2, events[1].hash) == events[2:]
+        folded, *later = transaction._read_events(2, known=2)
+        assert (folded.hash, folded.spent_keys, later) == (events[1].hash, None, events[2:])
+        with pytest.raises(LedgerUnavailable, match="event 2 is gone"):
+            transaction.records_after(2, events[2].hash)
 
 
 def test_migrations_run_once_and_a_newer_schema_is_refused(ledger_url: str) -> None:

@@ -20,6 +20,7 @@ from accountant.errors import (
     WindowOver,
 )
 from accountant.events.digests import digest
+from accountant.events.events import GENESIS
 from accountant.ledger import Ledger
 from accountant.model import NANO, Amounts, Reservation
 from accountant.monitor_model import MonitorAlert, MonitorState, WindowAxis
@@ -371,7 +372,7 @@ def test_what_is_secret_is_in_no_export_and_no_report(ledger: Ledger) -> None:
     assert (looked.kind, looked.run, looked.look, looked.looked_at) == ("MonitorLooked", run, 1, 1)
     with ledger._journal.reading() as (transaction, balances):
         assert secret not in to_bytes(balances)
-        assert all(secret.decode() not in record.payload for record in transaction.records_from(1))
+        assert all(secret.decode() not in record.payload for record in transaction.records_after(0, GENESIS))
     ledger.monitors.close_window(run, 0, None)
     with ledger._journal.looking() as transaction:
         assert list(transaction.monitors.find_states(None)) == []
@@ -385,7 +386,7 @@ def test_what_the_log_tells_of_a_state_cannot_be_guessed(ledger: Ledger) -> None
     drawn = ledger.monitors.begin_window(run, 0, b"count 17")
     ledger.monitors.record_look(run, [look(drawn, body=b"count 17")], number=1, at=moment(1))
     with ledger._journal.reading() as (transaction, balances):
-        payloads = [json.loads(record.payload) for record in transaction.records_from(1)]
+        payloads = [json.loads(record.payload) for record in transaction.records_after(0, GENESIS)]
         assert balances.monitors.find(run).open[0].state not in guesses
     told = {payloads[2]["state"], payloads[3]["windows"][0][2]}
     assert len(told) == 2
