@@ -4,17 +4,24 @@ numpy lets go of Python's lock within its loops, so threads do; the more keys a 
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 _Part = TypeVar("_Part")
 _Result = TypeVar("_Result")
+_NAME = "keyhole-keys"
+_MOST_THREADS = 4  # what is done between numpy's loops is Python, one thread at a time
 
 
 def usable_cores() -> int:
     """The cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def count_threads() -> int:
+    """How many threads are worth having."""
+    return min(usable_cores(), _MOST_THREADS)
 
 
 def in_order(work: Callable[[_Part], _Result], parts: Sequence[_Part], *, threads: int) -> Iterator[_Result]:
@@ -26,5 +33,21 @@ def in_order(work: Callable[[_Part], _Result], parts: Sequence[_Part], *, thread
     if min(threads, len(parts)) <= 1:
         yield from map(work, parts)
         return
-    with ThreadPoolExecutor(min(threads, len(parts)), thread_name_prefix="keyhole-keys") as pool:
+    with ThreadPoolExecutor(min(threads, len(parts)), thread_name_prefix=_NAME) as pool:
         yield from pool.map(work, parts)
+
+
+def while_next_is_made(work: Callable[[_Part], object], parts: Iterable[_Part]) -> None:
+    """Do the work on each part in a thread while this one makes the next part; so at most two are there at a time.
+
+    Raises:
+        Exception: what making a part raises, or the work on the first part for which it does; none is made then.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix=_NAME) as pool:
+        before = None
+        for part in parts:
+            if before is not None:
+                before.result()
+            before = pool.submit(work, part)
+        if before is not None:
+            before.result()

@@ -41,6 +41,6 @@ class RepeatedBytes:
         """Let `system_noise` read these bytes."""
         with (
             patch.object(random_bytes, "os", SimpleNamespace(urandom=self.urandom)),
-            patch.object(exact, "usable_cores", lambda: 1),  # which thread comes first would decide who has which bytes
+            patch.object(exact, "count_threads", lambda: 1),  # else a race would decide who has which bytes
         ):
             yield

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,6 +30,10 @@ from mechanisms.threshold.joint_loss import joint_losses
 from mechanisms.threshold.one_shot import at_least
 
 Paths = Sequence[NoisePath | None]
+Places: TypeAlias = Integers | slice
+"""Some keys by their numbers, or all of them without a copy of what is there."""
+
+_ALL = slice(None)
 
 
 def decide_anew(
@@ -79,12 +84,19 @@ def decide_on_paths(
     decided = _Decided.none(aggregates.shape[1], predicates=len(calibration.task.predicates))
 
     def decide(part: slice) -> _Closed:
-        run = _KeysRun(calibration, aggregates[:, part], _slice_paths(paths, part), everything=everything, noise=noise)
+        run = _KeysRun(
+            calibration,
+            aggregates[:, part],
+            _slice_paths(paths, part),
+            everything=everything,
+            keep_paths=keep_paths,
+            noise=noise,
+        )
         if known_first:
             run.read_known()
             run.flip()
         run.reveal()
-        return run.close(keep_paths=keep_paths)
+        return run.close()
 
     for part, closed in decide_in_parts(decide, aggregates.shape[1], noise=noise):
         decided.add(part, closed)
@@ -100,12 +112,13 @@ def decide_on_known(calibration: Calibration, paths: Paths, *, everything: bool,
     decided = _Decided.none(keys, predicates=len(calibration.task.predicates))
     for part in key_parts(keys):
         nothing = np.zeros((len(paths), part.stop - part.start), dtype=np.int64)
-        run = _KeysRun(calibration, nothing, _slice_paths(paths, part), everything=everything, noise=noise)
+        known = _slice_paths(paths, part)
+        run = _KeysRun(calibration, nothing, known, everything=everything, keep_paths=False, noise=noise)
         run.read_known()
         if run.short():
             return None
         run.flip()
-        decided.add(part, run.close(keep_paths=False))
+        decided.add(part, run.close())
     return decided.outcome(keep_paths=False)
 
 
@@ -131,17 +144,22 @@ def _slice_paths(paths: Paths, part: slice) -> list[NoisePath | None]:
 class _Values:
     """One functional's noisy values in one run: those of its path, and further ones as they are asked for."""
 
-    def __init__(self, test: FunctionalTest, exact: Integers, path: NoisePath | None, sensitivity: int) -> None:
+    def __init__(
+        self, test: FunctionalTest, exact: Integers, path: NoisePath | None, sensitivity: int, *, keep_path: bool
+    ) -> None:
         before = () if path is None else path.rates
         own = levels(test)
         self.test = test
         self.rates = (*before, *(rate for rate in own if rate not in before))
         self.taken: Levels = np.zeros(exact.size, dtype=np.int8)
-        self.reached: Levels = np.zeros(exact.size, dtype=np.int8) if path is None else path.reached.copy()
+        # of what nobody has looked at before, as much is revealed as is taken
+        self.reached: Levels = self.taken if path is None else path.reached.copy()
         self._rows = [self.rates.index(rate) for rate in own]
         self._before: Levels = self.reached.copy()
         self._exact = exact
-        self._noisy = np.zeros((len(self.rates), exact.size), dtype=np.int64)
+        # a look decides at once: what was revealed before it is kept for others alone, or to be refined
+        self._newest_alone = path is None and not keep_path
+        self._noisy = np.zeros((1 if self._newest_alone else len(self.rates), exact.size), dtype=np.int64)
         self._chain = np.empty((len(self.rates) - 1, exact.size), dtype=np.int64)  # what finer looks will add
         self._fresh = path is None
         self._scale = sensitivity if test.block == 1 else 1
@@ -152,25 +170,27 @@ class _Values:
         """The keys whose value at a look had been revealed before this run."""
         return np.asarray(self._before > self._rows[look], dtype=np.bool_)
 
-    def reveal(self, look: int, where: Integers, *, noise: Noise) -> None:
-        """Reveal the look's value for some keys, with all coarser ones, unless it is known."""
+    def reveal(self, look: int, where: Places, *, noise: Noise) -> None:
+        """Reveal the look's value for some keys that have taken all looks before it, with all coarser ones, unless it
+        is known."""
+        if self._fresh:
+            self._reveal_next(look, where, noise)
+            return
         self.taken[where] = look + 1
         row = self._rows[look]
-        behind = where[self.reached[where] <= row]
+        behind = _numbers(where, keys=self.taken.size)
+        behind = behind[self.reached[behind] <= row]
         first = int(self.reached[behind].min(initial=row))
         for level in range(first, row + 1):
             here = behind[self.reached[behind] == level]
             if here.size:
-                place = self._place(here)
-                self._noisy[level, place] = self._exact[place] + self._draw_level(level, place, here.size, noise)
-                self.reached[place] = level + 1
+                self._reveal_next(level, here, noise)
 
-    def distances(self, cut: Cut, look: int, where: Integers) -> tuple[Integers, int]:
+    def distances(self, cut: Cut, look: int, where: Places) -> tuple[Integers, int]:
         """The literal's noisy distances at a look and what is still to be subtracted; in blocks where the noise is."""
-        place = self._place(where)
-        noisy = self._noisy[self._rows[look], place]
+        noisy = self._noisy[self._kept_at(self._rows[look]), where]
         if self.test.block > 1:
-            exact = self._exact[place]
+            exact = self._exact[where]
             index = (exact - (cut.cut + 1)) // self.test.block + (noisy - exact)
             return (index, -1) if cut.above else (-index, 0)
         return (noisy, cut.cut) if cut.above else (-noisy, -(cut.cut + 1))
@@ -186,28 +206,54 @@ class _Values:
         return lost
 
     def path(self) -> NoisePath | None:
-        """All that has been revealed; None for noise on block indices, which serves one threshold alone."""
-        if self.test.block > 1:
+        """All that has been revealed; None where it was not kept, and for noise on block indices, which serves one
+        threshold alone."""
+        if self.test.block > 1 or self._newest_alone:
             return None
         return NoisePath(rates=self.rates, values=self._noisy, reached=self.reached)
 
-    def _place(self, where: Integers) -> Integers | slice:
-        """The same places, for a look at every key without a copy of what is there."""
-        return slice(None) if where.size == self.reached.size else where
+    def _kept_at(self, level: int) -> int:
+        return 0 if self._newest_alone else level
 
-    def _draw_level(self, level: int, place: Integers | slice, size: int, noise: Noise) -> Integers:
+    def _reveal_next(self, level: int, where: Places, noise: Noise) -> None:
+        """Reveal a level of keys of which all coarser ones are revealed, and no other."""
+        drawn = self._draw_level(level, where, noise)
+        kept = self._noisy[self._kept_at(level)]
+        if isinstance(where, slice):
+            np.add(self._exact, drawn, out=kept)
+        else:
+            kept[where] = self._exact[where] + drawn
+        self.reached[where] = level + 1
+
+    def _draw_level(self, level: int, where: Places, noise: Noise) -> Integers:
+        size = _count(where, keys=self.taken.size)
         if self._fresh:
             if level == 0:  # a key's first look, whenever that comes: only then is anything drawn for it
                 chain = release_chain(self.rates, size=size, noise=noise)
-                if len(self.rates) > 1:
-                    self._chain[:, place] = chain[1:]
+                if isinstance(where, slice):
+                    self._chain = chain[1:]
+                else:
+                    self._chain[:, where] = chain[1:]
                 return np.asarray(chain[0])
-            drawn: Integers = self._chain[level - 1, place]
+            drawn: Integers = self._chain[level - 1, where]
             return drawn
         if level == 0:
             return noise.discrete_laplace(rate=self.rates[0], size=size)
-        coarser = self._noisy[level - 1, place] - self._exact[place]
+        coarser = self._noisy[level - 1, where] - self._exact[where]
         return refine(coarser, coarse=self.rates[level - 1], fine=self.rates[level], noise=noise)
+
+
+def _places(mask: Booleans) -> Places:
+    """Where a mask is true."""
+    return _ALL if mask.all() else np.flatnonzero(mask)
+
+
+def _numbers(where: Places, *, keys: int) -> Integers:
+    return np.arange(keys) if isinstance(where, slice) else where
+
+
+def _count(where: Places, *, keys: int) -> int:
+    return keys if isinstance(where, slice) else where.size
 
 
 @lru_cache(maxsize=128)
@@ -241,13 +287,22 @@ class _KeysRun:
     """The state of some keys between looks: each literal's verdict, and how far each functional was read."""
 
     def __init__(
-        self, calibration: Calibration, aggregates: Integers, paths: Paths, *, everything: bool, noise: Noise
+        self,
+        calibration: Calibration,
+        aggregates: Integers,
+        paths: Paths,
+        *,
+        everything: bool,
+        keep_paths: bool,
+        noise: Noise,
     ) -> None:
         task = calibration.task
         self._calibration = calibration
         self._task = task
         self._noise = noise
         self._everything = everything
+        self._keep_paths = keep_paths
+        self._anew = all(path is None for path in paths)
         self._keys = aggregates.shape[1]
         self._literals = tuple(dict.fromkeys(task.literals()))
         self._verdicts: dict[Cut, Verdicts] = {cut: np.zeros(self._keys, dtype=np.int8) for cut in self._literals}
@@ -258,20 +313,19 @@ class _KeysRun:
             _Stage(self._list_by_functional(task.predicates), of_returned=True),
         )
         self._values = {
-            f: _Values(calibration.tests[f], aggregates[f], paths[f] if paths else None, task.sensitivities[f])
+            f: _Values(calibration.tests[f], aggregates[f], paths[f], task.sensitivities[f], keep_path=keep_paths)
             for f in used
         }
 
     def read_known(self) -> None:
         """Take every look that matters and costs nothing; values on the very boundary wait for their coins."""
         for stage, functional, look in self._turns():
-            where = self._find_concerned(stage, functional, look)
-            known = where[self._values[functional].is_known(look)[where]]
-            self._take(functional, look, known, tie=None)
+            concerned = self._find_concerned(stage, functional, look)
+            self._take(functional, look, _places(concerned & self._values[functional].is_known(look)), tie=None)
 
     def short(self) -> bool:
         """Whether a value that is not known yet could still matter, however the coins of `flip` fall."""
-        return any(self._unread(stage, functional).size for stage in self._stages for functional in stage.formulas)
+        return any(self._unread(stage, functional).any() for stage in self._stages for functional in stage.formulas)
 
     def flip(self) -> None:
         """Toss the coins of the values that `read_known` found on the boundary of a last look."""
@@ -279,18 +333,18 @@ class _KeysRun:
             values = self._values[functional]
             last = len(values.test.looks)
             open_ = [self._verdicts[cut] == 0 for cut in self._own(functional)]
-            where = np.flatnonzero(np.logical_or.reduce(open_) & (values.taken > last))
-            if where.size:
+            where = _places(np.logical_or.reduce(open_) & (values.taken > last))
+            if _count(where, keys=self._keys):
                 self._decide(functional, last, where, tie=self._coins(functional, where))
 
     def reveal(self) -> None:
         """Take looks until every key's formulas are settled, its predicates where it is returned."""
         for stage, functional, look in self._turns():
-            where = self._find_concerned(stage, functional, look)
+            where = _places(self._find_concerned(stage, functional, look))
             last = look == len(self._values[functional].test.looks)
             self._take(functional, look, where, tie=self._coins(functional, where) if last else None)
 
-    def close(self, *, keep_paths: bool) -> _Closed:
+    def close(self) -> _Closed:
         """The answers and losses of keys that are all settled."""
         task, worst = self._task, self._calibration.worst_case_epsilon
         answer, *values_of = (settle_formula(formula, self._verdicts, keys=self._keys) for formula in task.formulas)
@@ -298,7 +352,7 @@ class _KeysRun:
         passed = answer == 1
         assert all(np.all(value[passed] != 0) for value in values_of), "a returned key's predicate is still open"
         lost = {functional: values.total_loss() for functional, values in self._values.items()}
-        fresh = {functional: values.fresh() for functional, values in self._values.items()}
+        fresh = {} if self._anew else {functional: values.fresh() for functional, values in self._values.items()}
         own = np.minimum(joint_losses(lost, task.exposures, keys=self._keys), worst)
         if self._everything:
             own = np.full(self._keys, worst)
@@ -307,8 +361,8 @@ class _KeysRun:
             passed=passed,
             predicates=tuple(passed & (value == 1) for value in values_of),
             lost=own,
-            fresh=np.minimum(joint_losses(fresh, task.exposures, keys=self._keys), own),
-            paths=tuple(paths) if keep_paths else (),
+            fresh=own if self._anew else np.minimum(joint_losses(fresh, task.exposures, keys=self._keys), own),
+            paths=tuple(paths) if self._keep_paths else (),
         )
 
     def _list_by_functional(self, formulas: Sequence[Formula]) -> dict[int, tuple[Formula, ...]]:
@@ -329,34 +383,34 @@ class _KeysRun:
                     if look >= 0:
                         yield stage, functional, look
 
-    def _find_concerned(self, stage: _Stage, functional: int, look: int) -> Integers:
+    def _find_concerned(self, stage: _Stage, functional: int, look: int) -> Booleans:
         """The keys that have the look still to come and for which it matters."""
         return self._find_mattering(stage, functional, self._values[functional].taken == look)
 
-    def _unread(self, stage: _Stage, functional: int) -> Integers:
+    def _unread(self, stage: _Stage, functional: int) -> Booleans:
         """The keys for which the functional matters and has looks left."""
         left = self._values[functional].taken <= len(self._values[functional].test.looks)
         return self._find_mattering(stage, functional, left)
 
-    def _find_mattering(self, stage: _Stage, functional: int, among: Booleans) -> Integers:
+    def _find_mattering(self, stage: _Stage, functional: int, among: Booleans) -> Booleans:
         """Of some keys, those for which the functional can still change a formula of the stage that may be shown."""
         if self._everything:
-            return np.flatnonzero(among)
+            return among
         if stage.of_returned:
             among = among & (settle_formula(self._task.formula, self._verdicts, keys=self._keys) >= 0)
         if not among.any():
-            return np.flatnonzero(among)
+            return among
         matters = np.zeros(self._keys, dtype=np.bool_)
         for formula in stage.formulas[functional]:
             matters |= find_undecided(formula, self._verdicts, keys=self._keys)[functional]
-        return np.flatnonzero(among & matters)
+        return among & matters
 
-    def _take(self, functional: int, look: int, where: Integers, *, tie: Booleans | None) -> None:
-        if where.size:
+    def _take(self, functional: int, look: int, where: Places, *, tie: Booleans | None) -> None:
+        if _count(where, keys=self._keys):
             self._values[functional].reveal(look, where, noise=self._noise)
             self._decide(functional, look, where, tie=tie)
 
-    def _decide(self, functional: int, look: int, where: Integers, *, tie: Booleans | None) -> None:
+    def _decide(self, functional: int, look: int, where: Places, *, tie: Booleans | None) -> None:
         values = self._values[functional]
         test = values.test
         for cut in self._own(functional):
@@ -374,8 +428,9 @@ class _KeysRun:
             fresh = np.subtract(high, low, dtype=np.int8)
             self._verdicts[cut][where] = np.where(before == 0, fresh, before)
 
-    def _coins(self, functional: int, where: Integers) -> Booleans:
-        return self._noise.bernoulli(probability=self._values[functional].test.tie, size=where.size)
+    def _coins(self, functional: int, where: Places) -> Booleans:
+        size = _count(where, keys=self._keys)
+        return self._noise.bernoulli(probability=self._values[functional].test.tie, size=size)
 
     def _own(self, functional: int) -> Sequence[Cut]:
         return [cut for cut in self._literals if cut.functional == functional]

@@ -24,7 +24,7 @@ from mechanisms.formula import Booleans, Integers
 from mechanisms.noise.inversion import Inversion, RandomBytes
 from mechanisms.noise.random_bytes import random_bytes
 from mechanisms.protocol import Unachievable
-from mechanisms.side_by_side import usable_cores
+from mechanisms.side_by_side import count_threads
 
 LEAST_RATE = Fraction(1, 1 << 48)  # noise of this rate stays far within 64-bit integers
 GREATEST_RATE = Fraction(1 << 6)  # beyond, noise is zero but for less than one draw in 1e27
@@ -33,7 +33,6 @@ _DRAWS_AT_ONCE = 1 << 16  # bounds memory
 _LEAST_TABLE_RATE = Fraction(1, 16)  # wider noise has its low digits drawn apart: more bytes against larger tables
 _DIGITS_AT_ONCE = 6  # of the low digits: likewise
 _FIRST_BITS = 8  # random bits spent on every coin: one draw in 256 needs the further ones
-_MOST_THREADS = 4  # what draws between them is Python, one thread at a time
 _FURTHER_BITS = 64  # a machine word; a coin that it does not settle has probability 2**-64
 
 
@@ -212,7 +211,7 @@ def system_noise() -> ExactNoise:
 
     Many bytes at once are a cipher's under a fresh key of that generator's (docs/decisions/0032-random-bytes.md).
     """
-    return ExactNoise(random_bytes, threads=min(usable_cores(), _MOST_THREADS))
+    return ExactNoise(random_bytes, threads=count_threads())
 
 
 def check_rate(rate: Fraction) -> None:

@@ -15,10 +15,12 @@ import numpy as np
 from accountant.limits import Limits
 from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, NanoArray, Spent, is_lasting
 from mechanisms.formula import Booleans
+from mechanisms.keyhole.key_parts import key_parts
 from mechanisms.keyhole.noise_continuation import CONTINUABLE
 from mechanisms.protocol import Epsilons, Outcome
 from mechanisms.ranking.calibration import groups_that_count
 from mechanisms.ranking.run import Ranking
+from mechanisms.side_by_side import count_threads, in_order
 from mechanisms.threshold.renyi import Curve, curve
 from planner.catalog.key_space import as_text
 from planner.catalog.listed_values import list_texts
@@ -180,9 +182,15 @@ def _spend(claim: Claim, epsilon: Epsilons) -> Spent:
 
 
 def _nanos(epsilon: Epsilons) -> NanoArray:
-    levels = np.unique(epsilon)  # a handful; to look each one up is cheaper than to sort the keys by them
-    found: NanoArray = np.array([nano(float(level)) for level in levels], dtype=np.int64)
-    return found[np.searchsorted(levels, epsilon)]
+    found = np.empty(epsilon.size, dtype=np.int64)
+
+    def convert(part: slice) -> None:
+        levels = np.unique(epsilon[part])  # a handful; to look each one up is cheaper than to sort the keys by them
+        nanos = np.array([nano(float(level)) for level in levels], dtype=np.int64)
+        found[part] = nanos[np.searchsorted(levels, epsilon[part])]
+
+    list(in_order(convert, key_parts(epsilon.size), threads=count_threads()))
+    return found
 
 
 def _amounts(plan: Plan, losses: NanoArray) -> Amounts:

@@ -14,7 +14,9 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 
+from mechanisms.side_by_side import while_next_is_made
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import SqlType
 from planner.catalog.relations import RelationIdentity
@@ -22,7 +24,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.model import Dialect
 from planner.policy.compile import SourceColumn
-from planner.question.plan import ReadRelation, Rewritten
+from planner.question.plan import KeyBlock, ReadRelation, Rewritten
 from planner.values.sql_literals import identifier, text
 from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import align_groups, spread_groups
@@ -170,6 +172,13 @@ class DuckDBSource:
         def read_blocks(left_ms: int) -> TrueAggregates:
             """Block by block, all in one transaction and on the same files."""
             values = np.zeros((functionals, keys.size), dtype=np.int64)
+
+            def spread(read: tuple[KeyBlock, dict[str, npt.NDArray[Any]]]) -> None:
+                block, found = read
+                groups = [found[f"k{i}"] for i in range(len(keys.columns))]
+                sums = [found[f"f{i}"] for i in range(functionals)]
+                spread_groups(groups, sums, block.keys, into=values[:, block.start : block.start + block.keys.size])
+
             with (
                 self._openings.used() as opened,
                 self._cursor() as cursor,
@@ -182,12 +191,13 @@ class DuckDBSource:
                 ]
                 pinned.enter_context(same_files(rewritten.relations, run=self._run, database=self._database))
                 cursor.begin()
-                for block, asked in zip(rewritten.blocks, texts, strict=True):
-                    found = cursor.execute(asked).fetchnumpy()
-                    groups = [found.pop(f"k{i}") for i in range(len(keys.columns))]
-                    sums = [found.pop(f"f{i}") for i in range(functionals)]
-                    here = values[:, block.start : block.start + block.keys.size]
-                    spread_groups(groups, sums, block.keys, into=here)
+                while_next_is_made(
+                    spread,
+                    (
+                        (block, cursor.execute(asked).fetchnumpy())
+                        for block, asked in zip(rewritten.blocks, texts, strict=True)
+                    ),
+                )
             return TrueAggregates(values)
 
         return hide_failures(

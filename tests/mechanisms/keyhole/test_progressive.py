@@ -237,6 +237,23 @@ def test_keys_decided_side_by_side_are_decided_as_one_by_one(everything: bool) -
         assert outcome.epsilon == pytest.approx(losses[path.reached], rel=1e-12)
 
 
+@pytest.mark.parametrize("name", FORMULAS)
+def test_keys_are_decided_alike_whether_paths_are_kept_or_not(name: str) -> None:
+    """And what is kept has nothing that was not revealed."""
+    formula, sensitivities = FORMULAS[name]
+    calibration = PROGRESSIVE.calibrate(task_of(formula, sensitivities))
+    values = np.random.default_rng(5).integers(30, 180, (len(sensitivities), 4000))
+    kept = PROGRESSIVE.decide(calibration, values, noise=SeededNoise(3), keep_paths=True)
+    unkept = PROGRESSIVE.decide(calibration, values, noise=SeededNoise(3), keep_paths=False)
+    assert np.array_equal(kept.passed, unkept.passed)
+    assert np.array_equal(kept.epsilon, unkept.epsilon)
+    assert unkept.paths == ()
+    for path in kept.paths:
+        if path is not None:
+            hidden = np.arange(len(path.rates))[:, np.newaxis] >= path.reached
+            assert not path.values[hidden].any()
+
+
 def test_what_fails_for_one_part_fails_the_whole() -> None:
     class Failing(ExactNoise):
         def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
