@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from proxy.shadow.wheel import make_data, postgres_server, stop_at_once
+from tests.begun_first import begin_with_longest
 from tests.effort import is_repeated, register_profiles
 from tests.marks import marks
 from tests.seeded_noise import RepeatedBytes
@@ -24,14 +25,24 @@ register_profiles()
 # Until all is collected: looking for garbage among what is imported and made then took a sixth of that time.
 gc.disable()
 _BYTES = RepeatedBytes()
+_TESTS = Path(__file__).parent
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
+    """Mark what was collected, before the marks select, and order what is left for the processes that share it."""
     also_sized = "sized" in config.getoption("markexpr")
     for item in items:
         if isinstance(item, pytest.Function):
             for name in marks(item, also_sized=also_sized):
                 item.add_marker(name)
+    result = yield
+    processes = getattr(config, "workerinput", {}).get("workercount", 1)
+    if processes > 1:
+        items[:] = begin_with_longest(
+            items, file_of=lambda item: item.path.relative_to(_TESTS).as_posix(), processes=processes
+        )
+    return result
 
 
 @pytest.hookimpl(wrapper=True)
