@@ -54,12 +54,12 @@ test-anew: $(VENV)/.installed-test  ## test-thorough on other random cases and o
 test-all: lint-and-compile $(VENV)/.installed-spark  ## every test, the long ones, too, on Sail as well, at full size, as before a release
 	@$(PYTEST) --hypothesis-profile=thorough
 
-test-oldest:  ## the tests that need servers and processes, the long ones, too, on the oldest Python there is, in a .venv of its own
+test-oldest:  ## the tests that need servers and processes, the long ones, too, but no drawn statements, on the oldest Python there is, in a .venv of its own
 	@$(MAKE) --no-print-directory VENV=.venv-oldest PYTHON=$(OLDEST) test-on-servers
 
 test-on-servers: $(VENV)/.installed-test
 	@$(BIN)/python --version
-	@$(PYTEST) -m '(server or process) and not installed'
+	@$(PYTEST) -m '(server or process) and not (installed or drawn)'
 
 test-clients: $(VENV)/.installed-test  ## clients from apt and npm, and large ones (JDBC, ODBC, node, ADBC, polars, pgbouncer, Prometheus, Apache Spark); what cannot be installed is skipped
 	@VENV=$(VENV) bash tests/clients/installed/run.sh

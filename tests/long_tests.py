@@ -13,7 +13,9 @@ LONG: dict[str, tuple[str, ...]] = {
         *(
             f"test_a_verb_that_dies_at_any_point_is_there_whole_or_not_at_all[{verb}-"
             for verb in (
+                "begin a window",
                 "commit what continued",
+                "end a monitor",
                 "grant",
                 "open a window",
                 "prune",
@@ -23,11 +25,12 @@ LONG: dict[str, tuple[str, ...]] = {
                 "reserve to continue",
                 "settle",
                 "settle untouched",
+                "start a monitor",
             )
         ),
         *(
             f"test_a_verb_that_dies_at_any_point_is_there_whole_or_not_at_all[{verb}-postgresql"
-            for verb in ("begin a window", "end a monitor", "record a look", "start a monitor")
+            for verb in ("record a look",)
         ),
     ),
     "accountant/store/test_parallel_machine.py": (
@@ -59,6 +62,7 @@ LONG: dict[str, tuple[str, ...]] = {
         "test_the_page_says_which_taxi_trips_were_used",
         "test_the_page_the_images_and_the_files_are_written",
     ),
+    "benchmarks/test_many_keys_benchmark.py": ("test_it_measures_every_stage",),
     "benchmarks/test_random_kills_benchmark.py": (
         "test_each_kind_of_victim_was_killed_and_the_service_came_back",
         "test_no_answer_is_unpaid_and_everybody_is_told_one_answer",
@@ -99,7 +103,18 @@ LONG: dict[str, tuple[str, ...]] = {
     "mechanisms/audit/test_auditor.py": tuple(
         f"test_every_mechanism_passes[{name}" for name in ("dppwlm", "mim]", "mim_progressive", "ppwlm")
     ),
-    "proxy/cli/test_audit.py": ("test_an_audit_that_could_not_fail_is_no_success",),
+    "project/test_compose.py": (
+        "test_alerts_ask_for_metrics_that_there_are",
+        "test_every_metric_of_keyhole_is_on_the_dashboard",
+        "test_every_query_of_the_dashboard_finds_its_metric_and_labels",
+        "test_the_health_check_is_python_that_asks_for_readiness",
+        "test_the_readers_role_reads_and_nothing_else",
+        "test_the_sample_can_be_asked_as_the_file_says",
+    ),
+    "proxy/cli/test_audit.py": (
+        "test_an_audit_in_a_terminal_draws_a_bar",
+        "test_an_audit_that_could_not_fail_is_no_success",
+    ),
     "proxy/cli/test_check.py": ("test_a_check_says_in_a_terminal_what_it_is_doing",),
     "proxy/process/test_generations.py": (
         "test_a_reload_that_a_worker_cannot_follow_changes_none",

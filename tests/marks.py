@@ -1,7 +1,9 @@
 """Which marks a test carries: found from its folder, its fixtures and what its module imports.
 
 `make check` runs what carries neither of `statistical`, `server` and `process`. `make test` leaves out `long`, which
-`make test-oldest` and `make test-thorough` run: those alone are named, in `tests/long_tests.py`.
+`make test-oldest` and `make test-thorough` run: those alone are named, in `tests/long_tests.py`. `make test-oldest`
+leaves out `drawn`, which `make test` runs, and `make test-thorough` at full size: a statement has the same text, and an
+engine the same integers, whatever Python asks; what is written down for the same parts runs there.
 """
 
 import ast
@@ -28,9 +30,11 @@ _SERVER_FOLDERS = (
     "proxy/shadow",
     "proxy/sources",
 )
+_DRAWN_FOLDERS = ("planner", "proxy/sources")
 _SERVER_FIXTURES = frozenset({"new_database", "postgres_url", "running", "server", "shadow", "shadow_address"})
 _SERVER_PARAMETERS = frozenset({"postgres", "postgresql"})
 _PROCESS_NAMES = ("subprocess", "multiprocessing", "served")
+_CONCURRENT_NAMES = ("asyncio", "signal", "socket", "ssl", "Thread", "ThreadPoolExecutor", "threading")
 
 
 def marks(item: pytest.Function, *, also_sized: bool) -> list[str]:
@@ -41,8 +45,11 @@ def marks(item: pytest.Function, *, also_sized: bool) -> list[str]:
         "process": _within(item.path, _PROCESS_FOLDERS) or any(hasattr(item.module, name) for name in _PROCESS_NAMES),
         "sized": also_sized and _is_sized(item),
     }
+    alike = not any(hasattr(item.module, name) for name in (*_CONCURRENT_NAMES, *_PROCESS_NAMES))
+    found["drawn"] = alike and _is_drawn(item) and _within(item.path, _DRAWN_FOLDERS)
     # what neither `test-oldest` nor `test-thorough` runs would be run by nothing
-    found["long"] = _is_long(item) and (found["server"] or found["process"] or _is_sized(item))
+    again = (found["server"] or found["process"]) and not found["drawn"]
+    found["long"] = _is_long(item) and (again or _is_sized(item))
     return [name for name, holds in found.items() if holds]
 
 
@@ -69,7 +76,11 @@ def _is_long(item: pytest.Function) -> bool:
 
 def _is_sized(item: pytest.Function) -> bool:
     """Return whether `quick` shortens the test: hypothesis draws for it, or what it is made of takes sizes."""
-    return getattr(item.obj, "is_hypothesis_test", False) or item.originalname in _sized_names(item.path)
+    return _is_drawn(item) or item.originalname in _sized_names(item.path)
+
+
+def _is_drawn(item: pytest.Function) -> bool:
+    return getattr(item.obj, "is_hypothesis_test", False)
 
 
 @cache

@@ -1,6 +1,9 @@
-"""What `make test` leaves out is there, and leaves something of its folder in."""
+"""What `make test` leaves out is there, and leaves something of its folder in; what `make test-oldest` leaves out is
+run at full size."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,3 +35,20 @@ def test_every_folder_keeps_most_of_its_tests(folder: str) -> None:
     }
     every = [name for path in files for name in _tests_of(path)]
     assert len(left_out) < len(every) / 2
+
+
+@pytest.mark.parametrize(("selected", "files"), [("sized", {"test_same_integers.py"}), ("not sized", set[str]())])
+def test_what_the_oldest_python_leaves_out_is_drawn_and_sized(selected: str, files: set[str]) -> None:
+    """Statements that hypothesis draws, where nothing runs side by side: all of them are in `make test-thorough`."""
+    folder = "tests/proxy/sources"
+    names = ("test_rollups.py", "test_same_integers.py", "test_sources.py")
+    told = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--collect-only", "-m", f"drawn and {selected}"]
+        + [f"{folder}/{name}" for name in names],
+        cwd=TESTS.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = {line.partition("::")[0] for line in told.stdout.splitlines() if "::" in line}
+    assert found == {f"{folder}/{name}" for name in files}, told.stdout
