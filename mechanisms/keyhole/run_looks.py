@@ -14,26 +14,20 @@ Proofs: docs/proofs/three_zone.md, docs/proofs/short_cuts.md, docs/proofs/severa
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts
 from mechanisms.keyhole.key_parts import decide_in_parts, key_parts
-from mechanisms.noise.gradual_release import refine, release_chain
-from mechanisms.protocol import Calibration, Epsilons, FunctionalTest, Levels, Noise, NoisePath, Outcome
+from mechanisms.keyhole.noisy_values import ChosenKeys, NoisyValues
+from mechanisms.protocol import Calibration, Epsilons, Noise, NoisePath, Outcome
 from mechanisms.three_valued import Verdicts, find_undecided, settle_formula
 from mechanisms.threshold.joint_loss import joint_losses
 from mechanisms.threshold.one_shot import at_least
 
 Paths = Sequence[NoisePath | None]
-Places: TypeAlias = Integers | slice
-"""Some keys by their numbers, or all of them without a copy of what is there."""
-
-_ALL = slice(None)
 
 
 def decide_anew(
@@ -41,7 +35,7 @@ def decide_anew(
 ) -> Outcome:
     """Decide every key on fresh noise; parameters as for `decide_on_paths`. All of the loss is fresh."""
     none = (None,) * len(calibration.task.sensitivities)
-    found = decide_on_paths(
+    return decide_on_paths(
         calibration,
         aggregates,
         none,
@@ -50,7 +44,6 @@ def decide_anew(
         keep_paths=keep_paths,
         noise=noise,
     )
-    return replace(found, fresh=None)
 
 
 def decide_on_paths(
@@ -66,7 +59,8 @@ def decide_on_paths(
     """Decide every key, revealing what is not known yet.
 
     Guarantee: exactly the looks taken are revealed, and of what had been revealed before nothing again: per functional
-    and key the transcript of all questions on the path costs the finest level reached (docs/proofs/reuse.md).
+    and key the transcript of all questions on the path costs the finest level reached (docs/proofs/reuse.md). Where
+    there is no path, all of the loss is fresh, and the outcome does not say it twice.
 
     Parameters:
         aggregates: exact values, int64, shape (functionals, keys), within +-2**62; of the very rows `paths` speak of.
@@ -81,7 +75,8 @@ def decide_on_paths(
     """
     if any(path is not None and path.reached.size != aggregates.shape[1] for path in paths):
         raise ValueError("paths and aggregates are of the same keys")
-    decided = _Decided.none(aggregates.shape[1], predicates=len(calibration.task.predicates))
+    anew = all(path is None for path in paths)
+    decided = _Decided.none(aggregates.shape[1], predicates=len(calibration.task.predicates), anew=anew)
 
     def decide(part: slice) -> _Closed:
         run = _KeysRun(
@@ -109,7 +104,7 @@ def decide_on_known(calibration: Calibration, paths: Paths, *, everything: bool,
     Whether it is None is decided before any coin is tossed, so that trying again with more values favours no answer.
     """
     keys = next(path.reached.size for path in paths if path is not None)
-    decided = _Decided.none(keys, predicates=len(calibration.task.predicates))
+    decided = _Decided.none(keys, predicates=len(calibration.task.predicates), anew=False)
     for part in key_parts(keys):
         nothing = np.zeros((len(paths), part.stop - part.start), dtype=np.int64)
         known = _slice_paths(paths, part)
@@ -120,11 +115,6 @@ def decide_on_known(calibration: Calibration, paths: Paths, *, everything: bool,
         run.flip()
         decided.add(part, run.close())
     return decided.outcome(keep_paths=False)
-
-
-def levels(test: FunctionalTest) -> tuple[Fraction, ...]:
-    """The rates at which a test looks, coarse to fine, the last one included."""
-    return (*(look.rate for look in test.looks), test.rate)
 
 
 def unread(path: NoisePath | None, top: Fraction, *, sensitivity: int, keys: int) -> Epsilons:
@@ -139,128 +129,6 @@ def _slice_paths(paths: Paths, part: slice) -> list[NoisePath | None]:
     return [
         path and NoisePath(rates=path.rates, values=path.values[:, part], reached=path.reached[part]) for path in paths
     ]
-
-
-class _Values:
-    """One functional's noisy values in one run: those of its path, and further ones as they are asked for."""
-
-    def __init__(
-        self, test: FunctionalTest, exact: Integers, path: NoisePath | None, sensitivity: int, *, keep_path: bool
-    ) -> None:
-        before = () if path is None else path.rates
-        own = levels(test)
-        self.test = test
-        self.rates = (*before, *(rate for rate in own if rate not in before))
-        self.taken: Levels = np.zeros(exact.size, dtype=np.int8)
-        # of what nobody has looked at before, as much is revealed as is taken
-        self.reached: Levels = self.taken if path is None else path.reached.copy()
-        self._rows = [self.rates.index(rate) for rate in own]
-        self._before: Levels = self.reached.copy()
-        self._exact = exact
-        # a look decides at once: what was revealed before it is kept for others alone, or to be refined
-        self._newest_alone = path is None and not keep_path
-        self._noisy = np.zeros((1 if self._newest_alone else len(self.rates), exact.size), dtype=np.int64)
-        self._chain = np.empty((len(self.rates) - 1, exact.size), dtype=np.int64)  # what finer looks will add
-        self._fresh = path is None
-        self._scale = sensitivity if test.block == 1 else 1
-        if path is not None:
-            self._noisy[: len(before)] = path.values
-
-    def is_known(self, look: int) -> Booleans:
-        """The keys whose value at a look had been revealed before this run."""
-        return np.asarray(self._before > self._rows[look], dtype=np.bool_)
-
-    def reveal(self, look: int, where: Places, *, noise: Noise) -> None:
-        """Reveal the look's value for some keys that have taken all looks before it, with all coarser ones, unless it
-        is known."""
-        if self._fresh:
-            self._reveal_next(look, where, noise)
-            return
-        self.taken[where] = look + 1
-        row = self._rows[look]
-        behind = _numbers(where, keys=self.taken.size)
-        behind = behind[self.reached[behind] <= row]
-        first = int(self.reached[behind].min(initial=row))
-        for level in range(first, row + 1):
-            here = behind[self.reached[behind] == level]
-            if here.size:
-                self._reveal_next(level, here, noise)
-
-    def distances(self, cut: Cut, look: int, where: Places) -> tuple[Integers, int]:
-        """The literal's noisy distances at a look and what is still to be subtracted; in blocks where the noise is."""
-        noisy = self._noisy[self._kept_at(self._rows[look]), where]
-        if self.test.block > 1:
-            exact = self._exact[where]
-            index = (exact - (cut.cut + 1)) // self.test.block + (noisy - exact)
-            return (index, -1) if cut.above else (-index, 0)
-        return (noisy, cut.cut) if cut.above else (-noisy, -(cut.cut + 1))
-
-    def total_loss(self) -> Epsilons:
-        """Per key, epsilon of all that this question has read, rounded up."""
-        lost: Epsilons = _losses_between(levels(self.test), scale=self._scale)[0, self.taken]
-        return lost
-
-    def fresh(self) -> Epsilons:
-        """Per key, epsilon of what this run has revealed beyond what was known, rounded up."""
-        lost: Epsilons = _losses_between(self.rates, scale=self._scale)[self._before, self.reached]
-        return lost
-
-    def path(self) -> NoisePath | None:
-        """All that has been revealed; None where it was not kept, and for noise on block indices, which serves one
-        threshold alone."""
-        if self.test.block > 1 or self._newest_alone:
-            return None
-        return NoisePath(rates=self.rates, values=self._noisy, reached=self.reached)
-
-    def _kept_at(self, level: int) -> int:
-        return 0 if self._newest_alone else level
-
-    def _reveal_next(self, level: int, where: Places, noise: Noise) -> None:
-        """Reveal a level of keys of which all coarser ones are revealed, and no other."""
-        drawn = self._draw_level(level, where, noise)
-        kept = self._noisy[self._kept_at(level)]
-        if isinstance(where, slice):
-            np.add(self._exact, drawn, out=kept)
-        else:
-            kept[where] = self._exact[where] + drawn
-        self.reached[where] = level + 1
-
-    def _draw_level(self, level: int, where: Places, noise: Noise) -> Integers:
-        size = _count(where, keys=self.taken.size)
-        if self._fresh:
-            if level == 0:  # a key's first look, whenever that comes: only then is anything drawn for it
-                chain = release_chain(self.rates, size=size, noise=noise)
-                if isinstance(where, slice):
-                    self._chain = chain[1:]
-                else:
-                    self._chain[:, where] = chain[1:]
-                return np.asarray(chain[0])
-            drawn: Integers = self._chain[level - 1, where]
-            return drawn
-        if level == 0:
-            return noise.discrete_laplace(rate=self.rates[0], size=size)
-        coarser = self._noisy[level - 1, where] - self._exact[where]
-        return refine(coarser, coarse=self.rates[level - 1], fine=self.rates[level], noise=noise)
-
-
-def _places(mask: Booleans) -> Places:
-    """Where a mask is true."""
-    return _ALL if mask.all() else np.flatnonzero(mask)
-
-
-def _numbers(where: Places, *, keys: int) -> Integers:
-    return np.arange(keys) if isinstance(where, slice) else where
-
-
-def _count(where: Places, *, keys: int) -> int:
-    return keys if isinstance(where, slice) else where.size
-
-
-@lru_cache(maxsize=128)
-def _losses_between(rates: tuple[Fraction, ...], *, scale: int) -> Epsilons:
-    """Epsilon from each level, 0 for none, to each other one, rounded up; zero to coarser ones."""
-    every = (Fraction(0), *rates)
-    return np.array([[at_least(max(Fraction(0), fine - coarse) * scale) for fine in every] for coarse in every])
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +181,7 @@ class _KeysRun:
             _Stage(self._list_by_functional(task.predicates), of_returned=True),
         )
         self._values = {
-            f: _Values(calibration.tests[f], aggregates[f], paths[f], task.sensitivities[f], keep_path=keep_paths)
+            f: NoisyValues(calibration.tests[f], aggregates[f], paths[f], task.sensitivities[f], keep_path=keep_paths)
             for f in used
         }
 
@@ -321,7 +189,7 @@ class _KeysRun:
         """Take every look that matters and costs nothing; values on the very boundary wait for their coins."""
         for stage, functional, look in self._turns():
             concerned = self._find_concerned(stage, functional, look)
-            self._take(functional, look, _places(concerned & self._values[functional].is_known(look)), tie=None)
+            self._take(functional, look, concerned & self._values[functional].is_known(look), coins=False)
 
     def short(self) -> bool:
         """Whether a value that is not known yet could still matter, however the coins of `flip` fall."""
@@ -333,16 +201,15 @@ class _KeysRun:
             values = self._values[functional]
             last = len(values.test.looks)
             open_ = [self._verdicts[cut] == 0 for cut in self._own(functional)]
-            where = _places(np.logical_or.reduce(open_) & (values.taken > last))
-            if _count(where, keys=self._keys):
-                self._decide(functional, last, where, tie=self._coins(functional, where))
+            looked = values.choose(np.logical_or.reduce(open_) & (values.taken > last))
+            if looked.size:
+                self._decide(functional, last, looked, tie=self._coins(functional, looked))
 
     def reveal(self) -> None:
         """Take looks until every key's formulas are settled, its predicates where it is returned."""
         for stage, functional, look in self._turns():
-            where = _places(self._find_concerned(stage, functional, look))
             last = look == len(self._values[functional].test.looks)
-            self._take(functional, look, where, tie=self._coins(functional, where) if last else None)
+            self._take(functional, look, self._find_concerned(stage, functional, look), coins=last)
 
     def close(self) -> _Closed:
         """The answers and losses of keys that are all settled."""
@@ -405,16 +272,17 @@ class _KeysRun:
             matters |= find_undecided(formula, self._verdicts, keys=self._keys)[functional]
         return among & matters
 
-    def _take(self, functional: int, look: int, where: Places, *, tie: Booleans | None) -> None:
-        if _count(where, keys=self._keys):
-            self._values[functional].reveal(look, where, noise=self._noise)
-            self._decide(functional, look, where, tie=tie)
+    def _take(self, functional: int, look: int, concerned: Booleans, *, coins: bool) -> None:
+        looking = self._values[functional].choose(concerned)
+        if looking.size:
+            self._values[functional].reveal(look, looking, noise=self._noise)
+            self._decide(functional, look, looking, tie=self._coins(functional, looking) if coins else None)
 
-    def _decide(self, functional: int, look: int, where: Places, *, tie: Booleans | None) -> None:
+    def _decide(self, functional: int, look: int, looking: ChosenKeys, *, tie: Booleans | None) -> None:
         values = self._values[functional]
         test = values.test
         for cut in self._own(functional):
-            noisy, origin = values.distances(cut, look, where)
+            noisy, origin = values.distances(cut, look, looking)
             if look < len(test.looks):
                 zone = test.looks[look]
                 high, low = noisy >= origin + zone.accepting, noisy <= origin + zone.rejecting
@@ -424,13 +292,10 @@ class _KeysRun:
                 if tie is not None:
                     high |= (noisy == boundary) & tie
                     low = ~high
-            before = self._verdicts[cut][where]
-            fresh = np.subtract(high, low, dtype=np.int8)
-            self._verdicts[cut][where] = np.where(before == 0, fresh, before)
+            looking.settle(self._verdicts[cut], np.subtract(high, low, dtype=np.int8))
 
-    def _coins(self, functional: int, where: Places) -> Booleans:
-        size = _count(where, keys=self._keys)
-        return self._noise.bernoulli(probability=self._values[functional].test.tie, size=size)
+    def _coins(self, functional: int, looking: ChosenKeys) -> Booleans:
+        return self._noise.bernoulli(probability=self._values[functional].test.tie, size=looking.size)
 
     def _own(self, functional: int) -> Sequence[Cut]:
         return [cut for cut in self._literals if cut.functional == functional]
@@ -443,17 +308,17 @@ class _Decided:
     passed: Booleans
     predicates: tuple[Booleans, ...]
     lost: Epsilons
-    fresh: Epsilons
+    fresh: Epsilons | None
     paths: list[tuple[NoisePath | None, ...]]
 
     @staticmethod
-    def none(keys: int, *, predicates: int) -> "_Decided":
+    def none(keys: int, *, predicates: int, anew: bool) -> "_Decided":
         """Nothing so far."""
         return _Decided(
             passed=np.zeros(keys, dtype=np.bool_),
             predicates=tuple(np.zeros(keys, dtype=np.bool_) for _ in range(predicates)),
             lost=np.zeros(keys),
-            fresh=np.zeros(keys),
+            fresh=None if anew else np.zeros(keys),
             paths=[],
         )
 
@@ -461,7 +326,8 @@ class _Decided:
         """These keys are settled."""
         self.passed[part] = closed.passed
         self.lost[part] = closed.lost
-        self.fresh[part] = closed.fresh
+        if self.fresh is not None:
+            self.fresh[part] = closed.fresh
         for all_, own in zip(self.predicates, closed.predicates, strict=True):
             all_[part] = own
         self.paths.append(closed.paths)

@@ -32,8 +32,8 @@ from accountant.model import (
     is_lasting,
 )
 from mechanisms.formula import cuts
+from mechanisms.keyhole.noisy_values import levels
 from mechanisms.keyhole.one_shot import Keyhole
-from mechanisms.keyhole.run_looks import levels
 from mechanisms.protocol import Levels, NoisePath
 from planner.errors import KeyholeError
 from planner.question.plan import Plan

@@ -8,6 +8,8 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
+from mechanisms.side_by_side import count_threads, in_order
+
 Key: TypeAlias = tuple[str, ...]
 Places: TypeAlias = npt.NDArray[np.uint32]
 
@@ -72,16 +74,19 @@ class KeyRows(Sequence[Key]):
 
     def pack(self) -> Mapping[str, Any]:
         """The same as JSON: the texts that occur, in the order in which they stand, and packed places."""
-        texts, places = [], []
-        for known, at in zip(self.texts, self.places, strict=True):
-            occurs = np.zeros(len(known), dtype=np.bool_)
-            occurs[at] = True
-            used = np.flatnonzero(occurs)
-            texts.append([known[place] for place in used.tolist()])
-            numbers = np.cumsum(occurs, dtype=np.uint32) - np.uint32(1)
-            content = zlib.compress(numbers[at].astype("<u4").tobytes(), 1)
-            places.append(base64.b64encode(content).decode("ascii"))
+        columns = tuple(zip(self.texts, self.places, strict=True))
+        texts, places = zip(*in_order(_pack_column, columns, threads=count_threads()), strict=True)
         return {"texts": texts, "places": places}
+
+
+def _pack_column(column: tuple[Sequence[str], Places]) -> tuple[list[str], str]:
+    known, at = column
+    occurs = np.zeros(len(known), dtype=np.bool_)
+    occurs[at] = True
+    texts = [known[place] for place in np.flatnonzero(occurs).tolist()]
+    numbers = np.cumsum(occurs, dtype=np.uint32) - np.uint32(1)
+    content = zlib.compress(numbers[at].astype("<u4").tobytes(), 1)
+    return texts, base64.b64encode(content).decode("ascii")
 
 
 def _texts_of(known: Sequence[str], places: Places) -> Iterator[str]:

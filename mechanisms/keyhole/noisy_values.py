@@ -1,0 +1,184 @@
+"""One functional's noisy values, coarse to fine: what a path has, and what is revealed beyond it for the keys that ask.
+
+Keys that take a look are a few, by their numbers, or so many that it is cheaper to work on all and to keep what those
+of a mask were to have: of the others nothing is kept, and nothing counts as revealed.
+
+Proofs: docs/proofs/gradual_release.md, docs/proofs/reuse.md.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from mechanisms.formula import Booleans, Cut, Integers
+from mechanisms.noise.gradual_release import refine, release_chain
+from mechanisms.protocol import Epsilons, FunctionalTest, Levels, Noise, NoisePath
+from mechanisms.three_valued import Verdicts
+from mechanisms.threshold.one_shot import at_least
+
+_MANY_OF = 8  # one key of so many is enough to work on all: to find a key, and put it back, takes that much longer
+_FEW = 1 << 13  # keys of which nothing is worth saving
+
+_ALL = slice(None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChosenKeys:
+    """Keys that take a look: those numbered `where`, or of all of them, which `where` is then, those of the mask
+    `among`. What is drawn and found for them has `size` entries, one for each of `where`."""
+
+    where: Integers | slice
+    among: Booleans | None
+    size: int
+
+    @staticmethod
+    def of(chosen: Booleans, *, all_at_once: bool) -> "ChosenKeys":
+        """The keys of a mask; those that are many by the mask, if they may be."""
+        count = int(np.count_nonzero(chosen))
+        if all_at_once and count > _FEW and count * _MANY_OF >= chosen.size:
+            return ChosenKeys(_ALL, chosen, chosen.size)
+        return ChosenKeys(np.flatnonzero(chosen), None, count)
+
+    def settle(self, verdicts: Verdicts, found: Verdicts) -> None:
+        """Give those that have no verdict yet the one that was found for them."""
+        if self.among is None:
+            before = verdicts[self.where]
+            verdicts[self.where] = np.where(before == 0, found, before)
+        else:
+            np.copyto(verdicts, found, where=self.among & (verdicts == 0))
+
+
+class NoisyValues:
+    """The noisy values in one run: those of a path, and further ones as they are asked for.
+
+    Guarantee: what is kept of a key, and counted as taken or reached, is what was revealed to it and nothing finer.
+    """
+
+    def __init__(
+        self, test: FunctionalTest, exact: Integers, path: NoisePath | None, sensitivity: int, *, keep_path: bool
+    ) -> None:
+        before = () if path is None else path.rates
+        own = levels(test)
+        self.test = test
+        self.rates = (*before, *(rate for rate in own if rate not in before))
+        self.taken: Levels = np.zeros(exact.size, dtype=np.int8)
+        # of what nobody has looked at before, as much is revealed as is taken
+        self.reached: Levels = self.taken if path is None else path.reached.copy()
+        self._rows = [self.rates.index(rate) for rate in own]
+        self._before: Levels = self.reached.copy()
+        self._exact = exact
+        self._fresh = path is None
+        # a look decides at once: what was revealed before it is kept for others alone, or to be refined
+        self._newest_alone = self._fresh and not keep_path
+        self._noisy = np.zeros((1 if self._newest_alone else len(self.rates), exact.size), dtype=np.int64)
+        self._chain: Integers | None = None  # the noise of looks to come, once a first one was taken
+        self._scale = sensitivity if test.block == 1 else 1
+        if path is not None:
+            self._noisy[: len(before)] = path.values
+
+    def choose(self, keys: Booleans) -> ChosenKeys:
+        """The keys of a mask, which are to take a look."""
+        return ChosenKeys.of(keys, all_at_once=self._fresh)
+
+    def is_known(self, look: int) -> Booleans:
+        """The keys whose value at a look had been revealed before this run."""
+        return np.asarray(self._before > self._rows[look], dtype=np.bool_)
+
+    def reveal(self, look: int, keys: ChosenKeys, *, noise: Noise) -> None:
+        """Reveal the look's value for keys that have taken every look before it, with all coarser values, unless it
+        is known."""
+        if self._fresh:
+            self._reveal_next(look, keys, noise)
+            return
+        self.taken[keys.where] = look + 1
+        row = self._rows[look]
+        where = np.asarray(keys.where)
+        behind = where[self.reached[where] <= row]
+        first = int(self.reached[behind].min(initial=row))
+        for level in range(first, row + 1):
+            here = behind[self.reached[behind] == level]
+            if here.size:
+                self._reveal_next(level, ChosenKeys(here, None, here.size), noise)
+
+    def distances(self, cut: Cut, look: int, keys: ChosenKeys) -> tuple[Integers, int]:
+        """The literal's noisy distances at a look that the keys have just taken, or had known, and what is still to be
+        subtracted; in blocks where the noise is."""
+        noisy = self._noisy[self._kept_at(self._rows[look]), keys.where]
+        if self.test.block > 1:
+            exact = self._exact[keys.where]
+            index = (exact - (cut.cut + 1)) // self.test.block + (noisy - exact)
+            return (index, -1) if cut.above else (-index, 0)
+        return (noisy, cut.cut) if cut.above else (-noisy, -(cut.cut + 1))
+
+    def total_loss(self) -> Epsilons:
+        """Per key, epsilon of all that this question has read, rounded up."""
+        lost: Epsilons = _losses_between(levels(self.test), scale=self._scale)[0, self.taken]
+        return lost
+
+    def fresh(self) -> Epsilons:
+        """Per key, epsilon of what this run has revealed beyond what was known, rounded up."""
+        lost: Epsilons = _losses_between(self.rates, scale=self._scale)[self._before, self.reached]
+        return lost
+
+    def path(self) -> NoisePath | None:
+        """All that has been revealed; None where it was not kept, and for noise on block indices, which serves one
+        threshold alone."""
+        if self.test.block > 1 or self._newest_alone:
+            return None
+        return NoisePath(rates=self.rates, values=self._noisy, reached=self.reached)
+
+    def _kept_at(self, level: int) -> int:
+        return 0 if self._newest_alone else level
+
+    def _reveal_next(self, level: int, keys: ChosenKeys, noise: Noise) -> None:
+        """Reveal a level of keys of which all coarser ones are revealed, and no other."""
+        drawn = self._draw_level(level, keys, noise)
+        kept = self._noisy[self._kept_at(level)]
+        if keys.among is None:
+            kept[keys.where] = self._exact[keys.where] + drawn
+            self.reached[keys.where] = level + 1
+            return
+        if self._newest_alone:
+            np.add(self._exact, drawn, out=kept)  # what the other keys have here is overwritten before they look
+        else:
+            np.copyto(kept, self._exact + drawn, where=keys.among)
+        self.reached += keys.among
+
+    def _draw_level(self, level: int, keys: ChosenKeys, noise: Noise) -> Integers:
+        if self._fresh:
+            if level == 0:  # a key's first look, whenever that comes
+                chain = release_chain(self.rates, size=keys.size, noise=noise)
+                self._keep_chain(chain[1:], keys)
+                return np.asarray(chain[0])
+            assert self._chain is not None, "noise was drawn at the first look"
+            drawn: Integers = self._chain[level - 1, keys.where]
+            return drawn
+        if level == 0:
+            return noise.discrete_laplace(rate=self.rates[0], size=keys.size)
+        coarser = self._noisy[level - 1, keys.where] - self._exact[keys.where]
+        return refine(coarser, coarse=self.rates[level - 1], fine=self.rates[level], noise=noise)
+
+    def _keep_chain(self, finer: Integers, keys: ChosenKeys) -> None:
+        if self._chain is None and keys.among is not None:
+            self._chain = finer
+            return
+        if self._chain is None:
+            self._chain = np.zeros((len(self.rates) - 1, self.taken.size), dtype=np.int64)
+        if keys.among is None:
+            self._chain[:, keys.where] = finer
+        else:
+            np.copyto(self._chain, finer, where=keys.among)
+
+
+def levels(test: FunctionalTest) -> tuple[Fraction, ...]:
+    """The rates at which a test looks, coarse to fine, the last one included."""
+    return (*(look.rate for look in test.looks), test.rate)
+
+
+@lru_cache(maxsize=128)
+def _losses_between(rates: tuple[Fraction, ...], *, scale: int) -> Epsilons:
+    """Epsilon from each level, 0 for none, to each other one, rounded up; zero to coarser ones."""
+    every = (Fraction(0), *rates)
+    return np.array([[at_least(max(Fraction(0), fine - coarse) * scale) for fine in every] for coarse in every])
