@@ -55,9 +55,10 @@ SELECT lower(database_name || '.' || schema_name || '.' || table_name), constrai
 FROM duckdb_constraints()
 WHERE constraint_type IN ('PRIMARY KEY', 'UNIQUE') AND len(constraint_column_names) = 1
 """
-_DEFINITIONS = """
-SELECT lower(view_name), sql FROM duckdb_views() WHERE NOT internal
-UNION ALL SELECT lower(function_name), macro_definition FROM duckdb_functions()
+_VIEWS = "SELECT lower(view_name), sql FROM duckdb_views() WHERE NOT internal"
+# of a fresh database it makes all of DuckDB's own, too: most of what a command over one file takes from the engine
+_MACROS = """
+SELECT lower(function_name), macro_definition FROM duckdb_functions()
 WHERE NOT internal AND macro_definition IS NOT NULL
 """
 
@@ -156,8 +157,10 @@ def _walk(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _find_files(relation: str, *, run: Run) -> dict[str, list[Path]]:
     """The files that words of the relation's text stand for, or words of a view or macro named there."""
-    definitions: dict[str, str] = dict(run(_DEFINITIONS))
+    definitions: dict[str, str] = dict(run(_VIEWS))
     found: dict[str, list[Path]] = {}
+    if any("(" in written for written in (relation, *definitions.values())):  # nothing else calls a macro
+        definitions |= run(_MACROS)
     waiting, seen = [relation], set()
     while waiting:
         for token in tokenize(waiting.pop(), read="duckdb"):

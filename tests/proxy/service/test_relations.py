@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import psycopg
@@ -13,6 +14,7 @@ from planner.errors import KeyholeError
 from proxy.cli.check import Findings, check
 from proxy.service.pins import read_pins, write_pins
 from proxy.service.service import Service
+from proxy.sources.duckdb_relations import identify_relation
 from tests.end_to_end.certainty import asked
 from tests.worlds.house import new_database
 
@@ -195,6 +197,26 @@ def ask(policy: Path, name: str) -> None:
     with Service.open(policy) as service:
         question = asked(service, f"SELECT ward FROM {name} GROUP BY ward HAVING count(*) > 1000")
         stages.answer(service, stages.prepare(service, question), question)
+
+
+def test_a_file_by_its_name_asks_for_no_functions_of_the_engine(tmp_path: Path) -> None:
+    """Which would be most of what a command over one file takes from DuckDB; a macro that reads the file is found."""
+    told = []
+    with duckdb.connect() as connection:
+
+        def run(sql: str) -> list[tuple[Any, ...]]:
+            told.append(sql)
+            return connection.execute(sql).fetchall()
+
+        connection.execute("SET explain_output = 'all'")
+        file = f"'{tmp_path / 'visits.csv'}'"
+        connection.execute(f"COPY (SELECT 1 AS id) TO {file}")
+        by_name = identify_relation(file, run=run, directory=tmp_path)
+        assert not any("duckdb_functions" in sql for sql in told)
+        connection.execute(f"CREATE MACRO moved() AS TABLE FROM {file}")
+        connection.execute("CREATE VIEW behind AS FROM moved()")
+        for relation in ("moved()", "behind"):
+            assert identify_relation(relation, run=run, directory=tmp_path).bases == by_name.bases != frozenset()
 
 
 def test_another_name_for_what_was_charged_waits_for_the_owner(world: World) -> None:
