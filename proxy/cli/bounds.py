@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,11 +27,13 @@ from proxy.cli.common import (
     PolicyPath,
     check_page,
     print_json,
+    read_typed,
     reason,
     refusals,
     show_work,
     write_html,
 )
+from proxy.owner.typed_figures import read_epsilon, read_number, read_share
 from proxy.pipeline.claim import worst_curve
 from proxy.pipeline.messages import bare_question
 from proxy.release.bounds import BETA, BoundsAsked, BoundsRelease, FoundBound, FoundBounds, find_bounds, plan_bounds
@@ -275,8 +277,8 @@ def bounds(
         keys=tuple(tuple(part.strip() for part in one.split(",")) for one in keys or ()),
         totals=tuple(total or ()),
         columns=tuple(column or ()),
-        epsilon=_parse_epsilon(epsilon),
-        cut=_parse_share(cut),
+        epsilon=read_typed(read_epsilon, epsilon, "--epsilon"),
+        cut=read_typed(read_share, cut, "--cut"),
         units=units,
         most=_parse_most_values(most or ()),
         why=reason(why) if why is not None else "",
@@ -361,21 +363,6 @@ def _offer_document(planned: BoundsRelease) -> dict[str, Any]:
     }
 
 
-def _parse_epsilon(text: str) -> Fraction:
-    value = _decimal(text, "--epsilon")
-    if not 0 < value <= 1000:
-        raise typer.BadParameter("more than 0, at most 1000", param_hint="--epsilon")
-    return Fraction(value)
-
-
-def _parse_share(text: str) -> Fraction:
-    percent = text.strip().endswith("%")
-    value = Fraction(_decimal(text.strip().rstrip("% "), "--cut")) / (100 if percent else 1)
-    if not 0 < value < 1:
-        raise typer.BadParameter("a share such as 5%", param_hint="--cut")
-    return value
-
-
 def _parse_most_values(texts: Sequence[str]) -> dict[str, Decimal]:
     found = dict(map(_parse_most, texts))
     if len(found) < len(texts):
@@ -385,17 +372,15 @@ def _parse_most_values(texts: Sequence[str]) -> dict[str, Decimal]:
 
 def _parse_most(text: str) -> tuple[str, Decimal]:
     name, _, number = text.rpartition("=")
-    value = _decimal(number, "--most") if name else Decimal(0)
+    if not name.strip():
+        raise typer.BadParameter(f"say COLUMN=NUMBER, such as {_example(text)}", param_hint="--most")
+    value = read_typed(read_number, number, "--most")
     if value <= 0:
         raise typer.BadParameter("COLUMN=NUMBER, more than 0", param_hint="--most")
-    return name, value
+    return name.strip(), value
 
 
-def _decimal(text: str, hint: str) -> Decimal:
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        value = Decimal("NaN")
-    if not value.is_finite():
-        raise typer.BadParameter(f"{text} is not a number", param_hint=hint)
-    return value
+def _example(text: str) -> str:
+    """The form that is read, with what was typed where it has a name and a number."""
+    name, _, number = text.replace(":", " ").rpartition(" ")
+    return f"{name.strip()}={number}" if name.strip() and number.isdecimal() else "age=110"

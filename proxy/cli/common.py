@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 from rich.console import Console, RenderableType
@@ -34,6 +34,7 @@ Progress = Annotated[
 ]
 Why = Annotated[str, typer.Option("--why", help="Why, for the record.")]
 DEFAULT_POLICY = Path("keyhole.toml")
+_Read = TypeVar("_Read")
 PIPE_WIDTH = 200  # columns where no terminal says how many: nothing wraps in a pipe or a file, so tables may be wide
 _HINTS = {"epsilon": "EPSILON", "id": "ID"}  # what is mistyped where it is no flag
 _PICTURES = frozenset({".svg", ".html", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"})  # formats by file name
@@ -89,6 +90,14 @@ def show_progress(what: str, *, total: int, asked: bool) -> Iterator[Callable[[s
     with ProgressBar(*columns, console=console, transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda part: bar.update(task, advance=1, description=f"{what}, done: {part}")
+
+
+def read_typed(read: Callable[[str], _Read], text: str, flag: str) -> _Read:
+    """What was typed behind a flag. Raises `typer.BadParameter` for what `read` raises ValueError for."""
+    try:
+        return read(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=flag) from None
 
 
 def decided_by(name: str | None) -> str:

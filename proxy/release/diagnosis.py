@@ -43,7 +43,6 @@ from planner.question.condition import ALWAYS, all_of
 from planner.question.model import Question
 from planner.question.scores import RowNumber, ScoreAxis, ScoredRows, score_axis
 from planner.statements.settings import accuracy
-from proxy.pipeline.messages import bare_question
 from proxy.release.charged import PaidRelease, Release, make_release
 from proxy.release.refusals import (
     holds_everywhere,
@@ -56,6 +55,7 @@ from proxy.release.refusals import (
     with_pinned_relations,
     without_range,
 )
+from proxy.release.row_expressions import read_rows
 from proxy.release.rows_left import check_rows_left, may_be_met
 from proxy.service.service import Service
 from proxy.sources.protocol import Counts
@@ -248,7 +248,8 @@ def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) ->
         texts[1],
         ") > 0",
     ]
-    embedded = bare_question("\n".join(lines), catalog)
+    typed = {"--score": asked.score, "--outcome": asked.outcome} | ({"--where": asked.where} if asked.where else {})
+    embedded = read_rows(lines, catalog, table, typed=typed)
     question, numbers = bind_scores(
         embedded, catalog, texts, accuracy=accuracy({}, catalog.defaults), today=datetime.now(UTC).date()
     )

@@ -29,10 +29,10 @@ from planner.parser.lexer import quote_identifier
 from planner.question.model import Question
 from planner.question.scores import ScoredRows
 from planner.statements.settings import accuracy
-from proxy.pipeline.messages import bare_question
 from proxy.release.charged import PaidRelease, Release, make_release
 from proxy.release.published_file import PublishedColumn, list_columns
 from proxy.release.refusals import too_many_cells, undrawable, unknown_table, with_pinned_relations
+from proxy.release.row_expressions import read_rows
 from proxy.release.rows_left import check_rows_left
 from proxy.service.service import Service
 from proxy.sources.protocol import Counts
@@ -192,7 +192,7 @@ def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect
         f"GROUP BY {keys}",
         "HAVING sum(1) > 0",
     ]
-    embedded = bare_question("\n".join(lines), catalog)
+    embedded = read_rows(lines, catalog, table, typed={"--where": asked.where} if asked.where else {})
     question, _ = bind_scores(
         embedded, catalog, ("1",), accuracy=accuracy({}, catalog.defaults), today=datetime.now(UTC).date()
     )

@@ -1,5 +1,6 @@
 """What a release is refused with, in words. All of them follow from what was asked, the policy and the ledger."""
 
+import shlex
 from decimal import ROUND_CEILING, ROUND_DOWN, Decimal
 
 from planner.catalog.model import Catalog
@@ -56,7 +57,7 @@ def no_public_end(table: str, column: str) -> KeyholeError:
     return KeyholeError(
         "KH312",
         f'"{column}" of "{table}" may be as large as its type lets it be, which is without end',
-        hint=f"Say how large it can be at most, whoever the rows are of: --most {column}=1000000.",
+        hint=f"Say how large it can be at most, whoever the rows are of: --most {shlex.quote(f'{column}=1000000')}",
     )
 
 
@@ -74,6 +75,17 @@ def unknown_table(name: str, catalog: Catalog) -> KeyholeError:
     """A table that the policy does not have."""
     known = ", ".join(one.name for one in catalog.tables)
     return KeyholeError("KH201", f'the policy has no private table "{name}"', hint=f"There are: {known}.")
+
+
+def unread_expression(flag: str, text: str, *, readable: str | None) -> KeyholeError:
+    """What was typed behind a flag and is no expression of a row; `readable` is the flag with one."""
+    return KeyholeError(
+        "KH100",
+        f"{flag} {text[:80]} cannot be read as SQL",
+        detail="A name with blanks or capitals stands in double quotes, a text in single ones, and a decimal has a "
+        "point. Nothing was read or spent.",
+        hint=f"Write {readable}" if readable is not None else None,
+    )
 
 
 def not_an_outcome(text: str) -> KeyholeError:

@@ -1,8 +1,6 @@
 """`keyhole diagnose roc|calibration|residuals`: the owner's command for curves of scores, charged and then public."""
 
 from collections.abc import Iterator
-from decimal import Decimal, InvalidOperation
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +12,7 @@ from proxy.cli.common import (
     PolicyPath,
     check_page,
     print_json,
+    read_typed,
     reason,
     refusals,
     show_work,
@@ -22,6 +21,7 @@ from proxy.cli.common import (
 from proxy.cli.diagnose.report import TITLES, DiagnosisReport
 from proxy.cli.diagnose.table import tabulate
 from proxy.cli.publish.place import FilePlace, WrittenFile, check_name, find_place
+from proxy.owner.typed_figures import read_epsilon
 from proxy.release.charged import check_affordable, find_release
 from proxy.release.diagnosis import (
     METHODS,
@@ -95,7 +95,7 @@ def diagnose(
         outcome=outcome,
         by=columns,
         where=where.strip(),
-        epsilon=_parse_epsilon(epsilon),
+        epsilon=read_typed(read_epsilon, epsilon, "--epsilon"),
         method=method,
         bins=bins,
         most_rows=rows_per_unit,
@@ -204,15 +204,3 @@ def _offer_document(planned: DiagnosisRelease, place: FilePlace | None) -> dict[
         "epsilon": each,
         "unit_epsilon": planned.groups_of_one_unit * each,
     } | ({} if place is None else {"file": place.file})
-
-
-def _parse_epsilon(text: str) -> Fraction:
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        value = Decimal("NaN")
-    if not value.is_finite():
-        raise typer.BadParameter(f"{text} is not a number", param_hint="--epsilon")
-    if not 0 < value <= 1000:
-        raise typer.BadParameter("more than 0, at most 1000", param_hint="--epsilon")
-    return Fraction(value)

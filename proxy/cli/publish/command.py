@@ -1,8 +1,6 @@
 """`keyhole publish`: the owner's command for tables that are handed out whole, charged or, if so asked, not private."""
 
-from decimal import Decimal, InvalidOperation
 from enum import StrEnum
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -15,12 +13,14 @@ from proxy.cli.common import (
     PolicyPath,
     decided_by,
     print_json,
+    read_typed,
     reason,
     refusals,
     show_work,
 )
 from proxy.cli.publish.place import FilePlace, WrittenFile, check_name, find_place
 from proxy.cli.publish.report import PublishedReport, offer, offer_document, state_charged
+from proxy.owner.typed_figures import read_epsilon, read_share
 from proxy.release.charged import check_affordable, find_release
 from proxy.release.dry_run import DryRun, plan_alone, rehearse
 from proxy.release.publication import (
@@ -99,11 +99,11 @@ def publish(
         public=columns,
         sensitive=sensitive,
         method=method,
-        epsilon=None if epsilon is None else _parse_epsilon(epsilon),
+        epsilon=None if epsilon is None else read_typed(read_epsilon, epsilon, "--epsilon"),
         most_rows=rows_per_unit,
-        retention=_parse_share(retention, "--retention"),
-        within=_parse_share(within, "--within"),
-        unsure=_parse_share(unsure, "--unsure"),
+        retention=read_typed(read_share, retention, "--retention"),
+        within=read_typed(read_share, within, "--within"),
+        unsure=read_typed(read_share, unsure, "--unsure"),
         exact=criterion is CriterionName.EXACT,
         name=out,
         where=where.strip(),
@@ -202,28 +202,3 @@ def _perturb(service: Service, planned: Publication, place: FilePlace, *, by: st
         found = publish_unprotected(service, planned, place.path, by=by)
     written = WrittenFile(place, found.types, found.file_hash, found.rows)
     return PublishedReport(planned, written, found.version, again=found.again)
-
-
-def _parse_epsilon(text: str) -> Fraction:
-    value = _decimal(text, "--epsilon")
-    if not 0 < value <= 1000:
-        raise typer.BadParameter("more than 0, at most 1000", param_hint="--epsilon")
-    return Fraction(value)
-
-
-def _parse_share(text: str, hint: str) -> Fraction:
-    share = text.strip()
-    value = Fraction(_decimal(share.removesuffix("%").strip(), hint)) / (100 if share.endswith("%") else 1)
-    if not 0 < value < 1:
-        raise typer.BadParameter("a share such as 30%", param_hint=hint)
-    return value
-
-
-def _decimal(text: str, hint: str) -> Decimal:
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        value = Decimal("NaN")
-    if not value.is_finite():
-        raise typer.BadParameter(f"{text} is not a number", param_hint=hint)
-    return value

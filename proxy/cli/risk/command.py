@@ -23,6 +23,7 @@ from proxy.cli.common import (
     check_page,
     owners_ledger,
     print_json,
+    read_typed,
     refusals,
     show_work,
     write_html,
@@ -95,8 +96,8 @@ def risk(
 
     with refusals(as_json=as_json):
         check_page(html)
-        wish = None if target is None else _parse_flag(lambda: parse_target(target), "--target")
-        values = tuple(_parse_flag(partial(parse_sensitive, text), "--sensitive") for text in sensitive or ())
+        wish = None if target is None else read_typed(parse_target, target, "--target")
+        values = tuple(read_typed(parse_sensitive, text, "--sensitive") for text in sensitive or ())
         usual, known = _read_attackers(prior, attacker or [])
         loaded, pins = read_alone(policy)
         _parse_flag(lambda: check_columns(loaded, values), "--sensitive")

@@ -7,6 +7,9 @@ from decimal import Decimal, InvalidOperation
 from planner.functionals.said_shares import SaidShare
 from planner.policy.file import Policy
 from planner.policy.sections import ColumnSection
+from proxy.owner.typed_figures import read_share
+
+_FORM = 'say COLUMN=VALUE:SHARE, such as "education=Doctorate:0.012"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +36,12 @@ def parse_sensitive(text: str) -> SensitiveValue:
     """The value that a text names. Raises ValueError, in words for whoever typed it."""
     head, _, rate = text.rpartition(":")
     column, _, value = head.partition("=")
+    if not column.strip() or not value.strip():
+        raise ValueError(f"{_FORM}, with a share between 0 and 1")
     try:
-        base_rate = float(rate.rstrip("% ")) / (100 if rate.rstrip().endswith("%") else 1)
-    except ValueError:
-        base_rate = 0.0
-    if not column.strip() or not value.strip() or not 0 < base_rate < 1:
-        raise ValueError('say COLUMN=VALUE:SHARE, such as "education=Doctorate:0.012", with a share between 0 and 1')
+        base_rate = float(read_share(rate))
+    except ValueError as error:
+        raise ValueError(f"{_FORM}; {error}") from None
     return SensitiveValue(column.strip(), value.strip(), base_rate)
 
 

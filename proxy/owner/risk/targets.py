@@ -1,15 +1,17 @@
-"""A wanted risk in words, and the loss that keeps it: `advantage 0.1`, `posterior 0.01 -> 0.05`, `guess 100 0.05`."""
+"""A wanted risk in words, and the loss that keeps it: `advantage 0.1`, `posterior 1% -> 5%`, `guess 100 0.05`."""
 
 import math
 import re
 from dataclasses import dataclass
 
 from mechanisms.risk.advantage import epsilon_for_advantage, epsilon_for_guess, epsilon_for_posterior
+from proxy.owner.typed_figures import find_shares, read_share
 
-_NUMBER = r"(\d*\.?\d+)"
-_ADVANTAGE = re.compile(rf"advantage\s+{_NUMBER}")
-_POSTERIOR = re.compile(rf"posterior\s+{_NUMBER}\s*->\s*{_NUMBER}")
-_GUESS = re.compile(rf"guess\s+(\d{{1,9}})\s+{_NUMBER}")
+_SHARE = r"(\d*\.?\d+\s*%?)"
+_ADVANTAGE = re.compile(rf"advantage\s+{_SHARE}", re.ASCII)
+_POSTERIOR = re.compile(rf"posterior\s+{_SHARE}\s*->\s*{_SHARE}", re.ASCII)
+_GUESS = re.compile(rf"guess\s+(\d{{1,9}})\s+{_SHARE}", re.ASCII)
+_MOST_CANDIDATES = 10**9  # as many as nine digits say: whoever guesses among more is right by chance alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +28,36 @@ def parse_target(text: str) -> RiskTarget:
     """The wish that a text is. Raises ValueError, in words for whoever typed it."""
     wish = text.strip().lower()
     if found := _ADVANTAGE.fullmatch(wish):
-        wanted = float(found[1])
+        wanted = float(read_share(found[1]))
         said = f"the best test for presence hits at most {wanted:g} more often than it raises a false alarm"
         return RiskTarget(said, _down(epsilon_for_advantage(wanted)), None)
     if found := _POSTERIOR.fullmatch(wish):
-        before, after = float(found[1]), float(found[2])
+        before, after = float(read_share(found[1])), float(read_share(found[2]))
         epsilon = epsilon_for_posterior(prior=before, posterior=after)
         said = f"whoever believes it with {100 * before:g} % beforehand believes it with {100 * after:g} % at most"
         return RiskTarget(said, _down(epsilon), _down(epsilon / 2))
     if found := _GUESS.fullmatch(wish):
-        many, success = int(found[1]), float(found[2])
+        many, success = int(found[1]), float(read_share(found[2]))
         epsilon = epsilon_for_guess(candidates=many, success=success)
         said = (
             f"the best guess among {many:,} equally likely values of one unit is right with {100 * success:g} % at most"
         )
         return RiskTarget(said, _down(epsilon), _down(epsilon))
-    raise ValueError('say "advantage 0.1", "posterior 0.01 -> 0.05" or "guess 100 0.05"')
+    raise ValueError(f"say {_correct(wish)}")
+
+
+def _correct(wish: str) -> str:
+    """What would be read in the place of a wish that is not: with its numbers, where they are as many as it takes."""
+    found = find_shares(wish)
+    if "advantage" in wish:
+        return f'"advantage {found[0]}"' if len(found) == 1 else '"advantage 0.1"'
+    if "posterior" in wish:
+        return f'"posterior {found[0]} -> {found[1]}"' if len(found) == 2 else '"posterior 0.01 -> 0.05"'
+    if "guess" in wish:
+        found = find_shares(re.sub(r"(?<=\d),(?=\d{3}\b)", "", wish))
+        plain = len(found) == 2 and found[0].isdecimal() and int(found[0]) < _MOST_CANDIDATES
+        return f'"guess {found[0]} {found[1]}"' if plain else '"guess 100 0.05": of 100 values, right 5 % of the time'
+    return '"advantage 0.1", "posterior 0.01 -> 0.05" or "guess 100 0.05"'
 
 
 def _down(epsilon: float) -> float:

@@ -1,5 +1,6 @@
 """`keyhole diagnose` at the command line: what it says before it is paid, and after; on the wards' visits."""
 
+import shlex
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -102,6 +103,7 @@ def test_every_plot_and_method_reports_in_text_and_as_a_page(
         ((*ROC[:-1], "0"), "more than 0"),
         ((*ROC, "--by", "ward,ward"), "every column once"),
         ((*ROC[:-1], "much"), "not a number"),
+        ((*ROC[:-1], "0,5"), "0,5 is not a number: write 0.5"),
         (("diagnose", "pie", *ROC[2:]), "pie"),
         ((*ROC, "--out", "../curves"), "small letters, digits and _"),
         ((*ROC, "--out", "visits"), "private table of that name"),
@@ -115,6 +117,43 @@ def test_what_is_called_wrongly_ends_with_two(
     ran = run(*arguments)
     assert ran.status == 2
     assert told in " ".join(ran.err.split())
+
+
+@pytest.mark.parametrize(
+    ("flag", "typed", "written"),
+    [
+        ("--score", "Age Years", """--score '"Age Years"'"""),
+        ("--score", "0.5 * [age years]", """--score '0.5 * "Age Years"'"""),
+        ("--outcome", "`Age Years` > 60", """--outcome '"Age Years" > 60'"""),
+        ("--where", "Age Years > 20,5", """--where '"Age Years" > 20.5'"""),
+        ("--where", "age > 20,5", "--where 'age > 20.5'"),
+        ("--where", "ward = 'A' AND", None),
+        ("--score", "age)", None),
+    ],
+)
+def test_what_is_no_sql_is_told_by_its_flag_and_as_it_would_be_read(
+    policy: Path, run: Callable[..., Ran], flag: str, typed: str, written: str | None
+) -> None:
+    data = policy.with_name("visits.csv")
+    rows = data.read_text().splitlines()
+    at = rows[0].split(",").index("age")
+    named = [f"{rows[0]},Age Years", *(f"{row},{row.split(',')[at]}" for row in rows[1:])]
+    data.write_text("\n".join(named) + "\n")
+    section = '[tables.visits.columns."Age Years"]\nbounds = [0, 110]\n'
+    policy.write_text(
+        policy.read_text().replace("[tables.visits.columns.age]", f"{section}[tables.visits.columns.age]")
+    )
+    assert run("check").status == 0
+    asked = {"--score": "age", "--outcome": "age > 60", "--epsilon": "0.5", "--where": "age > 10", flag: typed}
+    refused = run("diagnose", "roc", "visits", *(part for one in asked.items() for part in one))
+    assert refused.status == 1
+    assert refused.err.startswith(f"ERROR:  KH100: {flag} {typed} cannot be read as SQL\n")
+    if written is None:
+        assert "HINT" not in refused.err
+        return
+    assert f"HINT:  Write {written}\n" in refused.err
+    corrected = asked | dict([shlex.split(written)])
+    assert run("diagnose", "roc", "visits", *(part for one in corrected.items() for part in one)).status == 0
 
 
 def test_a_page_that_cannot_be_written_costs_nothing(checked: Path, run: Callable[..., Ran], tmp_path: Path) -> None:

@@ -239,7 +239,7 @@ def test_a_name_leads_nowhere_else(policy: Path, run: Callable[..., Ran], name: 
         ((*PERTURBED, "--where", "age > 3"), "drawn again, and could be averaged"),
         ((*TABLE[:3], "ward,day", *TABLE[4:]), "every column once"),
         ((*TABLE[:-1], "visits"), "private table of that name"),
-        ((*PERTURBED, "--retention", "1"), "a share such as 30%"),
+        ((*PERTURBED, "--retention", "30"), "30 is no share between 0 and 1: write 30%"),
         ((*TABLE[:7], "much", *TABLE[8:]), "not a number"),
     ],
 )

@@ -1,6 +1,7 @@
 """`keyhole risk`: from the policy alone, with presence apart from which group, and nothing that runs on its page."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,9 @@ def test_the_page_has_no_script_and_no_address(policy: Path, run: Any, tmp_path:
         ("posterior 0.01 -> 0.05", 1.6506, 0.8253),
         ("guess 100 0.05", 1.6094, 1.6094),
         ("Advantage .5", 1.0986, None),
+        ("advantage 10%", 0.2006, None),
+        ("posterior 1 % -> 5%", 1.6506, 0.8253),
+        ("guess 100 5%", 1.6094, 1.6094),
     ],
 )
 def test_wishes_are_budgets_rounded_down(wish: str, epsilon: float, which: float | None) -> None:
@@ -125,6 +129,25 @@ def test_a_wish_that_nothing_keeps_is_refused(policy: Path, run: Any, wish: str)
     told = run("risk", "--target", wish)
     assert told.status == 2
     assert "Traceback" not in told.err
+
+
+@pytest.mark.parametrize(
+    ("wish", "told"),
+    [
+        ("advantage 0,1", 'say "advantage 0.1"'),
+        ("advantage=10 percent", 'say "advantage 10%"'),
+        ("advantage 10", "10 is no share between 0 and 1: write 10%"),
+        ("advantage", 'say "advantage 0.1"'),
+        ("posterior 1% to 5%", 'say "posterior 1% -> 5%"'),
+        ("posterior 0.01", 'say "posterior 0.01 -> 0.05"'),
+        ("guess 1,000 0,05", 'say "guess 1000 0.05"'),
+        ("guess 0.05", 'say "guess 100 0.05": of 100 values'),
+        ("10%", 'say "advantage 0.1", "posterior 0.01 -> 0.05" or "guess 100 0.05"'),
+    ],
+)
+def test_a_wish_in_other_words_is_told_the_form_that_is_read(wish: str, told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        parse_target(wish)
 
 
 def test_a_wish_stands_in_the_report(policy: Path, run: Any) -> None:

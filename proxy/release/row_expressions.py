@@ -1,0 +1,60 @@
+"""Expressions and conditions of a row, as an owner types them behind flags: where one of them is no SQL, which one, and
+how it would be read."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from planner.catalog.model import Catalog, Table
+from planner.errors import KeyholeError
+from planner.parser.lexer import readable
+from planner.parser.lexer import tokens as read_tokens
+from planner.parser.tree import parse
+from planner.scope.embedded import Embedded
+from proxy.pipeline.messages import bare_question
+from proxy.release.refusals import unread_expression
+
+
+def read_rows(lines: Sequence[str], catalog: Catalog, table: Table, *, typed: Mapping[str, str]) -> Embedded:
+    """The question that is made of what was typed behind each flag of `typed`, on lines of its own. Raises KH1xx; what
+    is no expression is told by its flag."""
+    try:
+        question = bare_question("\n".join(lines), catalog)
+    except KeyholeError:
+        _check_expressions(typed, table)  # of which the whole may be refused for something else
+        raise
+    _check_expressions(typed, table)
+    return question
+
+
+def _check_expressions(typed: Mapping[str, str], table: Table) -> None:
+    """Refuse the first that is not one expression. Raises KH100."""
+    for flag, text in typed.items():
+        if not _is_expression(text):
+            raise unread_expression(flag, text, readable=_spell(flag, text, table))
+
+
+def _is_expression(text: str) -> bool:
+    sql = f"SELECT (\n{text}\n)"
+    try:
+        tree = parse(sql, read_tokens(sql)).tree
+    except KeyholeError:
+        return False
+    return not isinstance(tree.expressions[0], exp.Tuple)  # two of them, as a comma between digits makes
+
+
+def _spell(flag: str, text: str, table: Table) -> str | None:
+    """The flag with what can be read, None where nobody knows: columns whose names need quotes are put into them,
+    whatever stood around them, and a comma between digits is a point."""
+    spelled = text
+    for name in sorted((one.name for one in table.columns), key=len, reverse=True):
+        quoted = readable(name)
+        if quoted != name:
+            around = rf"""(?<![\w"])[\[`']?{re.escape(name)}[\]`']?(?![\w"])"""
+            spelled = re.sub(around, quoted.replace("\\", r"\\"), spelled, flags=re.IGNORECASE)
+    spelled = re.sub(r"(?<=\d),(?=\d)", ".", spelled)
+    if spelled == text or not _is_expression(spelled):
+        return None
+    return f"{flag} {shlex.quote(spelled)}"
