@@ -38,6 +38,7 @@ from proxy.pipeline.claim import worst_curve
 from proxy.pipeline.messages import bare_question
 from proxy.release.bounds import BETA, BoundsAsked, BoundsRelease, FoundBound, FoundBounds, find_bounds, plan_bounds
 from proxy.release.charged import PaidRelease, check_affordable, find_release
+from proxy.release.declared_bounds import find_declared, is_wider
 from proxy.release.dry_run import plan_alone, rehearse
 from proxy.report.html.page import Verbatim
 from proxy.report.html.plots import Bar, bar_plot
@@ -46,6 +47,7 @@ from proxy.service.accounts import nano
 from proxy.service.service import Service
 
 _SURE = f"{float(100 * (1 - BETA / 2)):g} % sure"
+_WIDER = "pasted into the policy, more of each unit counts than now, and questions cost more or need more tolerance"
 _TIMES = 20  # a tolerance of so many times a bound is what ordinary questions have: noise is a twentieth of it then
 
 
@@ -73,7 +75,9 @@ class BoundsReport:
             least = percent(found.cut, places=2)
             yield f"  too few to cut {_percent(asked.cut)} only: each bound is for at most {least}"
         for one in found.bounds:
-            yield f"  {_sentence(one)}"
+            yield f"  {_sentence(one)}{self._say_declared(one)}"
+        if any(is_wider(one, self.table) for one in found.bounds):
+            yield f"  {_WIDER}"
         yield from self._trade()
         yield ""
         yield f"# found by keyhole bounds, {float(asked.epsilon):g} epsilon"
@@ -119,11 +123,20 @@ class BoundsReport:
                     "bound": _number(one.bound),
                     "most_units_beyond": one.most_beyond,
                     "largest_candidate": one.last,
+                    "declared": _decimal_or_none(find_declared(one, self.table)),
+                    "wider_than_declared": is_wider(one, self.table),
                 }
                 for one in self.found.bounds
             ],
             "policy": "\n".join(self._snippet()),
         }
+
+    def _say_declared(self, one: FoundBound) -> str:
+        """That a bound lets more count than what is declared, as the end of its sentence."""
+        declared = find_declared(one, self.table)
+        if declared is None or not is_wider(one, self.table):
+            return ""
+        return f"; {'less' if one.of in LOW_SIDES else 'more'} than the {_number(declared)} that the policy declares"
 
     def _of(self, of: BoundOf, keys: tuple[str, ...], column: str | None = None) -> Decimal | None:
         return next((o.bound for o in self.found.bounds if (o.of, o.keys, o.column) == (of, keys, column)), None)
@@ -225,6 +238,10 @@ def _sentence(one: FoundBound) -> str:
 def _number(value: Decimal) -> str:
     text = f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _decimal_or_none(value: Decimal | None) -> str | None:
+    return None if value is None else _number(value)
 
 
 def _percent(share: Fraction) -> str:

@@ -49,6 +49,23 @@ def test_with_yes_it_prints_a_piece_of_policy_and_again_for_nothing(checked: Pat
     assert "keyhole bounds visits --epsilon 0.5 --cut 5% --column age (why: a test)" in run("ledger", "list").out
 
 
+def test_a_bound_that_lets_more_count_than_the_policy_says_so(policy: Path, run: Callable[..., Ran]) -> None:
+    """Ages go far beyond 30, so noise on 3,000 rows cannot hide that."""
+    policy.write_text(policy.read_text().replace("bounds = [0, 110]", "bounds = [0, 30]"))
+    assert run("check").status == 0
+    told = run(*AGES, "--yes", "--why", "a test")
+    assert "; more than the 30 that the policy declares\n" in told.out
+    assert "more of each unit counts" in told.out
+    (bound,) = run(*AGES, "--json").document["bounds"]
+    assert (bound["declared"], bound["wider_than_declared"]) == ("30", True)
+
+
+def test_a_bound_within_the_policy_says_nothing_of_it(checked: Path, run: Callable[..., Ran]) -> None:
+    assert "declares" not in run(*AGES, "--yes", "--why", "a test").out
+    (bound,) = run(*AGES, "--json").document["bounds"]
+    assert (bound["declared"], bound["wider_than_declared"]) == ("110", False)
+
+
 def test_a_dry_run_opens_no_source(checked: Path, run: Callable[..., Ran]) -> None:
     source = checked.with_name("visits.csv")
     away = source.rename(checked.with_name("elsewhere.csv"))

@@ -1,0 +1,34 @@
+"""What the policy declares already where `keyhole bounds` finds a bound: the owner is told of a bound that lets more
+count than that."""
+
+from decimal import Decimal
+
+from planner.bind.groupings import bound_by_groupings
+from planner.catalog.model import Table
+from planner.lower.unit_statistics import LOW_SIDES, BoundOf
+from proxy.release.bounds import FoundBound
+
+
+def find_declared(one: FoundBound, table: Table) -> Decimal | None:
+    """The bound that holds now in the place of one that was found; None where the policy declares none."""
+    if one.column is not None and not one.keys:
+        ends = table.column(one.column).bounds
+    else:
+        bounded = bound_by_groupings(table, [table.column(name) for name in one.keys])
+        if one.of is BoundOf.GROUPS:
+            return Decimal(bounded.groups_per_unit)
+        if one.column is None:
+            rows = bounded.rows_per_unit if bounded.row_cap is None else bounded.row_cap.rows
+            return None if rows is None else Decimal(rows)
+        ends = bounded.column(one.column).per_unit
+    if ends is None:
+        return None
+    return ends[0] if one.of in LOW_SIDES else ends[1]
+
+
+def is_wider(one: FoundBound, table: Table) -> bool:
+    """Whether a bound that was found lets more count than what the policy declares now."""
+    declared = find_declared(one, table)
+    if declared is None:
+        return False
+    return one.bound < declared if one.of in LOW_SIDES else one.bound > declared
