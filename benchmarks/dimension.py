@@ -78,12 +78,12 @@ def measure(directory: Path, *, engine: str, rows: int, repeats: int, refresh: s
         yield "keyhole check", f"{_time(lambda: check(path, confirm=False)):.1f} s"
         yield "the pin file", f"{path.with_suffix('.pins.json').stat().st_size / 1e6:.0f} MB"
         started = perf_counter()
-        with keyhole(path, workers=1) as (place, processes), psycopg.connect(place, autocommit=True) as client:
+        with keyhole(path, workers=1) as serving, psycopg.connect(serving.url, autocommit=True) as client:
             yield "start", f"{perf_counter() - started:.1f} s"
-            yield "memory after the start", f"{memory(processes)['Rss'] / 1e6:.0f} MB"
+            yield "memory after the start", f"{memory(serving.processes)['Rss'] / 1e6:.0f} MB"
             for name, question in QUESTIONS.items():
                 yield name, _measure_question(client, plain, question, rows=rows, repeats=repeats)
-            yield "memory after the questions", f"{memory(processes)['Rss'] / 1e6:.0f} MB"
+            yield "memory after the questions", f"{memory(serving.processes)['Rss'] / 1e6:.0f} MB"
 
 
 def _measure_question(

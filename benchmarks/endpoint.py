@@ -215,7 +215,8 @@ class _Bench:
         trips: list[RoundTrips] = []
         held: list[Memory] = []
         for workers in self._progress.track(WORKERS, description="small statements"):
-            with keyhole(policy, workers=workers) as (endpoint, processes), _shadow() as shadow:
+            with keyhole(policy, workers=workers) as serving, _shadow() as shadow:
+                endpoint, processes = serving.url, serving.processes
                 for sending, connections in product(SENDING, (1, 50)):
                     count = partial(self._client.round_trips, sending=sending, number=number, connections=connections)
                     through, used = count(endpoint, processes=processes)

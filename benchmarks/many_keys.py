@@ -70,9 +70,9 @@ def measure(directory: Path, *, places: int, products: int, rows: int, repeats: 
     texts = [QUESTION.format(keys=keys, more=more + number) for number in range(repeats + 1)]
     path = directory / "keyhole.toml"
     path.write_text(POLICY.format(keys=places * products, places=places, products=products), encoding="utf-8")
-    _in_process(_lay_out, directory, places, products, rows)
-    plain, plain_bytes = _in_process(_ask_engine, directory, texts)
-    taken, returned, own_bytes = _in_process(_ask_keyhole, path, texts)
+    in_process(lay_out, directory, places, products, rows)
+    plain, plain_bytes = in_process(_ask_engine, directory, texts)
+    taken, returned, own_bytes = in_process(_ask_keyhole, path, texts)
     found = {"plain": plain, **taken}
     medians = {
         name: (median(clock for clock, _ in all_), median(cpu for _, cpu in all_)) for name, all_ in found.items()
@@ -80,12 +80,14 @@ def measure(directory: Path, *, places: int, products: int, rows: int, repeats: 
     return Measured(medians, returned, plain_bytes, own_bytes)
 
 
-def _in_process(work: Callable[..., _Result], *given: object) -> _Result:
+def in_process(work: Callable[..., _Result], *given: object) -> _Result:
+    """What `work` returns, in a process of its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
         return processes.submit(work, *given).result()
 
 
-def _lay_out(directory: Path, places: int, products: int, rows: int) -> None:
+def lay_out(directory: Path, places: int, products: int, rows: int) -> None:
+    """Make the table, and check the policy beside it."""
     with duckdb.connect(str(directory / "keys.duckdb")) as owner:
         owner.execute("SET enable_progress_bar = false")
         owner.execute(

@@ -7,16 +7,26 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.workload import ANALYST, PASSWORD
 
-_STARTED = re.compile(r"endpoint (postgresql://\S+), REST")
+_STARTED = re.compile(r"endpoint (postgresql://\S+), REST and docs (\S+)/docs")
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A running Keyhole: its URL for PostgreSQL's drivers, where REST is, and the ids of its processes."""
+
+    url: str
+    rest: str
+    processes: tuple[int, ...]
 
 
 @contextmanager
-def keyhole(policy: Path, *, workers: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """A Keyhole in processes of its own: its URL, and their ids."""
+def keyhole(policy: Path, *, workers: int) -> Iterator[Serving]:
+    """A Keyhole in processes of its own."""
     command = [sys.executable, "-c", "from proxy.cli.script import run; run()", "serve", f"--policy={policy}"]
     command += ["--port=0", "--rest-port=0", f"--workers={workers}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
@@ -25,7 +35,7 @@ def keyhole(policy: Path, *, workers: int) -> Iterator[tuple[str, tuple[int, ...
             if told is None:
                 raise RuntimeError("Keyhole did not start")
             place = told[1].removeprefix("postgresql://")
-            yield f"postgresql://{ANALYST}:{PASSWORD}@{place}", _family(parent.pid)
+            yield Serving(f"postgresql://{ANALYST}:{PASSWORD}@{place}", told[2], _family(parent.pid))
             parent.send_signal(signal.SIGTERM)
             if parent.wait(timeout=60):
                 raise RuntimeError("Keyhole did not end well")

@@ -85,7 +85,8 @@ def soak(directory: Path, *, seconds: float, connections: int, workers: int) -> 
     """One run over a policy made in `directory`. Raises RuntimeError when Keyhole dies or does not end."""
     policy, _ = duckdb_policy(directory, rows=ROWS)
     checking.check(policy, confirm=False)
-    with keyhole(policy, workers=workers) as (url, processes):
+    with keyhole(policy, workers=workers) as serving:
+        url, processes = serving.url, serving.processes
         _run_clients(url, WARM_S, connections)  # what every worker opens once is open from here on
         before = _settled(processes)
         samples: list[Sample] = []
