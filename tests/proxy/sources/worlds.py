@@ -31,6 +31,7 @@ from planner.question.model import Accuracy, Functional, Measure, Question, Term
 from planner.question.plan import Rewritten
 from planner.question.products import product_column
 from proxy.sources.open import Source
+from tests.effort import PATIENCE_S
 from tests.proxy.sources.oracle import Row
 
 NAMES = ("ann", "o'hare", "zoë|1:x", "", 'q"uote', "ANN", "a%_\\b")
@@ -417,7 +418,7 @@ class Engines:
             if rewritten is None:
                 continue
             found = source.aggregates(
-                rewritten, question.keys, functionals=len(question.functionals), timeout_ms=60_000
+                rewritten, question.keys, functionals=len(question.functionals), timeout_ms=1000 * PATIENCE_S
             )
             result.append(found.values)
             few = replace(source.dialect, keys_at_once=max(2, question.keys.size // 5))
@@ -427,7 +428,7 @@ class Engines:
                     replace(rewritten, blocks=blocks),
                     question.keys,
                     functionals=len(question.functionals),
-                    timeout_ms=60_000,
+                    timeout_ms=1000 * PATIENCE_S,
                 )
                 result.append(found.values)
         return result
