@@ -187,3 +187,11 @@ def test_windows_that_are_not_one_every_hop_are_never_run() -> None:
         look_at(asked, replace(as_of, window="country"), windows=odd)
     with pytest.raises(KeyholeError, match="KH900"):
         look_at(asked, replace(as_of, hopping=None), windows=odd)
+
+
+def test_a_window_at_the_end_of_the_calendar_is_asked_for() -> None:
+    last = (date(9999, 12, 31),)
+    asked = _look(_CUSTOMERS, asked=last)
+    assert asked.as_of is not None
+    asked = replace(asked, as_of=replace(asked.as_of, horizon=last))
+    assert "sold_at" in rewrite(asked, dialect=DUCKDB).sql
