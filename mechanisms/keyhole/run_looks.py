@@ -275,8 +275,9 @@ class _KeysRun:
     def _take(self, functional: int, look: int, concerned: Booleans, *, coins: bool) -> None:
         looking = self._values[functional].choose(concerned)
         if looking.size:
+            tie = self._coins(functional, looking) if coins else None
             self._values[functional].reveal(look, looking, noise=self._noise)
-            self._decide(functional, look, looking, tie=self._coins(functional, looking) if coins else None)
+            self._decide(functional, look, looking, tie=tie)
 
     def _decide(self, functional: int, look: int, looking: ChosenKeys, *, tie: Booleans | None) -> None:
         values = self._values[functional]

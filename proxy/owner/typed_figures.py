@@ -1,5 +1,5 @@
 """Numbers and shares as people type them behind a flag. Whoever types one in another form is told the form that is
-read, with his own number in it."""
+read, with their own number in it."""
 
 import re
 from decimal import Decimal, InvalidOperation

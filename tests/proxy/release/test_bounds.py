@@ -508,7 +508,10 @@ def test_names_on_the_page_are_text(service: Service) -> None:
     named = FoundBound(BoundOf.HIGHEST_VALUE, ("<b>k",), "<script>x", Decimal(3), 2, loose=True, last=True)
     released = PaidRelease(b"", "one", again=False)
     found = FoundBounds((named,), 95, counted=True, cut=0.05)
-    report = BoundsReport(planned, found, released, planned.release.table, service.catalog)
+    table = planned.release.table
+    hostile = (replace(table.columns[0], name="<b>k"), replace(table.columns[-1], name="<script>x"))
+    named_so = replace(table, columns=(*table.columns, *hostile))
+    report = BoundsReport(planned, found, released, named_so, service.catalog)
     page = show_page(report.sections(), title="<i>", private=False)
     assert "by &lt;b&gt;k: &lt;script&gt;x at most 3" in page
     assert not any(tag in page for tag in ("<b>", "<script", "<i>"))
