@@ -10,6 +10,7 @@ from starlette.responses import HTMLResponse
 
 from planner.errors import KeyholeError
 from proxy.console.static_files import StaticFolder
+from proxy.report.terminal import visible
 from proxy.rest.middleware import CODE
 from proxy.rest.problems import problem
 from proxy.rest.refusals import HttpRefusal
@@ -73,6 +74,7 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_TEMPLATES.filters["visible"] = visible
 
 
 def page(request: Request, template: str, *, section: str = "", status: int = 200, **values: Any) -> HTMLResponse:

@@ -11,12 +11,13 @@ import pytest
 
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
+from proxy.cli.check import check
 from proxy.console.analyst.catalog_document import catalog_document
 from proxy.console.analyst.question_tree import question_tree
 from proxy.service.service import Service
 from tests.proxy.rest.test_app import ADA, send
 from tests.worlds.console_house import Browser, console_app, inline_code, open_house
-from tests.worlds.wards import QUESTION, TOKENS
+from tests.worlds.wards import QUESTION, TOKENS, install
 
 KEY = "0b5f7a4e-console"
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -292,6 +293,19 @@ def test_names_and_comments_with_markup_stay_text(browser: Browser, address: str
     if address == "/console/ask":
         (data,) = re.findall(r'<script type="application/json" id="catalog">(.*?)</script>', text, re.S)
         assert json.loads(data)["stored"][0]["comment"] == HOSTILE
+
+
+def test_a_value_that_would_turn_the_line_around_is_written_out(tmp_path: Path) -> None:
+    path = install(tmp_path)
+    path.write_text(path.read_text(encoding="utf-8").replace('"[bold]C"', r'"C\u202Ed\u0007"'), encoding="utf-8")
+    check(path, confirm=False)
+    with Service.open(path) as service:
+        browser = Browser(console_app(service))
+        browser.log_in()
+        text = browser.get("/console/tables").text
+    assert r"A, B, C\u202ed\x07" in text
+    assert "\u202e" not in text
+    assert "\u0007" not in text
 
 
 def test_the_history_has_what_was_asked_with_its_cost_for_its_analyst_alone(service: Service, browser: Browser) -> None:
