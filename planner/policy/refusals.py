@@ -22,6 +22,7 @@ BLANK = "FILL IN"
 
 _SECRET_KEYS = frozenset({"url", "token", "password", "token_sha256"})
 _MOST_FAULTS = 30  # that one refusal names: a page
+_MOST_WRITTEN_OUT = 3  # keys of a section that a hint writes out: of more it names none, and the page does
 _LONGEST_VALUE = 80  # characters of a value that a refusal repeats: it stays one line
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -131,11 +132,21 @@ def _fault(model: type[BaseModel], place: tuple[str, ...], details: ErrorDetails
     match details["type"]:
         case "extra_forbidden":
             return Fault("KH002", "is not a key of the policy", hint=nearest(place[-1], _keys(model, place[:-1])))
+        case "model_type" | "dict_type":
+            return Fault(
+                "KH002", "is no value but has keys of its own", hint=_show_keys(place[-1], _keys(model, place))
+            )
         case "missing":
             return Fault("KH002", "is missing", hint=f"Add it; docs/policy.md describes {dotted_key(place)}.")
         case _:
             problem = details["msg"][:1].lower() + details["msg"][1:]
             return Fault("KH002", problem, hint=f"docs/policy.md describes {place[-1]}.")
+
+
+def _show_keys(name: str, keys: tuple[str, ...]) -> str:
+    if not 0 < len(keys) <= _MOST_WRITTEN_OUT:
+        return f"docs/policy.md describes the keys of {name}."
+    return f"Write {name} = {{ {', '.join(f'{key} = ...' for key in keys)} }}; docs/policy.md describes them."
 
 
 def _keys(model: type[BaseModel], place: tuple[str, ...]) -> tuple[str, ...]:

@@ -83,6 +83,8 @@ REFUSED: list[tuple[str, str, str, str, str]] = [
     ("rows_per_unit = 20", "rows_per_unit = 20\nbands = { units = [2.5] }", "KH004", "visits.bands.units", "whole"),
     ("public = true", "public = true\nbands = { rows = [1] }", "KH002", "tables.diseases.bands", "Remove"),
     ("rows_per_unit = 20\n", "", "KH005", "tables.visits.rows_per_unit", "is missing"),
+    ("rows_per_unit = 20", "max_rows_per_group = 20", "KH002", "max_rows_per_group", "{ rows = ..., unique = ... }"),
+    ("[views.crowded]", "[views]\ncrowded = 3\n[views.other]", "KH002", "views.crowded", "keys of its own"),
     ("rows_per_unit = 20", "rows_per_unit = 0", "KH002", "tables.visits.rows_per_unit", "greater than"),
     ("rows_per_unit = 20", "rows_per_unit = 2.5", "KH002", "tables.visits.rows_per_unit", "int"),
     ("max_groups_per_unit = 3\n", "", "KH005", "tables.visits.max_groups_per_unit", "is missing"),
