@@ -193,12 +193,15 @@ class MonitorRows:
         return None if after is None else end
 
     def take_lease(self, monitor: str, *, holder: str, seconds: float) -> bool:
-        """Note who looks for the next seconds, by the database's clock; false where somebody else does."""
-        now = self._now()
+        """Note who looks for the next seconds, by the database's clock. Return False if somebody else does.
+
+        A lease that ends later than one taken now was written by a clock that was ahead, and is void.
+        """
+        now, length = self._now(), timedelta(seconds=seconds)
         row = self._connection.execute(sa.select(_leases).where(_leases.c.monitor == monitor)).one_or_none()
-        if row is not None and row.holder != holder and datetime.fromisoformat(row.until) > now:
+        if row is not None and row.holder != holder and now < datetime.fromisoformat(row.until) <= now + length:
             return False
-        lease = {"monitor": monitor, "holder": holder, "until": (now + timedelta(seconds=seconds)).isoformat()}
+        lease = {"monitor": monitor, "holder": holder, "until": (now + length).isoformat()}
         lease["digest"] = row_digest(lease.values())
         if row is None:
             self._connection.execute(_leases.insert(), lease)
