@@ -142,7 +142,11 @@ def watch(policy: Path, seed: int) -> None:
     with Service.open(policy) as service:
         service.noise = ExactNoise(np.random.Generator(np.random.PCG64(seed)).bytes)
         runner = MonitorRunner(
-            service, name="one", clock=lambda: now.replace(tzinfo=UTC), since=lambda _: _START.replace(tzinfo=UTC)
+            service,
+            name="one",
+            clock=lambda: now.replace(tzinfo=UTC),
+            seconds=lambda: now.replace(tzinfo=UTC).timestamp(),
+            since=lambda _: _START.replace(tzinfo=UTC),
         )
         for look in range(1, LOOKS + 1):
             now = _START + look * timedelta(hours=1)

@@ -108,6 +108,7 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH601", "22023", "a monitor whose windows, looks and horizon do not fit together"),
     ("KH602", "0A000", "a question that no monitor can watch"),
     ("KH603", "0A000", "a table that no monitor can watch"),
+    ("KH604", "55000", "a monitor whose looks lie in the future, by this machine's clock"),
     ("KH605", "42P01", "no such monitor, or not one that the analyst may read"),
     ("KH606", "55000", "a monitor that does not stand, or stands already, or is another one by now"),
     # KH9xx

@@ -116,7 +116,12 @@ def watch_day(folder: Path, *, keys: int, rows: int, monitors: int, looks: int) 
 def _look(service: Service, looks: int) -> WatchedDay:
     day, now = WatchedDay(), _START
     service.source = cast(Source, _TimedSource(service.source, day))
-    runner = MonitorRunner(service, clock=lambda: now.replace(tzinfo=UTC), since=lambda _: _START.replace(tzinfo=UTC))
+    runner = MonitorRunner(
+        service,
+        clock=lambda: now.replace(tzinfo=UTC),
+        seconds=lambda: now.replace(tzinfo=UTC).timestamp(),
+        since=lambda _: _START.replace(tzinfo=UTC),
+    )
     for look in range(1, looks + 1):
         now = _START + look * timedelta(hours=1)
         day.scans_s.append(0.0)

@@ -134,7 +134,9 @@ class _Live:
         self._plan = plan
         self._replay = replay
         began = replay.clock()
-        self._runner = MonitorRunner(service, clock=replay.clock, since=lambda _: began)
+        self._runner = MonitorRunner(
+            service, clock=replay.clock, seconds=lambda: replay.clock().timestamp(), since=lambda _: began
+        )
         self._alerts: list[_Alert] = []
         self._looks = 0
 

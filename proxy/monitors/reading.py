@@ -229,7 +229,7 @@ class MonitorReading:
             window_length=windows.length,
             looks_made=0 if run is None else run.looks_made,
             looks_planned=count_moments(windows),
-            next_look=_next_look(windows) if running or run is None else None,
+            next_look=_next_look(windows, newest=number) if running or run is None else None,
             last_look=_moment(windows, number) if number else None,
             last_number=number,
             # as they were asked for: what the mechanism keeps is a little less, by its rounding
@@ -410,8 +410,8 @@ def _moment(windows: WindowPlan, number: int) -> datetime:
     return as_utc(windows.first_looks[0] + (number - 1) * windows.every)
 
 
-def _next_look(windows: WindowPlan) -> datetime | None:
-    moment = next_moment(windows, now=datetime.now(UTC).replace(tzinfo=None))
+def _next_look(windows: WindowPlan, *, newest: int) -> datetime | None:
+    moment = next_moment(windows, now=datetime.now(UTC).replace(tzinfo=None), newest=newest)
     return None if moment is None else as_utc(moment)
 
 

@@ -1,6 +1,7 @@
 """What monitors refuse, in words. They follow from the policy, the ledger and the clock alone."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from accountant.errors import BalanceScope, OverBudget
 from accountant.model import NANO
@@ -47,6 +48,18 @@ def gone_from_policy(name: str) -> KeyholeError:
         "KH606",
         f'the monitor "{name}" runs, and the policy has none of that name',
         hint=f"Put it back, or: keyhole monitor end {name} --why '...'",
+    )
+
+
+def looks_in_the_future(name: str, newest: datetime) -> KeyholeError:
+    """A monitor whose newest look lies in the future: the clock was ahead when it was made, or is behind now."""
+    return KeyholeError(
+        "KH604",
+        f'the newest look of the monitor "{name}" lies in the future, at {newest:%Y-%m-%d %H:%M:%S} UTC',
+        detail="The clock was ahead when that look was made, or is behind now. A look is never made again, so the "
+        "monitor looks on after that moment.",
+        hint="Set the clock. Windows that were closed too early are not watched again: end the monitor, and start it "
+        "for those that begin later.",
     )
 
 

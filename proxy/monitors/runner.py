@@ -25,9 +25,10 @@ from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError
 from planner.monitors.build import plan_monitor
 from planner.monitors.model import MonitorPlan
+from proxy.monitors.clock import WatchedClock, count_seconds, wait_after_jump
 from proxy.monitors.look import PreparedLook, WatchedRun, read_together
-from proxy.monitors.refusals import changed_since_start, gone_from_policy, window_lost
-from proxy.monitors.schedule import DueLook, list_due, next_moment
+from proxy.monitors.refusals import changed_since_start, gone_from_policy, looks_in_the_future, window_lost
+from proxy.monitors.schedule import DueLook, list_due, moment_of, next_moment
 from proxy.observe.logs import fault
 from proxy.observe.telemetry import GaugeReading, LookEnding
 from proxy.service.refusals import ledger_unavailable
@@ -72,6 +73,7 @@ class MonitorRunner:
     Parameters:
         name: what it is called on this machine, and again after a restart: then it need not wait for its own lease.
         clock: what time it is, UTC; looks are made by it, and it decides nothing else.
+        seconds: a counter that nobody sets, against which the clock is held.
         since: from when on a run looks; windows that had closed by then it never begins. The moment of its start.
         told: called with a monitor's name when a look was recorded.
     """
@@ -82,11 +84,13 @@ class MonitorRunner:
         *,
         name: str = "",
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        seconds: Callable[[], float] = count_seconds,
         since: Callable[[MonitorRun], datetime] = attrgetter("started_at"),
         told: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._serving = serving
-        self._clock = clock
+        self._clock = WatchedClock(clock, seconds)
+        self._jumped_by = timedelta(0)
         self._since = since
         self._told = told
         self._holder = f"{socket.gethostname()} {name or os.getpid()}"
@@ -95,10 +99,16 @@ class MonitorRunner:
         self._plans: dict[str, MonitorPlan | KeyholeError] = {}
 
     @property
-    def reading(self) -> GaugeReading:
-        """How late the oldest look that is due is, by monitor."""
-        return GaugeReading(
+    def readings(self) -> tuple[GaugeReading, ...]:
+        """The gauges of looks: how late the oldest that is due is, by monitor, and how far the clock has jumped."""
+        late = GaugeReading(
             "keyhole_monitor_late_seconds", "How late the look is that is due", "monitor", self._lateness
+        )
+        return late, GaugeReading(
+            "keyhole_clock_jump_seconds",
+            "How far the clock stands from where it should: looks wait",
+            "",
+            lambda: {"": self._jumped_by.total_seconds()},
         )
 
     def look_around(self) -> None:
@@ -106,7 +116,7 @@ class MonitorRunner:
         with self._serving.using() as service:
             if service.catalog is not self._catalog:
                 self._begin_anew(service)
-            if not service.catalog.monitors:
+            if not service.catalog.monitors or not self._trust_clock(service):
                 return
             newest = {run.monitor: run for run in service.ledger.monitors.runs()}
             waiting: list[_WaitingRun] = []
@@ -118,6 +128,20 @@ class MonitorRunner:
                     waiting.append(found)
             with self._leased(service, waiting) as ours:
                 self._make([look for one in ours for look in self._prepare(one)])
+
+    def _trust_clock(self, service: Service) -> bool:
+        """Return True if looks may be made by the clock. Tell the operator of a jump, once, and of its end."""
+        every = min(monitor.every for monitor in service.catalog.monitors)
+        reading = self._clock.read(every=every)
+        jumped_by, self._jumped_by = self._jumped_by, reading.jumped_by
+        if reading.is_new:
+            service.telemetry.clock_jumped(by=reading.jumped_by, waits=wait_after_jump(every))
+        if reading.is_over:
+            service.telemetry.clock_settled(after=jumped_by)
+        if reading.has_moved:
+            for kept in self._attention.values():
+                kept.seen_to_at = datetime.min
+        return not reading.jumped_by
 
     def _begin_anew(self, service: Service) -> None:
         """Forget what followed from another policy: plans, when looks are due, and monitors that it alone had; of these
@@ -139,7 +163,7 @@ class MonitorRunner:
         kept = self._attention.get(monitor.name)
         if kept is None or kept.run != run.run:
             kept = self._attention[monitor.name] = _Attention(run.run)
-        if self._now() < kept.seen_to_at:
+        if self._clock.now() < kept.seen_to_at:
             return None
         found: _WaitingRun | None = None
         with self._complaining(service, monitor.name, run.run, kept):
@@ -168,12 +192,16 @@ class MonitorRunner:
         except LedgerError:
             self._complain(service, name, kept, ledger_unavailable())
         except Exception as error:
-            kept.seen_to_at = self._now() + timedelta(seconds=RETRY_S)
+            kept.seen_to_at = self._clock.now() + timedelta(seconds=RETRY_S)
             log.error("monitor was not looked at", monitor=name, **fault(error))
 
     def _find_due(self, watched: WatchedRun, kept: _Attention) -> _WaitingRun | None:
+        """Return the looks that are due; None if there are none. End the monitor if its horizon is over."""
         monitors, windows = watched.service.ledger.monitors, watched.plan.windows
-        now = self._now()
+        now = self._clock.now()
+        newest = moment_of(windows, watched.run.last_look) if watched.run.last_look else now
+        if newest - now > windows.every:
+            raise looks_in_the_future(watched.plan.monitor.name, newest)
         states = {state.window: state for state in monitors.open_windows(watched.run.run)}
         due = list_due(
             windows,
@@ -185,7 +213,11 @@ class MonitorRunner:
         )
         kept.late_since = min((one.at + windows.delay for one in due), default=None)
         if not due:
-            kept.seen_to_at = next_moment(windows, now=now) or datetime.max
+            moment = next_moment(windows, now=now)
+            kept.seen_to_at = moment or datetime.max
+            if moment is None:
+                monitors.end(watched.run.run, by="keyhole", why="its horizon is over")
+                watched.service.telemetry.monitor_over(watched.plan.monitor.name)
             return None
         kept.seen_to_at = now + timedelta(seconds=RETRY_S)
         return _WaitingRun(watched, kept, due, states)
@@ -274,21 +306,18 @@ class MonitorRunner:
 
     def _complain(self, service: Service, name: str, kept: _Attention, error: KeyholeError) -> None:
         """Say once what keeps a monitor from being looked at."""
-        kept.seen_to_at = self._now() + timedelta(seconds=RETRY_S)
-        kept.late_since = kept.late_since or self._now()
+        kept.seen_to_at = self._clock.now() + timedelta(seconds=RETRY_S)
+        kept.late_since = kept.late_since or self._clock.now()
         if kept.complaint != error.message:
             kept.complaint = error.message
             service.telemetry.monitor_stuck(name, code=error.code, why=error.message)
 
     def _lateness(self) -> Mapping[str, float]:
-        now = self._now()
+        now = self._clock.now()
         return {
             name: 0.0 if kept.late_since is None else max(0.0, (now - kept.late_since).total_seconds())
             for name, kept in tuple(self._attention.items())
         }
-
-    def _now(self) -> datetime:
-        return self._clock().astimezone(UTC).replace(tzinfo=None)
 
 
 @asynccontextmanager

@@ -53,9 +53,14 @@ def list_due(
     return tuple(sorted(due, key=lambda one: (one.at, one.window)))
 
 
-def next_moment(windows: WindowPlan, *, now: datetime) -> datetime | None:
-    """When the next look is to be made, of whichever window; None when there is none any more."""
-    arrived = now - windows.delay
+def next_moment(windows: WindowPlan, *, now: datetime, newest: int = 0) -> datetime | None:
+    """Return when the next look is to be made, of whichever window. None if there is none any more.
+
+    Parameters:
+        newest: the number of the newest look that was made. The next one comes after it, also if that lies in the
+            future.
+    """
+    arrived = max(now, moment_of(windows, newest)) - windows.delay if newest else now - windows.delay
     open_now = max(bisect_right(windows.first_looks, arrived) - 1, 0)
     moments = []
     for window in range(max(0, open_now - _count_overlaps(windows)), min(open_now + 2, len(windows.starts))):
@@ -63,6 +68,11 @@ def next_moment(windows: WindowPlan, *, now: datetime) -> datetime | None:
         if passed < windows.looks:
             moments.append(windows.first_looks[window] + max(passed, 0) * windows.every + windows.delay)
     return min(moments, default=None)
+
+
+def moment_of(windows: WindowPlan, number: int) -> datetime:
+    """Return when the look of that number over the horizon is made: its moment and the wait for late rows."""
+    return windows.first_looks[0] + (number - 1) * windows.every + windows.delay
 
 
 def number_of(windows: WindowPlan, at: datetime) -> int:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from enum import StrEnum
 from importlib.metadata import version
 from platform import python_version
@@ -264,6 +265,20 @@ class Telemetry:
         """A monitor that runs in the ledger cannot be looked at under this policy."""
         if self._log is not None:
             self._log.warning("monitor cannot be looked at", monitor=monitor, code=code, why=why)
+
+    def monitor_over(self, monitor: str) -> None:
+        """Log that a monitor was ended since its horizon is over."""
+        self._tell("monitor is over", monitor=monitor)
+
+    def clock_jumped(self, *, by: timedelta, waits: timedelta) -> None:
+        """Log that the machine's clock jumped, and how long looks wait unless it comes back."""
+        if self._log is not None:
+            self._log.error("clock jumped", seconds=by.total_seconds(), looks_wait_seconds=waits.total_seconds())
+
+    def clock_settled(self, *, after: timedelta) -> None:
+        """Log that looks are made again after a jump of the clock."""
+        if self._log is not None:
+            self._log.warning("clock settled", jump_seconds=after.total_seconds())
 
     def now_missing(self, missing: Sequence[str]) -> None:
         """What Keyhole cannot work without has gone, or has come back."""

@@ -84,7 +84,7 @@ async def running(
     _, port = accepting.postgresql.getsockname()[:2]
     watch = DataWatch(seen)
     monitors = MonitorRunner(generations, name=f"{port}/{siblings.worker}", told=lambda _: hub.wake())
-    seen.watch(*readings(generations, endpoint, ready, watch), monitors.reading)
+    seen.watch(*readings(generations, endpoint, ready, watch), *monitors.readings)
     await endpoint.start(shared=accepting.postgresql)
     stopping: asyncio.Task[None] | None = None
     try:

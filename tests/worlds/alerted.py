@@ -1,7 +1,8 @@
 """A clinic with monitors whose looks a test records itself: in the real ledger, by its own verbs, when it chooses.
 
 `crowded` watches wards by days, `rush` wards in windows of six hours, `private` is bob's alone; of
-`recent`, which is there where it is asked for, alerts clear at once.
+`recent`, which is there where it is asked for, alerts clear at once. All watch a year that has not begun, since a
+service ends monitors that are over.
 """
 
 from collections.abc import Iterator, Mapping
@@ -61,7 +62,7 @@ key = {{ values = ["A", "B", "C"] }}
 
 [tables.visits.columns.day]
 expression = "date_trunc('day', seen_at)"
-key = {{ range = ["2026-01-01", "2026-01-10"], step = "1 day" }}
+key = {{ range = ["2126-01-01", "2126-01-10"], step = "1 day" }}
 
 [tables.visits.columns.seen_at]
 
@@ -73,8 +74,8 @@ sql = "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 400"
 window = "day"
 every = "1 hour"
 lateness = "10 minutes"
-from = "2026-01-01"
-until = "2026-01-10"
+from = "2126-01-01"
+until = "2126-01-10"
 analysts = ["ada", "bob"]
 comment = "Wards over 400 visits today"
 
@@ -82,16 +83,16 @@ comment = "Wards over 400 visits today"
 sql = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 100"
 window = {{ column = "seen_at", length = "6 hours" }}
 every = "1 hour"
-from = "2026-01-01"
-until = "2026-01-02"
+from = "2126-01-01"
+until = "2126-01-02"
 analysts = ["ada"]
 
 [monitors.private]
 sql = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 200"
 window = {{ column = "seen_at", length = "1 day" }}
 every = "1 hour"
-from = "2026-01-01"
-until = "2026-01-03"
+from = "2126-01-01"
+until = "2126-01-03"
 analysts = ["bob"]
 
 [analysts.ada]
@@ -109,8 +110,8 @@ sql = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 300"
 window = { column = "seen_at", length = "3 hours", sliding = true }
 every = "1 hour"
 lateness = "10 minutes"
-from = "2026-01-01"
-until = "2026-01-03"
+from = "2126-01-01"
+until = "2126-01-03"
 analysts = ["ada"]
 clears = "at once"
 """

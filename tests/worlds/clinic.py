@@ -1,6 +1,6 @@
 """A clinic whose visits come in as they happen, in real PostgreSQL, with a monitor over wards and days."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -84,11 +84,13 @@ class Clinic:
         """The plan of its one monitor."""
         return plan_monitor(self.service.catalog, self.service.catalog.monitors[0], dialect=self.service.source.dialect)
 
-    def runner(self, service: Service | None = None) -> MonitorRunner:
-        """One that looks by the clinic's clock, as if the monitor had been started at its beginning."""
+    def runner(self, service: Service | None = None, *, seconds: Callable[[], float] | None = None) -> MonitorRunner:
+        """One that looks by the clinic's clock, as if the monitor had been started at its beginning. The clock does not
+        jump unless `seconds` passed otherwise."""
         return MonitorRunner(
             service or self.service,
             clock=lambda: self.now.replace(tzinfo=UTC),
+            seconds=seconds or (lambda: self.now.replace(tzinfo=UTC).timestamp()),
             since=lambda _: START.replace(tzinfo=UTC),
         )
 

@@ -69,17 +69,17 @@ def test_pages_have_what_came_and_what_went_by_the_look_at_which_it_did(house: H
         "key": {"ward": "A"},
         "window": None,
         "window_closes": None,
-        "alerted_at": "2026-01-01T02:00:00+00:00",
+        "alerted_at": "2126-01-01T02:00:00+00:00",
         "look": 2,
-        "cleared_at": "2026-01-01T05:00:00+00:00",
+        "cleared_at": "2126-01-01T05:00:00+00:00",
     }
     told = [([one["key"]["ward"] for one in page[kind]], page["look"]) for page in (first, rest) for kind in _KINDS]
     assert told == [(["A", "C"], 3), ([], 3), (["A"], 8), (["A", "C"], 8)]
     assert rest["cleared"][0] == {
         "monitor": "recent",
         "key": {"ward": "A"},
-        "alerted_at": "2026-01-01T02:00:00+00:00",
-        "cleared_at": "2026-01-01T05:00:00+00:00",
+        "alerted_at": "2126-01-01T02:00:00+00:00",
+        "cleared_at": "2126-01-01T05:00:00+00:00",
         "look": 5,
     }
 
@@ -122,7 +122,7 @@ def test_a_listener_and_a_reader_of_the_stream_hear_of_a_look_as_it_is_made(post
         ("C", 2, True),
     ]
     assert heard[0]["window"] is None
-    assert heard[1]["cleared_at"] == "2026-01-01T02:00:00+00:00"
+    assert heard[1]["cleared_at"] == "2126-01-01T02:00:00+00:00"
 
 
 def test_the_owner_watches_what_comes_and_goes(house: House) -> None:
@@ -146,14 +146,14 @@ def test_the_owner_is_told_of_all_of_a_run_that_ended(postgres_url: str, tmp_pat
             for form in ((), ("--json",))
         )
     assert text.splitlines() == [
-        "2026-01-01 02:00:00  look 2  ward A",
-        "2026-01-01 03:00:00  look 3  ward B",
-        "2026-01-01 03:00:00  look 3  ward A  cleared",
+        "2126-01-01 02:00:00  look 2  ward A",
+        "2126-01-01 03:00:00  look 3  ward B",
+        "2126-01-01 03:00:00  look 3  ward A  cleared",
     ]
     assert [json.loads(line).get("cleared_at") for line in document.splitlines()] == [
-        "2026-01-01T03:00:00+00:00",
+        "2126-01-01T03:00:00+00:00",
         None,
-        "2026-01-01T03:00:00+00:00",
+        "2126-01-01T03:00:00+00:00",
     ]
 
 

@@ -148,11 +148,11 @@ def test_a_source_that_is_gone_makes_a_look_late_and_nothing_else(wards: Clinic)
         runner.look_around()
         assert wards.alerts(run) == []
         wards.now += timedelta(minutes=10)
-        assert runner.reading.read() == {NAME: 600.0}
+        assert runner.readings[0].read() == {NAME: 600.0}
         source.execute("ALTER TABLE elsewhere RENAME TO visits")
     runner.look_around()
     assert wards.alerts(run) == [(1, 0, "A")]
-    assert runner.reading.read() == {NAME: 0.0}
+    assert runner.readings[0].read() == {NAME: 0.0}
 
 
 def test_a_monitor_that_cannot_be_read_holds_up_no_other(
@@ -267,7 +267,10 @@ def test_a_runner_looks_by_the_policy_that_answers_now(wards: Clinic) -> None:
     wards.arrive(visits("A", 900, at=START + HOUR))
     answering = _Answering(wards.service)
     runner = MonitorRunner(
-        answering, clock=lambda: wards.now.replace(tzinfo=UTC), since=lambda _: START.replace(tzinfo=UTC)
+        answering,
+        clock=lambda: wards.now.replace(tzinfo=UTC),
+        seconds=lambda: wards.now.timestamp(),
+        since=lambda _: START.replace(tzinfo=UTC),
     )
     wards.now = START + 6 * HOUR
     runner.look_around()
@@ -296,7 +299,10 @@ def test_a_monitor_that_is_put_right_is_looked_at_as_soon_as_the_policy_answers(
     with Service.open(wards.policy) as wrong:
         answering = _Answering(wrong)
         runner = MonitorRunner(
-            answering, clock=lambda: wards.now.replace(tzinfo=UTC), since=lambda _: START.replace(tzinfo=UTC)
+            answering,
+            clock=lambda: wards.now.replace(tzinfo=UTC),
+            seconds=lambda: wards.now.timestamp(),
+            since=lambda _: START.replace(tzinfo=UTC),
         )
         runner.look_around()
         assert wards.alerts(run) == []
@@ -446,7 +452,7 @@ def test_a_monitor_that_the_policy_lost_or_changed_is_told_of_and_late(tmp_path:
             runner = wards.runner(other)
             runner.look_around()
             wards.now += HOUR
-            assert runner.reading.read() == {NAME: 3600.0}
+            assert runner.readings[0].read() == {NAME: 3600.0}
         wards.policy.write_text(policy.partition("[monitors.crowded]")[0], encoding="utf-8")
         with (
             capture_logs() as logged,

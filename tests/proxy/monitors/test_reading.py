@@ -35,10 +35,10 @@ def ada(house: House) -> Iterator[psycopg.Connection[Any]]:
 
 
 _ALERTS = [
-    ("A", "2026-01-01", "2026-01-01T03:00", "2026-01-02T00:00"),
-    ("B", "2026-01-01", "2026-01-01T09:00", "2026-01-02T00:00"),
-    ("C", "2026-01-01", "2026-01-01T09:00", "2026-01-02T00:00"),
-    ("A", "2026-01-02", "2026-01-02T06:00", "2026-01-03T00:00"),
+    ("A", "2126-01-01", "2126-01-01T03:00", "2126-01-02T00:00"),
+    ("B", "2126-01-01", "2126-01-01T09:00", "2126-01-02T00:00"),
+    ("C", "2126-01-01", "2126-01-01T09:00", "2126-01-02T00:00"),
+    ("A", "2126-01-02", "2126-01-02T06:00", "2126-01-03T00:00"),
 ]
 
 
@@ -66,14 +66,14 @@ def test_windows_of_a_length_say_when_they_began(ada: psycopg.Connection[Any]) -
 @pytest.mark.parametrize(
     ("sql", "rows"),
     [
-        ("SELECT ward FROM crowded WHERE day = '2026-01-02'", [("A",)]),
+        ("SELECT ward FROM crowded WHERE day = '2126-01-02'", [("A",)]),
         ("SELECT ward, count(*) FROM crowded GROUP BY ward HAVING count(*) > 1 ORDER BY ward", [("A", 2)]),
         (
             "SELECT c.ward, floor FROM crowded c JOIN floors f USING (ward) ORDER BY day DESC, 1 LIMIT 1",
             [("A", "ground")],
         ),
         (
-            "SELECT floor FROM floors WHERE ward NOT IN (SELECT ward FROM crowded WHERE day > '2026-01-01') LIMIT 1",
+            "SELECT floor FROM floors WHERE ward NOT IN (SELECT ward FROM crowded WHERE day > '2126-01-01') LIMIT 1",
             [("first",)],
         ),
         ("SELECT public.crowded.ward FROM public.crowded ORDER BY alerted_at DESC LIMIT 1", [("A",)]),
@@ -93,7 +93,7 @@ def test_the_relation_works_like_any_other(ada: psycopg.Connection[Any], sql: st
 
 
 def test_it_works_with_parameters_prepare_cursors_and_copy(ada: psycopg.Connection[Any]) -> None:
-    assert ada.execute("SELECT day FROM crowded WHERE ward = %s AND alerted_at > %s", ["A", "2026-01-02"]).rowcount == 1
+    assert ada.execute("SELECT day FROM crowded WHERE ward = %s AND alerted_at > %s", ["A", "2126-01-02"]).rowcount == 1
     ada.execute("PREPARE p (text) AS SELECT count(*) FROM crowded WHERE ward = $1")
     assert ada.execute("EXECUTE p ('A')").fetchone() == (2,)
     with ada.transaction(), ada.cursor("c") as by_server:
@@ -157,7 +157,7 @@ def test_keyhole_monitors_lists_what_one_may_read(house: House, ada: psycopg.Con
         "1 day, 0:00:00",
         "4",
         "240",
-        "2026-01-02 06:00:00+00:00",
+        "2126-01-02 06:00:00+00:00",
         "0.05",
         "0.1",
         "10%",
@@ -183,10 +183,10 @@ def test_keyhole_monitors_lists_what_one_may_read(house: House, ada: psycopg.Con
 def test_keyhole_alerts_tells_all_of_them_by_look(house: House, ada: psycopg.Connection[Any]) -> None:
     rows = ada.execute("SELECT monitor, key, look FROM keyhole.alerts ORDER BY monitor, look, key->>'ward'").fetchall()
     assert rows == [
-        ("crowded", {"ward": "A", "day": "2026-01-01"}, 3),
-        ("crowded", {"ward": "B", "day": "2026-01-01"}, 9),
-        ("crowded", {"ward": "C", "day": "2026-01-01"}, 9),
-        ("crowded", {"ward": "A", "day": "2026-01-02"}, 30),
+        ("crowded", {"ward": "A", "day": "2126-01-01"}, 3),
+        ("crowded", {"ward": "B", "day": "2126-01-01"}, 9),
+        ("crowded", {"ward": "C", "day": "2126-01-01"}, 9),
+        ("crowded", {"ward": "A", "day": "2126-01-02"}, 30),
         ("rush", {"ward": "B"}, 7),
     ]
     with house.connect("bob") as bob:
@@ -196,7 +196,7 @@ def test_keyhole_alerts_tells_all_of_them_by_look(house: House, ada: psycopg.Con
 def test_explain_prints_the_plan_of_the_monitor(ada: psycopg.Connection[Any]) -> None:
     lines = [line for (line,) in ada.execute("EXPLAIN SELECT * FROM crowded").fetchall()]
     assert lines[0].startswith("Monitor crowded: 3 groups of visits (ward)")
-    ((document,),) = ada.execute("EXPLAIN (FORMAT json) SELECT ward FROM crowded WHERE day = '2026-01-02'").fetchall()
+    ((document,),) = ada.execute("EXPLAIN (FORMAT json) SELECT ward FROM crowded WHERE day = '2126-01-02'").fetchall()
     assert document[0]["Keyhole"]["monitor"] == "crowded"
     ada.execute("PREPARE planned AS SELECT * FROM rush")
     ((heading,), *_) = ada.execute("EXPLAIN EXECUTE planned").fetchall()
@@ -264,4 +264,4 @@ def test_listen_hears_a_look_of_the_real_ledger(postgres_url: str, tmp_path: Any
         ("rush", {"ward": "A"}, 8),
         ("rush", {"ward": "C"}, 8),
     ]
-    assert told[0]["window"] == "2026-01-01T06:00:00+00:00"
+    assert told[0]["window"] == "2126-01-01T06:00:00+00:00"

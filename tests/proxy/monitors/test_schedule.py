@@ -113,6 +113,13 @@ def test_the_next_moment_is_when_something_comes_due(half_hours: int, windows: W
     assert len(_due(moment, made, windows=windows)) >= 1
 
 
+def test_the_next_moment_comes_after_a_look_that_was_made_in_the_future() -> None:
+    """By a clock that was ahead: the ledger has the fifth look, so the sixth comes next, whatever the time is now."""
+    windows = _days(lateness=timedelta(minutes=10))
+    assert next_moment(windows, now=_START, newest=5) == _START + 6 * _HOUR + windows.delay
+    assert next_moment(windows, now=_START + 8 * _HOUR + windows.delay, newest=5) == _START + 9 * _HOUR + windows.delay
+
+
 def test_numbers_count_all_moments_of_a_horizon() -> None:
     assert count_moments(_days()) == 72
     assert number_of(_days(), _START + 2 * _DAY) == 48
