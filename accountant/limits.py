@@ -109,22 +109,25 @@ class Headroom:
             return True
         return self.own.admits(charge.own_amounts) and (not charge.shared or self.shared.admits(everybody))
 
-    def largest_of_group(self, groups: int, *, by_curve: bool) -> int:
-        """The largest epsilon per key of a question that continues nothing, of which one unit bears that of `groups`.
+    def largest_of_group(self, groups: int, *, in_cell: int, by_curve: bool) -> int:
+        """The largest epsilon per key of a question that continues nothing.
+
+        One unit bears that of `groups` keys, and a cell that of `in_cell`.
 
         `by_curve`: its noise may be charged in Rényi divergences. Then it is what fits whatever its noise is, and a
         little more may fit than that.
         """
         unit = self.unit_epsilon_nano
-        pure = self.epsilon_nano if unit is None else min(self.epsilon_nano, unit // groups)
+        of_cell = self.epsilon_nano // in_cell
+        pure = of_cell if unit is None else min(of_cell, unit // groups)
         if not by_curve or not any(one.unit is not None for one in self.balances):
             return pure
-        most = [self.epsilon_nano]
+        most = [of_cell]
         for one in self.balances:
             if one.unit is not None:
                 most.append(one.unit.largest_by_curve(groups))
             elif one.scope is BalanceScope.PER_TABLE:
-                most.append(one.left_nano // groups)
+                most.append(one.left_nano // max(groups, in_cell))
         return max(pure, min(most))
 
     def _admits_curve(self, charge: Charge, curve: Curve) -> bool:

@@ -109,7 +109,7 @@ def _are_distinct(values: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """A loss in 1e-9 epsilon: of any single key, and of one whole privacy unit (0 for unit "row")."""
+    """A loss in 1e-9 epsilon: of any single cell, and of one whole privacy unit (0 for unit "row")."""
 
     epsilon_nano: int
     unit_epsilon_nano: int
@@ -172,10 +172,10 @@ class Continuing:
 class Charge:
     """The worst case of one question, before it runs.
 
-    `question` is the question's fingerprint; `epsilon_nano` the worst-case loss of any single key, the same for all;
+    `question` is the question's fingerprint; `epsilon_nano` the worst-case loss of any single cell, the same for all;
     `unit_epsilon_nano` the worst-case loss of one whole privacy unit: the sum of its top-G keys' losses (0 for unit
-    "row", else at least `epsilon_nano`). Both are what the question tells its analyst, whoever paid for parts of it
-    before. `shared` is false only for what was released before (a stored answer, values of noise paths) and is read
+    "row", else at least half of `epsilon_nano`). Both are what the question tells its analyst, whoever paid for parts
+    of it before. `shared` is false only for what was released before (a stored answer, values of noise paths), read
     now: it counts for that analyst's own balances alone. `continuing` is there for questions that continue noise
     paths: what these cost everybody is less. `renyi` is the curve of Rényi divergences of one whole unit, for a
     question whose noise may be drawn at its finest rates at once; in a reservation it says that this is what is done:
@@ -378,5 +378,6 @@ def _check_unit(unit: str, amounts: Amounts) -> None:
     if unit == ROW_UNIT:
         if amounts.unit_epsilon_nano != 0:
             raise LedgerMisuse("unit row has no per-unit charge beside the key's")
-    elif not amounts.epsilon_nano <= amounts.unit_epsilon_nano <= MOST_NANO_PER_CHARGE * 1000:
-        raise LedgerMisuse("a unit loses at least what one of its keys loses")
+    elif not amounts.epsilon_nano <= 2 * amounts.unit_epsilon_nano <= MOST_NANO_PER_CHARGE * 2000:
+        # rows of one cell can exchange what a unit adds: that is taking the unit away, and putting another one there
+        raise LedgerMisuse("a cell loses at most twice what a unit loses")

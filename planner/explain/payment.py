@@ -59,9 +59,10 @@ class Payment:
     of `further` more questions at the same price over the same groups fit into every balance that counts over
     questions; since most groups lose less than the worst case, more may fit in the end.
 
-    `group` is the most that one group loses; `unit` the most that one privacy unit (`unit_text`) loses, which is that
-    of `groups` groups (None: each row is a unit by itself); what its balance counts of that, `unit_form` says (None:
-    all of it). `left` has one balance at most of each payer, the tightest. `further` is None for what costs nothing.
+    `group` is the most that one group loses, or with `everywhere` any cell of all tables with the same units; `unit`
+    the most that one privacy unit (`unit_text`) loses, which is that of `groups` groups (None: each row is a unit by
+    itself); what its balance counts of that, `unit_form` says (None: all of it). `left` has one balance at most of each
+    payer, the tightest. `further` is None for what costs nothing.
     """
 
     group: float
@@ -71,11 +72,13 @@ class Payment:
     left: tuple[Left, ...]
     further: int | None
     unit_form: UnitForm | None = None
+    everywhere: bool = False
 
     @property
     def cost(self) -> str:
         """`at most 0.37 epsilon for a group, 4.44 for one (household_id) in 12 groups`."""
-        cost = f"at most {_epsilon(self.group)} epsilon for a group"
+        payer = "presence in any cell of the joined tables" if self.everywhere else "a group"
+        cost = f"at most {_epsilon(self.group)} epsilon for {payer}"
         if self.unit is None:
             return cost
         within = f" in {self.groups} groups" if self.groups > 1 else ""

@@ -6,6 +6,7 @@ from hashlib import sha256
 from mechanisms.formula import Cut, Formula
 from planner.catalog.listed_values import digest_texts
 from planner.catalog.model import Column, Lookup, Product, SqlType, Table
+from planner.functionals.cells import OWN_GROUP, cell_reach
 from planner.functionals.identity import functional_identity, summed_identity
 from planner.functionals.per_key_offsets import LIMIT
 from planner.lower.contribution_bounds import exceeds_groups
@@ -96,6 +97,7 @@ def _lines(question: Question) -> Iterator[str]:
     for column, values in zip(question.keys.columns, question.keys.values, strict=True):
         yield f"key {column.name} {len(values)} {digest_texts(values)}"
     yield from _chosen_among(question)
+    yield from _charged_cells(question)
     if question.per_unit is not None:
         yield from _unit_rows(question.per_unit)
     yield from _look(question)
@@ -132,6 +134,14 @@ def _chosen_among(question: Question) -> Iterator[str]:
     for column, values in zip(question.keys.columns, question.keys.values, strict=True):
         if column.domain is not None and tuple(column.domain) != tuple(values):
             yield f"chosen among {column.name} {len(column.domain)} {digest_texts(column.domain)}"
+
+
+def _charged_cells(question: Question) -> Iterator[str]:
+    """The rule by which cells are charged, if it is not that of a plain question: an answer that was charged by another
+    one is another question's."""
+    reach = cell_reach(question)
+    if reach != OWN_GROUP:
+        yield f"cells everywhere={reach.everywhere} doubled={reach.doubled}"
 
 
 def _look(question: Question) -> Iterator[str]:

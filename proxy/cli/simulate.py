@@ -30,7 +30,7 @@ from planner.policy.file import Policy
 from planner.policy.simulated_catalog import StoodIn, stand_in_catalog
 from planner.question.plan import Plan
 from planner.statements import settings
-from proxy.pipeline.claim import groups_that_add_up, worst_curve
+from proxy.pipeline.claim import groups_that_add_up, losses_in_cell, worst_curve
 from proxy.pipeline.levers import find_offers
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.service.accounts import limits, nano
@@ -229,19 +229,20 @@ def _section(scope: str, caps: Limits, table: str) -> str:
 
 def _caps(caps: Limits, adding: int, plan: Plan) -> Iterator[tuple[str, int]]:
     """Every cap over many questions, as billionths of epsilon that their worst cases may add up to per group."""
-    yield "epsilon_per_predicate", caps.per_predicate_nano
+    in_cell = losses_in_cell(plan)
+    yield "epsilon_per_predicate", caps.per_predicate_nano // in_cell
     if plan.question.table.unit and caps.per_unit_nano is not None:
         yield "epsilon_per_unit", caps.per_unit_nano // adding
     if caps.per_table_nano is not None:
-        yield "epsilon_per_table", caps.per_table_nano // adding
+        yield "epsilon_per_table", caps.per_table_nano // max(adding, in_cell)
 
 
-def _caps_of_one(caps: Limits, own: int | None) -> Iterator[tuple[str, int]]:
+def _caps_of_one(caps: Limits, own: int | None, plan: Plan) -> Iterator[tuple[str, int]]:
     """Every cap on one question alone; `own` is what its settings ask for."""
     if own is not None:
-        yield "max_epsilon", own
+        yield "max_epsilon", own // losses_in_cell(plan)
     if caps.per_query_nano is not None:
-        yield "epsilon_per_query", caps.per_query_nano
+        yield "epsilon_per_query", caps.per_query_nano // losses_in_cell(plan)
 
 
 def _most(caps: Limits, own: int | None, adding: int, plan: Plan, questions: int) -> int:
@@ -250,14 +251,14 @@ def _most(caps: Limits, own: int | None, adding: int, plan: Plan, questions: int
         by_curve = UnitRoom(UnitLoss(0), caps.per_unit_nano, caps.delta).largest_by_curve(adding * questions)
         by_scope["epsilon_per_unit"] = max(by_scope["epsilon_per_unit"], by_curve)
     shared = min(by_scope.values())
-    return min([shared, *(cap for _, cap in _caps_of_one(caps, own))])
+    return min([shared, *(cap for _, cap in _caps_of_one(caps, own, plan))])
 
 
 def _count_fitting(plan: Plan, caps: Limits, own: int | None, adding: int) -> tuple[int | None, str]:
     cost = nano(plan.worst_case_epsilon)
     if cost == 0:
         return None, ""
-    scope, least = min(_caps_of_one(caps, own), key=lambda cap: cap[1], default=("", cost))
+    scope, least = min(_caps_of_one(caps, own, plan), key=lambda cap: cap[1], default=("", cost))
     if cost > least:
         return 0, scope
     counts = {scope: least // cost for scope, least in _caps(caps, adding, plan)}

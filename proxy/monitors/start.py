@@ -10,6 +10,7 @@ from accountant.monitor_model import MonitorRun, MonitorState, WindowAxis
 from planner.catalog.model import RELEASED_BY, Analyst
 from planner.errors import KeyholeError
 from planner.extract.question_text import question_text
+from planner.functionals.cells import cell_reach
 from planner.monitors.affordable import find_fitting
 from planner.monitors.guarantee import promise
 from planner.monitors.model import MonitorPlan
@@ -27,7 +28,9 @@ _NOBODY = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=
 def charge_of(service: Service, plan: MonitorPlan) -> Charge:
     """What starting a monitor reserves: every key and window of its horizon. Raises KH302."""
     family, cells = charged_keys(plan.question, version=service.version(plan.question.table))
-    most = nano(plan.epsilon_per_cell)
+    reach = cell_reach(plan.question)
+    assert not reach.everywhere, "a monitor reads one table"
+    most = reach.losses_in_cell(1) * nano(plan.epsilon_per_cell)
     if most > MOST_NANO_PER_CHARGE:
         raise refusals.too_dear_to_start(plan)
     return Charge(

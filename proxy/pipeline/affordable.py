@@ -18,11 +18,12 @@ from planner.question.plan import Plan
 from planner.statements import settings
 from proxy.pipeline import claim as charging
 from proxy.pipeline import noise_reuse as reuse
-from proxy.pipeline.claim import Claim, groups_that_add_up, worst_amounts
+from proxy.pipeline.claim import Claim, groups_that_add_up, losses_in_cell, worst_amounts
 from proxy.pipeline.levers import ALL, Offer, find_offers, find_tolerance, raise_guard
 from proxy.pipeline.messages import Asked
 from proxy.pipeline.other_groups import find_short
 from proxy.pipeline.payments import payment_of
+from proxy.service.accounts import nano
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
 
@@ -53,7 +54,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
     stored = _find_stored(service, claim)
     rooms: dict[tuple[PathState, ...], Headroom] = {}
     admitted = room.admits(claim.charge)
-    least = max(_least(room, claim), claim.charge.epsilon_nano if admitted else 0)
+    least = max(_least(room, claim), nano(plan.worst_case_epsilon) if admitted else 0)
     epsilon = max(least, 0) / NANO
     wanted = settings.reuse(claim.asked.settings)
     memory = reuse.recall_paths(service, claim)
@@ -128,7 +129,10 @@ def _room(service: Service, claim: Claim) -> Headroom:
 
 def _least(room: Headroom, claim: Claim) -> int:
     """The largest worst case of a group, in 1e-9 epsilon, that a headroom admits."""
-    return room.largest_of_group(groups_that_add_up(claim.plan), by_curve=claim.charge.renyi is not None)
+    plan = claim.plan
+    return room.largest_of_group(
+        groups_that_add_up(plan), in_cell=losses_in_cell(plan), by_curve=claim.charge.renyi is not None
+    )
 
 
 def _advise(service: Service, claim: Claim, target: Target) -> _Advice:

@@ -3,7 +3,8 @@
 Every public key of the question is charged, with rows or without. A filter on further key columns (`WHERE month = ...
 GROUP BY country`) narrows the charged cells to those values, so that a new month brings its own budget. Only columns of
 which a privacy unit has one value do so: a customer with rows at two hours is counted in `WHERE hour = 9` and again in
-`WHERE hour = 10`, and both tell about the same customer in the same group.
+`WHERE hour = 10`, and both tell about the same customer in the same group. Where the rows of one cell can change other
+groups than their own (`cell_reach`), all cells are charged, whatever the question's keys, but for such columns.
 """
 
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from mechanisms.threshold.renyi import Curve, curve
 from planner.catalog.key_space import as_text
 from planner.catalog.listed_values import list_texts
 from planner.catalog.model import Catalog, Column, Lookup, Table, Value
+from planner.functionals.cells import cell_reach
 from planner.functionals.unit_groups import groups_of_one_unit
 from planner.question.condition import ALWAYS, And, Compare, Condition, Within
 from planner.question.condition_text import canonical
@@ -132,10 +134,15 @@ def groups_that_add_up(plan: Plan) -> int:
     return 1 if plan.calibration.whole_question else groups
 
 
+def losses_in_cell(plan: Plan) -> int:
+    """How many times the loss of one key a cell is charged."""
+    return cell_reach(plan.question).losses_in_cell(groups_that_add_up(plan))
+
+
 def worst_amounts(plan: Plan) -> Amounts:
-    """What a question costs at most, on noise of its own or as its plan is laid on earlier noise."""
-    epsilon_nano = nano(plan.worst_case_epsilon)
-    return Amounts(epsilon_nano, groups_that_add_up(plan) * epsilon_nano if plan.question.table.unit else 0)
+    """What a question costs a cell and a unit at most, on noise of its own or as its plan is laid on earlier noise."""
+    of_key = nano(plan.worst_case_epsilon)
+    return Amounts(losses_in_cell(plan) * of_key, groups_that_add_up(plan) * of_key if plan.question.table.unit else 0)
 
 
 def worst_curve(plan: Plan) -> Curve | None:
@@ -153,7 +160,7 @@ def worst_curve(plan: Plan) -> Curve | None:
 
 
 def amounts(plan: Plan, losses: Epsilons) -> Amounts:
-    """The largest loss of any key, and for a whole unit the sum of the losses of its costliest G keys, or the one loss
+    """The largest loss of any cell, and for a whole unit the sum of the losses of its costliest G keys, or the one loss
     of the whole question. `losses` are per key."""
     return _amounts(plan, _nanos(losses))
 
@@ -174,7 +181,10 @@ def _add_ranking(claim: Claim, decided: Epsilons, ranking: Ranking) -> Epsilons:
 
 def _spend(claim: Claim, epsilon: Epsilons) -> Spent:
     losses = _nanos(epsilon)
-    most = _amounts(claim.plan, losses)
+    most, reach = _amounts(claim.plan, losses), cell_reach(claim.plan.question)
+    if reach.everywhere:
+        return Spent.uniform(most.epsilon_nano, unit_epsilon_nano=most.unit_epsilon_nano)
+    losses = losses * reach.losses_in_cell(1)
     if int(losses.min()) == most.epsilon_nano:
         return Spent.uniform(most.epsilon_nano, unit_epsilon_nano=most.unit_epsilon_nano)
     in_order = _in_cell_order(losses, claim.plan.question, claim.charge.cells)
@@ -198,7 +208,8 @@ def _amounts(plan: Plan, losses: NanoArray) -> Amounts:
     if plan.question.table.unit:
         groups = groups_that_add_up(plan)
         unit = int(np.partition(losses, losses.size - groups)[losses.size - groups :].sum())
-    return Amounts(int(losses.max()), unit)
+    reach = cell_reach(plan.question)
+    return Amounts(reach.losses_in_cell(1) * (unit if reach.everywhere else int(losses.max())), unit)
 
 
 def _own_cap(given: Limits, epsilon: float | None) -> Limits:
@@ -215,9 +226,11 @@ def _cells(question: Question) -> tuple[Cells, Condition]:
 
     A question that leaves no groups costs nothing; that nothing stands on the whole domain.
     """
+    everywhere = cell_reach(question).everywhere
     columns = {
         label(column): _charged_texts(column, values or column.domain or ())
         for column, values in zip(question.keys.columns, question.keys.values, strict=True)
+        if not everywhere or question.table.determines(column)
     }
     remaining: list[Condition] = []
     for conjunct in question.where.conjuncts():
@@ -275,9 +288,15 @@ def in_question_order(cells: Booleans, claim: Claim) -> Booleans:
     others = tuple(axis for axis, name in enumerate(names) if name not in own)
     marked: Booleans = np.asarray(cells.reshape(charged.shape).any(axis=others), dtype=np.bool_)
     kept = [name for name in names if name in own]
-    marked = marked.transpose([kept.index(name) for name in own])
+    marked = marked.transpose([kept.index(name) for name in own if name in kept])
+    there = tuple(slice(None) if name in kept else None for name in own)
+    shape = [
+        len(charged.columns[names.index(name)][1]) if name in kept else size
+        for name, size in zip(own, claim.plan.question.keys.shape, strict=True)
+    ]
+    marked = np.broadcast_to(marked[there], shape)
     for axis, (column, values) in enumerate(zip(question.keys.columns, question.keys.values, strict=True)):
-        if isinstance(column.derivation, Lookup) and column.derivation.classes:
+        if own[axis] in kept and isinstance(column.derivation, Lookup) and column.derivation.classes:
             together = np.zeros((len(values), *np.moveaxis(marked, axis, 0).shape[1:]), dtype=np.bool_)
             np.logical_or.at(together, [place for _, place in _members(column, values)], np.moveaxis(marked, axis, 0))
             marked = np.moveaxis(together, 0, axis)

@@ -20,14 +20,13 @@ from planner.question.plan import Plan
 from proxy.pipeline import affordable
 from proxy.pipeline import claim as charging
 from proxy.pipeline import noise_reuse as reuse
-from proxy.pipeline.claim import Claim, spent_by
+from proxy.pipeline.claim import Claim, losses_in_cell, spent_by, worst_amounts
 from proxy.pipeline.messages import Answer, Asked, Denial, KeySet, from_bytes
 from proxy.pipeline.noise_reuse import Memory, OnPaths, answer_from_known
 from proxy.pipeline.other_groups import name_short
 from proxy.pipeline.payments import payment_after
 from proxy.pipeline.refusals import approval_needed, mechanism_stopped, over_budget, reading_not_written
 from proxy.pipeline.wording import wording_of
-from proxy.service.accounts import nano
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
 
@@ -299,10 +298,10 @@ def new_answer(service: Service, paid: Paid, result: RunResult) -> Answer:
 
 def _as_charged(plan: Plan, charge: Charge) -> Plan:
     """The plan with the worst case that was reserved for the answer, where it was decided on noise paths."""
-    if nano(plan.worst_case_epsilon) == charge.epsilon_nano and charge.continuing is None and charge.shared:
+    if worst_amounts(plan).epsilon_nano == charge.epsilon_nano and charge.continuing is None and charge.shared:
         return plan
     ranked = 0.0 if plan.ranking is None else plan.ranking.worst_case_epsilon
-    decided = max(0.0, charge.epsilon_nano / NANO - ranked)
+    decided = max(0.0, charge.epsilon_nano / losses_in_cell(plan) / NANO - ranked)
     return replace(plan, calibration=replace(plan.calibration, worst_case_epsilon=decided))
 
 

@@ -34,7 +34,7 @@ from planner.functionals.per_key_offsets import without_offsets
 from planner.plan.identity import path_identities
 from planner.question.plan import Plan
 from planner.statements import settings
-from proxy.pipeline.claim import Claim, amounts, worst_amounts
+from proxy.pipeline.claim import Claim, amounts, losses_in_cell, worst_amounts
 from proxy.pipeline.key_paths import MOST_VALUES, KeyPath, UnknownPath, from_bytes
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
@@ -109,7 +109,7 @@ class OnPaths:
         """For EXPLAIN and the NOTICE. `read`: all values of the question are known, and the data are not read."""
         return SharedNoise(
             earlier=self.earlier,
-            fresh=0.0 if read else self.everybody.epsilon_nano / NANO,
+            fresh=0.0 if read else self.everybody.epsilon_nano / losses_in_cell(self.claim.plan) / NANO,
             own=self.claim.plan.worst_case_epsilon,
             fits=fits,
         )

@@ -8,6 +8,7 @@ from accountant.limits import BalanceLeft, Headroom, Limits
 from accountant.model import NANO, ROW_UNIT, Charge
 from mechanisms.threshold.renyi import Curve
 from planner.explain.payment import Left, Payer, Payment, UnitForm
+from planner.functionals.cells import cell_reach
 from planner.question.plan import Plan
 from proxy.pipeline.claim import groups_that_add_up
 from proxy.service.service import Service
@@ -34,6 +35,7 @@ def payment_of(plan: Plan, charge: Charge, room: Headroom, *, most_nano: int | N
         group=charge.epsilon_nano / NANO,
         unit=None if charge.family.unit == ROW_UNIT else charge.unit_epsilon_nano / NANO,
         groups=groups_that_add_up(plan),
+        everywhere=cell_reach(plan.question).everywhere,
         unit_text=plan.question.table.unit_text,
         left=tuple(_tightest(counted)),
         further=_count_further(charge, counted, charge.renyi, most_nano=most_nano),

@@ -12,7 +12,7 @@ from planner.plan import build as planning
 from planner.question.plan import Plan
 from planner.statements import settings
 from proxy.dashboard.question_list import read_list
-from proxy.pipeline.claim import groups_that_add_up
+from proxy.pipeline.claim import groups_that_add_up, losses_in_cell
 from proxy.service.service import OWNER
 
 
@@ -26,14 +26,13 @@ class RiskQuestion:
 
     @property
     def epsilon(self) -> float:
-        """What its answer tells of one unit's presence in one group, at most."""
-        return self.plan.worst_case_epsilon
+        """What its answer tells of one unit's presence in one cell, at most."""
+        return losses_in_cell(self.plan) * self.plan.worst_case_epsilon
 
     @property
     def unit_epsilon(self) -> float:
         """The same of one whole unit, over all groups that it may be in."""
-        row = self.plan.question.table.row_unit
-        return self.epsilon if row else groups_that_add_up(self.plan) * self.epsilon
+        return groups_that_add_up(self.plan) * self.plan.worst_case_epsilon
 
 
 def plan_questions(name: str, text: str, catalog: Catalog, dialect: Dialect) -> Iterator[RiskQuestion]:

@@ -1,0 +1,68 @@
+"""What a unit's presence in one cell can show of itself in a question: in which groups, and how often in each.
+
+Guarantee: taking a unit's rows in one cell of one table away costs at most `losses_in_cell` times the loss of a group,
+for every unit that the declared bounds do not cut, and for any other at most twice that. What is `everywhere` is
+charged to all cells of all tables with the same units. Proof: docs/proofs/cells.md.
+"""
+
+from dataclasses import dataclass
+
+from planner.catalog.model import Derivation, Lookup, Table
+from planner.question.model import Functional, Measure, Question
+
+
+@dataclass(frozen=True, slots=True)
+class CellReach:
+    """How far the rows of one cell reach in a question.
+
+    `everywhere`: they can change other groups than their own, so that no cell is spared. `doubled`: what a unit adds to
+    a group can be full before and full after, with the other sign or in another functional.
+    """
+
+    everywhere: bool = False
+    doubled: bool = False
+
+    def losses_in_cell(self, groups: int) -> int:
+        """Return how many times the loss of one group a cell is charged; one unit can be in `groups` groups."""
+        return (groups if self.everywhere else 1) * (2 if self.doubled else 1)
+
+
+OWN_GROUP = CellReach()
+"""Of a plain question: a cell's rows change their own group, by no more than a whole unit would."""
+
+
+def cell_reach(question: Question) -> CellReach:
+    """Return what the rows of one cell can change in a question.
+
+    A joined row, or a condition on a unit's total, is a function of several cells of one unit. Whatever else is such a
+    function (membership in a list of units, a key that is computed per unit) belongs here.
+    """
+    table = question.table
+    if table.row_unit:
+        return OWN_GROUP
+    if table.members:
+        return CellReach(everywhere=True, doubled=not all(map(_has_one_sign, question.computed)))
+    if question.per_unit is not None:
+        alone = len(question.computed) == 1 and _has_one_sign(question.computed[0])
+        return CellReach(doubled=not alone and not _are_finest(question, question.per_unit.table))
+    return OWN_GROUP
+
+
+def _has_one_sign(functional: Functional) -> bool:
+    """Return True if a unit adds nothing below zero, or nothing above: then it moves by its sensitivity at most."""
+    if functional.measure is not Measure.TOTAL:
+        return True
+    return functional.unit_range is not None and (functional.unit_range[0] >= 0 or functional.unit_range[1] <= 0)
+
+
+def _are_finest(question: Question, table: Table) -> bool:
+    """Return True if each group of the question is one cell: its keys determine every key column of the table."""
+    given = set(question.keys.names)
+
+    def follows(name: str) -> bool:
+        column = table.column(name)
+        if name in given or table.determines(column):
+            return True
+        return isinstance(column.derivation, Lookup | Derivation) and column.derivation.column in given
+
+    return all(follows(column.name) for column in table.columns if column.domain is not None)

@@ -1,0 +1,150 @@
+"""What taking the rows of one cell away changes, in every small world: the values on which the rule of charges rests.
+
+One unit, loss 1 for a whole sensitivity in one group. A world is what the unit has in each cell, and the order in which
+its groups or rows count. Nothing is drawn, so nothing fails by chance.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations, permutations, product
+
+import pytest
+
+from planner.functionals.cells import CellReach
+
+Cell = tuple[int, int]
+Total = Callable[[Sequence[int]], int]
+GRID = tuple(product((0, 1), (0, 1)))
+
+
+def _bounded(has: dict[Cell, int], order: Sequence[int], *, most: int, low: int, high: int) -> dict[int, int]:
+    """By group (the first coordinate), the clipped total of a unit that counts in its first groups."""
+    groups = [group for group in order if any(cell[0] == group for cell in has)][:most]
+    return {group: max(low, min(high, sum(x for cell, x in has.items() if cell[0] == group))) for group in groups}
+
+
+def _change(before: dict[int, int], after: dict[int, int], *, sensitivity: int) -> Fraction:
+    moved = sum(abs(before.get(group, 0) - after.get(group, 0)) for group in before.keys() | after.keys())
+    return Fraction(moved, sensitivity)
+
+
+def _worlds(values: Sequence[int | None]) -> Iterator[dict[Cell, int]]:
+    for chosen in product(values, repeat=len(GRID)):
+        yield {cell: value for cell, value in zip(GRID, chosen, strict=True) if value is not None}
+
+
+def _largest(values: Sequence[int | None], *, most: int, low: int, high: int) -> Fraction:
+    sensitivity = max(abs(low), abs(high))
+    found = Fraction(0)
+    for has in _worlds(values):
+        for order in permutations((0, 1)):
+            whole = _bounded(has, order, most=most, low=low, high=high)
+            for cell in has:
+                left = {one: value for one, value in has.items() if one != cell}
+                part = _bounded(left, order, most=most, low=low, high=high)
+                found = max(found, _change(whole, part, sensitivity=sensitivity))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("values", "most", "low", "high", "true"),
+    [
+        pytest.param((None, 1), 1, 0, 1, Fraction(2), id="count(DISTINCT unit), a vacated place is taken"),
+        pytest.param((None, 1), 2, 0, 1, Fraction(1), id="count(DISTINCT unit), room for all groups"),
+        pytest.param((None, -10, 5, 15), 2, -5, 5, Fraction(2), id="sum clipped to [-5, 5]"),
+        pytest.param((None, 5, 15), 2, 0, 5, Fraction(1), id="sum clipped to [0, 5]"),
+        pytest.param((None, -10, 5, 15), 2, -2, 5, Fraction(7, 5), id="sum clipped to [-2, 5]"),
+        pytest.param((None, -3, 7, 14), 2, -3, 7, Fraction(10, 7), id="avg(x) > 3 of [0, 10], one row a group"),
+    ],
+)
+def test_what_one_cell_changes(values: tuple[int | None, ...], most: int, low: int, high: int, true: Fraction) -> None:
+    found = _largest(values, most=most, low=low, high=high)
+    assert found == true
+    assert found <= 2
+
+
+@pytest.mark.parametrize("cap", [1, 3])
+def test_a_row_cap_lets_rows_of_another_filter_in(cap: int) -> None:
+    """`cap` rows of the filter A in one cell, as many of B in another; the loss of the group is the maximum of both."""
+    rows = [*("A" * cap), *("B" * cap)]
+    found = 0
+    for order in set(permutations(rows)):
+        whole, part = order[:cap], [row for row in order if row == "B"][:cap]
+        found = max(found, sum(abs(whole.count(one) - part.count(one)) for one in "AB"))
+    assert Fraction(found, cap) == 2
+
+
+def _joined(stays: frozenset[int], tests: dict[int, int]) -> dict[Cell, int]:
+    """The unit's joined rows: each ward of a stay with each day of a test, by what the test adds."""
+    return {(ward, day): value for ward in stays for day, value in tests.items()}
+
+
+def _losses_of_join(values: Sequence[int | None], *, wards: int, most: int, low: int, high: int) -> Iterator[tuple]:
+    """For each world and each day that is taken away: whether a bound cut the unit, and what changed."""
+    sensitivity = max(abs(low), abs(high))
+    subsets = [frozenset(c) for size in range(1, wards + 1) for c in combinations(range(wards), size)]
+    for stays, days, order in product(subsets, product(values, repeat=2), permutations(range(wards))):
+        tests = {day: value for day, value in enumerate(days) if value is not None}
+        for day in tests:
+            left = {one: value for one, value in tests.items() if one != day}
+            alone = {day: tests[day]}
+            sums = [sum(some.values()) for some in (tests, left, alone) if some]
+            cut = len(stays) > most or any(not low <= one <= high for one in sums)
+            whole, part = (
+                _bounded(_joined(stays, some), order, most=most, low=low, high=high) for some in (tests, left)
+            )
+            yield cut, _change(whole, part, sensitivity=sensitivity)
+
+
+def test_a_person_whose_tests_lie_on_one_day_leaves_three_wards() -> None:
+    """The charge of before was that of one group, 1; three are true, and charged."""
+    found = [change for cut, change in _losses_of_join((None, 1), wards=3, most=3, low=0, high=1) if not cut]
+    assert max(found) == 3 == CellReach(everywhere=True).losses_in_cell(3)
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high", "doubled", "largest"),
+    [
+        pytest.param((None, 1, 2), 0, 2, False, 2, id="counts: full or gone"),
+        pytest.param((None, -10, 5, 15), -5, 5, True, 4, id="totals of both signs: full before and after"),
+    ],
+)
+def test_no_joined_cell_loses_more_than_is_charged(
+    values: tuple[int | None, ...], low: int, high: int, doubled: bool, largest: int
+) -> None:
+    """Uncut units at most what is charged, cut ones at most twice that, with two groups to a unit of three wards."""
+    charged = CellReach(everywhere=True, doubled=doubled).losses_in_cell(2)
+    found = list(_losses_of_join(values, wards=3, most=2, low=low, high=high))
+    assert max(change for cut, change in found if not cut) <= charged
+    assert max(change for _, change in found) == largest <= 2 * charged
+
+
+def test_totals_per_unit_move_between_filters() -> None:
+    """`count(*) FILTER (total > 5)` and `FILTER (total <= 5)` of a coarse group: a unit within its bounds changes both,
+    of which the loss of the group is the larger one."""
+    found = 0
+    for has in _worlds((None, 2, 4)):
+        for cell in has:
+            group = [one for one in has if one[0] == cell[0]]
+            whole = sum(has[one] for one in group)
+            left = [has[one] for one in group if one != cell]
+            part = (0, 0) if not left else (int(sum(left) > 5), int(sum(left) <= 5))
+            found = max(found, abs(int(whole > 5) - part[0]) + abs(int(whole <= 5) - part[1]))
+    assert found == 2 == CellReach(doubled=True).losses_in_cell(5)
+
+
+def test_groupings_that_are_nested_let_different_groups_in() -> None:
+    """Why the promise of a unit that is cut is one question's: what enters is not the same group in all of them.
+
+    By ward A enters for C, by ward and month (B, m2): no cell lies in both, so that each may have lost the cap, and the
+    cell that is taken away, in C, has one more.
+    """
+    cells = [("C", "m1"), ("A", "m3"), ("B", "m2")]
+    by_ward = ["C", "A", "B"]
+    by_both = [("C", "m1"), ("B", "m2"), ("A", "m3")]
+    left = cells[1:]
+    entering = next(ward for ward in by_ward if any(cell[0] == ward for cell in left))
+    entering_both = next(cell for cell in by_both if cell in left)
+    assert entering == "A"
+    assert entering_both == ("B", "m2")
+    assert not any(cell[0] == entering and cell == entering_both for cell in cells)
