@@ -13,6 +13,13 @@ from planner.explain.wrong_groups import wrong_groups
 from planner.question.model import aggregate_text
 from planner.question.plan import Plan
 
+PROMISE_OF_CELLS = (
+    "`epsilon_per_predicate` bounds what all answers together tell of a unit's presence in one cell, for every unit "
+    "that the declared bounds do not cut; of one that they cut a question tells at most twice what it charges, and "
+    "`epsilon_per_unit` holds for all."
+)
+"""What the balance per cell promises, in the words of the README, the policy's page, decision 5, the threat model and
+the proof (docs/proofs/cells.md). A row is a unit that nothing cuts."""
 FIXED_BEFORE = "the rates hold for a question that was fixed before that noise was drawn"
 
 

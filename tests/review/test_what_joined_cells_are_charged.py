@@ -9,6 +9,7 @@ import pytest
 
 from accountant.model import NANO, Spent
 from planner.errors import KeyholeError
+from planner.explain.guarantee import PROMISE_OF_CELLS
 from planner.question.plan import Plan
 from proxy.cli.check import check
 from proxy.pipeline import claim as charging
@@ -163,3 +164,8 @@ def test_totals_per_unit_are_doubled_where_a_group_is_several_cells(service: Ser
     plan, claim = _claim(service, PER_UNIT.format(keys=keys))
     assert claim.charge.epsilon_nano == times * nano(plan.worst_case_epsilon)
     assert claim.charge.unit_epsilon_nano == nano(plan.worst_case_epsilon)
+
+
+def test_explain_makes_the_promise_of_cells(service: Service) -> None:
+    told = "\n".join(explain_question(service, _asked(service, BY_DAY), form="text"))
+    assert f"Cells: {PROMISE_OF_CELLS}" in told
