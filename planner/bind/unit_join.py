@@ -55,6 +55,7 @@ def joined_on_unit(tables: Sequence[Table]) -> Table:
         refresh="live" if live else first.refresh,
         seed=" ".join(table.seed for table in found),
         root=first.ledger,
+        cells_of_cut_units=first.cells_of_cut_units,
         members=tuple(Member(table, tuple(named.items())) for table, named in zip(found, names, strict=True)),
     )
 

@@ -282,7 +282,8 @@ class Table:
     owner. `root` is set where the owner promises that the units are those of another table, in the same order of
     columns. With `members` the table is their join on the unit, and has no relation of its own. `bands` are what the
     owner proposes to ask of its counts. `append_only`: rows are added, never changed or taken away. `arrived` is the
-    column that says when a row was: none has an earlier value than a row that was there before it.
+    column that says when a row was: none has an earlier value than a row that was there before it. With
+    `cells_of_cut_units` the promise per cell is for units that the bounds cut as well, and charged so.
     """
 
     name: str
@@ -301,6 +302,7 @@ class Table:
     bands: tuple[Bands, ...] = ()
     append_only: bool = False
     arrived: str | None = None
+    cells_of_cut_units: bool = False
 
     @property
     def band_columns(self) -> tuple[BandColumn, ...]:

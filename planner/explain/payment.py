@@ -77,7 +77,7 @@ class Payment:
     @property
     def cost(self) -> str:
         """`at most 0.37 epsilon for a group, 4.44 for one (household_id) in 12 groups`."""
-        payer = "presence in any cell of the joined tables" if self.everywhere else "a group"
+        payer = "presence in any cell" if self.everywhere else "a group"
         cost = f"at most {_epsilon(self.group)} epsilon for {payer}"
         if self.unit is None:
             return cost

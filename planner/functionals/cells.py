@@ -1,7 +1,8 @@
 """What a unit's presence in one cell can show of itself in a question: in which groups, and how often in each.
 
 Guarantee: taking a unit's rows in one cell of one table away costs at most `losses_in_cell` times the loss of a group,
-for every unit that the declared bounds do not cut, and for any other at most twice that. What is `everywhere` is
+for every unit that the declared bounds do not cut, and for any other at most twice that; with `cells_of_cut_units` of
+the table at most that for every unit. What is `everywhere` is
 charged to all cells of all tables with the same units. Proof: docs/proofs/cells.md.
 """
 
@@ -15,16 +16,18 @@ from planner.question.model import Functional, Measure, Question
 class CellReach:
     """How far the rows of one cell reach in a question.
 
-    `everywhere`: they can change other groups than their own, so that no cell is spared. `doubled`: what a unit adds to
+    `everywhere`: they can change other groups than their own, so that no cell is spared. `in_all_groups`: they can
+    change all groups of the unit at once. `doubled`: what a unit adds to
     a group can be full before and full after, with the other sign or in another functional.
     """
 
     everywhere: bool = False
+    in_all_groups: bool = False
     doubled: bool = False
 
     def losses_in_cell(self, groups: int) -> int:
         """Return how many times the loss of one group a cell is charged; one unit can be in `groups` groups."""
-        return (groups if self.everywhere else 1) * (2 if self.doubled else 1)
+        return (groups if self.in_all_groups else 1) * (2 if self.doubled else 1)
 
 
 OWN_GROUP = CellReach()
@@ -37,15 +40,24 @@ def cell_reach(question: Question) -> CellReach:
     A joined row, or a condition on a unit's total, is a function of several cells of one unit. Whatever else is such a
     function (membership in a list of units, a key that is computed per unit) belongs here.
     """
-    table = question.table
+    table = question.table if question.per_unit is None else question.per_unit.table
     if table.row_unit:
         return OWN_GROUP
     if table.members:
-        return CellReach(everywhere=True, doubled=not all(map(_has_one_sign, question.computed)))
-    if question.per_unit is not None:
-        alone = len(question.computed) == 1 and _has_one_sign(question.computed[0])
-        return CellReach(doubled=not alone and not _are_finest(question, question.per_unit.table))
-    return OWN_GROUP
+        doubled = table.cells_of_cut_units or not _have_one_sign(question)
+        return CellReach(everywhere=True, in_all_groups=True, doubled=doubled)
+    if table.cells_of_cut_units and question.keys.groups_within_reach(table) > table.groups_per_unit:
+        return CellReach(everywhere=True, doubled=True)  # groups are chosen: another one may take the place
+    if question.per_unit is None and not table.cells_of_cut_units:
+        return OWN_GROUP
+    # totals that are clipped add up their losses in full, so that one sign is enough however many they are
+    summed = question.per_unit is None and table.row_cap is None
+    once = _have_one_sign(question) and (summed or len(question.computed) == 1)
+    return CellReach(doubled=not once and not _are_finest(question, table))
+
+
+def _have_one_sign(question: Question) -> bool:
+    return all(map(_has_one_sign, question.computed))
 
 
 def _has_one_sign(functional: Functional) -> bool:

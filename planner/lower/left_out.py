@@ -68,10 +68,14 @@ class LeftOut:
         )
 
     def count_units(self, keys: tuple[Column, ...]) -> str:
-        """The units in groups of these keys, those in more groups than count, and the mean and most groups of one."""
+        """The units in groups of these keys, those in more groups than count, the mean and most groups of one.
+
+        The last column counts the units that some bound on groups, rows or totals cuts.
+        """
+        many = f"g > {self.table.groups_per_unit}"
         return (
-            f"WITH {self._per_unit(keys)} SELECT count(*), count(*) FILTER (WHERE g > {self.table.groups_per_unit}), "
-            "avg(g), max(g) FROM units"
+            f"WITH {self._per_unit(keys)} SELECT count(*), count(*) FILTER (WHERE {many}), avg(g), max(g), "
+            f"count(*) FILTER (WHERE {many} OR beyond = 1) FROM units"
         )
 
     def _per_unit(self, keys: tuple[Column, ...]) -> str:
@@ -91,8 +95,19 @@ class LeftOut:
         return (
             f"rows_ AS (SELECT {', '.join([*units, *named, *values])} FROM {self.table.relation} WHERE {where}), "
             f"per_unit AS (SELECT {groups}, {', '.join(sums)} FROM rows_ GROUP BY {groups}), "
-            f"units AS (SELECT {self._unit_names()}, count(*) AS g FROM per_unit GROUP BY {self._unit_names()})"
+            f"units AS (SELECT {self._unit_names()}, count(*) AS g, max({self._beyond()}) AS beyond "
+            f"FROM per_unit GROUP BY {self._unit_names()})"
         )
+
+    def _beyond(self) -> str:
+        """1 if a unit has more rows in a group than count, or a total outside of its range; else 0."""
+        rows = self.table.rows_per_unit if self.table.row_cap is None else self.table.row_cap.rows
+        tests = [] if rows is None else [f"n > {rows}"]
+        for i, measure in enumerate(self._measures):
+            if measure.per_unit is not None and self.table.row_cap is None:
+                low, high = measure.per_unit
+                tests.append(f"s{i} < {low} OR s{i} > {high}")
+        return f"CASE WHEN {' OR '.join(tests)} THEN 1 ELSE 0 END" if tests else "0"
 
     def _shown(self, expression: str) -> str:
         return self.dialect.spelling.cast(expression, self.dialect.spelling.text_type)

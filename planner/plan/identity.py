@@ -141,7 +141,7 @@ def _charged_cells(question: Question) -> Iterator[str]:
     one is another question's."""
     reach = cell_reach(question)
     if reach != OWN_GROUP:
-        yield f"cells everywhere={reach.everywhere} doubled={reach.doubled}"
+        yield f"cells everywhere={reach.everywhere} all={reach.in_all_groups} doubled={reach.doubled}"
 
 
 def _look(question: Question) -> Iterator[str]:

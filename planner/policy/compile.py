@@ -230,6 +230,7 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         bands=compiled_bands(section.bands),
         append_only=section.append_only,
         arrived=section.arrived,
+        cells_of_cut_units=policy.budget.cells == "every unit",
     )
     _check_band_columns(policy, place, table)
     return table

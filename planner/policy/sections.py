@@ -204,6 +204,7 @@ class BudgetSection(Section):
     epsilon_per_table: Epsilon | None = None
     approval_above_epsilon: Epsilon | None = None
     delta: Delta | None = None
+    cells: Literal["uncut units", "every unit"] = "uncut units"
 
 
 class LimitsSection(Section):

@@ -23,6 +23,16 @@ def stands_already(name: str) -> KeyholeError:
     )
 
 
+def chooses_groups(name: str) -> KeyholeError:
+    """A monitor that cannot be charged for units that the bounds cut."""
+    return KeyholeError(
+        "KH602",
+        f'the monitor "{name}" is about groups of which not all of a unit count',
+        detail='With cells = "every unit" a group may take the place of any other, in windows that are over as well.',
+        hint="Raise max_groups_per_unit to the number of groups that a unit can be in, or remove cells from [budget].",
+    )
+
+
 def not_standing(name: str, state: str) -> KeyholeError:
     """A monitor that does not do what it would have to do for something to be asked of it."""
     hint = {

@@ -26,10 +26,11 @@ _NOBODY = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=
 
 
 def charge_of(service: Service, plan: MonitorPlan) -> Charge:
-    """What starting a monitor reserves: every key and window of its horizon. Raises KH302."""
+    """What starting a monitor reserves: every key and window of its horizon. Raises KH302, KH602."""
     family, cells = charged_keys(plan.question, version=service.version(plan.question.table))
     reach = cell_reach(plan.question)
-    assert not reach.everywhere, "a monitor reads one table"
+    if reach.everywhere:
+        raise refusals.chooses_groups(plan.monitor.name)
     most = reach.losses_in_cell(1) * nano(plan.epsilon_per_cell)
     if most > MOST_NANO_PER_CHARGE:
         raise refusals.too_dear_to_start(plan)

@@ -54,6 +54,7 @@ class GroupingLeftOut:
     groups_per_unit: int
     units: int
     units_cut: int
+    units_above_a_bound: int
     mean_groups: float
     most_groups: int
     memberships: Share
@@ -121,6 +122,9 @@ def _grouping_lines(found: GroupingLeftOut, unit: str) -> Iterator[str]:
     yield f"    {found.units:,} units, in {found.mean_groups:.1f} groups in the mean, {found.most_groups:,} at most"
     parts = [("units", found.memberships), ("rows", found.rows), *((f"the total of {n}", k) for n, k in found.totals)]
     told = [f"{_percent(kept.left_out)} of {name}" for name, kept in parts if kept.left_out >= NEGLIGIBLE]
+    if found.units_above_a_bound:
+        above = f"{found.units_above_a_bound:,} units are above a bound"
+        yield f"    {above}: a question may tell twice what it charges of their cells"
     if not told:
         yield "    nothing is left out"
         return
@@ -195,7 +199,7 @@ def _clip(measure_: Column, reading: LeftOut, source: Source) -> ClippedValues:
 def _bound(keys: tuple[Column, ...], source: Source, table: Table) -> GroupingLeftOut:
     bounded = bound_by_groupings(table, keys)
     reading = LeftOut(bounded, source.dialect)
-    ((units, cut, mean, most),) = _read(source, table, reading.count_units(keys))
+    ((units, cut, mean, most, above),) = _read(source, table, reading.count_units(keys))
     groups = _read(source, table, reading.bound_units(keys))
     own = len(keys)
     found = [GroupLeftOut(tuple(map(str, one[:own])), Share(float(one[own]), float(one[own + 1]))) for one in groups]
@@ -211,6 +215,7 @@ def _bound(keys: tuple[Column, ...], source: Source, table: Table) -> GroupingLe
         groups_per_unit=bounded.groups_per_unit,
         units=int(units),
         units_cut=int(cut),
+        units_above_a_bound=int(above),
         mean_groups=float(mean or 0),
         most_groups=int(most or 0),
         memberships=sum_up(0),

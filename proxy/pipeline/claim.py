@@ -209,7 +209,7 @@ def _amounts(plan: Plan, losses: NanoArray) -> Amounts:
         groups = groups_that_add_up(plan)
         unit = int(np.partition(losses, losses.size - groups)[losses.size - groups :].sum())
     reach = cell_reach(plan.question)
-    return Amounts(reach.losses_in_cell(1) * (unit if reach.everywhere else int(losses.max())), unit)
+    return Amounts(reach.losses_in_cell(1) * (unit if reach.in_all_groups else int(losses.max())), unit)
 
 
 def _own_cap(given: Limits, epsilon: float | None) -> Limits:

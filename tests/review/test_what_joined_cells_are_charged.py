@@ -1,6 +1,7 @@
 """Which cells a join of private tables, or a condition on totals per unit, is charged to, and how much of each."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from accountant.model import NANO, Spent
 from planner.errors import KeyholeError
 from planner.explain.guarantee import PROMISE_OF_CELLS
+from planner.plan import build as planning
+from planner.policy.file import Policy
 from planner.question.plan import Plan
 from proxy.cli.check import check
 from proxy.pipeline import claim as charging
@@ -145,7 +148,7 @@ def test_what_a_run_cost_is_charged_by_the_same_rule(service: Service) -> None:
     assert answer.keys.keys == (("A",), ("B",))
     assert answer.payment is not None
     assert answer.payment.group == pytest.approx(2 * plan.worst_case_epsilon, abs=2 / NANO)
-    assert "for presence in any cell of the joined tables" in answer.payment.cost
+    assert "for presence in any cell" in answer.payment.cost
     refused = None
     for threshold in range(50, 90):
         again = _asked(service, BY_WARD.format("WHERE ward IN ('A', 'B')").replace("> 40", f"> {threshold}"))
@@ -169,3 +172,32 @@ def test_totals_per_unit_are_doubled_where_a_group_is_several_cells(service: Ser
 def test_explain_makes_the_promise_of_cells(service: Service) -> None:
     told = "\n".join(explain_question(service, _asked(service, BY_DAY), form="text"))
     assert f"Cells: {PROMISE_OF_CELLS}" in told
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns", "times"),
+    [
+        ("SELECT ward FROM stays GROUP BY ward HAVING count(*) > 40", (), 2),
+        (BY_WARD.format(""), (), 6),
+        ("SELECT day FROM tests GROUP BY day HAVING sum(value) > 40", (), 2),
+        ("SELECT 1 FROM tests HAVING count(*) > 40", (), 1),
+        ("SELECT 1 FROM tests HAVING sum(value) > 40", (), 2),
+    ],
+)
+def test_every_unit_is_covered_where_the_owner_wants_that(
+    service: Service, sql: str, columns: tuple[str, ...], times: int
+) -> None:
+    tables = tuple(replace(table, cells_of_cut_units=True) for table in service.catalog.tables)
+    catalog = replace(service.catalog, tables=tables)
+    asked = replace(_asked(service, BY_DAY), question=bare_question(sql, catalog))
+    plan = planning.plan(asked.read_question(catalog, asked.accuracy(catalog)), dialect=service.source.dialect)
+    claim = charging.claim(plan, catalog, asked=asked, version=service.version(plan.question.table))
+    assert claim.charge.family.columns == columns
+    assert claim.charge.epsilon_nano == times * nano(plan.worst_case_epsilon)
+
+
+def test_the_policy_says_whose_cells_are_covered(service: Service, tmp_path: Path) -> None:
+    path = tmp_path / "keyhole.toml"
+    path.write_text(POLICY.replace("[budget]", '[budget]\ncells = "every unit"'), encoding="utf-8")
+    assert Policy.load(path).budget.cells == "every unit"
+    assert not any(table.cells_of_cut_units for table in service.catalog.tables)

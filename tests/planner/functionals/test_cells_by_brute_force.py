@@ -79,7 +79,9 @@ def _joined(stays: frozenset[int], tests: dict[int, int]) -> dict[Cell, int]:
     return {(ward, day): value for ward in stays for day, value in tests.items()}
 
 
-def _losses_of_join(values: Sequence[int | None], *, wards: int, most: int, low: int, high: int) -> Iterator[tuple]:
+def _losses_of_join(
+    values: Sequence[int | None], *, wards: int, most: int, low: int, high: int
+) -> Iterator[tuple[bool, Fraction]]:
     """For each world and each day that is taken away: whether a bound cut the unit, and what changed."""
     sensitivity = max(abs(low), abs(high))
     subsets = [frozenset(c) for size in range(1, wards + 1) for c in combinations(range(wards), size)]
@@ -99,7 +101,7 @@ def _losses_of_join(values: Sequence[int | None], *, wards: int, most: int, low:
 def test_a_person_whose_tests_lie_on_one_day_leaves_three_wards() -> None:
     """The charge of before was that of one group, 1; three are true, and charged."""
     found = [change for cut, change in _losses_of_join((None, 1), wards=3, most=3, low=0, high=1) if not cut]
-    assert max(found) == 3 == CellReach(everywhere=True).losses_in_cell(3)
+    assert max(found) == 3 == CellReach(in_all_groups=True).losses_in_cell(3)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_no_joined_cell_loses_more_than_is_charged(
     values: tuple[int | None, ...], low: int, high: int, doubled: bool, largest: int
 ) -> None:
     """Uncut units at most what is charged, cut ones at most twice that, with two groups to a unit of three wards."""
-    charged = CellReach(everywhere=True, doubled=doubled).losses_in_cell(2)
+    charged = CellReach(in_all_groups=True, doubled=doubled).losses_in_cell(2)
     found = list(_losses_of_join(values, wards=3, most=2, low=low, high=high))
     assert max(change for cut, change in found if not cut) <= charged
     assert max(change for _, change in found) == largest <= 2 * charged

@@ -94,6 +94,8 @@ def test_shares_are_exact(source: str, tmp_path: Path) -> None:
     assert weeks.worst[0].units.left_out == pytest.approx(0.6)
     # Both stores of a household count: nothing of its groups is cut.
     assert (stores.units, stores.units_cut, stores.memberships.left_out) == (20, 0, 0.0)
+    # But each has more than one row there, and the household without a store ten in its week: a bound cuts them all.
+    assert (weeks.units_above_a_bound, stores.units_above_a_bound) == (21, 20)
     assert stores.rows.left_out == pytest.approx(1 - 25 / 205)
 
 
