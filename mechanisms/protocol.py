@@ -65,6 +65,11 @@ class CommonSums:
     scales: tuple[int, ...]
 
 
+SHORT_BLOCKS = 2
+"""Blocks of a tolerance that a test uses at most where noise on the sum could be shared: from twice the sensitivity on
+noise is on sums. With 1 a question may cost twice what it does without, with 3 sharing begins later."""
+
+
 @dataclass(frozen=True, slots=True)
 class DecisionTask:
     """One question as numbers; everything in it is public.
@@ -82,7 +87,8 @@ class DecisionTask:
     `blocks` are the functionals whose noise may live on block indices; None for all. A unit that changes some of the
     others by a part alone would move their block indices by more than the exposures say: an index moves by a whole step
     however little the sum does. Noise on block indices would break the maximum there, but for functionals whose part is
-    1 in every exposure.
+    1 in every exposure. Those of `short_blocks` use at most `SHORT_BLOCKS` blocks of their tolerance, so that wider
+    tolerances put noise on the sum, which other questions can read.
 
     `most_positives` limits how many keys a sparse vector may return; None leaves it to the mechanism. `knowledge` is
     what is publicly known of each functional's values, for MiM; empty when nothing is. `keys` is how many the question
@@ -97,6 +103,7 @@ class DecisionTask:
     fnr: float
     fpr: float
     blocks: frozenset[int] | None = None
+    short_blocks: frozenset[int] = frozenset()
     most_positives: int | None = None
     knowledge: tuple[Knowledge | None, ...] = ()
     keys: int = 1
@@ -107,6 +114,10 @@ class DecisionTask:
     def formulas(self) -> tuple[Formula, ...]:
         """All that is decided: the formula, and then the predicates in their order."""
         return (self.formula, *self.predicates)
+
+    def most_steps(self, functional: int) -> int | None:
+        """How many blocks of its tolerance a functional's test may use; None for all of them."""
+        return SHORT_BLOCKS if functional in self.short_blocks else None
 
     def literals(self) -> Iterator[Cut]:
         """Every literal of every formula, in order of appearance, with repetitions."""
@@ -161,30 +172,6 @@ class FunctionalTest:
     block: int = 1
     looks: tuple[Look, ...] = ()
     beside: Beside | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ForeseenTest:
-    """What is known of a test before it is calibrated: its block, and between what its epsilon will lie."""
-
-    block: int
-    least_epsilon: float
-    most_epsilon: float
-
-
-@dataclass(frozen=True, slots=True)
-class Foreseen:
-    """What is known of a calibration before its tests are calibrated.
-
-    `fnr`, `fpr` are the shares that the tests will be calibrated for and `tests` what is known of them, by functional,
-    None where the formula does not mention it. `worst_case_epsilon` will not be below `least_epsilon`.
-    """
-
-    task: DecisionTask
-    fnr: tuple[float, ...]
-    fpr: tuple[float, ...]
-    tests: tuple[ForeseenTest | None, ...]
-    least_epsilon: float
 
 
 @dataclass(frozen=True, slots=True)

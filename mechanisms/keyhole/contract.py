@@ -21,14 +21,11 @@ from mechanisms.protocol import (
     Calibration,
     DecisionTask,
     Exposure,
-    Foreseen,
-    ForeseenTest,
     FunctionalTest,
     Unachievable,
 )
 from mechanisms.threshold.joint_loss import check_covered, drop_dominated, joint_loss
 from mechanisms.threshold.one_shot import acceptance, at_least, rejection
-from mechanisms.threshold.three_zone import PROMISED
 
 TREE_NOTE = "Too many literals to enumerate: the rates are split over the tree as typed, which may cost more."
 EMPTY_PROMISE_NOTE = "Within the tolerances the formula always holds: the false-positive promise is empty."
@@ -39,8 +36,6 @@ _DECIDES_SEVERAL = "progressive"  # the name of the default mechanism, which imp
 
 _RESOLVED = 4  # attempts that apportion anew with the tests' true weights; later ones shrink shares, which always ends
 _MOST_ATTEMPTS = 40  # shrinking converges in a few; beyond, an interval is narrower than its tolerances
-_ROUNDED = 1e-9
-"""What a bound on a loss gives away to rounding, many times what a sum of 64 products can lose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +45,8 @@ class OneShotKind:
     `loss(f, fnr, fpr)` gives epsilon and its slopes; `calibrate(f, fnr, fpr)` the test, or raises `Unachievable`.
     `tied` when only the smaller share counts, `several` when the mechanism decides several formulas on one value.
     `missed(test, distance)` and `wrong(test, distance)` bound the rates at which the literal is rejected and accepted
-    at a distance. `foresee(f, fnr, fpr)` says what is known of the test before it is calibrated, where there is
-    anything to be known for less time. `together(shares)` gives all tests at once, in the place of `calibrate`, where
-    their noise is not each one's own.
+    at a distance. `together(shares)` gives all tests at once, in the place of `calibrate`, where their noise is not
+    each one's own.
     """
 
     loss: LossCurve
@@ -60,7 +54,6 @@ class OneShotKind:
     tied: bool
     missed: Callable[[FunctionalTest, int], float] = rejection
     wrong: Callable[[FunctionalTest, int], float] = acceptance
-    foresee: Callable[[int, float, float], ForeseenTest] | None = None
     several: bool = False
     together: Callable[[Shares], Mapping[int, FunctionalTest]] | None = None
 
@@ -152,13 +145,8 @@ def idle_test(task: DecisionTask) -> FunctionalTest:
     )
 
 
-def meet_contract(
-    mechanism: str, task: DecisionTask, kind: OneShotKind, *, foreseen: Foreseen | None = None
-) -> Calibration:
+def meet_contract(mechanism: str, task: DecisionTask, kind: OneShotKind) -> Calibration:
     """Calibrate one test per functional so that the question's contract holds, for the least joint loss.
-
-    Parameters:
-        foreseen: what `foresee_contract` found for the same task and kind, where it was asked before.
 
     Guarantee: `fnr` and `fpr` of the result are upper bounds for each of the task's formulas, under any dependence
     between the functionals, computed from the tests' exact laws, and at most the task's.
@@ -175,7 +163,7 @@ def meet_contract(
         return Calibration(mechanism=mechanism, task=task, tests=tuple(tests), worst_case_epsilon=0.0, fnr=0.0, fpr=0.0)
     promises = _Promises.of(task)
     objective = _objective(task, promises, kind, used)
-    shares = None if foreseen is None else Shares(fnr=foreseen.fnr, fpr=foreseen.fpr)
+    shares: Shares | None = None
     for attempt in range(_MOST_ATTEMPTS):
         if shares is None or (promises.exact and 0 < attempt < _RESOLVED):
             shares = _apportion(objective, promises, tests if attempt else None, task)
@@ -189,57 +177,6 @@ def meet_contract(
         if not promises.exact or attempt >= _RESOLVED - 1:
             shares = Shares(fnr=_shrunk(shares.fnr, broken.fnr), fpr=_shrunk(shares.fpr, broken.fpr))
     raise Unachievable("the tolerances are too narrow for both error rates on every interval")
-
-
-def foresee_contract(task: DecisionTask, kind: OneShotKind) -> Foreseen | None:
-    """What `meet_contract` will come to, as far as the shares alone say it.
-
-    Guarantee: where it is not None, `meet_contract` returns a calibration with these shares and blocks, and epsilons
-    within these bounds. None where calibrated tests may change the shares, as on intervals and beside predicates, or
-    where the formula is constant.
-
-    Parameters:
-        kind: whose tests err at most at `PROMISED` times their shares, at distances from 1 on and from the tolerance
-            down, and whose `foresee` is there.
-
-    Raises:
-        Unachievable: no finite loss meets the contract.
-
-    References: docs/proofs/apportionment.md, "Before the tests are calibrated".
-    """
-    assert kind.foresee is not None
-    check_task(task, several=kind.several)
-    used = list_mentioned(task)
-    if not used or task.predicates:
-        return None
-    promises = _Promises.of(task)
-    shares = _apportion(_objective(task, promises, kind, used), promises, None, task)
-    if not _surely_kept(task, promises, shares):
-        return None
-    tests: list[ForeseenTest | None] = [None] * len(task.sensitivities)
-    for functional in used:
-        tests[functional] = kind.foresee(functional, shares.fnr[functional], shares.fpr[functional])
-    worst = max(
-        sum(float(part) * test.least_epsilon for part, test in zip(exposure, tests, strict=True) if test is not None)
-        for exposure in task.exposures
-    )
-    return Foreseen(
-        task=task, fnr=shares.fnr, fpr=shares.fpr, tests=tuple(tests), least_epsilon=worst * (1.0 - _ROUNDED)
-    )
-
-
-def _surely_kept(task: DecisionTask, promises: _Promises, shares: Shares) -> bool:
-    """Whether no test that keeps its shares can break the contract: none is ever asked at a distance in between."""
-    near = task_tolerances(task)
-
-    def chance_missed(functional: int, distance: int) -> float:
-        return PROMISED * shares.fnr[functional] if distance >= 1 else 1.0
-
-    def wrong(functional: int, distance: int) -> float:
-        return PROMISED * shares.fpr[functional] if distance <= -near[functional] else 1.0
-
-    broken = _find_excesses(task, promises, _TestRates(missed=chance_missed, wrong=wrong))
-    return not broken.fnr and not broken.fpr
 
 
 def _use_wide_tolerances(

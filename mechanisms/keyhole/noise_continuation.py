@@ -115,7 +115,7 @@ def continue_on(calibration: Calibration, paths: Paths) -> Continuation | None:
             return _on_path(calibration.mechanism, task, functional, laid[functional], fnr, fpr)
         return anew.calibrate(functional, fnr, fpr)
 
-    kind = replace(anew, calibrate=calibrate, foresee=None)
+    kind = replace(anew, calibrate=calibrate)
     shares = Shares(fnr=tuple(test.fnr for test in tests), fpr=tuple(test.fpr for test in tests))
     try:
         found = keep_contract(calibration.mechanism, task, kind, shares)

@@ -46,6 +46,7 @@ class Keyhole:
                     fnr=fnr,
                     fpr=fpr,
                     allow_block=functional in alone,
+                    most_steps=task.most_steps(functional),
                 )
             except Unachievable as refusal:
                 raise Unachievable(refusal.reason, functional=functional) from refusal
@@ -79,6 +80,7 @@ def optimal_loss(task: DecisionTask) -> LossCurve:
             fnr=fnr,
             fpr=fpr,
             allow_block=functional in alone,
+            most_steps=task.most_steps(functional),
         )
 
     return loss
@@ -90,23 +92,6 @@ def single_thresholds(task: DecisionTask) -> frozenset[int]:
     thresholds = Counter(functional for functional, _ in {(cut.functional, cut.cut) for cut in task.literals()})
     alone = frozenset(functional for functional, count in thresholds.items() if count == 1)
     return alone if task.blocks is None else alone & task.blocks
-
-
-def better_in_blocks(calibration: Calibration, *, by: float) -> frozenset[int]:
-    """The functionals with noise on block indices where noise on the sum would cost more than `by` times as much."""
-    sensitivities = calibration.task.sensitivities
-    near = task_tolerances(calibration.task)
-    return frozenset(
-        functional
-        for functional, test in enumerate(calibration.tests)
-        if test.block > 1
-        and epsilon_on_sum(sensitivities[functional], near[functional], fnr=test.fnr, fpr=test.fpr) > by * test.epsilon
-    )
-
-
-def epsilon_on_sum(sensitivity: int, tolerance: int, *, fnr: float, fpr: float) -> float:
-    """What a one-shot test with noise on a functional's sum costs for these shares."""
-    return least_epsilon(sensitivity=sensitivity, tolerance=tolerance, fnr=fnr, fpr=fpr, allow_block=False)[0]
 
 
 def cheaper_alone(calibration: Calibration) -> dict[int, float]:

@@ -10,14 +10,12 @@ from collections.abc import Sequence
 
 from mechanisms.formula import Integers
 from mechanisms.keyhole.common_sums import calibrate_on_sums, decide_on_sums
-from mechanisms.keyhole.contract import OneShotKind, foresee_contract, meet_contract, task_tolerances
+from mechanisms.keyhole.contract import OneShotKind, meet_contract, task_tolerances
 from mechanisms.keyhole.one_shot import optimal_loss, single_thresholds
 from mechanisms.keyhole.run_looks import decide_anew
 from mechanisms.protocol import (
     Calibration,
     DecisionTask,
-    Foreseen,
-    ForeseenTest,
     FunctionalTest,
     Noise,
     Outcome,
@@ -28,7 +26,6 @@ from mechanisms.threshold.three_zone import (
     EmptyGroups,
     calibrate_three_zone,
     chance_missed,
-    foresee_three_zone,
     wrong,
 )
 
@@ -59,17 +56,6 @@ class Progressive:
             )
         return meet_contract(self.name, task, self.kind(task))
 
-    def foresee(self, task: DecisionTask) -> Foreseen | None:
-        """What `calibrate` will come to, for a fraction of its time, where the shares alone say it.
-
-        Raises `Unachievable`, and then so does `calibrate`.
-        """
-        return foresee_contract(task, self.kind(task))
-
-    def calibrate_foreseen(self, foreseen: Foreseen) -> Calibration:
-        """What `calibrate` returns for the same task; nothing is apportioned again."""
-        return meet_contract(self.name, foreseen.task, self.kind(foreseen.task), foreseen=foreseen)
-
     def kind(self, task: DecisionTask) -> OneShotKind:
         """How a functional of the task is tested."""
         near = task_tolerances(task)
@@ -85,20 +71,12 @@ class Progressive:
                     fnr=fnr,
                     fpr=fpr,
                     allow_block=functional in alone,
+                    most_steps=task.most_steps(functional),
                     two_sided=functional in both,
                     empty=_nearest(short.get(functional, ()), near[functional], keys=task.keys),
                 )
             except Unachievable as refusal:
                 raise Unachievable(refusal.reason, functional=functional) from refusal
-
-        def foresee(functional: int, fnr: float, fpr: float) -> ForeseenTest:
-            return foresee_three_zone(
-                sensitivity=task.sensitivities[functional],
-                tolerance=near[functional],
-                fnr=fnr,
-                fpr=fpr,
-                allow_block=functional in alone,
-            )
 
         return OneShotKind(
             loss=optimal_loss(task),
@@ -106,7 +84,6 @@ class Progressive:
             tied=False,
             missed=chance_missed,
             wrong=wrong,
-            foresee=foresee,
             several=True,
         )
 

@@ -95,17 +95,20 @@ def _false_positives(rate: float, tolerance: int, fnr: float, log_fnr: float) ->
     return -rate * rest + math.log1p(-rejected), odds, max(rest + odds * steps, 1e-12)
 
 
-def block_tolerance(*, sensitivity: int, tolerance: int) -> int:
-    """The tolerance in whole blocks of `sensitivity` units, aligned at the threshold.
+def block_tolerance(*, sensitivity: int, tolerance: int, most_steps: int | None = None) -> int:
+    """The tolerance in whole blocks of `sensitivity` units, aligned at the threshold, and below `most_steps` of them.
 
     >>> block_tolerance(sensitivity=20, tolerance=100), block_tolerance(sensitivity=20, tolerance=10)
     (5, 0)
+    >>> block_tolerance(sensitivity=20, tolerance=100, most_steps=2)
+    1
     """
-    return -(-(tolerance + 1) // sensitivity) - 1
+    whole = -(-(tolerance + 1) // sensitivity) - 1
+    return whole if most_steps is None else min(whole, most_steps - 1)
 
 
 def least_epsilon(
-    *, sensitivity: int, tolerance: int, fnr: float, fpr: float, allow_block: bool
+    *, sensitivity: int, tolerance: int, fnr: float, fpr: float, allow_block: bool, most_steps: int | None = None
 ) -> tuple[float, float, float]:
     """The least epsilon and its slopes in `ln fnr` and `ln fpr`, without rounding: what apportionment minimises.
 
@@ -119,7 +122,7 @@ def least_epsilon(
     """
     best, scale = None, 1.0
     if allow_block and sensitivity > 1:
-        coarse = block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
+        coarse = block_tolerance(sensitivity=sensitivity, tolerance=tolerance, most_steps=most_steps)
         best = least_rate(tolerance=coarse, fnr=fnr, fpr=fpr)
     if best is None or not _is_too_low(best.rate / sensitivity, tolerance, fnr, fpr):
         plain = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
@@ -128,7 +131,9 @@ def least_epsilon(
     return scale * best.rate, scale * best.slope_fnr, scale * best.slope_fpr
 
 
-def calibrate_test(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, allow_block: bool) -> FunctionalTest:
+def calibrate_test(
+    *, sensitivity: int, tolerance: int, fnr: float, fpr: float, allow_block: bool, most_steps: int | None = None
+) -> FunctionalTest:
     """The test of least epsilon with false negatives <= `fnr` at `c + 1` and false positives <= `fpr` at `c -
     tolerance`.
 
@@ -141,6 +146,7 @@ def calibrate_test(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, 
         fnr, fpr: this functional's shares, in (0, 1); sums of one or more get the least rate of all.
         allow_block: noise on the index of blocks of `sensitivity` units when that is cheaper; only sound to
             allow for a functional with one literal whose noisy value serves nothing else.
+        most_steps: how many blocks of the tolerance such a test uses at most; None for all of them.
 
     Raises:
         Unachievable: no rate within the sampler's range meets the shares.
@@ -155,8 +161,11 @@ def calibrate_test(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, 
     >>> [round(acceptance(test, distance), 4) for distance in (-100, 0, 1, 100)]
     [0.1, 0.948, 0.95, 0.9989]
     """
-    block = least_block(sensitivity=sensitivity, tolerance=tolerance, fnr=fnr, fpr=fpr) if allow_block else 1
-    steps = tolerance if block == 1 else block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
+    block, steps = 1, tolerance
+    if allow_block:
+        block = least_block(sensitivity=sensitivity, tolerance=tolerance, fnr=fnr, fpr=fpr, most_steps=most_steps)
+    if block > 1:
+        steps = block_tolerance(sensitivity=sensitivity, tolerance=tolerance, most_steps=most_steps)
     least = least_rate(tolerance=steps, fnr=fnr, fpr=fpr).rate
     rate, shift, tie = _round_rate(least=least, tolerance=steps, fnr=fnr, fpr=fpr)
     return FunctionalTest(
@@ -171,14 +180,14 @@ def calibrate_test(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, 
     )
 
 
-def least_block(*, sensitivity: int, tolerance: int, fnr: float, fpr: float) -> int:
+def least_block(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, most_steps: int | None = None) -> int:
     """Units per block where noise on block indices costs less than noise on the sum, else one.
 
     Parameters as for `calibrate_test`.
     """
     if sensitivity == 1:
         return 1
-    coarse = block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
+    coarse = block_tolerance(sensitivity=sensitivity, tolerance=tolerance, most_steps=most_steps)
     plain = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate
     block = least_rate(tolerance=coarse, fnr=fnr, fpr=fpr).rate
     return sensitivity if max(block, float(LEAST_RATE)) < sensitivity * max(plain, float(LEAST_RATE)) else 1

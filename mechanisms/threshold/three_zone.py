@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 
 from mechanisms.noise.discrete_laplace import lower_tail, upper_tail
 from mechanisms.noise.exact import LEAST_RATE
-from mechanisms.protocol import Beside, ForeseenTest, FunctionalTest, Look
+from mechanisms.protocol import Beside, FunctionalTest, Look
 from mechanisms.threshold.boundary_crossing import MARGIN, Crossing, Zone
 from mechanisms.threshold.one_shot import (
     LeastRate,
@@ -23,7 +23,6 @@ from mechanisms.threshold.one_shot import (
     at_least,
     block_tolerance,
     calibrate_test,
-    least_block,
     least_rate,
     least_reached,
     rejection,
@@ -37,12 +36,11 @@ _CLEAR = 0.02  # of the interval: how far a step must be from where the shares a
 _SMOOTH = Fraction(1, 16)  # up to this rate the noise is so wide that excess falls evenly in the rate
 _TINIEST = 1e-300  # keeps a logarithm finite
 _GUESSES = 3  # of the boundary by how its tail falls, before it is bracketed
+_COMPARED = 1.1  # times the cheaper one's optimum: early looks cost at most `_SURCHARGE` of either
 _SURCHARGE = 0.05  # of the last rate: what early looks may cost where the contract is loose
 PROMISED = 1.0 - 0.5 * MARGIN
 """Of each share, what `chance_missed` and `wrong` say at most: the margin left covers what sums of shares lose to
 rounding."""
-_SOLVED = 1e-9
-"""What a lower bound on a rate gives away: rates are solved for to some 1e-13."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +88,7 @@ def calibrate_three_zone(
     fpr: float,
     allow_block: bool,
     two_sided: bool,
+    most_steps: int | None = None,
     schedule: Schedule = SCHEDULE,
     empty: EmptyGroups | None = None,
 ) -> FunctionalTest:
@@ -103,7 +102,7 @@ def calibrate_three_zone(
     Parameters:
         sensitivity, tolerance: integer units, >= 1 and >= 0.
         fnr, fpr: this functional's shares, in (0, 1).
-        allow_block: noise on block indices where that is cheaper, see `calibrate_test`.
+        allow_block, most_steps: noise on block indices where that is cheaper, see `calibrate_test`.
         two_sided: whether the functional has literals of both directions.
         schedule: the early looks.
         empty: what is known of groups without rows; it moves early boundaries outward, and the worst case hardly.
@@ -114,48 +113,37 @@ def calibrate_three_zone(
     References: docs/proofs/three_zone.md.
     """
     schedule = affordable(schedule, least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr))
-    block, steps = _grain(sensitivity, tolerance, fnr, fpr, allow_block=allow_block, schedule=schedule)
-    if empty is not None:
-        schedule = replace(schedule, empty=EmptyGroups((empty.distance + block) // block - 1, empty.chance))
-    shape = _shape(steps, fnr, fpr, exact=not two_sided, schedule=schedule)
-    return replace(
-        shape,
-        epsilon=at_least(shape.rate * (sensitivity if block == 1 else 1)),
-        fnr=fnr,
-        fpr=fpr,
-        tolerance=tolerance,
-        block=block,
-    )
+    grains = _grains(sensitivity, tolerance, fnr, fpr, allow_block=allow_block, most_steps=most_steps)
+
+    def calibrate(block: int, steps: int) -> FunctionalTest:
+        own = None if empty is None else EmptyGroups((empty.distance + block) // block - 1, empty.chance)
+        shape = _shape(steps, fnr, fpr, exact=not two_sided, schedule=replace(schedule, empty=own))
+        return replace(
+            shape,
+            epsilon=at_least(shape.rate * (sensitivity if block == 1 else 1)),
+            fnr=fnr,
+            fpr=fpr,
+            tolerance=tolerance,
+            block=block,
+        )
+
+    return min((calibrate(*grain) for grain in grains), key=lambda test: test.epsilon)
 
 
-def foresee_three_zone(
-    *, sensitivity: int, tolerance: int, fnr: float, fpr: float, allow_block: bool, schedule: Schedule = SCHEDULE
-) -> ForeseenTest:
-    """What is known of `calibrate_three_zone`'s test before any of its looks is: its block, and where its epsilon lies.
-
-    Guarantee: `calibrate_three_zone` returns a test of that block with an epsilon within the bounds.
-
-    Parameters as for `calibrate_three_zone`, and so does it raise. References: docs/proofs/three_zone.md.
-    """
-    schedule = affordable(schedule, least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr))
-    block, steps = _grain(sensitivity, tolerance, fnr, fpr, allow_block=allow_block, schedule=schedule)
-    per_rate = sensitivity if block == 1 else 1
-    return ForeseenTest(
-        block=block,
-        least_epsilon=(1.0 - _SOLVED) * least_rate(tolerance=steps, fnr=fnr, fpr=fpr).rate * per_rate,
-        most_epsilon=at_least(_union(steps, fnr, fpr, last=schedule.last).rate * per_rate),
-    )
-
-
-def _grain(
-    sensitivity: int, tolerance: int, fnr: float, fpr: float, *, allow_block: bool, schedule: Schedule
-) -> tuple[int, int]:
-    """Units per block, and the tolerance in steps of the noise."""
-    block = 1
-    if allow_block:
-        last = schedule.last
-        block = least_block(sensitivity=sensitivity, tolerance=tolerance, fnr=fnr * last, fpr=fpr * last)
-    return block, tolerance if block == 1 else block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
+def _grains(
+    sensitivity: int, tolerance: int, fnr: float, fpr: float, *, allow_block: bool, most_steps: int | None
+) -> list[tuple[int, int]]:
+    """Units per block and the tolerance in steps of the noise: of noise on the sum or on blocks, or of both where
+    early looks may decide which of them costs less."""
+    on_sum = (1, tolerance)
+    if not allow_block or sensitivity == 1:
+        return [on_sum]
+    blocks = (sensitivity, block_tolerance(sensitivity=sensitivity, tolerance=tolerance, most_steps=most_steps))
+    losses = {
+        grain: max(least_rate(tolerance=grain[1], fnr=fnr, fpr=fpr).rate, float(LEAST_RATE)) * per_rate
+        for grain, per_rate in ((on_sum, sensitivity), (blocks, 1))
+    }
+    return [grain for grain, loss in losses.items() if loss <= _COMPARED * min(losses.values())]
 
 
 def affordable(schedule: Schedule, least: LeastRate) -> Schedule:

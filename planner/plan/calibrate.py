@@ -1,21 +1,20 @@
 """A reduced question's calibration: the sound one with the least worst case, on common sums where means have several
 thresholds, or one that leaves noise to share."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from mechanisms.keyhole.one_shot import better_in_blocks
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Unachievable
 from mechanisms.registry import MECHANISMS
 from planner.functionals.common_sums import find_common_sums
 from planner.functionals.sensitivity import JointSensitivity, joint_sensitivity
 from planner.plan.refusals import unreachable
-from planner.plan.shareable_noise import shareable, shareable_foreseen
+from planner.plan.shareable_noise import describe_sharing, find_short_blocks, least_in_blocks, narrow_to_blocks
 from planner.plan.task import blocks_worth_trying, decision_task
 from planner.question.model import Question
 from planner.question.plan import APART, Sharing
 
-_WORTH_COMMON_SUMS = 0.9  # of the loss apart: noise that later questions could read is given up for a tenth at least
-_WORTH_A_WHOLE_STEP = 1.2  # blocks a fifth cheaper are tried at a whole step: a judgement, as the cheapest wins anyway
+_MOST_TRIED_ALONE = 3  # functionals with dear blocks: each further one is a calibration more
 
 
 def calibrate(question: Question) -> tuple[Calibration, Sharing | None]:
@@ -41,7 +40,7 @@ def choose_calibration(question: Question) -> tuple[Calibration, Sharing | None]
         if common is None:
             raise
         return common, None
-    if common is None or common.worst_case_epsilon >= _WORTH_COMMON_SUMS * apart[0].worst_case_epsilon:
+    if common is None or common.worst_case_epsilon >= apart[0].worst_case_epsilon:
         return apart
     return replace(common, compared={APART: apart[0].worst_case_epsilon}), None
 
@@ -78,41 +77,64 @@ def _calibrate_apart(
     mechanism: Mechanism, question: Question, joint: JointSensitivity, first: DecisionTask
 ) -> tuple[Calibration, Sharing | None]:
     """The calibration with noise on every functional by itself. Raises `Unachievable`."""
-    blocks = blocks_worth_trying(first)
-    assert first.blocks is not None
-    found = shareable_foreseen(mechanism, question, joint, first) if blocks <= first.blocks else None
-    return found or shareable(mechanism, question, joint, _find_cheapest(mechanism, first, joint, blocks))
+    choices = [first, *(replace(first, exposures=joint.exposures(one), blocks=one) for one in _block_choices(first))]
+    short = find_short_blocks(mechanism, question)
+    tasks = [replace(task, short_blocks=short) for task in choices]
+    found = _find_cheapest(mechanism, tasks)
+    if len(question.functionals) > 1:
+        found = _use_tighter_contracts(mechanism, tasks, found)
+    return found, describe_sharing(mechanism, found)
 
 
-def _find_cheapest(
-    mechanism: Mechanism, first: DecisionTask, joint: JointSensitivity, blocks: frozenset[int]
-) -> Calibration:
-    """The sound calibration with the least worst case. Raises `Unachievable` where every way of asking does.
+def _use_tighter_contracts(mechanism: Mechanism, tasks: Sequence[DecisionTask], found: Calibration) -> Calibration:
+    """Return `found`, or a cheaper calibration of a contract with narrower tolerances.
 
-    Tried are the first task's blocks, which are free, all of `blocks`, and those that are free or save enough.
+    A test on blocks uses two of them at most, while its tolerance may be wider. The shares that are best for it are
+    not those that are best for noise on the sum, and apportionment looks for them near where it starts. At the
+    tolerance of two blocks it finds them. What keeps the narrower contract keeps the wider one.
     """
-    sound: list[Calibration] = []
+    for task in tasks:
+        narrow = narrow_to_blocks(task)
+        if narrow == task or least_in_blocks(narrow) >= found.worst_case_epsilon:
+            continue
+        try:
+            calibration = mechanism.calibrate(narrow)
+        except Unachievable:
+            continue
+        if not _has_unsafe_blocks(calibration) and calibration.worst_case_epsilon < found.worst_case_epsilon:
+            found = replace(calibration, task=task)
+    return found
 
-    def attempt(task: DecisionTask) -> Calibration | Unachievable:
+
+def _block_choices(first: DecisionTask) -> list[frozenset[int]]:
+    """The sets of functionals that may have noise on block indices, beside those for which that is free.
+
+    They follow from the functionals and thresholds alone, never from rates or tolerances: a choice that is tried for
+    one contract is tried for every wider one.
+    """
+    assert first.blocks is not None
+    whole, free = blocks_worth_trying(first), first.blocks
+    dear = sorted(whole - free)
+    if len(dear) < 2:
+        return [whole] if dear else []
+    return [whole, *(free | {one} for one in dear)] if len(dear) <= _MOST_TRIED_ALONE else [whole]
+
+
+def _find_cheapest(mechanism: Mechanism, tasks: Sequence[DecisionTask]) -> Calibration:
+    """The sound calibration with the least worst case. Raises `Unachievable` where every way of asking does."""
+    sound: list[Calibration] = []
+    refused: Unachievable | None = None
+    for task in tasks:
         try:
             calibration = mechanism.calibrate(task)
         except Unachievable as refusal:
-            return refusal
-        if not _has_unsafe_blocks(calibration):
-            sound.append(calibration)
-        return calibration
-
-    assert first.blocks is not None
-    last = attempt(first)
-    if not blocks <= first.blocks:
-        last = attempt(replace(first, exposures=joint.exposures(blocks), blocks=blocks))
-        if isinstance(last, Calibration):
-            worth = first.blocks | better_in_blocks(last, by=_WORTH_A_WHOLE_STEP)
-            if first.blocks < worth < blocks:
-                attempt(replace(first, exposures=joint.exposures(worth), blocks=worth))
+            refused = refusal
+        else:
+            if not _has_unsafe_blocks(calibration):
+                sound.append(calibration)
     if not sound:
-        assert isinstance(last, Unachievable)
-        raise last
+        assert refused is not None
+        raise refused
     return min(sound, key=lambda calibration: calibration.worst_case_epsilon)
 
 

@@ -1,118 +1,89 @@
-"""Noise that later questions can share, where it costs little more than noise that serves one threshold alone."""
+"""Noise that later questions can share: short blocks, so that wide tolerances put noise on the sum.
 
-from collections.abc import Mapping
+Noise on block indices serves one threshold alone. A price must not rise when a tolerance widens, so the choice between
+blocks and sums may not weigh their prices: blocks get cheaper in steps, and a weighed choice would jump from cheap
+blocks back to a dearer sum. Instead tests on blocks use `SHORT_BLOCKS` blocks of their tolerance at most. The cheaper
+of such a test and of noise on the sum falls with the tolerance, and is the sum from about that many sensitivities on.
+
+References: docs/decisions/0010-reuse.md; docs/proofs/apportionment.md, "Prices are monotone".
+"""
+
 from dataclasses import replace
-from types import MappingProxyType
 
-from mechanisms.keyhole.contract import tolerances
+from mechanisms.formula import Cut
 from mechanisms.keyhole.noise_continuation import CONTINUABLE
-from mechanisms.keyhole.one_shot import better_in_blocks, epsilon_on_sum
-from mechanisms.keyhole.progressive import Progressive
-from mechanisms.protocol import Calibration, DecisionTask, Foreseen, Mechanism, Unachievable
+from mechanisms.keyhole.one_shot import optimal_loss, single_thresholds
+from mechanisms.protocol import SHORT_BLOCKS, Calibration, DecisionTask, Mechanism
+from mechanisms.threshold.one_shot import least_epsilon
 from planner.catalog.refresh import parse_refresh
-from planner.functionals.sensitivity import JointSensitivity
 from planner.plan.identity import leave_paths
 from planner.question.model import Question
 from planner.question.plan import Sharing
 
-MOST_FOR_SHARING = 1.5
-"""How many times as much noise on a sum may cost as noise on its blocks, and the question as the cheapest."""
+_CHEAPER = 0.98  # of a test on the sum: less is hardly worth a line in EXPLAIN
 
 
-def shareable(
-    mechanism: Mechanism,
-    question: Question,
-    joint: JointSensitivity,
-    cheapest: Calibration,
-    *,
-    made: Mapping[frozenset[int], Calibration | None] = MappingProxyType({}),
-) -> tuple[Calibration, Sharing | None]:
-    """The calibration with noise on sums instead of blocks wherever that costs at most `MOST_FOR_SHARING` times as
-    much, and what was given up for it; the cheapest itself and None where nothing is.
-
-    Guarantee: the contract of the cheapest, for a worst case of at most `MOST_FOR_SHARING` times its own; a functional
-    whose noise no later question could read keeps its blocks. The exposures are those of the blocks that are left.
-    Nothing is calibrated unless some blocks are given up.
+def find_short_blocks(mechanism: Mechanism, question: Question) -> frozenset[int]:
+    """Return the functionals whose noise a later question can read, if it is on their sums.
 
     Parameters:
         question: minimised, as in a plan.
-        joint: its joint sensitivity.
-        cheapest: the sound calibration with the least worst case.
-        made: what its task comes to with noise on these blocks alone, where that was calibrated before.
     """
-    in_blocks = frozenset(index for index, test in enumerate(cheapest.tests) if test.block > 1)
-    if not in_blocks or not _can_be_read_again(mechanism, question):
-        return cheapest, None
-    kept = in_blocks & (_list_unread(question) | better_in_blocks(cheapest, by=MOST_FOR_SHARING))
-    found = None
-    if kept < in_blocks:
-        found = made[kept] if kept in made else _with_blocks(mechanism, cheapest.task, joint, kept)
-    if found is None or found.worst_case_epsilon > MOST_FOR_SHARING * cheapest.worst_case_epsilon:
-        return cheapest, None
-    return found, Sharing(functionals=in_blocks - kept, mechanism=mechanism.name, apart=cheapest.task)
-
-
-def shareable_foreseen(
-    mechanism: Mechanism, question: Question, joint: JointSensitivity, task: DecisionTask
-) -> tuple[Calibration, Sharing | None] | None:
-    """What `shareable` comes to when the cheapest is `task`'s calibration, which is made only where the choice between
-    sums and blocks may depend on its tests. None where nothing is known beforehand.
-
-    Guarantee: equal to `shareable`'s result wherever it is not None: what is decided without the calibration follows
-    from bounds that hold for it (docs/proofs/apportionment.md).
-
-    Parameters as for `shareable`.
-    """
-    if not isinstance(mechanism, Progressive) or not _can_be_read_again(mechanism, question):
-        return None
-    try:
-        foreseen = mechanism.foresee(task)
-    except Unachievable:
-        return None
-    if foreseen is None:
-        return None
-    in_blocks = frozenset(index for index, test in enumerate(foreseen.tests) if test is not None and test.block > 1)
-    kept = _foresee_kept(question, foreseen, in_blocks)
-    made: dict[frozenset[int], Calibration | None] = {}
-    if kept is not None and kept < in_blocks:
-        found = made[kept] = _with_blocks(mechanism, task, joint, kept)
-        if found is not None and found.worst_case_epsilon <= MOST_FOR_SHARING * foreseen.least_epsilon:
-            return found, Sharing(functionals=in_blocks - kept, mechanism=mechanism.name, apart=task)
-    return shareable(mechanism, question, joint, mechanism.calibrate_foreseen(foreseen), made=made)
-
-
-def _foresee_kept(question: Question, foreseen: Foreseen, in_blocks: frozenset[int]) -> frozenset[int] | None:
-    """The blocks that are not given up, None where that may depend on the tests."""
-    kept = in_blocks & _list_unread(question)
-    sensitivities = foreseen.task.sensitivities
-    near = tolerances(foreseen.task.formula, len(sensitivities))
-    for index in in_blocks - kept:
-        test = foreseen.tests[index]
-        assert test is not None
-        on_sum = epsilon_on_sum(sensitivities[index], near[index], fnr=foreseen.fnr[index], fpr=foreseen.fpr[index])
-        if on_sum > MOST_FOR_SHARING * test.most_epsilon:
-            kept |= {index}
-        elif on_sum > MOST_FOR_SHARING * test.least_epsilon:
-            return None
-    return kept
-
-
-def _list_unread(question: Question) -> frozenset[int]:
-    """The functionals whose noise no later question could read."""
-    return frozenset(index for index, leaves in enumerate(leave_paths(question)) if not leaves)
-
-
-def _with_blocks(
-    mechanism: Mechanism, task: DecisionTask, joint: JointSensitivity, kept: frozenset[int]
-) -> Calibration | None:
-    """The calibration with noise on the blocks of `kept` alone, None where nothing meets the contract."""
-    try:
-        return mechanism.calibrate(replace(task, exposures=joint.exposures(kept), blocks=kept))
-    except Unachievable:
-        return None
-
-
-def _can_be_read_again(mechanism: Mechanism, question: Question) -> bool:
-    """Whether the question leaves noise and a later one can have the same data version."""
     lasting = parse_refresh(question.table.refresh).kind != "live"
-    return question.accuracy.reuse and mechanism.name in CONTINUABLE and lasting
+    if not (question.accuracy.reuse and mechanism.name in CONTINUABLE and lasting):
+        return frozenset()
+    return frozenset(index for index, leaves in enumerate(leave_paths(question)) if leaves)
+
+
+def narrow_to_blocks(task: DecisionTask) -> DecisionTask:
+    """Return the task with the tolerances of short blocks cut to as many blocks as their tests use."""
+    alone = single_thresholds(task) & task.short_blocks
+
+    def narrow(cut: Cut) -> Cut:
+        widest = SHORT_BLOCKS * task.sensitivities[cut.functional] - 1
+        return replace(cut, tolerance=min(cut.tolerance, widest)) if cut.functional in alone else cut
+
+    return replace(
+        task,
+        formula=task.formula.mapped(narrow),
+        predicates=tuple(predicate.mapped(narrow) for predicate in task.predicates),
+    )
+
+
+def least_in_blocks(narrow: DecisionTask) -> float:
+    """Return a lower bound on what the narrowed task costs: that of its dearest test, with the whole of both rates."""
+    loss = optimal_loss(narrow)
+    used = {cut.functional for cut in narrow.literals()}
+    return max(
+        float(max(exposure[functional] for exposure in narrow.exposures)) * loss(functional, narrow.fnr, narrow.fpr)[0]
+        for functional in used
+    )
+
+
+def describe_sharing(mechanism: Mechanism, found: Calibration) -> Sharing | None:
+    """Return the functionals whose noise is on their sums for later questions to read; None if there are none.
+
+    Parameters:
+        found: the calibration with short blocks.
+    """
+    shared = frozenset(
+        index
+        for index, test in enumerate(found.tests)
+        if index in found.task.short_blocks and test.rate and test.block == 1 and _is_cheaper_in_blocks(found, index)
+    )
+    apart = replace(found.task, short_blocks=frozenset())
+    return Sharing(functionals=shared, mechanism=mechanism.name, apart=apart) if shared else None
+
+
+def _is_cheaper_in_blocks(found: Calibration, functional: int) -> bool:
+    task, test = found.task, found.tests[functional]
+    if task.blocks is not None and functional not in task.blocks:
+        return False
+    in_blocks, _, _ = least_epsilon(
+        sensitivity=task.sensitivities[functional],
+        tolerance=test.tolerance,
+        fnr=test.fnr,
+        fpr=test.fpr,
+        allow_block=True,
+    )
+    return in_blocks < _CHEAPER * test.epsilon

@@ -336,12 +336,6 @@ def test_constant_predicates_cost_nothing_and_are_what_they_are() -> None:
         assert mechanism.decide(calibration, alike((0, 0, 0), 0), noise=SeededNoise(14)).predicates[2].size == 0
 
 
-def test_nothing_is_foreseen_of_predicates() -> None:
-    """Their tests may change the shares; what plans by foreseen bounds calibrates them instead."""
-    assert Progressive().foresee(scorecard(count(0))) is None
-    assert Progressive().foresee(alone(MIXED, count(0))) is not None
-
-
 def test_a_predicate_that_always_holds_within_its_tolerances_is_announced() -> None:
     always = AnyOf((count(0, 5), count(0, 4, above=False)))
     notes = Progressive().calibrate(scorecard(count(0), always)).notes

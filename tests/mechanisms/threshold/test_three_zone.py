@@ -27,7 +27,6 @@ from mechanisms.threshold.three_zone import (
     exact_at,
     exact_rejection,
     expected_rate,
-    foresee_three_zone,
     wrong,
 )
 from tests.effort import cases, examples, rounds
@@ -310,38 +309,3 @@ def test_what_is_left_out_of_the_bisection_changes_no_rate() -> None:
             else:
                 best, high = middle, float(middle)
         assert calibrated(fnr, fpr, tolerance).rate == best
-
-
-@given(
-    tolerance=st.integers(0, 3000),
-    sensitivity=st.integers(1, 200),
-    fnr=st.floats(1e-6, 0.3),
-    fpr=st.floats(1e-6, 0.3),
-    allow_block=st.booleans(),
-    two_sided=st.booleans(),
-    empty=empty_groups(),
-)
-@examples(60)
-def test_what_is_foreseen_holds_for_the_calibrated_test(
-    tolerance: int,
-    sensitivity: int,
-    fnr: float,
-    fpr: float,
-    allow_block: bool,
-    two_sided: bool,
-    empty: EmptyGroups | None,
-) -> None:
-    foreseen = foresee_three_zone(
-        sensitivity=sensitivity, tolerance=tolerance, fnr=fnr, fpr=fpr, allow_block=allow_block
-    )
-    test = calibrate_three_zone(
-        sensitivity=sensitivity,
-        tolerance=tolerance,
-        fnr=fnr,
-        fpr=fpr,
-        allow_block=allow_block,
-        two_sided=two_sided,
-        empty=empty,
-    )
-    assert foreseen.block == test.block
-    assert foreseen.least_epsilon <= test.epsilon <= foreseen.most_epsilon
