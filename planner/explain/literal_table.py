@@ -189,7 +189,7 @@ def _describe_clipping(plan: Plan, functional: Functional) -> str | None:
         return f"one {unit} counts at most {high} different value{'' if high == 1 else 's'}, drawn by a hash"
     if functional.measure is Measure.ROWS:
         return f"one {unit} counts at most {high} rows"
-    if len(functional.terms) > 1:
+    if len(functional.terms) > 1 and any(not term.power for term in functional.terms):
         return f"one {unit} counts at most {plan.question.table.rows_per_unit} rows"
     edges = (plain(in_users_unit(functional, edge)) for edge in (low, high))
     return f"the total of one {unit} is clipped to {' .. '.join(edges)}"

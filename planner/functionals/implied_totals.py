@@ -1,0 +1,138 @@
+"""The range of one unit's total of an expression, as the declared totals of its columns imply it.
+
+`sum(price * (1 - discount))` adds `price` times a number between 0 and 1 in each row. Prices are not negative, so the
+total is at most the declared total of the prices: the row count and the largest product do not matter.
+
+Guarantee: a unit whose rows lie in the columns' bounds and whose totals lie in their `per_unit` ranges has a total in
+the range. The range is what totals are clipped to, so sensitivity holds for every other unit as well.
+
+References: docs/proofs/joint_loss.md, "Totals of expressions".
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+from math import ceil, floor, prod
+
+from planner.catalog.model import Product, Table
+from planner.question.condition import And, Condition, IsNull, Not, Or, all_of
+from planner.question.condition_text import canonical
+from planner.question.model import Term
+from planner.question.products import product_range, steps_of
+
+Range = tuple[Fraction, Fraction]
+MOST_FACTORS = 8  # of all terms together: twice as many corners are looked at with each
+
+
+def implied_range(terms: Sequence[Term], table: Table) -> tuple[int, int] | None:
+    """Return the range of one unit's total, in whole steps; None if the declared totals imply none.
+
+    Parameters:
+        terms: in the steps of their columns' grids, as a functional has them.
+    """
+    found = [*_by_common_factor(terms, table), *_by_term(terms, table)]
+    if not found:
+        return None
+    low, high = max(low for low, _ in found), min(high for _, high in found)
+    return floor(min(low, Fraction(0))), ceil(max(high, Fraction(0)))
+
+
+def _by_term(terms: Sequence[Term], table: Table) -> Iterator[Range]:
+    """The sum of the terms' own ranges, each of them by its best factor."""
+    each: list[list[Range]] = [list(_by_common_factor([term], table)) for term in terms]
+    if len(terms) > 1 and all(each):
+        yield (
+            sum((max(low for low, _ in ranges) for ranges in each), start=Fraction(0)),
+            sum((min(high for _, high in ranges) for ranges in each), start=Fraction(0)),
+        )
+
+
+def _by_common_factor(terms: Sequence[Term], table: Table) -> Iterator[Range]:
+    """For each column that is a factor of every term, its total times what it is multiplied with at most."""
+    factors = [_factors(term, table) for term in terms]
+    if len({_counted_rows(term, table) for term in terms}) > 1 or any(not one for one in factors):
+        return
+    for name in dict.fromkeys(factors[0]):
+        if all(name in one for one in factors):
+            rest = [_without(one, name) for one in factors]
+            times = _range_of_rest([term.coefficient for term in terms], rest, table)
+            total = _total(name, table, alone=not any(rest))
+            if times is not None and total is not None:
+                ends = [Fraction(time) * end for time in times for end in total]
+                yield min(ends), max(ends)
+
+
+def _factors(term: Term, table: Table) -> tuple[str, ...]:
+    """The columns that a term multiplies; none of a term that counts or adds squares."""
+    return () if term.column is None or term.power != 1 else _multiplied(term.column, table)
+
+
+def _counted_rows(term: Term, table: Table) -> tuple[str, frozenset[str]]:
+    """The condition under which a row adds the term, and the columns that the row needs values of beside."""
+    parts = term.condition.conditions if isinstance(term.condition, And) else (term.condition,)
+    required = {term.column} if term.column is not None else set()
+    others: list[Condition] = []
+    for part in parts:
+        match part:
+            case Not(IsNull(column)):
+                required.add(column)
+            case Not(Or(missing)) if all(isinstance(one, IsNull) for one in missing):
+                required |= {one.column for one in missing if isinstance(one, IsNull)}
+            case _:
+                others.append(part)
+    return canonical(all_of(others)), frozenset(one for name in required for one in _multiplied(name, table))
+
+
+def _multiplied(name: str, table: Table) -> tuple[str, ...]:
+    """The columns that a column multiplies: those of a product, else itself."""
+    derivation = table.column(name).derivation
+    return derivation.columns if isinstance(derivation, Product) else (name,)
+
+
+def _without(factors: Sequence[str], name: str) -> tuple[str, ...]:
+    left = list(factors)
+    left.remove(name)
+    return tuple(left)
+
+
+def _total(name: str, table: Table, *, alone: bool) -> Range | None:
+    """The declared range of a column's total in its grid steps, with the total of no rows.
+
+    A column with values of both signs bounds its own total alone: parts of a small total may be large.
+    """
+    column = table.column(name)
+    steps = steps_of(column)
+    if column.per_unit is None or steps is None or (steps[1] < 0 and not alone):
+        return None
+    low, high = (Fraction(end) / steps[0] for end in column.per_unit)
+    return (min(low, Fraction(0)) if steps[1] < 0 else Fraction(0), max(high, Fraction(0)))
+
+
+def _range_of_rest(
+    coefficients: Sequence[int], rest: Sequence[tuple[str, ...]], table: Table
+) -> tuple[int, int] | None:
+    """The range of what a factor is multiplied with in one row: a sum of products of other columns.
+
+    It is linear in each column that no term has twice, so that its ends are at corners of the columns' ranges.
+    """
+    names = sorted({name for one in rest for name in one})
+    sized = {name: steps_of(table.column(name)) for name in names}
+    if any(one is None for one in sized.values()):
+        return None
+    ranges = {name: (one[1], one[2]) for name, one in sized.items() if one is not None}
+    if len(names) > MOST_FACTORS or any(len(set(one)) < len(one) for one in rest):
+        each = [product_range([ranges[name] for name in one], list(one)) for one in rest]
+        ends = [sorted((factor * low, factor * high)) for factor, (low, high) in zip(coefficients, each, strict=True)]
+        return sum(low for low, _ in ends), sum(high for _, high in ends)
+    values = [
+        _value(coefficients, rest, dict(zip(names, corner, strict=True)))
+        for corner in product(*(ranges[name] for name in names))
+    ]
+    return min(values), max(values)
+
+
+def _value(coefficients: Sequence[int], rest: Sequence[tuple[str, ...]], at: Mapping[str, int]) -> int:
+    total = 0
+    for factor, names in zip(coefficients, rest, strict=True):
+        total += factor * prod(at[name] for name in names)
+    return total

@@ -1,0 +1,145 @@
+"""Totals of an expression take the least bound that the declared totals of its columns imply."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from random import Random
+
+import pytest
+
+from planner.catalog.model import Catalog, Column, SqlType
+from planner.explain.render import explain_text
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.plan.build import plan
+from planner.question.model import Functional, Term
+from tests.effort import rounds
+from tests.planner.asked import asked
+from tests.worlds.retail import SALES, retail
+
+ROWS = 4
+Range = tuple[int, int]
+
+
+def measure(name: str, bounds: Range, per_unit: Range | None = None, grid: str = "0.01") -> Column:
+    ends = None if per_unit is None else (Decimal(per_unit[0]), Decimal(per_unit[1]))
+    return Column(
+        name,
+        SqlType.NUMERIC,
+        "numeric",
+        bounds=(Decimal(bounds[0]), Decimal(bounds[1])),
+        grid=Decimal(grid),
+        per_unit=ends,
+    )
+
+
+MEASURES = (
+    measure("price", (0, 100), (0, 150)),
+    measure("discount", (0, 1)),
+    measure("tax", (0, 2), (0, 3)),
+    measure("change", (-10, 10), (-12, 15), grid="1"),
+    measure("whole", (0, 50), (0, 60), grid="1"),
+)
+
+
+def catalog(rows: int | None = ROWS) -> Catalog:
+    table = replace(SALES, columns=(*SALES.columns, *MEASURES), rows_per_unit=rows)
+    return replace(retail(), tables=(table, *retail().tables[1:]))
+
+
+def functional(expression: str, *, rows: int | None = ROWS, having: str = "> 100000") -> Functional:
+    question = asked(
+        f"SELECT country FROM sales GROUP BY country HAVING sum({expression}) {having}", catalog=catalog(rows)
+    )
+    (found,) = [one for one in question.functionals if one.unit_range is not None and one.unit_range != (0, rows)]
+    return found
+
+
+def in_units(found: Functional) -> tuple[Decimal, Decimal]:
+    assert found.unit_range is not None
+    low, high = found.unit_range
+    return low * found.unit_size, high * found.unit_size
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("price * (1 - discount)", (0, 150)),  # and not 4 rows of 100
+        ("price * (1 - discount) * (1 + tax)", (0, 450)),
+        ("price * discount", (0, 150)),
+        ("price * tax", (0, 300)),  # twice the price's total, and not 100 times the tax's
+        ("price + whole", (0, 210)),
+        ("price - whole", (-60, 150)),
+        ("change + whole", (-12, 75)),
+        ("change * discount", (-40, 40)),  # parts of a total of both signs may be large: rows bound it
+        ("2 * price - price * discount", (0, 300)),
+    ],
+)
+def test_the_least_bound_holds(expression: str, expected: tuple[int, int]) -> None:
+    assert in_units(functional(expression)) == expected
+
+
+def test_without_a_bound_on_rows_declared_totals_are_enough() -> None:
+    assert in_units(functional("price * (1 - discount)", rows=None)) == (0, 150)
+
+
+def test_no_unit_within_its_declared_bounds_is_cut() -> None:
+    """Random units of up to four rows within every declared bound (200, quick: 60), of eight expressions."""
+    random = Random(22)
+    expressions = (
+        "price * (1 - discount)",
+        "price * (1 - discount) * (1 + tax)",
+        "2 * price - price * discount",
+        "price + whole",
+        "price - 2 * whole",
+        "change + whole",
+        "change * discount",
+        "(change - 3) * whole",
+    )
+    made = [functional(one, having="> 100000 AND count(*) > 1000") for one in expressions]
+    for _ in range(rounds(200, quick=60)):
+        unit = [_draw_row(random) for _ in range(random.randint(0, ROWS))]
+        while not _is_within(unit):
+            unit.pop(random.randrange(len(unit)))
+        for found in made:
+            assert found.unit_range is not None
+            low, high = found.unit_range
+            total = sum(_added(term, row) for row in unit for term in found.terms)
+            assert low <= total <= high, (found.name, unit)
+            assert found.sensitivity == max(-low, high, 1)
+
+
+def _draw_row(random: Random) -> dict[str, int]:
+    row = {}
+    for column in MEASURES:
+        assert column.bounds is not None
+        assert column.grid is not None
+        low, high = (int(end / column.grid) for end in column.bounds)
+        row[column.name] = random.choice((low, high, random.randint(low, high)))
+    return row
+
+
+def _is_within(unit: list[dict[str, int]]) -> bool:
+    for column in MEASURES:
+        total = sum(row[column.name] for row in unit)
+        assert column.grid is not None
+        if column.per_unit is not None and not (column.per_unit[0] <= total * column.grid <= column.per_unit[1]):
+            return False
+    return True
+
+
+def _added(term: Term, row: Mapping[str, int]) -> int:
+    value = term.coefficient
+    if term.column is not None and term.power:
+        for name in term.column.split(" * "):
+            value *= row[name]
+    return value
+
+
+def test_explain_says_what_the_total_is_clipped_to() -> None:
+    made = plan(
+        asked(
+            "SELECT country FROM sales GROUP BY country HAVING sum(price * (1 - discount)) > 10000", catalog=catalog()
+        ),
+        dialect=DUCKDB,
+    )
+    assert "the total of one (customer_id, month) is clipped to 0 .. 150" in "\n".join(explain_text(made, left=None))
