@@ -61,7 +61,7 @@ SELECT ward FROM (SELECT ward, patient_id, coalesce(sum(cost), 0) AS total FROM 
 SELECT ward FROM (SELECT ward, patient_id, sum(CASE WHEN insured THEN cost ELSE 0 END) AS total FROM stays GROUP BY 1, 2) v WHERE total < 5 GROUP BY ward HAVING count(*) > 100
 --> total = sum(CASE WHEN insured THEN cost ELSE 0 END) in 0..2000; count(*) by 1
 SELECT ward FROM (SELECT ward, patient_id, sum(age - cost) AS total FROM stays GROUP BY 1, 2) v WHERE total < 5 GROUP BY ward HAVING count(*) > 100
---> total = sum(age - cost) in -20000..4400; count(*) by 1
+--> total = sum(age - cost) in -2000..440; count(*) by 1
 -- # rows capped
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM capped GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING sum(n) > 100 AND sum(total) > 1000
 --> n = count(*) in 0..4; total = sum(cost) in 0..4000; sum(n) by 4; sum(total) by 4000

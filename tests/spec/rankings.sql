@@ -57,7 +57,7 @@ SELECT country FROM sales GROUP BY country ORDER BY coalesce(sum(amount), 5) DES
 --> KH204 coalesce(sum(amount),
 
 SELECT country FROM sales GROUP BY country ORDER BY sum(amount) - 2 * sum(quantity) DESC LIMIT 3
---> [country 4] true first 3 falling ~500000 signed; sum(amount) - 2 * sum(quantity) {+1 amount -200 quantity} delta 7000000 in -7000000..7000000
+--> [country 4] true first 3 falling ~500000 signed; sum(amount) - 2 * sum(quantity) {+1 amount -200 quantity} delta 300000 in -300000..150000
 
 SELECT country FROM sales GROUP BY country ORDER BY sum(amount * quantity) DESC LIMIT 3
 --> [country 4] true first 3 falling ~10000 signed; sum(amount * quantity) delta 500000000 in -500000000..500000000
