@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from planner.errors import KeyholeError
+from proxy.cli.check import check
 from proxy.cli.main import app
 from proxy.pipeline import affordable
 from proxy.pipeline import stages as pipeline
@@ -232,3 +233,38 @@ def test_a_difference_is_offered_a_wider_part_of_its_bounds(tmp_path: Path) -> N
         found = check_ways(service, question, error)
         (offered,) = (way for way in found if "keyhole.tolerance" in way and "and" not in way)
         assert re.match(r"SET keyhole\.tolerance = '\d+(\.\d)?% of bounds';", offered)
+
+
+URGENT = "SELECT ward FROM visits WHERE kind = 'urgent' GROUP BY ward HAVING count(*) > 100"
+
+
+@contextmanager
+def with_kinds(directory: Path, *, per_query: float) -> Iterator[Service]:
+    """The shop whose patients have one visit of each kind in a ward, and up to two in it."""
+    shop.fill_duckdb(directory / "shop.duckdb", "ALTER TABLE visits ADD COLUMN kind text DEFAULT 'urgent'")
+    policy = write_policy(directory, source="duckdb:///shop.duckdb", per_query=per_query)
+    kinds = """
+[tables.visits.columns.kind]
+key = { values = ["urgent", "planned"] }
+
+[tables.visits.groupings]
+"ward, kind" = { max_groups = 2, rows = 1 }
+
+[tables.stores]"""
+    policy.write_text(policy.read_text().replace("\n[tables.stores]", kinds))
+    check(policy, confirm=True)
+    with Service.open(policy) as service:
+        yield service
+
+
+def test_a_question_about_one_value_of_a_key_is_offered_grouped_by_it(tmp_path: Path) -> None:
+    """The same groups for half the price, since the owner declares fewer rows of a unit in the finer ones."""
+    with with_kinds(tmp_path, per_query=1.0) as service:
+        question = asked(service, URGENT)
+        (way, *_) = ways(refused(service, question))
+        assert way == f"Instead you can ask: {URGENT.replace('BY ward', 'BY ward, kind')};"
+        answered = ask(service, follow(service, question, way))
+        assert answered.keys.keys == (("A", "urgent"), ("B", "urgent"))
+        assert cost(service, follow(service, question, way)) < 0.6 * cost(service, question)
+        several = refused(service, asked(service, URGENT.replace("= 'urgent'", "IN ('urgent', 'planned')")))
+        assert "Instead you can ask: SELECT" not in (several.hint or "")

@@ -54,10 +54,10 @@ def functional(expression: str, *, rows: int | None = ROWS, having: str = "> 100
     return found
 
 
-def in_units(found: Functional) -> tuple[Decimal, Decimal]:
+def in_units(found: Functional) -> tuple[float, float]:
     assert found.unit_range is not None
     low, high = found.unit_range
-    return low * found.unit_size, high * found.unit_size
+    return float(low * found.unit_size), float(high * found.unit_size)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def with_rows(rows: int) -> Catalog:
 def price(sql: str, settings: dict[str, str], *, rows: int) -> float:
     """What one group costs at most; infinity where no noise is enough."""
     try:
-        return plan(asked(sql, catalog=with_rows(rows), **settings), dialect=DUCKDB).worst_case_epsilon
+        return plan(asked(sql, parameters=None, catalog=with_rows(rows), **settings), dialect=DUCKDB).worst_case_epsilon
     except KeyholeError as error:
         if error.code != "KH303":
             raise
