@@ -64,7 +64,7 @@ def _by_common_factor(terms: Sequence[Term], table: Table) -> Iterator[Range]:
 
 def _factors(term: Term, table: Table) -> tuple[str, ...]:
     """The columns that a term multiplies; none of a term that counts or adds squares."""
-    return () if term.column is None or term.power != 1 else _multiplied(term.column, table)
+    return () if term.column is None or term.power != 1 else _list_factors(term.column, table)
 
 
 def _counted_rows(term: Term, table: Table) -> tuple[str, frozenset[str]]:
@@ -80,10 +80,10 @@ def _counted_rows(term: Term, table: Table) -> tuple[str, frozenset[str]]:
                 required |= {one.column for one in missing if isinstance(one, IsNull)}
             case _:
                 others.append(part)
-    return canonical(all_of(others)), frozenset(one for name in required for one in _multiplied(name, table))
+    return canonical(all_of(others)), frozenset(one for name in required for one in _list_factors(name, table))
 
 
-def _multiplied(name: str, table: Table) -> tuple[str, ...]:
+def _list_factors(name: str, table: Table) -> tuple[str, ...]:
     """The columns that a column multiplies: those of a product, else itself."""
     derivation = table.column(name).derivation
     return derivation.columns if isinstance(derivation, Product) else (name,)
