@@ -10,6 +10,7 @@ from decimal import Decimal
 from hashlib import sha256
 from itertools import chain
 
+from planner.catalog.csv_file import CsvFile
 from planner.catalog.domains import encode_value
 from planner.catalog.fault import Fault
 from planner.catalog.model import SqlType, Value
@@ -59,7 +60,7 @@ class PinnedDomain:
 class Pins:
     """Everything pinned for one policy. `refreshes` says when each explicitly refreshed table was last declared new,
     `relations` what each private table is called in the source, `columns` of which types its exposed columns are there,
-    `states` in which data version each was seen first, and in what state."""
+    `states` in which data version each was seen first, and in what state, `files` how each CSV file is read."""
 
     tables: tuple[PinnedTable, ...] = ()
     domains: tuple[PinnedDomain, ...] = ()
@@ -67,6 +68,11 @@ class Pins:
     relations: tuple[tuple[str, tuple[str, ...]], ...] = ()
     states: tuple[tuple[str, str, str], ...] = ()
     columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    files: tuple[tuple[str, CsvFile], ...] = ()
+
+    def file(self, table: str) -> CsvFile | None:
+        """How the CSV file of a table is read; None if it is none, or was never pinned."""
+        return dict(self.files).get(table)
 
     def table(self, name: str) -> PinnedTable | None:
         """The copy of a public table, if it was pinned."""

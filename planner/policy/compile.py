@@ -212,7 +212,7 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         raise policy.refuse((*place, "arrived"), Fault("KH004", problem, hint=hint))
     table = Table(
         name=name,
-        relation=relation(name, section, directory=directory, kind=policy.source.kind),
+        relation=relation(name, section, directory=directory, kind=policy.source.kind, csv=pins.file(name)),
         columns=columns,
         unit=section.privacy_unit,
         groups_per_unit=section.max_groups_per_unit or 1,

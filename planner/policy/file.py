@@ -14,6 +14,7 @@ from typing import Self, TypeVar
 
 from pydantic import PrivateAttr, ValidationError
 
+from planner.catalog.csv_file import CsvFile
 from planner.catalog.fault import Fault
 from planner.errors import KeyholeError
 from planner.policy.refusals import PolicyText, find_blanks, refusal, refuse_together
@@ -74,9 +75,9 @@ class Policy(PolicyDocument):
         """The directory that relative paths in the policy start from, as it was when the policy was read."""
         return self._text.directory
 
-    def relation(self, name: str) -> str:
-        """How the source names the data of one of the policy's tables."""
-        return relation(name, self.tables[name], directory=self.directory, kind=self.source.kind)
+    def relation(self, name: str, *, csv: CsvFile | None = None) -> str:
+        """How the source names the data of one of the policy's tables; of a CSV file as it is pinned, if it is."""
+        return relation(name, self.tables[name], directory=self.directory, kind=self.source.kind, csv=csv)
 
     def refuse(self, place: Sequence[str], fault: Fault) -> KeyholeError:
         """A fault at a dotted key of this policy, as the error to raise."""

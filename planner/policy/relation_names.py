@@ -3,6 +3,7 @@
 import re
 from pathlib import Path, PurePath
 
+from planner.catalog.csv_file import CsvFile
 from planner.catalog.fault import Fault
 from planner.policy.sections import SourceKind, TableSection
 
@@ -13,11 +14,14 @@ _WITHOUT_TYPES = frozenset({"csv", "json", "text", "xml"})  # formats that Spark
 _PARQUET = ".parquet"  # files that Spark reads as a table; a CSV file has no types there
 
 
-def relation(name: str, table: TableSection, *, directory: Path, kind: SourceKind) -> str:
+def relation(name: str, table: TableSection, *, directory: Path, kind: SourceKind, csv: CsvFile | None = None) -> str:
     """How the source names a table's data.
 
     Quoted names; a file function of DuckDB for .parquet and .csv; for Spark a path behind its format. A path that is
     no address of its own starts from `directory`.
+
+    Parameters:
+        csv: how a CSV file is read, once that is pinned.
     """
     text = table.relation or name
     suffix = PurePath(text).suffix.lower()
@@ -26,10 +30,17 @@ def relation(name: str, table: TableSection, *, directory: Path, kind: SourceKin
             path = text if "://" in text else str(directory / text)
             return f"`parquet`.{_quote(path)}"
         return ".".join(part if part.startswith("`") else _quote(part) for part in SPARK_PART.findall(text))
+    if is_csv(text, kind=kind) and csv is not None:
+        return csv.relation(str(directory / text))
     if suffix in FILES:
         file = str(directory / text).replace("'", "''")
         return f"{FILES[suffix]}('{file}')"
     return ".".join(part if part.startswith('"') else f'"{part}"' for part in NAME_PART.findall(text))
+
+
+def is_csv(text: str, *, kind: SourceKind) -> bool:
+    """Return True if a relation is a CSV file, which has no types of its own."""
+    return kind == "duckdb" and PurePath(text).suffix.lower() == ".csv"
 
 
 def is_spark_file(text: str) -> bool:

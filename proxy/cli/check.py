@@ -113,7 +113,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         pinning = pin(policy, source, confirm=confirm, now=now)
         monitors = price_monitors(pinning.catalog, dialect=source.dialect)
         remember_names(policy, pinning.pins, ledger)
-        doubts = tuple(describe_source_doubts(policy, identities, source_schema(policy, source)))
+        doubts = tuple(describe_source_doubts(policy, identities, source_schema(policy, source, pinning.pins)))
         sizes = tuple(describe_size_doubts(policy, _estimate_rows(pinning.catalog, source)))
         pins, moved = pin_states(pinning.catalog, source, pinning.pins, now=now, confirm=confirm)
         if pins != pinning.pins:

@@ -185,8 +185,8 @@ def _table(name: str, named: str, columns: Sequence[SourceColumn], unit: Unit | 
         lines.append(f"relation = {_quote(named)}")
     if PurePath(named).suffix.lower() == ".csv":
         lines += [
-            "# Types are what DuckDB makes of the file's rows: a number with a decimal comma is text, and a column may",
-            "# get another type when the rows change. A .duckdb file with a view over read_csv says what they are.",
+            "# Types are guessed from the file's first rows, once: keyhole check pins them. Say otherwise with",
+            '# type = "numeric(10,2)" below a column. A value that does not convert counts as NULL.',
         ]
     ids = [column.name for column in columns if _is_id(column) and column.name not in unique]
     people = sorted(ids, key=lambda name: not _PERSON.fullmatch(name.lower()))

@@ -7,11 +7,12 @@ the file when nothing differs or the owner confirms. Public data alone is read h
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from planner.catalog.csv_file import CsvFile
 from planner.catalog.fault import Fault
 from planner.catalog.model import Catalog
 from planner.catalog.pins import PinnedDomain, PinnedTable, Pins, pinned_table, write_values, written_table
@@ -20,6 +21,7 @@ from planner.catalog.sql_types import SourceColumn, sql_type
 from planner.errors import KeyholeError
 from planner.policy.compile import compile_catalog, key_domains
 from planner.policy.file import Policy
+from proxy.service.csv_files import check_pinned_files, pin_files
 from proxy.service.refusals import pins_differ, pins_edited
 from proxy.service.relations import Identities, check_pinned, check_pinned_types, exposed_types, identify_tables
 
@@ -40,6 +42,9 @@ class PinSource(Protocol):
 
     def identify(self, relation: str) -> RelationIdentity:
         """What the relation is in the source's own catalog. Raises KH006."""
+
+    def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
+        """What a statement over a relation gives, for the owner alone. Raises KH006."""
 
     def state(self, relation: str) -> str:
         """Another text once its data have moved. Raises KH006."""
@@ -71,16 +76,17 @@ def pins_path(policy: Policy) -> Path:
     return policy.path.with_suffix(".pins.json")
 
 
-def source_schema(policy: Policy, source: PinSource) -> Mapping[str, tuple[SourceColumn, ...]]:
+def source_schema(policy: Policy, source: PinSource, pins: Pins) -> Mapping[str, tuple[SourceColumn, ...]]:
     """The columns that the source has for every table of the policy, by the policy's names. Raises KH006."""
-    return {name: source.schema(policy.relation(name)) for name in policy.tables}
+    return {name: source.schema(policy.relation(name, csv=pins.file(name))) for name in policy.tables}
 
 
 def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
     """The catalog on what is pinned already; for serving. Raises KH002 to KH007 and KH010."""
     pins = read_pins(pins_path(policy))
     check_pinned(policy, identify_tables(policy, source), pins)
-    schema = source_schema(policy, source)
+    check_pinned_files(policy, pins)
+    schema = source_schema(policy, source, pins)
     check_pinned_types(policy, schema, pins)
     return compile_catalog(policy, schema=schema, pins=pins, directory=policy.directory)
 
@@ -108,8 +114,9 @@ def pin(policy: Policy, source: PinSource, *, confirm: bool, now: datetime) -> P
     path = pins_path(policy)
     before = read_pins(path)
     identities = identify_tables(policy, source)
-    schema = source_schema(policy, source)
-    after = _take_pins(policy, source, schema, identities, before, now)
+    files = pin_files(policy, source, before)
+    schema = source_schema(policy, source, files)
+    after = _take_pins(policy, source, schema, identities, files, now)
     changes = differences(before, after)
     changed = [change for change in changes if change.kind == "changed"]
     if changed and not confirm:
@@ -146,7 +153,10 @@ def _take_pins(
             fault = Fault("KH002", "is a view, which cannot be public", hint=hint)
             raise policy.refuse(("tables", name, "public"), fault)
     tables = tuple(
-        replace(_copy_table(policy, name, source, schema[name]), unique=tuple(sorted(identities[name].unique)))
+        replace(
+            _copy_table(policy, name, source, schema[name], before.file(name)),
+            unique=tuple(sorted(identities[name].unique)),
+        )
         for name in policy.public_tables
     )
     relations = tuple((name, identities[name].names) for name in policy.private_tables)
@@ -159,9 +169,11 @@ def _take_pins(
     return pins
 
 
-def _copy_table(policy: Policy, name: str, source: PinSource, columns: tuple[SourceColumn, ...]) -> PinnedTable:
+def _copy_table(
+    policy: Policy, name: str, source: PinSource, columns: tuple[SourceColumn, ...], csv: CsvFile | None
+) -> PinnedTable:
     place = ("tables", name, "public")
-    text = policy.relation(name)
+    text = policy.relation(name, csv=csv)
     policy.at(("tables", name), lambda: pinned_table(name, columns, ()))  # checks the types before any row is read
     rows = source.table_rows(text, tuple(column.name for column in columns), most=MAX_PUBLIC_ROWS)
     if len(rows) > MAX_PUBLIC_ROWS:
@@ -292,6 +304,7 @@ def _encode_others(pins: Pins) -> dict[str, object]:
         "relations": {name: list(names) for name, names in pins.relations},
         "columns": {name: dict(columns) for name, columns in pins.columns},
         "states": {name: [version, state] for name, version, state in pins.states},
+        "files": {name: asdict(file) for name, file in pins.files},
     }
 
 
@@ -315,7 +328,13 @@ def _decode_pins(written: Mapping[str, Any]) -> Pins | None:
             for name, columns in written.get("columns", {}).items()
         ),
         states=tuple((name, str(seen[0]), str(seen[1])) for name, seen in written.get("states", {}).items()),
+        files=tuple((name, _decoded_file(file)) for name, file in written.get("files", {}).items()),
     )
+
+
+def _decoded_file(written: Mapping[str, Any]) -> CsvFile:
+    columns = tuple((str(name), str(kind)) for name, kind in written["columns"])
+    return CsvFile(**{**written, "columns": columns})
 
 
 def _decoded_table(name: str, written: Mapping[str, Any]) -> PinnedTable | None:

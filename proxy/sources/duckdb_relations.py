@@ -3,6 +3,7 @@ which columns it has."""
 
 import json
 import os.path
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import duckdb
 from sqlglot import tokenize
 
+from planner.catalog.csv_file import find_first_line
 from planner.catalog.relations import RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.question.plan import ReadRelation
@@ -21,6 +23,7 @@ Run = Callable[[str], list[tuple[Any, ...]]]
 
 EXPLAIN_ALL = "SET GLOBAL explain_output = 'all'"
 """What an instance needs for `identify_relation`: EXPLAIN without it shows the optimised plan, where views are gone."""
+_CSV = re.compile(r"^read_csv\(('(?:[^']|'')*')\)$")
 _STORED = "SEQ_SCAN"
 _WORDS = frozenset({"STRING", "IDENTIFIER", "VAR"})
 _TYPES = {
@@ -73,7 +76,9 @@ def identify_relation(relation: str, *, run: Run, directory: Path) -> RelationId
     DuckDB's logical plan names every stored table by catalog, schema and name, whatever view, macro or spelling led to
     it. It names no files, so these are looked for among the literals of the relation and of the views it may read.
     """
-    plans: dict[str, str] = dict(run(f"EXPLAIN (FORMAT json) SELECT * FROM {relation}"))
+    # a CSV file is not looked into: which rows it has must not decide whether it can be found
+    found_by = _CSV.sub(r"read_text(\1)", relation)
+    plans: dict[str, str] = dict(run(f"EXPLAIN (FORMAT json) SELECT * FROM {found_by}"))
     (plan,) = json.loads(plans["logical_plan"])
     leaves = [node for node in _walk(plan) if not node["children"]]
     stored = {node["extra_info"]["Table"].lower() for node in leaves if node["name"] == _STORED}
@@ -109,9 +114,20 @@ def estimate_rows(relation: str, *, run: Run) -> int:
 def read_columns(relation: str, *, run: Run) -> tuple[SourceColumn, ...]:
     """The relation's columns by PostgreSQL's type names."""
     rows = run(f"DESCRIBE SELECT * FROM {relation}")
+    if not _has_named_columns(relation, [name for name, *_ in rows], run=run):
+        return ()
     return tuple(
         SourceColumn(name=name, declared=_declared_type(kind), nullable=null != "NO") for name, kind, null, *_ in rows
     )
+
+
+def _has_named_columns(relation: str, names: Sequence[str], *, run: Run) -> bool:
+    """Return True unless the relation is a pinned CSV file whose first line names other columns now."""
+    line = find_first_line(relation)
+    if line is None:
+        return True
+    found = [run(line.statement(str(file))) for file in _glob(line.pattern, run=run)]
+    return bool(found) and all([tuple(names)] == [tuple(one) for one in rows] for rows in found)
 
 
 @contextmanager
@@ -157,6 +173,9 @@ def _walk(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _find_files(relation: str, *, run: Run) -> dict[str, list[Path]]:
     """The files that words of the relation's text stand for, or words of a view or macro named there."""
+    line = find_first_line(relation)
+    if line is not None:
+        return {line.pattern: _glob(line.pattern, run=run)}
     definitions: dict[str, str] = dict(run(_VIEWS))
     found: dict[str, list[Path]] = {}
     if any("(" in written for written in (relation, *definitions.values())):  # nothing else calls a macro

@@ -1,0 +1,135 @@
+"""How the CSV files of a policy are read: looked at once by `keyhole check`, and pinned.
+
+A file is looked into again only if its first line names other columns than it did. Whatever else changes in it, its
+form and its columns' types stay as the owner confirmed them.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from planner.catalog.csv_file import CsvFile, find_first_line
+from planner.catalog.fault import Fault
+from planner.catalog.pins import Pins
+from planner.catalog.sql_types import SourceColumn
+from planner.policy.file import Policy
+from planner.policy.relation_names import is_csv
+
+_GUESSED = {
+    "BIGINT": "bigint",
+    "DOUBLE": "double precision",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp without time zone",
+}
+"""What DuckDB may find in a file's rows; every other type is read as text."""
+_ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
+
+
+class _Reading(Protocol):
+    """What this needs of a source."""
+
+    def schema(self, relation: str) -> tuple[SourceColumn, ...]:
+        """The columns of a relation. Raises KH006."""
+
+    def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
+        """What a statement over a relation gives, for the owner alone. Raises KH006."""
+
+
+def pin_files(policy: Policy, source: _Reading, before: Pins) -> Pins:
+    """Return the pins with the form of every CSV file that the policy names. Raises KH006 and KH014."""
+    files = []
+    for name in policy.tables:
+        if _is_csv(policy, name):
+            known = before.file(name)
+            if known is None or not source.schema(policy.relation(name, csv=known)):
+                known = _look_into(policy, name, source, known)
+            files.append((name, _with_declared_types(policy, name, known)))
+    return replace(before, files=tuple(files))
+
+
+def check_pinned_files(policy: Policy, pins: Pins) -> None:
+    """Raise KH007 unless the form of every CSV file is pinned."""
+    for name in policy.tables:
+        if _is_csv(policy, name) and pins.file(name) is None:
+            fault = Fault("KH007", "is not pinned yet: how the CSV file is read", hint="Run keyhole check.")
+            raise policy.refuse(("tables", name), fault)
+
+
+def _is_csv(policy: Policy, name: str) -> bool:
+    return is_csv(policy.tables[name].relation or name, kind=policy.source.kind)
+
+
+def _with_declared_types(policy: Policy, name: str, file: CsvFile) -> CsvFile:
+    """The file with the types that the policy declares in the place of those that were found in rows."""
+    declared = {column: section.type for column, section in policy.tables[name].columns.items() if section.type}
+    return replace(file, columns=tuple((column, declared.get(column, kind)) for column, kind in file.columns))
+
+
+def _look_into(policy: Policy, name: str, source: _Reading, known: CsvFile | None) -> CsvFile:
+    """The form of a file, and of several that a pattern names, which must have the same. Raises KH006 and KH014."""
+    plain = policy.relation(name)
+    pattern = plain.removeprefix("read_csv(").removesuffix(")")
+    files = [str(file) for (file,) in source.read_for_owner(plain, f"SELECT file FROM glob({pattern}) ORDER BY file")]
+    forms = [(file, _look_into_one(plain, file, source)) for file in files]
+    if not forms:
+        source.schema(plain)  # raises KH006
+    first = forms[0][1]
+    for file, form in forms[1:]:
+        if _without_types(form) != _without_types(first):
+            hint = "Write all files with the same columns, in the same order and with the same delimiter."
+            fault = Fault("KH014", f"is several files: {file} is laid out otherwise than {files[0]}", hint=hint)
+            raise policy.refuse(("tables", name, "relation"), fault)
+    names = [column for column, _ in first.columns]
+    if repeated := [column for column, count in Counter(names).items() if count > 1 or not column]:
+        problem = f'names the column "{repeated[0]}" twice' if repeated[0] else "has a column without a name"
+        hint = "Give every column of the file a name of its own in its first line."
+        raise policy.refuse(("tables", name, "relation"), Fault("KH014", problem, hint=hint))
+    kept = dict(known.columns) if known is not None else {}
+    kinds = [dict(form.columns) for _, form in forms]
+    columns = tuple((column, kept.get(column) or _common([kind[column] for kind in kinds])) for column in names)
+    return replace(first, columns=columns)
+
+
+def _look_into_one(relation: str, file: str, source: _Reading) -> CsvFile:
+    quoted = "'" + file.replace("'", "''") + "'"
+    (row,) = source.read_for_owner(
+        relation,
+        "SELECT Delimiter, Quote, Escape, Comment, SkipRows, HasHeader, to_json(Columns)::VARCHAR, "
+        f"DateFormat, TimestampFormat FROM sniff_csv({quoted}, ignore_errors = true, strict_mode = false)",
+    )
+    delimiter, quote, escape, comment, skip, has_header, columns, day, moment = row
+    found = [(str(one["name"]), _GUESSED.get(str(one["type"]), "text")) for one in json.loads(str(columns))]
+    file_form = CsvFile(
+        columns=tuple(found),
+        delimiter=_given(delimiter) or ",",
+        quote=_given(quote) or '"',
+        escape=_given(escape) or _given(quote) or '"',
+        comment=_given(comment),
+        skip=int(str(skip)),
+        has_header=bool(has_header),
+        date_format="" if day is None or str(day) in _ISO else str(day),
+        timestamp_format="" if moment is None or str(moment) in _ISO else str(moment),
+    )
+    line = find_first_line(file_form.relation(file))
+    if line is None:
+        return file_form
+    # the names as they stand there: DuckDB gives a repeated one another
+    (names,) = source.read_for_owner(relation, line.statement(file))
+    spelled = ["" if one is None else str(one) for one in names]
+    return replace(file_form, columns=tuple(zip(spelled, (kind for _, kind in found), strict=True)))
+
+
+def _given(found: object) -> str:
+    return "" if found is None or str(found) == "(empty)" else str(found)
+
+
+def _without_types(form: CsvFile) -> CsvFile:
+    names = tuple((name, "") for name, _ in form.columns)
+    return replace(form, columns=names, date_format="", timestamp_format="")
+
+
+def _common(kinds: Sequence[str]) -> str:
+    return kinds[0] if len(set(kinds)) == 1 else "text"
