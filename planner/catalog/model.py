@@ -193,7 +193,8 @@ class Column:
     `max_length`: of a text, how many of its characters conditions and counts of different values see.
     `stored`: of a stored column, its type as the source called it when the catalog was made; what is read is held
     against it. `required`: the source's schema lets no row be NULL in it. `bands`: of a measure, what the owner
-    proposes to ask of it.
+    proposes to ask of it. `enumerated`: a text that the source stores as an enum, which is cast before it
+    is grouped by.
     """
 
     name: str
@@ -213,6 +214,7 @@ class Column:
     stored: str | None = None
     required: bool = False
     bands: tuple[Bands, ...] = ()
+    enumerated: bool = False
 
     @property
     def longest_text(self) -> int:

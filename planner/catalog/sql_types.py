@@ -12,7 +12,7 @@ class SourceColumn:
 
     `nondeterministic`: its collation calls texts equal that differ in bytes. `prunable`: asking for a range of it may
     spare reading other rows (an index, a partition key, an engine's block statistics); columns that differ in nothing
-    else are the same.
+    else are the same. `enumerated`: the source has an enum there, whose labels are read as text.
     """
 
     name: str
@@ -20,6 +20,7 @@ class SourceColumn:
     nullable: bool
     nondeterministic: bool = False
     prunable: bool = field(default=True, compare=False)
+    enumerated: bool = field(default=False, compare=False)
 
 
 _NAMES: dict[str, SqlType] = {

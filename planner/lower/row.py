@@ -65,7 +65,8 @@ class RowSql:
         Then the scan need not compute a column.
         """
         column = self.table.column(name)
-        if self.dialect.text_groups_are_bytes and column.sql_type is SqlType.TEXT and column.derivation is None:
+        is_text = column.sql_type is SqlType.TEXT and column.derivation is None and not column.enumerated
+        if self.dialect.text_groups_are_bytes and is_text:
             return self.dialect.spelling.identifier(name)
         return self.column(name)
 

@@ -332,6 +332,6 @@ def _identity_of(table: Table) -> dict[str, Any]:
     for key in ("groupings", "bands", "append_only", "arrived"):
         del written[key]
     for column, known in zip(written["columns"], table.columns, strict=True):
-        del column["stored"], column["bands"]
+        del column["stored"], column["bands"], column["enumerated"]
         column["domain"] = known.domain
     return written

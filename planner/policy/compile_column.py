@@ -67,6 +67,7 @@ def _column(policy: Policy, table: str, name: str, source: tuple[SourceColumn, .
         stored=next((known.declared for known in source if known.name == name), None),
         required=any(known.name == name and not known.nullable for known in source),
         bands=compiled_bands(column.bands),
+        enumerated=any(known.name == name and known.enumerated for known in source),
     )
 
 

@@ -16,7 +16,17 @@ from psycopg import sql
 
 from accountant.store.punctual import PunctualConnection, within
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Analyst, BandColumn, Catalog, Column, PublicTable, StoredQuestion, Table, Value
+from planner.catalog.model import (
+    Analyst,
+    BandColumn,
+    Catalog,
+    Column,
+    PublicTable,
+    SqlType,
+    StoredQuestion,
+    Table,
+    Value,
+)
 from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError
 from planner.extract.extract import declare_monitor
@@ -146,7 +156,7 @@ def _statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sq
         yield sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema))
         yield sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(sql.Identifier(schema), group)
     for table in catalog.tables:
-        declared = [(column.name, column.declared) for column in table.columns]
+        declared = [(column.name, _shown_type(column, connection)) for column in table.columns]
         declared += [(shown.name, BandColumn.DECLARED) for shown in table.band_columns]
         yield from _relation(("public", table.name), declared, comment=table.comment or _table_comment(table))
         yield from _column_comments(table)
@@ -291,6 +301,17 @@ def _column(name: str, declared: str) -> sql.Composed:
     if not _TYPE.fullmatch(declared):
         raise KeyholeError("KH006", f'the type "{declared}" of column "{name}" cannot be declared')
     return sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(declared))
+
+
+def _shown_type(column: Column, connection: psycopg.Connection) -> str:
+    """Return the column's type as the shadow has it: text for a type that the source alone knows, which is usable in
+    nothing."""
+    if column.sql_type is not SqlType.OTHER:
+        return column.declared
+    if not _TYPE.fullmatch(column.declared):
+        return "text"
+    known = connection.execute("SELECT to_regtype(%s) IS NOT NULL", [column.declared]).fetchone()
+    return column.declared if known == (True,) else "text"
 
 
 def _column_comments(table: Table) -> Iterator[sql.Composed]:

@@ -37,11 +37,19 @@ FROM read JOIN pg_class USING (oid) JOIN pg_namespace ON pg_namespace.oid = reln
 WHERE relkind IN ('r', 'p', 'v', 'm', 'f')
 """
 _COLUMNS = """
-SELECT attname, format_type(atttypid, atttypmod), NOT attnotnull, NOT coalesce(collisdeterministic, true),
+WITH RECURSIVE base(attnum, typid, typmod) AS (
+  SELECT attnum, atttypid, atttypmod FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0
+  UNION ALL
+  SELECT attnum, typbasetype, typtypmod FROM base JOIN pg_type ON pg_type.oid = typid WHERE typtype = 'd'
+)
+SELECT attname, CASE typtype WHEN 'e' THEN 'text' ELSE format_type(typid, typmod) END,
+  NOT attnotnull, NOT coalesce(collisdeterministic, true),
   relkind NOT IN ('r', 'p')
     OR EXISTS (SELECT FROM pg_index WHERE indrelid = attrelid AND indkey[0] = attnum)
-    OR EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = attrelid AND attnum = ANY (partattrs))
+    OR EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = attrelid AND attnum = ANY (partattrs)),
+  typtype = 'e'
 FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+  JOIN base USING (attnum) JOIN pg_type ON pg_type.oid = typid AND typtype <> 'd'
   LEFT JOIN pg_collation ON pg_collation.oid = attcollation
 WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped
   AND has_column_privilege(attrelid, attnum, 'SELECT')
@@ -71,8 +79,13 @@ def identity_of(rows: Sequence[tuple[Any, ...]]) -> RelationIdentity:
 
 
 def read_columns(relation: str, connection: psycopg.Connection[tuple[Any, ...]]) -> tuple[SourceColumn, ...]:
-    """The relation's columns that the role may select, from the catalog."""
-    return tuple(SourceColumn(*row) for row in connection.execute(_COLUMNS, (relation,)))
+    """The relation's columns that the role may select, from the catalog: a domain by its base, an enum as text."""
+    return tuple(
+        SourceColumn(name, declared, nullable, nondeterministic, prunable, enumerated)
+        for name, declared, nullable, nondeterministic, prunable, enumerated in connection.execute(
+            _COLUMNS, (relation, relation)
+        )
+    )
 
 
 def check_locked_types(relations: Sequence[ReadRelation], connection: psycopg.Connection[tuple[Any, ...]]) -> None:
