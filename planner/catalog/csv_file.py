@@ -60,11 +60,11 @@ class CsvFile:
         value = _identifier(name)
         match sql_type(declared):
             case SqlType.INTEGER:
-                return _matching(value, _WHOLE, _INTEGERS.get(declared.strip().lower(), "BIGINT"))
+                return _match(value, _WHOLE, _INTEGERS.get(declared.strip().lower(), "BIGINT"))
             case SqlType.NUMERIC:
                 found = _MODIFIER.search(declared)
                 precision, scale = (38, 10) if found is None else (int(found[1]), int(found[2] or 0))
-                return _matching(value, _DECIMAL, f"DECIMAL({precision}, {scale})")
+                return _match(value, _DECIMAL, f"DECIMAL({precision}, {scale})")
             case SqlType.DOUBLE:
                 return f"TRY_CAST({value} AS DOUBLE)"
             case SqlType.BOOLEAN:
@@ -74,11 +74,11 @@ class CsvFile:
             case SqlType.DATE if self.date_format:
                 return f"TRY_CAST(try_strptime({value}, {_text(self.date_format)}) AS DATE)"
             case SqlType.DATE:
-                return _matching(value, _DAY, "DATE")
+                return _match(value, _DAY, "DATE")
             case SqlType.TIMESTAMP if self.timestamp_format:
                 return f"TRY_CAST(try_strptime({value}, {_text(self.timestamp_format)}) AS TIMESTAMP)"
             case SqlType.TIMESTAMP:
-                return _matching(value, _MOMENT, "TIMESTAMP")
+                return _match(value, _MOMENT, "TIMESTAMP")
             case _:
                 return value
 
@@ -103,7 +103,7 @@ def find_first_line(relation: str) -> FirstLine | None:
     return FirstLine(found[1].replace("''", "'"), found[2].replace(_NAMED, _UNNAMED, 1))
 
 
-def _matching(value: str, pattern: str, kind: str) -> str:
+def _match(value: str, pattern: str, kind: str) -> str:
     return f"CASE WHEN regexp_full_match({value}, '{pattern}') THEN TRY_CAST({value} AS {kind}) END"
 
 

@@ -417,7 +417,7 @@ def test_impossible_charges_cannot_be_expressed() -> None:
         with pytest.raises(LedgerMisuse):
             Charge("q", "ann", family, keys, epsilon, unit_epsilon, True)
     with pytest.raises(LedgerMisuse):
-        charge(5, unit="customer_id", unit_epsilon_nano=4)
+        charge(5, unit="customer_id", unit_epsilon_nano=2)  # a cell bears at most two presences
     for columns in ((("b", ("x",)), ("a", ("x",))), (("a", ()),), (("a", ("x", "x")),)):
         with pytest.raises(LedgerMisuse):
             Cells(columns)

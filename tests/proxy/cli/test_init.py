@@ -233,7 +233,7 @@ def test_a_file_with_names_of_another_language_is_read_as_it_is(tmp_path: Path) 
     )
     text = from_source("Bestellungen.csv", directory=tmp_path, unit=Unit.PERSON)
     assert 'privacy_unit = "Kundennummer"   # who is protected: Kundennummer, Bestellnummer may name people' in text
-    assert "a number with a decimal comma is text" in text
+    assert "keyhole check pins them" in text
     tomllib.loads(text)
     (tmp_path / "Rechnungen.csv").write_text("Bestellnummer,Rechnungsnummer\nB-1,R-1\n", encoding="utf-8")
     text = from_source("Rechnungen.csv", directory=tmp_path, unit=Unit.PERSON)
