@@ -10,6 +10,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from accountant.errors import LedgerUnavailable
 from accountant.store.punctual import within
 
+VERSION_TABLE = "ledger_version"  # which no other application has: where it is, there is a ledger
 # any number, the same for every version: openers queue on it before the tables exist.
 MIGRATION_LOCK = 0x4B6579686F6C65
 # for all migrations together, those of others that are awaited among them: a log of millions of events is copied within
@@ -44,7 +45,7 @@ def newest_revision() -> str:
 def _stored_revision(engine: sa.Engine) -> str | None:
     try:
         with engine.connect() as connection, connection.execution_options(keyhole_begin="BEGIN").begin():
-            return connection.execute(sa.text("SELECT version_num FROM ledger_version")).scalar()
+            return connection.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
     except (OperationalError, ProgrammingError):
         return None  # no such table, in either database; what else it may be, the migrations meet again
 

@@ -22,9 +22,10 @@ from accountant.store import tables
 from accountant.store.deadline import Deadline
 from accountant.store.domain_cache import DomainCache
 from accountant.store.file_calls import NotedConnection
+from accountant.store.pinned_session import pin_ledger_session
 from accountant.store.private_files import make_private_file
 from accountant.store.punctual import PunctualConnection, by
-from accountant.store.schema import migrate
+from accountant.store.schema import VERSION_TABLE, migrate
 from accountant.store.transaction import Transaction
 
 # for whoever has no policy that says so: how long a question waits for the writers before it against how soon a ledger
@@ -149,6 +150,14 @@ def _connect_punctually(
 ) -> PunctualConnection:
     connection = PunctualConnection.connect(*arguments, **named)
     connection.longest_s = timeout_ms / 1000
+    connection.autocommit = True
+    try:
+        pin_ledger_session(connection, table=VERSION_TABLE)
+    except BaseException:
+        connection.close()
+        raise
+    connection.autocommit = False
+    connection.deferrable = False
     return connection
 
 

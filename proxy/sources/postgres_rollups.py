@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 
+from accountant.store.pinned_session import pin_settings
 from planner.question.plan import Rollup
 from planner.values.sql_literals import identifier
 from proxy.sources.connecting import OPENING_S, SourceConnection, given_up
@@ -129,8 +130,9 @@ class PostgresStore:
         if self._connection is None or self._connection.closed:
             connection = SourceConnection.connect(self._url, autocommit=True, connect_timeout=OPENING_S)
             connection.prepare_threshold = None
-            for name, value in self._settings.items():
-                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+            pin_settings(connection, self._settings)
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+            connection.deferrable = False
             self._session = connection.execute(_SESSION).fetchall()[0][0]
             self._connection = connection
             for relation in self._left_behind():

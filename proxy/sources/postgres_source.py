@@ -8,6 +8,7 @@ import numpy as np
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
+from accountant.store.pinned_session import pin_settings
 from accountant.store.punctual import within
 from mechanisms.formula import Integers
 from planner.catalog.key_space import KeySpace
@@ -29,14 +30,10 @@ from proxy.sources.rollups import MOST_ROWS, Rollups
 
 _SETTINGS = {
     "search_path": "public",
-    "TimeZone": "UTC",
-    "DateStyle": "ISO, YMD",
-    "IntervalStyle": "postgres",
-    "extra_float_digits": "1",
-    "standard_conforming_strings": "on",
     "default_transaction_read_only": "on",
-    "jit": "off",
+    "row_security": "on",  # a policy of rows holds for the reader, as its owner means it
 }
+"""On top of what every session has."""
 _OPENING_S = float(OPENING_S)
 _CHECK_S = 2.0  # for a connection that was idle to say that it lives: less than a question waits for one that does
 # The pool's pauses double: after a minute without the source it would not see for another one that it is back. Having
@@ -126,12 +123,14 @@ class PostgresSource:
             return False
         return True
 
-    def _configure(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+    def _configure(self, connection: SourceConnection) -> None:
         connection.autocommit = True
-        for name, value in self._settings.items():
-            connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        pin_settings(connection, self._settings)
         connection.autocommit = False
+        # said at each BEGIN, too: a pooler in between may hand on another session than the one that was set
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         connection.read_only = True
+        connection.deferrable = False
 
     @contextmanager
     def _owners(self) -> Iterator[SourceConnection]:
