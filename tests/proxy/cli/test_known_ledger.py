@@ -4,8 +4,10 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from tests.proxy.cli.conftest import Ran
 from tests.worlds.house import new_database
@@ -122,3 +124,22 @@ def test_a_ledger_that_moves_to_postgresql_keeps_what_was_spent(asked: Path, run
         assert "not empty" in again.err
         assert run("ledger", "copy", sqlite, "somewhere").status == 2
         assert "KH016" in run("ledger", "copy", f"sqlite:///{asked.parent}/gone.db", f"{sqlite}2").err
+
+
+def test_a_full_storage_is_no_broken_ledger(asked: Path, run: Run) -> None:
+    """SQLite at its own limit of pages fails as on a full disk (SQLITE_FULL). Nobody is sent to the backup."""
+
+    def leave_no_room(connection: Any, _: object) -> None:
+        connection.execute("PRAGMA max_page_count = 1").close()  # which is as many as there are
+
+    sa.event.listen(sa.pool.Pool, "connect", leave_no_room)
+    try:
+        found = run("grant", "1", "--cap", "predicate", "--why", "more " * 4_000)
+    finally:
+        sa.event.remove(sa.pool.Pool, "connect", leave_no_room)
+    assert found.status == 1
+    assert "KH009: the ledger's storage failed" in found.err
+    assert "its disk is full" in found.err
+    assert "Free space on the ledger's disk, and try again. Do not restore a backup" in found.err
+    assert run("ledger", "verify", "--json").document["events"] == 4
+    assert run(*GRANT).status == 0
