@@ -39,7 +39,7 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH011", "F0000", "a picture is asked for in another format than it is written in"),
     ("KH012", "F0000", "the certificate, its key or the clients' authority cannot be used for TLS"),
     ("KH013", "F0000", "the PostgreSQL that the shadow is to be started from cannot be used"),
-    ("KH016", "F0000", "the ledger is missing, or is not the one that was in use"),
+    ("KH014", "F0000", "the files of a relation cannot be read as one table"),
     # KH1xx: the statement is not a question that Keyhole may answer
     ("KH100", "42601", "the statement cannot be parsed"),
     ("KH101", "0A000", "the select list asks for more than keys and constants"),
@@ -67,7 +67,6 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH212", "42804", "a constant of the wrong type for its column"),
     ("KH213", "54000", "a joined public table that is too large"),
     ("KH214", "54000", "LIKE patterns that could take too long on a single row"),
-    ("KH220", "22023", "a question whose answer follows from declared bounds"),
     # KH3xx: accuracy and budget
     ("KH301", "53400", "not enough budget left for some keys"),
     ("KH302", "53400", "the question costs more than one question may"),

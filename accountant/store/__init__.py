@@ -1,7 +1,6 @@
 """The accountant's only I/O: the log in SQLite or PostgreSQL, one writer at a time, and snapshots of its fold.
 
-May refuse: `AttemptTaken`, `LedgerBehind`, `LedgerMisuse`, `LedgerMoved`, `LedgerUnavailable`, `NoLedger`,
-`StorageFull`.
+May refuse: `AttemptTaken`, `LedgerUnavailable`.
 May import: `balances` and below.
 Read first: `store.py`.
 """

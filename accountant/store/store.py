@@ -5,10 +5,8 @@ committed so far; when the block ends without an error, what it appended survive
 What follows from that: docs/proofs/accounting.md, theorem 5.
 """
 
-import errno
 import math
 import shutil
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -17,22 +15,18 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event as engine_event
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
-from accountant.errors import LedgerUnavailable, NoLedger, StorageFailed, StorageFull
+from accountant.errors import LedgerUnavailable
 from accountant.store import tables
 from accountant.store.deadline import Deadline
 from accountant.store.domain_cache import DomainCache
 from accountant.store.file_calls import NotedConnection
-from accountant.store.held_file import HeldFile
+from accountant.store.pinned_session import pin_ledger_session
 from accountant.store.private_files import make_private_file
 from accountant.store.punctual import PunctualConnection, by
-from accountant.store.schema import is_made, migrate, retry_while_locked
+from accountant.store.schema import VERSION_TABLE, migrate
 from accountant.store.transaction import Transaction
-
-_DISK_FULL = "53100"  # PostgreSQL's
-_PRIMARY = 0xFF  # SQLite's extended codes have the primary one in their lowest byte
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT)
 
 # for whoever has no policy that says so: how long a question waits for the writers before it against how soon a ledger
 # that hangs is told of; set, not measured
@@ -43,33 +37,28 @@ CONNECT_TIMEOUT_S = 10
 
 class LedgerStore:
     """An open database that holds one ledger. `timeout_ms` is how long anybody waits to be let in, writers for other
-    writers, and then for each answer of a server. `held` is the file of an SQLite ledger."""
+    writers, and then for each answer of a server."""
 
-    def __init__(self, engine: sa.Engine, *, timeout_ms: int, held: HeldFile | None = None) -> None:
+    def __init__(self, engine: sa.Engine, *, timeout_ms: int) -> None:
         self._engine = engine
         self._timeout_ms = timeout_ms
-        self._held = held
         self._cache = DomainCache()
 
     @classmethod
-    def open(cls, url: str, *, timeout_ms: int = TIMEOUT_MS, create: bool = True) -> "LedgerStore":
-        """Open the ledger at an SQLAlchemy URL and bring its schema up to date; `create` makes one if there is none.
+    def open(cls, url: str, *, timeout_ms: int = TIMEOUT_MS) -> "LedgerStore":
+        """Open or create the ledger at an SQLAlchemy URL and bring its schema up to date.
 
-        `postgresql://` is read as `postgresql+psycopg://`. Raises `NoLedger`, `LedgerUnavailable`; never shows the URL,
-        which may hold a password.
+        `postgresql://` is read as `postgresql+psycopg://`. Raises `LedgerUnavailable`; never shows the URL, which may
+        hold a password.
         """
-        with _translated(), ExitStack() as undo:
-            engine = _engine(url, timeout_ms=timeout_ms, create=create)
-            undo.callback(engine.dispose)
-            held = None
-            if (path := find_sqlite_file(engine.url)) is not None:
-                held = retry_while_locked(HeldFile)(engine, path)
-                undo.callback(held.close)
-            if not create and not is_made(engine):
-                raise NoLedger("there is no ledger at that address")
-            migrate(engine)
-            undo.pop_all()
-        return cls(engine, timeout_ms=timeout_ms, held=held)
+        with _translated():
+            engine = _engine(url, timeout_ms=timeout_ms)
+            try:
+                migrate(engine)
+            except BaseException:
+                engine.dispose()
+                raise
+        return cls(engine, timeout_ms=timeout_ms)
 
     def new_deadline(self) -> Deadline:
         """By when whoever comes now must have been let in."""
@@ -78,8 +67,6 @@ class LedgerStore:
     def close(self) -> None:
         """Close every connection."""
         self._engine.dispose()
-        if self._held is not None:
-            self._held.close()
 
     def check_room(self, *, room_bytes: int) -> None:
         """Look whether a SQLite file could grow by so much on its disk. Raises `LedgerUnavailable`."""
@@ -87,18 +74,16 @@ class LedgerStore:
         if self._engine.dialect.name == "sqlite" and file and file != ":memory:":
             with suppress(OSError):
                 if shutil.disk_usage(Path(file).parent).free < room_bytes:
-                    raise StorageFull("the disk is full, or nearly")
+                    raise LedgerUnavailable("the disk is full")
 
     @contextmanager
     def writing(self, deadline: Deadline) -> Iterator[Transaction]:
         """One serialised transaction; durable when the block ends, undone when it raises.
 
         Raises `LedgerUnavailable`: by the deadline where it did not begin, and later where it is unknown whether it
-        became durable, since the server was asked for that and did not answer, or the file is not at its path by then.
+        became durable, since the server was asked for that and did not answer.
         """
         with _translated(), ExitStack() as open_:
-            open_.callback(self._check_held)  # last of all: what was written must be where the next opener looks
-            self._check_held()
             with by(deadline.moment):
                 connection = open_.enter_context(self._engine.connect())
                 connection.execution_options(keyhole_deadline=deadline)
@@ -114,7 +99,6 @@ class LedgerStore:
     def reading(self, deadline: Deadline) -> Iterator[Transaction]:
         """One read-only look at what is committed at one moment; waits for nobody. Raises `LedgerUnavailable`."""
         with _translated(), ExitStack() as open_:
-            self._check_held()
             with by(deadline.moment):
                 connection = open_.enter_context(self._engine.connect())
                 connection.execution_options(keyhole_begin="BEGIN", keyhole_deadline=deadline)
@@ -124,12 +108,8 @@ class LedgerStore:
                 open_.enter_context(connection.begin())
             yield Transaction(connection, self._cache)
 
-    def _check_held(self) -> None:
-        if self._held is not None:
-            self._held.check()
 
-
-def _engine(url: str, *, timeout_ms: int, create: bool) -> sa.Engine:
+def _engine(url: str, *, timeout_ms: int) -> sa.Engine:
     parsed = sa.make_url(url)
     if parsed.drivername in ("postgresql", "postgres"):
         parsed = parsed.set(drivername="postgresql+psycopg")
@@ -148,11 +128,8 @@ def _engine(url: str, *, timeout_ms: int, create: bool) -> sa.Engine:
         raise LedgerUnavailable(f"a ledger lives in SQLite or PostgreSQL, not in {parsed.get_backend_name()}")
     if not parsed.database or parsed.database == ":memory:" or "mode" in parsed.query:
         raise LedgerUnavailable("a ledger in memory would forget what was spent")
-    path = find_sqlite_file(parsed)
-    if path is not None and create:
-        make_private_file(path)
-    elif path is not None and not path.exists():
-        raise NoLedger(f"there is no ledger: {path.name} does not exist")
+    if not parsed.database.startswith("file:"):
+        make_private_file(Path(parsed.database))
     engine = sa.create_engine(
         parsed,
         pool_timeout=timeout_ms / 1000,
@@ -161,13 +138,6 @@ def _engine(url: str, *, timeout_ms: int, create: bool) -> sa.Engine:
     engine_event.listen(engine, "connect", _prepare_sqlite)
     engine_event.listen(engine, "begin", partial(_begin_sqlite, timeout_ms=timeout_ms))
     return engine
-
-
-def find_sqlite_file(url: sa.URL) -> Path | None:
-    """The file of a ledger in SQLite, unless its name is one of SQLite's own URIs, whose file is not held."""
-    if url.get_backend_name() != "sqlite" or not url.database or url.database.startswith("file:"):
-        return None
-    return Path(url.database).absolute()
 
 
 def _connect_punctually(
@@ -211,20 +181,4 @@ def _translated() -> Iterator[None]:
     except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
         # the last where a text in SQLite is none. The driver's text may hold the address or statement values: only its
         # kind is passed on
-        cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-        kind, told = _kind_of(cause)
-        raise told(f"the ledger's storage failed ({kind})") from error
-
-
-def _kind_of(cause: BaseException) -> tuple[str, type[LedgerUnavailable]]:
-    """Name a failure by its class and the code that the database gives it, and say what it means for the ledger."""
-    name = type(cause).__name__
-    code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None)
-    number = getattr(cause, "sqlite_errorcode", None)
-    kind = name if code is None else f"{name}, {code}"
-    full = number is not None and number & _PRIMARY == sqlite3.SQLITE_FULL
-    if full or code == _DISK_FULL or getattr(cause, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
-        return f"its disk is full: {kind}", StorageFull
-    if isinstance(cause, UnicodeDecodeError) or (number is not None and number & _PRIMARY in _DAMAGED):
-        return kind, LedgerUnavailable
-    return kind, StorageFailed
+        raise LedgerUnavailable(f"the ledger's storage failed ({type(error).__name__})") from error

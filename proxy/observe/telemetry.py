@@ -8,7 +8,6 @@ References: docs/operating.md has every metric and every event.
 """
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -123,9 +122,6 @@ class Telemetry:
         self._clock = clock
         self._untold: dict[TurnedAway, int] = {}
         self._told_at: dict[TurnedAway, float] = {}
-        self._faults: dict[str, int] = {}
-        self._faulty_at: dict[str, float] = {}
-        self._faults_lock = threading.Lock()
         self._questions = Counter(
             "keyhole_questions", "Planned questions by how they ended", ["outcome"], registry=registry
         )
@@ -270,18 +266,19 @@ class Telemetry:
         if self._log is not None:
             self._log.warning("monitor cannot be looked at", monitor=monitor, code=code, why=why)
 
-    def ledger_failed(self, fault: Exception) -> None:
-        """The ledger failed, as it says itself: its words are about files, servers and events, never about data. The
-        log has the first of a reason, and then one a minute with how many there were."""
-        why, now = str(fault), self._clock()
-        with self._faults_lock:
-            self._faults[why] = self._faults.get(why, 0) + 1
-            if now - self._faulty_at.get(why, -math.inf) < _PAUSE_S:
-                return
-            self._faulty_at[why] = now
-            times = self._faults.pop(why)
+    def monitor_over(self, monitor: str) -> None:
+        """Log that a monitor was ended since its horizon is over."""
+        self._tell("monitor is over", monitor=monitor)
+
+    def clock_jumped(self, *, by: timedelta, waits: timedelta) -> None:
+        """Log that the machine's clock jumped, and how long looks wait unless it comes back."""
         if self._log is not None:
-            self._log.warning("the ledger failed", why=why, times=times)
+            self._log.error("clock jumped", seconds=by.total_seconds(), looks_wait_seconds=waits.total_seconds())
+
+    def clock_settled(self, *, after: timedelta) -> None:
+        """Log that looks are made again after a jump of the clock."""
+        if self._log is not None:
+            self._log.warning("clock settled", jump_seconds=after.total_seconds())
 
     def now_missing(self, missing: Sequence[str]) -> None:
         """What Keyhole cannot work without has gone, or has come back."""
