@@ -24,7 +24,7 @@ PINNED: Mapping[str, str] = {
     "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
-"""By name, the values in every session, to a source and to a ledger. PostgreSQL 9.6 has them all, but for jit."""
+"""The values in every session to a source and to a ledger, by name. PostgreSQL 9.6 has all of them except jit."""
 _WHERE_KNOWN: Mapping[str, str] = {
     "array_nulls": "on",
     "gin_fuzzy_search_limit": "0",  # any other leaves out rows at random
@@ -70,7 +70,7 @@ def pin_ledger_session(connection: PunctualConnection, *, table: str) -> None:
     The same URL leads to the same tables, whatever becomes of the role's defaults. A path in the URL holds.
 
     Raises:
-        LedgerUnavailable: if the role's own search_path leads to another ledger, which would be begun anew here.
+        LedgerUnavailable: if the role's own search_path leads to another ledger. Here an empty one would be made.
     """
     source, before = _place(connection, table)
     own_path = {} if source == "client" else {"search_path": LEDGER_PATH}

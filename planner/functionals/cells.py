@@ -1,9 +1,9 @@
-"""What a unit's presence in one cell can show of itself in a question: in which groups, and how often in each.
+"""The reach of one cell's rows in a question: which groups they can change, and by how much each.
 
-Guarantee: taking a unit's rows in one cell of one table away costs at most `losses_in_cell` times the loss of a group,
-for every unit that the declared bounds do not cut, and for any other at most twice that; with `cells_of_cut_units` of
-the table at most that for every unit. What is `everywhere` is
-charged to all cells of all tables with the same units. Proof: docs/proofs/cells.md.
+Guarantee: if a unit's rows in one cell of one table are taken away, that costs at most `losses_in_cell` times the loss
+of a group, for every unit that the declared bounds do not cut. For a unit that they cut it costs at most twice that. If
+the table has `cells_of_cut_units`, the first bound holds for every unit. A reach that is `everywhere` is charged to all
+cells of all tables with the same units. Proof: docs/proofs/cells.md.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from planner.question.model import Functional, Measure, Question
 class CellReach:
     """How far the rows of one cell reach in a question.
 
-    `everywhere`: they can change other groups than their own, so that no cell is spared. `in_all_groups`: they can
-    change all groups of the unit at once. `doubled`: what a unit adds to
-    a group can be full before and full after, with the other sign or in another functional.
+    `everywhere`: they can change groups beside their own, so that no cell is spared. `in_all_groups`: they can change
+    all groups of the unit at once. `doubled`: a unit's contribution to a group can be full before and after, with the
+    other sign or in another functional.
     """
 
     everywhere: bool = False
@@ -31,7 +31,7 @@ class CellReach:
 
 
 OWN_GROUP = CellReach()
-"""Of a plain question: a cell's rows change their own group, by no more than a whole unit would."""
+"""The reach in a plain question: a cell's rows change their own group, by no more than a whole unit would."""
 
 
 def cell_reach(question: Question) -> CellReach:

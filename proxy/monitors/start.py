@@ -26,7 +26,7 @@ _NOBODY = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=
 
 
 def charge_of(service: Service, plan: MonitorPlan) -> Charge:
-    """What starting a monitor reserves: every key and window of its horizon. Raises KH302, KH602."""
+    """Return the charge that starts a monitor: every key and window of its horizon. Raises KH302, KH602."""
     family, cells = charged_keys(plan.question, version=service.version(plan.question.table))
     reach = cell_reach(plan.question)
     if reach.everywhere:

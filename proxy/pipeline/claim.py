@@ -4,7 +4,8 @@ Every public key of the question is charged, with rows or without. A filter on f
 GROUP BY country`) narrows the charged cells to those values, so that a new month brings its own budget. Only columns of
 which a privacy unit has one value do so: a customer with rows at two hours is counted in `WHERE hour = 9` and again in
 `WHERE hour = 10`, and both tell about the same customer in the same group. Where the rows of one cell can change other
-groups than their own (`cell_reach`), all cells are charged, whatever the question's keys, but for such columns.
+groups than their own (`cell_reach`), all cells are charged, whatever the question's keys. Only such columns keep cells
+apart.
 """
 
 from dataclasses import dataclass, replace

@@ -26,7 +26,7 @@ class RiskQuestion:
 
     @property
     def epsilon(self) -> float:
-        """What its answer tells of one unit's presence in one cell, at most."""
+        """Return the most that its answer tells of one unit's presence in one cell."""
         return losses_in_cell(self.plan) * self.plan.worst_case_epsilon
 
     @property
