@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from proxy.cli.check import check
+from proxy.cli.monitor import start as start_watching
 from tests.effort import PATIENCE_S
 from tests.worlds.house import eventually
 from tests.worlds.served import ROOT, Served, served
@@ -31,6 +32,29 @@ QUERIES = [
     for number, target in enumerate(panel["targets"])
 ]
 
+# its windows have not begun: its look is due, and never late
+WATCHED = """
+[tables.arrivals]
+relation = "arrivals.csv"
+privacy_unit = "row"
+refresh = "live"
+append_only = true
+
+[tables.arrivals.columns.ward]
+key = { values = ["A", "B"] }
+
+[tables.arrivals.columns.day]
+key = { range = ["2126-01-01", "2126-01-10"] }
+
+[monitors.crowded]
+sql = "SELECT ward, day FROM arrivals GROUP BY ward, day HAVING count(*) > 400"
+window = "day"
+every = "6 hours"
+from = "2126-01-01"
+until = "2126-01-10"
+analysts = ["ada"]
+"""
+
 pytestmark = pytest.mark.skipif(PROMETHEUS is None or PROMTOOL is None, reason="needs apt-get install prometheus")
 
 
@@ -44,8 +68,13 @@ def promtool(*arguments: str, given: str = "") -> str:
 
 @pytest.fixture(scope="module")
 def keyhole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    policy = install(tmp_path_factory.mktemp("wards"))
+    folder = tmp_path_factory.mktemp("wards")
+    policy = install(folder)
+    (folder / "arrivals.csv").write_text("ward,day\n" + "A,2126-01-01\n" * 500, encoding="ascii")
+    with policy.open("a", encoding="utf-8") as file:
+        file.write(WATCHED)
     check(policy, confirm=False)
+    start_watching("crowded", why="to see", policy=policy, yes=True)
     with served(policy) as running:
         yield running
 
@@ -172,6 +201,8 @@ tests:
         values: '0 0 1x20'
       - series: 'keyhole_data_moved{{table="sales", instance="one"}}'
         values: '0 0 1x20'
+      - series: 'keyhole_clock_jump_seconds{{instance="one"}}'
+        values: '0 0 -3600x20'
       - series: 'keyhole_failed_logins_total{{face="rest", instance="one"}}'
         values: '0+20x20'
       - series: 'process_open_fds{{job="keyhole", instance="one"}}'
