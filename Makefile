@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE =
 # What a bare `make` does.
 .DEFAULT_GOAL = help
 
-.PHONY: help demo demo-spark serve check test lint-and-compile compile-tests test-thorough test-anew test-all test-oldest test-on-servers test-clients test-spark test-spark-servers lint bench bench-accounting bench-planning bench-people experiments superset docs lock clean
+.PHONY: help demo demo-spark serve check test test-changed lint-and-compile compile-tests test-thorough test-anew test-all test-oldest test-on-interpreter test-clients test-spark test-spark-servers lint bench bench-accounting bench-planning bench-people experiments superset docs lock clean
 
 help:  ## what make can do
 	@echo "Keyhole: make TARGET"
@@ -35,6 +35,10 @@ PYTEST  = $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --durations=15
 check: lint  ## lint, types, and the tests without servers, processes and sampling: between two thoughts
 	@$(PYTEST) -m 'not (installed or server or process or statistical)'
 
+test-changed: $(VENV)/.installed-test  ## style of what changed since SINCE=HEAD, and the tests near it: between two thoughts
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(PYTEST) -m 'not (installed or long)' --near=$(or $(SINCE),HEAD)
+
 test: lint-and-compile  ## tests of everything, with real PostgreSQL and DuckDB, fewer than test-all; JOBS=4 at a time
 	@$(PYTEST) -m 'not (installed or long)'
 
@@ -45,8 +49,8 @@ lint-and-compile: $(VENV)/.installed-test
 compile-tests: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -q --collect-only > /dev/null 2>&1 || true
 
-test-thorough: $(VENV)/.installed-test  ## only what test shortens, at full size
-	@$(PYTEST) -m 'sized and not installed' --hypothesis-profile=thorough
+test-thorough: $(VENV)/.installed-test  ## only what test shortens, at full size; TURN=HEAD: near the last day's changes, and a fourth of the rest
+	@$(PYTEST) -m 'sized and not installed' --hypothesis-profile=thorough $(if $(TURN),--turn=$(TURN))
 
 test-anew: $(VENV)/.installed-test  ## test-thorough on other random cases and other noise than ever before
 	@$(PYTEST) -m 'sized and not installed' --hypothesis-profile=anew
@@ -54,12 +58,12 @@ test-anew: $(VENV)/.installed-test  ## test-thorough on other random cases and o
 test-all: lint-and-compile $(VENV)/.installed-spark  ## every test, the long ones, too, on Sail as well, at full size, as before a release
 	@$(PYTEST) --hypothesis-profile=thorough
 
-test-oldest:  ## the tests that need servers and processes, the long ones, too, but no drawn statements, on the oldest Python there is, in a .venv of its own
-	@$(MAKE) --no-print-directory VENV=.venv-oldest PYTHON=$(OLDEST) test-on-servers
+test-oldest:  ## the tests that stand on asyncio, ssl, sqlite3, threads and processes, the long ones, too, on the oldest Python there is, in a .venv of its own
+	@$(MAKE) --no-print-directory VENV=.venv-oldest PYTHON=$(OLDEST) test-on-interpreter
 
-test-on-servers: $(VENV)/.installed-test
+test-on-interpreter: $(VENV)/.installed-test
 	@$(BIN)/python --version
-	@$(PYTEST) -m '(server or process) and not (installed or drawn)'
+	@$(PYTEST) -m '(interpreter or long) and not (installed or drawn)'
 
 test-clients: $(VENV)/.installed-test  ## clients from apt and npm, and large ones (JDBC, ODBC, node, ADBC, polars, pgbouncer, Prometheus, Apache Spark); what cannot be installed is skipped
 	@VENV=$(VENV) bash tests/clients/installed/run.sh

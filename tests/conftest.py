@@ -15,6 +15,7 @@ from tests.begun_first import begin_with_longest
 from tests.effort import is_repeated, register_profiles
 from tests.marks import marks
 from tests.seeded_noise import RepeatedBytes
+from tests.turns import find_changed, find_turn
 from tests.worlds.copied_data import copied_data
 from tests.worlds.copied_ledgers import copied_ledgers
 
@@ -28,6 +29,11 @@ _BYTES = RepeatedBytes()
 _TESTS = Path(__file__).parent
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--turn", metavar="COMMIT", help="only files that have their turn at a commit: tests/turns.py")
+    parser.addoption("--near", metavar="COMMIT", help="only files near what changed since a commit: tests/turns.py")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
     """Mark what was collected, before the marks select, and order what is left for the processes that share it."""
@@ -37,12 +43,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             for name in marks(item, also_sized=also_sized):
                 item.add_marker(name)
     result = yield
+    _leave_out(config, items)
     processes = getattr(config, "workerinput", {}).get("workercount", 1)
     if processes > 1:
         items[:] = begin_with_longest(
             items, file_of=lambda item: item.path.relative_to(_TESTS).as_posix(), processes=processes
         )
     return result
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of files that have their turn, where a run asks for these alone."""
+    at, since = config.getoption("--turn"), config.getoption("--near")
+    turn = find_turn(at) if at else find_changed(since) if since else None
+    if turn is None:
+        return
+    having = [turn.has(f"tests/{item.path.relative_to(_TESTS).as_posix()}") for item in items]
+    config.hook.pytest_deselected(items=[item for item, has in zip(items, having, strict=True) if not has])
+    items[:] = [item for item, has in zip(items, having, strict=True) if has]
 
 
 @pytest.hookimpl(wrapper=True)

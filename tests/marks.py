@@ -2,8 +2,8 @@
 
 `make check` runs what carries neither of `statistical`, `server` and `process`. `make test` leaves out `long`, which
 `make test-oldest` and `make test-thorough` run: those alone are named, in `tests/long_tests.py`. `make test-oldest`
-leaves out `drawn`, which `make test` runs, and `make test-thorough` at full size: a statement has the same text, and an
-engine the same integers, whatever Python asks; what is written down for the same parts runs there.
+runs `interpreter`, the tests that stand on what differs between Pythons: sockets, threads, processes, files and TLS. It
+leaves out `drawn`: a statement has the same text, and an engine the same integers, whatever Python asks.
 """
 
 import ast
@@ -31,6 +31,16 @@ _SERVER_FOLDERS = (
     "proxy/sources",
 )
 _DRAWN_FOLDERS = ("planner", "proxy/sources")
+# Their tests' own modules need not import what Keyhole's sockets, threads and files stand on.
+_INTERPRETER_FOLDERS = (
+    "accountant/store",
+    "end_to_end/concurrency",
+    "end_to_end/faults",
+    "proxy/concurrency",
+    "proxy/endpoint",
+    "proxy/process",
+    "proxy/security/tls",
+)
 _SERVER_FIXTURES = frozenset({"new_database", "postgres_url", "running", "server", "shadow", "shadow_address"})
 _SERVER_PARAMETERS = frozenset({"postgres", "postgresql"})
 _PROCESS_NAMES = ("subprocess", "multiprocessing", "served")
@@ -46,6 +56,7 @@ def marks(item: pytest.Function, *, also_sized: bool) -> list[str]:
         "sized": also_sized and _is_sized(item),
     }
     alike = not any(hasattr(item.module, name) for name in (*_CONCURRENT_NAMES, *_PROCESS_NAMES))
+    found["interpreter"] = not alike or _within(item.path, _INTERPRETER_FOLDERS)
     found["drawn"] = alike and _is_drawn(item) and _within(item.path, _DRAWN_FOLDERS)
     # what neither `test-oldest` nor `test-thorough` runs would be run by nothing
     again = (found["server"] or found["process"]) and not found["drawn"]

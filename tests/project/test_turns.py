@@ -1,0 +1,79 @@
+"""What is near a change, and whose turn it is."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests import turns
+from tests.turns import SHARES, Turn, find_changed, find_near, find_turn
+
+FILES = sorted(path.relative_to(turns.ROOT).as_posix() for path in (turns.ROOT / "tests").rglob("test_*.py"))
+
+
+def test_every_file_has_its_turn_within_as_many_landings_as_there_are_shares() -> None:
+    shares = [{file for file in FILES if Turn(frozenset(), share).has(file)} for share in range(SHARES)]
+    assert set.union(*shares) == set(FILES)
+    assert sum(map(len, shares)) == len(FILES)
+    assert min(map(len, shares)) > len(FILES) / SHARES / 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "near"),
+    [
+        ("planner/functionals/sensitivity.py", "tests/planner/functionals/test_sensitivity.py"),  # its folder's tests
+        ("accountant/unit_balance.py", "tests/accountant/test_machine.py"),
+        ("tests/worlds/wards.py", "tests/end_to_end/answers/test_refusals.py"),  # imports it
+        ("tests/proxy/rest/conftest.py", "tests/proxy/rest/test_answers.py"),
+        ("tests/project/test_turns.py", "tests/project/test_turns.py"),
+    ],
+)
+def test_what_is_near_a_change_has_its_turn(changed: str, near: str) -> None:
+    found = find_near([changed])
+    assert near in found
+    assert Turn(found, None).has(near)
+    assert len(found) < len(FILES) / 3
+
+
+def test_documents_are_near_no_test() -> None:
+    assert find_near(["README.md", "docs/policy.md"]) == frozenset()
+
+
+@pytest.fixture
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clone of nothing: two commits that are two days apart, and a file that is in none."""
+    (tmp_path / "tests").mkdir()
+    for day, name in enumerate(("first", "second")):
+        (tmp_path / "tests" / f"test_{name}.py").write_text("", encoding="ascii")
+        at = f"2026-01-0{1 + 2 * day}T12:00:00Z"
+        for line in (["init", "-q"], ["add", "."], ["commit", "-qm", name]):
+            subprocess.run(
+                ["git", "-c", "user.name=t", "-c", "user.email=t@localhost", *line],
+                cwd=tmp_path,
+                env={"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at, "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+                check=True,
+            )
+    (tmp_path / "tests" / "test_third.py").write_text("", encoding="ascii")
+    monkeypatch.setattr(turns, "ROOT", tmp_path)
+    monkeypatch.setattr(turns, "find_near", frozenset)
+    find_turn.cache_clear()
+    find_changed.cache_clear()
+    return tmp_path
+
+
+def test_the_commits_of_a_day_are_what_changed(history: Path) -> None:
+    turn = find_turn("HEAD")
+    assert turn is not None
+    assert turn.near == {"tests/test_second.py"}
+    assert turn.share in range(SHARES)
+
+
+def test_what_is_not_committed_yet_is_changed_too(history: Path) -> None:
+    for since, found in (("HEAD", {"third"}), ("HEAD~1", {"second", "third"})):
+        assert find_changed(since) == Turn(frozenset(f"tests/test_{name}.py" for name in found), None)
+
+
+def test_without_a_history_everybody_has_a_turn(history: Path) -> None:
+    (history / ".git").rename(history / "elsewhere")
+    assert find_turn("HEAD") is None
+    assert find_changed("HEAD") is None

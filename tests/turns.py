@@ -1,0 +1,88 @@
+"""Which test files have their turn in a run that leaves some out: those near a change, and a share that rotates.
+
+`--turn=COMMIT` keeps the tests of files that are near what the commits of the day before `COMMIT` changed, and one file
+in `SHARES` of all others. The commit's hash says which, so that after a few landings every file has had its turn.
+`--near=COMMIT` keeps those alone that are near what was changed since `COMMIT`, committed or not.
+A file is near a change if it changed, if it imports a module that changed, or if it lies in the folder of tests for the
+package of such a module, or below a `conftest.py` that changed. Without a history, as in a tree that is no clone, every
+file has its turn.
+"""
+
+import subprocess
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from zlib import crc32
+
+import grimp
+
+SHARES = 4
+"""A larger number makes a run shorter, and a fault that only full size shows is found later: after about as many
+landings as there are shares."""
+PACKAGES = ("accountant", "benchmarks", "deploy", "mechanisms", "planner", "proxy", "tests")
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The files near a change, and the share of the others that has its turn, if any."""
+
+    near: frozenset[str]
+    share: int | None
+
+    def has(self, file: str) -> bool:
+        """Return True if a test file, named from the project's root, has its turn."""
+        return file in self.near or crc32(file.encode()) % SHARES == self.share
+
+
+@cache
+def find_turn(commit: str) -> Turn | None:
+    """Return who has a turn at a commit; None, which is everybody, without a history."""
+    try:
+        sha, date = _git("log", "-1", "--format=%H %ct", commit).split()
+        day_before = f"--since={int(date) - 24 * 3600}"
+        changed = _git("log", day_before, "--format=", "--name-only", "--no-renames", "-m", commit).splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return Turn(find_near(changed), int(sha, 16) % SHARES)
+
+
+@cache
+def find_changed(since: str) -> Turn | None:
+    """Return the turn of what was changed since a commit, files that git does not know yet included; None without a
+    history."""
+    try:
+        changed = _git("diff", "--name-only", "--no-renames", since).splitlines()
+        changed += _git("ls-files", "--others", "--exclude-standard").splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return Turn(find_near(changed), None)
+
+
+def find_near(changed: Collection[str]) -> frozenset[str]:
+    """Return the test files near files that changed, all named from the project's root."""
+    python = {one for one in changed if one.endswith(".py")}
+    modules = {one.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for one in python}
+    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    direct = {
+        importer
+        for module in modules & graph.modules
+        for importer in graph.find_modules_that_directly_import(module)
+        if importer.startswith("tests.")
+    }
+    below = tuple(one.removesuffix("conftest.py") for one in python if one.endswith("/conftest.py"))
+    folders = {("tests", *one.split("/")[:-1]) for one in python if not one.startswith("tests/")}
+    return frozenset(
+        file
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if (file := path.relative_to(ROOT).as_posix()) in python
+        or file.removesuffix(".py").replace("/", ".") in direct
+        or tuple(file.split("/")[:-1]) in folders
+        or file.startswith(below)
+    )
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
