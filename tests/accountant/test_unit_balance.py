@@ -1,6 +1,7 @@
 """The filter of a unit's balance against every strategy of an adversary in a small world."""
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -8,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant import unit_balance
-from accountant.unit_balance import UnitLoss, UnitRoom
+from accountant.unit_balance import UnitLoss, UnitRoom, leaves_more
 from mechanisms.threshold.renyi import NO_CURVE, ORDERS, Curve, conversion, most_curve
+from tests.accountant.examples import charge
 
 NANO = 10**9
 DELTA = 0.05
@@ -87,6 +89,22 @@ def test_without_a_delta_a_balance_is_the_plain_sum() -> None:
     assert (loss.nano(None), loss.nano_surely(None)) == (12, 12)
     room = UnitRoom(loss, 20, None)
     assert (room.left_nano, room.count_more(4, (1,) * len(ORDERS)), room.largest_by_curve(3)) == (8, 2, 0)
+
+
+def test_odds_that_may_move_either_way_fail_with_half_of_delta_in_each() -> None:
+    order = ORDERS[3]
+    loss = UnitLoss(0).plus(9 * NANO, tuple(0 if one == order else 9 * NANO for one in ORDERS))
+    part = DELTA / 2 / len(ORDERS)
+    least = min(math.log(1 / part) / (one - 1) + (0 if one == order else 9) for one in ORDERS)
+    assert loss.nano_surely(DELTA) == pytest.approx(least * NANO, abs=100)
+
+
+def test_a_curve_is_charged_only_where_it_leaves_more() -> None:
+    """Where another balance ends after one question, both fit as often, and noise that can be refined is kept."""
+    room = UnitRoom(UnitLoss(0), 400 * SOME, 1e-9)
+    asked = replace(charge(SOME, unit="patient"), renyi=most_curve(SOME, groups=1))
+    for at_most, more in ((None, True), (1, False), (0, False)):
+        assert leaves_more([(room, SOME)], asked, at_most=at_most) is more
 
 
 def test_a_smaller_delta_leaves_less_and_none_least() -> None:

@@ -1,10 +1,23 @@
 """Guarded formulas are walked in one way, and their complement's complement is what they were."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.formula import Cut
-from planner.functionals.guards import Guarded, GuardedAll, GuardedAny, GuardedFormula, complement
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula
+from planner.aggregates.row_expression import Values
+from planner.errors import KeyholeError
+from planner.functionals.guards import (
+    Absence,
+    Guarded,
+    GuardedAll,
+    GuardedAny,
+    GuardedFormula,
+    complement,
+    find_guards,
+)
+from planner.question.condition import ALWAYS
+from tests.worlds.questions import total
 
 
 def guarded(cut: int, side: str) -> Guarded:
@@ -43,3 +56,18 @@ def test_one_way_of_walking_is_like_the_other(formula: GuardedFormula) -> None:
 def test_a_complement_of_a_complement_is_the_formula(formula: GuardedFormula) -> None:
     assert complement(complement(formula)) == formula
     assert len(list(complement(formula).leaves())) == len(list(formula.leaves()))
+
+
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_what_one_literal_decides_needs_no_guard_whatever_the_others_say(others: int) -> None:
+    """Rows without values add 0 or 1 each, so a sum below -1 decides, however many literals depend on the rows."""
+    never = Cut(functional=0, cut=-2, above=False, tolerance=1)
+    unknown = Cut(functional=0, cut=5, above=True, tolerance=1)
+    literals: list[Formula] = [unknown] * others
+    for place in range(others + 1):
+        formula = AllOf((*literals[:place], never, *literals[place:]))
+        absence = Absence(Values("amount", ALWAYS), (0, 1))
+        assert find_guards(Guarded(formula, (absence,), "sums", None), {0: total()}) == frozenset()
+    alone = Guarded(AnyOf((unknown,)), (Absence(Values("amount", ALWAYS), (0, 1)),), "sum > 5", None)
+    with pytest.raises(KeyholeError, match="KH206"):
+        find_guards(alone, {0: total()})

@@ -106,6 +106,15 @@ def test_ranges_by_hand(terms: list[Term], expected: tuple[int, int]) -> None:
     assert row_range(terms, ranges=RANGES, table=VISITS) == expected
 
 
+@pytest.mark.parametrize(("column", "most"), [("hour", 5), ("cost", 6), ("height", 6)])
+def test_a_value_that_is_there_may_be_no_number_where_its_type_has_one(column: str, most: int) -> None:
+    """Where both have values `age - x` is at most 6 - 1; where `x` may be NaN, which numeric has, too, its part is
+    nothing."""
+    terms = [Term(1, "age", ALWAYS, 1), Term(-1, column, ALWAYS, 1)]
+    there = And((Not(IsNull("age")), Not(IsNull(column))))
+    assert row_range(terms, ranges={"age": (5, 6), column: (1, 2)}, table=VISITS, among=there) == (0, most)
+
+
 def test_a_sum_adds_nothing_where_its_column_is_null() -> None:
     """`sum(CASE WHEN insured THEN cost ELSE 0 END)` over rows where all cases are NULL: insured rows without a cost."""
     insured = Compare("insured", "=", True)

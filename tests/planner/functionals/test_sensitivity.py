@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mechanisms.formula import TRUE
 from mechanisms.threshold.joint_loss import sets_at_once
-from planner.catalog.model import Table, Value
+from planner.catalog.model import RowCap, Table, Value
 from planner.functionals.row_range import row_range
 from planner.functionals.sensitivity import MOST_FUNCTIONALS, affected_together, exposures, joint_sensitivity
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or, Within, evaluate
@@ -138,6 +138,14 @@ def test_disjoint_filters_are_apart_where_rows_are_summed() -> None:
     for table in (ROWS, CAPPED):
         asked = question(TRUE, count(FRANCE, table=table), count(SPAIN, table=table), table=table)
         assert affected_together(asked) == (frozenset({0}), frozenset({1}))
+
+
+def test_a_unit_of_two_rows_is_in_two_blocks() -> None:
+    """One row in each of two disjoint counts costs both blocks whole, already under a cap of two rows."""
+    table = replace(CAPPED, row_cap=RowCap(rows=2, unique="line_id"))
+    joint = joint_sensitivity(question(TRUE, count(FRANCE, table=table), count(SPAIN, table=table), table=table))
+    assert max(sum(one) for one in joint.exposures(frozenset({0, 1}))) == 2
+    assert joint.free_blocks(frozenset({0, 1})) == frozenset()
 
 
 def test_disjoint_filters_are_together_where_totals_are_clipped_per_unit() -> None:
