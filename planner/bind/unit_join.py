@@ -3,8 +3,9 @@
     FROM stays s JOIN patients p ON p.patient_id = s.patient_id
 
 The owner promises (`same_unit_as`) that the units of both are the same people. Every column of the unit must be equated
-by a plain equality, so that a unit's rows meet no other unit's. What a unit may contribute to the joined table is
-bounded after the join, as in any table, whatever the join multiplies:
+by a plain equality, so that a unit's rows meet no other unit's. Of each table the join reads a public number of rows of
+one unit at most, so that the work for one unit is bounded. What a unit may contribute to the joined table is bounded
+after the join, as in any table, whatever the join multiplies:
 
 - `groups_per_unit`: the product of the tables' own, of those tables whose columns are keys;
 - `rows_per_unit`: the product of the tables' own;
@@ -18,6 +19,7 @@ from decimal import Decimal
 from math import prod
 
 from planner.bind.groupings import bound_by_groupings
+from planner.catalog.joined_rows import share_joined_rows
 from planner.catalog.model import Column, Derivation, Lookup, Member, Table
 from planner.catalog.refresh import parse_refresh
 
@@ -56,7 +58,12 @@ def joined_on_unit(tables: Sequence[Table]) -> Table:
         seed=" ".join(table.seed for table in found),
         root=first.ledger,
         cells_of_cut_units=first.cells_of_cut_units,
-        members=tuple(Member(table, tuple(named.items())) for table, named in zip(found, names, strict=True)),
+        members=tuple(
+            Member(table, tuple(named.items()), rows)
+            for table, named, rows in zip(
+                found, names, share_joined_rows([table.joined_rows for table in found]), strict=True
+            )
+        ),
     )
 
 

@@ -268,10 +268,14 @@ class UnitRoot:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One of several private tables joined on their unit; `columns` are its columns as the joined table calls them."""
+    """One of several private tables joined on their unit; `columns` are its columns as the joined table calls them.
+
+    `rows` is how many rows of one unit the join reads at most.
+    """
 
     table: "Table"
     columns: tuple[tuple[str, str], ...]
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +289,8 @@ class Table:
     columns. With `members` the table is their join on the unit, and has no relation of its own. `bands` are what the
     owner proposes to ask of its counts. `append_only`: rows are added, never changed or taken away. `arrived` is the
     column that says when a row was: none has an earlier value than a row that was there before it. With
-    `cells_of_cut_units` the promise per cell is for units that the bounds cut as well, and charged so.
+    `cells_of_cut_units` the promise per cell is for units that the bounds cut as well, and charged so. `joined_rows` is
+    how many rows of one unit a join with other private tables reads at most; None: its share of what all may make.
     """
 
     name: str
@@ -305,6 +310,7 @@ class Table:
     append_only: bool = False
     arrived: str | None = None
     cells_of_cut_units: bool = False
+    joined_rows: int | None = None
 
     @property
     def band_columns(self) -> tuple[BandColumn, ...]:

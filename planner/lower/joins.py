@@ -1,12 +1,15 @@
 """Tables joined in SQL: a relation with the columns of several private tables, or with public values beside a row.
 
 Guarantee: a joined row of several tables is made of rows of one privacy unit, one of each table, so that every row
-belongs to the unit that its unit columns name. Rows without a unit find nothing. Which columns of a unit are equal is
-decided as bounding reads them: text byte by byte. Looked-up columns come from pinned values that stand in the
-statement, or, where there are many, go with it as a relation: a row finds one at most, so that this join neither adds
-nor drops rows, whatever the data.
+belongs to the unit that its unit columns name. Rows without a unit find nothing. Of each table at most `Member.rows`
+rows of one unit are joined, so that one unit has at most the product of these numbers as joined rows, whatever the
+data. Which rows of a unit are joined is decided by md5 of the table's seed and of all that questions can see of the
+row, before WHERE, and is the same for every question. Which columns of a unit are equal is decided as bounding reads
+them: text byte by byte. Looked-up columns come from pinned values that stand in the statement, or, where there are
+many, go with it as a relation: a row finds one at most, so that this join neither adds nor drops rows, whatever the
+data.
 
-References: docs/decisions/0007-joins.md; docs/decisions/0009-unit-joins.md.
+References: docs/decisions/0007-joins.md; docs/decisions/0009-unit-joins.md; docs/decisions/0034-rows-before-a-join.md.
 """
 
 from dataclasses import dataclass, replace
@@ -19,6 +22,8 @@ from planner.lower.row import RowSql
 from planner.question.plan import PinnedColumn, PinnedRelation
 
 MOST_SPELLED = 200  # rows in the statement: engines parse tens of thousands in seconds, and a few hundred at once
+_STEPS_OF_ONE = 2.0**20  # how finely doubles are told apart when rows are drawn
+_HASHED_DOUBLES = 1e9  # up to where: in such steps a number has 50 binary digits
 
 
 def join_members(table: Table, *, dialect: Dialect) -> Table:
@@ -42,15 +47,65 @@ def join_members(table: Table, *, dialect: Dialect) -> Table:
 
 
 def _member(member: Member, dialect: Dialect) -> str:
-    row, identifier = RowSql(table=member.table, dialect=dialect), dialect.spelling.identifier
-    names = dict(member.columns)
-    columns = [
-        f"{identifier(column.name)} AS {identifier(names[column.name])}"
-        for column in member.table.columns
-        if column.derivation is None
-    ]
-    units = [f"{row.column(name)} AS keyhole_u{j}" for j, name in enumerate(member.table.unit)]
-    return f"(SELECT {', '.join([*columns, *units])} FROM {member.table.relation})"
+    """The rows of a table that are joined, with the unit's columns beside them.
+
+    Units with more rows than are joined are found first, as a hash of every row of a large table would be dear.
+    """
+    names, spelling = dict(member.columns), dialect.spelling
+    stored = [column for column in member.table.columns if column.derivation is None]
+    shown = [spelling.identifier(names[column.name]) for column in stored]
+    units = [f"keyhole_u{j}" for j in range(len(member.table.unit))]
+    row = RowSql(table=member.table, dialect=dialect)
+    columns = [f"{spelling.identifier(c.name)} AS {named}" for c, named in zip(stored, shown, strict=True)]
+    columns += [f"{row.column(name)} AS {unit}" for name, unit in zip(member.table.unit, units, strict=True)]
+    present = " AND ".join(f"({row.column(name)}) IS NOT NULL" for name in member.table.unit)
+    rows = f"(SELECT {', '.join(columns)} FROM {member.table.relation} WHERE {present})"
+    found = ", ".join(units)
+    many = (
+        f"(SELECT {', '.join(f'{unit} AS keyhole_m{j}' for j, unit in enumerate(units))} FROM {rows} AS counted"
+        f" GROUP BY {found} HAVING count(*) > {member.rows})"
+    )
+    met = " AND ".join(f"{unit} = keyhole_m{j}" for j, unit in enumerate(units))
+    drawn = _draw_order(replace(member.table, columns=tuple(replace(c, name=names[c.name]) for c in stored)), dialect)
+    ordered = ", ".join(f"keyhole_o{j}{suffix}" for j, (_, suffix) in enumerate(drawn))
+    orders = [f"{sql} AS keyhole_o{j}" for j, (sql, _) in enumerate(drawn)]
+    kept = ", ".join([*shown, *units])
+    hashed = f"(SELECT {', '.join([kept, *orders])} FROM {rows} AS rows_of JOIN {many} AS many ON {met})"
+    place = f"row_number() OVER (PARTITION BY {found} ORDER BY {ordered}) AS keyhole_place"
+    return (
+        f"(SELECT {kept} FROM {rows} AS rows_of LEFT JOIN {many} AS many ON {met} WHERE keyhole_m0 IS NULL"
+        f" /* units with more than {member.rows} rows: the first in the order of md5 */"
+        f" UNION ALL SELECT {kept} FROM (SELECT {kept}, {place} FROM {hashed} AS hashed) AS placed"
+        f" WHERE keyhole_place <= {member.rows})"
+    )
+
+
+def _draw_order(table: Table, dialect: Dialect) -> list[tuple[str, str]]:
+    """The order in which a unit's rows are joined, as expressions, each with what follows it in ORDER BY.
+
+    First a hash of all columns as far as questions see them, then doubles, of which the hash has a coarse text: what is
+    equal by all of these is equal to every question.
+    """
+    row, spelling = RowSql(table=table, dialect=dialect), dialect.spelling
+    seen = sorted((one for one in table.columns if one.sql_type is not SqlType.OTHER), key=lambda one: one.name)
+    texts = [spelling.text(table.seed), *(f"COALESCE({_hashed_text(row, column)}, '')" for column in seen)]
+    doubles = [row.column(column.name) for column in seen if column.sql_type is SqlType.DOUBLE]
+    return [("md5(" + " || '|' || ".join(texts) + ")", dialect.byte_order), *((double, "") for double in doubles)]
+
+
+def _hashed_text(row: RowSql, column: Column) -> str:
+    """A column as text that is the same on every engine, no longer than conditions see it; NULL where it is NULL."""
+    spelling = row.dialect.spelling
+    if column.sql_type is SqlType.TEXT:
+        return row.canonical(row.cut_text(column.name), column)
+    value = row.column(column.name)
+    if column.sql_type is not SqlType.DOUBLE:
+        return row.canonical(value, column)
+    # a power of two multiplies exactly, so that all engines cut at the same place; beyond it every value has one text
+    low, high = spelling.double(-_HASHED_DOUBLES), spelling.double(_HASHED_DOUBLES)
+    steps = spelling.cast(f"floor({value} * {spelling.double(_STEPS_OF_ONE)})", "bigint")
+    near = f"{value} > {low} AND {value} < {high}"
+    return f"CASE WHEN {near} THEN {spelling.cast(steps, spelling.text_type)} WHEN {value} IS NOT NULL THEN '-' END"
 
 
 def join_lookups(table: Table, *, dialect: Dialect) -> Table:

@@ -168,7 +168,7 @@ def _table(table: Table) -> Iterator[str]:
     for column in sorted(without_products(table).columns, key=lambda column: column.name):
         yield _column(column)
     for member in table.members:
-        yield f"joined on the unit {member.columns!r}"
+        yield f"joined on the unit {member.columns!r} of which a unit has {member.rows} rows at most"
         yield from _table(member.table)
 
 

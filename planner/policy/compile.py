@@ -231,6 +231,7 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         append_only=section.append_only,
         arrived=section.arrived,
         cells_of_cut_units=policy.budget.cells == "every unit",
+        joined_rows=section.joined_rows_per_unit,
     )
     _check_band_columns(policy, place, table)
     return table
@@ -329,7 +330,7 @@ def _identity_of(table: Table) -> dict[str, Any]:
     without what is said of how rows arrive, which monitors alone ask about and have in theirs."""
     without_domains = (replace(column, domain=None) for column in table.columns)
     written = asdict(replace(table, columns=tuple(without_domains)))  # which would copy every value by itself
-    for key in ("groupings", "bands", "append_only", "arrived"):
+    for key in ("groupings", "bands", "append_only", "arrived", "joined_rows"):
         del written[key]
     for column, known in zip(written["columns"], table.columns, strict=True):
         del column["stored"], column["bands"], column["enumerated"]

@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 from mechanisms.registry import BOUNDED, DEFAULT, MECHANISMS
 from mechanisms.streams.names import HIERARCHIES
 from planner.catalog.fault import Fault, nearest
+from planner.catalog.joined_rows import MOST_OF_ONE_TABLE
 from planner.catalog.model import MOST_BANDS
 from planner.catalog.monitors import MECHANISMS as OF_MONITORS
 from planner.policy.durations import parse_duration, parse_moment
@@ -407,6 +408,7 @@ class TableSection(Section):
     groupings: dict[str, GroupingSection] = Field(default_factory=dict)
     bands: BandsSection | None = None
     same_unit_as: str | None = None
+    joined_rows_per_unit: Annotated[int, Field(ge=1, le=MOST_OF_ONE_TABLE)] | None = None
     immutable: Names = ()
     append_only: bool = False
     arrived: Annotated[str, Field(min_length=1)] | None = None

@@ -4,7 +4,7 @@ from planner.catalog.fault import Faults
 from planner.policy.rules.analysts import find_analyst_faults, find_certificate_faults, find_token_faults
 from planner.policy.rules.bands import describe_band_doubts
 from planner.policy.rules.budgets import describe_idle_caps, find_accuracy_faults, find_budget_faults
-from planner.policy.rules.doubts import describe_doubts
+from planner.policy.rules.doubts import describe_doubts, describe_join_doubts
 from planner.policy.rules.groupings import describe_grouping_doubts
 from planner.policy.rules.monitors import find_monitor_faults
 from planner.policy.rules.names import find_name_faults
@@ -36,7 +36,12 @@ def find_faults(policy: PolicyDocument) -> Faults:
 
 def warnings(policy: PolicyDocument) -> tuple[str, ...]:
     """What is allowed but surely not meant, one sentence each."""
-    said = [*describe_idle_caps(policy), *describe_doubts(policy), *describe_grouping_doubts(policy.private_tables)]
+    said = [
+        *describe_idle_caps(policy),
+        *describe_doubts(policy),
+        *describe_join_doubts(policy),
+        *describe_grouping_doubts(policy.private_tables),
+    ]
     said += describe_band_doubts(policy.private_tables)
     for name, table in policy.private_tables.items():
         if not any(column.key for column in table.columns.values()):

@@ -3,10 +3,13 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from math import exp, log
+from itertools import groupby
+from math import exp, log, prod
 
+from planner.catalog.joined_rows import MOST_TOGETHER, share_joined_rows
 from planner.catalog.relations import RelationIdentity
 from planner.catalog.sql_types import SourceColumn
+from planner.policy.rules.tables import unit_root
 from planner.policy.sections import PolicyDocument
 
 MOST_EPSILON = 10.0  # a probability may differ by e^10, 22,000-fold, whether or not somebody is there
@@ -39,6 +42,36 @@ def describe_doubts(policy: PolicyDocument) -> Iterator[str]:
                 yield (
                     f"tables.{name}.columns.{column} has bounds that look as if they were read from the data: bounds "
                     "are public, so choose them from what is known without looking."
+                )
+
+
+def describe_join_doubts(policy: PolicyDocument) -> Iterator[str]:
+    """Yield what joins of private tables may read of one unit: more than is soon done, or less than tables count."""
+    tables = policy.private_tables
+    joined = [
+        name
+        for name, table in tables.items()
+        if table.privacy_unit and not table.max_rows_per_group and unit_root(policy, name)
+    ]
+    for _, found in groupby(
+        sorted(joined, key=lambda name: str(unit_root(policy, name))), lambda name: unit_root(policy, name)
+    ):
+        names = sorted(found)
+        if len(names) < 2:
+            continue
+        together = prod(share_joined_rows([tables[name].joined_rows_per_unit for name in names]))
+        if together > MOST_TOGETHER:
+            yield (
+                f"joins of tables.{', tables.'.join(names)} may make {together:,} rows of one unit, the product of "
+                "joined_rows_per_unit: whether a unit has so many decides how long a question takes, so lower it."
+            )
+        for name in names:
+            counted = (tables[name].max_groups_per_unit or 1) * (tables[name].rows_per_unit or 1)
+            read, _ = share_joined_rows([tables[name].joined_rows_per_unit, None])
+            if counted > read:
+                yield (
+                    f"tables.{name} counts {counted:,} rows of a unit (max_groups_per_unit times rows_per_unit), and a "
+                    f"join with a table of the same units reads {read:,} of them (joined_rows_per_unit)."
                 )
 
 

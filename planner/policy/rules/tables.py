@@ -8,7 +8,7 @@ from planner.policy.rules.columns import find_column_faults
 from planner.policy.rules.groupings import find_grouping_faults
 from planner.policy.sections import PolicyDocument, TableSection
 
-_TABLE_BOUNDING = ("max_groups_per_unit", "rows_per_unit", "max_rows_per_group", "groupings")
+_TABLE_BOUNDING = ("max_groups_per_unit", "rows_per_unit", "max_rows_per_group", "groupings", "joined_rows_per_unit")
 _OF_UNITS = ("privacy_unit", *_TABLE_BOUNDING, "same_unit_as")
 _ARRIVAL = ("append_only", "arrived")
 _TABLE_CAPS = ("epsilon_per_table", "approval_above_epsilon")

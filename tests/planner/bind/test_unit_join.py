@@ -155,6 +155,7 @@ CHANGES: dict[str, Callable[[Table], Table]] = {
     "rows": lambda table: replace(table, rows_per_unit=7),
     "groups": lambda table: replace(table, groups_per_unit=1),
     "seed": lambda table: replace(table, seed="other"),
+    "joined rows": lambda table: replace(table, joined_rows=7),
     "refresh": lambda table: replace(table, refresh="hourly"),
 }
 
@@ -183,6 +184,28 @@ def test_a_repeated_total_may_be_as_large_as_the_join_makes_it() -> None:
     assert joined.column("cost").per_unit == (Decimal(0), Decimal(2000))
     assert joined.column("weight").per_unit == (Decimal(0), Decimal(6000))
     assert joined.rows_per_unit == 40
+
+
+SHARES: list[tuple[list[int | None], list[int]]] = [
+    ([None, None], [1000, 1000]),
+    ([None, None, None], [100, 100, 100]),
+    ([None] * 7, [10] * 7),
+    ([1, None], [1, 1_000_000]),
+    ([None, 1, None], [1000, 1, 1000]),
+    ([20_000, None, 5_000], [20_000, 10, 5_000]),
+    ([20_000, 5_000], [20_000, 5_000]),
+]
+
+
+@pytest.mark.parametrize(("declared", "read"), SHARES)
+def test_the_rows_that_are_joined_multiply_to_a_million_unless_the_owner_wants_more(
+    declared: list[int | None], read: list[int]
+) -> None:
+    tables = [
+        replace(STAYS, name=f"t{i}", joined_rows=rows, root=PATIENTS.root or STAYS.ledger)
+        for i, rows in enumerate(declared)
+    ]
+    assert [member.rows for member in joined_on_unit(tables).members] == read
 
 
 def _claimed(sql: str) -> tuple[str, str, tuple[str, ...], str]:

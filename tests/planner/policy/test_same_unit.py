@@ -9,9 +9,10 @@ from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from planner.policy.compile import SourceColumn, compile_catalog, key_domains
 from planner.policy.file import Policy
+from planner.policy.rules.document import warnings
 from planner.policy.simulated_catalog import stand_in_catalog
 from tests.planner.asked import asked
-from tests.worlds.policies import VERIFIER
+from tests.worlds.policies import VERIFIER, changed, parsed
 
 TEXT = f"""\
 [source]
@@ -167,3 +168,20 @@ def test_without_a_source_the_units_are_taken_to_be_of_one_type() -> None:
     kinds = {table.column(unit).sql_type for table in catalog.tables for unit in table.unit}
     assert kinds == {SqlType.INTEGER}
     asked(sql, catalog=catalog)
+
+
+def _said(*changes: tuple[str, str]) -> list[str]:
+    return [one for one in warnings(parsed(changed(*changes, text=TEXT))) if "join" in one]
+
+
+def test_joins_of_many_rows_of_one_unit_are_doubted() -> None:
+    """Declared numbers may make more than a million joined rows; of a table more rows may count than are joined."""
+    assert _said() == []
+    many = ("rows_per_unit = 20", "rows_per_unit = 20\njoined_rows_per_unit = 20000")
+    (said,) = _said(many)
+    assert said.startswith("joins of tables.labs, tables.patients, tables.stays may make 2,000,000 rows of one unit")
+    (said,) = _said(("rows_per_unit = 20", "rows_per_unit = 20\njoined_rows_per_unit = 59"))
+    assert said.startswith("tables.stays counts 60 rows of a unit")
+    assert "reads 59 of them" in said
+    with pytest.raises(KeyholeError, match="no meaning"):
+        _said(('privacy_unit = "row"', 'privacy_unit = "row"\njoined_rows_per_unit = 5'))
