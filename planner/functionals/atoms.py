@@ -27,6 +27,7 @@ from planner.functionals.group_sizes import GroupSize, group_sizes, mean_of
 from planner.functionals.guard_remedy import WORTH, Remedy, next_round, remedy
 from planner.functionals.guards import (
     Absence,
+    Counts,
     Guarded,
     GuardedAll,
     GuardedAny,
@@ -40,6 +41,7 @@ from planner.functionals.guards import (
 from planner.functionals.per_key_offsets import LIMIT, offsets
 from planner.functionals.reach import reach, within_bounds
 from planner.functionals.row_range import row_range, row_range_without
+from planner.functionals.settled import settle, undecidable, use_settled, warn_of_settled
 from planner.functionals.variance_centres import around_centres
 from planner.question.condition import (
     Condition,
@@ -80,6 +82,7 @@ class _Collected:
     functionals: list[Functional] = field(default_factory=list)
     places: dict[tuple[object, ...], int] = field(default_factory=dict)
     comparisons: dict[str, _Compared] = field(default_factory=dict)
+    settled: dict[str, tuple[Comparison, Formula]] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
 
     def place(self, made: Functional, *, meaning: tuple[object, ...]) -> int:
@@ -129,10 +132,10 @@ def atoms(
 
     Guarantee: on exact values each formula of literals holds exactly where SQL's formula is true, for every group with
     rows, and a group without rows counts as one whose counts are 0 and whose sums and averages are NULL.
-    Raises KH203-KH206, KH208, KH211, KH304, KH402.
+    Raises KH203-KH206, KH208, KH211, KH220, KH304, KH402.
     """
     collected = _Collected(table=table, where=where, accuracy=accuracy, tolerances=tolerances(accuracy.tolerance))
-    read = [_read(formula, collected), *(_read_predicate(one, collected) for one in predicates)]
+    read = [_read(formula, collected, refuse_settled=True), *(_read_predicate(one, collected) for one in predicates)]
     if sum(1 for one in read for _ in cuts(one.formula)) > MOST_LITERALS:
         raise _too_long()
     functionals = dict(enumerate(collected.functionals))
@@ -170,8 +173,11 @@ class _ReadFormula:
     guarded: GuardedFormula
 
 
-def _read(formula: Having, collected: _Collected) -> _ReadFormula:
-    """One formula, whose own counts guard its sums and say for groups of how many rows its means are meant."""
+def _read(formula: Having, collected: _Collected, *, refuse_settled: bool = False) -> _ReadFormula:
+    """One formula, whose own counts guard its sums and say for groups of how many rows its means are meant.
+
+    Raises KH220 if `refuse_settled` and declared bounds alone decide the whole formula.
+    """
     collected.measure_groups(formula)
     formula = around_centres(
         formula,
@@ -185,12 +191,35 @@ def _read(formula: Having, collected: _Collected) -> _ReadFormula:
         raise _too_long()
     before = dict(collected.comparisons)
     guarded = _read_guarded(formula, collected)
-    capped = find_guards(guarded, dict(enumerate(collected.functionals)))
+    if refuse_settled:
+        _refuse_settled(guarded, collected)
+    guarded, capped = _find_guards(guarded, collected)
     for text, (comparison, index, size, typed) in collected.comparisons.items():
         if text not in before:
             final = plain(Guarded(typed, (), "", None), capped=capped)
             collected.comparisons[text] = (comparison, index, size, final)
     return _ReadFormula(_simplify(plain(guarded, capped=capped)), guarded)
+
+
+def _refuse_settled(guarded: GuardedFormula, collected: _Collected) -> None:
+    """Raises KH220 where nothing is left to the data once what declared bounds settle is put in."""
+    settled = [leaf for leaf in guarded.leaves() if leaf.settled is not None]
+    whole = _simplify(plain(use_settled(guarded, unguarded=False), capped=frozenset()))
+    if settled and whole in (TRUE, FALSE):
+        deciding = next((leaf for leaf in settled if leaf.settled == whole), settled[0])
+        raise undecidable(*collected.settled[deciding.text])
+
+
+def _find_guards(guarded: GuardedFormula, collected: _Collected) -> tuple[GuardedFormula, Counts]:
+    """The formula without what declared bounds settle, and the counts that guard the rest. Where a settled comparison
+    would need a guard that it needs not as it stands, it stays. Raises KH206."""
+    functionals = dict(enumerate(collected.functionals))
+    shorter = use_settled(guarded, unguarded=False)
+    try:
+        return shorter, find_guards(shorter, functionals)
+    except KeyholeError:
+        kept = use_settled(guarded, unguarded=True)
+        return kept, find_guards(kept, functionals)
 
 
 def _read_predicate(formula: Having, collected: _Collected) -> _ReadFormula:
@@ -330,8 +359,14 @@ def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
     terms = sorted((t.coefficient, t.column or "", canonical(t.condition), t.power) for t in made.terms)
     taken_off = made.offsets and (made.offsets.key, made.offsets.steps)
     meaning = (made.measure, made.unit_size * made.rows, made.origin, taken_off, *terms)
+    settled = _settle(comparison, made, at, collected)
+    try:
+        tolerance = _tolerance(comparison, made, size, collected)
+    except KeyholeError:
+        if settled is None:
+            raise
+        return Guarded(settled, values, text, comparison.position, settled=settled)
     index = collected.place(made, meaning=meaning)
-    tolerance = _tolerance(comparison, made, size, collected)
     formula = literals(index, comparison.operator, at, tolerance=tolerance)
     largest = made.offsets.largest if made.offsets else 0
     if any(abs(cut.cut) + largest + cut.tolerance >= LIMIT for cut in cuts(formula)):
@@ -342,7 +377,22 @@ def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
     else:
         collected.comparisons.setdefault(text, (comparison, index, size, formula))
     shown = comparison.part_of or text
-    return Guarded(formula, values, shown, comparison.position, remedy=_remedy(comparison, collected))
+    remedied = _remedy(comparison, collected)
+    return Guarded(formula, values, shown, comparison.position, remedy=remedied, settled=settled)
+
+
+def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: _Collected) -> Formula | None:
+    """What declared bounds make of a comparison; it is warned of, as it may be part of a longer formula."""
+    table, where = collected.table, collected.where
+    ranges = {name: grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
+    typed = literals(0, comparison.operator, at, tolerance=0)
+    if comparison.allowed is not None or not any(True for _ in cuts(typed)):
+        return None  # the centres of a variance are settled where they are chosen, and hold up to their tolerance only
+    settled = settle(comparison, made, typed, ranges=ranges, table=table, where=where)
+    if settled is not None:
+        collected.settled[comparison.part_of or comparison.text] = (comparison, settled)
+        collected.warn(warn_of_settled(comparison, settled))
+    return settled
 
 
 def _remedy(comparison: Comparison, collected: _Collected) -> Remedy:

@@ -56,6 +56,14 @@ class _GuardedTree:
                 assert isinstance(self, Guarded)
                 yield self
 
+    def mapped(self, leaf: Callable[["Guarded"], "GuardedFormula"]) -> "GuardedFormula":
+        """Return the same tree with other comparisons."""
+        return self.fold(
+            leaf,
+            every=lambda children: GuardedAll(tuple(children)),
+            some=lambda children: GuardedAny(tuple(children)),
+        )
+
     def fold(
         self,
         leaf: Callable[["Guarded"], _Folded],
@@ -79,7 +87,8 @@ class Guarded(_GuardedTree):
     """The literals of one comparison, and the values that must exist for it not to be NULL (none: it never is).
 
     It stands for "the literals hold and the values exist"; where it is `outside`, for "the literals hold or the values
-    do not exist", which is the complement of the complementary literals.
+    do not exist", which is the complement of the complementary literals. `settled` is the truth of the literals where
+    declared bounds give it (None: the data decide).
     """
 
     formula: Formula
@@ -88,6 +97,7 @@ class Guarded(_GuardedTree):
     position: int | None
     outside: bool = False
     remedy: Remedy | None = None
+    settled: Formula | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +191,9 @@ def complement(formula: GuardedFormula) -> GuardedFormula:
     """
 
     def opposite(guarded: Guarded) -> GuardedFormula:
-        return replace(guarded, formula=complement_of(guarded.formula), outside=not guarded.outside)
+        settled = None if guarded.settled is None else complement_of(guarded.settled)
+        opposed = complement_of(guarded.formula)
+        return replace(guarded, formula=opposed, outside=not guarded.outside, settled=settled)
 
     return formula.fold(
         opposite,

@@ -224,9 +224,37 @@ SELECT ward FROM visits GROUP BY ward HAVING avg(age) + avg(cost) > 140
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) > avg(cost)
 --> KH204 avg(age)
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) > 200
---> [ward 3] f0 > 0 ~1000; avg(age) - 200 1x-200 delta 200
+--> KH220 avg(age)
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 110 AND count(age) > 10
+--> [ward 3] (f0 > -1 ~550 and f1 > 10 ~1); avg(age) - 110 1x-110 delta 110; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) > 110 AND count(age) > 10
+--> KH220 avg(age)
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) <= 200
+--> KH220 avg(age)
+SELECT ward FROM visits GROUP BY ward HAVING NOT avg(age) > 200
+--> KH220 avg(age)
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) < 200 AND count(age) > 10
+--> [ward 3] f0 > 10 ~1; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) < 200 AND count(*) > 10
+--> [ward 3] (f0 <= -1 ~1000 and f1 > 10 ~1); avg(age) - 200 1x-200 delta 200; count(*) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) > 200 OR count(*) > 10
+--> [ward 3] f0 > 10 ~1; count(*) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) FILTER (WHERE age < 60) >= 70 OR count(*) > 10
+--> [ward 3] f0 > 10 ~1; count(*) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING sum(age) < 0
+--> KH220 sum(age)
+SELECT ward FROM visits GROUP BY ward HAVING sum(age) > -5
+--> KH220 sum(age)
+SELECT ward FROM visits GROUP BY ward HAVING sum(age) >= 0 AND count(age) > 10
+--> [ward 3] f0 > 10 ~1; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING 1.0 * count(*) FILTER (WHERE insured) / count(*) > 20
+--> KH220 1.0
+SELECT ward FROM visits GROUP BY ward HAVING max(age) > 200
+--> [ward 3] f0 > 0 ~0; count(*) FILTER (WHERE "age" > 200) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE age > 200) > 10
+--> [ward 3] f0 > 10 ~1; count(*) FILTER (WHERE age > 200) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) > -1
---> [ward 3] f0 > 0 ~5; avg(age) - -1 1x--1 delta 111
+--> KH220 avg(age)
 SELECT ward FROM visits GROUP BY ward HAVING avg(height) > 1.8
 --> KH203 avg(height)
 SELECT ward FROM visits GROUP BY ward HAVING round(avg(age)) >= 65 AND count(age) > 20

@@ -251,6 +251,14 @@ WITH regions AS (SELECT 1 AS name) SELECT country FROM sales JOIN regions ON cou
 --! Rename it, or write public.regions.
 WITH regions AS (SELECT 1 AS name) SELECT country FROM sales JOIN public.regions ON country = name GROUP BY country HAVING count(*) > 500
 --> answered
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) > -1
+--! Instead you can ask: avg(age) > 55
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) > 55
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING 1.0 * count(*) FILTER (WHERE insured) / count(*) > 20
+--! Correct the threshold, or leave the comparison out.
+SELECT ward FROM visits GROUP BY ward HAVING 1.0 * count(*) FILTER (WHERE insured) / count(*) > 0.2
+--> answered
 SELECT country FROM sales GROUP BY country HAVING count(*) > (SELECT 8000)
 --! Write the constant without SELECT, as in HAVING count(*) > 8000.
 SELECT country FROM sales GROUP BY country HAVING count(*) > 8000

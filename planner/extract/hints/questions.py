@@ -239,8 +239,9 @@ def likely_threshold(node: exp.Expr, scope: Scope) -> str | None:
         return None
     if isinstance(node, exp.Sum):
         return _threshold_of_total(max(map(abs, column.per_unit or column.bounds))) if column.bounds[1] > 0 else None
-    middle = int(column.bounds[1] / 2)  # no row's value lies beyond the bound, and no average
-    return str(middle) if middle > 0 else None
+    low, high = column.bounds  # no row's value lies beyond them, and no average
+    middle = int((max(low, Decimal(0)) + high) / 2)
+    return str(middle) if low < middle < high else None
 
 
 def _threshold_of_total(most: Decimal | int) -> str:
@@ -287,16 +288,27 @@ def _own_threshold(select: exp.Select) -> str | None:
 PUBLIC_TOTAL = "1000000"  # in the place of a total that a hint cannot know: the analyst writes the one that is public
 
 
+def _public_number(place: QuestionReading) -> str:
+    """Return a number that a subquery in HAVING may stand for: within the bounds of a mean that is compared with it."""
+    having = place.select.args["having"]
+    for comparison in having.find_all(exp.GT, exp.GTE, exp.LT, exp.LTE):
+        sides = bare(comparison.this), bare(comparison.expression)
+        if isinstance(sides[0], exp.Avg) != isinstance(sides[1], exp.Avg):
+            mean = next(side for side in sides if isinstance(side, exp.Avg))
+            return likely_threshold(mean, place.scope) or PUBLIC_TOTAL
+    return PUBLIC_TOTAL
+
+
 def with_public_total(place: QuestionReading) -> str:
     """The question with a number in the place of every subquery in its HAVING."""
-    tokens, end = place.tokens, place.clauses.end
+    tokens, end, number = place.tokens, place.clauses.end, _public_number(place)
     first = place.clauses.mark("having")
     at = place.clauses.select
     written, start = [], tokens[at].start
     while at < end - 1:
         inside = first is not None and at > first
         if inside and tokens[at].is_symbol("(") and tokens[at + 1].is_word("select", "with"):
-            written += [place.text[start : tokens[at].start], PUBLIC_TOTAL]
+            written += [place.text[start : tokens[at].start], number]
             at = closing_index(tokens, at)
             start = tokens[at].end
         at += 1

@@ -289,9 +289,12 @@ def test_the_integers_are_those_of_the_real_join(
         try:
             question = asked(f"SELECT {', '.join(keys)} {group} HAVING {comparisons}", known)
         except KeyholeError as error:
-            assert error.code == "KH202"  # noqa: PT017 (a key for which the public data hold no value)
+            # a key for which the public data hold no value, or a sum that is never above 0
+            assert error.code in {"KH202", "KH220"}  # noqa: PT017
             return
-        assert len(question.functionals) == len(aggregates)
+        if len(question.functionals) < len(aggregates):
+            assert any("declared bounds decide it" in warning for warning in question.warnings)
+            return
         truth, relations = load(joined_tables, world)
         sql = f"SELECT {', '.join([*keys, *aggregates])} {group}"
         try:

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import HealthCheck, Phase, given
+from hypothesis import HealthCheck, Phase, given, reject
 from hypothesis import strategies as st
 
 from planner.bind.question import ask
 from planner.catalog.model import Column, RowCap, Table
+from planner.errors import KeyholeError
 from planner.question.as_of import AsOf
 from planner.question.looks import look_at
 from planner.question.model import Question
@@ -192,13 +193,19 @@ def asked(draw: st.DrawFn) -> tuple[str, Callable[[Row], bool], list[Condition],
 
 
 def unit_question(sql: str, table: Table, keys: tuple[str, ...]) -> Question:
+    """The question of a drawn statement, which is drawn again where declared bounds alone decide it."""
     catalog = replace(retail(), tables=(table,))
     groups = ", ".join(dict.fromkeys((*table.unit, *keys)))
     statement = classify(sql.format(groups, ", ".join(keys)), catalog)
     assert isinstance(statement, Asking)
     (question,) = statement.questions
     wanted = accuracy({"keyhole.tolerance": "10%"}, catalog.defaults)
-    return ask(question, catalog, accuracy=wanted, parameters={}, today=date(2026, 1, 1))
+    try:
+        return ask(question, catalog, accuracy=wanted, parameters={}, today=date(2026, 1, 1))
+    except KeyholeError as error:
+        if error.code != "KH220":  # a mean of at most one row a unit is never above 1.5
+            raise
+        reject()
 
 
 def by_hand(

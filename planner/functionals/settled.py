@@ -1,0 +1,142 @@
+"""Comparisons that declared bounds settle: `avg(cost) > 60` where cost ends at 40 is false, whatever the data.
+
+A sum of bounded values is compared. If no row can raise the sum, no group passes a threshold of 0 or more. If every row
+with a value lowers it, every group with values lies below 0.
+
+Proof: docs/proofs/joint_loss.md, "Thresholds that bounds settle".
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from math import inf
+
+from mechanisms.formula import FALSE, TRUE, Cut, Formula
+from planner.aggregates.comparison import Comparison
+from planner.catalog.model import Column, Table
+from planner.errors import KeyholeError
+from planner.functionals.guards import Guarded, GuardedFormula
+from planner.functionals.row_range import Range, range_of_sum, row_range
+from planner.question.condition import Condition
+from planner.question.condition_text import canonical
+from planner.question.model import Functional, Measure
+from planner.question.range_inference import narrow_range
+
+
+def settle(
+    comparison: Comparison,
+    made: Functional,
+    formula: Formula,
+    *,
+    ranges: Mapping[str, Range],
+    table: Table,
+    where: Condition,
+) -> Formula | None:
+    """Return TRUE or FALSE if declared bounds alone give that truth to a comparison's literals, else None.
+
+    Guarantee: the truth holds in every group, whatever values its rows have. If the comparison is NULL without values,
+    it may hold in groups with values alone. It depends on the question and the policy.
+
+    Parameters:
+        made: the functional of the comparison, and `formula` its literals.
+        ranges: in grid steps, of every column that the functional sums.
+        where: the rows that the question is about.
+    """
+    if made.measure is not Measure.TOTAL:
+        return None
+    low, high = row_range(made.terms, ranges=ranges, table=table, among=where)
+    if made.unit_range is not None:
+        low, high = max(low, made.unit_range[0]), min(high, made.unit_range[1])
+    least, most = 0 if low == 0 else -inf, 0 if high == 0 else inf
+    counted = _range_with_value(made, ranges, table, where) if comparison.values else None
+    if counted is not None:
+        low, high = counted
+        if made.unit_range is not None:  # a unit's total is clipped: the nearer end is what is left of a row
+            low, high = min(low, made.unit_range[1]), max(high, made.unit_range[0])
+        least, most = low if low > 0 else least, high if high < 0 else most
+    return _hold_between(formula, (least, most), furthest=0 if made.offsets is None else made.offsets.largest)
+
+
+def _range_with_value(made: Functional, ranges: Mapping[str, Range], table: Table, where: Condition) -> Range | None:
+    """Return the range of what one row with a value adds, where all terms are of one column and condition."""
+    alike = {(term.column, canonical(term.condition)) for term in made.terms}
+    column = made.terms[0].column
+    if len(alike) > 1 or column is None or column not in ranges:
+        return None
+    among = (where, made.terms[0].condition)
+    box = {column: narrow_range(column, ranges[column], among=among, table=table)}
+    return range_of_sum(made.terms, box, frozenset({column}))
+
+
+def _hold_between(formula: Formula, group: tuple[float, float], *, furthest: int) -> Formula | None:
+    """Return the truth of literals on a sum that lies in `group`; a threshold may be `furthest` above its cut."""
+    least, most = group
+
+    def holds(cut: Cut) -> bool | None:
+        above = True if least > cut.cut + furthest else False if most <= cut.cut else None
+        return above if cut.above or above is None else not above
+
+    def every(found: Sequence[bool | None]) -> bool | None:
+        return False if False in found else None if None in found else True
+
+    def some(found: Sequence[bool | None]) -> bool | None:
+        return True if True in found else None if None in found else False
+
+    truth = formula.fold(holds, every=every, some=some)
+    return None if truth is None else TRUE if truth else FALSE
+
+
+def use_settled(formula: GuardedFormula, *, unguarded: bool) -> GuardedFormula:
+    """Replace settled comparisons by their truths. If `unguarded`, replace only what is false without values, too."""
+
+    def put_truth(leaf: Guarded) -> GuardedFormula:
+        if leaf.settled is None or (unguarded and leaf.values and (leaf.settled == TRUE) != leaf.outside):
+            return leaf
+        return replace(leaf, formula=leaf.settled)
+
+    return formula.mapped(put_truth)
+
+
+def undecidable(comparison: Comparison, settled: Formula) -> KeyholeError:
+    """Return KH220 for a question whose answer follows from declared bounds."""
+    truth = "true" if settled == TRUE else "false"
+    groups = "every group with values" if comparison.values and settled == TRUE else "every group"
+    return KeyholeError(
+        "KH220",
+        f"{comparison.part_of or comparison.text} is {truth} for {groups}, whatever the data",
+        detail=_explain_bounds(comparison),
+        hint=_suggest_middle(comparison),
+        position=comparison.position,
+    )
+
+
+def warn_of_settled(comparison: Comparison, settled: Formula) -> str:
+    """Return the warning for a comparison that is left out of a longer formula."""
+    truth = "true" if settled == TRUE else "false"
+    groups = "every group with values" if comparison.values and settled == TRUE else "every group"
+    return f"{comparison.part_of or comparison.text} is {truth} for {groups}: declared bounds decide it, not the data"
+
+
+def _explain_bounds(comparison: Comparison) -> str:
+    columns = {part.column.name: part.column for part in comparison.parts if part.column is not None and part.power}
+    bounded = [one for one in columns.values() if one.bounds is not None]
+    if not bounded:
+        return "Every row moves the two sides apart in one direction only. Nothing is read or spent."
+    said = " and ".join(f"{one.name} from {_ends(one)[0]:f} to {_ends(one)[1]:f}" for one in bounded)
+    return f"The owner declared bounds: {said}. A value outside counts as the bound. Nothing is read or spent."
+
+
+def _suggest_middle(comparison: Comparison) -> str:
+    """Return what to compare a mean of one column with: a number in the middle of its bounds."""
+    column = next((part.column for part in comparison.parts if part.column is not None and part.power), None)
+    if column is None or column.bounds is None or not comparison.left.startswith(f"avg({column.name})"):
+        return "Correct the threshold, or leave the comparison out."
+    low, high = _ends(column)
+    middle = (low + high) / 2
+    whole = middle.to_integral_value()
+    return f"Instead you can ask: {comparison.left} > {whole if low < whole < high else middle:f}"
+
+
+def _ends(column: Column) -> tuple[Decimal, Decimal]:
+    assert column.bounds is not None
+    return Decimal(column.bounds[0]).normalize(), Decimal(column.bounds[1]).normalize()
