@@ -53,7 +53,7 @@ _SEALED = {
     "preserve_insertion_order": "false",
     "pandas_analyze_sample": "0",  # what a column of pinned texts is must not be guessed from some of them
 }
-_PAUSE_S = 0.05  # between looks whether a loader has left the file: it writes for seconds, a look takes a millisecond
+_PAUSE_S = 0.05  # between looks whether a loader or reader has left: that takes up to seconds, a look a millisecond
 # PostgreSQL's text, which the copy becomes, cannot hold the character
 _UNCOPYABLE = {**UNCOPYABLE, SqlType.TEXT: "contains({0}, chr(0))"}
 
@@ -226,7 +226,7 @@ class DuckDBSource:
         self._rollups.settle()
 
     def close(self) -> None:
-        """Close the database."""
+        """Close the database once nothing is read any more. What is still read is interrupted, and fails."""
         self._rollups.close()
         self._openings.close()
 
@@ -239,7 +239,8 @@ class DuckDBSource:
         with self._openings.used() as opened:
             cursor = opened.connection.cursor()
             try:
-                yield cursor
+                with self._openings.interruptible(cursor):
+                    yield cursor
             finally:
                 cursor.close()
 
@@ -260,7 +261,9 @@ class _Openings:
         self._open_connection = open_connection
         self._held = held
         self._lock = threading.Lock()
+        self._left = threading.Condition(self._lock)
         self._readers = 0
+        self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._opened: _Opened | None = None
         self._ended = False
 
@@ -274,8 +277,20 @@ class _Openings:
         finally:
             with self._lock:
                 self._readers -= 1
+                self._left.notify_all()
                 if not self._held and not self._readers:
                     self._close()
+
+    @contextmanager
+    def interruptible(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+        """Let `close` interrupt what the block runs on the cursor."""
+        with self._lock:
+            self._cursors.append(cursor)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._cursors.remove(cursor)
 
     @contextmanager
     def kept_open(self, *, until: float) -> Iterator[None]:
@@ -305,9 +320,17 @@ class _Openings:
             time.sleep(_PAUSE_S)
 
     def close(self) -> None:
-        """Close it for good."""
-        with self._lock:
+        """Interrupt all readers, and close it for good when the last has left.
+
+        DuckDB cannot close under a reader, and a process that ends with a thread inside the engine is aborted. An
+        interrupt that comes before its statement is lost, so it is repeated.
+        """
+        with self._left:
             self._ended = True
+            while self._readers:
+                for cursor in self._cursors:
+                    cursor.interrupt()
+                self._left.wait(_PAUSE_S)
             self._close()
 
     def _close(self) -> None:
