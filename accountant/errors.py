@@ -11,6 +11,12 @@
     |   |-- WindowOver      a window is closed, or was begun by an earlier run: nobody looks at it any more
     |   `-- WindowLost      the state of a window that has begun is gone: it can only be closed
     `-- LedgerUnavailable   the storage failed or is not the ledger it was; treat every open reservation as spent
+        |-- StorageFailed   the storage did not do what it was asked; what it holds is as it was
+        |   |-- StorageFull its disk is full
+        |   `-- LedgerMoved its path does not lead to the open file any more
+        |-- NoLedger        nothing is there
+        `-- LedgerBehind    it lacks an event that its witness has seen
+    WitnessNotKept          is told to whoever watches, and never raised
 
 None of them carries text for analysts, but for the reason of an owner who declined: the proxy words its own messages
 from the fields.
@@ -141,6 +147,43 @@ class NotApproved(LedgerError):
 
 class LedgerUnavailable(LedgerError):
     """The storage failed, or what it holds is not an unbroken chain of events that this version understands."""
+
+
+class StorageFailed(LedgerUnavailable):
+    """The storage did not do what it was asked. Nothing is known against what it holds."""
+
+
+class StorageFull(StorageFailed):
+    """The disk of the storage is full."""
+
+
+class LedgerMoved(StorageFailed):
+    """The path of an SQLite ledger does not lead to the file that this process has open."""
+
+
+class NoLedger(LedgerUnavailable):
+    """There is no ledger at the address, and nobody asked to make one."""
+
+
+class LedgerBehind(LedgerUnavailable):
+    """The ledger lacks an event that was durable once: it is an older copy, another ledger, or a new one.
+
+    `known` is the number of that event, `newest` that of the ledger's last one.
+    """
+
+    def __init__(self, *, known: int, newest: int) -> None:
+        lost = (
+            f"it ends at event {newest:,}, and its witness has seen event {known:,}"
+            if newest < known
+            else f"its event {known:,} is another one than its witness has seen"
+        )
+        super().__init__(f"the ledger is not the one that was in use: {lost}")
+        self.known = known
+        self.newest = newest
+
+
+class WitnessNotKept(LedgerError):
+    """The witness of a ledger cannot be written. Told to whoever watches, and never raised."""
 
 
 def answer_changed() -> LedgerUnavailable:

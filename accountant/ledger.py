@@ -23,10 +23,11 @@ from accountant.reports.burn_down import BurnDown, BurnDowns
 from accountant.reports.history import AskedQuestion, Page
 from accountant.reports.report import BudgetReport, Reporter
 from accountant.store.attempts import Attempt
-from accountant.store.journal import Journal
+from accountant.store.journal import FaultHandler, Journal, ignore_fault
 from accountant.store.store import TIMEOUT_MS, LedgerStore
 from accountant.store.transaction import Transaction
 from accountant.store.waiting import WaitingQuestion
+from accountant.store.witness import Witness
 from accountant.verbs.endings import charge_of_open, open_answer
 from accountant.verbs.exposures import Exposures
 from accountant.verbs.granting import reserve_charge
@@ -73,25 +74,45 @@ class Ledger:
         snapshot_every: int = SNAPSHOT_EVERY_EVENTS,
         knowledge: Knowledge = nothing_known,
         timeout_ms: int = TIMEOUT_MS,
+        create: bool = True,
+        witness: Witness | None = None,
+        trust: bool = False,
+        on_fault: FaultHandler = ignore_fault,
     ) -> "Ledger":
-        """Open or create the ledger at an SQLAlchemy URL (SQLite file or PostgreSQL), migrating its schema.
+        """Open the ledger at an SQLAlchemy URL (SQLite file or PostgreSQL), migrating its schema; `create` makes one.
 
         `clock` gives the time (aware) that events are marked with; nothing is decided by it. Balances are stored now
         and then, when at least `snapshot_every` events are not in the stored ones, so that a long ledger opens fast.
         `knowledge` is what is publicly known of the tables' columns: checks and reports go by it, events do not.
         `timeout_ms` is how long a verb waits for others' writes and for a storage that does not answer.
-        Raises `LedgerUnavailable`.
+        `witness` knows the last durable event from before. With `trust` the ledger is not held against it until
+        `accept`; that is for an owner who looks at it first. `on_fault` is called with each failure of the storage.
+        Raises `NoLedger`, `LedgerBehind`, `LedgerUnavailable`.
         """
-        journal = Journal(LedgerStore.open(url, timeout_ms=timeout_ms), snapshot_every=snapshot_every)
+        store = LedgerStore.open(url, timeout_ms=timeout_ms, create=create)
+        journal = Journal(store, snapshot_every=snapshot_every, witness=witness, on_fault=on_fault, trust=trust)
         try:
             with journal.reading():
                 pass
+            if not trust:
+                journal.check_witness(accept=False)
             with suppress(LedgerUnavailable):
                 journal.keep_snapshot()
         except BaseException:
             journal.close()
             raise
         return cls(journal, clock=clock, knowledge=knowledge)
+
+    def check_witness(self) -> None:
+        """Hold the ledger against its witness, which a ledger that is trusted is not. Raises `LedgerBehind`."""
+        self._journal.check_witness(accept=False)
+
+    def accept(self) -> None:
+        """Let the ledger as it is take the place of what its witness has seen. Only its owner can say so.
+
+        Raises OSError where the witness cannot be written, `LedgerUnavailable`.
+        """
+        self._journal.check_witness(accept=True)
 
     def close(self) -> None:
         """Close the storage. What is open stays reserved."""

@@ -40,6 +40,7 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH012", "F0000", "the certificate, its key or the clients' authority cannot be used for TLS"),
     ("KH013", "F0000", "the PostgreSQL that the shadow is to be started from cannot be used"),
     ("KH014", "F0000", "the files of a relation cannot be read as one table"),
+    ("KH016", "F0000", "the ledger is missing, or is not the one that was in use"),
     # KH1xx: the statement is not a question that Keyhole may answer
     ("KH100", "42601", "the statement cannot be parsed"),
     ("KH101", "0A000", "the select list asks for more than keys and constants"),

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from accountant.errors import LedgerUnavailable
+from accountant.errors import StorageFailed
 
 # a lock that is awaited for 0 ms is awaited for ever
 _SHORTEST_MS = 1
@@ -29,9 +29,9 @@ class Deadline:
 
     @contextmanager
     def holding(self, lock: "threading.Lock | threading.RLock") -> Iterator[None]:
-        """The block has the lock. Raises `LedgerUnavailable` where it is not free by then."""
+        """The block has the lock. Raises `StorageFailed` where it is not free by then."""
         if not lock.acquire(timeout=self.left_s):
-            raise LedgerUnavailable("another thread has waited for its storage for too long")
+            raise StorageFailed("another thread has waited for its storage for too long")
         try:
             yield
         finally:

@@ -49,7 +49,7 @@ SELECT relname, tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
 WHERE NOT tgisinternal AND tgenabled IN ('O', 'A') AND pg_table_is_visible(pg_class.oid)
 """
 _HAS_AMCHECK = "SELECT count(*) FROM pg_extension WHERE extname = 'amcheck'"
-_TABLES = (
+TABLES = (
     *("events", "domains", "answers", "paths", "pruned", "snapshots", "attempts", "relations", "waiting", "writer"),
     *("monitor_state", "monitor_alerts", "monitor_leases"),
 )
@@ -101,7 +101,7 @@ def _check_postgresql(connection: sa.Connection) -> None:
         raise LedgerUnavailable("a trigger that keeps the ledger append-only is gone or disabled")
     _check_writer(connection)
     if _may_use_amcheck(connection):
-        for table in _TABLES:
+        for table in TABLES:
             if connection.scalar(sa.text(_HEAP), {"table": table}):
                 raise LedgerUnavailable(f"the table {table} is damaged, by PostgreSQL's amcheck")
             connection.execute(sa.text(_INDEXES), {"table": table})

@@ -2,17 +2,24 @@
 
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from accountant.balances.fold import Balances
-from accountant.errors import LedgerUnavailable
+from accountant.errors import LedgerBehind, LedgerError, LedgerMisuse, LedgerUnavailable, WitnessNotKept
 from accountant.events.digests import Domain, digest
 from accountant.events.events import GENESIS, Event, Record, Reserved, check_chain, event_of, record_of
 from accountant.store.deadline import Deadline
 from accountant.store.snapshot import from_bytes, to_bytes
 from accountant.store.store import LedgerStore
 from accountant.store.transaction import Snapshot, Transaction
+from accountant.store.witness import NOTHING, Mark, Witness
+
+FaultHandler = Callable[[LedgerError], None]
+
+
+def ignore_fault(fault: LedgerError) -> None:
+    """Tell nobody: whoever asked is told."""
 
 
 class Journal:
@@ -22,11 +29,25 @@ class Journal:
     makes durable what it wrote. Nobody waits longer for another thread than for the storage itself. Balances are those
     of the whole log up to the event they are handed out with: docs/proofs/accounting.md, theorems 5 and 8.
 
-    `snapshot_every`: how many events may lie behind the stored snapshot before a newer one is stored.
+    `snapshot_every`: how many events may lie behind the stored snapshot before a newer one is stored. `witness` knows
+    the last durable event from before, and is told of each one; with `trust` not before `check_witness`. `on_fault` is
+    called with each failure.
     """
 
-    def __init__(self, store: LedgerStore, *, snapshot_every: int) -> None:
+    def __init__(
+        self,
+        store: LedgerStore,
+        *,
+        snapshot_every: int,
+        witness: Witness | None = None,
+        on_fault: FaultHandler = ignore_fault,
+        trust: bool = False,
+    ) -> None:
         self._store = store
+        self._trust = trust
+        self._witness = witness
+        self._held = NOTHING  # the mark that this ledger was found to have; only writers change it
+        self._on_fault = on_fault
         self._snapshot_every = snapshot_every
         self._writers = threading.Lock()  # taken first, and held until what was written is durable
         self._folding = threading.RLock()  # whoever has it looks at the fold, or continues it
@@ -56,24 +77,49 @@ class Journal:
         be, and the next look at the log says what there is.
         """
         deadline = self.new_deadline()
-        with deadline.holding(self._writers):
+        with self._faults(), deadline.holding(self._writers):
             with self._store.writing(deadline) as transaction, deadline.holding(self._folding):
                 self._written.clear()
-                yield transaction, self._caught_up(transaction)
-            self._fold_written(deadline)  # only here is it durable
+                balances = self._caught_up(transaction)
+                if self._witness is not None and not self._trust:
+                    self._check_mark(transaction, self._witness.read())
+                yield transaction, balances
+            if self._witness is not None and self._written and not self._trust:  # only here is it durable
+                newest, _ = self._written[-1]
+                self._held = Mark(newest.id, newest.hash)
+                self._advance(self._held)
+            self._fold_written(deadline)
 
     @contextmanager
     def reading(self) -> Iterator[tuple[Transaction, Balances]]:
         """What is committed at one moment, with its balances. Raises `LedgerUnavailable`."""
         deadline = self.new_deadline()
-        with deadline.holding(self._folding), self._store.reading(deadline) as transaction:
+        with self._faults(), deadline.holding(self._folding), self._store.reading(deadline) as transaction:
             yield transaction, self._caught_up(transaction)
 
     @contextmanager
     def looking(self) -> Iterator[Transaction]:
         """What is committed at one moment, without balances; no writer of this process waits for it."""
-        with self._store.reading(self.new_deadline()) as transaction:
+        with self._faults(), self._store.reading(self.new_deadline()) as transaction:
             yield transaction
+
+    def check_witness(self, *, accept: bool) -> None:
+        """Hold the ledger against its witness before anything else is done with it, and bring the witness up to date.
+
+        With `accept` the ledger as it is takes the place of whatever the witness has seen. Raises `LedgerBehind`,
+        `LedgerUnavailable`, OSError.
+        """
+        if self._witness is None:
+            return
+        mark = None if accept else self._witness.read()  # before the look: what is durable later is not in that
+        with self.reading() as (transaction, _):
+            self._check_mark(transaction, mark)
+            newest = Mark(*transaction.newest)
+        self._trust = False
+        if accept:
+            self._witness.replace(newest)
+        elif newest > (mark or NOTHING):
+            self._advance(newest)
 
     def append(self, transaction: Transaction, event: Event) -> Record:
         """Append after everything seen by this transaction. The fold follows once the transaction is durable."""
@@ -109,6 +155,32 @@ class Journal:
         """Number and hash of the last event."""
         with self.reading() as (transaction, _):
             return transaction.newest
+
+    def _check_mark(self, transaction: Transaction, mark: Mark | None) -> None:
+        """Raise `LedgerBehind` unless the transaction, which has seen the whole log, has the marked event.
+
+        Whoever writes has the queue's head: every event that can be marked by then is in the log.
+        """
+        if mark is None or mark in (self._held, NOTHING):
+            return
+        number, newest_hash = transaction.newest
+        found = newest_hash if mark.number == number else transaction.hash_of(mark.number)
+        if found != mark.hash:
+            raise LedgerBehind(known=mark.number, newest=number)
+        self._held = mark
+
+    def _advance(self, mark: Mark) -> None:
+        if self._witness is not None and not self._witness.advance(mark):
+            self._on_fault(WitnessNotKept(f"the ledger's witness {self._witness.path.name} cannot be written"))
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except LedgerError as error:
+            if isinstance(error, LedgerUnavailable) or type(error) is LedgerMisuse:
+                self._on_fault(error)
+            raise
 
     def keep_snapshot(self) -> None:
         """Store the balances as they are, if many events (and an eighth of the log) lie behind the stored snapshot."""

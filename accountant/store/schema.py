@@ -18,7 +18,7 @@ _MIGRATION_S = 600.0
 _MIGRATIONS = Path(__file__).parent.parent / "migrations"
 
 
-@tenacity.retry(
+retry_while_locked = tenacity.retry(
     retry=tenacity.retry_if_exception(
         # two processes that create one file at once: the switch to WAL does not wait for the busy timeout
         lambda error: isinstance(error, OperationalError) and "database is locked" in str(error.orig)
@@ -27,6 +27,9 @@ _MIGRATIONS = Path(__file__).parent.parent / "migrations"
     stop=tenacity.stop_after_delay(10),
     reraise=True,
 )
+
+
+@retry_while_locked
 def migrate(engine: sa.Engine) -> None:
     """Run the migrations that a database does not have yet, all or none.
 
@@ -34,6 +37,12 @@ def migrate(engine: sa.Engine) -> None:
     """
     if _stored_revision(engine) != newest_revision():
         _upgrade(engine)
+
+
+def is_made(engine: sa.Engine) -> bool:
+    """Return True if a database has a ledger's tables, of whichever version. Raises SQLAlchemyError."""
+    with engine.connect() as connection, connection.execution_options(keyhole_begin="BEGIN").begin():
+        return sa.inspect(connection).has_table(VERSION_TABLE)
 
 
 @cache

@@ -15,17 +15,18 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event as engine_event
-from sqlalchemy.exc import SQLAlchemyError
 
-from accountant.errors import LedgerUnavailable
+from accountant.errors import LedgerUnavailable, NoLedger, StorageFull
+from accountant.storage_failures import told_in_words
 from accountant.store import tables
 from accountant.store.deadline import Deadline
 from accountant.store.domain_cache import DomainCache
 from accountant.store.file_calls import NotedConnection
+from accountant.store.held_file import HeldFile
 from accountant.store.pinned_session import pin_ledger_session
 from accountant.store.private_files import make_private_file
 from accountant.store.punctual import PunctualConnection, by
-from accountant.store.schema import VERSION_TABLE, migrate
+from accountant.store.schema import VERSION_TABLE, is_made, migrate, retry_while_locked
 from accountant.store.transaction import Transaction
 
 # for whoever has no policy that says so: how long a question waits for the writers before it against how soon a ledger
@@ -37,28 +38,33 @@ CONNECT_TIMEOUT_S = 10
 
 class LedgerStore:
     """An open database that holds one ledger. `timeout_ms` is how long anybody waits to be let in, writers for other
-    writers, and then for each answer of a server."""
+    writers, and then for each answer of a server. `held` is the file of an SQLite ledger."""
 
-    def __init__(self, engine: sa.Engine, *, timeout_ms: int) -> None:
+    def __init__(self, engine: sa.Engine, *, timeout_ms: int, held: HeldFile | None = None) -> None:
         self._engine = engine
         self._timeout_ms = timeout_ms
+        self._held = held
         self._cache = DomainCache()
 
     @classmethod
-    def open(cls, url: str, *, timeout_ms: int = TIMEOUT_MS) -> "LedgerStore":
-        """Open or create the ledger at an SQLAlchemy URL and bring its schema up to date.
+    def open(cls, url: str, *, timeout_ms: int = TIMEOUT_MS, create: bool = True) -> "LedgerStore":
+        """Open the ledger at an SQLAlchemy URL and bring its schema up to date; `create` makes one if there is none.
 
-        `postgresql://` is read as `postgresql+psycopg://`. Raises `LedgerUnavailable`; never shows the URL, which may
-        hold a password.
+        `postgresql://` is read as `postgresql+psycopg://`. Raises `NoLedger`, `LedgerUnavailable`; never shows the URL,
+        which may hold a password.
         """
-        with _translated():
-            engine = _engine(url, timeout_ms=timeout_ms)
-            try:
-                migrate(engine)
-            except BaseException:
-                engine.dispose()
-                raise
-        return cls(engine, timeout_ms=timeout_ms)
+        with told_in_words(), ExitStack() as undo:
+            engine = _engine(url, timeout_ms=timeout_ms, create=create)
+            undo.callback(engine.dispose)
+            held = None
+            if (path := find_sqlite_file(engine.url)) is not None:
+                held = retry_while_locked(HeldFile)(engine, path)
+                undo.callback(held.close)
+            if not create and not is_made(engine):
+                raise NoLedger("there is no ledger at that address")
+            migrate(engine)
+            undo.pop_all()
+        return cls(engine, timeout_ms=timeout_ms, held=held)
 
     def new_deadline(self) -> Deadline:
         """By when whoever comes now must have been let in."""
@@ -67,6 +73,8 @@ class LedgerStore:
     def close(self) -> None:
         """Close every connection."""
         self._engine.dispose()
+        if self._held is not None:
+            self._held.close()
 
     def check_room(self, *, room_bytes: int) -> None:
         """Look whether a SQLite file could grow by so much on its disk. Raises `LedgerUnavailable`."""
@@ -74,16 +82,18 @@ class LedgerStore:
         if self._engine.dialect.name == "sqlite" and file and file != ":memory:":
             with suppress(OSError):
                 if shutil.disk_usage(Path(file).parent).free < room_bytes:
-                    raise LedgerUnavailable("the disk is full")
+                    raise StorageFull("the disk is full, or nearly")
 
     @contextmanager
     def writing(self, deadline: Deadline) -> Iterator[Transaction]:
         """One serialised transaction; durable when the block ends, undone when it raises.
 
         Raises `LedgerUnavailable`: by the deadline where it did not begin, and later where it is unknown whether it
-        became durable, since the server was asked for that and did not answer.
+        became durable, since the server was asked for that and did not answer, or the file is not at its path by then.
         """
-        with _translated(), ExitStack() as open_:
+        with told_in_words(), ExitStack() as open_:
+            open_.callback(self._check_held)  # last of all: what was written must be where the next opener looks
+            self._check_held()
             with by(deadline.moment):
                 connection = open_.enter_context(self._engine.connect())
                 connection.execution_options(keyhole_deadline=deadline)
@@ -98,7 +108,8 @@ class LedgerStore:
     @contextmanager
     def reading(self, deadline: Deadline) -> Iterator[Transaction]:
         """One read-only look at what is committed at one moment; waits for nobody. Raises `LedgerUnavailable`."""
-        with _translated(), ExitStack() as open_:
+        with told_in_words(), ExitStack() as open_:
+            self._check_held()
             with by(deadline.moment):
                 connection = open_.enter_context(self._engine.connect())
                 connection.execution_options(keyhole_begin="BEGIN", keyhole_deadline=deadline)
@@ -108,8 +119,12 @@ class LedgerStore:
                 open_.enter_context(connection.begin())
             yield Transaction(connection, self._cache)
 
+    def _check_held(self) -> None:
+        if self._held is not None:
+            self._held.check()
 
-def _engine(url: str, *, timeout_ms: int) -> sa.Engine:
+
+def _engine(url: str, *, timeout_ms: int, create: bool) -> sa.Engine:
     parsed = sa.make_url(url)
     if parsed.drivername in ("postgresql", "postgres"):
         parsed = parsed.set(drivername="postgresql+psycopg")
@@ -128,8 +143,11 @@ def _engine(url: str, *, timeout_ms: int) -> sa.Engine:
         raise LedgerUnavailable(f"a ledger lives in SQLite or PostgreSQL, not in {parsed.get_backend_name()}")
     if not parsed.database or parsed.database == ":memory:" or "mode" in parsed.query:
         raise LedgerUnavailable("a ledger in memory would forget what was spent")
-    if not parsed.database.startswith("file:"):
-        make_private_file(Path(parsed.database))
+    path = find_sqlite_file(parsed)
+    if path is not None and create:
+        make_private_file(path)
+    elif path is not None and not path.exists():
+        raise NoLedger(f"there is no ledger: {path.name} does not exist")
     engine = sa.create_engine(
         parsed,
         pool_timeout=timeout_ms / 1000,
@@ -138,6 +156,13 @@ def _engine(url: str, *, timeout_ms: int) -> sa.Engine:
     engine_event.listen(engine, "connect", _prepare_sqlite)
     engine_event.listen(engine, "begin", partial(_begin_sqlite, timeout_ms=timeout_ms))
     return engine
+
+
+def find_sqlite_file(url: sa.URL) -> Path | None:
+    """The file of a ledger in SQLite, unless its name is one of SQLite's own URIs, whose file is not held."""
+    if url.get_backend_name() != "sqlite" or not url.database or url.database.startswith("file:"):
+        return None
+    return Path(url.database).absolute()
 
 
 def _connect_punctually(
@@ -171,14 +196,5 @@ def _begin_sqlite(connection: sa.Connection, *, timeout_ms: int) -> None:
     options = connection.get_execution_options()
     deadline = options.get("keyhole_deadline") or Deadline(timeout_ms)
     connection.exec_driver_sql(f"PRAGMA busy_timeout = {deadline.left_ms}")
+    connection.exec_driver_sql("PRAGMA shrink_memory")  # pages are read from the file, not as they are remembered
     connection.exec_driver_sql(options.get("keyhole_begin", "BEGIN IMMEDIATE"))
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
-        # the last where a text in SQLite is none. The driver's text may hold the address or statement values: only its
-        # kind is passed on
-        raise LedgerUnavailable(f"the ledger's storage failed ({type(error).__name__})") from error

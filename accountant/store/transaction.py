@@ -73,6 +73,10 @@ class Transaction:
             raise event_gone(number)
         return records[1:]
 
+    def hash_of(self, number: int) -> str | None:
+        """Return the hash of an event, or None if there is no such event."""
+        return self._connection.scalar(sa.select(tables.EVENTS.c.hash).where(tables.EVENTS.c.id == number))
+
     def _read_events(self, first: int, *, known: int) -> Iterator[Record]:
         while True:
             rows = self._connection.execute(_EVENTS_FROM, {"first": first, "known": known}).all()
@@ -222,6 +226,27 @@ class Transaction:
         if about is not None:
             chosen = chosen.where(tables.EVENTS.c.reservation == about)
         return [Record(*row) for row in self._connection.execute(chosen.order_by(tables.EVENTS.c.id))]
+
+    def columns_of(self, table: str) -> tuple[str, ...]:
+        """Return the names of a table's columns, in one order for both databases."""
+        return tuple(sorted(column["name"] for column in sa.inspect(self._connection).get_columns(table)))
+
+    def rows_of(self, table: str, columns: Sequence[str]) -> Iterator[Sequence[Any]]:
+        """Yield every row of a table; those with an `id` in its order, which is that of the log."""
+        named: list[sa.ColumnClause[Any]] = [sa.column(name) for name in columns]
+        ordered: list[sa.ColumnClause[Any]] = [sa.column("id")] if "id" in columns else []
+        chosen = sa.select(*named).select_from(sa.table(table)).order_by(*ordered)
+        with self._connection.execute(chosen, execution_options={"yield_per": READ_NAMES}) as found:
+            yield from found
+
+    def has_rows(self, table: str) -> bool:
+        """Return True if a table has a row."""
+        return self._connection.execute(sa.select(1).select_from(sa.table(table)).limit(1)).first() is not None
+
+    def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows as they stand elsewhere."""
+        there = sa.table(table, *(sa.column(name) for name in columns))
+        self._connection.execute(there.insert(), [dict(zip(columns, row, strict=True)) for row in rows])
 
     def check_database(self) -> None:
         """Raise `LedgerUnavailable` where the database says that it is damaged, or has not the ledger's form."""

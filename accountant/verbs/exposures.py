@@ -35,6 +35,11 @@ class Exposures:
                 if table not in known.get(relation, ()):
                     transaction.relations.add(relation, table, since=self._clock().isoformat())
 
+    def knows_any(self, relations: Collection[str]) -> bool:
+        """Return True if one of the relations was exposed as a table of this ledger."""
+        with self._journal.looking() as transaction:
+            return bool(transaction.relations.find_tables(relations))
+
     def charged_as(self, relations: Collection[str], *, names: Collection[str]) -> tuple[str, ...]:
         """Under which names a relation, called by any of its own, has lost something; none where it was exposed under
         one of `names` as well, since the owner has confirmed that then."""

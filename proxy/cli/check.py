@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from accountant.store.witness import NOTHING
 from planner.catalog.model import LONGEST_TEXT, Catalog, SqlType
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
@@ -19,8 +20,9 @@ from proxy.report.monitor_prices import PricedMonitor, describe_doubtful_monitor
 from proxy.report.proposal_prices import describe_dear_proposals
 from proxy.security.file_modes import describe_exposed_files
 from proxy.security.tls import Tls, exposure
+from proxy.service.known_ledger import accept_ledger, find_lost, ledger_witness, may_be_new
 from proxy.service.moved_data import pin_states
-from proxy.service.pins import Pinning, pin, pins_path, source_schema, write_pins
+from proxy.service.pins import PinChange, Pinning, pin, pins_path, source_schema, write_pins
 from proxy.service.pins import refresh as declare_new
 from proxy.service.relations import check_names, identify_tables, remember_names
 from proxy.service.service import ledger_url, open_ledger
@@ -106,7 +108,12 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         from proxy.process.generations import try_binaries  # only here: it brings all that serves
 
         try_binaries(binaries, limits=policy.server.limits)
-    with open_ledger(policy) as ledger, closing(open_policy_source(policy)) as source:
+    create = confirm or may_be_new(policy)
+    with (
+        open_ledger(policy, trust=confirm, create=create) as ledger,
+        closing(open_policy_source(policy)) as source,
+    ):
+        lost = find_lost(policy, ledger) if confirm else None
         identities = identify_tables(policy, source)
         if not confirm:
             check_names(policy, identities, ledger)
@@ -118,6 +125,12 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         pins, moved = pin_states(pinning.catalog, source, pinning.pins, now=now, confirm=confirm)
         if pins != pinning.pins:
             write_pins(pins_path(policy), pins)
+        if confirm:
+            accept_ledger(policy, ledger)
+        elif not ledger.size:
+            ledger_witness(policy).advance(NOTHING)
+    if lost is not None:
+        pinning = replace(pinning, changes=(PinChange("changed", "the ledger", lost), *pinning.changes))
     said = (*said, *doubts, *describe_shared_relations(policy, identities), *map(_describe_move, moved))
     said = (
         *said,

@@ -57,10 +57,10 @@ def refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def owners_ledger(policy: Path, *, knowledge: Knowledge = nothing_known) -> Iterator[Ledger]:
+def owners_ledger(policy: Path, *, knowledge: Knowledge = nothing_known, trust: bool = False) -> Iterator[Ledger]:
     """The ledger of a policy, open for its owner; needs no source and no pins. `knowledge` is what is publicly known of
-    the tables' columns. Raises KH001 to KH005 and KH009."""
-    with open_ledger(Policy.load(policy), knowledge=knowledge) as ledger:
+    the tables' columns. With `trust` it is not held against its witness. Raises KH001 to KH005, KH009 and KH016."""
+    with open_ledger(Policy.load(policy), knowledge=knowledge, trust=trust) as ledger:
         try:
             yield ledger
         except LedgerUnavailable as error:

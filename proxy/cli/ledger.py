@@ -1,11 +1,14 @@
 """`keyhole ledger`: what was asked, whether the log is whole, and copies of it. For owners: losses are exact."""
 
 import sys
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
 
 from accountant.errors import LedgerMisuse, LedgerUnavailable
 from accountant.ledger import Ledger
@@ -40,7 +43,7 @@ from proxy.report.ledger_tables import (
     show_question,
 )
 from proxy.report.terminal import psql_table, row_count
-from proxy.service.refusals import ledger_unreadable
+from proxy.service.refusals import ledger_unopened, ledger_unreadable
 from proxy.service.service import ledger_url
 
 app = typer.Typer(
@@ -125,10 +128,11 @@ def verify(
 ) -> None:
     """Read everything again, to the first fault. The database, the chain, the stored answers, the balances; ends with
     1 on one."""
-    with refusals(as_json=as_json), owners_ledger(policy) as ledger:
+    with refusals(as_json=as_json), owners_ledger(policy, trust=True) as ledger:
         kept = None if expect is None else read_kept(expect)
         with show_work("reading the ledger again"):
             found = verify_ledger(ledger, kept=kept)
+        ledger.check_witness()
         if as_json:
             print_json(found.document())
         else:
@@ -194,6 +198,30 @@ def backup(file: Annotated[Path, typer.Argument(help="The new file.")], policy: 
         except OSError as error:
             raise unwritable(file, error, hint="FILE") from None
     print(f"{file}: {number:,} events, verified. Keep this elsewhere: {newest}:{number}")
+
+
+@app.command()
+def copy(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The ledger's URL, as ledger.url has it.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The URL of a new file or an empty database.")],
+) -> None:
+    """Copy a ledger into another database, and verify the copy. Stop every Keyhole that uses it first; files are
+    relative to the current folder."""
+    for url, hint in ((source, "FROM"), (target, "TO")):
+        with suppress(ArgumentError):
+            make_url(url)
+            continue
+        raise typer.BadParameter("write sqlite:///FILE or postgresql://USER@HOST/DATABASE", param_hint=hint)
+    with refusals(as_json=False):
+        try:
+            with show_work("copying the ledger and verifying the copy"):
+                number, newest = ledger_files.copy_verified(source, target)
+        except LedgerMisuse as error:
+            raise typer.BadParameter(str(error), param_hint="TO") from None
+        except LedgerUnavailable as error:
+            raise ledger_unopened(error) from None
+    print(f"{number:,} events copied, and verified. Let ledger.url name the copy, and put the original away.")
+    print(f"Keep this elsewhere: {newest}:{number}")
 
 
 @app.command()

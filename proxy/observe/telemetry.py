@@ -8,6 +8,7 @@ References: docs/operating.md has every metric and every event.
 """
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -122,6 +123,9 @@ class Telemetry:
         self._clock = clock
         self._untold: dict[TurnedAway, int] = {}
         self._told_at: dict[TurnedAway, float] = {}
+        self._faults: dict[str, int] = {}
+        self._faulty_at: dict[str, float] = {}
+        self._faults_lock = threading.Lock()
         self._questions = Counter(
             "keyhole_questions", "Planned questions by how they ended", ["outcome"], registry=registry
         )
@@ -279,6 +283,19 @@ class Telemetry:
         """Log that looks are made again after a jump of the clock."""
         if self._log is not None:
             self._log.warning("clock settled", jump_seconds=after.total_seconds())
+
+    def ledger_failed(self, fault: Exception) -> None:
+        """The ledger failed, as it says itself: its words are about files, servers and events, never about data. The
+        log has the first of a reason, and then one a minute with how many there were."""
+        why, now = str(fault), self._clock()
+        with self._faults_lock:
+            self._faults[why] = self._faults.get(why, 0) + 1
+            if now - self._faulty_at.get(why, -math.inf) < _PAUSE_S:
+                return
+            self._faulty_at[why] = now
+            times = self._faults.pop(why)
+        if self._log is not None:
+            self._log.warning("the ledger failed", why=why, times=times)
 
     def now_missing(self, missing: Sequence[str]) -> None:
         """What Keyhole cannot work without has gone, or has come back."""

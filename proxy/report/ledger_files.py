@@ -16,7 +16,9 @@ from sqlalchemy.engine import URL
 
 from accountant.events.export import Exported
 from accountant.ledger import Ledger
+from accountant.store.ledger_copy import copy_ledger
 from accountant.store.private_files import OWNER_ALONE, make_private_file
+from accountant.store.store import TIMEOUT_MS
 
 _KINDS = {"int": "BIGINT", "bool": "BOOLEAN", "str": "VARCHAR"}
 
@@ -81,6 +83,17 @@ def backup_sqlite(url: str, path: Path) -> tuple[int, str]:
         with part.open("rb") as file:
             os.fsync(file.fileno())
     return newest
+
+
+def copy_verified(source: str, target: str) -> tuple[int, str]:
+    """Copy a ledger from one SQLAlchemy URL to another, and verify the copy; number and hash of its newest event.
+
+    Raises `LedgerMisuse` where the target is not empty, `LedgerUnavailable` where either fails.
+    """
+    copy_ledger(source, target, timeout_ms=TIMEOUT_MS)
+    with Ledger.open(target, clock=lambda: datetime.now(UTC), create=False) as copy:
+        copy.verify()
+        return copy.owner.newest()
 
 
 def is_sqlite(url: str) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from accountant.errors import LedgerError
+from accountant.errors import LedgerBehind, LedgerError, LedgerMoved, NoLedger, StorageFailed, StorageFull
 from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
 
@@ -19,6 +19,10 @@ def ledger_unavailable() -> KeyholeError:
 
 def ledger_unopened(error: LedgerError) -> KeyholeError:
     """What the owner reads when the ledger cannot be opened: the first fault, which never quotes data."""
+    if isinstance(error, NoLedger | LedgerBehind):
+        return ledger_lost(error)
+    if isinstance(error, StorageFailed):
+        return storage_failed(error)
     return KeyholeError(
         "KH009",
         "the ledger cannot be opened, or is not an unbroken ledger",
@@ -29,11 +33,58 @@ def ledger_unopened(error: LedgerError) -> KeyholeError:
 
 def ledger_unreadable(error: LedgerError) -> KeyholeError:
     """What the owner reads when an open ledger fails: the first fault, which never quotes data."""
+    if isinstance(error, LedgerBehind):
+        return ledger_lost(error)
+    if isinstance(error, StorageFailed):
+        return storage_failed(error)
     return KeyholeError(
         "KH009",
         "the ledger cannot be read, or is not an unbroken ledger",
         detail=f"{error}.",
         hint="Compare with the newest hash and the backup that you keep elsewhere; see docs/operating.md.",
+    )
+
+
+def storage_failed(error: StorageFailed) -> KeyholeError:
+    """What the owner reads when the ledger is whole as far as anybody knows, and its storage did not do its part."""
+    return KeyholeError(
+        "KH009",
+        "the ledger's storage failed",
+        detail=f"{error}. Nothing is known against the ledger itself: what was spent stands in it.",
+        hint=_hint_of(error),
+    )
+
+
+def _hint_of(error: StorageFailed) -> str:
+    match error:
+        case StorageFull():
+            return "Free space on the ledger's disk, and try again. Do not restore a backup: it has forgotten spending."
+        case LedgerMoved():
+            return (
+                "Put the file back, or if it was replaced on purpose, stop every Keyhole that has the old one open: "
+                "docs/operating.md."
+            )
+        case _:
+            return "Check ledger.url in the policy, the file's permissions or the database's grants, and try again."
+
+
+def ledger_lost(error: NoLedger | LedgerBehind) -> KeyholeError:
+    """What the owner reads where there is no ledger, or another one than was in use."""
+    return KeyholeError(
+        "KH016",
+        f"{error}",
+        detail="What the missing events spent is spent all the same, and without them it could be spent again.",
+        hint="Check ledger.url; put back the ledger or its newest backup; keyhole ledger copy moves one elsewhere. If "
+        "there never was one, or what is missing is lost for good, keyhole check --confirm starts from what is there.",
+    )
+
+
+def witness_unwritten(file: str, error: OSError) -> KeyholeError:
+    """What the owner reads when a ledger is accepted, and that cannot be written down."""
+    return KeyholeError(
+        "KH009",
+        f"{file}, which knows the ledger's last event, cannot be written ({error.strerror})",
+        hint="Let Keyhole's user write the policy's folder.",
     )
 
 

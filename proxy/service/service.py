@@ -9,10 +9,11 @@ from types import TracebackType
 from typing import Protocol
 
 from accountant.balances.dependencies import Knowledge, nothing_known
-from accountant.errors import DeclineReason, LedgerError
+from accountant.errors import DeclineReason, LedgerError, NoLedger
 from accountant.ledger import Ledger
 from accountant.reports.history import AskedQuestion
 from accountant.reports.report import BudgetReport
+from accountant.store.journal import FaultHandler, ignore_fault
 from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import Noise
 from planner.catalog.model import Analyst, Catalog, Table
@@ -23,6 +24,7 @@ from proxy.observe.telemetry import Stage, Telemetry
 from proxy.service.accounts import limits
 from proxy.service.column_dependencies import dependencies
 from proxy.service.data_versions import Versions
+from proxy.service.known_ledger import is_of_others, ledger_witness
 from proxy.service.pins import pinned_catalog, pins_path, read_private_pins
 from proxy.service.refusals import ledger_unavailable, ledger_unopened, no_such_analyst, superseded_error
 from proxy.service.relations import remember_names
@@ -95,7 +97,7 @@ class Service:
     def _on(cls, source: SharedSource, policy: Policy, *, telemetry: Telemetry, failures: SourceFailures) -> "Service":
         catalog = pinned_catalog(policy, source.source)
         started = time.monotonic()
-        ledger = open_ledger(policy, knowledge=dependencies(catalog))
+        ledger = open_ledger(policy, knowledge=dependencies(catalog), on_fault=telemetry.ledger_failed)
         try:
             remember_names(policy, read_private_pins(pins_path(policy)), ledger)
         except BaseException:
@@ -221,16 +223,36 @@ class Service:
             raise ledger_unavailable() from None
 
 
-def open_ledger(policy: Policy, *, knowledge: Knowledge = nothing_known) -> Ledger:
-    """The ledger that a policy names; a relative SQLite file lies beside the policy. `knowledge` is what is publicly
-    known of the tables' columns. Raises KH009."""
-    url = ledger_url(policy)
+def open_ledger(
+    policy: Policy,
+    *,
+    knowledge: Knowledge = nothing_known,
+    trust: bool = False,
+    create: bool = False,
+    on_fault: FaultHandler = ignore_fault,
+) -> Ledger:
+    """Open the ledger that a policy names; a relative SQLite file lies beside the policy.
+
+    `knowledge` is what is publicly known of the tables' columns. With `trust` the ledger is not held against what is
+    known of it from before, and only with `create` one is made. Raises KH009, KH016.
+    """
     try:
-        return Ledger.open(
-            url, clock=lambda: datetime.now(UTC), knowledge=knowledge, timeout_ms=policy.ledger.timeout_ms
+        ledger = Ledger.open(
+            ledger_url(policy),
+            clock=lambda: datetime.now(UTC),
+            knowledge=knowledge,
+            timeout_ms=policy.ledger.timeout_ms,
+            create=create,
+            witness=ledger_witness(policy),
+            trust=trust,
+            on_fault=on_fault,
         )
+        if not trust and is_of_others(policy, ledger):
+            ledger.close()
+            raise NoLedger("the ledger is empty, and does not know the tables that are pinned: they had another one")
     except LedgerError as error:
         raise ledger_unopened(error) from None
+    return ledger
 
 
 def ledger_url(policy: Policy) -> str:

@@ -71,7 +71,7 @@ def test_a_token_from_the_environment(sail: Sail, lake: Path, tmp_path: Path, mo
         assert _SECRET not in str(found.document()) + (tmp_path / "keyhole.pins.json").read_text()
         with opened(policy) as house, house.connect() as connection:
             assert connection.execute(shop.BUSY).fetchall() == shop.BUSY_STORES
-        assert not any(_SECRET.encode() in file.read_bytes() for file in tmp_path.glob("keyhole*"))
+        assert not any(_SECRET.encode() in file.read_bytes() for file in tmp_path.rglob("keyhole*") if file.is_file())
         monkeypatch.setenv("KEYHOLE_SOURCE_TOKEN", f"not-{_SECRET}")
         with pytest.raises(KeyholeError, match="KH008") as caught:
             check(policy, confirm=False)

@@ -118,7 +118,8 @@ def test_what_rows_do_to_an_engine_is_told_nowhere(engine: tuple[str, str], tmp_
         for address in (f"{running.operator}/metrics", f"{running.operator}/readyz", f"{running.rest}/v1/budget"):
             heard.fetch(address)
     heard.texts.append(running.log.read_text(encoding="utf-8"))
-    heard.texts += [file.read_bytes().decode("latin-1") for file in tmp_path.glob("keyhole.*") if file != policy]
+    kept = (file for file in tmp_path.rglob("keyhole.*") if file.is_file() and file != policy)
+    heard.texts += [file.read_bytes().decode("latin-1") for file in kept]
     whole = "\n".join(heard.texts)
     assert whole.count("a question failed in the source") == len(asked) + 1
     for word in (_SECRET, *_ENGINES):

@@ -289,8 +289,9 @@ def test_hints_count_what_everybody_pays(tmp_path: Path) -> None:
         here.ask(BUSY.format(1000))
         first = here.last.charge.epsilon_nano / 1e9
         worst = pipeline.prepare(here.service, here.asked(BUSY.format(1000), tolerance="2%")).worst_case_epsilon
-    (tmp_path / "keyhole.db").unlink()
-    with room(tmp_path, per_predicate=first + 0.9 * worst) as here:
+    another = tmp_path / "another"
+    another.mkdir()
+    with room(another, per_predicate=first + 0.9 * worst) as here:
         here.ask(BUSY.format(1000))
         document = explained_document(here.service, here.asked(BUSY.format(1000), tolerance="2%"))
         left = document["left"]

@@ -26,6 +26,7 @@ from accountant.ledger import Ledger
 from accountant.limits import Limits
 from accountant.model import NANO, Cells, Charge, Family, Spent
 from planner.catalog.model import RELEASED_BY
+from proxy.cli.check import check
 from tests.proxy.cli.conftest import Ran
 from tests.worlds.wards import QUESTION, install
 
@@ -42,6 +43,7 @@ WIDE = Limits(
 @pytest.fixture
 def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = install(tmp_path)
+    check(path, confirm=False)
     monkeypatch.setenv("KEYHOLE_POLICY", str(path))
     monkeypatch.setenv("NO_COLOR", "1")
     return path
@@ -155,11 +157,15 @@ def test_a_restored_older_copy_does_not_forget_silently(asked: Path, run: Callab
     for beside in ("keyhole.db-wal", "keyhole.db-shm"):
         (tmp_path / beside).unlink(missing_ok=True)
     shutil.copy(copy, ledger)
-    assert run("ledger", "verify").status == 0
-    assert run("ledger", "verify", "--expect", older).status == 0
+    for expected in ((), ("--expect", older)):
+        found = run("ledger", "verify", *expected)
+        assert found.status == 1
+        assert "it ends at event 6, and its witness has seen event 8" in found.err
     found = run("ledger", "verify", "--expect", kept)
     assert found.status == 1
     assert "KH009: the ledger ends at event 6, and 8 were there: 2 or more are missing" in found.err
+    assert run("check", "--confirm").status == 0
+    assert run("ledger", "verify", "--expect", older).status == 0
     assert run("query", QUESTION.format(1300)).status == 0
     found = run("ledger", "verify", "--expect", kept)
     assert found.status == 1
@@ -360,10 +366,14 @@ def test_a_postgresql_ledger_is_dumped_and_restored_with_the_documented_commands
         [programs / "pg_restore", "--exit-on-error", "--no-owner", f"--dbname={restored}", str(dump)], check=True
     )
     postgres_policy.write_text(postgres_policy.read_text().replace(f"/{name}?", f"/{name}_restored?"))
-    assert run("ledger", "verify", "--expect", older).status == 0
+    found = run("ledger", "verify", "--expect", older)
+    assert found.status == 1
+    assert "its witness has seen" in found.err
     lost = run("ledger", "verify", "--expect", newer)
     assert lost.status == 1
     assert "2 or more are missing" in lost.err
+    assert "its witness has seen" in run("query", QUESTION.format(1300)).err
+    assert run("check", "--confirm").status == 0
     assert run("query", QUESTION.format(1300)).status == 0
     assert run("ledger", "verify", "--expect", older).status == 0
 

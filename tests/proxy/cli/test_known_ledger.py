@@ -1,0 +1,145 @@
+"""What commands do where the ledger is gone, older, empty or another one than the policy was charged to."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.proxy.cli.conftest import Ran
+from tests.worlds.house import new_database
+from tests.worlds.wards import QUESTION
+
+Run = Callable[..., Ran]
+GRANT = ("grant", "1", "--cap", "predicate", "--why", "more")
+COMMANDS = (
+    ("budget",),
+    GRANT,
+    ("revoke", "abc", "--why", "less"),
+    ("grants",),
+    ("queue",),
+    ("ledger", "list"),
+    ("ledger", "verify"),
+    ("odometer",),
+    ("query", QUESTION.format(1500)),
+    ("explain", QUESTION.format(1500)),
+    ("check",),
+    ("serve", "--port", "0", "--rest-port", "0"),
+)
+
+
+def delete(folder: Path) -> None:
+    for file in folder.glob("keyhole.db*"):
+        file.unlink()
+
+
+@pytest.fixture
+def asked(policy: Path, run: Run) -> Path:
+    """The policy after a question, of which there is a backup, and another one."""
+    assert run("check").status == 0
+    assert run("query", QUESTION.format(1500)).status == 0
+    assert run("ledger", "backup", str(policy.parent / "backup.db")).status == 0
+    assert run("query", QUESTION.format(1200)).status == 0
+    return policy
+
+
+def test_no_command_starts_on_a_ledger_that_lost_something_or_makes_an_empty_one(asked: Path, run: Run) -> None:
+    folder = asked.parent
+    delete(folder)
+    for command in COMMANDS:
+        found = run(*command)
+        assert found.status == 1, command
+        assert "KH016: there is no ledger: keyhole.db does not exist" in found.err
+        assert not list(folder.glob("keyhole.db*"))
+    shutil.copy(folder / "backup.db", folder / "keyhole.db")
+    for command in COMMANDS:
+        found = run(*command)
+        assert found.status == 1, command
+        assert "KH016: the ledger is not the one that was in use: it ends at event 2" in found.err
+        assert "its witness has seen event 4" in found.err
+    done = run("check", "--confirm")
+    assert done.status == 0
+    assert "changed: the ledger (the ledger is not the one that was in use: it ends at event 2" in done.out
+    assert "may be spent again" in done.out
+    for command in (("check",), ("budget",), GRANT, ("query", QUESTION.format(1200)), ("ledger", "verify")):
+        assert run(*command).status == 0
+    assert "changed: the ledger" not in run("check", "--confirm").out
+
+
+def test_pins_alone_keep_an_empty_ledger_out(asked: Path, run: Run) -> None:
+    """A policy's folder of before there were witnesses."""
+    (asked.parent / "keyhole.ledger-witness").unlink()
+    assert run("budget").status == 0  # the ledger that it was charged to speaks for itself
+    (asked.parent / "keyhole.ledger-witness").unlink()
+    delete(asked.parent)
+    for command in COMMANDS:
+        assert "KH016" in run(*command).err
+    assert not list(asked.parent.glob("keyhole.db*"))
+    assert "changed: the ledger (it is empty, and what was spent" in run("check", "--confirm").out
+    assert run("query", QUESTION.format(1500)).status == 0
+
+
+def test_a_check_that_spent_nothing_may_be_made_again(policy: Path, run: Run) -> None:
+    assert run("check").status == 0
+    delete(policy.parent)
+    assert "KH016" in run("query", QUESTION.format(1500)).err
+    assert run("check").status == 0
+    assert run("query", QUESTION.format(1500)).status == 0
+
+
+def test_a_witness_that_was_edited_waits_for_its_owner(asked: Path, run: Run) -> None:
+    witness = asked.parent / "keyhole.ledger-witness"
+    witness.write_text("4\n")
+    found = run("budget")
+    assert found.status == 1
+    assert "its witness keyhole.ledger-witness is not what Keyhole wrote" in found.err
+    assert run("check").status == 1
+    assert "changed: the ledger" in run("check", "--confirm").out
+    assert run("budget").status == 0
+
+
+def test_a_ledger_that_moves_to_postgresql_keeps_what_was_spent(asked: Path, run: Run, postgres_url: str) -> None:
+    with new_database(postgres_url) as url:
+        sqlite = f"sqlite:///{asked.parent}/keyhole.db"
+        kept = run("ledger", "verify", "--json").document["keep"]
+        spent = json.dumps(run("budget", "--json").document["families"])
+        asked.write_text(f'{asked.read_text()}\n[ledger]\nurl = "{url}"\n')
+        for command in COMMANDS:  # an empty database, as it was begun before without a word
+            found = run(*command)
+            assert found.status == 1, command
+            assert "KH016: there is no ledger at that address" in found.err
+        done = run("ledger", "copy", sqlite, url)
+        assert done.status == 0
+        assert "4 events copied, and verified." in done.out
+        assert kept in done.out
+        assert run("ledger", "verify", "--expect", kept).status == 0
+        assert json.dumps(run("budget", "--json").document["families"]) == spent
+        assert run("check").status == 0
+        assert run("query", QUESTION.format(1300)).status == 0
+        again = run("ledger", "copy", sqlite, url)
+        assert again.status == 2
+        assert "not empty" in again.err
+        assert run("ledger", "copy", sqlite, "somewhere").status == 2
+        assert "KH016" in run("ledger", "copy", f"sqlite:///{asked.parent}/gone.db", f"{sqlite}2").err
+
+
+def test_a_full_storage_is_no_broken_ledger(asked: Path, run: Run) -> None:
+    """SQLite at its own limit of pages fails as on a full disk (SQLITE_FULL). Nobody is sent to the backup."""
+
+    def leave_no_room(connection: Any, _: object) -> None:
+        connection.execute("PRAGMA max_page_count = 1").close()  # which is as many as there are
+
+    sa.event.listen(sa.pool.Pool, "connect", leave_no_room)
+    try:
+        found = run("grant", "1", "--cap", "predicate", "--why", "more " * 4_000)
+    finally:
+        sa.event.remove(sa.pool.Pool, "connect", leave_no_room)
+    assert found.status == 1
+    assert "KH009: the ledger's storage failed" in found.err
+    assert "its disk is full" in found.err
+    assert "Free space on the ledger's disk, and try again. Do not restore a backup" in found.err
+    assert run("ledger", "verify", "--json").document["events"] == 4
+    assert run(*GRANT).status == 0
