@@ -10,7 +10,7 @@ from planner.bind.refusals import nested_too_deeply, too_many_groups
 from planner.bind.set_branches import Said, read_question
 from planner.bind.unit_totals import resolve_unit_query
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Catalog, Table, Value
+from planner.catalog.model import Catalog, Table
 from planner.errors import KeyholeError
 from planner.functionals.atoms import Atoms, atoms
 from planner.functionals.ranked import rank_by
@@ -22,7 +22,7 @@ from planner.scope.bands import find_bands
 from planner.scope.embedded import Embedded
 from planner.scope.key_classes import told_apart
 from planner.values.expressions import uses_clock
-from planner.values.model import Given
+from planner.values.model import Given, ParameterCast, ParameterValue
 from planner.values.row_counts import read_count
 
 
@@ -31,18 +31,20 @@ def ask(
     catalog: Catalog,
     *,
     accuracy: Accuracy,
-    parameters: Mapping[int, Value | None],
+    parameters: Mapping[int, ParameterValue | None],
     today: date,
     utc: bool = False,
+    casts: Mapping[ParameterCast, ParameterValue | None] | None = None,
 ) -> Question:
     """The question, resolved against the policy.
 
     `parameters` are the values of `$1`, `$2`, ... that the question uses; `today` is what current_date means; `utc`
-    says that the session's TimeZone is UTC. Raises KH1xx, KH2xx, KH304, with positions in the statement that holds the
-    question.
+    says that the session's TimeZone is UTC; `casts` are what PostgreSQL made of parameters. Raises KH1xx, KH2xx, KH304,
+    with positions in the statement that holds the question.
     """
     try:
-        return _ask(embedded, catalog, accuracy, Given(parameters=parameters, today=today, utc=utc))
+        given = Given(parameters=parameters, today=today, casts=casts or {}, utc=utc)
+        return _ask(embedded, catalog, accuracy, given)
     except RecursionError:
         raise nested_too_deeply() from None
     except KeyholeError as error:

@@ -6,9 +6,9 @@ from decimal import Decimal
 from itertools import pairwise
 
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Value
 from planner.parser.lexer import Token, readable, tokens
 from planner.scope.embedded import Embedded
+from planner.values.model import ArrayValue, Foreign, ParameterValue, Span
 
 MOST_CHARACTERS = 2_000
 """Kept of one text: a page, against megabytes that clients may send with every question and no event ever loses."""
@@ -29,7 +29,7 @@ _NOT_CALLED = _KEYWORDS - {"filter"}  # before a parenthesis that calls nothing
 _SHARES = ("percentile_cont", "percentile_disc")  # whose number is about the group and not about a row
 
 
-def question_text(question: Embedded, parameters: Mapping[int, Value | None], *, constants: bool) -> str:
+def question_text(question: Embedded, parameters: Mapping[int, ParameterValue | None], *, constants: bool) -> str:
     """The text of a question, with the WITH query that it reads.
 
     Guarantee: with `constants` it is the same question as the one that was asked, unless it was cut; without, nothing
@@ -96,7 +96,9 @@ def _is_called(before: Token | None) -> bool:
     return not (before.kind == "word" and (before.value in _NOT_CALLED or before.value in _SHARES))
 
 
-def _spell(text: str, word: Token, parameters: Mapping[int, Value | None], *, constants: bool, threshold: bool) -> str:
+def _spell(
+    text: str, word: Token, parameters: Mapping[int, ParameterValue | None], *, constants: bool, threshold: bool
+) -> str:
     raw = text[word.start : word.end]
     match word.kind:
         case "word":
@@ -115,8 +117,15 @@ def _spell(text: str, word: Token, parameters: Mapping[int, Value | None], *, co
             return raw
 
 
-def _spell_value(value: Value | None) -> str:
+def _spell_value(value: ParameterValue | None) -> str:
     match value:
+        case Foreign():
+            quoted = _quote(value.text)
+            return quoted if value.is_text else f"{quoted}::{value.declared}"
+        case Span():
+            return f"interval '{value.months} months {value.days} days {value.microseconds} microseconds'"
+        case ArrayValue():
+            return _quote("{" + ",".join(map(_spell_member, value.members)) + "}")
         case None:
             return "NULL"
         case bool():
@@ -124,7 +133,28 @@ def _spell_value(value: Value | None) -> str:
         case int() | Decimal():
             return as_text(value)
         case _:
-            return "'" + as_text(value).replace("'", "''") + "'"
+            return _quote(as_text(value))
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _spell_member(value: ParameterValue | None) -> str:
+    """A member of an array as PostgreSQL reads it inside the array's text."""
+    match value:
+        case None:
+            return "NULL"
+        case Foreign():
+            text = value.text
+        case Span():
+            text = f"{value.months} months {value.days} days {value.microseconds} microseconds"
+        case ArrayValue():
+            return "{" + ",".join(map(_spell_member, value.members)) + "}"
+        case _:
+            text = as_text(value)
+    plain = isinstance(value, bool | int | Decimal)
+    return text if plain else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _put_together(words: Sequence[Token], pieces: Sequence[str]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from planner.values.decimals import terminating_decimal
 from planner.values.expressions import truth
 from planner.values.model import (
     Constant,
+    Foreign,
     Number,
     Untyped,
     nearest_real,
@@ -185,8 +186,20 @@ def boolean(column: Column, operator: str, constant: Constant, node: exp.Expr) -
     )
 
 
+def _becomes_text(constant: Foreign, column: Column) -> bool:
+    """Whether PostgreSQL compares such a value with the column as text.
+
+    A `character` compared with a `character varying` makes both `character`, whose blanks at the end do not count.
+    """
+    if column.sql_type is not SqlType.TEXT or not constant.is_text:
+        return False
+    return constant.declared != "character" or column.declared.strip().lower() == "text"
+
+
 def _textual(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
     text = constant.text if isinstance(constant, Untyped) else constant
+    if isinstance(constant, Foreign) and _becomes_text(constant, column):
+        text = constant.text
     if not isinstance(text, str):
         _mismatch(column, node)
     if "\x00" in text:

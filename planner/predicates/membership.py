@@ -17,10 +17,12 @@ from planner.predicates.terms.operand import operand
 from planner.question.condition import ALWAYS, NEVER, Compare, IsNull, Not, Within, any_of
 from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
 from planner.values import expressions as constant
-from planner.values.array_literals import json_members, members
+from planner.values.array_literals import members
 from planner.values.comparisons import constants_compared
 from planner.values.datetimes import instant, midnight, moment
-from planner.values.model import Constant, Number, Span, Untyped, wrong
+from planner.values.expressions import given_value
+from planner.values.model import ArrayValue, Constant, Number, Span, Untyped, wrong
+from planner.values.parameter_casts import read_parameter_cast
 
 
 def quantifier(node: exp.Any | exp.Anonymous) -> tuple[bool, exp.Expr] | None:
@@ -59,8 +61,10 @@ def _elements(array: exp.Expr, within: RowScope) -> list[Constant] | None:
     """The constants of an array; None if it is NULL. Raises KH205, KH212."""
     if array.find(exp.Query):
         raise subquery_inside(array)
-    element = None
-    if isinstance(array, exp.Cast) and array.to.this == exp.DType.ARRAY and len(array.to.expressions) == 1:
+    element, computed = None, read_parameter_cast(array)
+    if computed is not None and computed in within.given.casts:
+        pass  # PostgreSQL has cast the whole array
+    elif isinstance(array, exp.Cast) and array.to.this == exp.DType.ARRAY and len(array.to.expressions) == 1:
         element, array = array.to.expressions[0], bare(array.this)
     if isinstance(array, exp.Array):
         found = [within.constant(item) for item in array.expressions]
@@ -68,7 +72,7 @@ def _elements(array: exp.Expr, within: RowScope) -> list[Constant] | None:
         value = within.constant(array)
         if value is None:
             return None
-        read = _array(value, array)
+        read = _array(value, array, within)
         if read is None:
             shown = write_node(array)[:80]
             raise wrong(array, f"{shown} is no array of one dimension", hint="Write '{1,2}' or ARRAY[1, 2].")
@@ -113,12 +117,12 @@ def _of_one_type(items: list[Constant], array: exp.Array) -> list[Constant]:
     return [type_item(item) for item in items]
 
 
-def _array(value: Constant, node: exp.Expr) -> list[Constant] | None:
-    """The elements of an array's text, which of a parameter may be JSON; None if it is none."""
+def _array(value: Constant, node: exp.Expr, within: RowScope) -> list[Constant] | None:
+    """The elements of an array, or of an array's text; None if it is none."""
+    if isinstance(value, ArrayValue):
+        return [given_value(member, node, within.given) for member in value.members]
     if not isinstance(value, Untyped):
         return None
-    if isinstance(node, exp.Parameter) and value.text.startswith("["):
-        return json_members(value.text)
     texts = members(value.text)
     return None if texts is None else [None if text is None else Untyped(text) for text in texts]
 

@@ -92,6 +92,12 @@ class Embedded:
         return (self.tree, *(predicate.tree for predicate in self.predicates), *ranked)
 
     @property
+    def all_trees(self) -> tuple[exp.Expr, ...]:
+        """`trees`, and those of the subquery that gives one row per unit and of what cuts a ranking."""
+        cut = () if self.ranked is None or self.ranked.limit is None else (self.ranked.limit,)
+        return (*self.trees, *cut, *(() if self.per_unit is None else (self.per_unit.tree,)))
+
+    @property
     def columns(self) -> tuple[tuple[str, str], ...]:
         """Name and declared type of each column of the answer, in the key space's order.
 

@@ -19,7 +19,19 @@ from planner.values.datetimes import (
     step_name,
     truncate_to_unit,
 )
-from planner.values.model import Constant, Given, NotConstant, Number, Span, Untyped, nearest_real, number, wrong
+from planner.values.model import (
+    Constant,
+    Given,
+    NotConstant,
+    Number,
+    ParameterValue,
+    Span,
+    Untyped,
+    nearest_real,
+    number,
+    wrong,
+)
+from planner.values.parameter_casts import read_parameter_cast
 
 _MOST_BITS = 512  # of a fraction's parts, some 154 digits: folding stays cheap, and only numeric has more
 
@@ -48,6 +60,8 @@ def fold(node: exp.Expr, given: Given) -> Constant:
             return given.today
         case exp.CurrentTimestamp() | exp.Localtimestamp():
             return midnight(given.today)
+        case exp.Cast() if (computed := read_parameter_cast(node)) in given.casts and computed is not None:
+            return given_value(given.casts[computed], node, given)
         case exp.Cast():
             value, to = fold(node.this, given), node.to
             zoned = to is not None and to.this == exp.DType.TIMESTAMPTZ and not to.expressions
@@ -150,18 +164,24 @@ def _parameter(node: exp.Expr, given: Given) -> Constant:
             hint="Bind a value, or write the constant into the statement.",
             position=_dollar(node),
         )
-    match given.parameters[index]:
-        case bool() | None as value:
+    return given_value(given.parameters[index], node, given)
+
+
+def given_value(value: ParameterValue | None, node: exp.Expr, given: Given) -> Constant:
+    """A parameter's value as a constant. Raises KH212 for a number out of range, and for a time with a time zone in
+    sessions that are not in UTC."""
+    match value:
+        case bool() | None:
             return value
-        case int() as value:
+        case int():
             return _bound_digits(Fraction(value), node, integral=True)
-        case Decimal() as value:
+        case Decimal():
             return Number(number(str(value), node).value, integral=False)
-        case str() as value:
+        case str():
             return Untyped(value)
-        case datetime() as value if value.tzinfo is not None:
-            raise wrong(node, "a timestamp with time zone depends on a setting; pass one without")
-        case value:
+        case datetime() if value.tzinfo is not None:
+            return constant_calls.with_zone(value.replace(tzinfo=None), node, utc=given.utc, local=True)
+        case _:
             return value
 
 
@@ -272,7 +292,8 @@ def truth(text: str, node: exp.Expr) -> bool:
     raise wrong(node, f"{text[:40]!r} is not a boolean")
 
 
-_INTEGERS = frozenset(("INT", "BIGINT", "SMALLINT"))
+_INTEGERS = {"INT": ("integer", 2**31), "BIGINT": ("bigint", 2**63), "SMALLINT": ("smallint", 2**15)}
+"""PostgreSQL's name of each, and the end of its range."""
 _EXACT = frozenset(("DECIMAL", "DOUBLE"))
 _REAL = "FLOAT"  # the parser's name of it
 _TEXTS = frozenset(("TEXT", "VARCHAR"))
@@ -296,7 +317,7 @@ def _cast(value: Constant, kind: str, node: exp.Expr) -> Constant:
         case Untyped(text):
             return _cast_text(text, kind, node)
         case Number(whole, True) if kind in _INTEGERS:
-            return Number(whole, integral=True)
+            return _check_range(whole, kind, node)
         case Number(exact, _) if kind in _EXACT:
             return Number(exact, integral=False)
         case Number(exact, _) if kind == _REAL:
@@ -313,6 +334,13 @@ def _cast(value: Constant, kind: str, node: exp.Expr) -> Constant:
             return None
 
 
+def _check_range(value: Fraction, kind: str, node: exp.Expr) -> Number:
+    name_, end = _INTEGERS[kind]
+    if not -end <= value < end:
+        raise wrong(node, f"{write_node(node)[:80]} is out of range for type {name_}")
+    return Number(value, integral=True)
+
+
 def _round_to_real(value: Fraction, node: exp.Expr) -> Number:
     """The `real` that is nearest to a number: it is compared by its own value, not by that of its decimal text."""
     nearest = nearest_real(value)
@@ -324,11 +352,11 @@ def _round_to_real(value: Fraction, node: exp.Expr) -> Number:
 def _cast_text(text: str, kind: str, node: exp.Expr) -> Constant:
     if kind == _REAL:
         return _round_to_real(number(text, node).value, node)
-    if kind in _INTEGERS | _EXACT:
+    if kind in _INTEGERS or kind in _EXACT:
         exact = number(text, node)
         if kind in _INTEGERS and not exact.integral:
             raise wrong(node, f"{text[:40]!r} is not an integer")
-        return Number(exact.value, integral=kind in _INTEGERS)
+        return _check_range(exact.value, kind, node) if kind in _INTEGERS else Number(exact.value, integral=False)
     if kind in _TEXTS:
         return text
     match kind:

@@ -42,7 +42,30 @@ class Span:
     microseconds: int
 
 
-Constant: TypeAlias = Number | Untyped | Span | str | bool | date | datetime | None
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A value of a type that Keyhole does not compute with, and the text to which PostgreSQL casts it."""
+
+    declared: str
+    text: str
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is text to PostgreSQL, of a type that is not `text`."""
+        return self.declared in ("name", '"char"', "character")
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayValue:
+    """A one-dimensional array; None stands for a NULL member."""
+
+    members: tuple["ParameterValue | None", ...]
+
+
+Constant: TypeAlias = Number | Untyped | Span | Foreign | ArrayValue | str | bool | date | datetime | None
+ParameterValue: TypeAlias = Value | Span | Foreign | ArrayValue
+ParameterCast: TypeAlias = tuple[int, tuple[str, ...]]
+"""A parameter's number, and the types to which a text casts it one after the other, by the parser's names."""
 
 
 class NotConstant(Exception):
@@ -57,12 +80,14 @@ class NotConstant(Exception):
 class Given:
     """What constants may depend on: the parameters' values by number, and the day on which the question is asked.
 
-    `columns` are the columns that have one known value, by qualifier and name as written. `utc` says that the session's
-    TimeZone is UTC, so that timestamps with time zone are compared with those without as they are written in UTC.
+    `casts` are the values of casts of parameters, as PostgreSQL computed them. `columns` are the columns that have one
+    known value, by qualifier and name as written. `utc` says that the session's TimeZone is UTC, so
+    that timestamps with time zone are compared with those without as they are written in UTC.
     """
 
-    parameters: Mapping[int, Value | None]
+    parameters: Mapping[int, ParameterValue | None]
     today: date
+    casts: Mapping[ParameterCast, ParameterValue | None] = field(default_factory=dict)
     columns: Mapping[tuple[str, str], Constant] = field(default_factory=dict)
     utc: bool = False
 

@@ -15,7 +15,7 @@ from planner.explain.render import explain_text
 from planner.explain.wrong_groups import wrong_groups
 from planner.extract.outer_query import outer_sql
 from planner.question.plan import Plan
-from planner.scope.embedded import Embedded, EmbeddedVirtual
+from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
 from planner.statements import stored_parameters
 from planner.statements.classify import (
     Asking,
@@ -32,6 +32,8 @@ from planner.statements.classify import (
 )
 from planner.statements.listening import listened_channel
 from planner.statements.settings import ALL_SETTINGS
+from planner.values.model import ParameterCast
+from planner.values.parameter_casts import find_parameter_casts
 from proxy.concurrency.fair_queue import alone
 from proxy.pipeline import affordable, approval
 from proxy.pipeline import stages as pipeline
@@ -109,6 +111,22 @@ class Answering:
         except KeyholeError as error:
             raise error.shift_position(offset=offset) from None
 
+    def parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
+        """The casts of the client's parameters in the questions of a statement; none in one that is refused."""
+        try:
+            found = self._classify(statement)
+        except KeyholeError:
+            return ()
+        inside = found.embedded if isinstance(found, Asking) else ()
+        inside = (found.question,) if isinstance(found, Explaining) else inside
+        return find_parameter_casts(
+            tree
+            for part in inside
+            if isinstance(part, Embedded) and part.stored is None
+            for question in leaves(part)
+            for tree in question.all_trees
+        )
+
     def prepare(self, request: Request) -> Prepared:
         """Plan one statement; nothing is spent."""
         with self._service.using(), alone(request.statement, analyst=request.analyst):
@@ -128,6 +146,7 @@ class Answering:
                 analyst=self._service.analyst(request.analyst),
                 today=datetime.now(UTC).date(),
                 utc=request.utc,
+                casts={} if stored else request.casts,
             )
 
         def check_readable(embedded: tuple[Embedded | EmbeddedVirtual, ...]) -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from operator import itemgetter
 from threading import Event
@@ -17,7 +17,7 @@ from mechanisms.ranking.run import Ranking
 from planner.bind.question import ask
 from planner.catalog.key_space import WHOLE_TABLE, KeySpace
 from planner.catalog.listed_values import list_texts
-from planner.catalog.model import Analyst, Catalog, Value
+from planner.catalog.model import Analyst, Catalog
 from planner.errors import KeyholeError
 from planner.explain.guarantee import guarantee_json
 from planner.explain.payment import Payment
@@ -27,6 +27,7 @@ from planner.question.plan import Plan
 from planner.scope.embedded import PLACE, Embedded, predicate_column
 from planner.statements import settings
 from planner.statements.classify import Copied, Executing, classify, split
+from planner.values.model import ParameterCast, ParameterValue
 from proxy.concurrency.cancellable_work import cancellation_error
 from proxy.pipeline.key_rows import FEWEST, Key, KeyRows, unpack_rows
 from proxy.pipeline.ranking import rank_in_public
@@ -40,16 +41,17 @@ _WORD = re.compile(r"[A-Za-z]+")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question as an analyst put it: where it stands, `keyhole.*` settings in force, parameter values, who asks,
-    the day that current_date means, and whether the session's TimeZone is UTC. With an `attempt` it can spend only
-    while nobody else answers the same request. `withdrawn` is set once nobody waits for the answer any more."""
+    """A question as an analyst put it: where it stands, `keyhole.*` settings in force, parameter values and `casts` of
+    them, who asks, the day that current_date means, and whether the session's TimeZone is UTC. With an `attempt` it can
+    spend only while nobody else answers the same request. `withdrawn` is set once nobody waits for the answer."""
 
     question: Embedded
     settings: Mapping[str, str | None]
-    parameters: Mapping[int, Value | None]
+    parameters: Mapping[int, ParameterValue | None]
     analyst: Analyst
     today: date
     utc: bool = False
+    casts: Mapping[ParameterCast, ParameterValue | None] = field(default_factory=dict)
     attempt: Attempt | None = None
     withdrawn: Event | None = None
 
@@ -66,6 +68,7 @@ class Asked:
             parameters=self.parameters,
             today=self.today,
             utc=self.utc,
+            casts=self.casts,
         )
 
     def check_wanted(self) -> None:
@@ -280,14 +283,16 @@ class StatementPart:
 class Request:
     """One statement that a session wants planned, and what it means there.
 
-    `settings` are the `keyhole.*` settings in force; `parameters` are numbered from 1; `utc`: its TimeZone is UTC.
+    `settings` are the `keyhole.*` settings in force; `parameters` are numbered from 1; `utc`: its TimeZone is UTC;
+    `casts` are the values of `parameter_casts`, as PostgreSQL computed them.
     """
 
     statement: str
     settings: Mapping[str, str | None]
-    parameters: Mapping[int, Value | None]
+    parameters: Mapping[int, ParameterValue | None]
     analyst: str
     utc: bool
+    casts: Mapping[ParameterCast, ParameterValue | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from threading import Event
 from typing import Protocol
 
 from planner.catalog.model import Catalog
+from planner.values.model import ParameterCast
 from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, StatementPart
 from proxy.shadow.address import ShadowAddress
 from proxy.wire.startup import Login
@@ -29,6 +30,9 @@ class Asker(Protocol):
         """What Keyhole answers of a statement that the shadow holds, as a statement; None if the shadow does. Pure.
 
         `in_sql`: it was prepared by PREPARE, which is part of the text."""
+
+    def parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
+        """The casts of parameters in a statement's questions, which the shadow is to compute. Pure."""
 
     def prepare(self, request: Request) -> Prepared:
         """Plan one intercepted statement; nothing is spent."""

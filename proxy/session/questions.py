@@ -3,13 +3,13 @@
 Everything that can fail for the analyst's own reasons is tried in the shadow before anything is spent.
 """
 
-from collections.abc import Mapping
+import codecs
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
 from threading import Event
 
-from planner.catalog.model import Value
 from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
 from planner.statements.classify import Copied, Executing
@@ -26,6 +26,7 @@ from proxy.session.refusals import (
 )
 from proxy.shadow.answers import NOTHING, ROWS, Ending, Expected
 from proxy.shadow.array import array_literal, text_array
+from proxy.shadow.exchange import GivenValues
 from proxy.shadow.findings import Kept, SessionState, read_described
 from proxy.wire.frontend import Execute, Sync
 
@@ -109,7 +110,7 @@ class Questions:
                 self._relay.send(_SYNC, Expected(Ending.SYNC, shown=NOTHING))
             self._try(first)
         state_answer = self._exchange.read_state(name)
-        value_answer = self._exchange.read_values(portal.bound, like.types) if like.types else None
+        values = self._ask_values(portal)
         await self._exchange.settle()
         self._text.learn(self._exchange.encoding_of(state_answer))
         text = self._text.codec
@@ -119,9 +120,8 @@ class Questions:
         if not first_of_batch:
             self._try(first)
         _insist_unchanged(portal, state)
-        parameters = {} if value_answer is None else self._exchange.values(value_answer, like.types, text)
         with self._reporter.knowing(state.settings):
-            prepared, written = await self._release(portal, state, parameters, withdrawn=withdrawn)
+            prepared, written = await self._release(portal, state, values(text), withdrawn=withdrawn)
         if state.wants_notices:
             self._client.write(b"".join(notice(sentence, codec=text) for sentence in written.notices))
         if in_query and like.rows is not None and first.copied is None:
@@ -134,13 +134,24 @@ class Questions:
             self._exchange.bind_copy(name, written.keys, portal.bound, when_too_large=_TOO_LARGE)
         return prepared
 
+    def _ask_values(self, portal: Portal) -> Callable[[codecs.CodecInfo], GivenValues]:
+        """Ask the shadow for the parameters of a portal; after `settle`, the result reads its answer."""
+        types = portal.statement.described.types
+        if not types:
+            return lambda _: GivenValues()
+        casts = self._asker.parameter_casts(portal.statement.part.text)
+        answer = self._exchange.read_values(portal.bound, types, casts)
+        return lambda codec: self._exchange.values(answer, types, casts, codec)
+
     async def _release(
-        self, portal: Portal, state: SessionState, parameters: Mapping[int, Value | None], *, withdrawn: Event
+        self, portal: Portal, state: SessionState, found: GivenValues, *, withdrawn: Event
     ) -> tuple[Prepared, _WrittenAnswer]:
         """Plan, prepare in the shadow, and only then release."""
         part, like = portal.statement.part, portal.statement.described
         try:
-            request = Request(part.text, state.settings, parameters, analyst=self._analyst, utc=state.utc)
+            request = Request(
+                part.text, state.settings, found.parameters, analyst=self._analyst, utc=state.utc, casts=found.casts
+            )
             prepared = await self._work.run(partial(self._asker.prepare, request))
             await self._exchange.prepare(self._text.encode(prepared.sql), like.types, arrays=prepared.arrays, like=like)
             rehearsal = [self._text.encode(sql) for sql in prepared.rehearsal]

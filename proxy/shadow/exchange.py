@@ -6,11 +6,13 @@ is an error of the batch. Names that start with `keyhole.` are Keyhole's.
 
 import codecs
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from planner.catalog.model import Value
 from planner.errors import KeyholeError
 from planner.statements import kinds
+from planner.values import parameter_casts
+from planner.values.model import ParameterCast, ParameterValue
 from proxy.shadow.answers import ERROR, NOTHING, Ending, Expected
 from proxy.shadow.array import TEXT_ARRAY, text_array
 from proxy.shadow.findings import (
@@ -26,7 +28,7 @@ from proxy.shadow.findings import (
     row,
     rows_of,
 )
-from proxy.shadow.parameter import value, values_sql
+from proxy.shadow.parameter import read_value, values_sql
 from proxy.shadow.relay import Relay
 from proxy.shadow.schema import UNANSWERED
 from proxy.wire.frontend import Bind, Close, Describe, Execute, Parse, Sync
@@ -62,6 +64,22 @@ _CHANNELS_SQL = (
 )
 _HELD_FORMATS = (1, 1, 0)  # texts as bytes, the boolean as text
 _GIVEN_SQL = b'EXECUTE "' + ARGUMENTS + b'"'
+
+
+@dataclass(frozen=True, slots=True)
+class GivenValues:
+    """The parameters of a portal, numbered from 1, and the casts of them that a question writes."""
+
+    parameters: Mapping[int, ParameterValue | None] = field(default_factory=dict)
+    casts: Mapping[ParameterCast, ParameterValue | None] = field(default_factory=dict)
+
+
+def _cast_sql(cast: ParameterCast) -> tuple[str, int]:
+    """A cast of a parameter, and the oid of its type."""
+    number, kinds = cast
+    return f"${number}" + "".join(
+        f"::pg_catalog.{parameter_casts.TYPES[kind][0]}" for kind in kinds
+    ), parameter_casts.TYPES[kinds[-1]][1]
 
 
 class Exchange:
@@ -194,9 +212,10 @@ class Exchange:
         self.parse(STATE, self._state_sql, (_TEXT,))
         return self._run(Bind(STATE, STATE, (), (portal,), self._state_formats))
 
-    def read_values(self, bound: Bind, types: tuple[int, ...]) -> Expected:
-        """Ask for the parameters of a bound portal as canonical text; after `settle`, `values` reads them."""
-        self.parse(VALUES, values_sql(len(types)).encode(), types)
+    def read_values(self, bound: Bind, types: tuple[int, ...], casts: tuple[ParameterCast, ...]) -> Expected:
+        """Ask for the parameters of a bound portal, and for casts of them; after `settle`, `values` reads both."""
+        given = [(f"${number}", oid) for number, oid in enumerate(types, start=1)]
+        self.parse(VALUES, values_sql((*given, *map(_cast_sql, casts))).encode(), types)
         return self._run(Bind(VALUES, VALUES, bound.formats, bound.values, ()))
 
     async def find_kept(self, name: bytes) -> Kept | None:
@@ -352,11 +371,18 @@ class Exchange:
         await self.settle()
         return read_by(row(answer))
 
-    def values(self, expected: Expected, types: tuple[int, ...], codec: codecs.CodecInfo) -> dict[int, Value | None]:
-        """What `read_values` brought, numbered from 1."""
+    def values(
+        self, expected: Expected, types: tuple[int, ...], casts: tuple[ParameterCast, ...], codec: codecs.CodecInfo
+    ) -> GivenValues:
+        """What `read_values` brought."""
         (document,) = row(expected)
         texts = json.loads(codec.decode(document or b"[]")[0])
-        return {number: value(text, oid) for number, (text, oid) in enumerate(zip(texts, types, strict=True), start=1)}
+        oids = (*types, *(oid for _, oid in map(_cast_sql, casts)))
+        found = [read_value(text, oid) for text, oid in zip(texts, oids, strict=True)]
+        return GivenValues(
+            parameters=dict(enumerate(found[: len(types)], start=1)),
+            casts=dict(zip(casts, found[len(types) :], strict=True)),
+        )
 
     def _run(self, bound: Bind, *, offset: int | None = None) -> Expected:
         self._send_hidden(Close(b"P", bound.portal).encode(), Ending.CLOSE)

@@ -1,33 +1,81 @@
-"""A parameter's value as Keyhole's planner takes it, from what the shadow says it is."""
+"""A parameter's value as Keyhole's planner takes it, from what the shadow says it is.
 
+Guarantee: what is read depends on no setting by which PostgreSQL writes values: floating-point numbers and intervals
+are read from their binary form, all other types that Keyhole computes with have one text.
+"""
+
+import json
+import struct
+from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
-from fractions import Fraction
 
-from planner.catalog.model import Value
-from planner.values.model import nearest_real
+from planner.values.model import ArrayValue, Foreign, ParameterValue, Span
 from proxy.wire.frontend import Bind
 
 _BOOLEAN = 16  # oids of pg_type, here and below
-_INTEGERS = frozenset({20, 21, 23, 26})  # int8, int2, int4, oid
-_NUMBERS = frozenset({700, 701, 1700})  # float4, float8, numeric
-_REAL = 700  # float4
+_INTEGERS = frozenset({20, 21, 23})  # int8, int2, int4
+_OID = 26  # oid
+_FLOATS = {700: ("float4send", ">f"), 701: ("float8send", ">d")}  # how each is sent, and how that is read
+_NUMERIC = 1700  # numeric
 _DATE = 1082  # date
-_TIMESTAMPS = frozenset({1114, 1184})  # timestamp, timestamptz
+_TIMESTAMP = 1114  # timestamp
+_ZONED = 1184  # timestamptz
 _UUID = 2950  # uuid
-_TEXTS = frozenset({18, 19, 25, 1042, 1043})  # "char", name, text, bpchar, varchar
-_PLAIN = _INTEGERS | _NUMBERS | _TEXTS | {_BOOLEAN, _UUID}  # written in one way, whatever is set
-_FIXED = _INTEGERS | _NUMBERS | _TIMESTAMPS | {_BOOLEAN, _DATE, _UUID}  # the same in binary, whatever is set
+_INTERVAL = 1186  # interval
+_TEXTS = frozenset({25, 1043})  # text, varchar
+_ALMOST_TEXTS = {18: '"char"', 19: "name", 1042: "character"}
+_ONE_TEXT = _INTEGERS | _TEXTS | {_BOOLEAN, _NUMERIC, _DATE, _TIMESTAMP, _ZONED, _UUID}
+_NUMBERS = _INTEGERS | _FLOATS.keys() | {_NUMERIC, _OID}
+_PLAIN = _NUMBERS | _TEXTS | _ALMOST_TEXTS.keys() | {_BOOLEAN, _UUID}  # written in one way, whatever is set
+_FIXED = _NUMBERS | {_TIMESTAMP, _ZONED, _BOOLEAN, _DATE, _UUID}  # the same in binary, whatever is set
+_ARRAYS = {
+    1000: 16,
+    1016: 20,
+    1005: 21,
+    1007: 23,
+    1021: 700,
+    1022: 701,
+    1231: 1700,
+    1182: 1082,
+    1115: 1114,
+    1185: 1184,
+    2951: 2950,
+    1187: 1186,
+    1009: 25,
+    1015: 1043,
+    1002: 18,
+    1003: 19,
+    1014: 1042,
+}
+"""By the oid of an array its members' type, for all types that Keyhole can tell."""
 
 
-def values_sql(count: int) -> str:
-    """SQL that turns `count` parameters of any types into one column: JSON, an array of canonical texts and nulls.
+def values_sql(values: Sequence[tuple[str, int]]) -> str:
+    """Return SQL that turns values, each an expression and the oid of its type, into one column.
 
-    One column, since a statement has more parameters than a row may have columns; canonical, whatever the session's
-    settings are.
+    It is JSON: an array of texts and nulls, each of which `read_value` reads. One column, since a statement has more
+    parameters than a row may have columns.
     """
-    texts = ", ".join(f"pg_catalog.to_jsonb(${number}) OPERATOR(pg_catalog.#>>) '{{}}'" for number in _to(count))
-    return f"SELECT pg_catalog.to_jsonb(ARRAY[{texts}])::pg_catalog.text"
+    texts = ", ".join(_text_sql(f"({expression})", oid) for expression, oid in values)
+    return f"SELECT pg_catalog.to_jsonb(ARRAY[{texts}]::pg_catalog.text[])::pg_catalog.text"
+
+
+def _text_sql(value: str, oid: int) -> str:
+    if oid in _ONE_TEXT:
+        return f"pg_catalog.to_jsonb({value}) OPERATOR(pg_catalog.#>>) '{{}}'"
+    if oid in _FLOATS:
+        return f"pg_catalog.encode(pg_catalog.{_FLOATS[oid][0]}({value}), 'hex')"
+    if oid == _INTERVAL:
+        return f"pg_catalog.encode(pg_catalog.interval_send({value}), 'hex')"
+    if oid in _ARRAYS:
+        member = _ARRAYS[oid]
+        if member in _FLOATS or member == _INTERVAL:
+            return f"pg_catalog.encode(pg_catalog.array_send({value}), 'hex')"
+        cast = "::pg_catalog.text[]" if member in _ALMOST_TEXTS else ""
+        return f"pg_catalog.to_jsonb({value}{cast})::pg_catalog.text"
+    named = f"pg_catalog.format_type(pg_catalog.pg_typeof({value}), NULL)"
+    return f"{named} OPERATOR(pg_catalog.||) pg_catalog.chr(10) OPERATOR(pg_catalog.||) {value}::pg_catalog.text"
 
 
 def all_mean_the_same(bound: Bind, types: tuple[int, ...]) -> bool:
@@ -38,29 +86,89 @@ def all_mean_the_same(bound: Bind, types: tuple[int, ...]) -> bool:
     )
 
 
-def value(text: str | None, oid: int) -> Value | None:
-    """The value behind canonical text of that type; what has no counterpart (infinity, NaN, years BC) stays text."""
+def read_value(text: str | None, oid: int) -> ParameterValue | None:
+    """Return the value behind a text of `values_sql`.
+
+    What has no counterpart (infinity, NaN, years BC) stays text. An array of several dimensions is a `Foreign`.
+    """
     if text is None:
         return None
+    if oid in _FLOATS:
+        return _read_float(bytes.fromhex(text), oid)
+    if oid == _INTERVAL:
+        return _read_interval(bytes.fromhex(text))
+    if oid in _ARRAYS:
+        return _read_array(text, _ARRAYS[oid])
+    if oid in _ONE_TEXT:
+        return _read_scalar(text, oid)
+    declared, _, written = text.partition("\n")
+    return Foreign(declared, written)
+
+
+def _read_scalar(text: str, oid: int) -> ParameterValue:
     if oid == _BOOLEAN:
         return text == "true"
     try:
         if oid in _INTEGERS:
             return int(text)
-        if oid in _NUMBERS:
+        if oid == _NUMERIC:
             number = Decimal(text)
-            if oid == _REAL and number.is_finite():  # its shortest text is not its value
-                number = nearest_real(Fraction(number)) or number
             return number if number.is_finite() else text
         if oid == _DATE:
             return date.fromisoformat(text)
-        if oid in _TIMESTAMPS:
-            # a timestamp with time zone becomes the session's local time, as PostgreSQL's own cast does
-            return datetime.fromisoformat(text).replace(tzinfo=None)
+        if oid in (_TIMESTAMP, _ZONED):
+            return datetime.fromisoformat(text)
     except (ValueError, InvalidOperation):
         return text
     return text
 
 
-def _to(count: int) -> range:
-    return range(1, count + 1)
+def _read_float(sent: bytes, oid: int) -> ParameterValue:
+    """The shortest number that is this double, as people write it; of a `real`, whose text is not its value, itself."""
+    (number,) = struct.unpack(_FLOATS[oid][1], sent)
+    if number != number:
+        return "NaN"
+    if number in (float("inf"), float("-inf")):
+        return "Infinity" if number > 0 else "-Infinity"
+    return Decimal(repr(number)) if oid == 701 else Decimal(number)
+
+
+def _read_interval(sent: bytes) -> Span:
+    microseconds, days, months = struct.unpack(">qii", sent)
+    return Span(months=months, days=days, microseconds=microseconds)
+
+
+def _read_array(text: str, member: int) -> ParameterValue:
+    sent = member in _FLOATS or member == _INTERVAL
+    items = _read_sent_array(bytes.fromhex(text)) if sent else json.loads(text, parse_int=str, parse_float=str)
+    if items is None or any(isinstance(item, list) for item in items):
+        return Foreign("array", text)
+    return ArrayValue(tuple(None if item is None else _read_member(item, member) for item in items))
+
+
+def _read_member(item: object, member: int) -> ParameterValue:
+    match item:
+        case bool():
+            return item
+        case bytes():
+            return _read_interval(item) if member == _INTERVAL else _read_float(item, member)
+        case _ if member in _ALMOST_TEXTS:
+            return Foreign(_ALMOST_TEXTS[member], str(item))
+        case _:
+            return _read_scalar(str(item), member)
+
+
+def _read_sent_array(sent: bytes) -> list[bytes | None] | None:
+    """The members of an array in PostgreSQL's binary form; None for one of several dimensions."""
+    (dimensions,) = struct.unpack_from(">i", sent)
+    if dimensions != 1:
+        return [] if dimensions == 0 else None
+    (count,) = struct.unpack_from(">i", sent, 12)
+    found: list[bytes | None] = []
+    at = 20
+    for _ in range(count):
+        (length,) = struct.unpack_from(">i", sent, at)
+        at += 4
+        found.append(None if length < 0 else sent[at : at + length])
+        at += max(length, 0)
+    return found

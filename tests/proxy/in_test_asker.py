@@ -4,12 +4,14 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.catalog.model import Catalog, Value
+from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
 from planner.scope.embedded import Embedded
 from planner.statements.classify import classify, classify_prepared, split
 from planner.statements.settings import ALL_SETTINGS, accuracy
+from planner.values.model import ParameterCast, ParameterValue
+from planner.values.parameter_casts import find_parameter_casts
 from proxy.pipeline.answering import read_part
 from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, StatementPart
 from tests.effort import PATIENCE_S
@@ -30,7 +32,8 @@ class FixedAsker:
 
     catalog: Catalog = field(default_factory=endpoint_catalog)
     keys: tuple[str, ...] = COUNTRIES
-    asked: list[tuple[Mapping[str, str | None], Mapping[int, Value | None]]] = field(default_factory=list)
+    asked: list[tuple[Mapping[str, str | None], Mapping[int, ParameterValue | None]]] = field(default_factory=list)
+    casts: list[Mapping[ParameterCast, ParameterValue | None]] = field(default_factory=list)
     released: int = 0
     gate: threading.Event | None = None
     begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -52,12 +55,21 @@ class FixedAsker:
     def find_question(self, sql: str, *, in_sql: bool) -> str | None:
         return classify_prepared(sql, self.catalog, in_sql=in_sql)
 
+    def parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
+        match classify(statement, self.catalog):
+            case Asking() as asking:
+                questions = [one for one in asking.embedded if isinstance(one, Embedded)]
+                return find_parameter_casts(tree for one in questions for tree in one.all_trees)
+            case _:
+                return ()
+
     def prepare(self, request: Request) -> Prepared:
         assert isinstance(request.utc, bool)
         accuracy(request.settings, self.catalog.defaults)
         if "/* crash */" in request.statement:
             raise ZeroDivisionError("a bug")
         self.asked.append((request.settings, request.parameters))
+        self.casts.append(request.casts)
         first = len(request.parameters) + 1
         match classify(request.statement, self.catalog):
             case Asking() as asking:

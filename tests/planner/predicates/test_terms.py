@@ -4,19 +4,20 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 
 import duckdb
 import psycopg
 import pytest
 
-from planner.catalog.model import Column, SqlType, Table, Value
+from planner.catalog.model import Column, SqlType, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
 from planner.predicates.condition import row_condition
 from planner.scope.names import Scope
-from planner.values.model import Given
+from planner.values.model import ArrayValue, Given, ParameterValue
 from tests.effort import rounds
 from tests.planner.asked import select
 
@@ -166,7 +167,7 @@ class _Engines:
         found = self.postgres.execute(f"SELECT k FROM r WHERE {where} ORDER BY k".encode()).fetchall()
         return [k for (k,) in found]
 
-    def kept(self, where: str, parameters: Mapping[int, Value | None] | None = None) -> list[list[int]]:
+    def kept(self, where: str, parameters: Mapping[int, ParameterValue | None] | None = None) -> list[list[int]]:
         tree = select(f"SELECT 1 FROM r WHERE {where}").args["where"].this
         given = Given(parameters=parameters or {}, today=date(2011, 6, 30), utc=True)
         condition = row_condition(tree, Scope(_TABLE, "r"), given)
@@ -220,15 +221,16 @@ def test_conditions_of_terms_keep_postgresql_s_rows(engines: _Engines) -> None:
 
 
 def test_arrays_in_parameters_are_what_postgresql_says_they_are(engines: _Engines) -> None:
-    for column, array, spelled in [
-        ("t", '["a", null, "a_b"]', "'{a,NULL,a_b}'"),
-        ("i", "[1, 2]", "'{1,2}'"),
-        ("n", "[0.25, 1e0]", "'{0.25,1}'"),
-        ("d", '["2011-01-01", "2011-07-01"]', "'{2011-01-01,2011-07-01}'"),
-        ("g", "[true]", "'{t}'"),
-        ("i", "[]", "'{}'"),
+    cases: list[tuple[str, ParameterValue, str]] = [
+        ("t", ArrayValue(("a", None, "a_b")), "'{a,NULL,a_b}'"),
+        ("i", ArrayValue((1, 2)), "'{1,2}'"),
+        ("n", ArrayValue((Decimal("0.25"), Decimal(1))), "'{0.25,1}'"),
+        ("d", ArrayValue((date(2011, 1, 1), date(2011, 7, 1))), "'{2011-01-01,2011-07-01}'"),
+        ("g", ArrayValue((True,)), "'{t}'"),
+        ("i", ArrayValue(()), "'{}'"),
         ("t", "{a,ab}", "'{a,ab}'"),
-    ]:
+    ]
+    for column, array, spelled in cases:
         for form in ("{} = ANY ({})", "{} <> ALL ({})", "NOT {} = ANY ({})"):
             expected = engines.expected(form.format(column, spelled))
             assert engines.kept(form.format(column, "$1"), {1: array}) == [expected, expected], (form, array)

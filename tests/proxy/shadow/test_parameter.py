@@ -1,6 +1,6 @@
 import codecs
 import json
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import psycopg
@@ -8,15 +8,25 @@ import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
-from planner.catalog.model import Value
+from planner.values.model import ArrayValue, Foreign, ParameterValue, Span
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.array import array_literal, text_array
-from proxy.shadow.parameter import value, values_sql
+from proxy.shadow.parameter import read_value, values_sql
 from tests.effort import examples
 
 UTF8 = codecs.lookup("utf-8")
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("extra_float_digits = 3", "datestyle = 'ISO, DMY'", "timezone = 'UTC'"),
+        ("extra_float_digits = 0", "datestyle = 'German, DMY'", "timezone = 'Europe/Berlin'"),
+        ("extra_float_digits = -15", "datestyle = 'SQL, DMY'", "intervalstyle = 'sql_standard'"),
+        ("bytea_output = 'escape'", "datestyle = 'Postgres, DMY'", "intervalstyle = 'iso_8601'"),
+        ("standard_conforming_strings = off", "datestyle = 'German'", "intervalstyle = 'postgres_verbose'"),
+    ],
+)
 @pytest.mark.parametrize(
     ("literal", "declared", "expected"),
     [
@@ -32,26 +42,41 @@ UTF8 = codecs.lookup("utf-8")
         ("'24.12.2011'", "date", date(2011, 12, 24)),
         ("'infinity'", "date", "infinity"),
         ("'24.12.2011 10:30'", "timestamp", datetime(2011, 12, 24, 10, 30)),
-        ("'2011-12-24 10:30+00'", "timestamptz", datetime(2011, 12, 24, 11, 30)),
+        ("'2011-12-24 10:30+00'", "timestamptz", datetime(2011, 12, 24, 10, 30, tzinfo=UTC)),
+        ("'0.1'", "real", Decimal("0.100000001490116119384765625")),
+        ("0.1::float8 + 0.2::float8", "float8", Decimal("0.30000000000000004")),
+        ("'1 mon -2 days 03:04:05.6'", "interval", Span(months=1, days=-2, microseconds=11_045_600_000)),
+        ("'t  '", "char(3)", Foreign("character", "t")),
+        ("'t  '", "name", Foreign("name", "t  ")),
+        ("'t'", '"char"', Foreign('"char"', "t")),
+        ("'null'", "jsonb", Foreign("jsonb", "null")),
+        ("'127.0.0.1'", "inet", Foreign("inet", "127.0.0.1/32")),
+        ("'4000000000'", "oid", Foreign("oid", "4000000000")),
+        ("'{1, NULL}'", "int[]", ArrayValue((1, None))),
+        ("'{}'", "float8[]", ArrayValue(())),
+        ("'{0.1,NULL,NaN}'", "float8[]", ArrayValue((Decimal("0.1"), None, "NaN"))),
+        ("'{1.50}'", "numeric[]", ArrayValue((Decimal("1.50"),))),
+        ("'{\"t  \"}'", "char(3)[]", ArrayValue((Foreign("character", "t"),))),
+        ("'{t,f}'", "bool[]", ArrayValue((True, False))),
+        ("'{2 days}'", "interval[]", ArrayValue((Span(months=0, days=2, microseconds=0),))),
         ("'Côte d''Ivoire'", "text", "Côte d'Ivoire"),
         ("'x'", "varchar(3)", "x"),
         ("NULL", "text", None),
     ],
 )
 def test_a_parameter_means_the_same_whatever_the_session_has_set(
-    shadow: ShadowAddress, literal: str, declared: str, expected: Value | None
+    shadow: ShadowAddress, literal: str, declared: str, expected: ParameterValue | None, settings: tuple[str, ...]
 ) -> None:
     with psycopg.connect(shadow.conninfo(user="ada", database="retail"), autocommit=True) as ada:
-        ada.execute("SET datestyle = 'German, DMY'")
-        ada.execute("SET timezone = 'Europe/Berlin'")
-        ada.execute("SET extra_float_digits = 0")
-        text_sql = values_sql(1).replace("$1", f"{literal}::{declared}")
-        row = ada.execute(text_sql.encode()).fetchone()
-        oid = ada.execute(f"SELECT {literal}::{declared}".encode()).description
+        for setting in settings:
+            ada.execute(f"SET {setting}".encode())
+        described = ada.execute(f"SELECT {literal}::{declared}".encode()).description
+        assert described is not None
+        oid = described[0].type_code
+        row = ada.execute(values_sql([(f"{literal}::{declared}", oid)]).encode()).fetchone()
     assert row is not None
-    assert oid is not None
-    (canonical,) = json.loads(row[0])
-    found = value(canonical, oid[0].type_code)
+    (written,) = json.loads(row[0])
+    found = read_value(written, oid)
     assert found == expected
     assert type(found) is type(expected)
 
