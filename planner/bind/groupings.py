@@ -9,30 +9,36 @@ What is declared for some keys bounds others, since of two sets of keys one may 
   the product of those of each. The least such product holds;
 - rows and totals of one group: a unit has no more of them in a group of finer keys than in one of coarser keys, and in
   one of coarser keys no more than as many times that of the finer ones as it is in their groups. Totals of values of
-  both signs are the exception: parts of a small total may be large.
+  both signs are the exception: parts of a small total may be large. If WHERE leaves k values of a key, a group's rows
+  lie in k groups by that key as well (`planner/bind/fixed_keys.py`).
 
 Keys of which this says nothing have the table's own bounds, or what is declared for coarser keys (rows and totals: for
 finer ones) where that is more.
 
 Guarantee: whatever the bounds are, they are kept by the scan, on any data; they are a function of the policy and the
-question's keys alone, never of its conditions. So none of them need be true for the loss to be what is charged.
+statement alone. So none of them need be true for the loss to be what is charged.
 
 References: docs/proofs/joint_loss.md.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from planner.catalog.derived_columns import follows_by_calendar
-from planner.catalog.model import Column, Derivation, Grouping, Lookup, Product, RowCap, Table
+from planner.catalog.model import Column, Derivation, FixedKey, Grouping, Lookup, Product, RowCap, Table
 from planner.scope.functional_dependencies import by_key
 
 
-def bound_by_groupings(table: Table, keys: Sequence[Column]) -> Table:
-    """The table with the bounds for a question by these keys, and no groupings."""
+def bound_by_groupings(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] = ()) -> Table:
+    """The table with the bounds for a question by these keys, and no groupings.
+
+    Parameters:
+        fixed: other keys, of which only rows with these values are bounded.
+    """
     if not table.groupings:
         return table
-    declared = _Declared.of(table, keys)
+    declared = _Declared.of(table, keys, fixed)
     cap = table.row_cap
     return replace(
         table,
@@ -64,19 +70,23 @@ class _Declared:
     """The groupings of a table beside the open keys of a question, which a unit may have several values of.
 
     `covered` are, by grouping, the places of the open keys that it determines; `coarser` says of each whether the open
-    keys determine it.
+    keys determine it. `parts` is in how many of its groups the rows of one group lie, as fixed keys have few values;
+    None if they do not tell. `exact` says that those groups hold no other rows.
     """
 
     groupings: tuple[Grouping, ...]
     covered: tuple[frozenset[int], ...]
     coarser: tuple[bool, ...]
+    parts: tuple[int | None, ...]
+    exact: tuple[bool, ...]
     open: int
 
     @staticmethod
-    def of(table: Table, keys: Sequence[Column]) -> "_Declared":
+    def of(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey]) -> "_Declared":
         """What is declared, as it concerns these keys."""
         open_ = [key for key in keys if not table.determines(key)]
         named = [[table.column(name) for name in grouping.keys] for grouping in table.groupings]
+        told = [_told_by(table, columns, open_, fixed) for columns in named]
         return _Declared(
             groupings=table.groupings,
             covered=tuple(
@@ -86,6 +96,11 @@ class _Declared:
             coarser=tuple(
                 all(table.determines(one) or any(determines(key, one, table) for key in open_) for one in columns)
                 for columns in named
+            ),
+            parts=tuple(None if one is None else prod(len(key.values) for key in one) for one in told),
+            exact=tuple(
+                all(any(determines(base, table.column(key.name), table) for base in columns) for key in one or ())
+                for columns, one in zip(named, told, strict=True)
             ),
             open=len(open_),
         )
@@ -137,9 +152,29 @@ class _Declared:
         Parameters:
             mixed: totals of values of both signs, which coarser keys do not bound.
         """
-        for grouping, covered, coarser in zip(self.groupings, self.covered, self.coarser, strict=True):
+        for grouping, covered, coarser, parts, exact in zip(
+            self.groupings, self.covered, self.coarser, self.parts, self.exact, strict=True
+        ):
             finer = len(covered) == self.open
             if coarser and (finer or not mixed):
                 yield grouping, 1
+            elif parts is not None and ((finer and exact) or not mixed):
+                yield grouping, parts if grouping.groups is None or not finer else min(parts, grouping.groups)
             elif finer:
                 yield grouping, grouping.groups
+
+
+def _told_by(
+    table: Table, columns: Sequence[Column], keys: Sequence[Column], fixed: Sequence[FixedKey]
+) -> tuple[FixedKey, ...] | None:
+    """Return the fixed keys that, beside a question's keys, determine columns; None if these and all do not."""
+    needed: dict[str, FixedKey] = {}
+    for column in columns:
+        if table.determines(column) or any(determines(key, column, table) for key in keys):
+            continue
+        found = [one for one in fixed if determines(table.column(one.name), column, table)]
+        if not found:
+            return None
+        least = min(found, key=lambda one: len(one.values))
+        needed[least.name] = least
+    return tuple(needed.values())

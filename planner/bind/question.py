@@ -5,6 +5,7 @@ from datetime import date
 
 from mechanisms.formula import TRUE, cuts
 from planner.aggregates.comparison import Comparison
+from planner.bind.fixed_keys import bound_fixed
 from planner.bind.lookup_columns import store_conditions
 from planner.bind.refusals import nested_too_deeply, too_many_groups
 from planner.bind.set_branches import Said, read_question
@@ -66,7 +67,10 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
     formulas = (what.formula, *what.predicates)
     compared = [leaf for one in formulas for leaf in one.leaves() if isinstance(leaf, Comparison)]
     compared += [] if what.ranked is None else [what.ranked]
-    table = with_products(embedded.table, (part.column for leaf in compared for part in leaf.parts))
+    bounded = embedded.table
+    if embedded.declared is not None:
+        bounded = bound_fixed(embedded.declared, bounded, keys=what.keys.columns, where=what.where)
+    table = with_products(bounded, (part.column for leaf in compared for part in leaf.parts))
     made = atoms(
         what.formula,
         predicates=what.predicates,

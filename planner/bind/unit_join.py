@@ -20,7 +20,7 @@ from math import prod
 
 from planner.bind.groupings import bound_by_groupings
 from planner.catalog.joined_rows import share_joined_rows
-from planner.catalog.model import Column, Derivation, Lookup, Member, Table
+from planner.catalog.model import Column, Derivation, FixedKey, Lookup, Member, Table
 from planner.catalog.refresh import parse_refresh
 
 
@@ -67,18 +67,23 @@ def joined_on_unit(tables: Sequence[Table]) -> Table:
     )
 
 
-def bound_table(table: Table, keys: Sequence[Column]) -> Table:
+def bound_table(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] = ()) -> Table:
     """The table with what one unit may contribute to groups by these keys: of a join, each table has the bounds for
-    those keys that are its columns, and a unit is in the groups of the tables whose columns are keys."""
+    those keys that are its columns, and a unit is in the groups of the tables whose columns are keys.
+
+    Parameters:
+        fixed: other keys, of which only rows with these values are bounded.
+    """
     if not table.members:
-        return bound_by_groupings(table, keys)
+        return bound_by_groupings(table, keys, fixed)
     read = [_stored_key(table, key) for key in keys if not table.determines(key)]
     bounded: list[Table] = []
     groups = 1
     for member in table.members:
         names = {named: stored for stored, named in member.columns}
         own = [member.table.column(names[key.name]) for key in read if key.name in names]
-        bounded.append(bound_by_groupings(member.table, own) if own else member.table)
+        there = [replace(key, name=names[key.name]) for key in fixed if key.name in names]
+        bounded.append(bound_by_groupings(member.table, own, there) if own else member.table)
         groups *= bounded[-1].groups_per_unit if own else 1
     joined = joined_on_unit(bounded)
     per_unit = {column.name: column.per_unit for column in joined.columns}

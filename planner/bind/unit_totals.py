@@ -19,6 +19,7 @@ from planner.aggregates.aggregate import AGGREGATES, Aggregate, GroupScope
 from planner.aggregates.arithmetic import linear
 from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Arithmetic, Values
+from planner.bind.fixed_keys import bound_fixed
 from planner.bind.joins import row_conditions
 from planner.bind.refusals import no_total, not_by_whole_unit, unit_query_refusal
 from planner.bind.unit_query import total_columns, unit_table
@@ -86,7 +87,10 @@ def _resolve(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedd
         (whole if columns(part) <= groups else rows).append(part)
     _check_unit(query, select, fixed_columns(all_of([*whole, *rows])))
     within = GroupScope(scope=scope, keys=embedded.keys, given=given, fixed=frozenset(), where=all_of(rows))
-    totals = _Totals(query, query.table, within)
+    bounded = query.table
+    if query.declared is not None:
+        bounded = bound_fixed(query.declared, bounded, keys=embedded.keys, where=all_of(rows))
+    totals = _Totals(query, bounded, within)
     read = {name(column.this) for tree in embedded.trees for column in tree.find_all(exp.Column)}
     names = {
         column: totals.add(column, called, node)

@@ -259,6 +259,14 @@ class Grouping:
 
 
 @dataclass(frozen=True, slots=True)
+class FixedKey:
+    """A key of which every row that a question reads has one of these declared values."""
+
+    name: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class UnitRoot:
     """The table that gives a group of tables with the same privacy units their name in the ledger, and its unit."""
 
@@ -290,7 +298,8 @@ class Table:
     owner proposes to ask of its counts. `append_only`: rows are added, never changed or taken away. `arrived` is the
     column that says when a row was: none has an earlier value than a row that was there before it. With
     `cells_of_cut_units` the promise per cell is for units that the bounds cut as well, and charged so. `joined_rows` is
-    how many rows of one unit a join with other private tables reads at most; None: its share of what all may make.
+    how many rows of one unit a join with other private tables reads at most; None: its share of what all may make. Of
+    a question's table only rows with the values of `fixed` are there to be bounded.
     """
 
     name: str
@@ -311,6 +320,7 @@ class Table:
     arrived: str | None = None
     cells_of_cut_units: bool = False
     joined_rows: int | None = None
+    fixed: tuple[FixedKey, ...] = ()
 
     @property
     def band_columns(self) -> tuple[BandColumn, ...]:

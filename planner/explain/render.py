@@ -55,6 +55,9 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     yield f"one ({table.unit_text}) is in at most {groups}; rows without {' or '.join(table.unit)} are left out"
     if table.row_cap:
         yield f"one ({table.unit_text}) counts at most {table.row_cap.rows} rows per group, chosen by a hash"
+    for key in table.fixed:
+        values = "1 value" if len(key.values) == 1 else f"{len(key.values):,} values"
+        yield f"WHERE leaves {values} of {key.name}: the bounds are those of groups by {key.name} as well"
 
 
 def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The text of a question with one thing changed: some groups left out, a number raised, or a key added."""
+"""The text of a question with one thing changed: some groups left out, or a number raised."""
 
 from collections.abc import Sequence
 
@@ -43,18 +43,6 @@ def raise_number(embedded: Embedded, number: int, *, to: int) -> str | None:
     if len(found) != 1 or found[0].start < place[0][having].start:
         return None
     return f"{embedded.text[: found[0].start]}{to}{embedded.text[found[0].end :]};"
-
-
-def group_also_by(embedded: Embedded, columns: Sequence[Column]) -> str | None:
-    """Return the question with more keys; None if its text cannot be changed so."""
-    place = _clauses(embedded)
-    first = None if place is None else place[1].mark("group")
-    if place is None or first is None:
-        return None
-    found, where = place
-    end = found[min((index for _, index in where.marks if index > first), default=where.end) - 1].end
-    more = "".join(f", {embedded.scope.spell_column(column)}" for column in columns)
-    return f"{embedded.text[:end]}{more}{embedded.text[end:]};"
 
 
 def _clauses(embedded: Embedded) -> tuple[tuple[Token, ...], Clauses] | None:

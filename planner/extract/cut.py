@@ -92,6 +92,7 @@ def _place(place: QuestionReading) -> Place:
         looked_up=scope.joined,
         members=scope.members,
         per_unit=None if per_unit is None else replace(per_unit, alone=_behind_one_with(select)),
+        declared=_with(scope.table, keys) if per_unit is None and _has_groupings(scope.table) else None,
         unless_public=None if place.is_of_thresholds else no_threshold(place),
         predicates=list_predicates(place.predicates, text, tokens),
         ranked=None if ranked is None else RankedExpression(ranked.node, ranked.descending, read_limit(select)),
@@ -107,9 +108,13 @@ def _bound(place: QuestionReading, keys: tuple[Column, ...]) -> tuple[Table, Uni
     the rows of such a subquery are one per unit and key."""
     if place.per_unit is None:
         return bound_table(place.scope.table, keys), None
-    query = replace(place.per_unit, table=bound_table(place.per_unit.table, keys))
+    query = replace(place.per_unit, table=bound_table(place.per_unit.table, keys), declared=place.per_unit.table)
     groups = query.table.groups_per_unit
     return replace(place.scope.table, groups_per_unit=groups, groupings=()), query
+
+
+def _has_groupings(table: Table) -> bool:
+    return bool(table.groupings) or any(member.table.groupings for member in table.members)
 
 
 def _behind_one_with(select: exp.Select) -> bool:

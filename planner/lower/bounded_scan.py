@@ -1,8 +1,8 @@
 """The scan where a privacy unit has several rows: bounded totals of each unit in each key, summed per key.
 
 Guarantee: one unit is in at most G keys, and changes what is summed there by no more than its clipped total or, under
-a row cap, by its first rows in the order of md5. Which keys and rows count is decided before WHERE. At a look they are
-the first that came.
+a row cap, by its first rows in the order of md5. Which keys and rows count is decided before WHERE, among the rows that
+have the values of fixed keys. At a look they are the first that came.
 
 References: docs/proofs/joint_loss.md; docs/proofs/units_over_a_horizon.md; docs/decisions/0002-rewriting.md.
 """
@@ -13,7 +13,7 @@ from planner.catalog.model import RowCap
 from planner.lower.contribution_bounds import CAME, Bounding, not_null
 from planner.lower.domain import list_domain, restriction
 from planner.lower.functional import FunctionalSql
-from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
+from planner.lower.key_tests import fixed_tests, group_tests, pair_keys, row_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.look import arrival_tests
 from planner.lower.row import RowSql
@@ -143,7 +143,7 @@ class BoundedScan:
         return [f"{self.row.column(column.name)} AS {alias}" for alias, column in self.bounding.groups]
 
     def eligible_tests(self) -> list[str]:
-        """Rows with a privacy unit, whose key is in the public domain."""
+        """Rows with a privacy unit, whose key is in the public domain, with the values of fixed keys."""
         names = self.question.keys.names
         present = [not_null(self.row, column) for _, column in self.bounding.units if column.name not in names]
         for i, (column, values) in enumerate(pair_keys(self.question)):
@@ -152,6 +152,7 @@ class BoundedScan:
                 present.append(domain or not_null(self.row, column))
             else:
                 present += row_tests(self.row, column, values)
+        present += fixed_tests(self.row)
         return present if self.question.as_of is None else self._add_arrival(present, self.question.as_of)
 
     def _add_arrival(self, present: list[str], as_of: AsOf) -> list[str]:

@@ -70,7 +70,8 @@ def _may_keep(question: Question) -> bool:
         return False
     undeclared = any(column.domain is None for column in question.keys.columns)
     taken = any(column.name.lower().startswith("keyhole_") for column in table.columns)
-    return not (table.row_unit or undeclared or taken or parse_refresh(table.refresh).kind == "live")
+    live = parse_refresh(table.refresh).kind == "live"
+    return not (table.row_unit or table.fixed or undeclared or taken or live)
 
 
 def _rollup(question: Question, row: RowSql, lines: list[str]) -> Rollup:

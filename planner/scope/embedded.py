@@ -58,7 +58,8 @@ class Embedded:
     `table` has its columns. `origin` tells where its characters stood in the statement as it was written, if rules
     have rewritten that. Without HAVING it lists the public values of its keys, and `unless_public` is its refusal if it
     turns out to say something of rows. With `predicates` its answer has a column of truths for each. With `ranked` it
-    returns the first few keys in their order, and `text` goes on to what cuts them.
+    returns the first few keys in their order, and `text` goes on to what cuts them. `declared` is the table with what
+    the owner declares for groupings, if WHERE may narrow its bounds.
     """
 
     text: str
@@ -77,6 +78,7 @@ class Embedded:
     unless_public: KeyholeError | None = field(default=None, compare=False)
     predicates: tuple[Predicate, ...] = ()
     ranked: RankedExpression | None = field(default=None, compare=False)
+    declared: Table | None = field(default=None, compare=False, repr=False)
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
     @property
@@ -146,7 +148,8 @@ class UnitQuery:
     under the name `alias` and groups by `groups`. `listed` are the names of its columns, each with the column of the
     question's table that it is.
     `alone` if the statement is a question behind one WITH query and nothing else. `conditions`, once it is resolved,
-    are what it says of whole units: of its groups in WHERE, of totals in HAVING.
+    are what it says of whole units: of its groups in WHERE, of totals in HAVING. `declared` is the table with what the
+    owner declares for groupings.
     """
 
     text: str
@@ -157,6 +160,7 @@ class UnitQuery:
     listed: tuple[tuple[str, str], ...]
     conditions: tuple[Condition, ...] = ()
     alone: bool = False
+    declared: Table | None = field(default=None, compare=False, repr=False)
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
 

@@ -21,7 +21,7 @@ from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.claim import Claim, groups_that_add_up, losses_in_cell, worst_amounts
 from proxy.pipeline.levers import ALL, Offer, find_offers, find_tolerance, raise_guard
 from proxy.pipeline.messages import Asked
-from proxy.pipeline.other_groups import find_finer, find_short
+from proxy.pipeline.other_groups import find_short
 from proxy.pipeline.payments import payment_of
 from proxy.service.accounts import nano
 from proxy.service.refusals import ledger_unavailable
@@ -147,9 +147,6 @@ def _advise(service: Service, claim: Claim, target: Target) -> _Advice:
     )
     lasting = replace(claim, limits=replace(claim.limits, per_query_nano=None))
     ways = [*_in_words(asked, service, offers, target, left=_least(_room(service, lasting), lasting) / NANO)]
-    finer = find_finer(service, claim)
-    if finer is not None:
-        ways.insert(0, f"Instead you can ask: {finer}")
     raised = raise_guard(asked, catalog, plan, target)
     if raised is not None:
         ways.append(raised)

@@ -1,4 +1,4 @@
-"""Other groups than a refused question's: those that have enough left, or the same ones under finer keys.
+"""Which groups of a refused question have too little budget left, and the same question about the others.
 
 What is left for an analyst's question about single groups, EXPLAIN tells that analyst as well: naming the groups that
 are short says the same of many at once.
@@ -11,11 +11,9 @@ import numpy as np
 from accountant.errors import LedgerError, OverBudget
 from mechanisms.formula import Booleans
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Column
 from planner.errors import KeyholeError
-from planner.extract.cheaper_text import group_also_by, leave_out
+from planner.extract.cheaper_text import leave_out
 from planner.plan import build as planning
-from planner.question.condition import And, Compare, Condition, Within
 from proxy.pipeline.claim import Claim, claim, in_question_order
 from proxy.pipeline.messages import bare_question
 from proxy.service.refusals import ledger_unavailable
@@ -39,33 +37,6 @@ def find_short(service: Service, refused: Claim, shortage: OverBudget) -> ShortG
     if short is None:
         return None
     return ShortGroups(names=_spell_groups(refused, short), question=_about_others(service, refused, short))
-
-
-def find_finer(service: Service, refused: Claim) -> str | None:
-    """Return the question grouped also by the keys that its WHERE fixes, if that fits; None otherwise.
-
-    Its groups are the same. What one unit may add to them is what the owner declares for the finer keys, which may be
-    less. Raises KH502.
-    """
-    question = refused.plan.asked
-    fixed = [
-        column
-        for column in question.table.columns
-        if column.domain is not None and column.name not in question.keys.names and _is_fixed(question.where, column)
-    ]
-    if not fixed or not question.keys.columns or question.table.row_unit:
-        return None
-    text = group_also_by(refused.asked.question, fixed)
-    return text if text is not None and _fits(service, refused, text, groups=question.keys.size) else None
-
-
-def _is_fixed(where: Condition, column: Column) -> bool:
-    """Return True if the rows that satisfy a condition have one declared value of a key."""
-    for part in where.conditions if isinstance(where, And) else (where,):
-        match part:
-            case Compare(name, "=", value) | Within(name, (value,)) if name == column.name:
-                return value in (column.domain or ())
-    return False
 
 
 def name_short(refused: Claim, shortage: OverBudget) -> str:
