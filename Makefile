@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE =
 # What a bare `make` does.
 .DEFAULT_GOAL = help
 
-.PHONY: help demo demo-spark serve check test test-changed lint-and-compile compile-tests test-thorough test-anew test-all test-oldest test-on-interpreter test-clients test-spark test-spark-servers lint bench bench-accounting bench-planning bench-people experiments superset docs lock clean
+.PHONY: help demo demo-spark serve check test test-changed lint-and-compile compile-tests test-thorough test-anew test-all test-oldest test-on-interpreter test-clients test-spark test-spark-servers test-mutants lint bench bench-accounting bench-planning bench-people experiments superset docs lock clean
 
 help:  ## what make can do
 	@echo "Keyhole: make TARGET"
@@ -75,6 +75,9 @@ test-spark: $(VENV)/.installed-spark  ## the tests of Spark as a source, on Sail
 
 test-spark-servers: $(VENV)/.installed-spark  ## the same at full size on the Apache Spark in KEYHOLE_SPARK_HOME, in one process and in several; an hour or two
 	@$(BIN)/python -m pytest -q --durations=15 -m installed --hypothesis-profile=thorough $(SPARK_TESTS)
+
+test-mutants: $(VENV)/.installed-test  ## faults of one line that the tests nearby must notice, ONLY="planner/ accountant/" of them; half an hour
+	@$(BIN)/python -m tests.mutants $(ONLY)
 
 lint: $(VENV)/.installed-test  ## style, types and import rules
 	@$(BIN)/ruff check .
