@@ -34,6 +34,8 @@ def test_the_dearest_exposure() -> None:
     ) == (Fraction(5, 3))
     with pytest.raises(ValueError, match="at once"):
         joint_loss(losses[:2], sets_at_once(((0,),), functionals=2))
+    with pytest.raises(ValueError, match="at once"):
+        joint_loss([Fraction(2), Fraction(1, 1000)], sets_at_once(((0,),), functionals=2))
 
 
 @given(exposures=EXPOSURES, epsilons=EPSILONS)

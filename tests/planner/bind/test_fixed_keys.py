@@ -39,6 +39,12 @@ def _fixed(where: Condition, table: Table = DECLARED, keys: Sequence[str] = ("st
         (And((Compare("day", ">=", date(2026, 2, 10)), Compare("day", "<", date(2026, 3, 1)))), MONTHS[1:2]),
         (And((Compare("day", ">", date(2026, 1, 31)), Compare("day", "<=", date(2026, 3, 1)))), MONTHS[1:3]),
         (Compare("day", "=", date(2026, 2, 10)), MONTHS[1:2]),
+        (
+            And(
+                (*(Compare("day", ">=", day) for day in MONTHS[:2]), *(Compare("day", "<", day) for day in MONTHS[2:]))
+            ),
+            MONTHS[1:2],  # the last of two beginnings, and the first of two ends
+        ),
         (Within("day", (date(2026, 2, 10), date(2026, 3, 10))), MONTHS[1:3]),
         (
             And((Compare(BOUGHT, ">=", datetime(2026, 2, 1)), Compare(BOUGHT, "<", datetime(2026, 3, 1)))),

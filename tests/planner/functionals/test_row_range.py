@@ -99,7 +99,10 @@ def test_not_true_is_true_exactly_where_the_condition_is_not(condition: Conditio
         ([Term(1, None, CONDITIONS[3], 0), Term(1, None, CONDITIONS[4], 0)], (0, 1)),
         ([Term(1, "age", ALWAYS, 1), Term(40, None, IsNull("age"), 0)], (0, 110)),
         ([Term(4, None, CONDITIONS[3], 0), Term(-1, None, ALWAYS, 0)], (-1, 3)),
-        ([Term(1, "age", ALWAYS, 1), Term(-100, None, CONDITIONS[3], 0)], (-34, 65)),  # who is not above 65 is not older
+        (
+            [Term(1, "age", ALWAYS, 1), Term(-100, None, CONDITIONS[3], 0)],
+            (-34, 65),
+        ),  # who is not above 65 is not older
         ([Term(1, None, Compare("cost", ">", Decimal(i)), 0) for i in range(MOST_CONDITIONS + 1)], (0, 9)),
     ],
 )

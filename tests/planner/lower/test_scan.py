@@ -61,6 +61,7 @@ def test_keys_are_chosen_only_where_a_unit_could_have_too_many() -> None:
     assert chooses(CLIPPED, ("country", "month"))
     assert not chooses(CLIPPED, ("month",))
     assert not chooses(replace(CLIPPED, groups_per_unit=len(COUNTRIES)), ("country", "month"))
+    assert chooses(replace(CLIPPED, groups_per_unit=len(COUNTRIES) - 1), ("country", "month"))
     assert chooses(replace(CLIPPED, unit=("customer_id",), groups_per_unit=len(COUNTRIES)), ("country", "month"))
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from mechanisms.formula import TRUE, AnyOf, Cut
 from planner.catalog.key_space import KeySpace
+from planner.catalog.model import FixedKey
 from planner.functionals.per_key_offsets import LIMIT
-from planner.plan.identity import path_identities
+from planner.plan.identity import fingerprint, path_identities
 from planner.question.condition import Compare
 from planner.question.model import Accuracy, Offsets, Question
 from tests.worlds.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, question
@@ -54,6 +55,8 @@ MADE = Compare(column="country", operator="=", value=COUNTRIES[0])
         replace(ASKED, table=replace(CLIPPED, rows_per_unit=3)),
         replace(ASKED, table=replace(CLIPPED, groups_per_unit=7)),
         replace(ASKED, table=replace(CLIPPED, seed="other")),
+        replace(ASKED, table=replace(CLIPPED, fixed=(FixedKey("month", MONTHS[:1]),))),
+        replace(ASKED, table=replace(CLIPPED, fixed=(FixedKey("month", MONTHS[1:]),))),
         replace(ASKED, keys=KeySpace(columns=ASKED.keys.columns[:1], values=(COUNTRIES,))),
         replace(
             ASKED,
@@ -84,3 +87,27 @@ def test_two_of_one_question_have_no_path() -> None:
 def test_thresholds_too_far_apart_to_be_put_back_have_no_path() -> None:
     far = replace(OWN, steps=(LIMIT + 1, *OWN.steps[1:]))
     assert identity(replace(ASKED, functionals=(replace(count(), offsets=far),))) is None
+
+
+def test_a_stored_answer_is_that_of_one_meaning() -> None:
+    """What is left out of a fingerprint would be answered with another question's groups."""
+    at_least = Cut(0, 5, above=True, tolerance=1)
+    others = (
+        ASKED,
+        replace(ASKED, where=MADE),
+        replace(ASKED, keys=KeySpace(columns=ASKED.keys.columns, values=(COUNTRIES[:1], MONTHS))),
+        replace(ASKED, keys=KeySpace(columns=ASKED.keys.columns[::-1], values=(MONTHS, COUNTRIES))),
+        replace(ASKED, table=replace(CLIPPED, groups_per_unit=7)),
+        replace(ASKED, table=replace(CLIPPED, fixed=(FixedKey("month", MONTHS[:1]),))),
+        replace(ASKED, functionals=(replace(count(), sensitivity=count().sensitivity + 1),)),
+        replace(ASKED, functionals=(replace(count(), offsets=OWN),)),
+        replace(ASKED, formula=at_least),
+        replace(ASKED, formula=replace(at_least, cut=6)),
+        replace(ASKED, formula=replace(at_least, tolerance=2)),
+        replace(ASKED, formula=replace(at_least, above=False)),
+        replace(ASKED, predicates=(at_least,)),
+        replace(ASKED, accuracy=replace(ASKED.accuracy, fnr=0.01)),
+        replace(ASKED, accuracy=replace(ASKED.accuracy, fpr=0.01)),
+    )
+    assert len(set(map(fingerprint, others))) == len(others)
+    assert fingerprint(replace(ASKED, warnings=("something",))) == fingerprint(ASKED)
