@@ -1,4 +1,4 @@
-"""The text of a question with one thing changed: some groups left out, or a number raised."""
+"""The text of a question with one thing changed: groups left out, a number raised, or units counted."""
 
 from collections.abc import Sequence
 
@@ -43,6 +43,20 @@ def raise_number(embedded: Embedded, number: int, *, to: int) -> str | None:
     if len(found) != 1 or found[0].start < place[0][having].start:
         return None
     return f"{embedded.text[: found[0].start]}{to}{embedded.text[found[0].end :]};"
+
+
+def count_units(embedded: Embedded, unit: Column) -> str | None:
+    """Return the question with privacy units counted in the place of rows; None if its text cannot be changed so."""
+    place = _clauses(embedded)
+    if place is None:
+        return None
+    found, text = place[0], embedded.text
+    written, start = "", 0
+    for word, *marks in zip(found, found[1:], found[2:], found[3:], strict=False):
+        if word.is_word("count") and all(mark.is_symbol(sign) for mark, sign in zip(marks, "(*)", strict=True)):
+            written += f"{text[start : word.start]}count(DISTINCT {embedded.scope.spell_column(unit)})"
+            start = marks[-1].end
+    return f"{written}{text[start:]};" if start else None
 
 
 def _clauses(embedded: Embedded) -> tuple[tuple[Token, ...], Clauses] | None:

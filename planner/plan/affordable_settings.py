@@ -18,8 +18,10 @@ from planner.plan.reduce import reduce_question
 from planner.question.model import Question
 from planner.question.plan import together
 
-_TENTHS = range(1, 1001)  # tenths of a percent
-_RATES = (*(Decimal(n) / 1000 for n in range(1, 10)), *(Decimal(n) / 100 for n in range(1, 46)))
+MOST_TOLERANCE = Decimal(50)  # percent that a hint offers: beyond, an answer says little about the threshold
+MOST_MISSES = Decimal("0.2")  # false-negative rate that a hint offers: beyond, every fifth group is missed
+_TENTHS = range(1, int(MOST_TOLERANCE * 10) + 1)  # tenths of a percent
+_RATES = (*(Decimal(n) / 1000 for n in range(1, 10)), *(Decimal(n) / 100 for n in range(1, int(MOST_MISSES * 100) + 1)))
 _ROUND = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)  # numbers that hints show, times powers of ten: steps of about 1.25
 _STRIDES = 64  # how many first strides make all steps: shorter ones find a good guess sooner, and bad ones later
 _LARGEST_FACTOR = 1000  # by which a hint raises a number of rows: beyond, another question was meant
@@ -56,22 +58,31 @@ class Target:
 
 
 def smallest_tolerance(
-    asked: Callable[[str], Question], target: Target, *, now: Decimal = Decimal(10), form: str = "%"
+    asked: Callable[[str], Question],
+    target: Target,
+    *,
+    now: Decimal = Decimal(10),
+    form: str = "%",
+    most: Decimal = MOST_TOLERANCE,
 ) -> Fit | None:
     """The smallest percentage tolerance with which a question costs so much, as `keyhole.tolerance` text.
 
     Guarantee: planned with the returned tolerance, the worst case is at most `target.epsilon`, or there is the other
-    way; None when 100 % is not enough. At most 23 calibrations are made, and usually six.
+    way; None when `most` is not enough. At most 23 calibrations are made, and usually six.
 
     Parameters:
         asked: the question with a given tolerance; a refusal counts as "does not fit".
         now: the tolerance in force, in percent; only where the search starts depends on it.
         form: what stands behind the number: a percent sign, or that of the declared bounds.
+        most: the largest percentage that is tried, `MOST_TOLERANCE` at most.
     """
-    guess = _index(float(now) * 10 * target.ratio)
+    steps = min(int(most * 10), len(_TENTHS))
+    if steps < 1:
+        return None
+    guess = _index(float(now) * 10 * target.ratio, steps)
     tried = _Tried(target)
     tenths = _find_first_fit(
-        len(_TENTHS), lambda step: tried.fits(step, lambda: asked(_percent(_TENTHS[step]) + form)), guess=guess
+        steps, lambda step: tried.fits(step, lambda: asked(_percent(_TENTHS[step]) + form)), guess=guess
     )
     if tenths is None:
         return None
@@ -79,7 +90,7 @@ def smallest_tolerance(
 
 
 def smallest_fnr(asked: Callable[[float], Question], target: Target, *, now: float = 0.05) -> Fit | None:
-    """The smallest false-negative rate (0.001 to 0.45) with which a question costs so much, as text.
+    """The smallest false-negative rate (0.001 to 0.2) with which a question costs so much, as text.
 
     Guarantee and parameters as for `smallest_tolerance`, with at most fourteen calibrations.
     """
@@ -140,8 +151,8 @@ class _Tried:
         return cost <= target.epsilon or target.otherwise(reduced, calibration)
 
 
-def _index(tenths: float) -> int:
-    return min(max(ceil(min(tenths, 1000.0)), 1), 1000) - 1
+def _index(tenths: float, steps: int) -> int:
+    return min(max(ceil(min(tenths, steps)), 1), steps) - 1
 
 
 def _find_first_fit(steps: int, fits: Callable[[int], bool], *, guess: int) -> int | None:

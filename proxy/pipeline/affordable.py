@@ -21,7 +21,7 @@ from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.claim import Claim, groups_that_add_up, losses_in_cell, worst_amounts
 from proxy.pipeline.levers import ALL, Offer, find_offers, find_tolerance, raise_guard
 from proxy.pipeline.messages import Asked
-from proxy.pipeline.other_groups import find_short
+from proxy.pipeline.other_groups import find_short, find_units
 from proxy.pipeline.payments import payment_of
 from proxy.service.accounts import nano
 from proxy.service.refusals import ledger_unavailable
@@ -136,7 +136,8 @@ def _least(room: Headroom, claim: Claim) -> int:
 
 
 def _advise(service: Service, claim: Claim, target: Target) -> _Advice:
-    """What to do about a question that does not fit."""
+    """What to do about a question that does not fit, in the order in which it changes the answer least: larger groups,
+    another aggregate, finer groups, then less accuracy, and last fewer groups. All of it was planned and fits."""
     plan, asked, catalog = claim.plan, claim.asked, service.catalog
     shortage = _shortage(service, claim)
     short = None if shortage is None else find_short(service, claim, shortage)
@@ -147,9 +148,10 @@ def _advise(service: Service, claim: Claim, target: Target) -> _Advice:
     )
     lasting = replace(claim, limits=replace(claim.limits, per_query_nano=None))
     ways = [*_in_words(asked, service, offers, target, left=_least(_room(service, lasting), lasting) / NANO)]
-    raised = raise_guard(asked, catalog, plan, target)
-    if raised is not None:
-        ways.append(raised)
+    units = find_units(service, claim)
+    others = [raise_guard(asked, catalog, plan, target), units and f"Instead you can ask: {units}"]
+    lossless = sum(not offer.is_less_accurate for offer in offers)
+    ways[lossless:lossless] = [way for way in others if way is not None]
     if short is not None and short.question is not None:
         ways.append(f"without the groups that have too little left: {short.question}")
     return _Advice(

@@ -1,7 +1,8 @@
 """The levers that make a question cheaper: settings and the number of a guard, each really planned before it is told.
 
-Tried are `keyhole.min_rows`, where means are compared, `keyhole.tolerance` and `keyhole.fnr`, each alone and what
-changes least first; two together where none is enough; and the number of a count that says how large groups are.
+Tried are `keyhole.min_rows`, where means are compared, `keyhole.tolerance` and `keyhole.fnr`, each alone and in the
+order in which they change an answer least; two together where none is enough; and the number of a count that says how
+large groups are. No tolerance above `MOST_TOLERANCE` is offered, and no rate above `MOST_MISSES`.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,6 +17,8 @@ from planner.catalog.tolerance import OF_BOUNDS, quote_literal, tolerances, wide
 from planner.errors import KeyholeError
 from planner.extract.cheaper_text import raise_number
 from planner.plan.affordable_settings import (
+    MOST_MISSES,
+    MOST_TOLERANCE,
     Fit,
     Target,
     cost_of,
@@ -31,6 +34,7 @@ ALL = 0.9
 """Of what is left: a question that costs more leaves too little for a second one like it."""
 _MOST_LITERALS = 12  # of a formula for which two settings are tried: larger ones take a refusal's time to calibrate
 _TOGETHER = (Decimal("1.5"), Decimal(2), Decimal(3), Decimal(5), Decimal(10))  # factors tried on two settings at once
+_WIDER = Decimal(2)  # times the tolerance in force: what people accept first; more is offered if that is not enough
 _Accurately: TypeAlias = Callable[[Accuracy], Question]
 
 
@@ -52,9 +56,16 @@ class Offer:
         """The settings as EXPLAIN names them."""
         return " and ".join(self.settings)
 
+    @property
+    def is_less_accurate(self) -> bool:
+        """Whether answers come with wider tolerances or more misses than before."""
+        return any(setting.startswith(("keyhole.tolerance", "keyhole.fnr")) for setting in self.settings)
+
 
 def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> tuple[Offer, ...]:
-    """Settings with which a question costs at most the target, or fits otherwise: what changes least first.
+    """Settings with which a question costs at most the target, or fits otherwise.
+
+    Larger groups come first, then a wider tolerance, then more misses.
 
     Parameters:
         plan: of the question as it was asked.
@@ -72,13 +83,16 @@ def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> t
             smallest_fnr(lambda rate: accurately(replace(accuracy, fnr=rate)), target, now=accuracy.fnr),
         ),
     )
-    alone = sorted((offer for offer in found if offer is not None), key=lambda offer: offer.factor)
-    return tuple(alone) or _two_together(accurately, accuracy, plan, target)
+    alone = tuple(offer for offer in found if offer is not None)
+    return alone or _two_together(accurately, accuracy, plan, target)
 
 
 def find_tolerance(asked: Asked, catalog: Catalog, target: Target) -> Offer | None:
     """The smallest tolerance, in the place of all others, that reaches the target: in percent of each threshold, or of
-    the declared bounds where it was so before, or where a percentage of a threshold of 0 is none."""
+    the declared bounds where it was so before, or where a percentage of a threshold of 0 is none.
+
+    It is at most twice what it was, if that is enough, else at most `MOST_TOLERANCE`.
+    """
     accuracy = asked.accuracy(catalog)
     default = tolerances(accuracy.tolerance).default
 
@@ -88,7 +102,11 @@ def find_tolerance(asked: Asked, catalog: Catalog, target: Target) -> Offer | No
     form = OF_BOUNDS if (default is not None and default.bounds) or _is_refused(with_tolerance, "100%") else "%"
     alike = default is not None and default.number and default.text.endswith(form)
     now = default.number if default is not None and alike else Decimal(10)
-    return _offer("keyhole.tolerance = '{}'", smallest_tolerance(with_tolerance, target, now=now, form=form))
+    most = min(_WIDER * now, MOST_TOLERANCE)
+    fit = smallest_tolerance(with_tolerance, target, now=now, form=form, most=most)
+    if fit is None and most < MOST_TOLERANCE:
+        fit = smallest_tolerance(with_tolerance, target, now=now, form=form)
+    return _offer("keyhole.tolerance = '{}'", fit)
 
 
 def _is_refused(with_tolerance: Callable[[str], Question], text: str) -> bool:
@@ -141,19 +159,30 @@ def _two_together(accurately: _Accurately, accuracy: Accuracy, plan: Plan, targe
     rows = _rows(plan)
     if sum(1 for formula in plan.question.formulas for _ in cuts(formula)) > _MOST_LITERALS:
         return ()
-    for factor in _TOGETHER:
-        tolerance = widen_tolerances(accuracy.tolerance, factor)
+    widened = [widen_tolerances(accuracy.tolerance, factor) for factor in _TOGETHER if factor <= _WIDER]
+    acceptable = [tolerance for tolerance in widened if _percentage(tolerance) <= MOST_TOLERANCE]
+    if not acceptable:
+        return ()
+    for step, factor in enumerate(_TOGETHER):
+        tolerance = acceptable[min(step, len(acceptable) - 1)]
         wider = replace(accuracy, tolerance=tolerance)
         if rows is not None:
             number = int((rows * factor).to_integral_value(ROUND_UP))
             wider, other = replace(wider, min_rows=number, min_rows_set=True), f"keyhole.min_rows = {number}"
         else:
-            rate = min(Decimal(str(accuracy.fnr)) * factor, Decimal("0.45"))
+            rate = max(Decimal(str(accuracy.fnr)), min(Decimal(str(accuracy.fnr)) * factor, MOST_MISSES))
             wider, other = replace(wider, fnr=float(rate)), f"keyhole.fnr = {rate.normalize():f}"
         cost = cost_of(lambda wider=wider: accurately(wider), target)  # type: ignore[misc]
         if cost is not None:
             return (Offer((other, f"keyhole.tolerance = '{quote_literal(tolerance)}'"), cost, float(factor)),)
     return ()
+
+
+def _percentage(tolerance: str) -> Decimal:
+    """Return the largest percentage in a tolerance's text; 0 if it has none."""
+    found = tolerances(tolerance)
+    amounts = (*((found.default,) if found.default is not None else ()), *(amount for _, amount in found.named))
+    return max((one.number for one in amounts if one.percent or one.bounds), default=Decimal(0))
 
 
 def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> str | None:

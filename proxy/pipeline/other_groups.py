@@ -1,4 +1,4 @@
-"""Which groups of a refused question have too little budget left, and the same question about the others.
+"""Other questions in the place of a refused one: about groups that have enough left, or units in the place of rows.
 
 What is left for an analyst's question about single groups, EXPLAIN tells that analyst as well: naming the groups that
 are short says the same of many at once.
@@ -12,7 +12,7 @@ from accountant.errors import LedgerError, OverBudget
 from mechanisms.formula import Booleans
 from planner.catalog.key_space import as_text
 from planner.errors import KeyholeError
-from planner.extract.cheaper_text import leave_out
+from planner.extract.cheaper_text import count_units, leave_out
 from planner.plan import build as planning
 from proxy.pipeline.claim import Claim, claim, in_question_order
 from proxy.pipeline.messages import bare_question
@@ -37,6 +37,18 @@ def find_short(service: Service, refused: Claim, shortage: OverBudget) -> ShortG
     if short is None:
         return None
     return ShortGroups(names=_spell_groups(refused, short), question=_about_others(service, refused, short))
+
+
+def find_units(service: Service, refused: Claim) -> str | None:
+    """Return the question about numbers of privacy units in the place of rows, if that fits; None otherwise.
+
+    A unit changes such a number by one, whatever its rows. Raises KH502.
+    """
+    question = refused.plan.asked
+    if len(question.table.unit) != 1:
+        return None
+    text = count_units(refused.asked.question, question.table.column(question.table.unit[0]))
+    return text if text is not None and _fits(service, refused, text, groups=question.keys.size) else None
 
 
 def name_short(refused: Claim, shortage: OverBudget) -> str:

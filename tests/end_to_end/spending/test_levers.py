@@ -88,6 +88,8 @@ def check_ways(service: Service, question: Asked, error: KeyholeError) -> list[s
         plan = pipeline.prepare(service, followed)
         made = claim_now(service, plan, followed)
         assert service.ledger.find_shortage(made.charge, made.limits) is None, way
+        assert all(float(percent) <= 50 for percent in re.findall(r"([\d.]+)%", way)), way
+        assert all(float(rate) <= 0.2 for rate in re.findall(r"keyhole\.fnr = ([\d.]+);", way)), way
         if way.startswith("SET") and "half" not in way:
             assert ("(this would use all that is left)" in way) is (plan.worst_case_epsilon > 0.9 * remains), way
         if "(half of it)" in way:
@@ -162,8 +164,8 @@ def test_a_cap_of_the_session_can_be_taken_off(tmp_path: Path) -> None:
 
 
 def test_two_settings_are_changed_where_none_is_enough(tmp_path: Path) -> None:
-    with poor(tmp_path, per_predicate=0.3, per_query=2.0) as service:
-        question = asked(service, STORES + "count(*) > 30 AND avg(amount) > 25", tolerance="30%")
+    with poor(tmp_path, per_predicate=0.25, per_query=2.0) as service:
+        question = asked(service, STORES + "count(*) > 60 AND avg(amount) > 25", tolerance="20%")
         error = refused(service, question)
         found = check_ways(service, question, error)
         assert any("  and  SET " in way for way in found), error.hint
@@ -267,3 +269,30 @@ def test_a_question_about_one_value_of_a_key_costs_what_it_costs_grouped_by_it(t
         (note,) = (line for line in explain_question(service, question, form="text") if "WHERE leaves" in line)
         assert note == "  Bounding: WHERE leaves 1 value of kind: the bounds are those of groups by kind as well"
         assert ask(service, question).keys.keys == (("A",), ("B",))
+
+
+def test_patients_are_offered_in_the_place_of_visits_before_less_accuracy(tmp_path: Path) -> None:
+    """A patient has up to two visits in a ward, and is one patient there."""
+    with with_kinds(tmp_path, per_query=1.0) as service:
+        question = asked(service, "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 100")
+        error = refused(service, question)
+        found = check_ways(service, question, error)
+        assert found[0] == (
+            "Instead you can ask: SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT patient_id) > 100;"
+        )
+        assert [way[:22] for way in found[1:3]] == ["SET keyhole.tolerance ", "SET keyhole.fnr = 0.13"]
+
+
+def test_no_tolerance_above_half_and_no_rate_above_a_fifth_is_offered(tmp_path: Path) -> None:
+    """Twice the tolerance first, and never one with which an answer says little about its threshold."""
+    with poor(tmp_path, per_query=0.02) as service:
+        for tolerance in ("10%", "40%", "60%", "5"):
+            question = asked(service, STORES + "count(*) > 60", tolerance=tolerance)
+            error = refused(service, question)
+            assert error.code == "KH302"
+            assert "fnr = 0.3" not in (error.hint or "")
+            assert "100%" not in (error.hint or "")
+            if "SET" in (error.hint or ""):
+                check_ways(service, question, error)
+            else:
+                assert "No setting" in (error.hint or "")

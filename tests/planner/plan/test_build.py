@@ -252,7 +252,7 @@ def with_tolerance(calls: list[str]) -> Callable[[str], Question]:
     return ask
 
 
-@pytest.mark.parametrize("epsilon", [0.2, 0.7, 1.5, 2.9])
+@pytest.mark.parametrize("epsilon", [0.4, 0.7, 1.5, 2.9])
 def test_the_smallest_tolerance_fits_and_a_tenth_less_does_not(epsilon: float) -> None:
     calls: list[str] = []
     ask = with_tolerance([])
@@ -267,6 +267,13 @@ def test_the_smallest_tolerance_fits_and_a_tenth_less_does_not(epsilon: float) -
 
 def test_no_tolerance_fits_an_empty_budget() -> None:
     assert smallest_tolerance(with_tolerance([]), Target(0.0, 1.0)) is None
+
+
+def test_no_tolerance_above_half_or_above_what_is_wanted_is_tried() -> None:
+    calls: list[str] = []
+    assert smallest_tolerance(with_tolerance(calls), Target(0.2, 4.0)) is None, "83 % would do"
+    assert smallest_tolerance(with_tolerance(calls), Target(1.5, 4.0), most=Decimal(6)) is None
+    assert max(Decimal(one.removesuffix("%")) for one in calls) == 50
 
 
 def test_a_refused_question_does_not_fit() -> None:
