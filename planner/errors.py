@@ -88,6 +88,7 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH316", "22023", "a publication that protects nobody's presence"),
     ("KH317", "55000", "what no budget covers is drawn once"),
     ("KH318", "42501", "the owner declined the question"),
+    ("KH319", "54000", "the question would take too long"),
     # KH4xx: session and settings
     ("KH401", "28P01", "authentication failed"),
     ("KH402", "22023", "an invalid keyhole setting"),

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from mechanisms.registry import BOUNDED
 from planner.catalog.monitors import Monitor
+from planner.catalog.pace import Pace, TableSize
 from planner.errors import KeyholeError
 
 Value: TypeAlias = str | int | bool | Decimal | date | datetime
@@ -498,7 +499,8 @@ class Analyst:
 class Catalog:
     """Everything public that answering needs. `digest` identifies the policy and the pinned data.
 
-    What was read is told at multiples of `release_every_ms` after reading began; at 0 at once.
+    What was read is told at multiples of `release_every_ms` after reading began; at 0 at once. `pace` is what was
+    measured of this source, `sizes` what the owner declares of tables; neither is part of the digest.
     """
 
     tables: tuple[Table, ...]
@@ -513,6 +515,8 @@ class Catalog:
     digest: str
     release_every_ms: int = 0
     monitors: tuple[Monitor, ...] = ()
+    pace: Pace | None = None
+    sizes: tuple[tuple[str, TableSize], ...] = ()
 
     def table(self, name: str) -> Table | None:
         """The private table of that name, if there is one."""

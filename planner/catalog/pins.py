@@ -14,6 +14,7 @@ from planner.catalog.csv_file import CsvFile
 from planner.catalog.domains import encode_value
 from planner.catalog.fault import Fault
 from planner.catalog.model import SqlType, Value
+from planner.catalog.pace import Pace
 from planner.catalog.sql_types import SourceColumn, sql_type
 
 _AT_ONCE = 10_000  # rows that are hashed together: more would only take memory
@@ -60,7 +61,8 @@ class PinnedDomain:
 class Pins:
     """Everything pinned for one policy. `refreshes` says when each explicitly refreshed table was last declared new,
     `relations` what each private table is called in the source, `columns` of which types its exposed columns are there,
-    `states` in which data version each was seen first, and in what state, `files` how each CSV file is read."""
+    `states` in which data version each was seen first, and in what state, `files` how each CSV file is read,
+    `pace` how fast the source worked on generated rows."""
 
     tables: tuple[PinnedTable, ...] = ()
     domains: tuple[PinnedDomain, ...] = ()
@@ -69,6 +71,7 @@ class Pins:
     states: tuple[tuple[str, str, str], ...] = ()
     columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     files: tuple[tuple[str, CsvFile], ...] = ()
+    pace: Pace | None = None
 
     def file(self, table: str) -> CsvFile | None:
         """How the CSV file of a table is read; None if it is none, or was never pinned."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from planner.catalog.pace import ExpectedTime
 from planner.explain.payment import Payment
 from planner.question.plan import Plan
 
@@ -68,7 +69,7 @@ class QuestionBalance:
     `noise` is there where earlier questions' noise would be read. `question` is the question's id in the ledger, and
     `waiting` is there where the owner has to approve it first. `payment` is what it costs on noise of its own, None
     where it costs nothing. `stored`: an answer to it is stored, which asking tells again, whatever is left; its reader
-    pays `payment` then, of caps of the own.
+    pays `payment` then, of caps of the own. `time` is about how long the source works on it.
     """
 
     version: str
@@ -81,6 +82,7 @@ class QuestionBalance:
     waiting: Waiting | None = None
     payment: Payment | None = None
     stored: Stored | None = None
+    time: ExpectedTime | None = None
 
     def remedies(self) -> Iterator[str]:
         """The lines for EXPLAIN of a question that would be refused."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from planner.catalog.pace import ExpectedTime
 from planner.explain.balances import QuestionBalance, SharedNoise
 from planner.explain.cost_breakdown import (
     Together,
@@ -103,6 +104,7 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
         document["short_groups"] = left.short_groups or None
         document["shared_noise"] = _noise_json(left.noise)
         document["question_id"] = left.question
+        document["expected_time"] = None if left.time is None else _time_json(left.time)
         document["waits_for_approval"] = None if left.waiting is None else asdict(left.waiting)
     return document
 
@@ -171,6 +173,11 @@ def _rollup_json(plan: Plan) -> dict[str, str] | None:
     """The rows that may be kept for many questions, and the SQL that answers from them; null where nothing is kept."""
     rollup = plan.rewritten.rollup
     return None if rollup is None else {"build": rollup.build, "sql": rollup.sql}
+
+
+def _time_json(time: ExpectedTime) -> dict[str, Any]:
+    """About how long the source works on it, in seconds, and whether it is refused for that."""
+    return {"seconds": time.seconds, "timeout_seconds": time.timeout_s, "refused": time.is_too_long}
 
 
 def _noise_json(noise: SharedNoise | None) -> dict[str, Any] | None:

@@ -113,6 +113,8 @@ def _left_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
         yield from left.remedies()
     if left.waiting is not None:
         yield from left.waiting.lines()
+    if left.time is not None and left.stored is None:
+        yield f"  Time: {left.time.sentence}"
 
 
 def _write_heading(plan: Plan, left: QuestionBalance | None) -> str:

@@ -1,7 +1,7 @@
 """A policy, the source's schema and the pinned public data, compiled to the frozen `Catalog`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from decimal import Decimal
 from hashlib import sha256
@@ -28,6 +28,7 @@ from planner.catalog.model import (
     UnitRoot,
     Value,
 )
+from planner.catalog.pace import TableSize
 from planner.catalog.pins import PinnedDomain, PinnedTable, Pins
 from planner.catalog.sql_types import SourceColumn as SourceColumn
 from planner.catalog.sql_types import sql_type
@@ -40,6 +41,7 @@ from planner.policy.sections import SourceSection, TableSection, keys_of
 from planner.policy.source_faults import REPIN, absent_column, unpinned_table
 from planner.policy.stored_questions import number_parameters
 
+_ROWS_OF_A_UNIT = 10  # where the owner declares rows alone: only groups that are few beside it make it count
 _LONGEST_NAME = 63  # bytes of a PostgreSQL identifier
 TIME_TYPES = (SqlType.DATE, SqlType.TIMESTAMP)
 UNIT_TYPES = (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP, SqlType.UUID)
@@ -75,6 +77,8 @@ def compile_catalog(
         digest=_digest(policy, tables, public),
         release_every_ms=policy.server.release_every_ms,
         monitors=compiled_monitors(policy),
+        pace=pins.pace if pins.pace is not None and pins.pace.engine == identify_engine(policy.source) else None,
+        sizes=tuple(_sizes(policy)),
     )
 
 
@@ -93,6 +97,19 @@ def key_domains(
             digest = domain_digest(domain, kind)
             found.append((PinnedDomain(table=name, column=column_name, count=len(domain), digest=digest), domain))
     return tuple(found)
+
+
+def identify_engine(source: SourceSection) -> str:
+    """A digest of what a source's pace depends on, as the policy has it: where it is, and its settings."""
+    settings = [source.threads, source.memory_limit, source.work_mem, source.max_parallel_workers_per_gather]
+    return sha256(json.dumps([_identify_source(source), source.engine, settings]).encode()).hexdigest()
+
+
+def _sizes(policy: Policy) -> Iterator[tuple[str, TableSize]]:
+    for name, table in policy.private_tables.items():
+        if table.size is not None:
+            rows, units = table.size.rows, table.size.units
+            yield name, TableSize(rows=rows, units=min(rows, units or max(1, rows // _ROWS_OF_A_UNIT)))
 
 
 def _stored_questions(policy: Policy) -> tuple[StoredQuestion, ...]:

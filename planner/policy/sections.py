@@ -390,6 +390,13 @@ class GroupingSection(Section):
     per_unit: dict[str, Pair] = Field(default_factory=dict)
 
 
+class SizeSection(Section):
+    """`size = {...}`: about how many rows and units a table has, as the owner tells everybody."""
+
+    rows: Annotated[int, Field(ge=1, le=10**12)]
+    units: Annotated[int, Field(ge=1, le=10**12)] | None = None
+
+
 def keys_of(named: str) -> tuple[str, ...]:
     """The key columns that the name of a grouping lists."""
     return tuple(column.strip() for column in named.split(","))
@@ -406,6 +413,7 @@ class TableSection(Section):
     rows_per_unit: Count | None = None
     max_rows_per_group: RowCapSection | None = None
     groupings: dict[str, GroupingSection] = Field(default_factory=dict)
+    size: SizeSection | None = None
     bands: BandsSection | None = None
     same_unit_as: str | None = None
     joined_rows_per_unit: Annotated[int, Field(ge=1, le=MOST_OF_ONE_TABLE)] | None = None

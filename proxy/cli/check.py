@@ -14,6 +14,7 @@ from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
 from planner.policy.rules.doubts import describe_size_doubts, describe_source_doubts
 from planner.policy.rules.relations import describe_shared_relations
+from proxy.owner.pace import pin_pace
 from proxy.owner.policy_words import budget_lines, table_lines
 from proxy.report.cap_arithmetic import dearest_questions, odds_lines
 from proxy.report.monitor_prices import PricedMonitor, describe_doubtful_monitors, price_monitors
@@ -123,6 +124,10 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         doubts = tuple(describe_source_doubts(policy, identities, source_schema(policy, source, pinning.pins)))
         sizes = tuple(describe_size_doubts(policy, _estimate_rows(pinning.catalog, source)))
         pins, moved = pin_states(pinning.catalog, source, pinning.pins, now=now, confirm=confirm)
+        try:
+            pins = pin_pace(policy, source, pins, confirm=confirm)
+        except KeyholeError:
+            said = (*said, "the source answers no generated questions, so no question has an expected time.")
         if pins != pinning.pins:
             write_pins(pins_path(policy), pins)
         if confirm:

@@ -14,6 +14,7 @@ from planner.explain.guarantee import domain_sentence, guarantee_sentence
 from planner.explain.render import explain_text
 from planner.explain.wrong_groups import wrong_groups
 from planner.extract.outer_query import outer_sql
+from planner.plan.expected_time import expect_time
 from planner.question.plan import Plan
 from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
 from planner.statements import stored_parameters
@@ -277,4 +278,9 @@ def plan_document(service: Service, asked: Asked, plan: Plan) -> dict[str, objec
 def _find_left(service: Service, plan: Plan, asked: Asked) -> QuestionBalance:
     claim = claim_now(service, plan, asked)
     left = affordable.find_left(service, claim)
-    return replace(left, question=claim.charge.question, waiting=approval.find_waiting(service, claim))
+    return replace(
+        left,
+        question=claim.charge.question,
+        waiting=approval.find_waiting(service, claim),
+        time=expect_time(plan, service.catalog),
+    )

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from accountant.errors import BalanceScope, NotApproved, OverBudget
 from accountant.model import NANO
+from planner.catalog.pace import MOST_TIMES, ExpectedTime, write_seconds
 from planner.catalog.tolerance import quote_literal, widen_tolerances
 from planner.errors import KeyholeError
 from planner.explain.balances import QuestionBalance
@@ -85,6 +86,20 @@ def over_budget(over: OverBudget, *, plan: Plan, left: QuestionBalance, short: s
     if short:
         detail = f"{detail} Too little is left for {short}."
     return KeyholeError(code, message, detail=detail, hint=left.hint or None)
+
+
+def too_slow(expected: ExpectedTime) -> KeyholeError:
+    """A question that would run into the timeout, and stay paid. Depends on question, policy and pins alone."""
+    seconds, limit = write_seconds(expected.seconds), write_seconds(expected.timeout_s)
+    return KeyholeError(
+        "KH319",
+        f"the question is expected to take about {seconds}, and the timeout is {limit}",
+        detail="A question that runs into the timeout stays paid. That follows from the declared sizes of tables and "
+        f"from times measured on generated rows; only above {MOST_TIMES:g} times the timeout is a question refused. "
+        "Nothing is spent.",
+        hint="Group by fewer or coarser keys, or ask for fewer aggregates at once. The data owner may raise "
+        "limits.statement_timeout_ms.",
+    )
 
 
 def approval_needed(waiting: NotApproved) -> KeyholeError:

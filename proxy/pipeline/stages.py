@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from planner.plan import build as planning
+from planner.plan.expected_time import expect_time
 from planner.question.plan import Plan
 from proxy.observe.telemetry import Stage
 from proxy.pipeline import ledger_verbs, noise_reuse
@@ -19,6 +20,7 @@ from proxy.pipeline.duplicate_wait import Patience, answer_in_turn
 from proxy.pipeline.messages import Answer, Asked
 from proxy.pipeline.outcome import observe
 from proxy.pipeline.ranking import rank
+from proxy.pipeline.refusals import too_slow
 from proxy.service.service import Service
 from proxy.sources.public_moments import PublicMoments
 
@@ -30,6 +32,13 @@ def prepare(service: Service, asked: Asked) -> Plan:
         question = asked.read_question(service.catalog, accuracy)
     with service.stage(Stage.PLAN):
         return planning.plan(question, dialect=service.source.dialect)
+
+
+def check_time(service: Service, plan: Plan) -> None:
+    """Refuse a question that would run into the source's timeout, before it waits or reserves. Raises KH319."""
+    expected = expect_time(plan, service.catalog)
+    if expected is not None and expected.is_too_long:
+        raise too_slow(expected)
 
 
 @observe
@@ -44,6 +53,7 @@ def _answer_anew(service: Service, claim: Claim, patience: Patience) -> Answer:
     memory, on_paths = noise_reuse.find_earlier_noise(service, claim)
     if known := ledger_verbs.told_answer(service, on_paths):
         return known
+    check_time(service, claim.plan)
     plan, catalog, count = claim.plan, service.catalog, len(claim.plan.question.computed)
     with ExitStack() as paying:
         with ExitStack() as reading:
@@ -56,7 +66,8 @@ def _answer_anew(service: Service, claim: Claim, patience: Patience) -> Answer:
             limit, aggregates = catalog.statement_timeout_ms, service.source.aggregates
             moments = PublicMoments(timeout_ms=limit, every_ms=catalog.release_every_ms)
             with moments.told():
-                with service.stage(Stage.AGGREGATE), service.failures.counted(claim.asked.analyst.name):
+                failing = service.failures.counted(claim.asked.analyst.name, is_over=moments.is_over)
+                with service.stage(Stage.AGGREGATE), failing:
                     read = partial(
                         aggregates,
                         plan.rewritten,

@@ -9,12 +9,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol
 
 from planner.catalog.csv_file import CsvFile
 from planner.catalog.fault import Fault
 from planner.catalog.model import Catalog
+from planner.catalog.pace import EngineWork, Pace
 from planner.catalog.pins import PinnedDomain, PinnedTable, Pins, pinned_table, write_values, written_table
 from planner.catalog.relations import RelationIdentity
 from planner.catalog.sql_types import SourceColumn, sql_type
@@ -305,6 +307,7 @@ def _encode_others(pins: Pins) -> dict[str, object]:
         "columns": {name: dict(columns) for name, columns in pins.columns},
         "states": {name: [version, state] for name, version, state in pins.states},
         "files": {name: asdict(file) for name, file in pins.files},
+        **({} if pins.pace is None else {"pace": asdict(pins.pace)}),
     }
 
 
@@ -329,7 +332,15 @@ def _decode_pins(written: Mapping[str, Any]) -> Pins | None:
         ),
         states=tuple((name, str(seen[0]), str(seen[1])) for name, seen in written.get("states", {}).items()),
         files=tuple((name, _decoded_file(file)) for name, file in written.get("files", {}).items()),
+        pace=_decoded_pace(written["pace"]) if "pace" in written else None,
     )
+
+
+def _decoded_pace(written: Mapping[str, Any]) -> Pace:
+    seconds = EngineWork(**{str(part): float(each) for part, each in written["seconds"].items()})
+    if not all(isfinite(each) and each >= 0 for each in seconds.amounts):
+        raise ValueError("no pace")
+    return Pace(engine=str(written["engine"]), seconds=seconds)
 
 
 def _decoded_file(written: Mapping[str, Any]) -> CsvFile:

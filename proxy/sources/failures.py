@@ -8,7 +8,7 @@ too many failures is refused before anything is reserved. So what failures could
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import structlog
@@ -44,12 +44,17 @@ class SourceFailures:
         raise too_many_failures(self._most)
 
     @contextmanager
-    def counted(self, analyst: str) -> Iterator[None]:
-        """The block reads for an analyst: should it fail, that is one failure more."""
+    def counted(self, analyst: str, *, is_over: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """The block reads for an analyst: should it fail, that is one failure more.
+
+        Parameters:
+            is_over: whether the timeout has passed, which the log then names as the cause.
+        """
         try:
             yield
         except Exception:
-            log.warning("a question failed in the source", analyst=analyst)
+            why = "it ran into limits.statement_timeout_ms" if is_over() else "the engine failed or cannot be reached"
+            log.warning("a question failed in the source", analyst=analyst, why=why)
             with self._lock:
                 self._times[analyst].append(time.monotonic())
             raise

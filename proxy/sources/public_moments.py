@@ -31,9 +31,14 @@ class PublicMoments:
 
     def __init__(self, *, timeout_ms: int, every_ms: int) -> None:
         self._started = time.monotonic()
+        self._timeout_s = timeout_ms / 1000
         self._every_s = every_ms / 1000
         self._deadline_s = self._round_up(timeout_ms / 1000)
         self._has_failed = False
+
+    def is_over(self) -> bool:
+        """Return True once the timeout has passed."""
+        return time.monotonic() - self._started >= self._timeout_s
 
     def read(self, query: Callable[[], _Result], *, keeping: ExitStack) -> _Result:
         """What `query` returns, run in a thread of its own, by the deadline.

@@ -1,6 +1,7 @@
 """DuckDB: decimals of at most 38 digits that fail where they are too short, text whose collation it does not tell."""
 
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
@@ -12,6 +13,7 @@ from planner.values.spelling import STANDARD
 from planner.values.sql_literals import duckdb_numeric
 
 _MORE_THAN_ALL_GROUPS = 2**62  # rows or groups that no step has, so that the LIMIT leaves out none
+_PIECES = 8  # of generated rows: threads that read one do not share it
 _SHORT_DECIMAL = 10**18  # decimals of up to 18 digits are kept in 64 bits
 _LONGEST_DECIMAL = 10**38  # DuckDB's decimals have at most 38 digits
 _LARGEST_HUGEINT = 2**127  # the end of its 128 bits
@@ -62,6 +64,13 @@ def _floor_moment(moment: str, step: timedelta, origin: datetime) -> str:
     return f"time_bucket({STANDARD.interval(step)}, {moment}, {STANDARD.timestamp(origin)})"
 
 
+def _generate_rows(count: int) -> str:
+    # in pieces, which several threads read
+    ends = [count * piece // _PIECES for piece in range(_PIECES + 1)]
+    pieces = " UNION ALL ".join(f"SELECT range AS i FROM range({low}, {high})" for low, high in pairwise(ends))
+    return f"({pieces}) AS series"
+
+
 DUCKDB = Dialect(
     name="duckdb",
     spelling=STANDARD,
@@ -90,5 +99,6 @@ DUCKDB = Dialect(
     extract_part=extract_part,
     like=like,
     total=total,
+    generate_rows=_generate_rows,
     array=("ARRAY[", "]"),
 )

@@ -115,6 +115,9 @@ class Dialect:
     total: Callable[[str, int], str]
     """The exact sum of up to 2^32 whole numbers, none larger than that, or of any number whose sum fits 38 digits."""
 
+    generate_rows: Callable[[int], str]
+    """So many rows that the engine makes up, as a relation `series` with the whole numbers from 0 as `i`."""
+
     array: tuple[str, str]
     """Before and behind the elements of an array."""
 

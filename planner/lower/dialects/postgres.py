@@ -49,6 +49,10 @@ def _floor_moment(moment: str, step: timedelta, origin: datetime) -> str:
     return f"date_bin({STANDARD.interval(step)}, {moment}, {STANDARD.timestamp(origin)})"
 
 
+def _generate_rows(count: int) -> str:
+    return f"generate_series(CAST(0 AS bigint), {count - 1}) AS series(i)"
+
+
 POSTGRES = Dialect(
     name="postgres",
     spelling=STANDARD,
@@ -75,5 +79,6 @@ POSTGRES = Dialect(
     extract_part=extract_part,
     like=like,
     total=total,
+    generate_rows=_generate_rows,
     array=("ARRAY[", "]"),
 )

@@ -159,6 +159,10 @@ def _total(expression: str, largest: int) -> str:
     return f"sum({expression})" if largest < INT4 else f"sum({SPELLING.cast(expression, 'decimal(38, 0)')})"
 
 
+def _generate_rows(count: int) -> str:
+    return f"(SELECT id AS i FROM range({count})) AS series"
+
+
 SPARK = Dialect(
     name="spark",
     spelling=SPELLING,
@@ -185,5 +189,6 @@ SPARK = Dialect(
     extract_part=_extract_part,
     like=_like,
     total=_total,
+    generate_rows=_generate_rows,
     array=("array(", ")"),
 )

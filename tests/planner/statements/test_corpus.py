@@ -53,6 +53,7 @@ ELSEWHERE = {
     "KH316": "tests/proxy/cli/publish/test_publish.py",
     "KH317": "tests/proxy/release/test_publication.py",
     "KH318": "tests/proxy/pipeline/test_approval.py",
+    "KH319": "tests/proxy/pipeline/test_expected_time.py",
     "KH401": "tests/proxy/endpoint/test_login.py",
     "KH405": "tests/proxy/wire/test_startup.py",
     "KH406": "tests/proxy/shadow/test_embedded.py",

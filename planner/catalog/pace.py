@@ -1,0 +1,83 @@
+"""How fast a source works, as `keyhole check` measured it on generated rows, and how much there is, as the owner says.
+
+Guarantee: nothing here follows from private rows. A table's size is what the policy declares in `size`, and the pace
+is that of rows which the engine makes up.
+"""
+
+from dataclasses import astuple, dataclass
+
+MOST_TIMES = 3.0
+"""A question is refused if it is expected to take more than so many times the timeout. Of sixty questions on TPC-H's
+line items at scales .1 to 1, on DuckDB and PostgreSQL, those above .1 s took .33 to 4.4 times as long as expected, with
+other work on the machine. A smaller factor would refuse what can be answered, a larger one runs into timeouts."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSize:
+    """About how many rows and privacy units a table has, as its owner declares; both are public."""
+
+    rows: int
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineWork:
+    """What a question asks of an engine. `row_aggregates` are rows times aggregates, `pairs` are units in groups,
+    `choices` the pairs that are ordered to choose some."""
+
+    statements: float = 0.0
+    rows: float = 0.0
+    row_aggregates: float = 0.0
+    pairs: float = 0.0
+    pair_aggregates: float = 0.0
+    choices: float = 0.0
+    groups: float = 0.0
+
+    @property
+    def amounts(self) -> tuple[float, ...]:
+        """All of them, in order."""
+        return astuple(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The seconds that each part of the work takes. `engine` is a digest of the source and its settings."""
+
+    engine: str
+    seconds: EngineWork
+
+    def expect(self, work: EngineWork, *, timeout_ms: int) -> "ExpectedTime":
+        """Return how long that work takes, by the measured pace."""
+        parts = zip(self.seconds.amounts, work.amounts, strict=True)
+        return ExpectedTime(sum(seconds * amount for seconds, amount in parts), timeout_ms / 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedTime:
+    """About how long the source works on a question, beside how long it may, in seconds."""
+
+    seconds: float
+    timeout_s: float
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the question is refused: it runs into the timeout even if it is that much faster than expected."""
+        return self.seconds > MOST_TIMES * self.timeout_s
+
+    @property
+    def sentence(self) -> str:
+        """The line of EXPLAIN."""
+        about = f"about {write_seconds(self.seconds)} at the source, within a factor of {MOST_TIMES:g}"
+        limit = f"the timeout is {write_seconds(self.timeout_s)}"
+        if self.is_too_long:
+            return f"{about}; {limit}   -> this question would be refused"
+        if self.seconds * MOST_TIMES > self.timeout_s:
+            return f"{about}; {limit}, and a question that runs into it stays paid"
+        return about
+
+
+def write_seconds(seconds: float) -> str:
+    """Return seconds with two digits that count, at least a tenth."""
+    if seconds < 10:
+        return f"{max(seconds, 0.1):.1f} s"
+    return f"{float(f'{seconds:.2g}'):,.0f} s"

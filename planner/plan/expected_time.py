@@ -1,0 +1,80 @@
+"""What a question asks of its source, and about how long that takes.
+
+Guarantee: a function of the question, the policy and the pins. Rows are those that the owner declares; a table without
+a declared size has no expected time.
+"""
+
+from collections.abc import Mapping
+from math import expm1, log1p, prod
+
+from planner.catalog.model import Catalog, Lookup, Table
+from planner.catalog.pace import EngineWork, ExpectedTime, TableSize
+from planner.lower.contribution_bounds import exceeds_groups
+from planner.question.model import Question
+from planner.question.plan import Plan
+
+
+def expect_time(plan: Plan, catalog: Catalog) -> ExpectedTime | None:
+    """Return about how long the source works on a question; None if no pace or size is known, or nothing is read."""
+    if catalog.pace is None or not plan.reads_data:
+        return None
+    work = estimate_work(plan, dict(catalog.sizes))
+    return None if work is None else catalog.pace.expect(work, timeout_ms=catalog.statement_timeout_ms)
+
+
+def estimate_work(plan: Plan, sizes: Mapping[str, TableSize]) -> EngineWork | None:
+    """Return what a question asks of an engine; None if the size of a table is not declared.
+
+    Rows and units are taken to be spread evenly over groups. A WHERE is taken to keep all rows.
+    """
+    question = plan.question
+    table = question.table if question.per_unit is None else question.per_unit.table
+    size = _find_size(table, sizes)
+    if size is None:
+        return None
+    rows, units = size
+    aggregates = len(question.computed) if question.per_unit is None else len(question.per_unit.totals)
+    looked_up = sum(isinstance(column.derivation, Lookup) for column in question.keys.columns)
+    statements = max(1, len(plan.rewritten.blocks))
+    scanned = EngineWork(
+        statements=statements,
+        rows=rows * statements,
+        row_aggregates=rows * (aggregates + looked_up),
+        groups=question.keys.size,
+    )
+    if table.row_unit:
+        return scanned
+    chooses = exceeds_groups(table, question.keys)
+    pairs = _count_pairs(question, table, rows=rows, units=units, chooses=chooses)
+    return EngineWork(
+        statements=scanned.statements,
+        rows=scanned.rows,
+        row_aggregates=scanned.row_aggregates,
+        pairs=pairs,
+        pair_aggregates=pairs * aggregates,
+        choices=pairs if chooses else 0.0,
+        groups=scanned.groups,
+    )
+
+
+def _find_size(table: Table, sizes: Mapping[str, TableSize]) -> tuple[float, float] | None:
+    """The rows that are read, joined ones among them, and the units."""
+    names = [member.table.name for member in table.members] or [table.name]
+    found = [sizes[name] for name in names if name in sizes]
+    if len(found) < len(names):
+        return None
+    units = max(size.units for size in found)
+    joined = units * prod(size.rows / units for size in found) if len(found) > 1 else 0.0
+    return sum(size.rows for size in found) + joined, units
+
+
+def _count_pairs(question: Question, table: Table, *, rows: float, units: float, chooses: bool) -> float:
+    """How many groups all units are in together: of so many rows each, drawn from the groups within its reach."""
+    keys = question.keys
+    whole = prod(len(keys.whole_domain(place)) for place in range(len(keys.columns)))
+    asked = 1.0 if chooses or not whole else keys.size / whole
+    within = max(1.0, keys.groups_within_reach(table) * asked)
+    each = rows * asked / units
+    if within <= 1:
+        return min(units, rows * asked)
+    return units * within * -expm1(each * log1p(-1 / within))

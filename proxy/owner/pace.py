@@ -1,0 +1,167 @@
+"""How fast a source works, measured by `keyhole check` on rows that the engine makes up.
+
+Guarantee: no relation of the source is read, so that what is measured tells nothing of private rows.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+
+from planner.bind.question import ask
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Budget, Catalog, Column, Defaults, SqlType, Table
+from planner.catalog.pace import EngineWork, Pace, TableSize
+from planner.catalog.pins import Pins
+from planner.plan.build import plan
+from planner.plan.expected_time import estimate_work
+from planner.policy.compile import identify_engine
+from planner.policy.file import Policy
+from planner.question.plan import Plan, Rewritten
+from planner.statements.settings import accuracy
+from proxy.pipeline.messages import bare_question
+from proxy.sources.protocol import Source
+
+ROWS = 1_000_000  # some seconds a question at most; of fewer rows, what fits into caches looks too fast
+_FEW, _MANY = 11, 1_009  # groups: primes, so that with a prime number of units no two rows are of one unit and group
+_RUNS = 2  # of each question; the faster one counts, as others may use the machine
+_LEAST_SHARE = 0.1  # of its time, that a question takes beside making up its rows
+_TIMEOUT_MS = 60_000  # of each question: a source that takes longer has no pace
+_NAME = "generated"
+
+
+def pin_pace(policy: Policy, source: Source, pins: Pins, *, confirm: bool) -> Pins:
+    """Return the pins with the source's pace, if a table of the policy declares its size.
+
+    A pace that is pinned stays until the source or its settings are others, or the owner says `confirm`. Raises KH501.
+    """
+    if all(table.size is None for table in policy.private_tables.values()):
+        return replace(pins, pace=None)
+    engine = identify_engine(policy.source)
+    if pins.pace is not None and pins.pace.engine == engine and not confirm:
+        return pins
+    return replace(pins, pace=measure_pace(source, engine=engine))
+
+
+def measure_pace(source: Source, *, engine: str, rows: int = ROWS) -> Pace:
+    """Return the seconds that each part of a question takes on the source. Raises KH501.
+
+    Parameters:
+        engine: a digest of the source and its settings.
+        rows: of how many generated rows the largest questions are.
+    """
+    works: list[EngineWork] = []
+    seconds: list[float] = []
+    for asked in _questions(source, rows=rows):
+        work = estimate_work(asked[0], {_NAME: asked[1]})
+        if work is not None:
+            works.append(work)
+            seconds.append(_time(source, asked[0]))
+    return Pace(engine=engine, seconds=_fit(works, seconds))
+
+
+def _questions(source: Source, *, rows: int) -> Sequence[tuple[Plan, TableSize]]:
+    """Questions that differ in rows, aggregates, groups and units, each with the size of its table."""
+    one_each = 100_003  # units: a prime beyond `rows / _MANY`, so that each row is a pair of its own
+    shapes = [
+        # rows, groups, units (0: each row is one), groups that a unit may be in, aggregates
+        (rows // 40, _FEW, 0, 1, 1),
+        (rows, _FEW, 0, 1, 1),
+        (rows, _FEW, 0, 1, 9),
+        (rows, 100_003, 0, 1, 1),
+        (rows, _FEW, 997, _FEW, 1),
+        (rows, _FEW, 997, _FEW, 9),
+        (rows, _MANY, one_each, _MANY, 1),
+        (rows, _MANY, one_each, _MANY, 9),
+        (rows, _MANY, one_each, 4, 1),
+    ]
+    return [_question(source, *shape) for shape in shapes]
+
+
+def _question(
+    source: Source, rows: int, groups: int, units: int, groups_per_unit: int, aggregates: int
+) -> tuple[Plan, TableSize]:
+    made = (
+        f"SELECT i * 7919 % {max(units, 1)} AS unit, i * 104729 % {groups} AS place, "
+        f"CAST(i % 100 AS decimal(15, 2)) AS amount "
+        f"FROM {source.dialect.generate_rows(rows)}"
+    )
+    table = Table(
+        name=_NAME,
+        relation=f"({made}) AS {_NAME}",
+        columns=(
+            Column("unit", SqlType.INTEGER, "bigint"),
+            Column("place", SqlType.INTEGER, "bigint", domain=tuple(range(groups))),
+            Column(
+                "amount",
+                SqlType.NUMERIC,
+                "numeric(15,2)",
+                bounds=(Decimal(0), Decimal(100)),
+                grid=Decimal(1),
+                per_unit=(Decimal(0), Decimal(400)) if units else None,
+            ),
+        ),
+        unit=("unit",) if units else (),
+        groups_per_unit=groups_per_unit,
+        rows_per_unit=4 if units else None,
+        row_cap=None,
+        refresh="live",
+        seed=_NAME,
+    )
+    catalog = Catalog(
+        tables=(table,),
+        public_tables=(),
+        stored_questions=(),
+        analysts=(),
+        defaults=Defaults(fnr=0.05, fpr=0.1, tolerance="10%", min_rows=50, mechanism="keyhole"),
+        budget=Budget(per_predicate=1e6, per_unit=1e9, per_query=1e6),
+        database=_NAME,
+        max_keys=groups,
+        statement_timeout_ms=_TIMEOUT_MS,
+        digest="",
+    )
+    counts = (f"{('count(*)', 'sum(amount)')[n % 2]} FILTER (WHERE amount > {9 * n}) > 1000" for n in range(aggregates))
+    having = " AND ".join(counts)
+    question = ask(
+        bare_question(f"SELECT place FROM {_NAME} GROUP BY place HAVING {having}", catalog),
+        catalog,
+        accuracy=accuracy({}, catalog.defaults),
+        parameters={},
+        today=date(2000, 1, 1),
+        utc=True,
+    )
+    return plan(question, dialect=source.dialect), TableSize(rows=rows, units=units or rows)
+
+
+def _time(source: Source, asked: Plan) -> float:
+    """How long the source takes for a question, in seconds, less what making up its rows takes."""
+    rewritten, keys = replace(asked.rewritten, relations=(), rollup=None), asked.question.keys
+    functionals, read = len(asked.question.computed), asked.question.table.relation
+    made_up = Rewritten(
+        source.dialect.name, f"SELECT max(unit) + max(place) + CAST(max(amount) AS bigint) AS f0 FROM {read}"
+    )
+    all_rows = KeySpace((), ())
+    whole = _time_fastest(lambda: source.aggregates(rewritten, keys, functionals=functionals, timeout_ms=_TIMEOUT_MS))
+    making = _time_fastest(lambda: source.aggregates(made_up, all_rows, functionals=1, timeout_ms=_TIMEOUT_MS))
+    return max(whole - making, _LEAST_SHARE * whole)
+
+
+def _time_fastest(run: Callable[[], object]) -> float:
+    found = []
+    for _ in range(_RUNS):
+        started = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - started)
+    return min(found)
+
+
+def _fit(works: Sequence[EngineWork], seconds: Sequence[float]) -> EngineWork:
+    """The seconds per part, none below 0, whose relative errors have the least squares."""
+    import numpy as np  # only here: no other process waits for it
+    from scipy.optimize import nnls
+
+    amounts = np.array([work.amounts for work in works])
+    scale = np.maximum(amounts.max(axis=0), 1.0)
+    found, _ = nnls(amounts / scale / np.array(seconds)[:, None], np.ones(len(seconds)))
+    return EngineWork(*(float(each) for each in found / scale))

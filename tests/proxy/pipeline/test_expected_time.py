@@ -1,0 +1,169 @@
+"""About how long a question takes follows from policy, statement and pins; one that takes too long spends nothing."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from planner.catalog.pace import MOST_TIMES, EngineWork, Pace, TableSize
+from planner.errors import KeyholeError
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.plan.build import plan
+from planner.plan.expected_time import estimate_work, expect_time
+from planner.policy.compile import identify_engine
+from planner.policy.file import Policy
+from proxy.cli import check as checking
+from proxy.owner import pace as measuring
+from proxy.pipeline import stages as pipeline
+from proxy.pipeline.answering import explain_question, explained_document
+from proxy.pipeline.messages import Asked, bare_question
+from proxy.service.pins import pins_path, read_pins, write_pins
+from proxy.service.service import Service
+from proxy.sources.failures import SourceFailures
+from proxy.sources.open import open_source
+from tests.planner.asked import asked as asked_of_retail
+from tests.worlds.wards import QUESTION, install
+
+SIZE = 'refresh = "static"\nsize = { rows = 1_000_000 }\n'
+SLOW = EngineWork(rows=1.0)  # a second a row
+
+
+def installed(directory: Path, *, seconds: EngineWork | None = None) -> Path:
+    """The wards with a declared size, pinned; with a pace of the test's own where it gives one."""
+    path = install(directory)
+    path.write_text(path.read_text().replace('refresh = "static"\n', SIZE))
+    checking.check(path, confirm=False)
+    if seconds is not None:
+        policy = Policy.load(path)
+        pins = replace(read_pins(pins_path(policy)), pace=Pace(identify_engine(policy.source), seconds))
+        write_pins(pins_path(policy), pins)
+    return path
+
+
+def asking(service: Service, least: int = 1500) -> Asked:
+    return Asked(
+        question=bare_question(QUESTION.format(least), service.catalog),
+        settings={},
+        parameters={},
+        analyst=service.analyst("ada"),
+        today=datetime.now(UTC).date(),
+    )
+
+
+def test_a_question_that_takes_too_long_is_refused_and_spends_nothing(tmp_path: Path) -> None:
+    with Service.open(installed(tmp_path, seconds=SLOW)) as service:
+        asked = asking(service)
+        planned = pipeline.prepare(service, asked)
+        with pytest.raises(KeyholeError) as caught:
+            pipeline.answer(service, planned, asked)
+        assert caught.value.code == "KH319"
+        assert caught.value.message == ("the question is expected to take about 1,000,000 s, and the timeout is 60 s")
+        assert "coarser keys" in str(caught.value.hint)
+        assert service.questions("ada") == ()
+        assert "-> this question would be refused" in "\n".join(explain_question(service, asked, form="text"))
+        told = explained_document(service, asked)["expected_time"]
+        assert told == {"seconds": 1e6, "timeout_seconds": 60.0, "refused": True}
+        json.dumps(told)
+
+
+@pytest.mark.parametrize(("share", "refused"), [(0.99, False), (1.01, True)])
+def test_only_what_is_expected_beyond_the_uncertainty_is_refused(
+    tmp_path: Path, *, share: float, refused: bool
+) -> None:
+    limit_s = 60.0
+    seconds = EngineWork(statements=share * MOST_TIMES * limit_s)
+    with Service.open(installed(tmp_path, seconds=seconds)) as service:
+        asked = asking(service)
+        planned = pipeline.prepare(service, asked)
+        expected = expect_time(planned, service.catalog)
+        assert expected is not None
+        assert expected.is_too_long is refused
+        assert "stays paid" in expected.sentence or refused
+        if not refused:
+            assert list(pipeline.answer(service, planned, asked).keys.keys) == [("A",)]
+            service.source.settle()
+
+
+def test_nothing_is_expected_where_no_size_is_declared_or_the_pace_is_anothers(tmp_path: Path) -> None:
+    path = install(tmp_path)
+    checking.check(path, confirm=False)
+    assert "pace" not in json.loads(pins_path(Policy.load(path)).read_text())
+    with Service.open(path) as service:
+        assert not any("Time:" in line for line in explain_question(service, asking(service), form="text"))
+    path = installed(tmp_path, seconds=SLOW)
+    path.write_text(path.read_text().replace('url = "duckdb://"', 'url = "duckdb://"\nthreads = 1'))
+    with Service.open(path) as service:
+        assert service.catalog.pace is None, "other settings are another engine"
+
+
+def test_check_measures_once_and_explain_says_about_how_long(tmp_path: Path) -> None:
+    path = installed(tmp_path)
+    pins = pins_path(Policy.load(path))
+    first = read_pins(pins).pace
+    assert first is not None
+    assert min(first.seconds.amounts) >= 0.0 < max(first.seconds.amounts)
+    checking.check(path, confirm=False)
+    assert read_pins(pins).pace == first
+    with Service.open(path) as service:
+        lines = explain_question(service, asking(service), form="text")
+        (line,) = [line for line in lines if line.startswith("  Time: ")]
+        assert line.endswith(f"s at the source, within a factor of {MOST_TIMES:g}")
+
+
+def test_rows_of_the_table_do_not_decide_what_is_expected(tmp_path: Path) -> None:
+    found = []
+    for name, rows in (("many", 3000), ("none", 0)):
+        (tmp_path / name).mkdir()
+        path = installed(tmp_path / name, seconds=EngineWork(rows=1e-6, groups=1e-3))
+        file = path.parent / "visits.csv"
+        file.write_text("\n".join(file.read_text().split("\n")[: rows + 1]) + "\n")
+        with Service.open(path) as service:
+            found.append(expect_time(pipeline.prepare(service, asking(service)), service.catalog))
+    assert found[0] == found[1]
+    assert found[0] is not None
+    assert found[0].seconds == pytest.approx(1.0 + 3e-3)
+
+
+@pytest.mark.parametrize("rows_of_a_unit", [1, 2, 3, 5])
+def test_pairs_are_the_groups_of_a_unit_on_average_over_all_worlds(rows_of_a_unit: int) -> None:
+    planned = plan(asked_of_retail("SELECT country FROM sales GROUP BY country HAVING count(*) > 500"), dialect=DUCKDB)
+    groups = planned.question.keys.size
+    units = 7
+    work = estimate_work(planned, {"sales": TableSize(rows=units * rows_of_a_unit, units=units)})
+    worlds = [len(set(world)) for world in product(range(groups), repeat=rows_of_a_unit)]
+    assert work is not None
+    assert work.pairs == pytest.approx(units * sum(worlds) / len(worlds))
+    assert (work.rows, work.groups) == (units * rows_of_a_unit, groups)
+    assert estimate_work(planned, {}) is None
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgres"])
+def test_the_pace_is_that_of_rows_the_engine_makes_up(tmp_path: Path, engine: str, postgres_url: str) -> None:
+    source = open_source("duckdb://" if engine == "duckdb" else postgres_url, directory=tmp_path)
+    try:
+        pace = measuring.measure_pace(source, engine="x", rows=20_000)
+    finally:
+        source.close()
+    assert min(pace.seconds.amounts) >= 0.0
+    small, large = (
+        pace.expect(EngineWork(rows=rows, row_aggregates=rows, pairs=rows), timeout_ms=1) for rows in (1e6, 1e9)
+    )
+    assert 0.0 < small.seconds < large.seconds
+
+
+@pytest.mark.parametrize(("is_over", "named"), [(True, "statement_timeout_ms"), (False, "the engine failed")])
+def test_the_log_says_that_it_was_the_timeout(*, is_over: bool, named: str) -> None:
+    passed: Callable[[], bool] = lambda: is_over  # noqa: E731
+    with (
+        capture_logs() as logs,
+        pytest.raises(KeyholeError),
+        SourceFailures().counted("ada", is_over=passed),
+    ):
+        raise KeyholeError("KH501", "the source could not answer")
+    (line,) = logs
+    assert named in line["why"]
