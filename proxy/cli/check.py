@@ -21,6 +21,7 @@ from proxy.report.monitor_prices import PricedMonitor, describe_doubtful_monitor
 from proxy.report.proposal_prices import describe_dear_proposals
 from proxy.security.file_modes import describe_exposed_files
 from proxy.security.tls import Tls, exposure
+from proxy.service.broken_tables import BrokenTable, PinnedWhereBroken
 from proxy.service.known_ledger import accept_ledger, find_lost, ledger_witness, may_be_new
 from proxy.service.moved_data import pin_states
 from proxy.service.pins import PinChange, Pinning, pin, pins_path, source_schema, write_pins
@@ -43,6 +44,7 @@ class Findings:
     binaries: Binaries | None
     monitors: tuple[PricedMonitor, ...]
     warnings: tuple[str, ...]
+    broken: tuple[BrokenTable, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """The findings for a program."""
@@ -67,6 +69,7 @@ class Findings:
             "public_tables": {table.name: len(table.rows) for table in catalog.public_tables},
             "shadow": {"postgresql": _shadow_version(self.binaries), "own": self.binaries is not None},
             "warnings": list(self.warnings),
+            "broken": {table.name: table.why for table in self.broken},
         }
 
     def lines(self) -> tuple[str, ...]:
@@ -74,6 +77,7 @@ class Findings:
         catalog = self.pinning.catalog
         changes = [f"  {change}" for change in self.pinning.changes] or ["  nothing has changed"]
         return (
+            *(f"BROKEN: {table}" for table in self.broken),
             f"{self.policy.name} is valid; pinned in {self.pin_file.name}:",
             *changes,
             *(line for table in catalog.tables for line in table_lines(table)),
@@ -98,7 +102,8 @@ def _describe_origin(binaries: Binaries | None) -> str:
 def check(policy_path: Path, *, confirm: bool) -> Findings:
     """Validate a policy against its source, pin public tables and key domains, and open the ledger once.
 
-    Reads the schema and the public tables, never a private row. A relation that was charged under another name waits
+    Reads the schema and the public tables, never a private row. A table whose relation cannot be read is told, and is
+    taken as it was pinned. A relation that was charged under another name waits
     for `confirm`, as a change of what is public does. The operator's own PostgreSQL is started once. Raises KH001 to
     KH013, and KH406.
     """
@@ -115,13 +120,14 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         closing(open_policy_source(policy)) as source,
     ):
         lost = find_lost(policy, ledger) if confirm else None
-        identities = identify_tables(policy, source)
+        known = PinnedWhereBroken(source, policy)
+        identities = identify_tables(policy, known)
         if not confirm:
             check_names(policy, identities, ledger)
-        pinning = pin(policy, source, confirm=confirm, now=now)
+        pinning = pin(policy, known, confirm=confirm, now=now)
         monitors = price_monitors(pinning.catalog, dialect=source.dialect)
         remember_names(policy, pinning.pins, ledger)
-        doubts = tuple(describe_source_doubts(policy, identities, source_schema(policy, source, pinning.pins)))
+        doubts = tuple(describe_source_doubts(policy, identities, source_schema(policy, known, pinning.pins)))
         sizes = tuple(describe_size_doubts(policy, _estimate_rows(pinning.catalog, source)))
         pins, moved = pin_states(pinning.catalog, source, pinning.pins, now=now, confirm=confirm)
         try:
@@ -152,6 +158,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         binaries=binaries,
         monitors=monitors,
         warnings=said,
+        broken=known.broken,
     )
 
 

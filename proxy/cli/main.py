@@ -123,7 +123,7 @@ def budget(
     as_json: Json = False,
 ) -> None:
     """Show what is spent and what is left. Of everybody for the owner, or one analyst's own view with --as."""
-    with refusals(as_json=as_json), Service.open(policy) as service:
+    with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         with show_work("adding up the ledger"):
             maps = budgets.maps(service, analyst, table=table) if heat or svg else ()
             shown = () if heat or as_json else budgets.tables(service, analyst)
@@ -180,10 +180,12 @@ def check(
                 found = left_out.measure(policy, findings.pinning.catalog)
         if as_json:
             print_json(findings.document() | ({} if found is None else {"measured": left_out.document(found)}))
-            return
-        print("\n".join(findings.lines()))
-        if found is not None:
+        else:
+            print("\n".join(findings.lines()))
+        if found is not None and not as_json:
             print("\n".join(["", left_out.WARNING, *(line for table in found for line in table.lines())]))
+        if findings.broken:
+            raise typer.Exit(1)
 
 
 def refresh(

@@ -48,7 +48,7 @@ app = typer.Typer(
 @app.command("list")
 def list_monitors(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     """List the policy's monitors. What each does, how far it is, when it looks next, what it costs."""
-    with refusals(as_json=as_json), Service.open(policy) as service:
+    with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         reading = MonitorReading(service)
         found = [reading.status(monitor) for monitor in service.catalog.monitors]
     if as_json:
@@ -72,7 +72,7 @@ def list_monitors(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) ->
 @app.command()
 def show(name: Name, policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     """Show a monitor in full. Its promise, windows, looks and prices, and how far it is."""
-    with refusals(as_json=as_json), Service.open(policy) as service:
+    with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         plan, monitor, reading = _plan(service, name), _monitor(service, name), MonitorReading(service)
         status = reading.status(monitor)
         alerts = reading.alerts_for_owner(monitor).alerts if monitor.clears_at_once else None
@@ -98,7 +98,7 @@ def watch(
     as_json: Json = False,
 ) -> None:
     """Print alerts as they come and go, until interrupted. From the ledger: some Keyhole has to be serving."""
-    with refusals(as_json=as_json), Service.open(policy) as service:
+    with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         reading, monitor = MonitorReading(service), _monitor(service, name)
         while True:
             state = reading.status(monitor).state
@@ -172,7 +172,7 @@ def _change(policy: Path, name: str, change: MonitorChange, *, by: str | None, w
 
 
 def _plan(service: Service, name: str) -> MonitorPlan:
-    return plan_monitor(service.catalog, _monitor(service, name), dialect=service.source.dialect)
+    return plan_monitor(service.catalog, _monitor(service, name), dialect=service.dialect)
 
 
 def _monitor(service: Service, name: str) -> Monitor:

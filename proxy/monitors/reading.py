@@ -212,7 +212,7 @@ class MonitorReading:
         with self._lock:
             known = self._plans.get(monitor)
             if known is None or known[0] != catalog.digest:
-                made = plan_monitor(catalog, monitor, dialect=self.service.source.dialect)
+                made = plan_monitor(catalog, monitor, dialect=self.service.dialect)
                 known = self._plans[monitor] = (catalog.digest, made)
             return known[1]
 

@@ -97,6 +97,10 @@ def catalog_on_pins(policy: Policy) -> Catalog:
     """The catalog on what is pinned, without asking the source, for reading the ledger. Not for questions: whether the
     source still has what was pinned is not looked at. Raises KH003 to KH007 and KH010, as where nothing is pinned."""
     pins = read_pins(pins_path(policy))
+    for name in policy.private_tables:
+        if pins.relation(name) is None:
+            fault = Fault("KH007", "is not pinned yet", hint="Run keyhole check.")
+            raise policy.refuse(("tables", name), fault)
     stored = {
         name: tuple(
             SourceColumn(column, declared, nullable=True) for column, declared in (pins.types(name) or {}).items()

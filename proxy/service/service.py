@@ -17,6 +17,7 @@ from accountant.store.journal import FaultHandler, ignore_fault
 from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import Noise
 from planner.catalog.model import Analyst, Catalog, Table
+from planner.lower.dialects.model import Dialect
 from planner.policy.file import Policy
 from planner.policy.sections import KeptText
 from proxy.concurrency.lease import GivenUp, Usage
@@ -25,7 +26,7 @@ from proxy.service.accounts import limits
 from proxy.service.column_dependencies import dependencies
 from proxy.service.data_versions import Versions
 from proxy.service.known_ledger import is_of_others, ledger_witness
-from proxy.service.pins import pinned_catalog, pins_path, read_private_pins
+from proxy.service.pins import catalog_on_pins, pinned_catalog, pins_path, read_private_pins
 from proxy.service.refusals import ledger_unavailable, ledger_unopened, no_such_analyst, superseded_error
 from proxy.service.relations import remember_names
 from proxy.sources.failures import SourceFailures
@@ -92,6 +93,25 @@ class Service:
         except BaseException:
             source.leave()
             raise
+
+    @classmethod
+    def open_for_reading(cls, policy_path: Path) -> "Service":
+        """Open the ledger of a policy alone, on what was pinned, for what it says: the source need not be there.
+
+        Raises KH001 to KH007, KH009, KH010 and KH016.
+        """
+        policy = Policy.load(policy_path)
+        catalog = catalog_on_pins(policy)
+        return cls(
+            policy=policy,
+            catalog=catalog,
+            source=SharedSource(policy, opened=False),
+            ledger=open_ledger(policy, knowledge=dependencies(catalog)),
+            versions=Versions(pins_path(policy)),
+            noise=system_noise(),
+            telemetry=Telemetry(),
+            failures=SourceFailures(),
+        )
 
     @classmethod
     def _on(cls, source: SharedSource, policy: Policy, *, telemetry: Telemetry, failures: SourceFailures) -> "Service":
@@ -163,6 +183,11 @@ class Service:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def dialect(self) -> Dialect:
+        """The SQL of the source."""
+        return self.source.dialect
 
     def version(self, table: Table) -> str:
         """The public data version on which a question about `table` is answered now."""

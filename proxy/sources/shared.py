@@ -1,12 +1,15 @@
 """The source that a policy names, open for one service after another."""
 
 import threading
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from planner.catalog.fault import Fault
+from planner.lower.dialects.model import Dialect
 from planner.policy.file import Policy
 from proxy.sources.engine_settings import engine_settings
-from proxy.sources.open import Source, SparkLogin, database_file, open_source
+from proxy.sources.open import Source, SparkLogin, database_file, open_source, source_dialect
 
 
 def open_policy_source(policy: Policy, *, workers: int = 1) -> Source:
@@ -40,13 +43,26 @@ def same_source(one: Policy, other: Policy) -> bool:
     return one.source == other.source and _file(one) == _file(other)
 
 
+@dataclass(frozen=True, slots=True)
+class UnopenedSource:
+    """A source that nobody asks anything: commands that read the ledger alone need not have it."""
+
+    dialect: Dialect
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 class SharedSource:
     """An open source, closed when the last who uses it leaves. It knows those that it follows, or that follow it, and
-    are open. Raises KH008."""
+    are open. Unless it is to be `opened`, it is asked nothing but its dialect. Raises KH008."""
 
-    def __init__(self, policy: Policy, *, workers: int = 1, beside: "list[SharedSource] | None" = None) -> None:
+    def __init__(
+        self, policy: Policy, *, workers: int = 1, beside: "list[SharedSource] | None" = None, opened: bool = True
+    ) -> None:
         self._file = _identity(policy)
-        self.source = open_policy_source(policy, workers=workers)
+        unopened = UnopenedSource(source_dialect(policy.source))
+        self.source = open_policy_source(policy, workers=workers) if opened else cast("Source", unopened)
         self._workers = workers
         self._policy = policy
         self._users = 1

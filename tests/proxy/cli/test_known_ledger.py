@@ -1,4 +1,4 @@
-"""What commands do where the ledger is gone, older, empty or another one than the policy was charged to."""
+"""What commands do where the ledger, or a file of the source, is gone or another one than the policy was charged on."""
 
 import json
 import shutil
@@ -143,3 +143,77 @@ def test_a_full_storage_is_no_broken_ledger(asked: Path, run: Run) -> None:
     assert "Free space on the ledger's disk, and try again. Do not restore a backup" in found.err
     assert run("ledger", "verify", "--json").document["events"] == 4
     assert run(*GRANT).status == 0
+
+
+BEDS = """
+[tables.beds]
+relation = "beds.csv"
+privacy_unit = "row"
+refresh = "static"
+
+[tables.beds.columns.ward]
+key = { values = ["A", "B"] }
+
+[tables.cities]
+relation = "cities.csv"
+public = true
+"""
+
+
+@pytest.fixture
+def more_tables(policy: Path, run: Run) -> Path:
+    """The wards' policy with another private table and a public one, checked and more_tables."""
+    (policy.parent / "beds.csv").write_text("bed,ward\n1,A\n2,B\n", encoding="ascii")
+    (policy.parent / "cities.csv").write_text("city\nBath\nYork\n", encoding="ascii")
+    text = policy.read_text(encoding="utf-8")
+    policy.write_text(text.replace("[analysts.ada]", f"{BEDS}\n[analysts.ada]", 1), encoding="utf-8")
+    assert run("check").status == 0
+    assert run("query", QUESTION.format(1500)).status == 0
+    return policy
+
+
+def spoil(path: Path) -> None:
+    path.write_bytes(b"\0\xff" * 3_000)
+
+
+@pytest.mark.parametrize("file", ["visits.csv", "beds.csv", "cities.csv"])
+@pytest.mark.parametrize("make", [Path.unlink, spoil])
+def test_the_budget_needs_no_source(more_tables: Path, run: Run, make: Callable[[Path], None], file: str) -> None:
+    before = run("budget", "--json").document
+    assert before["families"]
+    make(more_tables.parent / file)
+    assert run("budget", "--json").document == before
+    assert run("budget").status == run("monitor", "list").status == run("odometer").status == 0
+
+
+@pytest.mark.parametrize("name", ["beds", "cities"])
+def test_a_check_tells_which_table_is_broken_and_of_the_others(more_tables: Path, run: Run, name: str) -> None:
+    file, whole, pins = (
+        more_tables.parent / f"{name}.csv",
+        run("check", "--json").document,
+        more_tables.with_name("keyhole.pins.json"),
+    )
+    content, pinned = file.read_bytes(), pins.read_bytes()
+    file.unlink()
+    found = run("check", "--json")
+    assert found.status == 1
+    assert list(found.document["broken"]) == [name]
+    assert found.document["tables"] == whole["tables"]
+    assert found.document["changes"] == []
+    told = run("check")
+    assert told.status == 1
+    assert f"BROKEN: tables.{name} cannot be read: the source has no relation" in told.out
+    assert "visits: " in told.out
+    assert pins.read_bytes() == pinned
+    file.write_bytes(content)
+    again = run("check", "--json")
+    assert again.status == 0
+    assert again.document["broken"] == {}
+
+
+def test_a_table_that_was_never_pinned_has_to_be_there(more_tables: Path, run: Run) -> None:
+    (more_tables.parent / "beds.csv").unlink()
+    more_tables.with_name("keyhole.pins.json").unlink()
+    found = run("check", "--confirm")
+    assert found.status == 1
+    assert "KH006" in found.err

@@ -90,7 +90,7 @@ def test_a_bug_is_told_by_its_place_alone(run: Any, monkeypatch: pytest.MonkeyPa
     def broken(_: Path) -> None:
         raise Unprintable
 
-    monkeypatch.setattr(Service, "open", broken)
+    monkeypatch.setattr(Service, "open_for_reading", broken)
     told = run("budget")
     assert told.status == 1
     assert told.err.startswith("ERROR:  KH900: an internal error\n")
