@@ -62,7 +62,8 @@ class Payment:
     `group` is the most that one group loses, or with `everywhere` any cell of all tables with the same units; `unit`
     the most that one privacy unit (`unit_text`) loses, which is that of `groups` groups (None: each row is a unit by
     itself); what its balance counts of that, `unit_form` says (None: all of it). `left` has one balance at most of each
-    payer, the tightest. `further` is None for what costs nothing.
+    payer, the tightest. `further` is None for what costs nothing, else `limit` is the name of the limit that it comes
+    from.
     """
 
     group: float
@@ -71,6 +72,7 @@ class Payment:
     unit_text: str
     left: tuple[Left, ...]
     further: int | None
+    limit: str = ""
     unit_form: UnitForm | None = None
     everywhere: bool = False
 
@@ -120,6 +122,8 @@ class Payment:
         return self._sentence(room)
 
     def _sentence(self, room: str) -> str:
+        if room and self.limit:
+            room = f"{room} (limit: {self.limit})"
         told = ": ".join(part for part in (self.balance, room) if part) if self.left else ""
         return "; ".join(part for part in (self.cost, told) if part) + "."
 
@@ -132,6 +136,7 @@ class Payment:
             "groups_of_one_unit": None if self.unit is None else self.groups,
             "left": [{"of": one.of.value, "epsilon": one.epsilon, "cap": one.cap} for one in self.left],
             "further_questions": self.further,
+            "limit": self.limit or None,
             "unit_delta": None if self.unit_form is None or not self.unit_form.by_curve else self.unit_form.delta,
         }
 

@@ -22,7 +22,7 @@ from proxy.pipeline.claim import Claim, groups_that_add_up, losses_in_cell, wors
 from proxy.pipeline.levers import ALL, Offer, find_offers, find_tolerance, raise_guard
 from proxy.pipeline.messages import Asked
 from proxy.pipeline.other_groups import find_short, find_units
-from proxy.pipeline.payments import payment_of
+from proxy.pipeline.payments import payment_of, room_for_all
 from proxy.service.accounts import nano
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
@@ -98,9 +98,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
         hint=advice.hint,
         short_groups=advice.short_groups,
         noise=noise,
-        payment=payment_of(plan, claim.charge, room, most_nano=claim.limits.per_query_nano)
-        if plan.reads_data
-        else None,
+        payment=payment_of(claim, claim.charge, room, anew=room) if plan.reads_data else None,
         stored=stored,
     )
 
@@ -114,9 +112,10 @@ def _find_stored(service: Service, claim: Claim) -> Stored | None:
             return None if found is None else Stored(payment=None)
         reading = found.charge_of_reading(name)
         own = service.ledger.left_for(reading, claim.limits)
+        anew = room_for_all(service, reading, claim.limits, room=own)
     except LedgerError:
         raise ledger_unavailable() from None
-    payment = payment_of(claim.plan, reading, own, most_nano=claim.limits.per_query_nano)
+    payment = payment_of(claim, reading, own, anew=anew)
     return Stored(payment=payment, fits=own.admits(reading))
 
 
@@ -137,7 +136,7 @@ def _least(room: Headroom, claim: Claim) -> int:
 
 def _advise(service: Service, claim: Claim, target: Target) -> _Advice:
     """What to do about a question that does not fit, in the order in which it changes the answer least: larger groups,
-    another aggregate, finer groups, then less accuracy, and last fewer groups. All of it was planned and fits."""
+    another aggregate, then less accuracy, and last fewer groups. All of it was planned and fits."""
     plan, asked, catalog = claim.plan, claim.asked, service.catalog
     shortage = _shortage(service, claim)
     short = None if shortage is None else find_short(service, claim, shortage)

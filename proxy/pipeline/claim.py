@@ -44,13 +44,17 @@ _QUESTIONS = 8  # whose cells are remembered: one is claimed twice or more, and 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Claim:
-    """A question as the ledger sees it: its plan, what it is charged, within which caps, and for which data version."""
+    """A question as the ledger sees it: its plan, what it is charged, within which caps, and for which data version.
+
+    `is_capped_by_session`: what one question may cost is less than the owner allows, by the session's own setting.
+    """
 
     asked: Asked
     plan: Plan
     charge: Charge
     limits: Limits
     version: str
+    is_capped_by_session: bool = False
 
 
 def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
@@ -74,12 +78,14 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
         shared=True,
         renyi=None if allowed.delta is None else worst_curve(plan),
     )
+    limits = _own_cap(allowed, max_epsilon(asked.settings))
     return Claim(
         asked=asked,
         plan=plan,
         charge=charge,
-        limits=_own_cap(allowed, max_epsilon(asked.settings)),
+        limits=limits,
         version=version,
+        is_capped_by_session=limits.per_query_nano != allowed.per_query_nano,
     )
 
 

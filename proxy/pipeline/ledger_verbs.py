@@ -39,7 +39,13 @@ def _ledger(service: Service, claim: Claim) -> Iterator[None]:
         yield
     except OverBudget as over:
         left = affordable.find_left(service, claim)
-        refusal = over_budget(over, plan=claim.plan, left=left, short=name_short(claim, over))
+        refusal = over_budget(
+            over,
+            plan=claim.plan,
+            left=left,
+            short=name_short(claim, over),
+            session_cap=claim.is_capped_by_session,
+        )
     except NotApproved as waiting:
         refusal = _await_approval(service, claim, waiting)
     except LedgerError:
@@ -83,7 +89,7 @@ def stored_answer(service: Service, claim: Claim) -> Answer | None:
             )
     if stored is None:
         return None
-    payment = None if reading is None else payment_after(service, claim.plan, reading, claim.limits)
+    payment = None if reading is None else payment_after(service, claim, reading)
     return _from_store(claim.plan, stored, reused=True, payment=payment)
 
 
@@ -146,7 +152,7 @@ def _charge_reading(service: Service, on_paths: OnPaths, outcome: Outcome) -> An
         reused=False,
         noise=noise,
         stored=reservation.id,
-        payment=payment_after(service, claim.plan, claim.charge, claim.limits),
+        payment=payment_after(service, claim, claim.charge),
     )
 
 
@@ -218,7 +224,8 @@ def _reserve(service: Service, claim: Claim, on_paths: OnPaths | None) -> Paid:
             if claim.plan.worst_case_epsilon <= left.epsilon:
                 left = replace(left, hint=ANEW)
             short = name_short(on_paths.claim, over)
-            raise over_budget(over, plan=on_paths.claim.plan, left=left, short=short) from None
+            capped = claim.is_capped_by_session
+            raise over_budget(over, plan=on_paths.claim.plan, left=left, short=short, session_cap=capped) from None
         except NotApproved as waiting:
             raise _await_approval(service, on_paths.claim, waiting) from None
         except LedgerError:
@@ -292,7 +299,7 @@ def new_answer(service: Service, paid: Paid, result: RunResult) -> Answer:
         reused=False,
         noise=paid.noise,
         stored=paid.reservation.id,
-        payment=payment_after(service, claim.plan, claim.charge, claim.limits),
+        payment=payment_after(service, claim, claim.charge),
     )
 
 

@@ -9,8 +9,8 @@ from accountant.model import NANO, ROW_UNIT, Charge
 from mechanisms.threshold.renyi import Curve
 from planner.explain.payment import Left, Payer, Payment, UnitForm
 from planner.functionals.cells import cell_reach
-from planner.question.plan import Plan
-from proxy.pipeline.claim import groups_that_add_up
+from proxy.pipeline.claim import Claim, groups_that_add_up
+from proxy.report.limit_names import name_limit
 from proxy.service.service import Service
 
 _PAYERS = {
@@ -22,15 +22,22 @@ _PAYERS = {
 }
 
 
-def payment_of(plan: Plan, charge: Charge, room: Headroom, *, most_nano: int | None) -> Payment | None:
+def payment_of(claim: Claim, charge: Charge, room: Headroom, *, anew: Headroom) -> Payment | None:
     """What a charge costs, beside balances that have that much left; None where nobody's balance counts it.
 
-    Guarantee: what is left is what EXPLAIN and `keyhole.budget` say to the same analyst. `most_nano` is what one
-    question may cost a group (None: no cap).
+    Guarantee: what is left is what EXPLAIN and `keyhole.budget` say to the same analyst. A further question counts
+    towards every balance, also where this charge, of a stored answer or of earlier noise, counts towards the own alone.
+
+    Parameters:
+        claim: the question as it was asked, with the limits in force.
+        room: what the balances that the charge counts towards have left.
+        anew: what all balances have left for such a question on noise of its own.
     """
+    plan, most_nano = claim.plan, claim.limits.per_query_nano
     counted = [one for one in room.balances if charge.shared or one.scope not in _SHARED]
     if not counted:
         return None
+    further, scope = _count_further(charge, anew.balances, charge.renyi, most_nano=most_nano)
     return Payment(
         group=charge.epsilon_nano / NANO,
         unit=None if charge.family.unit == ROW_UNIT else charge.unit_epsilon_nano / NANO,
@@ -38,20 +45,34 @@ def payment_of(plan: Plan, charge: Charge, room: Headroom, *, most_nano: int | N
         everywhere=cell_reach(plan.question).everywhere,
         unit_text=plan.question.table.unit_text,
         left=tuple(_tightest(counted)),
-        further=_count_further(charge, counted, charge.renyi, most_nano=most_nano),
+        further=further,
+        limit="" if scope is None else name_limit(scope, session_cap=claim.is_capped_by_session),
         unit_form=_unit_form(charge, room, counted),
     )
 
 
-def payment_after(service: Service, plan: Plan, charge: Charge, limits: Limits) -> Payment | None:
+def payment_after(service: Service, claim: Claim, charge: Charge) -> Payment | None:
     """What was just charged, and what is left now for another question at its price. None where nobody's balance
     counts it, and where the ledger is gone, since the answer is paid and told all the same."""
     another = replace(charge, continuing=None)
     try:
-        room = service.ledger.left_for(another, limits)
+        room = service.ledger.left_for(another, claim.limits)
+        anew = room_for_all(service, another, claim.limits, room=room)
     except LedgerError:
         return None
-    return payment_of(plan, another, room, most_nano=limits.per_query_nano)
+    return payment_of(claim, another, room, anew=anew)
+
+
+def room_for_all(service: Service, charge: Charge, limits: Limits, *, room: Headroom) -> Headroom:
+    """Return what all balances have left for a charge, also if it counts towards an analyst's own alone.
+
+    Parameters:
+        room: what the balances that it counts towards have left.
+
+    Raises:
+        LedgerError: the ledger does not answer.
+    """
+    return room if charge.shared else service.ledger.left_for(replace(charge, shared=True), limits)
 
 
 _SHARED = (BalanceScope.PER_PREDICATE, BalanceScope.PER_UNIT, BalanceScope.PER_TABLE)
@@ -69,25 +90,30 @@ def _unit_form(charge: Charge, room: Headroom, balances: Sequence[BalanceLeft]) 
     delta = next((one.unit.delta for one in balances if one.unit is not None and one.unit.delta is not None), None)
     if delta is None or charge.renyi is None or charge.epsilon_nano == 0:
         return None
-    pure = _count_further(charge, balances, None, most_nano=None) or 0
+    pure = _count_further(charge, balances, None, most_nano=None)[0] or 0
     return UnitForm(delta=delta, by_curve=room.by_curve, pure_further=pure)
 
 
 def _count_further(
     charge: Charge, balances: Sequence[BalanceLeft], curve: Curve | None, *, most_nano: int | None
-) -> int | None:
-    """How many more questions like a charge fit, all by their curve or all by their pure loss."""
+) -> tuple[int | None, BalanceScope | None]:
+    """How many more questions like a charge fit, all by their curve or all by their pure loss, and whose limit that is.
+
+    None for no end, and for no limit.
+    """
     needed = {
         Payer.GROUP: charge.epsilon_nano,
         Payer.UNIT: charge.unit_epsilon_nano,
         Payer.TABLE: charge.own_amounts.table_nano,
     }
     if charge.epsilon_nano == 0:
-        return None
+        return None, None
     if most_nano is not None and charge.epsilon_nano > most_nano:
-        return 0
-    counts = []
+        return 0, BalanceScope.PER_QUERY
+    found: list[tuple[int, BalanceScope]] = []
     for form in {None, curve}:
-        of_each = [one.count_more(needed[_PAYERS[one.scope]], form) for one in balances]
-        counts += [min((count for count in of_each if count is not None), default=0)] if balances else []
-    return max(counts, default=None)
+        of_each = [(one.count_more(needed[_PAYERS[one.scope]], form), one.scope) for one in balances]
+        counts = [(count, scope) for count, scope in of_each if count is not None]
+        if counts:
+            found.append(min(counts, key=lambda one: one[0]))
+    return max(found, key=lambda one: one[0], default=(0 if balances else None, None))

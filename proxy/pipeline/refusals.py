@@ -14,6 +14,7 @@ from planner.catalog.tolerance import quote_literal, widen_tolerances
 from planner.errors import KeyholeError
 from planner.explain.balances import QuestionBalance
 from planner.question.plan import Plan
+from proxy.report.limit_names import name_limit, tell_apart
 from proxy.report.terminal import visible
 
 
@@ -42,19 +43,21 @@ def too_dear(plan: Plan) -> KeyholeError:
     )
 
 
-def over_budget(over: OverBudget, *, plan: Plan, left: QuestionBalance, short: str) -> KeyholeError:
+def over_budget(over: OverBudget, *, plan: Plan, left: QuestionBalance, short: str, session_cap: bool) -> KeyholeError:
     """The ledger's refusal in words, with what would fit. Depends on ledger, policy and question alone.
 
     Parameters:
+        session_cap: what one question may cost is the session's own cap.
         short: the groups that are short, in words; "" where there is nothing to name.
     """
-    needed, least = over.needed_nano / NANO, over.left_nano / NANO
+    needed, least = tell_apart(over.needed_nano, over.left_nano)
+    limit = name_limit(over.scope, session_cap=session_cap)
     keys = f"{over.short_keys} of {over.total_keys} groups"
-    amounts = f"(needs {needed:.2f}, left {least:.2f})"
+    amounts = f"(needs {needed}, left {least})"
     code, message, detail = {
         BalanceScope.PER_QUERY: (
             "KH302",
-            f"the question costs {needed:.2f} epsilon, one question may cost {least:.2f}",
+            f"the question costs {needed} epsilon, one question may cost {least}",
             "A wider tolerance or higher error rates make a question cheaper.",
         ),
         BalanceScope.PER_PREDICATE: (
@@ -83,6 +86,7 @@ def over_budget(over: OverBudget, *, plan: Plan, left: QuestionBalance, short: s
             "Each analyst has a cap of their own beside the shared budget; stored answers count towards it.",
         ),
     }[over.scope]
+    detail = f"{detail} The limit is {limit}."
     if short:
         detail = f"{detail} Too little is left for {short}."
     return KeyholeError(code, message, detail=detail, hint=left.hint or None)

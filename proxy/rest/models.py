@@ -179,6 +179,7 @@ class Cost(BaseModel):
     groups_of_one_unit: Annotated[int | None, Field(description="the groups whose losses one unit bears together")]
     left: list[BalanceOut]
     further_questions: Annotated[int | None, Field(description="so many more fit at least; null: it cost nothing")]
+    limit: Annotated[str | None, Field(description="the name of the limit that `further_questions` comes from")]
 
 
 class PageOut(BaseModel):

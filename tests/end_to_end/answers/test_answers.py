@@ -84,7 +84,7 @@ def test_an_answer_comes_with_its_guarantee(house: House) -> None:
         " 5 % slack is returned at most 10 % of the time; at most 0.08 epsilon."
     )
     assert cost.startswith("NOTICE: Cost: at most 0.08 epsilon for a group; left 8")
-    assert cost.endswith(" more like this fit.")
+    assert cost.endswith(" more like this fit (limit: the balance of a group that all analysts share).")
     assert wrong.startswith("NOTICE: Wrong groups: up to 0.5 among 5 on average, were all just beyond the slack, 0.0")
 
 
@@ -110,7 +110,8 @@ def test_an_answer_about_units_says_what_one_pays_and_has_left(house: House) -> 
         (cost,) = (one for one in heard if one.startswith("NOTICE: Cost: "))
     told = re.fullmatch(
         r"NOTICE: Cost: at most ([0-9.]+) epsilon for a group, ([0-9.]+) for one \(patient_id\) in 2 groups; "
-        r"left [0-9.]+ of 900 and [0-9.]+ of 900: at least [0-9,]+ more like this fit\.",
+        r"left [0-9.]+ of 900 and [0-9.]+ of 900: at least [0-9,]+ more like this fit "
+        r"\(limit: the balance of a privacy unit that all analysts share\)\.",
         cost,
     )
     assert told is not None, cost

@@ -1,5 +1,6 @@
 """What an analyst is told to pay: the ledger's own amounts, and as many more questions as really fit."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from proxy.cli.check import check
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_question, explained_document
 from proxy.pipeline.messages import Answer, Asked, bare_question
+from proxy.report.limit_names import tell_apart
 from proxy.service.service import Service
 from tests.worlds.house import VERIFIER
 
@@ -96,13 +98,50 @@ def test_as_many_more_questions_fit_as_were_told_and_not_one_more(service: Servi
     for number in range(told.further):
         told = paid(ask(service, question.format(501 + number)))
     assert told.further == 0
-    assert told.after().endswith("no further question like this.")
+    assert ": no further question like this (limit: the balance of " in told.after()
     refused: dict[str, Any] = explained_document(service, put(service, question.format(700)))
     assert refused["refused"] is True
     assert refused["cost"]["further_questions"] == 0
-    assert refused["cost"]["sentence"].endswith("too little for it.")
-    with pytest.raises(KeyholeError, match="not enough budget"):
+    assert refused["cost"]["sentence"].endswith(f": too little for it (limit: {told.limit}).")
+    with pytest.raises(KeyholeError, match="not enough budget") as short:
         ask(service, question.format(700))
+    assert f"The limit is {told.limit}." in (short.value.detail or "")
+
+
+def test_the_cap_on_one_question_is_named_where_balances_would_do(service: Service) -> None:
+    """The owner's by its key in the policy, the session's own by its setting; figures show which is more."""
+    asked = put(service, RECEIPTS.format(500), tolerance="0")
+    document: Any = explained_document(service, asked)
+    assert document["cost"]["sentence"].endswith("too little for it (limit: epsilon_per_query).")
+    with pytest.raises(KeyholeError, match="KH302") as owners:
+        ask(service, RECEIPTS.format(500), tolerance="0")
+    assert "The limit is epsilon_per_query." in (owners.value.detail or "")
+    cost = float(explained_document(service, put(service, RECEIPTS.format(500)))["cost"]["group_at_most"])  # type: ignore[index]
+    with pytest.raises(KeyholeError, match="KH302") as own:
+        ask(service, RECEIPTS.format(500), max_epsilon=f"{cost - 1e-5:.6f}")
+    assert "The limit is keyhole.max_epsilon." in (own.value.detail or "")
+    figures = [float(one) for one in re.findall(r"\d+\.\d+", own.value.message)]
+    assert figures[0] > figures[1]
+
+
+def test_more_fit_only_where_the_shared_balance_has_room_for_them(service: Service) -> None:
+    """A stored answer costs its reader the own balances alone; a further question costs everybody's."""
+    first = HOUSEHOLDS.format(500)
+    ask(service, first)
+    number = 501
+    while paid(ask(service, HOUSEHOLDS.format(number))).further:
+        number += 1
+    told = ask(service, first, analyst="bob")
+    assert told.reused
+    assert [one.cap for one in paid(told).left] == [1.0, 2.5], "what reading counts towards"
+    assert paid(told).further == 0
+    assert paid(told).limit == "the balance of a privacy unit that all analysts share"
+
+
+def test_figures_show_what_rounding_hides() -> None:
+    assert tell_apart(1_440_000_000, 120_000_000) == ("1.44", "0.12")
+    assert tell_apart(1_000_400_000, 1_000_000_000) == ("1.0004", "1.0000")
+    assert tell_apart(1_000_000_001, 1_000_000_000) == ("1.000000001", "1.000000000")
 
 
 def test_a_unit_pays_for_every_group_that_it_can_be_in_and_the_ledger_agrees(service: Service) -> None:
@@ -187,6 +226,7 @@ PAYMENT = Payment(
     unit_text="household_id",
     left=(Left(Payer.GROUP, 2.999, 4.0), Left(Payer.UNIT, 3.5, 8.0)),
     further=0,
+    limit="epsilon_per_query",
 )
 
 
@@ -194,15 +234,24 @@ def test_the_sentences() -> None:
     """Costs are rounded up, what is left down."""
     assert PAYMENT.after() == (
         "at most 0.37 epsilon for a group, 4.37 for one (household_id) in 12 groups; left 2.99 of 4 and 3.5 of 8: "
-        "no further question like this."
+        "no further question like this (limit: epsilon_per_query)."
     )
     table = (*PAYMENT.left, Left(Payer.TABLE, -0.5, 20.0))
     assert (
         replace(PAYMENT, left=table, further=1)
         .after()
-        .endswith("; left 2.99 of 4, 3.5 of 8 and 0 of 20 of the table: at least 1 more like this fits.")
+        .endswith(
+            "; left 2.99 of 4, 3.5 of 8 and 0 of 20 of the table: at least 1 more like this fits "
+            "(limit: epsilon_per_query)."
+        )
     )
     rows = replace(PAYMENT, unit=None, left=PAYMENT.left[:1], further=1234)
-    assert rows.after() == "at most 0.37 epsilon for a group; left 2.99 of 4: at least 1,234 more like this fit."
-    assert rows.before() == "at most 0.37 epsilon for a group; left 2.99 of 4: enough for at least 1,234 like it."
-    assert PAYMENT.before().endswith("3.5 of 8: too little for it.")
+    assert (
+        rows.after() == "at most 0.37 epsilon for a group; left 2.99 of 4: at least 1,234 more like this fit "
+        "(limit: epsilon_per_query)."
+    )
+    assert (
+        rows.before() == "at most 0.37 epsilon for a group; left 2.99 of 4: enough for at least 1,234 like it "
+        "(limit: epsilon_per_query)."
+    )
+    assert PAYMENT.before().endswith("3.5 of 8: too little for it (limit: epsilon_per_query).")
