@@ -15,8 +15,8 @@ _NAMES = {
     BalanceScope.ANALYST_PER_PREDICATE: "your own balance of a group",
     BalanceScope.ANALYST_PER_UNIT: "your own balance of a privacy unit",
 }
-_NANO = Decimal("1e-9")
-_MOST_PLACES = 9  # the ledger counts in 1e-9 epsilon; fewer are shown wherever they are enough
+_NANO = Decimal("1e-9")  # the ledger counts in it
+_MOST_PLACES = 9  # those of the ledger: fewer are shown wherever they are enough
 
 
 def name_limit(scope: BalanceScope, *, session_cap: bool = False) -> str:
