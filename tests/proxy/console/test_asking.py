@@ -303,7 +303,7 @@ def test_a_value_that_would_turn_the_line_around_is_written_out(tmp_path: Path) 
         browser = Browser(console_app(service))
         browser.log_in()
         text = browser.get("/console/tables").text
-    assert r"A, B, C\u202ed\x07" in text
+    assert r"<code>A</code>, <code>B</code>, <code>C\u202ed\x07</code>" in text
     assert "\u202e" not in text
     assert "\u0007" not in text
 

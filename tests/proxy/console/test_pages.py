@@ -53,6 +53,13 @@ def test_a_page_runs_and_loads_nothing_from_elsewhere(browser: Browser, address:
         assert browser.get(loaded).status_code == 200
 
 
+def test_each_value_of_a_key_stands_apart(browser: Browser) -> None:
+    """A comma inside a value is none between two."""
+    (cell,) = re.findall(r"<td>3 public values: (.*?)</td>", browser.get("/console/tables").text)[:1]
+    assert cell.count("<code>") == cell.count("</code>") == 3
+    assert re.sub(r"<code>[^<]*</code>", "", cell).split() == [",", ","]
+
+
 def test_the_policy_of_pages_is_as_strict_as_it_can_be() -> None:
     assert POLICY == (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
