@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from accountant.balances.account import reported_as
 from accountant.balances.cell_sums import CellSums, partition_of
 from accountant.balances.fold import fold
+from accountant.errors import LedgerUnavailable
 from accountant.events.events import Committed, Event, Released, Reserved
 from accountant.model import Cells, Charge, Family, Spent, is_lasting
 from accountant.store.snapshot import to_bytes
@@ -228,3 +229,23 @@ def test_sums_are_kept_for_charged_cells_only_and_grow_with_the_calendar() -> No
     sums.add([("FR", "DE"), ("feb", "jan")], np.array([[1, 2], [3, 4]], dtype=np.int64))
     assert sums.array.shape == (2, 2)
     assert sums.on([("DE", "UK", "FR"), ("jan", "feb")]).tolist() == [[4, 3], [0, 0], [3, 1]]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param(
+            (
+                Reserved("r1", now(), charge(5)),
+                Committed("r1", now(), Spent.uniform(6, unit_epsilon_nano=0), answer=None, reads=None),
+            ),
+            id="spent above what was reserved",
+        ),
+        pytest.param((Reserved("r1", now(), charge(5)),) * 2, id="reserved twice"),
+        pytest.param((Released("r1", now()),), id="released without being open"),
+    ],
+)
+def test_an_event_that_no_verb_writes_ends_the_fold(events: tuple[Event, ...]) -> None:
+    """Whoever can write to the ledger's store does not make a question cheaper so."""
+    with pytest.raises(LedgerUnavailable):
+        fold(events)

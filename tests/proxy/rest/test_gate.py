@@ -107,6 +107,16 @@ def test_memory_is_bounded_however_many_come() -> None:
     assert len(rates) == 100
 
 
+def test_who_came_last_is_counted_however_many_came_before() -> None:
+    rates = RateLimit(3, most_names=100, clock=Clock())
+    for number in range(1000):
+        rates.take(str(number))
+    for _ in range(3):
+        rates.take("a")
+    assert rates.wait_s("a") > 0
+    assert rates.wait_s("0") == 0  # the one that came longest ago is forgotten
+
+
 def test_failed_logins_lock_an_address_even_for_the_right_token_and_no_other_address() -> None:
     gate = gate_of(RestSection(failed_logins_per_minute=3))
     for _ in range(3):
