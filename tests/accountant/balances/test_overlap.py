@@ -12,6 +12,7 @@ from accountant.balances.cell_sums import CellSums, partition_of
 from accountant.balances.fold import fold
 from accountant.errors import LedgerUnavailable
 from accountant.events.events import Committed, Event, Released, Reserved
+from accountant.events.owner_events import Approved, Declined
 from accountant.model import Cells, Charge, Family, Spent, is_lasting
 from accountant.store.snapshot import to_bytes
 from tests.accountant.conftest import now
@@ -249,3 +250,9 @@ def test_an_event_that_no_verb_writes_ends_the_fold(events: tuple[Event, ...]) -
     """Whoever can write to the ledger's store does not make a question cheaper so."""
     with pytest.raises(LedgerUnavailable):
         fold(events)
+
+
+def test_an_approval_takes_the_owners_no_back() -> None:
+    no = Declined("d", now(), "owner", "not now", "q1")
+    assert fold([no]).declined.keys() == {"q1"}
+    assert fold([no, Approved("q1", now(), "owner", "now")]).declined == {}

@@ -176,3 +176,20 @@ def test_what_only_names_the_limit_sets_nothing() -> None:
     for text in ("SHOW statement_timeout", "RESET statement_timeout", "SELECT current_setting('statement_timeout')"):
         assert longest_ms(text) == 0
     assert given_ms({"user": "ada"}) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("SET statement_timeout TO DEFAULT", 0.0),
+        ("RESET statement_timeout", 0.0),
+        ("SHOW statement_timeout", 0.0),
+        ("SET Statement_Timeout = 250", 250.0),
+        ("SET statement_timeout = '2s'; SET statement_timeout = 3", 2000.0),
+        ("SET statement_timeout = 0", math.inf),
+        ("SET statement_timeout = '1.5s'", math.inf),
+        ("SELECT set_config('statement_timeout', $1, true)", math.inf),
+    ],
+)
+def test_what_is_read_of_a_text(text: str, ms: float) -> None:
+    assert longest_ms(text) == ms
