@@ -17,6 +17,7 @@ from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_question, explained_document
 from proxy.pipeline.messages import Answer, Asked, bare_question
 from proxy.report.limit_names import tell_apart
+from proxy.service.accounts import nano
 from proxy.service.service import Service
 from tests.worlds.house import VERIFIER
 
@@ -255,3 +256,14 @@ def test_the_sentences() -> None:
         "(limit: epsilon_per_query)."
     )
     assert PAYMENT.before().endswith("3.5 of 8: too little for it (limit: epsilon_per_query).")
+    assert rows.after() == "at most 0.37 epsilon for a group; left 2.99 of 4: at least 1,234 more like this fit."
+    assert rows.before() == "at most 0.37 epsilon for a group; left 2.99 of 4: enough for at least 1,234 like it."
+    assert PAYMENT.before().endswith("3.5 of 8: too little for it.")
+
+
+def test_no_part_of_a_loss_is_rounded_away() -> None:
+    """The double next to .1 is a little more than .1."""
+    assert nano(0.1) == 100_000_001
+    assert nano(0.5) == 500_000_000
+    assert nano(1e-12) == 1
+    assert nano(0.0) == 0

@@ -3,7 +3,7 @@ import pytest
 from planner.errors import KeyholeError
 from planner.statements.allow_list import HARMLESS_SETTINGS
 from proxy.wire.encodings import CODECS, codec
-from proxy.wire.frontend import Startup
+from proxy.wire.frontend import NEWEST_MINOR, Startup
 from proxy.wire.startup import login
 
 
@@ -14,6 +14,11 @@ def startup(**parameters: str) -> Startup:
 def test_the_database_is_the_users_unless_named() -> None:
     assert login(startup(user="ada")).database == "ada"
     assert login(startup(user="ada", database="retail")).database == "retail"
+
+
+@pytest.mark.parametrize(("asked", "spoken"), [(0, 0), (NEWEST_MINOR, NEWEST_MINOR), (NEWEST_MINOR + 7, NEWEST_MINOR)])
+def test_the_minor_version_is_one_that_both_sides_speak(asked: int, spoken: int) -> None:
+    assert login(Startup((3, asked), ((b"user", b"ada"),))).minor == spoken
 
 
 @pytest.mark.parametrize(
