@@ -12,11 +12,13 @@ data.
 References: docs/decisions/0007-joins.md; docs/decisions/0009-unit-joins.md; docs/decisions/0034-rows-before-a-join.md.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from planner.catalog.domains import encode_value
-from planner.catalog.model import Column, Lookup, LookupValues, Member, SqlType, Table, Value
+from planner.catalog.model import LONGEST_TEXT, Column, Lookup, LookupValues, Member, SqlType, Table, Value
+from planner.catalog.sql_types import text_limit
 from planner.lower.dialects.model import Dialect
 from planner.lower.row import RowSql
 from planner.question.plan import PinnedColumn, PinnedRelation
@@ -38,7 +40,7 @@ def join_members(table: Table, *, dialect: Dialect) -> Table:
         for _, named in member.columns
         if named in stored and (i == 0 or named not in table.unit)
     ]
-    first, *others = [_member(member, dialect) for member in table.members]
+    first, *others = [_member(member, dialect, looked_up=_longest_looked_up(table)) for member in table.members]
     joined = [f"FROM {first} AS m0"]
     for i, other in enumerate(others, start=1):
         equal = " AND ".join(f"m0.keyhole_u{j} = m{i}.keyhole_u{j}" for j in range(len(table.unit)))
@@ -46,18 +48,55 @@ def join_members(table: Table, *, dialect: Dialect) -> Table:
     return replace(table, relation=f"(SELECT {', '.join(shown)} {' '.join(joined)}) AS together", members=())
 
 
-def _member(member: Member, dialect: Dialect) -> str:
+def _longest_looked_up(table: Table) -> dict[str, int]:
+    """The length of the longest text by which each column of the table is looked up."""
+    found: dict[str, int] = {}
+    for column in table.columns:
+        if isinstance(column.derivation, Lookup):
+            base, known = column.derivation.column, column.derivation.pairs.known
+            longest = max((len(value) for value in known if isinstance(value, str)), default=0)
+            found[base] = max(found.get(base, 0), longest)
+    return found
+
+
+def _shorten(row: RowSql, column: Column, *, longest: int) -> str:
+    """A stored column as a join carries it: of a longer text its beginning, of a unit's an md5 of all of it beside.
+
+    Units that differ stay different. Constants and keys of up to `longest` characters find the texts that they found.
+    """
+    identifier, dialect = row.dialect.spelling.identifier(column.name), row.dialect
+    if column.sql_type is not SqlType.TEXT or column.enumerated:
+        return identifier
+    value = row.column(column.name)
+    longest = max(longest, column.longest_text, *(len(str(one)) for one in column.domain or ()))
+    typed = text_limit(column.declared) if dialect.enforces_lengths else None
+    if typed is not None and typed <= longest:
+        return identifier
+    if column.name not in row.table.unit:
+        return f"left({value}, {longest + 1})"
+    longest = max(longest, LONGEST_TEXT)
+    size = f"{dialect.byte_length}({value})"  # of at most four bytes for a character
+    is_short = f"{size} <= {longest} OR ({size} <= {4 * longest} AND length({value}) <= {longest})"
+    return f"CASE WHEN {is_short} THEN {value} ELSE left({value}, {longest}) || md5({value}) END"
+
+
+def _member(member: Member, dialect: Dialect, *, looked_up: Mapping[str, int]) -> str:
     """The rows of a table that are joined, with the unit's columns beside them.
 
-    Units with more rows than are joined are found first, as a hash of every row of a large table would be dear.
+    Units with more rows than are joined are found first, as a hash of every row of a large table would be dear. Long
+    texts are shortened here, once for each row: behind the join they are read once for each joined row.
     """
     names, spelling = dict(member.columns), dialect.spelling
     stored = [column for column in member.table.columns if column.derivation is None]
     shown = [spelling.identifier(names[column.name]) for column in stored]
     units = [f"keyhole_u{j}" for j in range(len(member.table.unit))]
     row = RowSql(table=member.table, dialect=dialect)
-    columns = [f"{spelling.identifier(c.name)} AS {named}" for c, named in zip(stored, shown, strict=True)]
-    columns += [f"{row.column(name)} AS {unit}" for name, unit in zip(member.table.unit, units, strict=True)]
+    carried = {one.name: _shorten(row, one, longest=looked_up.get(names[one.name], 0)) for one in stored}
+    columns = [f"{carried[column.name]} AS {named}" for column, named in zip(stored, shown, strict=True)]
+    columns += [
+        f"{row.column(name) if carried[name] == spelling.identifier(name) else carried[name]} AS {unit}"
+        for name, unit in zip(member.table.unit, units, strict=True)
+    ]
     present = " AND ".join(f"({row.column(name)}) IS NOT NULL" for name in member.table.unit)
     rows = f"(SELECT {', '.join(columns)} FROM {member.table.relation} WHERE {present})"
     found = ", ".join(units)

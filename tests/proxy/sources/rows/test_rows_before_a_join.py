@@ -161,3 +161,34 @@ def test_which_rows_are_joined_is_the_same_for_every_question(dialect: Dialect) 
         join_members(joined_on_unit(tables), dialect=dialect).relation
         == join_members(joined_on_unit(other), dialect=dialect).relation
     )
+
+
+def test_a_join_carries_no_long_text_and_keeps_units_apart(engines: Engines) -> None:
+    """Behind a join a text is read once for each joined row: it is short there, and other ids stay others."""
+    ids = ["p" * 100_000 + end for end in "ab"] + ["é" * 500, "é" * 501]
+    tables = []
+    for name in NAMES[:2]:
+        columns = (
+            Column("person", SqlType.TEXT, "text", ledger="person"),
+            Column("note", SqlType.TEXT, "text", max_length=7, ledger=f"{name}.note"),
+        )
+        tables.append(replace(member(name, rows=None), columns=columns))
+    loads = [
+        statement
+        for table in tables
+        for statement in (
+            f"CREATE TABLE {table.name} (person text, note text)",
+            *(f"INSERT INTO {table.name} VALUES ('{one}', repeat('x', 50000))" for one in ids),
+        )
+    ]
+    asked = 'SELECT count(*), count(DISTINCT person), max(length(person)), max(length("first.note")) FROM '
+    with duckdb.connect() as duck:
+        for statement in loads:
+            duck.execute(statement)
+        found = [duck.execute(asked + join_members(joined_on_unit(tables), dialect=DUCKDB).relation).fetchone()]
+    engines.writer.execute("DROP TABLE IF EXISTS first, second; " + "; ".join(loads))
+    found.append(
+        engines.writer.execute(asked + join_members(joined_on_unit(tables), dialect=POSTGRES).relation).fetchone()
+    )
+    engines.writer.execute("DROP TABLE first, second")
+    assert found == [(4, 4, 532, 8)] * 2
