@@ -102,7 +102,7 @@ def shared_noise_sentence(noise: SharedNoise) -> str:
 
 def guarantee_json(plan: Plan) -> dict[str, Any]:
     """The guarantee for a program: sentence, rates (None: no bound), tolerance by functional in its unit, loss, the
-    most groups that are returned (None: no limit), and what each column of truths says."""
+    most groups that are returned (None: no limit), what each column of truths says, and what a cell is promised."""
     calibration = plan.calibration
     accuracy = plan.question.accuracy
     wrong = wrong_groups(plan)
@@ -116,7 +116,13 @@ def guarantee_json(plan: Plan) -> dict[str, Any]:
         "most_groups": calibration.task.most_positives if calibration.whole_question else None,
         "predicates": _spell_predicates(plan),
         "ranking": ranking_json(plan),
+        "cells": cells_sentence(plan),
     }
+
+
+def cells_sentence(plan: Plan) -> str | None:
+    """Return the promise per cell; None where no private data are read or each row is a unit."""
+    return PROMISE_OF_CELLS if plan.reads_data and not plan.question.table.row_unit else None
 
 
 def _spell_predicates(plan: Plan) -> dict[str, str]:

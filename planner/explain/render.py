@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from planner.catalog.model import Product
 from planner.explain.balances import QuestionBalance
-from planner.explain.guarantee import PROMISE_OF_CELLS, guarantee_sentence, shared_noise_sentence
+from planner.explain.guarantee import cells_sentence, guarantee_sentence, shared_noise_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
 from planner.explain.numbers import at_least, plain
 from planner.explain.ranking import ranking_lines, ranks_alone
@@ -74,8 +74,8 @@ def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> 
     for note in bounding_notes(plan):
         yield f"  Bounding: {note}"
     yield f"  Guarantee: {guarantee_sentence(plan)}"
-    if plan.reads_data and not plan.question.table.row_unit:
-        yield f"  Cells: {PROMISE_OF_CELLS}"
+    if (cells := cells_sentence(plan)) is not None:
+        yield f"  Cells: {cells}"
     wrong = wrong_groups(plan)
     if wrong is not None:
         yield f"  Wrong groups: {wrong.sentence}"

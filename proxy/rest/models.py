@@ -156,6 +156,7 @@ class Guarantee(BaseModel):
         float | None, Field(description="on average, were all groups just beyond the slack; null: no bound")
     ] = None
     most_groups: Annotated[int | None, Field(description="the most keys that are returned; null: no limit")] = None
+    cells: Annotated[str | None, Field(description="the promise per cell; null: each row is a unit")] = None
     predicates: Annotated[
         dict[str, str], Field(description="by column of a scorecard, the formula whose truth it is")
     ] = {}

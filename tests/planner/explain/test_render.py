@@ -18,7 +18,7 @@ from planner.catalog.model import Budget, Catalog, Defaults, Table
 from planner.explain.balances import QuestionBalance
 from planner.explain.cost_breakdown import expected_losses
 from planner.explain.document import explain_json
-from planner.explain.guarantee import guarantee_json, guarantee_sentence
+from planner.explain.guarantee import PROMISE_OF_CELLS, guarantee_json, guarantee_sentence
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
@@ -173,6 +173,7 @@ def test_the_guarantee_is_one_sentence_in_rates_slack_and_loss() -> None:
         "most_groups": None,
         "predicates": {},
         "ranking": None,
+        "cells": None,
     }
 
 
@@ -181,6 +182,7 @@ def test_the_guarantee_names_the_bounding_of_larger_units() -> None:
     assert "aggregates after bounding each (customer_id, month)" in sentence
     assert "rows without customer_id or month are left out" in sentence
     assert guarantee_json(planned(KPI, table=CLIPPED))["tolerance"]["avg(amount)"] == 2.0
+    assert guarantee_json(planned(KPI, table=CLIPPED))["cells"] == PROMISE_OF_CELLS
 
 
 def test_the_slack_reads_as_it_was_set() -> None:
