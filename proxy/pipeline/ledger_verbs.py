@@ -29,6 +29,7 @@ from proxy.pipeline.refusals import approval_needed, mechanism_stopped, over_bud
 from proxy.pipeline.wording import wording_of
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
+from proxy.sources.refusals import SourceFailed, column_gone
 
 ANEW = "SET keyhole.reuse = off;"
 
@@ -287,6 +288,25 @@ def commit(service: Service, reservation: Reservation, result: RunResult) -> Non
         service.telemetry.count_charge(charge.family.table, epsilon=cost_nano / NANO)
         return
     raise ledger_unavailable()
+
+
+@contextmanager
+def given_back_unread(service: Service, reservation: Reservation) -> Iterator[None]:
+    """The block reads the source. Where a column is gone no row was read, and the reservation is released.
+
+    Raises KH501, and KH502 where the ledger is gone: the reservation stays spent then.
+    """
+    try:
+        yield
+        return
+    except SourceFailed as failed:
+        if not failed.unread:
+            raise
+    try:
+        service.ledger.release(reservation)
+    except LedgerError:
+        raise ledger_unavailable() from None
+    raise column_gone()
 
 
 def new_answer(service: Service, paid: Paid, result: RunResult) -> Answer:

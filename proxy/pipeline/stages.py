@@ -66,8 +66,11 @@ def _answer_anew(service: Service, claim: Claim, patience: Patience) -> Answer:
             limit, aggregates = catalog.statement_timeout_ms, service.source.aggregates
             moments = PublicMoments(timeout_ms=limit, every_ms=catalog.release_every_ms)
             with moments.told():
-                failing = service.failures.counted(claim.asked.analyst.name, is_over=moments.is_over)
-                with service.stage(Stage.AGGREGATE), failing:
+                with (
+                    service.stage(Stage.AGGREGATE),
+                    ledger_verbs.given_back_unread(service, paid.reservation),
+                    service.failures.counted(claim.asked.analyst.name, is_over=moments.is_over),
+                ):
                     read = partial(
                         aggregates,
                         plan.rewritten,

@@ -17,7 +17,7 @@ from planner.catalog.relations import RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.question.plan import ReadRelation
 from planner.values.sql_literals import text
-from proxy.sources.read_types import check_types
+from proxy.sources.read_types import check_types, read_by_then
 
 Run = Callable[[str], list[tuple[Any, ...]]]
 
@@ -140,7 +140,8 @@ def same_types(relations: Sequence[ReadRelation], cursor: duckdb.DuckDBPyConnect
 
     check_types(relations, read_schema)
     yield
-    check_types(relations, read_schema)
+    with read_by_then():
+        check_types(relations, read_schema)
 
 
 @contextmanager

@@ -13,7 +13,51 @@ from contextlib import contextmanager
 
 import structlog
 
-from proxy.sources.refusals import too_many_failures
+from planner.errors import KeyholeError
+from proxy.sources.refusals import SourceFailed, too_many_failures
+
+TIME_OVER = "it ran into limits.statement_timeout_ms"
+_STATES = {
+    "57014": TIME_OVER,
+    "42703": "a column is gone",
+    "42P01": "a relation is gone",
+    "42501": "the reader's role may not read it",
+    "53100": "the source's disk is full",
+    "53200": "the source ran out of memory",
+    "08": "the connection is gone",
+    "22": "a value that the source cannot compute with",
+    "53": "the source lacks a resource",
+    "57": "the source is shutting down",
+}
+"""By SQLSTATE or its first two characters."""
+_CLASSES = {
+    "TypesChanged": "a column is of another type",
+    "ColumnGone": "a column is gone",
+    "DataMoved": "files were replaced meanwhile",
+    "InterruptException": TIME_OVER,
+    "OutOfMemoryException": "the source ran out of memory",
+    "IOException": "a file cannot be read",
+    "HTTPException": "a file cannot be read",
+    "InvalidInputException": "a file is not what its name says, or a value cannot be read",
+    "CatalogException": "a relation is gone",
+    "BinderException": "a column is gone",
+    "ConversionException": "a value that the source cannot compute with",
+    "OutOfRangeException": "a value that the source cannot compute with",
+    "PoolTimeout": "no connection was free in time",
+    "OperationalError": "the connection is gone",
+    "_WaitTimeout": "the source does not answer",
+}
+"""By the class of an engine's error."""
+
+
+def explain(error: BaseException) -> str:
+    """Say for the log why the source failed, by kind alone: an engine's text may hold values."""
+    if isinstance(error, KeyholeError):
+        return error.message
+    state = getattr(error, "sqlstate", None) or ""
+    words = _STATES.get(state) or _STATES.get(state[:2]) or _CLASSES.get(type(error).__name__)
+    return words or "the engine failed; its own log says why"
+
 
 log = structlog.get_logger("keyhole.source")
 
@@ -52,8 +96,11 @@ class SourceFailures:
         """
         try:
             yield
-        except Exception:
-            why = "it ran into limits.statement_timeout_ms" if is_over() else "the engine failed or cannot be reached"
+        except Exception as error:
+            if is_over():
+                why = TIME_OVER
+            else:
+                why = error.why if isinstance(error, SourceFailed) else "see what was logged before"
             log.warning("a question failed in the source", analyst=analyst, why=why)
             with self._lock:
                 self._times[analyst].append(time.monotonic())

@@ -242,7 +242,10 @@ class PostgresSource:
         def read_aggregates(sql: str, left_ms: int) -> TrueAggregates:
             is_rolled = sql is not rewritten.sql
             own = self._store.temporary and is_rolled
-            with self._store.reading(timeout_ms=left_ms) if own else self._timed(left_ms) as connection:
+            with (
+                self._looked_at_again(rewritten, left_ms=left_ms),
+                self._store.reading(timeout_ms=left_ms) if own else self._timed(left_ms) as connection,
+            ):
                 pinned = () if is_rolled else rewritten.pinned
                 values = self._read_values(connection, sql, pinned, keys, functionals=functionals)
                 if not is_rolled:  # a rollup was held against them when it was made
@@ -252,6 +255,17 @@ class PostgresSource:
         return hide_failures(
             lambda: self._rollups.answer(rewritten, version=version, timeout_ms=timeout_ms, read=read_aggregates)
         )
+
+    @contextmanager
+    def _looked_at_again(self, rewritten: Rewritten, *, left_ms: int) -> Iterator[None]:
+        """The block reads the relations. A column that it does not find may be one that a view computes by, row by row,
+        or is gone from the relation itself, and then nothing was read: raises `ColumnGone`."""
+        try:
+            yield
+        except psycopg.errors.UndefinedColumn:
+            with self._timed(left_ms) as connection:
+                check_locked_types(rewritten.relations, connection)
+            raise
 
     def _read_values(
         self,

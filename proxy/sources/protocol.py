@@ -15,7 +15,9 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect
 from planner.policy.compile import SourceColumn
 from planner.question.plan import ReadRelation, Rewritten
-from proxy.sources.refusals import could_not_answer, no_such_relation
+from proxy.sources.failures import explain
+from proxy.sources.read_types import ColumnGone
+from proxy.sources.refusals import SourceFailed, no_such_relation
 
 Row = tuple[Value | None, ...]
 _Result = TypeVar("_Result")
@@ -120,8 +122,8 @@ def hide_failures(query: Callable[[], _Result]) -> _Result:
     """
     try:
         return query()
-    except Exception:
-        failure = could_not_answer()
+    except Exception as error:
+        failure = SourceFailed(explain(error), unread=isinstance(error, ColumnGone))
     # outside the handler, so that the engine's error does not become this one's context
     raise failure
 

@@ -16,6 +16,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import TypeVar
 
+from proxy.sources.failures import TIME_OVER
 from proxy.sources.refusals import could_not_answer
 
 _Result = TypeVar("_Result")
@@ -59,7 +60,7 @@ class PublicMoments:
         self._has_failed = True
         left = keeping.pop_all()
         under_way.add_done_callback(lambda _: left.close())
-        raise could_not_answer()
+        raise could_not_answer(TIME_OVER)
 
     @contextmanager
     def told(self) -> Iterator[None]:

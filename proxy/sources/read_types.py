@@ -1,10 +1,11 @@
 """Whether what is read still has the columns that a statement was written for.
 
 Types are schema: no row is read for this. But how a file's types are found may depend on its rows, so that a difference
-is told like any other failure of the source, and stays paid.
+is told like any other failure of the source, and stays paid. A column that is gone keeps every row from being read.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import structlog
 
@@ -16,6 +17,10 @@ log = structlog.get_logger("keyhole.source")
 
 class TypesChanged(Exception):
     """A column is gone, or is no longer what it was when the policy was opened."""
+
+
+class ColumnGone(TypesChanged):
+    """A column is gone: a statement that names it cannot be read, let alone a row by it."""
 
 
 def check_types(relations: Sequence[ReadRelation], read_schema: Callable[[str], Iterable[SourceColumn]]) -> None:
@@ -42,4 +47,13 @@ def check_types(relations: Sequence[ReadRelation], read_schema: Callable[[str], 
                     was=pinned,
                     now=now,
                 )
-            raise TypesChanged
+            raise ColumnGone if column is None else TypesChanged
+
+
+@contextmanager
+def read_by_then() -> Iterator[None]:
+    """The block looks at columns once rows were read. Raises `TypesChanged` where one is gone by then."""
+    try:
+        yield
+    except ColumnGone:
+        raise TypesChanged from None

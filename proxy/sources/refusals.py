@@ -5,12 +5,31 @@ from pathlib import Path
 from planner.errors import KeyholeError
 
 
-def could_not_answer() -> KeyholeError:
-    """What an analyst reads when a question fails in the source, whatever the cause."""
+class SourceFailed(KeyholeError):
+    """KH501, the same for every failure. `why` is for the log; `unread`: a column is gone, so that no row was read."""
+
+    def __init__(self, why: str, *, unread: bool = False) -> None:
+        super().__init__(
+            "KH501",
+            "the source could not answer",
+            hint="Ask again later or ask the data owner. What was reserved for this question stays spent.",
+        )
+        self.why = why
+        self.unread = unread
+
+
+def could_not_answer(why: str) -> KeyholeError:
+    """What an analyst reads when a question fails in the source, whatever the cause, which the log has."""
+    return SourceFailed(why)
+
+
+def column_gone() -> KeyholeError:
+    """What an analyst reads whose question was given back: the source has not the columns that it would read."""
     return KeyholeError(
         "KH501",
-        "the source could not answer",
-        hint="Ask again later or ask the data owner. What was reserved for this question stays spent.",
+        "the source does not have a column that the question reads",
+        detail="No row was read. Nothing was spent.",
+        hint="Tell the data owner, who learns from keyhole check which one it is.",
     )
 
 

@@ -18,7 +18,7 @@ from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import spread_groups
 from proxy.sources.protocol import Counts, Row, TrueAggregates, as_value, counts_in_order, hide_failures
 from proxy.sources.protocol import hide_shape_failures as hide_shapes
-from proxy.sources.read_types import check_types
+from proxy.sources.read_types import check_types, read_by_then
 from proxy.sources.refusals import no_such_relation, unreachable
 from proxy.sources.spark.arrow_columns import integers, key_column
 from proxy.sources.spark.connection import SparkSession
@@ -154,16 +154,20 @@ class SparkSource:
             def check() -> None:
                 check_types(rewritten.relations, lambda relation: read_columns(relation, session))
 
+            def check_late() -> None:
+                with read_by_then():
+                    check()
+
             check()
             found = np.zeros((functionals, keys.size), dtype=np.int64)
             keeps_types = self.engine in _KEEP_TYPES
-            for part in session.read(rewritten.sql, on_schema=check if keeps_types else None):
+            for part in session.read(rewritten.sql, on_schema=check_late if keeps_types else None):
                 groups = [key_column(part.column(f"k{i}")) for i in range(len(keys.columns))]
                 sums = [integers(part.column(f"f{i}")) for i in range(functionals)]
                 if sums:  # else a formula of public columns alone
                     spread_groups(groups, sums, keys, into=found)
             if not keeps_types:
-                check()
+                check_late()
             return TrueAggregates(found)
 
         return hide_failures(lambda: self._ask(query, timeout_ms=timeout_ms))

@@ -207,3 +207,47 @@ def test_the_failure_is_charged_and_the_owner_alone_is_told_which_column_it_was(
     assert files.service.balances(None).unit_spent_nano > 0
     (line,) = [line for line in logs if line["event"] == "a column is not what it was pinned as"]
     assert (line["column"], line["was"], line["now"]) == ("age", "integer", "text")
+
+
+@pytest.mark.parametrize("world", ["files", "table"])
+def test_a_question_whose_column_was_renamed_gets_its_reservation_back(
+    world: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """No row was read, so that nothing is spent; the log says why, and the owner which column it was."""
+    found: World = request.getfixturevalue(world)
+    if world == "table":
+        found.change("RENAME COLUMN age TO years")
+    else:
+        file, again = tmp_path / "visits.parquet", tmp_path / "again.parquet"
+        duckdb.sql(f"COPY (SELECT * RENAME (age AS years) FROM '{file}') TO '{again}'")
+        again.rename(file)
+    question = asked(found.service, QUESTION, tolerance="90%")
+    structlog.configure()
+    try:
+        with capture_logs() as logs, pytest.raises(KeyholeError) as refused:
+            stages.answer(found.service, stages.prepare(found.service, question), question)
+    finally:
+        structlog.reset_defaults()
+    assert refused.value.code == "KH501"
+    assert refused.value.detail == "No row was read. Nothing was spent."
+    assert "age" not in f"{refused.value.message} {refused.value.detail} {refused.value.hint}"
+    assert found.service.balances(None).unit_spent_nano == 0
+    assert found.service.ledger.open_reservations() == ()
+    assert [line["why"] for line in logs if line["event"] == "a question failed in the source"] == ["a column is gone"]
+    (line,) = [line for line in logs if line["event"] == "a column is not what it was pinned as"]
+    assert (line["column"], line["now"]) == ("age", "gone")
+
+
+def test_a_column_that_a_function_of_a_view_misses_is_paid(table: World) -> None:
+    """What a view computes row by row may miss a column where the relation has all of its own: rows were read."""
+    table.change("RENAME TO stored")
+    with psycopg.connect(table.service.policy.source.url, autocommit=True) as owner:
+        owner.execute(
+            "CREATE FUNCTION failing(age integer) RETURNS integer LANGUAGE plpgsql AS "
+            "'BEGIN RETURN (SELECT nothing FROM stored LIMIT 1); END'"
+        )
+        owner.execute("CREATE VIEW visits AS SELECT id, ward, failing(age) AS age, seen, cost FROM stored")
+    question = asked(table.service, QUESTION, tolerance="90%")
+    with pytest.raises(KeyholeError, match="KH501: the source could not answer"):
+        stages.answer(table.service, stages.prepare(table.service, question), question)
+    assert table.service.balances(None).unit_spent_nano > 0
