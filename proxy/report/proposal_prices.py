@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from planner.bind.question import ask
-from planner.catalog.model import Budget, Catalog
+from planner.catalog.model import BandColumn, Budget, Catalog, Table
 from planner.errors import KeyholeError
 from planner.explain.numbers import at_least
 from planner.extract.extract import embed
@@ -14,6 +14,7 @@ from planner.parser.lexer import readable, tokens
 from planner.plan.build import plan
 from planner.question.plan import Plan
 from planner.scope.bands import aggregate_sql, band_sql
+from planner.scope.bands import at_least as reaches
 from planner.statements.settings import accuracy
 from planner.statements.stored_parameters import read_parameters
 
@@ -28,14 +29,26 @@ def describe_dear_proposals(catalog: Catalog, *, dialect: Dialect) -> Iterator[s
         for shown in table.band_columns if key is not None else ():
             place = f"tables.{table.name}" + ("" if shown.measure is None else f".columns.{shown.measure}")
             band = band_sql(aggregate_sql(shown, table), shown.bands)
-            sql = f"SELECT {key}, {band} FROM {readable(table.name)} GROUP BY {key}"
-            problem = _find_problem(sql, catalog, dialect)
+            grouped = f"FROM {readable(table.name)} GROUP BY {key}"
+            problem = _find_problem(f"SELECT {key}, {band} {grouped}", catalog, dialect)
+            if problem is None:
+                problem = _find_settled(shown, table, f"SELECT {key} {grouped}", catalog, dialect)
             if problem is not None:
                 yield f"{place}.bands: asking for those of {shown.bands.aggregate} by {key} {problem}."
     for stored in catalog.stored_questions:
         problem = _find_problem(f"SELECT * FROM {readable(stored.name)}", catalog, dialect)
         if problem is not None:
             yield f"views.{stored.name}: reading it {problem}."
+
+
+def _find_settled(shown: BandColumn, table: Table, question: str, catalog: Catalog, dialect: Dialect) -> str | None:
+    """Why a threshold of some bands tells nothing: declared bounds decide it. None where none does."""
+    aggregate = aggregate_sql(shown, table)
+    for number in range(1, len(shown.bands.thresholds) + 1):
+        problem = _find_problem(f"{question} HAVING {reaches(aggregate, shown.bands, number)}", catalog, dialect)
+        if problem is not None and "KH220" in problem:
+            return problem
+    return None
 
 
 def _find_problem(sql: str, catalog: Catalog, dialect: Dialect) -> str | None:

@@ -116,7 +116,8 @@ def test_the_bands_that_the_demo_proposes_are_affordable(catalog: Catalog) -> No
     ("bands", "problem"),
     [
         (Bands("sum", (Decimal(2000), Decimal(50000))), "costs a group 13.3"),
-        (Bands("sum", (Decimal(0),)), "is refused (KH304"),
+        (Bands("sum", (Decimal(0),)), "is refused (KH220"),
+        (Bands("sum", (Decimal(0), Decimal(50000))), "is refused (KH220"),
     ],
 )
 def test_bands_that_no_budget_pays_for_are_told_of(catalog: Catalog, bands: Bands, problem: str) -> None:
