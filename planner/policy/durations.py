@@ -39,10 +39,10 @@ def parse_duration(raw: object) -> timedelta:
         seconds = Decimal(int(match["hours"]) * 3600 + int(match["minutes"]) * 60 + int(match["seconds"] or 0))
     else:
         seconds = _add_parts(text)
-    if seconds % 1:
-        raise Fault("KH002", "is no whole number of seconds", hint=_LENGTHS)
     if seconds > _LONGEST.total_seconds():
         raise Fault("KH002", "is longer than a century", hint=_LENGTHS)
+    if seconds % 1:
+        raise Fault("KH002", "is no whole number of seconds", hint=_LENGTHS)
     return timedelta(seconds=int(seconds))
 
 

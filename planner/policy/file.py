@@ -20,6 +20,7 @@ from planner.errors import KeyholeError
 from planner.policy.refusals import PolicyText, find_blanks, refusal, refuse_together
 from planner.policy.relation_names import relation
 from planner.policy.rules.document import find_faults
+from planner.policy.rules.texts import find_text_faults
 from planner.policy.sections import PolicyDocument
 
 Result = TypeVar("Result")
@@ -48,16 +49,15 @@ class Policy(PolicyDocument):
     @classmethod
     def parse(cls, text: str, *, path: Path, environment: Mapping[str, str] = os.environ) -> Self:
         """The policy that `text` says, as if it stood in the file at `path`. Raises KH001 to KH005 and KH010."""
-        try:
-            raw = tomllib.loads(text, parse_float=Decimal)
-        except tomllib.TOMLDecodeError as error:
-            hint = "Mend the TOML syntax there; strings need quotes, tables square brackets."
-            raise KeyholeError("KH001", f"{path.name}: {error}", hint=hint) from None
+        raw = _read_toml(text, path)
         place = PolicyText.of(text, path=path, raw=raw)
         if blanks := tuple(find_blanks(raw)):
             raise refuse_together(blanks, place)
+        expanded = _expand_variables(raw, environment, place)
+        if unsent := tuple(find_text_faults(expanded)):
+            raise refuse_together(unsent, place)
         try:
-            policy = cls.model_validate(_expand_variables(raw, environment, place))
+            policy = cls.model_validate(expanded)
         except ValidationError as error:
             raise refusal(cls, error, place) from None
         policy._text = place
@@ -89,6 +89,20 @@ class Policy(PolicyDocument):
             return work()
         except Fault as fault:
             raise self.refuse(place, fault) from None
+
+
+def _read_toml(text: str, path: Path) -> dict[str, object]:
+    """Parse a policy's text. Raises KH001, also for numbers and nesting beyond what Python reads."""
+    hint = "Mend the TOML syntax there; strings need quotes, tables square brackets."
+    try:
+        return tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise KeyholeError("KH001", f"{path.name}: {error}", hint=hint) from None
+    except (ValueError, ArithmeticError):
+        problem, hint = "a number has too many digits", "Write numbers of at most a few dozen digits."
+    except RecursionError:
+        problem, hint = "lists or tables are nested too deeply", "Write each section under a header of its own."
+    raise KeyholeError("KH001", f"{path.name}: {problem}", hint=hint)
 
 
 def _expand_variables(

@@ -95,7 +95,7 @@ def _monitor_mechanism(raw: object) -> str:
     if isinstance(raw, str) and raw in OF_MONITORS:
         return raw
     known = f"Write one of {', '.join(OF_MONITORS)}."
-    if raw in HIERARCHIES:
+    if isinstance(raw, str) and raw in HIERARCHIES:
         raise Fault("KH002", "releases the counts of a hierarchy, and a monitor has none", hint=known)
     raise Fault("KH002", "is not a mechanism of monitors", hint=known)
 

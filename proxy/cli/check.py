@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
 from planner.policy.rules.doubts import describe_size_doubts, describe_source_doubts
 from planner.policy.rules.relations import describe_shared_relations
+from planner.policy.sections import ServerLimitsSection
 from proxy.owner.pace import pin_pace
 from proxy.owner.policy_words import budget_lines, table_lines
 from proxy.report.cap_arithmetic import dearest_questions, odds_lines
@@ -103,17 +105,13 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
     """Validate a policy against its source, pin public tables and key domains, and open the ledger once.
 
     Reads the schema and the public tables, never a private row. A table whose relation cannot be read is told, and is
-    taken as it was pinned. A relation that was charged under another name waits
-    for `confirm`, as a change of what is public does. The operator's own PostgreSQL is started once. Raises KH001 to
-    KH013, and KH406.
+    taken as it was pinned. A relation that was charged under another name waits for `confirm`, as a change of what is
+    public does. A shadow is started once where PostgreSQL has a say: it reads stored questions, or it is the operator's
+    own. Raises KH001 to KH013, and KH406.
     """
     policy, now = Policy.load(policy_path), datetime.now(UTC)
     said = (*warnings(policy), *exposure(policy.server.host, Tls.of(policy), now=now))
     binaries = own_binaries(policy)
-    if binaries is not None:
-        from proxy.process.generations import try_binaries  # only here: it brings all that serves
-
-        try_binaries(binaries, limits=policy.server.limits)
     create = confirm or may_be_new(policy)
     with (
         open_ledger(policy, trust=confirm, create=create) as ledger,
@@ -124,7 +122,8 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         identities = identify_tables(policy, known)
         if not confirm:
             check_names(policy, identities, ledger)
-        pinning = pin(policy, known, confirm=confirm, now=now)
+        accept = partial(_try_shadow, limits=policy.server.limits, binaries=binaries)
+        pinning = pin(policy, known, confirm=confirm, now=now, accept=accept)
         monitors = price_monitors(pinning.catalog, dialect=source.dialect)
         remember_names(policy, pinning.pins, ledger)
         doubts = tuple(describe_source_doubts(policy, identities, source_schema(policy, known, pinning.pins)))
@@ -160,6 +159,14 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         warnings=said,
         broken=known.broken,
     )
+
+
+def _try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: Binaries | None) -> None:
+    """Ask PostgreSQL whether it reads stored questions, and starts from the owner's programs."""
+    if binaries is not None or catalog.stored_questions:
+        from proxy.process.generations import try_shadow  # only here: it brings all that serves
+
+        try_shadow(catalog, limits=limits, binaries=binaries)
 
 
 def _estimate_rows(catalog: Catalog, source: Source) -> dict[str, int]:

@@ -7,12 +7,11 @@ question that had its turn at the source there is committed. A generation is clo
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 
 import structlog
 
-from accountant.store.punctual import PunctualConnection
 from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
@@ -27,9 +26,8 @@ from proxy.service.service import Service
 from proxy.session.port import Backing
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.binaries import Binaries, own_binaries
-from proxy.shadow.embedded import OWNER, EmbeddedShadow
+from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.guard import guarded
-from proxy.shadow.reviewed import insist_reviewed
 from proxy.shadow.schema import build_schema
 
 log = structlog.get_logger("keyhole.generations")
@@ -189,13 +187,15 @@ def prepared_shadow(
         yield shadow.address
 
 
-def try_binaries(binaries: Binaries, *, limits: ServerLimitsSection) -> None:
-    """Start a shadow from them, look at it, and stop it. Raises KH013 and KH406 where that cannot be."""
-    with (
-        _running_shadow(limits, workers=1, public_tables=0, binaries=binaries) as shadow,
-        PunctualConnection.connect(shadow.address.conninfo(user=OWNER, database="postgres")) as connection,
-    ):
-        insist_reviewed(connection)
+def try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: Binaries | None) -> None:
+    """Let a shadow show `catalog`, without the rows of public tables, and stop it. Raises KH002, KH013 and KH406.
+
+    What `find_faults` (`proxy/shadow/validity.py`) leaves to PostgreSQL is found out here: the SQL of stored questions,
+    and programs of the operator's own.
+    """
+    without_rows = tuple(replace(public, rows=()) for public in catalog.public_tables)
+    with _running_shadow(limits, workers=1, public_tables=len(without_rows), binaries=binaries) as shadow:
+        build_schema(shadow.address, replace(catalog, public_tables=without_rows))
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from planner.policy.file import Policy
 from proxy.service.csv_files import check_pinned_files, pin_files
 from proxy.service.refusals import pins_differ, pins_edited
 from proxy.service.relations import Identities, check_pinned, check_pinned_types, exposed_types, identify_tables
+from proxy.shadow.validity import find_faults
 
 MAX_PUBLIC_ROWS = 1_000_000  # of a public table: its rows are held in memory, pinned, and copied into the shadow
 _FORMAT = 1  # of the pin file
@@ -90,7 +91,7 @@ def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
     check_pinned_files(policy, pins)
     schema = source_schema(policy, source, pins)
     check_pinned_types(policy, schema, pins)
-    return compile_catalog(policy, schema=schema, pins=pins, directory=policy.directory)
+    return _valid_catalog(policy, schema, pins)
 
 
 def catalog_on_pins(policy: Policy) -> Catalog:
@@ -111,8 +112,23 @@ def catalog_on_pins(policy: Policy) -> Catalog:
     return compile_catalog(policy, schema={**copied, **stored}, pins=pins, directory=policy.directory)
 
 
-def pin(policy: Policy, source: PinSource, *, confirm: bool, now: datetime) -> Pinning:
-    """Check a policy against the source, and pin.
+def _valid_catalog(policy: Policy, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins) -> Catalog:
+    """The catalog, which the shadow can show. Raises KH002 to KH007 and KH010."""
+    catalog = compile_catalog(policy, schema=schema, pins=pins, directory=policy.directory)
+    for place, fault in find_faults(catalog):
+        raise policy.refuse(place, fault)
+    return catalog
+
+
+def pin(
+    policy: Policy,
+    source: PinSource,
+    *,
+    confirm: bool,
+    now: datetime,
+    accept: Callable[[Catalog], None] = lambda _: None,
+) -> Pinning:
+    """Check a policy against the source, and pin what `accept` does not refuse.
 
     What was never pinned is pinned. A public table, key domain, relation or type that differs from what was pinned
     is refused with KH007 and changes nothing, unless the owner says `confirm`. Raises KH002 to KH007 and KH010.
@@ -128,7 +144,8 @@ def pin(policy: Policy, source: PinSource, *, confirm: bool, now: datetime) -> P
     if changed and not confirm:
         names, detail = [change.name for change in changed], "; ".join(str(change) for change in changed)
         raise pins_differ(policy.path.name, names, detail=detail)
-    catalog = compile_catalog(policy, schema=schema, pins=after, directory=policy.directory)
+    catalog = _valid_catalog(policy, schema, after)
+    accept(catalog)
     if after != before:
         write_pins(path, after)
     return Pinning(catalog=catalog, pins=after, changes=changes)

@@ -17,7 +17,6 @@ from psycopg import sql
 from accountant.store.punctual import PunctualConnection, within
 from planner.catalog.key_space import as_text
 from planner.catalog.model import (
-    Analyst,
     BandColumn,
     Catalog,
     Column,
@@ -37,9 +36,10 @@ from planner.statements.stored_parameters import with_defaults
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
 from proxy.shadow.reviewed import insist_reviewed
+from proxy.shadow.validity import GROUP as GROUP
+from proxy.shadow.validity import insist_showable
 
 log = structlog.get_logger("keyhole.shadow")
-GROUP = "keyhole_analyst"
 UNANSWERED = f"{VIRTUAL_SCHEMA}.unanswered"
 """A function that raises: what a portal runs whose question Keyhole has not answered."""
 _UNQUALIFIED = f"{VIRTUAL_SCHEMA}.unqualified"
@@ -54,7 +54,6 @@ COUNTERS = ("pg_stat_database", "pg_stat_database_conflicts")  # views with one 
 _LAYOUT = "13"
 MOST_LISTED = 8  # values of a key in its comment, which clients print beside every column
 MOST_LISTED_CHARACTERS = 80  # of them together: a line of a terminal
-_RESERVED = frozenset({OWNER, GROUP, VIRTUAL_SCHEMA, "public", "none"})
 _TYPE = re.compile(r'[a-z_"][a-z0-9_ ".]*(\(\s*\d+\s*(,\s*\d+\s*)?\))?[a-z ]*(\[\])*', re.IGNORECASE)
 
 FORBIDDEN_FUNCTIONS = (
@@ -81,13 +80,13 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
     """Make the shadow show `catalog`; whether anything had to be rebuilt. Raises KH002 for an analyst's name and for a
     stored question that PostgreSQL does not take, and KH013 for a server whose functions were not reviewed.
 
-    Objects are dropped and made anew, in one transaction, when the catalog's digest or bands have changed.
+    Objects are dropped and made anew, in one transaction, when the catalog's digest, bands or questions have changed.
     """
-    for analyst in catalog.analysts:
-        _insist_usable(analyst)
+    insist_showable(catalog)
     _create_database(address, catalog.database)
     bands = [(table.name, table.band_columns) for table in catalog.tables]  # shown, and no part of the digest
-    stamp = sha256(f"{_LAYOUT}:{catalog.digest}:{bands}:{catalog.monitors}".encode()).hexdigest()
+    asked = (catalog.stored_questions, catalog.monitors)
+    stamp = sha256(f"{_LAYOUT}:{catalog.digest}:{bands}:{asked}".encode()).hexdigest()
     with _owning(address, catalog.database) as connection:
         built = connection.execute(
             "SELECT obj_description(to_regprocedure(%s), 'pg_proc')", [f"{UNANSWERED}()"]
@@ -95,15 +94,17 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
         if built == (stamp,):
             return False
         insist_reviewed(connection)
-        for statement in _statements(catalog, connection):
-            connection.execute(statement)
+        with _refusals():
+            for statement in _statements(catalog, connection):
+                connection.execute(statement)
         for stored in catalog.stored_questions:
             _declare(connection, stored)
         for monitor in catalog.monitors:
             for statement in _monitor(monitor, catalog):
                 connection.execute(statement)
         for public in catalog.public_tables:
-            _fill(connection, public)
+            with _refusals():
+                _fill(connection, public)
         connection.execute(
             sql.SQL("COMMENT ON FUNCTION {} () IS {}").format(_dotted_identifier(UNANSWERED), sql.Literal(stamp))
         )
@@ -112,11 +113,23 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
 
 def update_roles(address: ShadowAddress, catalog: Catalog) -> None:
     """Give the shadow, which shows `catalog` already, the roles of its analysts and no others. Raises KH002."""
-    for analyst in catalog.analysts:
-        _insist_usable(analyst)
+    insist_showable(catalog)
     with _owning(address, catalog.database) as connection:
         for statement in _roles(catalog, connection):
             connection.execute(statement)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Raise KH002 for what PostgreSQL does not take, in its words: these repeat names and public values alone."""
+    try:
+        yield
+    except (psycopg.ProgrammingError, psycopg.DataError) as error:
+        raise KeyholeError(
+            "KH002",
+            f"the shadow's PostgreSQL does not take the policy ({error.diag.message_primary or error})",
+            hint="Mend the names, types, comments or public values that it speaks of.",
+        ) from None
 
 
 @contextmanager
@@ -423,13 +436,3 @@ def _fill(connection: psycopg.Connection, table: PublicTable) -> None:
                     told = time.monotonic()
                     log.info("copying a public table", table=table.name, rows=number, of=len(table.rows))
         cursor.execute(sql.SQL("ANALYZE {}").format(name))
-
-
-def _insist_usable(analyst: Analyst) -> None:
-    name = analyst.name
-    if name in _RESERVED or name.startswith("pg_") or not name or "\0" in name or len(name.encode()) > 63:
-        raise KeyholeError(
-            "KH002",
-            f'"{name}" cannot be the name of an analyst',
-            hint="Choose another name: it is also the name of a role in the shadow database.",
-        )

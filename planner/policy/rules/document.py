@@ -8,7 +8,13 @@ from planner.policy.rules.doubts import describe_doubts, describe_join_doubts
 from planner.policy.rules.groupings import describe_grouping_doubts
 from planner.policy.rules.monitors import find_monitor_faults
 from planner.policy.rules.names import find_name_faults
-from planner.policy.rules.server import find_console_faults, find_play_faults, find_rest_faults, find_source_faults
+from planner.policy.rules.server import (
+    find_console_faults,
+    find_listen_faults,
+    find_play_faults,
+    find_rest_faults,
+    find_source_faults,
+)
 from planner.policy.rules.tables import find_private_table_faults, find_public_table_faults
 from planner.policy.sections import PolicyDocument
 
@@ -17,6 +23,7 @@ def find_faults(policy: PolicyDocument) -> Faults:
     """Every broken rule with the dotted key where it shows, the most basic first."""
     yield from find_name_faults(policy)
     yield from find_source_faults(policy)
+    yield from find_listen_faults(policy)
     yield from find_rest_faults(policy)
     yield from find_console_faults(policy)
     yield from find_play_faults(policy)

@@ -42,6 +42,8 @@ _FOREIGN: Mapping[SourceKind, Mapping[str, str]] = {
 }
 _TOKEN_IN_URL = re.compile(r";token=", re.IGNORECASE)
 _TOKEN = re.compile(r"[0-9a-f]{64}")
+_HOST = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
+_IPV6 = re.compile(r"(?=[^%]*:)[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9_.-]{1,32})?")
 _ORIGIN = re.compile(r"https?://[a-z0-9.\-\[\]:]+")
 
 
@@ -82,6 +84,15 @@ def find_rest_faults(policy: PolicyDocument) -> Faults:
         except ValueError:
             hint = 'Write the address that the proxy connects from, or its network: "127.0.0.1", "10.0.0.0/24".'
             yield ("server", "rest", "trusted_proxies"), Fault("KH002", "is not an address", hint=hint)
+
+
+def find_listen_faults(policy: PolicyDocument) -> Faults:
+    """Addresses to listen on that no resolver can be asked for."""
+    for key in ("host", "metrics_host"):
+        host = getattr(policy.server, key)
+        if not (_HOST.fullmatch(host) or _IPV6.fullmatch(host)):
+            hint = 'Write a name or an address, such as "127.0.0.1", "::1" or "0.0.0.0" for all.'
+            yield ("server", key), Fault("KH002", "is neither a host name nor an address", hint=hint)
 
 
 def find_play_faults(policy: PolicyDocument) -> Faults:

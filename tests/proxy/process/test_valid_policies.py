@@ -1,0 +1,268 @@
+"""One function decides whether a policy is valid: `keyhole check`, `keyhole serve` and a reload accept and refuse the
+same ones, with the same code, and none of them fails in another way."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from planner.errors import KeyholeError
+from planner.policy.file import Policy
+from proxy.cli.check import check
+from proxy.process.addresses import sockets
+from proxy.process.reload import InForce, RestartNeeded
+from proxy.security.tls import Tls
+from proxy.service.service import Service
+from proxy.shadow.address import ShadowAddress
+from proxy.shadow.binaries import own_binaries
+from proxy.shadow.schema import build_schema, update_roles
+from tests.worlds.policies import VERIFIER
+
+BASE = f"""
+[source]
+url = "duckdb:///shop.duckdb"
+hold = false
+
+[budget]
+epsilon_per_predicate = 4.0
+epsilon_per_unit = 8.0
+epsilon_per_query = 2.0
+
+[server]
+host = "127.0.0.1"
+database = "shop"
+
+[tables.visits]
+comment = "visits"
+privacy_unit = "patient"
+max_groups_per_unit = 3
+rows_per_unit = 20
+refresh = "static"
+append_only = true
+arrived = "admitted"
+
+[tables.visits.groupings."ward, day"]
+max_groups = 3
+
+[tables.visits.columns.patient]
+[tables.visits.columns.ward]
+comment = "the ward"
+key = {{ values = ["A", "B", "C"] }}
+
+[tables.visits.columns.disease]
+key = {{ values_from = "diseases.name" }}
+
+[tables.visits.columns.day]
+key = {{ range = ["2026-01-01", "2026-01-28"], step = "1 day" }}
+
+[tables.visits.columns.hour]
+expression = "extract(hour from admitted)"
+key = {{ range = [0, 23] }}
+
+[tables.visits.columns.cost]
+bounds = [0, 5000]
+per_unit = [0, 8000]
+grid = 0.01
+bands = [1000, 2000]
+
+[tables.diseases]
+public = true
+comment = "illnesses"
+
+[monitors.busy]
+sql = "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(DISTINCT patient) > 10"
+comment = "busy wards"
+window = "day"
+every = "1 hour"
+from = "2026-01-02"
+until = "2026-01-20"
+tolerance = "25%"
+mechanism = "alarm"
+analysts = ["ada"]
+
+[analysts.ada]
+password = "{VERIFIER}"
+"""
+
+VIEW = """
+[views.crowded]
+sql = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > :least"
+comment = "crowded wards"
+parameters = { least = 40 }
+"""
+NUL = "\\u0000"
+YEAR = 'expression = "extract(year from admitted)"'
+LONG = "x" * 100_000
+DIGITS = "9" * 5_000
+SCALARS = ("[[]]", "-1", "inf", "nan", "1e400", "1e-400", "1e9999999999999999999", DIGITS, '""', '[""]', "{ a = {} }")
+
+# the text of BASE that is replaced, what it is replaced with, and the code that all three give; None: all accept
+CHANGES: tuple[tuple[str, str, str | None], ...] = (
+    *((f'"{text}"', f'"a{NUL}b"', "KH002") for text in ("visits", "the ward", "illnesses", "busy wards", "127.0.0.1")),
+    *((f'"{text}"', f'"a{NUL}b"', "KH002") for text in ("duckdb:///shop.duckdb", "diseases.name", "1 day", "shop")),
+    ('["A", "B", "C"]', f'["A", "B{NUL}"]', "KH002"),
+    ("[tables.visits.columns.ward]", f'[tables.visits.columns."wa{NUL}rd"]', "KH002"),
+    ("[analysts.ada]", f'[analysts."a{NUL}"]', "KH002"),
+    ('"the ward"', '"\\u0001\\u001b\\u007f \\u202e \\U0001f600 %s {} \' $$"', None),
+    ('"the ward"', f'"{LONG}"', None),
+    ('"busy wards"', '"\\ud800"', "KH001"),
+    ('"busy wards"', "'''\nlines\n'''", None),
+    ('["A", "B", "C"]', '["A", "", "\\u0001", "É"]', "KH007"),
+    ('["A", "B", "C"]', "[]", "KH003"),
+    ('["A", "B", "C"]', "[1, 2]", "KH003"),
+    ("[0, 5000]", "[0, 1e400]", "KH004"),
+    ("[0, 5000]", "[0, 1e-400]", "KH004"),
+    ("[0, 5000]", "[0, 1e9999999999999999999]", "KH001"),
+    ("[0, 5000]", f"[0, {DIGITS}]", "KH001"),
+    ("[0, 5000]", "[nan, inf]", "KH002"),
+    ("[1000, 2000]", "[]", "KH004"),
+    ("[1000, 2000]", "[1e400]", "KH004"),
+    ("epsilon_per_query = 2.0", "", "KH002"),
+    ("epsilon_per_query = 2.0", "epsilon_per_query = 1000", None),
+    ("epsilon_per_query = 2.0", "epsilon_per_query = inf", "KH002"),
+    ("max_groups_per_unit = 3", "", "KH005"),
+    ("rows_per_unit = 20", f"rows_per_unit = {2**63}", "KH002"),
+    ("[budget]", "[bugdet]", "KH002"),
+    ("[source]", "[sauce]", "KH002"),
+    ("[tables.diseases]", "[tables.Diseases]", "KH002"),
+    ("[tables.diseases]", "[tables.VISITS]", "KH002"),
+    ("[tables.visits.columns.disease]", "[tables.visits.columns.ward]", "KH001"),
+    ("[tables.visits.columns.disease]", "[tables.visits.columns.WARD]", "KH006"),
+    *(
+        ("[tables.diseases]", f'[tables.visits.columns."{name}"]\n{YEAR}\n[tables.diseases]', code)
+        for name, code in (("ctid", "KH006"), ("", "KH006"), ("h" * 64, "KH006"), ("h" * 63, None), ("É", None))
+    ),
+    *((f'"{old}"', '"keyhole"', code) for old, code in (("shop", None), ("patient", "KH006"), ("ada", "KH002"))),
+    *(('"shop"', f'"{name}"', "KH002") for name in ("template0", "template1", "Shop", "s" * 64, "")),
+    *(
+        ("[analysts.ada]", f"[analysts.{name}]", "KH002")
+        for name in ("keyhole_analyst", "pg_monitor", "public", "postgres", "none", "ADA", '"a.b"', "a" * 64)
+    ),
+    *(('"127.0.0.1"', f'"{host}"', "KH002") for host in ("", "a b", "x" * 64, "x" * 300, "é", "a..b")),
+    ("SELECT ward, day FROM visits", "SELECT ward, day FROM nowhere", "KH002"),
+    ("SELECT ward, day FROM visits", "SELECT", "KH002"),
+    ('"alarm"', "[]", "KH002"),
+    ('"alarm"', "{ a = 1 }", "KH002"),
+    ('window = "day"', 'window = "\\u0001"', None),
+    ('"2026-01-20"', '"9999-12-31"', None),
+    ('"2026-01-20"', '"0001-01-01"', "KH601"),
+    ('"1 hour"', '"99999999999999999999999 weeks"', "KH002"),
+    *((f"{key} = {value}", f"{key} = {new}", "") for key, value in (("append_only", "true"),) for new in SCALARS),
+    *((f"{key} = {value}", f"{key} = {new}", "") for key, value in (("every", '"1 hour"'),) for new in SCALARS),
+    *((f"{key} = {value}", f"{key} = {new}", "") for key, value in (("grid", "0.01"),) for new in SCALARS),
+    *((f"{key} = {value}", f"{key} = {new}", "") for key, value in (("database", '"shop"'),) for new in SCALARS),
+    ('comment = "illnesses"', f"seed = {'[' * 5000}{']' * 5000}", "KH001"),
+)
+OF_VIEWS: tuple[tuple[str, str, str | None], ...] = (
+    ('"crowded wards"', f'"a{NUL}b"', "KH002"),
+    ('"crowded wards"', '"wards, with more"', None),
+    ("SELECT ward FROM visits", "SELECT nothing FROM visits", "KH002"),
+    ("HAVING count(*) >", "HAVING ward >", "KH002"),
+    ("{ least = 40 }", f'{{ least = "{LONG}" }}', "KH002"),
+    ("[views.crowded]", "[views.visits]", "KH002"),
+)
+
+
+class Doors:
+    """The three ways in which a policy comes into force, each with the code it refuses with, or None."""
+
+    def __init__(self, path: Path, shadow: ShadowAddress) -> None:
+        self._path = path
+        self._pins = path.with_suffix(".pins.json")
+        self._shadow = shadow
+        check(path, confirm=False)
+        self._pinned = self._pins.read_bytes()
+        base = Policy.load(path)
+        self._serving = Service.over(base)
+        build_schema(shadow, self._serving.catalog)
+        self._now = InForce.of(base, self._serving.catalog.digest, None)
+
+    def close(self) -> None:
+        self._serving.close()
+
+    def ask(self, text: str) -> dict[str, str | None]:
+        self._path.write_text(text, encoding="utf-8")
+        codes: dict[str, str | None] = {}
+        for name, door in (("check", self._check), ("serve", self._serve), ("reload", self._reload)):
+            self._pins.write_bytes(self._pinned)
+            try:
+                door()
+            except KeyholeError as error:
+                codes[name] = error.code
+            except Exception as error:  # which `keyhole` would report as a fault of its own
+                codes[name] = f"{type(error).__name__}: {error}"
+            else:
+                codes[name] = None
+        return codes
+
+    def _check(self) -> None:
+        check(self._path, confirm=False)
+
+    def _serve(self) -> None:
+        policy = Policy.load(self._path)
+        Tls.of(policy)
+        own_binaries(policy)
+        with sockets(host=policy.server.host, port=0, rest_port=0), Service.over(policy) as service:
+            build_schema(self._shadow, service.catalog)
+
+    def _reload(self) -> None:
+        policy = Policy.load(self._path)
+        try:
+            self._now.insist_no_restart(policy)
+        except RestartNeeded:
+            return self._serve()
+        catalog = self._now.catalog_of(policy, self._serving.source)
+        if catalog is not None:
+            return update_roles(self._shadow, catalog)
+        with closing(self._serving.successor(policy)) as next_one:
+            build_schema(self._shadow, next_one.catalog)
+        return None
+
+
+def install(directory: Path, text: str) -> Path:
+    with closing(duckdb.connect(str(directory / "shop.duckdb"))) as connection:
+        connection.execute(
+            "CREATE TABLE visits AS SELECT (i % 97)::integer AS patient, 'A' AS ward, 'flu' AS disease, "
+            "DATE '2026-01-01' + (i % 28)::integer AS day, (i % 500)::decimal(10,2) AS cost, "
+            "TIMESTAMP '2026-01-01' AS admitted FROM range(100) t(i)"
+        )
+        connection.execute("CREATE TABLE diseases AS SELECT * FROM (VALUES ('flu'), ('cold')) t(name)")
+    path = directory / "keyhole.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def doors(tmp_path_factory: pytest.TempPathFactory, shadow_address: ShadowAddress) -> Iterator[Doors]:
+    with closing(Doors(install(tmp_path_factory.mktemp("valid"), BASE), shadow_address)) as opened:
+        yield opened
+
+
+def change(text: str, old: str, new: str) -> str:
+    assert old in text, old
+    changed = text.replace(old, new, 1)
+    assert changed != text
+    return changed
+
+
+def test_a_policy_is_valid_or_refused_with_one_code_at_check_serve_and_reload(doors: Doors) -> None:
+    wrong = {}
+    for old, new, code in CHANGES:
+        codes = doors.ask(change(BASE, old, new))
+        expected = codes["check"] if code == "" else code
+        if set(codes.values()) != {expected}:
+            wrong[f"{old[:40]} -> {new[:60]}"] = codes
+    assert not wrong, json.dumps(wrong, indent=1)
+
+
+def test_stored_questions_are_valid_or_refused_with_one_code_too(tmp_path: Path, shadow_address: ShadowAddress) -> None:
+    with closing(Doors(install(tmp_path, BASE + VIEW), shadow_address)) as doors:
+        wrong = {}
+        for old, new, code in OF_VIEWS:
+            codes = doors.ask(BASE + change(VIEW, old, new))
+            if set(codes.values()) != {code}:
+                wrong[f"{old[:40]} -> {new[:60]}"] = codes
+    assert not wrong, json.dumps(wrong, indent=1)
