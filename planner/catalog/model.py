@@ -260,6 +260,14 @@ class Grouping:
 
 
 @dataclass(frozen=True, slots=True)
+class CutRows:
+    """The share of a table's rows, such as "12 %", that bounds leave out of the groups by these keys together."""
+
+    keys: tuple[str, ...]
+    share: str
+
+
+@dataclass(frozen=True, slots=True)
 class FixedKey:
     """A key of which every row that a question reads has one of these declared values."""
 
@@ -300,7 +308,8 @@ class Table:
     column that says when a row was: none has an earlier value than a row that was there before it. With
     `cells_of_cut_units` the promise per cell is for units that the bounds cut as well, and charged so. `joined_rows` is
     how many rows of one unit a join with other private tables reads at most; None: its share of what all may make. Of
-    a question's table only rows with the values of `fixed` are there to be bounded.
+    a question's table only rows with the values of `fixed` are there to be bounded. `cut_rows` is what the owner tells
+    everybody of the share of rows that bounds leave out, by keys.
     """
 
     name: str
@@ -322,6 +331,7 @@ class Table:
     cells_of_cut_units: bool = False
     joined_rows: int | None = None
     fixed: tuple[FixedKey, ...] = ()
+    cut_rows: tuple[CutRows, ...] = ()
 
     @property
     def band_columns(self) -> tuple[BandColumn, ...]:

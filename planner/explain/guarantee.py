@@ -63,8 +63,9 @@ def guarantee_sentence(plan: Plan) -> str:
     table = plan.question.table
     if table.row_unit:
         return promise
+    told = "" if (share := cut_rows_sentence(plan)) is None else f" {share[:1].upper()}{share[1:]}."
     bounded = f"This holds for aggregates after bounding each ({table.unit_text})"
-    return f"{promise} {bounded}{_groups_left_out(plan)}; rows without {' or '.join(table.unit)} are left out."
+    return f"{promise} {bounded}{_groups_left_out(plan)}; rows without {' or '.join(table.unit)} are left out.{told}"
 
 
 def _true_of(plan: Plan) -> str:
@@ -88,6 +89,20 @@ def _groups_left_out(plan: Plan) -> str:
     if within_reach <= table.groups_per_unit:
         return ""
     return f", which counts in at most {table.groups_per_unit:,} of {within_reach:,} groups"
+
+
+def cut_rows_sentence(plan: Plan) -> str | None:
+    """Return what the owner tells of rows that bounds leave out of all groups by a question's keys, and by those that
+    its WHERE fixes; None for other keys, for a join and for sums per unit, of which the owner tells nothing."""
+    question = plan.question
+    if question.per_unit is not None:
+        return None
+    keys = {*question.keys.names, *(key.name for key in question.table.fixed)}
+    for one in question.table.cut_rows:
+        if set(one.keys) == keys:
+            by = ", ".join(one.keys)
+            return f"the owner says: bounds leave out {one.share} of the table's rows over all groups by {by}"
+    return None
 
 
 def shared_noise_sentence(noise: SharedNoise) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from planner.catalog.model import Product
 from planner.explain.balances import QuestionBalance
-from planner.explain.guarantee import cells_sentence, guarantee_sentence, shared_noise_sentence
+from planner.explain.guarantee import cells_sentence, cut_rows_sentence, guarantee_sentence, shared_noise_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
 from planner.explain.numbers import at_least, plain
 from planner.explain.ranking import ranking_lines, ranks_alone
@@ -53,6 +53,8 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     if within_reach > table.groups_per_unit:
         groups = f"{table.groups_per_unit:,} of {within_reach:,} groups, and its rows in others do not count"
     yield f"one ({table.unit_text}) is in at most {groups}; rows without {' or '.join(table.unit)} are left out"
+    if (told := cut_rows_sentence(plan)) is not None:
+        yield told
     if table.row_cap:
         yield f"one ({table.unit_text}) counts at most {table.row_cap.rows} rows per group, chosen by a hash"
     for key in table.fixed:

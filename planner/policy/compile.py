@@ -16,6 +16,7 @@ from planner.catalog.model import (
     Budget,
     Catalog,
     Column,
+    CutRows,
     Defaults,
     Grouping,
     PublicTable,
@@ -249,6 +250,7 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         arrived=section.arrived,
         cells_of_cut_units=policy.budget.cells == "every unit",
         joined_rows=section.joined_rows_per_unit,
+        cut_rows=tuple(CutRows(keys_of(named), share) for named, share in section.cut_rows.items()),
     )
     _check_band_columns(policy, place, table)
     return table
@@ -343,11 +345,11 @@ def _identify_source(source: SourceSection) -> list[object]:
 
 def _identity_of(table: Table) -> dict[str, Any]:
     """A table without its columns' types in the source, which mean to an answer what the declared types say, without
-    bounds of other groupings: a question has its own in its fingerprint; without bands, which change no answer, and
-    without what is said of how rows arrive, which monitors alone ask about and have in theirs."""
+    bounds of other groupings: a question has its own in its fingerprint; without bands and `cut_rows`, which change no
+    answer, and without what is said of how rows arrive, which monitors alone ask about and have in theirs."""
     without_domains = (replace(column, domain=None) for column in table.columns)
     written = asdict(replace(table, columns=tuple(without_domains)))  # which would copy every value by itself
-    for key in ("groupings", "bands", "append_only", "arrived", "joined_rows"):
+    for key in ("groupings", "bands", "append_only", "arrived", "joined_rows", "cut_rows"):
         del written[key]
     for column, known in zip(written["columns"], table.columns, strict=True):
         del column["stored"], column["bands"], column["enumerated"]

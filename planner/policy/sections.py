@@ -3,6 +3,7 @@
 What one key may hold is checked here, what must hold between keys by `planner.policy.rules`.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import date, timedelta
 from decimal import Decimal
@@ -21,6 +22,7 @@ from planner.policy.durations import parse_duration, parse_moment
 
 _LARGEST_THRESHOLD = Decimal(10) ** 15  # of bands: beyond any total, and short enough to be shown
 _FINEST_THRESHOLD = Decimal("0.000001")  # of bands, for the same reason: finer than any grid that people choose
+_PERCENT = re.compile(r"(100|[1-9]?[0-9](?:\.[0-9])?) ?%")
 
 
 def _number(raw: object) -> Decimal:
@@ -54,6 +56,14 @@ def _thresholds(raw: object) -> tuple[Decimal, ...]:
         rising = ", ".join(f"{number:f}" for number in sorted(set(numbers)))
         raise Fault("KH004", "the thresholds do not rise", hint=f"Write [{rising}].")
     return numbers
+
+
+def _percent(raw: object) -> str:
+    found = _PERCENT.fullmatch(raw) if isinstance(raw, str) else None
+    if found is None:
+        hint = 'Write a share from 0 % to 100 % in quotes, such as "12 %".'
+        raise Fault("KH002", "a share with at most one digit after the point is expected", hint=hint)
+    return f"{found[1]} %"
 
 
 def _bands(raw: object) -> object:
@@ -110,6 +120,7 @@ def _tuple(raw: object) -> object:
 
 
 Number: TypeAlias = Annotated[Decimal, BeforeValidator(_number)]
+Percent: TypeAlias = Annotated[str, PlainValidator(_percent)]
 Pair: TypeAlias = Annotated[tuple[Decimal, Decimal], BeforeValidator(_pair)]
 Rate: TypeAlias = Annotated[float, BeforeValidator(_real), Field(gt=0, lt=0.5)]
 Epsilon: TypeAlias = Annotated[float, BeforeValidator(_real), Field(gt=0, le=1000)]
@@ -414,6 +425,7 @@ class TableSection(Section):
     max_rows_per_group: RowCapSection | None = None
     groupings: dict[str, GroupingSection] = Field(default_factory=dict)
     size: SizeSection | None = None
+    cut_rows: dict[str, Percent] = Field(default_factory=dict)
     bands: BandsSection | None = None
     same_unit_as: str | None = None
     joined_rows_per_unit: Annotated[int, Field(ge=1, le=MOST_OF_ONE_TABLE)] | None = None

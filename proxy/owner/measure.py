@@ -6,6 +6,7 @@ The figures are exact and protected by nothing. Nothing is charged, since nothin
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ WARNING = (
     "bounds by them: bounds are public, EXPLAIN prints them, so they would tell what you saw."
 )
 NEGLIGIBLE = 0.001  # of rows, units or a total: less is not worth a line
+_ROUNDING = 1e-9  # of sums of shares: far below what a row changes, far above what floats lose
 _BAD = 0.05  # from here on answers differ from the truth by more than most tolerances forgive
 
 
@@ -40,18 +42,27 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class GroupLeftOut:
-    """One group, and what is left out of its units."""
+    """One group, and what is left out of its units and rows."""
 
     key: tuple[str, ...]
     units: Share
+    rows: Share
 
 
 @dataclass(frozen=True, slots=True)
 class GroupingLeftOut:
-    """What bounding leaves out of the groups by some keys."""
+    """What bounding leaves out of the groups by some keys.
+
+    `possible` are the groups that there may be, `groups` those with rows; of these `groups_past_tenth` and
+    `groups_past_half` lose more than that of their rows. `told` is what the policy tells everybody of `rows`.
+    """
 
     keys: tuple[str, ...]
     groups_per_unit: int
+    possible: int
+    groups: int
+    groups_past_tenth: int
+    groups_past_half: int
     units: int
     units_cut: int
     units_above_a_bound: int
@@ -61,6 +72,12 @@ class GroupingLeftOut:
     rows: Share
     totals: tuple[tuple[str, Share], ...]
     worst: tuple[GroupLeftOut, ...]
+    told: str | None
+
+    @property
+    def share_to_tell(self) -> str:
+        """The share of rows that is left out, rounded up to whole percent, which tells little more than is meant."""
+        return f"{ceil(100 * self.rows.left_out - _ROUNDING)} %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +135,8 @@ class TableLeftOut:
 
 def _grouping_lines(found: GroupingLeftOut, unit: str) -> Iterator[str]:
     groups = f"{found.groups_per_unit:,} group{'' if found.groups_per_unit == 1 else 's'}"
+    if found.groups_per_unit < found.possible:
+        groups = f"{found.groups_per_unit:,} of {found.possible:,} groups"
     yield f"  by {', '.join(found.keys)}, where one ({unit}) counts in at most {groups}:"
     yield f"    {found.units:,} units, in {found.mean_groups:.1f} groups in the mean, {found.most_groups:,} at most"
     parts = [("units", found.memberships), ("rows", found.rows), *((f"the total of {n}", k) for n, k in found.totals)]
@@ -127,14 +146,29 @@ def _grouping_lines(found: GroupingLeftOut, unit: str) -> Iterator[str]:
         yield f"    {above}: a question may tell twice what it charges of their cells"
     if not told:
         yield "    nothing is left out"
+        yield from _line_to_paste(found)
         return
     yield f"    {_share(found.units_cut, found.units)} of the units are cut; left out of groups are {', '.join(told)}"
-    worst = [f"{' '.join(one.key)} ({_percent(one.units.left_out)} of its units)" for one in found.worst]
+    past = f"in {found.groups_past_tenth:,} of {found.groups:,} groups with rows, more than half in"
+    yield f"    more than a tenth of the rows is left out {past} {found.groups_past_half:,}"
+    worst = [
+        f"{' '.join(one.key)} ({_percent(one.rows.left_out)} of its rows, {_percent(one.units.left_out)} of its units)"
+        for one in found.worst
+    ]
     if worst:
         yield f"    worst: {', '.join(worst)}"
+    yield from _line_to_paste(found)
     if found.memberships.left_out >= _BAD:
         most = found.most_groups
         yield f'    consider groupings."{", ".join(found.keys)}" = {{ max_groups = ... }}, if {most:,} is no secret'
+
+
+def _line_to_paste(found: GroupingLeftOut) -> Iterator[str]:
+    """What would tell analysts the share of rows; nothing where there is nothing to tell, or it is told."""
+    if found.told != found.share_to_tell and (found.told is not None or found.rows.left_out >= NEGLIGIBLE):
+        now = "" if found.told is None else f", where it says {found.told}"
+        line = f'cut_rows."{", ".join(found.keys)}" = "{found.share_to_tell}"'
+        yield f"    if everybody may know, tell analysts in the policy{now}: {line}"
 
 
 def measure(policy_path: Path, catalog: Catalog) -> tuple[TableLeftOut, ...]:
@@ -180,8 +214,12 @@ def measure_groupings(
 
 def _key_sets(table: Table, keys: Sequence[Column]) -> list[tuple[Column, ...]]:
     declared = [tuple(table.column(name) for name in grouping.keys) for grouping in table.groupings]
+    told = [tuple(table.column(name) for name in one.keys) for one in table.cut_rows]
     single = [(key,) for key in keys if not table.determines(key)]
-    return list(dict.fromkeys([*declared, *single]))
+    by_names: dict[frozenset[str], tuple[Column, ...]] = {}
+    for keys_ in (*declared, *told, *single):
+        by_names.setdefault(frozenset(key.name for key in keys_), keys_)
+    return list(by_names.values())
 
 
 def _find_outside(key: Column, reading: LeftOut, source: Source) -> OutsideDomain:
@@ -202,8 +240,11 @@ def _bound(keys: tuple[Column, ...], source: Source, table: Table) -> GroupingLe
     ((units, cut, mean, most, above),) = _read(source, table, reading.count_units(keys))
     groups = _read(source, table, reading.bound_units(keys))
     own = len(keys)
-    found = [GroupLeftOut(tuple(map(str, one[:own])), Share(float(one[own]), float(one[own + 1]))) for one in groups]
-    found.sort(key=lambda one: -one.units.left_out)
+    found = [
+        GroupLeftOut(tuple(map(str, one[:own])), *(Share(float(one[i]), float(one[i + 1])) for i in (own, own + 2)))
+        for one in groups
+    ]
+    found.sort(key=lambda one: (-one.rows.left_out, -one.units.left_out))
     measures = [column.name for column in table.columns if column.bounds is not None]
 
     def sum_up(place: int) -> Share:
@@ -213,6 +254,10 @@ def _bound(keys: tuple[Column, ...], source: Source, table: Table) -> GroupingLe
     return GroupingLeftOut(
         keys=tuple(key.name for key in keys),
         groups_per_unit=bounded.groups_per_unit,
+        possible=prod(len(key.domain or ()) for key in keys),
+        groups=len(found),
+        groups_past_tenth=sum(one.rows.left_out > 0.1 + _ROUNDING for one in found),
+        groups_past_half=sum(one.rows.left_out > 0.5 + _ROUNDING for one in found),
         units=int(units),
         units_cut=int(cut),
         units_above_a_bound=int(above),
@@ -221,7 +266,8 @@ def _bound(keys: tuple[Column, ...], source: Source, table: Table) -> GroupingLe
         memberships=sum_up(0),
         rows=sum_up(2),
         totals=tuple((name, sum_up(4 + 2 * i)) for i, name in enumerate(measures)),
-        worst=tuple(one for one in found[:WORST] if one.units.left_out >= NEGLIGIBLE),
+        worst=tuple(one for one in found[:WORST] if one.rows.left_out >= NEGLIGIBLE),
+        told=next((one.share for one in table.cut_rows if set(one.keys) == {key.name for key in keys}), None),
     )
 
 

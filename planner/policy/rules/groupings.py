@@ -1,6 +1,6 @@
 """Bounds for the groups of certain keys: that they name keys and measures, and bound what the table bounds."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 
 from planner.catalog.fault import Fault, Faults, nearest
@@ -10,9 +10,24 @@ from planner.policy.sections import GroupingSection, TableSection, keys_of
 
 def find_grouping_faults(place: tuple[str, ...], table: TableSection) -> Faults:
     """What contradicts or has no meaning in the groupings of a table whose units have several rows."""
+    faulty = list(find_key_faults(place, table.groupings, table))
+    yield from faulty
+    for named, grouping in table.groupings.items():
+        here = (*place, named)
+        if any(other == here for other, _ in faulty):
+            continue
+        if not grouping.model_fields_set:
+            hint = "Add max_groups = 53, rows = 20 or per_unit = { cost = [0, 500] }, or remove it."
+            yield here, Fault("KH005", "bounds nothing", hint=hint)
+        else:
+            yield from _find_bound_faults(here, grouping, table)
+
+
+def find_key_faults(place: tuple[str, ...], named_keys: Iterable[str], table: TableSection) -> Faults:
+    """Sets of keys, as an owner names them, that are not keys of the table or that stand there twice."""
     keys = [name for name, column in table.columns.items() if column.key is not None]
     seen: dict[frozenset[str], str] = {}
-    for named, grouping in table.groupings.items():
+    for named in named_keys:
         here, columns = (*place, named), keys_of(named)
         unknown = next((column for column in columns if column not in keys), None)
         if unknown is not None:
@@ -22,11 +37,6 @@ def find_grouping_faults(place: tuple[str, ...], table: TableSection) -> Faults:
             yield here, Fault("KH005", "names a key twice", hint="Name each key once.")
         elif (other := seen.setdefault(frozenset(columns), named)) != named:
             yield here, Fault("KH005", f'names the same keys as "{other}"', hint="Keep one of them.")
-        elif not grouping.model_fields_set:
-            hint = "Add max_groups = 53, rows = 20 or per_unit = { cost = [0, 500] }, or remove it."
-            yield here, Fault("KH005", "bounds nothing", hint=hint)
-        else:
-            yield from _find_bound_faults(here, grouping, table)
 
 
 def _find_bound_faults(place: tuple[str, ...], grouping: GroupingSection, table: TableSection) -> Faults:

@@ -5,10 +5,17 @@ from planner.catalog.refresh import CHOICES, parse_refresh
 from planner.policy.rules.bands import find_table_bands_faults
 from planner.policy.rules.budgets import find_shared_cap_faults
 from planner.policy.rules.columns import find_column_faults
-from planner.policy.rules.groupings import find_grouping_faults
+from planner.policy.rules.groupings import find_grouping_faults, find_key_faults
 from planner.policy.sections import PolicyDocument, TableSection
 
-_TABLE_BOUNDING = ("max_groups_per_unit", "rows_per_unit", "max_rows_per_group", "groupings", "joined_rows_per_unit")
+_TABLE_BOUNDING = (
+    "max_groups_per_unit",
+    "rows_per_unit",
+    "max_rows_per_group",
+    "groupings",
+    "joined_rows_per_unit",
+    "cut_rows",
+)
 _OF_UNITS = ("privacy_unit", *_TABLE_BOUNDING, "same_unit_as")
 _ARRIVAL = ("append_only", "arrived")
 _TABLE_CAPS = ("epsilon_per_table", "approval_above_epsilon")
@@ -38,6 +45,7 @@ def find_private_table_faults(place: tuple[str, ...], table: TableSection, polic
     yield from _find_row_unit_faults(place, table) if not table.privacy_unit else _find_bounding_faults(place, table)
     if table.privacy_unit:
         yield from find_grouping_faults((*place, "groupings"), table)
+        yield from find_key_faults((*place, "cut_rows"), table.cut_rows, table)
     if table.same_unit_as is not None:
         yield from _find_same_unit_faults((*place, "same_unit_as"), table, policy)
     for key, fault in find_shared_cap_faults(table):

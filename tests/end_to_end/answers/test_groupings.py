@@ -7,6 +7,7 @@ import duckdb
 import pytest
 
 from proxy.cli.check import check
+from proxy.owner.measure import measure
 from tests.worlds.house import VERIFIER, House, new_database, notices, opened
 
 # 2,000 households, each in all of six weeks and in one of four stores; 500 in a second store as well.
@@ -116,6 +117,36 @@ def test_without_a_bound_of_its_own_the_answer_says_what_is_left_out(source: str
         assert "each (household), which counts in at most 2 of 6 groups;" in " ".join(told)
         group, unit = _spent(house)
         assert unit == pytest.approx(2 * group)
+
+
+def test_an_owner_tells_analysts_how_many_rows_bounds_leave_out(source: str, tmp_path: Path) -> None:
+    """Of six weeks of a household two count: two thirds of the rows are left out, and analysts hear what is told."""
+    said = "bounds leave out 67 % of the table's rows over all groups by week"
+    silent = "store = { max_groups = 2 }"
+    path = _serve(tmp_path, source, silent)
+    with opened(path) as house, house.connect() as connection:
+        heard = notices(connection)
+        connection.execute(WEEKS)
+        plan = connection.execute(f"EXPLAIN {WEEKS}").fetchall()
+        assert "the owner says" not in f"{heard} {plan}".lower()
+    (table,) = measure(path, check(path, confirm=False).pinning.catalog)
+    # Of a household's six rows in its store four count: 8,500 of 12,500 rows are left, exactly 32 % are not.
+    by_store, pasted = (line.partition(": ")[2] for line in table.lines() if "cut_rows" in line)
+    assert (by_store, pasted) == ('cut_rows."store" = "32 %"', 'cut_rows."week" = "67 %"')
+    path = _serve(tmp_path, source, silent)
+    path.write_text(path.read_text().replace("rows_per_unit = 4\n", f"rows_per_unit = 4\n{pasted}\n"))
+    (table,) = measure(path, check(path, confirm=False).pinning.catalog)
+    assert 'cut_rows."week"' not in "".join(table.lines())
+    with opened(path) as house, house.connect() as connection:
+        heard = notices(connection)
+        connection.execute(WEEKS)
+        assert f"rows without household are left out. The owner says: {said}." in " ".join(heard)
+        plan = [one for (one,) in connection.execute(f"EXPLAIN {WEEKS}").fetchall()]
+        assert f"  Bounding: the owner says: {said}" in plan
+        heard.clear()
+        connection.execute("SELECT store FROM baskets GROUP BY store HAVING count(DISTINCT household) > 400")
+        assert heard
+        assert "owner says" not in " ".join(heard)
 
 
 def test_check_lists_what_is_declared_by_grouping(source: str, tmp_path: Path) -> None:

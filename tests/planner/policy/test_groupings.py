@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from planner.catalog.model import Grouping
+from planner.catalog.model import CutRows, Grouping
 from planner.errors import KeyholeError
 from planner.policy.rules.document import warnings
 from tests.worlds.policies import BASE, changed, compiled, parsed
@@ -34,6 +34,30 @@ def test_bounds_of_other_keys_leave_a_catalogs_identity() -> None:
     """What was answered and paid for is there when the owner adds bounds for other keys."""
     before, after = compiled(), compiled(_with("month = { max_groups = 12 }"))
     assert before.digest == after.digest
+
+
+def test_what_an_owner_tells_of_cut_rows_is_read_and_changes_no_answer() -> None:
+    told = 'cut_rows = { ward = "12%", "ward, month" = "7.5 %" }'
+    text = changed(("rows_per_unit = 20", f"rows_per_unit = 20\n{told}"))
+    (table,) = compiled(text).tables
+    assert table.cut_rows == (CutRows(("ward",), "12 %"), CutRows(("ward", "month"), "7.5 %"))
+    assert compiled(text).digest == compiled().digest
+
+
+@pytest.mark.parametrize(
+    ("told", "code", "message"),
+    [
+        ('{ age = "5 %" }', "KH005", 'cut_rows.age = "5 %": names "age", which is not a key of the table'),
+        ('{ "ward, month" = "5 %", "month, ward" = "6 %" }', "KH005", 'names the same keys as "ward, month"'),
+        ('{ ward = "101 %" }', "KH002", "a share with at most one digit after the point is expected"),
+        ("{ ward = 5 }", "KH002", "a share with at most one digit after the point is expected"),
+    ],
+)
+def test_a_share_that_says_nothing_of_the_table_is_refused(told: str, code: str, message: str) -> None:
+    with pytest.raises(KeyholeError) as refused:
+        parsed(changed(("rows_per_unit = 20", f"rows_per_unit = 20\ncut_rows = {told}")))
+    assert refused.value.code == code
+    assert message in refused.value.message
 
 
 REFUSED = [

@@ -91,12 +91,46 @@ def test_shares_are_exact(source: str, tmp_path: Path) -> None:
     assert weeks.rows.left_out == pytest.approx(1 - (100 * 0.4 + 1) / 210)
     ((_, total),) = weeks.totals
     assert total.left_out == pytest.approx(1 - 100 * 15 * 0.4 / (200 * 10 + 5 * 50))
-    assert weeks.worst[0].units.left_out == pytest.approx(0.6)
+    # The first week has 40 rows, 5 of a second store and 5 of the household without a store, of which one counts.
+    assert weeks.worst[0].key[0].startswith("2026-01-05")
+    assert weeks.worst[0].rows.left_out == pytest.approx(1 - (20 * 0.4 + 1) / 50)
+    assert weeks.worst[1].rows.left_out == pytest.approx(0.8)
+    assert weeks.worst[1].units.left_out == pytest.approx(0.6)
+    assert (weeks.possible, weeks.groups, weeks.groups_past_tenth, weeks.groups_past_half) == (5, 5, 5, 5)
     # Both stores of a household count: nothing of its groups is cut.
     assert (stores.units, stores.units_cut, stores.memberships.left_out) == (20, 0, 0.0)
     # But each has more than one row there, and the household without a store ten in its week: a bound cuts them all.
     assert (weeks.units_above_a_bound, stores.units_above_a_bound) == (21, 20)
     assert stores.rows.left_out == pytest.approx(1 - 25 / 205)
+
+
+# Beside 20 households with two rows in each week, one has 20 in the first week alone: by week it loses 16 of them.
+FREQUENT = (
+    "CREATE TABLE baskets (household integer, bought date, store text, amount double precision)",
+    "INSERT INTO baskets SELECT g, DATE '2026-01-05' + (7 * w)::integer, 's0', 10"
+    " FROM generate_series(1, 20) AS s(g), generate_series(0, 4) AS t(w), generate_series(1, 2) AS r(i)",
+    "INSERT INTO baskets SELECT 21, DATE '2026-01-05', 's0', 10 FROM generate_series(1, 20) AS s(g)",
+)
+
+
+def test_rows_are_cut_where_no_group_of_a_unit_is(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "grocer.duckdb")) as connection:
+        for statement in FREQUENT:
+            connection.execute(statement)
+    bounding = 'rows_per_unit = 4\ngroupings.week = { max_groups = 5 }\ncut_rows."week" = "6 %"'
+    found = _measured(tmp_path, "duckdb:///grocer.duckdb", bounding=bounding, per_unit="per_unit = [0, 100]")
+    (weeks, _) = found.groupings
+    assert weeks.memberships.left_out == 0
+    assert weeks.rows.left_out == pytest.approx(16 / 220)
+    # More than a tenth of the rows is missing in one week, 16 of 60, and in none more than half.
+    assert (weeks.groups_past_tenth, weeks.groups_past_half) == (1, 0)
+    ((first,),) = (weeks.worst,)
+    assert first.rows.left_out == pytest.approx(16 / 60)
+    lines = list(found.lines())
+    assert "    more than a tenth of the rows is left out in 1 of 5 groups with rows, more than half in 0" in lines
+    assert any(line.endswith("(26.7 % of its rows, 0.0 % of its units)") for line in lines)
+    told = 'where it says 6 %: cut_rows."week" = "8 %"'
+    assert f"    if everybody may know, tell analysts in the policy, {told}" in lines
 
 
 def test_of_chosen_rows_totals_are_cut_as_rows_are(source: str, tmp_path: Path) -> None:
@@ -121,6 +155,7 @@ def test_the_report_is_marked_as_the_owners_and_asked_for(
     told = run("check").out
     assert "OWNER ONLY" not in told
     assert "225" not in told
+    assert "cut_rows" not in told
     told = run("check", "--measure").out
     assert WARNING in told
     assert "  store: 2.2 % of the rows have a value outside the domain\n    new: 3 rows\n    NULL: 2 rows" in told
