@@ -1,7 +1,7 @@
 """`keyhole check` and `keyhole refresh`: what the owner confirms and declares."""
 
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -30,6 +30,7 @@ from proxy.service.pins import PinChange, Pinning, pin, pins_path, source_schema
 from proxy.service.pins import refresh as declare_new
 from proxy.service.relations import check_names, identify_tables, remember_names
 from proxy.service.service import ledger_url, open_ledger
+from proxy.service.serving_folder import identify_pins, serving_folder, wait_for_processes
 from proxy.shadow.binaries import Binaries, own_binaries
 from proxy.shadow.wheel import describe_older, wheel_release
 from proxy.sources.protocol import Source
@@ -197,6 +198,33 @@ def _find_long_texts(catalog: Catalog) -> Iterator[str]:
                 )
 
 
-def refresh(policy_path: Path, table: str) -> str:
-    """Declare new data in a table whose refresh is explicit; returns the new data version. Raises KH002, KH007."""
-    return declare_new(Policy.load(policy_path), table, now=datetime.now(UTC))
+def refresh(policy_path: Path, *tables: str) -> str:
+    """Declare new data in tables whose refresh is explicit; returns the new data version. A server is not asked: a load
+    may have the table locked. Raises KH002 to KH008 and KH014."""
+    policy = Policy.load(policy_path)
+    with ExitStack() as opened:
+        source = None
+        if policy.source.kind == "duckdb":
+            source = opened.enter_context(closing(open_policy_source(policy)))
+        return declare_new(policy, *tables, now=datetime.now(UTC), source=source)
+
+
+def wait_for_servers(policy_path: Path, *, seconds: float) -> str:
+    """Wait until the processes that serve go by the pins of now, at most so long; say what they do."""
+    policy = Policy.load(policy_path)
+    heard = wait_for_processes(serving_folder(policy), pins=identify_pins(pins_path(policy)), seconds=seconds)
+    if not heard.following + heard.silent:
+        return "no running Keyhole has announced itself beside the policy"
+    said = f"{_count(heard.following)} the new data"
+    if heard.silent:
+        said += f"; {heard.silent} did not answer within {seconds:g} s, and refuse questions until they read them, too"
+    if heard.unread:
+        said += (
+            f"; questions on {', '.join(heard.unread)} are refused: the files are others than those of their version, "
+            'so refresh them, too, or run keyhole check --confirm where refresh is "static"'
+        )
+    return said
+
+
+def _count(processes: int) -> str:
+    return f"{processes} serving process{'' if processes == 1 else 'es'} read{'s' if processes == 1 else ''}"

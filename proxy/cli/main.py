@@ -22,6 +22,7 @@ from proxy.cli import ask, ledger, monitor, owner
 from proxy.cli.bounds import bounds
 from proxy.cli.check import check as check_policy
 from proxy.cli.check import refresh as declare_new_data
+from proxy.cli.check import wait_for_servers
 from proxy.cli.common import (
     DEFAULT_POLICY,
     Json,
@@ -189,14 +190,17 @@ def check(
 
 
 def refresh(
-    table: Annotated[str, typer.Argument(help='A table with refresh = "explicit".')],
+    tables: Annotated[list[str], typer.Argument(help='Tables with refresh = "explicit".')],
     policy: PolicyPath = DEFAULT_POLICY,
+    wait: Annotated[float, typer.Option(min=0, help="For how many seconds servers are waited for.")] = 10.0,
 ) -> None:
-    """Declare new data in a table. Answers stored for the old data are not served any more."""
+    """Declare new data in tables, and have running servers read them. Stored answers are for the old data alone."""
     with refusals(as_json=False):
         with show_work("reading the source's schema and public tables"):
-            version_now = declare_new_data(policy, table)
-        print(f"{table}: data version {version_now}")
+            version_now = declare_new_data(policy, *tables)
+        for table in tables:
+            print(f"{table}: data version {version_now}")
+        print(wait_for_servers(policy, seconds=wait))
 
 
 def serve(

@@ -257,6 +257,11 @@ class Telemetry:
         if self._log is not None:
             self._log.warning("data moved within a version", table=table, version=version)
 
+    def files_undeclared(self, table: str, *, version: str) -> None:
+        """A table's files are others than those that its data version was declared on: questions on it are refused."""
+        if self._log is not None:
+            self._log.warning("files are not those of the version", table=table, version=version)
+
     def look(self, ending: LookEnding, *, monitor: str, number: int, code: str | None = None) -> None:
         """A look of a monitor has ended; `number` is the look's over the horizon, `code` that of what made it fail."""
         self._looks.labels(monitor=monitor, outcome=ending).inc()

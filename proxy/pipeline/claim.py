@@ -15,7 +15,7 @@ from hashlib import sha256
 import numpy as np
 
 from accountant.limits import Limits
-from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, NanoArray, Spent, is_lasting
+from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, NanoArray, Spent
 from mechanisms.formula import Booleans
 from mechanisms.keyhole.key_parts import key_parts
 from mechanisms.keyhole.noise_continuation import CONTINUABLE
@@ -115,12 +115,13 @@ def check_same_data(service: Service, claim: Claim, *, paid: bool) -> None:
 
     Guarantee: what is answered was read between two moments at which its table had the version it is charged to. A row
     that moved from one version to the next would else be read where it is now and be charged where it was. Depends on
-    the clock and the owner's word alone. A live table has a version for each question, and reads it in one statement.
+    the clock, the owner's word and which files lie there alone. A live table has a version for each question, and reads
+    it in one statement.
 
     Raises:
         KeyholeError: KH501, which says by `paid` whether what was reserved stays spent.
     """
-    if is_lasting(claim.version) and claim.version != service.version(claim.plan.question.table):
+    if not service.reads(claim.plan.question.table, claim.version):
         raise data_changed(paid=paid)
 
 

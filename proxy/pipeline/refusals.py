@@ -155,7 +155,7 @@ def data_changed(*, paid: bool) -> KeyholeError:
         "the data version changed while the question was answered",
         detail="An answer is told for the data that it is charged to alone. "
         + ("What was reserved stays spent." if paid else "Nothing was spent."),
-        hint="Ask again: it is another question now.",
+        hint="Ask again: it is another question now. If it stays so, the owner's keyhole refresh is awaited.",
     )
 
 

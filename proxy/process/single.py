@@ -4,11 +4,15 @@ It is the whole Keyhole, or one of several workers; where shadows and sockets co
 """
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
+import structlog
+
+from planner.errors import KeyholeError
 from planner.policy.sections import RestSection, ServerLimitsSection
 from proxy.console.app import console_pages
 from proxy.console.ended_logins import SUFFIX
@@ -31,8 +35,13 @@ from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls
 from proxy.service.login_secret import beside_secret
 from proxy.service.moved_data import DataWatch
+from proxy.service.pins import pins_path
 from proxy.service.readiness import Readiness, readiness
+from proxy.service.serving_folder import announced, identify_pins, serving_folder
 
+log = structlog.get_logger("keyhole.serving")
+
+FOLLOW_EVERY_S = 0.5  # looks for new pins: how long keyhole refresh waits at least, against a look at one file
 WATCH_EVERY_S = 60.0  # how late an owner hears that data moved, against statements at a busy source; set, not measured
 
 
@@ -112,6 +121,7 @@ async def running(
             ),
             _metrics(seen, ready, place=metrics) as metrics_port,
             _watching(generations, watch),
+            _following(generations),
             _telling(hub),  # before REST ends, which waits for its streams of events
             looking(monitors),
         ):
@@ -158,6 +168,39 @@ async def _watching(generations: Generations, watch: DataWatch) -> AsyncIterator
     finally:
         looking.cancel()
         await asyncio.wait({looking})
+
+
+@asynccontextmanager
+async def _following(generations: Generations) -> AsyncIterator[None]:
+    """Open the files of a new data version as soon as it is declared, and say so to `keyhole refresh`. Questions do it
+    themselves, too: where nothing can be said, nothing but that is lost."""
+    policy = generations.newest.service.policy
+    ending = threading.Event()
+
+    def follow() -> None:
+        with ExitStack() as announcing:
+            try:
+                announcement = announcing.enter_context(announced(serving_folder(policy)))
+            except OSError:
+                log.warning("refreshes are not answered", path=str(serving_folder(policy)))
+                return
+            last = None
+            while True:
+                pins = identify_pins(pins_path(policy))
+                if pins != last:
+                    with suppress(KeyholeError, OSError), generations.using() as service:
+                        announcement.tell(pins=pins, unread=service.follow_versions())
+                        last = pins
+                if ending.wait(FOLLOW_EVERY_S):
+                    return
+
+    following = threading.Thread(target=follow, name="keyhole-versions", daemon=True)
+    following.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        await asyncio.to_thread(following.join)
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from typing import Generic, Protocol, TypeVar
 from accountant.errors import BalanceScope, LedgerError, OverBudget
 from accountant.ledger import Ledger
 from accountant.limits import Limits
-from accountant.model import NANO, ROW_UNIT, Cells, Charge, Family, Reservation, Spent, Wording, is_lasting
+from accountant.model import NANO, ROW_UNIT, Cells, Charge, Family, Reservation, Spent, Wording
 from accountant.verbs.in_flight import Repeated
 from planner.catalog.model import RELEASED_BY, Analyst, Catalog, Table
 from planner.errors import KeyholeError
@@ -207,7 +207,7 @@ def _commit(service: Service, reservation: Reservation, body: bytes) -> None:
 
 def check_version(service: Service, release: Release[CountingStatement], version: str, *, paid: bool) -> None:
     """Refuse where the data version is another one by now. Raises KH502 or KH5xx as a question does."""
-    if is_lasting(version) and version != service.version(release.table):
+    if not service.reads(release.table, version):
         raise data_changed(paid=paid)
 
 

@@ -151,15 +151,32 @@ def pin(
     return Pinning(catalog=catalog, pins=after, changes=changes)
 
 
-def refresh(policy: Policy, table: str, *, now: datetime) -> str:
-    """Declare the data of a table with `refresh = "explicit"` new; the moment is its version. Raises KH002, KH007."""
-    section = policy.private_tables.get(table)
-    if section is None or section.refresh != "explicit":
-        hint = f'Write refresh = "explicit" into [tables.{table}].'
-        raise policy.refuse(("tables", table), Fault("KH002", "is not refreshed explicitly", hint=hint))
+def refresh(policy: Policy, *tables: str, now: datetime, source: PinSource | None = None) -> str:
+    """Declare the data of tables with `refresh = "explicit"` new; the moment is their version.
+
+    Parameters:
+        source: one whose rows lie in files. Those that lie there now are the version's, and must be of pinned types.
+
+    Raises KH002 to KH007 and KH014, and declares nothing then.
+    """
+    for table in tables:
+        section = policy.private_tables.get(table)
+        if section is None or section.refresh != "explicit":
+            hint = f'Write refresh = "explicit" into [tables.{table}].'
+            raise policy.refuse(("tables", table), Fault("KH002", "is not refreshed explicitly", hint=hint))
     path = pins_path(policy)
-    write_pins(path, read_pins(path).refresh(table, at=now.astimezone(UTC)))
-    return now.astimezone(UTC).isoformat(sep=" ", timespec="microseconds")
+    pins, at = read_pins(path), now.astimezone(UTC)
+    version = at.isoformat(sep=" ", timespec="microseconds")
+    catalog = None if source is None else pinned_catalog(policy, source)
+    for table in tables:
+        pins = pins.refresh(table, at=at)
+        if source is not None and catalog is not None:
+            (found,) = (one for one in catalog.tables if one.name == table)
+            state = source.state(found.relation)
+            others = tuple(one for one in pins.states if one[0] != table)
+            pins = replace(pins, states=(*others, (table, version, state)))
+    write_pins(path, pins)
+    return version
 
 
 def _take_pins(

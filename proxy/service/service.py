@@ -11,6 +11,7 @@ from typing import Protocol
 from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.errors import DeclineReason, LedgerError, NoLedger
 from accountant.ledger import Ledger
+from accountant.model import is_lasting
 from accountant.reports.history import AskedQuestion
 from accountant.reports.report import BudgetReport
 from accountant.store.journal import FaultHandler, ignore_fault
@@ -29,6 +30,8 @@ from proxy.service.known_ledger import is_of_others, ledger_witness
 from proxy.service.pins import catalog_on_pins, pinned_catalog, pins_path, read_private_pins
 from proxy.service.refusals import ledger_unavailable, ledger_unopened, no_such_analyst, superseded_error
 from proxy.service.relations import remember_names
+from proxy.service.serving_folder import serving_folder
+from proxy.service.version_files import VersionFiles
 from proxy.sources.failures import SourceFailures
 from proxy.sources.shared import SharedSource
 
@@ -77,6 +80,7 @@ class Service:
         self.failures = failures
         self._shared = source
         self._versions = versions
+        self._files = VersionFiles(source.source, versions, folder=serving_folder(policy), watched=telemetry)
         self._usage = Usage()
 
     @classmethod
@@ -192,6 +196,14 @@ class Service:
     def version(self, table: Table) -> str:
         """The public data version on which a question about `table` is answered now."""
         return self._versions.version(table, now=datetime.now(UTC))
+
+    def reads(self, table: Table, version: str) -> bool:
+        """Return True if the table still has this version, or is live, and the source reads the version's files."""
+        return self._files.are_read(table) and (not is_lasting(version) or version == self.version(table))
+
+    def follow_versions(self) -> tuple[str, ...]:
+        """Have the source open the files of the versions of now; the tables of which it cannot. Raises KH007."""
+        return self._files.find_unread(self.catalog.tables)
 
     def pinned_state(self, table: Table, version: str) -> str | None:
         """The state in which `keyhole check` saw a table first in a data version, for the owner alone."""

@@ -4,10 +4,10 @@ which columns it has."""
 import json
 import os.path
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import duckdb
 from sqlglot import tokenize
@@ -20,6 +20,8 @@ from planner.values.sql_literals import text
 from proxy.sources.read_types import check_types, read_by_then
 
 Run = Callable[[str], list[tuple[Any, ...]]]
+Looks: TypeAlias = Mapping[Path, tuple[int, int, int]]
+"""Inode, size and time of files."""
 
 EXPLAIN_ALL = "SET GLOBAL explain_output = 'all'"
 """What an instance needs for `identify_relation`: EXPLAIN without it shows the optimised plan, where views are gone."""
@@ -161,9 +163,41 @@ def same_files(relations: Sequence[ReadRelation], *, run: Run, database: Path | 
 
 def read_state(relation: str, *, run: Run, database: Path | None) -> str:
     """Place, inode, size and time of every file that the relation reads, and of the database's own."""
-    files = {path for one in _find_files(relation, run=run).values() for path in one}
-    found = [(str(path), path.stat()) for path in sorted(files | ({database} if database is not None else set()))]
-    return str([(path, one.st_ino, one.st_size, one.st_mtime_ns) for path, one in found])
+    return describe_files(find_patterns(relation, run=run), run=run, database=look_at_database(database))
+
+
+def find_patterns(relation: str, *, run: Run) -> tuple[str, ...]:
+    """Find the names and patterns under which the relation reads files."""
+    return tuple(_find_files(relation, run=run))
+
+
+def describe_files(patterns: Sequence[str], *, run: Run, database: Looks) -> str:
+    """Write place, inode, size and time of all files under the patterns, and of the database's as they were seen."""
+    files = {path for pattern in patterns for path in _glob(pattern, run=run)}
+    found = {**{path: _look(path) for path in files}, **database}
+    return str([(str(path), *look) for path, look in sorted(found.items())])
+
+
+def look_at_database(database: Path | None) -> Looks:
+    """Look at a database's file, and at the log of writes that are not in it yet. Raises OSError."""
+    if database is None:
+        return {}
+    log = database.with_name(f"{database.name}.wal")
+    with suppress(FileNotFoundError):
+        return {database: _look(database), log: _look(log)}
+    return {database: _look(database)}
+
+
+def look_as_open(opened: Looks, now: Looks) -> Looks:
+    """Return the looks of the database that is open: a file that was renamed away is read as it was, one that is
+    written over is not."""
+    (before, *_), (after, *_) = opened.items(), now.items()
+    return opened if before[1][0] != after[1][0] else now
+
+
+def _look(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _walk(node: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -19,13 +19,15 @@ class DuckDBStore:
     """Tables of an attached in-memory database; nothing is written to disk, and the source's own file stays as it is.
 
     Parameters:
-        connection: of the instance that has `DATABASE` attached.
+        open_cursor: opens a cursor of the instance that has `DATABASE` attached.
         pins: what reads pinned rows in it.
         most_rows: that a rollup may have.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, *, pins: DuckDBPins, most_rows: int) -> None:
-        self._connection = connection
+    def __init__(
+        self, open_cursor: Callable[[], duckdb.DuckDBPyConnection], *, pins: DuckDBPins, most_rows: int
+    ) -> None:
+        self._open_cursor = open_cursor
         self._pins = pins
         self._most_rows = most_rows
         self._numbers = itertools.count()
@@ -34,7 +36,7 @@ class DuckDBStore:
     def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
         """The rollup as a table of its own. Raises `RollupTooLarge` and `TypesChanged`."""
         relation = f"{DATABASE}.main.{identifier(f'{rollup.name}_{next(self._numbers)}')}"
-        cursor = self._connection.cursor()
+        cursor = self._open_cursor()
         timer = threading.Timer(timeout_ms / 1000, cursor.interrupt)
         timer.daemon = True
         self._interrupt = cursor.interrupt
@@ -57,7 +59,7 @@ class DuckDBStore:
 
     def drop(self, relation: str) -> None:
         """Remove the table."""
-        cursor = self._connection.cursor()
+        cursor = self._open_cursor()
         try:
             cursor.execute(f"DROP TABLE IF EXISTS {relation}")
         finally:

@@ -7,8 +7,9 @@ extensions are installed or loaded, no statement changes the configuration.
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,13 @@ from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import align_groups, spread_groups
 from proxy.sources.duckdb_relations import (
     EXPLAIN_ALL,
+    Looks,
+    describe_files,
     estimate_rows,
+    find_patterns,
     identify_relation,
+    look_as_open,
+    look_at_database,
     read_columns,
     read_state,
     same_files,
@@ -93,12 +99,19 @@ class DuckDBSource:
     ) -> None:
         self._turns = Turns(questions)
         self._openings = _Openings(
-            lambda: _open_connection(database, directories=directories, settings=settings), held=held
+            partial(
+                _open_database,
+                database,
+                directories=directories,
+                settings=settings,
+                rollups=rollups if held else 0,
+                rollup_rows=rollup_rows,
+            ),
+            held=held,
         )
         self._directory, self._database = directories[0], database
-        with self._openings.used() as opened:
-            store = DuckDBStore(opened.connection, pins=opened.pins, most_rows=rollup_rows)
-        self._rollups = Rollups(store, most=rollups if held else 0)
+        with self._openings.used():
+            pass  # what cannot be opened is refused here
 
     def relations(self) -> tuple[str, ...]:
         """Tables and views of the database file."""
@@ -124,6 +137,24 @@ class DuckDBSource:
         return hide_shape_failures(
             lambda: read_state(relation, run=self._run, database=self._database), relation=relation
         )
+
+    def read_files(self, relation: str) -> str:
+        """The files that the relation's rows are read from, as `state` has them; of a database that was replaced, those
+        that are open still. Raises KH006 and KH008."""
+
+        def look() -> str:
+            with self._openings.used() as opened:
+                patterns = opened.patterns.get(relation)
+                if patterns is None:
+                    patterns = opened.patterns[relation] = find_patterns(relation, run=opened.run)
+                return describe_files(patterns, run=opened.run, database=self._look_as_open(opened))
+
+        return hide_shape_failures(look, relation=relation)
+
+    def reopen(self) -> None:
+        """Open the database that is in its place, if it is another than the open one. Who reads that one ends on it.
+        Raises KH008."""
+        self._openings.renew(lambda opened: opened.looks != look_at_database(self._database))
 
     def estimate_rows(self, relation: str) -> int:
         """About how many rows the relation has, by its files' and tables' own word. Raises KH006."""
@@ -153,14 +184,13 @@ class DuckDBSource:
     ) -> TrueAggregates:
         """The true aggregates of a question. Raises KH501."""
 
-        def read_aggregates(sql: str, left_ms: int) -> TrueAggregates:
+        def read_aggregates(opened: _Opened, sql: str, left_ms: int) -> TrueAggregates:
             scans = sql is rewritten.sql
             if scans and rewritten.blocks:
-                return read_blocks(left_ms)
+                return read_blocks(opened, left_ms)
             with (
-                self._openings.used() as opened,
                 opened.pins.reading(sql, rewritten.pinned if scans else ()) as asked,
-                self._cursor() as cursor,
+                opened.cursor() as cursor,
                 _interrupted(cursor.interrupt, timeout_ms=left_ms),
                 same_types(rewritten.relations if scans else (), cursor),  # a rollup was held against them when made
             ):
@@ -169,7 +199,7 @@ class DuckDBSource:
             sums = [found[f"f{i}"] for i in range(functionals)]
             return TrueAggregates(align_groups(groups, sums, keys))
 
-        def read_blocks(left_ms: int) -> TrueAggregates:
+        def read_blocks(opened: _Opened, left_ms: int) -> TrueAggregates:
             """Block by block, all in one transaction and on the same files."""
             values = np.zeros((functionals, keys.size), dtype=np.int64)
 
@@ -180,8 +210,7 @@ class DuckDBSource:
                 spread_groups(groups, sums, block.keys, into=values[:, block.start : block.start + block.keys.size])
 
             with (
-                self._openings.used() as opened,
-                self._cursor() as cursor,
+                opened.cursor() as cursor,
                 _interrupted(cursor.interrupt, timeout_ms=left_ms),
                 same_types(rewritten.relations, cursor),
                 ExitStack() as pinned,  # what is made for a transaction is made before it
@@ -189,7 +218,7 @@ class DuckDBSource:
                 texts = [
                     pinned.enter_context(opened.pins.reading(one.sql, rewritten.pinned)) for one in rewritten.blocks
                 ]
-                pinned.enter_context(same_files(rewritten.relations, run=self._run, database=self._database))
+                pinned.enter_context(same_files(rewritten.relations, run=opened.run, database=self._database))
                 cursor.begin()
                 while_next_is_made(
                     spread,
@@ -200,9 +229,13 @@ class DuckDBSource:
                 )
             return TrueAggregates(values)
 
-        return hide_failures(
-            lambda: self._rollups.answer(rewritten, version=version, timeout_ms=timeout_ms, read=read_aggregates)
-        )
+        def read_one_database() -> TrueAggregates:
+            with self._openings.used() as opened:
+                return opened.rollups.answer(
+                    rewritten, version=version, timeout_ms=timeout_ms, read=partial(read_aggregates, opened)
+                )
+
+        return hide_failures(read_one_database)
 
     def read_counts(self, sql: str, *, relations: Sequence[ReadRelation], timeout_ms: int) -> Counts:
         """What a statement counts. Raises KH501."""
@@ -219,16 +252,20 @@ class DuckDBSource:
 
     def rollups(self) -> Mapping[str, int]:
         """How many rollups there are, by state."""
-        return self._rollups.counts()
+        opened = self._openings.newest
+        return {"ready": 0, "building": 0, "useless": 0} if opened is None else opened.rollups.counts()
 
     def settle(self) -> None:
         """Wait for the rollups."""
-        self._rollups.settle()
+        if (opened := self._openings.newest) is not None:
+            opened.rollups.settle()
 
     def close(self) -> None:
         """Close the database once nothing is read any more. What is still read is interrupted, and fails."""
-        self._rollups.close()
         self._openings.close()
+
+    def _look_as_open(self, opened: "_Opened") -> Looks:
+        return look_as_open(opened.looks, look_at_database(self._database)) if opened.looks else {}
 
     def _run(self, sql: str) -> list[tuple[Any, ...]]:
         with self._cursor() as cursor:
@@ -236,36 +273,74 @@ class DuckDBSource:
 
     @contextmanager
     def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._openings.used() as opened:
-            cursor = opened.connection.cursor()
-            try:
-                with self._openings.interruptible(cursor):
-                    yield cursor
-            finally:
-                cursor.close()
+        with self._openings.used() as opened, opened.cursor() as cursor:
+            yield cursor
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Opened:
-    """An open database, and the pinned rows that it was handed."""
+    """An open database, the pinned rows that it was handed, its rollups, and how many read it.
+
+    Every cursor starts in the schema `home`. `looks` is what its files were when they were opened, `patterns` holds by
+    relation under which names it reads files.
+    """
 
     connection: duckdb.DuckDBPyConnection
+    home: str
+    looks: Looks
     pins: DuckDBPins
+    rollups: Rollups
+    patterns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    readers: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    cursors: list[duckdb.DuckDBPyConnection] = field(default_factory=list)
+
+    @contextmanager
+    def cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor that finds the database's names. `interrupt` reaches what runs on it."""
+        with closing(_cursor_in(self.connection, self.home)) as cursor:
+            with self.lock:
+                self.cursors.append(cursor)
+            try:
+                yield cursor
+            finally:
+                with self.lock:
+                    self.cursors.remove(cursor)
+
+    def interrupt(self) -> None:
+        """Interrupt what its readers run."""
+        with self.lock:
+            for cursor in self.cursors:
+                cursor.interrupt()
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement."""
+        with self.cursor() as cursor:
+            return cursor.execute(sql).fetchall()
+
+    def close(self) -> None:
+        """End its rollups, and the instance."""
+        self.rollups.close()
+        self.connection.close()
 
 
 class _Openings:
-    """The database while somebody reads it: one that is not held is opened for the first reader and closed behind the
-    last."""
+    """The database while somebody reads it. One that is not held is opened for the first reader and closed behind the
+    last; one that another has replaced is closed behind its last reader."""
 
-    def __init__(self, open_connection: Callable[[], duckdb.DuckDBPyConnection], *, held: bool) -> None:
-        self._open_connection = open_connection
+    def __init__(self, open_database: Callable[[], _Opened], *, held: bool) -> None:
+        self._open_database = open_database
         self._held = held
         self._lock = threading.Lock()
         self._left = threading.Condition(self._lock)
-        self._readers = 0
-        self._cursors: list[duckdb.DuckDBPyConnection] = []
+        self._open: list[_Opened] = []
         self._opened: _Opened | None = None
         self._ended = False
+
+    @property
+    def newest(self) -> _Opened | None:
+        """The open database, if one is."""
+        return self._opened
 
     @contextmanager
     def used(self, *, until: float | None = None) -> Iterator[_Opened]:
@@ -276,21 +351,14 @@ class _Openings:
             yield opened
         finally:
             with self._lock:
-                self._readers -= 1
+                opened.readers -= 1
+                is_over = not self._ended and not opened.readers and (not self._held or opened is not self._opened)
+                if is_over:
+                    self._open.remove(opened)
+                    self._opened = None if opened is self._opened else self._opened
                 self._left.notify_all()
-                if not self._held and not self._readers:
-                    self._close()
-
-    @contextmanager
-    def interruptible(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
-        """Let `close` interrupt what the block runs on the cursor."""
-        with self._lock:
-            self._cursors.append(cursor)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._cursors.remove(cursor)
+            if is_over:
+                opened.close()
 
     @contextmanager
     def kept_open(self, *, until: float) -> Iterator[None]:
@@ -301,6 +369,20 @@ class _Openings:
             with self.used(until=until):
                 yield
 
+    def renew(self, is_replaced: Callable[[_Opened], bool]) -> None:
+        """Open the database again, beside the open one, if that is replaced. Raises KH008, and keeps it then."""
+        with self._lock:
+            before = self._opened
+            if self._ended or before is None or not is_replaced(before):
+                return
+            self._opened = self._open_database()
+            self._open.append(self._opened)
+            is_over = not before.readers
+            if is_over:
+                self._open.remove(before)
+        if is_over:
+            before.close()
+
     def _join(self, until: float | None) -> _Opened:
         while True:
             with self._lock:
@@ -308,9 +390,9 @@ class _Openings:
                     raise unreachable()
                 try:
                     if self._opened is None:
-                        connection = self._open_connection()
-                        self._opened = _Opened(connection, DuckDBPins(connection))
-                    self._readers += 1
+                        self._opened = self._open_database()
+                        self._open.append(self._opened)
+                    self._opened.readers += 1
                     return self._opened
                 except KeyholeError:
                     if until is None:
@@ -327,16 +409,13 @@ class _Openings:
         """
         with self._left:
             self._ended = True
-            while self._readers:
-                for cursor in self._cursors:
-                    cursor.interrupt()
+            while any(opened.readers for opened in self._open):
+                for opened in self._open:
+                    opened.interrupt()
                 self._left.wait(_PAUSE_S)
-            self._close()
-
-    def _close(self) -> None:
-        if self._opened is not None:
-            self._opened.connection.close()
-            self._opened = None
+            left, self._open, self._opened = self._open, [], None
+        for opened in left:
+            opened.close()
 
 
 @contextmanager
@@ -350,26 +429,53 @@ def _interrupted(interrupt: Callable[[], None], *, timeout_ms: int) -> Iterator[
         timer.cancel()
 
 
-def _open_connection(
-    database: Path | None, *, directories: tuple[Path, ...], settings: Mapping[str, str]
-) -> duckdb.DuckDBPyConnection:
+def _open_database(
+    database: Path | None,
+    *,
+    directories: tuple[Path, ...],
+    settings: Mapping[str, str],
+    rollups: int,
+    rollup_rows: int,
+) -> _Opened:
+    """An instance in memory that has the database attached: a file that takes its place can be opened beside it, where
+    DuckDB would hand out what is open under the name. Raises KH008."""
     allowed = ", ".join(text(str(directory.resolve())) for directory in directories)
     try:
-        connection = duckdb.connect(
-            ":memory:" if database is None else str(database),
-            read_only=database is not None,
-            config={**_SEALED, **settings},
-        )
+        connection = duckdb.connect(":memory:", config={**_SEALED, **settings})
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
         connection.execute(EXPLAIN_ALL)
+        home, looks = ("memory.main", {}) if database is None else _attach(connection, database)
         for beside in (DATABASE, PINNED):
             connection.execute(f"ATTACH ':memory:' AS {beside} (READ_WRITE)")
         connection.execute(f"SET GLOBAL allowed_directories = [{allowed}]")
         connection.execute("SET GLOBAL enable_external_access = false")
         connection.execute("SET GLOBAL lock_configuration = true")
-    except duckdb.Error as error:
+    except (duckdb.Error, OSError) as error:
         raise duckdb_unopened(database, detail=str(error).split("\n")[0]) from None
-    return connection
+    pins = DuckDBPins(connection)
+    store = DuckDBStore(partial(_cursor_in, connection, home), pins=pins, most_rows=rollup_rows)
+    return _Opened(connection, home, looks, pins, Rollups(store, most=rollups))
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, database: Path) -> tuple[str, Looks]:
+    """Attach a file to be read. Return the schema that its names are looked up in, and what the file was."""
+    name = "memory_db" if database.stem == "memory" else None  # that one is the instance's own
+    attach = f"ATTACH {text(str(database))}{'' if name is None else f' AS {name}'} (READ_ONLY)"
+    while True:
+        before = look_at_database(database) if database.exists() else {}
+        connection.execute(attach)
+        ((attached,),) = connection.execute(
+            "SELECT database_name FROM duckdb_databases() WHERE NOT internal AND path IS NOT NULL"
+        ).fetchall()
+        if look_at_database(database) == before:
+            return f"{identifier(attached)}.main", before
+        connection.execute(f"DETACH {identifier(attached)}")  # replaced at this moment: which of both is open?
+
+
+def _cursor_in(connection: duckdb.DuckDBPyConnection, home: str) -> duckdb.DuckDBPyConnection:
+    cursor = connection.cursor()
+    cursor.execute(f"USE {home}")
+    return cursor
 
 
 def _qualified_name(schema: str, name: str) -> str:

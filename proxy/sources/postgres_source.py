@@ -185,6 +185,12 @@ class PostgresSource:
 
         return hide_shape_failures(query, relation=relation)
 
+    def read_files(self, relation: str) -> None:
+        """None: the server keeps the rows."""
+
+    def reopen(self) -> None:
+        """Nothing: each statement finds the tables that are there."""
+
     def estimate_rows(self, relation: str) -> int:
         """About how many rows the relation has, by the server's statistics. Raises KH006, and KH008 when nothing
         answers."""

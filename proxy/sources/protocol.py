@@ -59,6 +59,14 @@ class Source(Protocol):
         """A text that is another one once the relation's data have moved, and may be without that; reads no row. It
         follows from private data, and is for the owner alone. Raises KH006 and KH008."""
 
+    def read_files(self, relation: str) -> str | None:
+        """The files that the relation's rows are read from, as `state` has them; None of an engine that keeps rows
+        itself. They may be others than `state` says where one is open that was replaced. Raises KH006 and KH008."""
+
+    def reopen(self) -> None:
+        """Read what lies in its place now, if another file is open. A question under way ends on what it began with.
+        Raises KH008."""
+
     def estimate_rows(self, relation: str) -> int:
         """About how many rows the relation has, as the engine's planner takes it to have; reads none. It follows from
         private data, and is for the owner alone. Raises KH006 and KH008."""

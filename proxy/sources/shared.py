@@ -60,7 +60,6 @@ class SharedSource:
     def __init__(
         self, policy: Policy, *, workers: int = 1, beside: "list[SharedSource] | None" = None, opened: bool = True
     ) -> None:
-        self._file = _identity(policy)
         unopened = UnopenedSource(source_dialect(policy.source))
         self.source = open_policy_source(policy, workers=workers) if opened else cast("Source", unopened)
         self._workers = workers
@@ -82,17 +81,11 @@ class SharedSource:
         return SharedSource(policy, workers=self._workers, beside=self._all_open)
 
     def clashes_with(self, policy: Policy) -> bool:
-        """Whether the policy's source is a file that is open in another state, or with other settings.
-
-        DuckDB opens a file once in a process: whoever opens it again meanwhile gets it as it was then.
-        """
+        """Whether the policy's source is a file that is open with other settings."""
         return any(known._clashes_with(policy) for known in tuple(self._all_open))
 
     def _clashes_with(self, policy: Policy) -> bool:
-        if self._file is None:
-            return False
-        path, _ = self._file
-        return _file(policy) == path and not (self.is_of(policy) and _identity(policy) == self._file)
+        return _file(policy) is not None and _file(policy) == _file(self._policy) and not self.is_of(policy)
 
     def _join(self) -> bool:
         """One more uses it; not where the last one has left."""
@@ -112,15 +105,3 @@ class SharedSource:
 
 def _file(policy: Policy) -> Path | None:
     return database_file(policy.source.url, directory=policy.directory)
-
-
-def _identity(policy: Policy) -> tuple[Path, tuple[int, int] | None] | None:
-    """Which file the policy's source is, by name and by what stands under it; None where it is none."""
-    path = _file(policy)
-    if path is None:
-        return None
-    try:
-        found = path.stat()
-    except OSError:
-        return path, None
-    return path, (found.st_dev, found.st_ino)

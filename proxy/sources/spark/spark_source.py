@@ -90,6 +90,12 @@ class SparkSource:
         """Which files the relation's rows lie in. Raises KH006 and KH008."""
         return self._shape(relation, lambda session: read_state(relation, session))
 
+    def read_files(self, relation: str) -> None:
+        """None: the server keeps the rows."""
+
+    def reopen(self) -> None:
+        """Nothing: each statement finds the tables that are there."""
+
     def estimate_rows(self, relation: str) -> int:
         """About how many rows the relation has, by the engine's own plan. Raises KH006 and KH008."""
         return self._shape(relation, lambda session: estimate_rows(relation, session))

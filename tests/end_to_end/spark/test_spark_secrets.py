@@ -40,7 +40,7 @@ _TABLE = """\
 [tables.{name}]
 relation = "{relation}"
 privacy_unit = "row"
-refresh = "static"
+refresh = "live"
 columns.ward.key = {{ values = ["a", "b"] }}
 """
 _QUESTION = "SELECT ward FROM {} GROUP BY ward HAVING sum({}) > {}"

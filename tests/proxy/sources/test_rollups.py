@@ -146,7 +146,7 @@ def test_a_rollup_that_did_not_fit_is_not_built_again_in_another_version() -> No
     """One that fits is built for each version."""
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
-        store = _CountingStore(connection, pins=DuckDBPins(connection), most_rows=10)
+        store = _CountingStore(connection.cursor, pins=DuckDBPins(connection), most_rows=10)
         rollups = Rollups(store, most=2)
         for rows, builds in ((11, 1), (10, 3)):
             store.builds = 0

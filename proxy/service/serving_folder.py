@@ -1,0 +1,109 @@
+"""The folder beside the pins in which each process that serves says which pins it goes by.
+
+Guarantee: a process is counted while it lives, and no longer: it holds a lock on its file, which the system ends with
+it. The file of one that was killed is removed by whoever looks next.
+"""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from planner.policy.file import Policy
+
+_PROCESS = ".process"
+_LOOK_S = 0.05  # between looks of `keyhole refresh`, whose owner waits
+
+
+@dataclass(frozen=True, slots=True)
+class Followers:
+    """How many serving processes go by the newest pins, how many have not said so yet, and which tables one of them
+    cannot read."""
+
+    following: int
+    silent: int
+    unread: tuple[str, ...]
+
+
+def serving_folder(policy: Policy) -> Path:
+    """The folder of a policy's processes."""
+    return policy.path.with_suffix(".serving")
+
+
+def identify_pins(path: Path) -> str:
+    """Name the state of the pin file, which is replaced whenever it changes; empty where there is none."""
+    with suppress(FileNotFoundError):
+        found = path.stat()
+        return f"{found.st_ino} {found.st_mtime_ns}"
+    return ""
+
+
+class Announcement:
+    """One process's file in the folder."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def tell(self, *, pins: str, unread: tuple[str, ...]) -> None:
+        """Say which pins this process goes by, and of which tables it cannot read their version. Raises OSError."""
+        content = json.dumps({"pins": pins, "unread": list(unread)}).encode()
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, content, 0)
+
+
+@contextmanager
+def announced(folder: Path) -> Iterator[Announcement]:
+    """Be counted among the processes that serve while the block runs. Raises OSError."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / f"{uuid4().hex}{_PROCESS}"
+    descriptor = os.open(path.with_suffix(".new"), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        path.with_suffix(".new").rename(path)  # nobody sees it before it is locked
+        yield Announcement(descriptor)
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def wait_for_processes(folder: Path, *, pins: str, seconds: float) -> Followers:
+    """Wait until every process that serves goes by these pins, at most so long; return what they say."""
+    until = time.monotonic() + seconds
+    while True:
+        said = list(_read_living(folder))
+        following = [one for one in said if one.get("pins") == pins]
+        if len(following) == len(said) or time.monotonic() >= until:
+            unread = sorted({str(table) for one in following for table in _list_unread(one)})
+            return Followers(len(following), len(said) - len(following), tuple(unread))
+        time.sleep(_LOOK_S)
+
+
+def _list_unread(said: dict[str, object]) -> list[object]:
+    unread = said.get("unread")
+    return unread if isinstance(unread, list) else []
+
+
+def _read_living(folder: Path) -> Iterator[dict[str, object]]:
+    for path in sorted(folder.glob(f"*{_PROCESS}")):
+        with suppress(OSError):  # gone at this moment, or another user's
+            descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()  # its process has ended
+            except BlockingIOError:
+                yield _parse(os.read(descriptor, 1_000_000))
+            finally:
+                os.close(descriptor)
+
+
+def _parse(content: bytes) -> dict[str, object]:
+    """What a process says; nothing while it writes."""
+    with suppress(ValueError):
+        said = json.loads(content)
+        return said if isinstance(said, dict) else {}
+    return {}

@@ -1,0 +1,124 @@
+"""Attacks by time: a file is replaced while Keyhole serves, with a refresh and without one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+import pytest
+
+from proxy.cli.check import check, refresh, wait_for_servers
+from proxy.service.service import Service
+from tests.effort import PATIENCE_S
+from tests.worlds import shop
+from tests.worlds.house import House, opened, write_policy
+
+OTHERS = [("east",), ("west",)]
+
+
+@dataclass(frozen=True)
+class World:
+    """A shop whose sales lie in files, and what puts a file with other stores in their place."""
+
+    policy: Path
+    replace: Callable[[], None]
+
+
+def _write(path: Path, suffix: str, sql: str) -> None:
+    with duckdb.connect() as owner:
+        owner.execute(f"COPY ({sql}) TO '{path}' (FORMAT {suffix.removeprefix('.')})")
+
+
+def ask(house: House) -> list[Any]:
+    with house.connect() as connection:
+        return connection.execute(shop.BUSY).fetchall()
+
+
+@pytest.fixture(params=["duckdb", ".parquet", "*.parquet", ".csv"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    shop.fill_duckdb(tmp_path / "shop.duckdb")
+    moved = "CASE store WHEN 'north' THEN 'east' WHEN 'south' THEN 'west' ELSE store END"
+    if request.param == "duckdb":
+
+        def replace_database() -> None:
+            shop.fill_duckdb(tmp_path / "next.duckdb", f"UPDATE sales SET store = {moved}")
+            (tmp_path / "next.duckdb").replace(tmp_path / "shop.duckdb")
+
+        return World(write_policy(tmp_path, source="duckdb:///shop.duckdb"), replace_database)
+    suffix = request.param.removeprefix("*")
+    with duckdb.connect(str(tmp_path / "shop.duckdb"), read_only=True) as owner:
+        owner.execute(f"COPY sales TO '{tmp_path}/sales{suffix}' (FORMAT {suffix.removeprefix('.')})")
+
+    def replace_file() -> None:
+        file = f"{tmp_path}/sales{suffix}"
+        _write(tmp_path / "next", suffix, f"SELECT * REPLACE ({moved} AS store) FROM '{file}'")
+        (tmp_path / "next").replace(file)
+
+    path = write_policy(tmp_path, source="duckdb:///shop.duckdb")
+    relation = f'[tables.sales]\nrelation = "sales{request.param.replace(".parquet", "").replace(".csv", "")}{suffix}"'
+    path.write_text(path.read_text(encoding="utf-8").replace("[tables.sales]", relation, 1), encoding="utf-8")
+    check(path, confirm=True)
+    return World(path, replace_file)
+
+
+def test_a_refresh_is_read_by_a_running_server_without_a_stop(world: World) -> None:
+    with opened(world.policy) as house:
+        assert ask(house) == shop.BUSY_STORES
+        world.replace()
+        new = refresh(world.policy, "sales", "visits")
+        assert "1 serving process reads the new data" in wait_for_servers(world.policy, seconds=PATIENCE_S)
+        assert ask(house) == OTHERS
+        assert house.service.ledger.history()[-1].charge.family.version == new
+
+
+def test_new_rows_are_never_read_under_the_old_version(world: World) -> None:
+    """A server that has the old database open answers from it. Whoever would read the new file is refused unspent."""
+    with opened(world.policy) as house:
+        assert ask(house) == shop.BUSY_STORES
+    world.replace()
+    with opened(world.policy) as house, house.connect() as connection:
+        before = house.events
+        with pytest.raises(psycopg.Error, match="KH501") as refused:
+            connection.execute("SELECT store FROM sales GROUP BY store HAVING sum(amount) > 30000")
+        assert "Nothing was spent" in str(refused.value.diag.message_detail)
+        assert house.events == before
+        refresh(world.policy, "sales", "visits")
+        assert ask(house) == OTHERS
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Path:
+    shop.fill_duckdb(tmp_path / "shop.duckdb")
+    return write_policy(tmp_path, source="duckdb:///shop.duckdb")
+
+
+def test_a_table_of_a_replaced_database_waits_for_its_own_refresh(held: Path) -> None:
+    """One file, two tables: a new version of one does not let the other's new rows be read under its old version."""
+    with opened(held) as house, house.connect() as connection:
+        shop.fill_duckdb(held.with_name("next.duckdb"))
+        held.with_name("next.duckdb").replace(held.with_name("shop.duckdb"))
+        refresh(held, "sales")
+        assert "visits are refused" in wait_for_servers(held, seconds=PATIENCE_S)
+        assert ask(house) == shop.BUSY_STORES
+        with pytest.raises(psycopg.Error, match="KH501"):
+            connection.execute("SELECT ward FROM visits GROUP BY ward HAVING count(*) > 500")
+        refresh(held, "visits")
+        assert "refused" not in wait_for_servers(held, seconds=PATIENCE_S)
+        connection.execute("SELECT ward FROM visits GROUP BY ward HAVING count(*) > 500")
+
+
+def test_the_first_reader_of_a_version_decides_for_all_processes(held: Path) -> None:
+    """Nobody pinned the files of the version: a process that starts after the file was replaced does not read it."""
+    text = held.read_text(encoding="utf-8").replace('refresh = "explicit"', 'refresh = "static"')
+    held.write_text(text, encoding="utf-8")
+    with Service.open(held) as service:
+        assert service.follow_versions() == ()
+        shop.fill_duckdb(held.with_name("next.duckdb"))
+        held.with_name("next.duckdb").replace(held.with_name("shop.duckdb"))
+        with Service.open(held) as other, opened(held) as house, house.connect() as connection:
+            assert other.follow_versions() == ("sales", "visits")
+            assert service.follow_versions() == ()
+            with pytest.raises(psycopg.Error, match="KH501"):
+                connection.execute("SELECT store FROM sales GROUP BY store HAVING count(*) > 1500")
