@@ -34,7 +34,9 @@ def relation(name: str, table: TableSection, *, directory: Path, kind: SourceKin
         return csv.relation(str(directory / text))
     if suffix in FILES:
         file = str(directory / text).replace("'", "''")
-        return f"{FILES[suffix]}('{file}')"
+        # by name, in a type that holds what each file has; a byte that is no UTF-8 is read as "?", or it would fail all
+        options = ", utf8_validation = 'replace', union_by_name = true" if suffix == _PARQUET else ""
+        return f"{FILES[suffix]}('{file}'{options})"
     return ".".join(part if part.startswith('"') else f'"{part}"' for part in NAME_PART.findall(text))
 
 

@@ -24,6 +24,7 @@ from planner.errors import KeyholeError
 from planner.policy.compile import compile_catalog, key_domains
 from planner.policy.file import Policy
 from proxy.service.csv_files import check_pinned_files, pin_files
+from proxy.service.parquet_files import check_parquet_files
 from proxy.service.refusals import pins_differ, pins_edited
 from proxy.service.relations import Identities, check_pinned, check_pinned_types, exposed_types, identify_tables
 from proxy.shadow.validity import find_faults
@@ -89,6 +90,7 @@ def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
     pins = read_pins(pins_path(policy))
     check_pinned(policy, identify_tables(policy, source), pins)
     check_pinned_files(policy, pins)
+    check_parquet_files(policy, source)
     schema = source_schema(policy, source, pins)
     check_pinned_types(policy, schema, pins)
     return _valid_catalog(policy, schema, pins)
@@ -137,6 +139,7 @@ def pin(
     before = read_pins(path)
     identities = identify_tables(policy, source)
     files = pin_files(policy, source, before)
+    check_parquet_files(policy, source)
     schema = source_schema(policy, source, files)
     after = _take_pins(policy, source, schema, identities, files, now)
     changes = differences(before, after)

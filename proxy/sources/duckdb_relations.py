@@ -26,6 +26,7 @@ Looks: TypeAlias = Mapping[Path, tuple[int, int, int]]
 EXPLAIN_ALL = "SET GLOBAL explain_output = 'all'"
 """What an instance needs for `identify_relation`: EXPLAIN without it shows the optimised plan, where views are gone."""
 _CSV = re.compile(r"^read_csv\(('(?:[^']|'')*')\)$")
+_PARQUET = re.compile(r"read_parquet\('((?:[^']|'')*)', utf8_validation = .*\)")
 _STORED = "SEQ_SCAN"
 _WORDS = frozenset({"STRING", "IDENTIFIER", "VAR"})
 _TYPES = {
@@ -211,6 +212,9 @@ def _find_files(relation: str, *, run: Run) -> dict[str, list[Path]]:
     line = find_first_line(relation)
     if line is not None:
         return {line.pattern: _glob(line.pattern, run=run)}
+    if (parquet := _PARQUET.fullmatch(relation)) is not None:
+        pattern = parquet[1].replace("''", "'")
+        return {pattern: _glob(pattern, run=run)}
     definitions: dict[str, str] = dict(run(_VIEWS))
     found: dict[str, list[Path]] = {}
     if any("(" in written for written in (relation, *definitions.values())):  # nothing else calls a macro

@@ -205,7 +205,11 @@ def test_the_digest_follows_what_answers_depend_on() -> None:
         ("visits", None, '"visits"'),
         ("visits", "clinic.Visits", '"clinic"."Visits"'),
         ("visits", '"a.b"."o""d"', '"a.b"."o""d"'),
-        ("sales", "sales.parquet", "read_parquet('/data/sales.parquet')"),
+        (
+            "sales",
+            "sales.parquet",
+            "read_parquet('/data/sales.parquet', utf8_validation = 'replace', union_by_name = true)",
+        ),
         ("sales", "it's.CSV", "read_csv('/data/it''s.CSV')"),
         ("sales", "/abs/sales.csv", "read_csv('/abs/sales.csv')"),
     ],
