@@ -2,11 +2,12 @@
 
 Guarantee: no row decides how another is read. Every column is read as text and cast by an expression that gives NULL
 for a text that is no value of the type. Fields beyond the last column are not read. A row with too few fields, of more
-than two megabytes, or with broken UTF-8 in a column that is asked about, is left out by itself. The file must quote
-its texts as its writer does: a quote that is left open takes the rows behind it with it.
+than two megabytes, or with broken UTF-8 in a column that is asked about, is left out by itself. A file without
+quotation marks is read so that none means anything. In one that has some, one left open takes all rows behind it.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.catalog.model import SqlType
@@ -45,6 +46,15 @@ class CsvFile:
         """The file's rows with typed columns."""
         typed = ", ".join(f"{self._cast(name, kind)} AS {_identifier(name)}" for name, kind in self.columns)
         return f"(SELECT {typed} FROM {self._read(path, has_header=self.has_header)})"
+
+    def count_unconverted(self, path: str, names: Sequence[str]) -> str:
+        """Write the statement that counts, by column, the texts that are there and no value of its type."""
+        kinds = dict(self.columns)
+        counts = (
+            f"count(*) FILTER (WHERE {_identifier(name)} <> '' AND {self._cast(name, kinds[name])} IS NULL)"
+            for name in names
+        )
+        return f"SELECT {', '.join(counts)} FROM {self._read(path, has_header=self.has_header)}"
 
     def _read(self, path: str, *, has_header: bool) -> str:
         columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name, _ in self.columns)

@@ -10,6 +10,7 @@ from typing import Any
 
 from accountant.store.witness import NOTHING
 from planner.catalog.model import LONGEST_TEXT, Catalog, SqlType
+from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
@@ -142,6 +143,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
             ledger_witness(policy).advance(NOTHING)
     if lost is not None:
         pinning = replace(pinning, changes=(PinChange("changed", "the ledger", lost), *pinning.changes))
+    doubts = (*doubts, *_find_quotes(pinning.pins))
     said = (*said, *doubts, *describe_shared_relations(policy, identities), *map(_describe_move, moved))
     said = (
         *said,
@@ -184,6 +186,16 @@ def _describe_move(table: str) -> str:
         f"tables.{table} was changed or rewritten since its data version was first checked: noise that is refined on "
         'other data tells more than the ledger says, so write refresh = "explicit" and run keyhole refresh, or "live".'
     )
+
+
+def _find_quotes(pins: Pins) -> Iterator[str]:
+    """CSV files in which one row can take others away."""
+    for name, file in pins.files:
+        if file.quote:
+            yield (
+                f"tables.{name} is a CSV file with quoted texts: one row whose quote is left open takes all rows "
+                "behind it, so it decides answers about other people. Write parquet, or CSV without quotation marks."
+            )
 
 
 def _find_long_texts(catalog: Catalog) -> Iterator[str]:

@@ -5,7 +5,7 @@ The figures are exact and protected by nothing. Nothing is charged, since nothin
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import ceil, prod
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from planner.bind.groupings import bound_by_groupings
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Catalog, Column, Table
 from planner.lower.left_out import WORST, LeftOut
+from planner.policy.compile_column import exposed_names
 from planner.policy.file import Policy
+from proxy.service.pins import pins_path, read_pins
 from proxy.sources.protocol import Source
 from proxy.sources.shared import open_policy_source
 
@@ -101,6 +103,15 @@ class OutsideDomain:
 
 
 @dataclass(frozen=True, slots=True)
+class Unconverted:
+    """How many texts of a CSV file's column are no value of its type, and are read as NULL."""
+
+    name: str
+    declared: str
+    values: int
+
+
+@dataclass(frozen=True, slots=True)
 class TableLeftOut:
     """What the policy leaves out of one table."""
 
@@ -111,6 +122,7 @@ class TableLeftOut:
     outside: tuple[OutsideDomain, ...]
     clipped: tuple[ClippedValues, ...]
     groupings: tuple[GroupingLeftOut, ...]
+    unconverted: tuple[Unconverted, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """The report for a terminal."""
@@ -121,6 +133,8 @@ class TableLeftOut:
             else f", {_share(missing, self.rows)} of them without {' or '.join(self.unit)}, which never count"
         )
         yield f"{self.table}: {self.rows:,} rows{unit}"
+        for text in self.unconverted:
+            yield f"  {text.name}: {text.values:,} texts are no {text.declared}, and are read as NULL"
         for outside in self.outside:
             yield f"  {outside.name}: {_share(outside.rows, self.rows)} of the rows have a value outside the domain"
             for value, count in outside.values:
@@ -180,8 +194,25 @@ def measure(policy_path: Path, catalog: Catalog) -> tuple[TableLeftOut, ...]:
     Raises:
         KeyholeError: KH006, KH008.
     """
-    with closing(open_policy_source(Policy.load(policy_path))) as source:
-        return measure_tables(catalog, source)
+    policy = Policy.load(policy_path)
+    with closing(open_policy_source(policy)) as source:
+        found = measure_tables(catalog, source)
+        return tuple(replace(one, unconverted=_count_unconverted(policy, one.table, source)) for one in found)
+
+
+def _count_unconverted(policy: Policy, table: str, source: Source) -> tuple[Unconverted, ...]:
+    """Count the texts of a CSV file that are no values, by column; none of another table. Raises KH006."""
+    file = read_pins(pins_path(policy)).file(table)
+    if file is None:
+        return ()
+    exposed = exposed_names(policy, table)
+    typed = {name: kind for name, kind in file.columns if name in exposed and kind != "text"}
+    if not typed:
+        return ()
+    path = str(policy.directory / (policy.tables[table].relation or table))
+    (counts,) = source.read_for_owner(policy.relation(table, csv=file), file.count_unconverted(path, tuple(typed)))
+    found = zip(typed.items(), counts, strict=True)
+    return tuple(Unconverted(name, kind, int(str(count))) for (name, kind), count in found if count)
 
 
 def measure_tables(catalog: Catalog, source: Source) -> tuple[TableLeftOut, ...]:

@@ -6,7 +6,7 @@ form and its columns' types stay as the owner confirmed them.
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from planner.catalog.pins import Pins
 from planner.catalog.sql_types import SourceColumn
 from planner.policy.file import Policy
 from planner.policy.relation_names import is_csv
+from planner.values.sql_literals import text
 
 _GUESSED = {
     "BIGINT": "bigint",
@@ -76,6 +77,8 @@ def _look_into(policy: Policy, name: str, source: _Reading, known: CsvFile | Non
     forms = [(file, _look_into_one(plain, file, source)) for file in files]
     if not forms:
         source.schema(plain)  # raises KH006
+    if not _has_quotes(plain, pattern, {'"', *(form.quote for _, form in forms)}, source):
+        forms = [(file, replace(form, quote="", escape="")) for file, form in forms]
     first = forms[0][1]
     for file, form in forms[1:]:
         if _without_types(form) != _without_types(first):
@@ -120,6 +123,18 @@ def _look_into_one(relation: str, file: str, source: _Reading) -> CsvFile:
     (names,) = source.read_for_owner(relation, line.statement(file))
     spelled = ["" if one is None else str(one) for one in names]
     return replace(file_form, columns=tuple(zip(spelled, (kind for _, kind in found), strict=True)))
+
+
+def _has_quotes(relation: str, pattern: str, marks: Set[str], source: _Reading) -> bool:
+    """Return True if a quotation mark stands anywhere in the files. If none does, none that comes later means anything:
+    one that is left open would take all rows behind it."""
+    lines = (
+        f"read_csv({pattern}, auto_detect = false, header = false, delim = '\x1f', quote = '', escape = '', "
+        "ignore_errors = true, strict_mode = false, columns = {'line': 'VARCHAR'})"
+    )
+    has_one = " OR ".join(f"contains(line, {text(mark)})" for mark in sorted(marks))
+    ((found,),) = source.read_for_owner(relation, f"SELECT coalesce(bool_or({has_one}), false) FROM {lines}")
+    return bool(found)
 
 
 def _given(found: object) -> str:

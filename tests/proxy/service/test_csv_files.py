@@ -8,6 +8,7 @@ import pytest
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.cli.check import check
+from proxy.owner.measure import measure
 from proxy.service.pins import pinned_catalog
 from proxy.sources.shared import open_policy_source
 
@@ -41,6 +42,7 @@ ODD = {
     "a NUL": ("a\0,1,2026-01-01,1", (3000, 3000, 3000, 3000)),
     "broken UTF-8": ("a,1\udcff,2026-01-01,1", (2999, 2999, 2999, 2999)),
     "a long text": ("x" * 3_000_000 + ",1,2026-01-01,1", (2999, 2999, 2999, 2999)),
+    "an open quote": ('"a,1,2026-01-01,1', (3000, 3000, 3000, 3000)),
     "nothing": ("", (2999, 2999, 2999, 2999)),
 }
 
@@ -107,3 +109,23 @@ def test_files_that_are_laid_out_otherwise_are_named(tmp_path: Path) -> None:
     write(tmp_path, rows=ROWS, file="x2.csv")
     check(path, confirm=False)
     assert counts(path) == (6000,) * 4
+
+
+def test_the_owner_learns_how_many_texts_are_no_values(tmp_path: Path) -> None:
+    path = install(tmp_path)
+    write(tmp_path, rows=ROWS)
+    findings = check(path, confirm=False)
+    write(tmp_path, rows=[*ROWS, "a,n/a,2026-02-30,1\n", "a,,2026-01-01,99999.99\n", "a,1.5,,\n"])
+    (found,) = measure(path, findings.pinning.catalog)
+    assert [(one.name, one.values) for one in found.unconverted] == [("v", 2), ("d", 1), ("w", 1)]
+    assert "  v: 2 texts are no bigint, and are read as NULL" in list(found.lines())
+
+
+def test_a_file_that_quotes_is_read_so_and_the_owner_is_warned(tmp_path: Path) -> None:
+    path = install(tmp_path, relation="x*.csv")
+    write(tmp_path, rows=ROWS, file="x1.csv")
+    assert not [one for one in check(path, confirm=False).warnings if "quote" in one]
+    path.with_suffix(".pins.json").unlink()
+    write(tmp_path, rows=[*ROWS, '"a,b",1,2026-01-01,1\n'], file="x2.csv")
+    assert [one for one in check(path, confirm=True).warnings if "takes all rows behind it" in one]
+    assert counts(path) == (6001,) * 4
