@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -98,7 +99,9 @@ def test_a_server_that_is_not_there_or_lets_nobody_in_is_no_broken_ledger(
             with pytest.raises(StorageFailed, match=_LATE):
                 ledger.reserve(charge(1, question="q2"), limits())
         with psycopg.connect(postgres_url, autocommit=True) as owner:
-            owner.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+            owner.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [urlsplit(url).path[1:]]
+            )
         ledger.reserve(charge(1, question="q2"), limits())
         with psycopg.connect(url, autocommit=True) as owner:
             owner.execute("ALTER TABLE writer RENAME TO elsewhere")
