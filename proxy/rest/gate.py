@@ -22,7 +22,7 @@ from proxy.security.rate_limit import MOST_NAMES, RateLimit
 log = structlog.get_logger("keyhole.rest")
 
 EVERYBODY = ""
-SHORT_TOKEN = 32  # characters; what keyhole passwd makes has 43
+SHORT_TOKEN = 32  # characters, below which a token might be guessed; what keyhole passwd makes has 43
 MOST_STREAMS = 32  # of an analyst at a time in one process: each waits, and costs a connection; set, not measured
 ALL_ADDRESSES = 10  # the failed logins of all addresses together, in those of one
 
@@ -49,13 +49,16 @@ class Gate:
     def login(self, analysts: Sequence[Analyst], token: str, *, address: str) -> Analyst:
         """The analyst whose token it is, one request of whom is counted. Raises KH401, KH430.
 
-        Guarantee: from an address with too many failures no token is looked at, right or wrong; with too many failures
-        from all addresses only those from which a login succeeded lately are heard.
+        Guarantee: from an address with too many failures, and with too many from all addresses from all but those from
+        which a login succeeded lately, no token is looked at that could be guessed. Others are at most as many as the
+        requests that an address may send.
         """
-        self.insist_heard(address)
+        if len(token) < SHORT_TOKEN:
+            self.insist_heard(address)
         try:
             analyst = authenticate(analysts, token)
         except KeyholeError:
+            self.insist_heard(address)
             self.note_failure(address)
             raise
         if len(token) < SHORT_TOKEN and analyst.name not in self._short:

@@ -21,7 +21,8 @@ log = structlog.get_logger("keyhole.rest")
 MOST_HEAD_BYTES = 16_384  # as much as h11 reads of a head by itself; browsers' and proxies' are far shorter
 MOST_BODY_BYTES = 1_000_000  # the longest text with every character escaped, by six bytes each, and room for parameters
 MOST_HEADERS = 100  # several times what browsers and proxies send
-DRAIN_S = 1.0  # how long the rest of a refused body is read, so that its sender gets to reading the refusal
+DRAIN_S = 1.0  # how long the rest of a refused body is read before the answer, so that its connection can go on
+MOST_FORGOTTEN_BYTES = 1 << 26  # of a refused body, read so that its sender gets to the refusal; set, not measured
 CODE = "code"  # in the state of the scope: what a refusal is called
 LEAVING = "keyhole.leaving"  # in the scope: what ends with the request, once its answer is sent
 HEAD = "keyhole.head"  # in the scope: whether no body is sent
@@ -156,15 +157,25 @@ class _IncomingBody:
 
     async def drain(self) -> bool:
         """Whether nothing more comes, once the little that may come is read and forgotten."""
+        await self._forget(up_to_bytes=2 * self._most_bytes, for_s=DRAIN_S)
+        return self.complete
+
+    async def linger(self) -> None:
+        """Read and forget the rest, in the time that a body may take: who sends all of it before reading would see a
+        closed connection instead of the refusal."""
+        now = asyncio.get_running_loop().time()
+        left_s = self._timeout_s if self._deadline is None else self._deadline - now
+        await self._forget(up_to_bytes=MOST_FORGOTTEN_BYTES, for_s=left_s)
+
+    async def _forget(self, *, up_to_bytes: int, for_s: float) -> None:
         if self._unread and not self._taken:
-            return False
+            return
         with suppress(TimeoutError):
-            async with asyncio.timeout(DRAIN_S):
-                while not self.complete and self._taken <= 2 * self._most_bytes:
+            async with asyncio.timeout(for_s):
+                while not self.complete and self._taken <= up_to_bytes:
                     message = await self._receive()
                     self.complete = message["type"] != "http.request" or not message.get("more_body", False)
                     self._taken += len(message.get("body", b""))
-        return self.complete
 
 
 class _Outgoing:
@@ -188,6 +199,10 @@ class _Outgoing:
             added = [(name, value) for name, value in own.items() if name not in told]
             message = {**message, "headers": [*message["headers"], *added]}
         elif self._head:
+            message = {**message, "body": b""}
+        if message["type"] == "http.response.body" and not (message.get("more_body") or self._incoming.complete):
+            await self._send({**message, "more_body": True})  # the connection ends with the last piece of an answer
+            await self._incoming.linger()
             message = {**message, "body": b""}
         await self._send(message)
 

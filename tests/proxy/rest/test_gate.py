@@ -5,9 +5,11 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Any
 
 import httpx
@@ -117,13 +119,17 @@ def test_who_came_last_is_counted_however_many_came_before() -> None:
     assert rates.wait_s("0") == 0  # the one that came longest ago is forgotten
 
 
-def test_failed_logins_lock_an_address_even_for_the_right_token_and_no_other_address() -> None:
+def test_failed_logins_lock_an_address_for_tokens_that_can_be_guessed_and_no_other_address() -> None:
     gate = gate_of(RestSection(failed_logins_per_minute=3))
+    long = token_urlsafe(32)
+    analysts = (*ANALYSTS, replace(ANALYSTS[0], name="eve", token_hash=sha256(long.encode()).hexdigest()))
     for _ in range(3):
         with pytest.raises(KeyholeError, match="KH401"):
-            gate.login(ANALYSTS, "wrong", address="192.0.2.1")
-    with pytest.raises(KeyholeError, match="KH430"):
-        gate.login(ANALYSTS, "right", address="192.0.2.1")
+            gate.login(analysts, "wrong", address="192.0.2.1")
+    for token in ("right", "wrong", token_urlsafe(32)):
+        with pytest.raises(KeyholeError, match="KH430"):
+            gate.login(analysts, token, address="192.0.2.1")
+    assert gate.login(analysts, long, address="192.0.2.1").name == "eve"
     assert gate.login(ANALYSTS, "right", address="192.0.2.2").name == "ada"
 
 

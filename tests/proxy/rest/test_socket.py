@@ -258,6 +258,14 @@ def test_a_body_that_never_ends_is_told_so(port: int) -> None:
     assert b"\r\nconnection: close\r\n" in came.lower()
 
 
+def test_who_sends_a_large_body_before_reading_is_told_so(port: int) -> None:
+    """50 megabytes, by a client that looks for an answer once all of them are sent."""
+    more = JSON_HEADER + b"Content-Length: 50000000\r\n"
+    body = b" " * 50_000_000
+    came = exchange(port, request("POST", "/v1/question", more=more, body=body, close=False))
+    assert statuses(came) == [413]
+
+
 def test_nobody_without_a_token_is_asked_for_a_body(port: int) -> None:
     head = b"POST /v1/question HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n"
     came = exchange(port, head)
