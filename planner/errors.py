@@ -159,6 +159,16 @@ class KeyholeError(Exception):
         return KeyholeError(self.code, self.message, detail=self.detail, hint=self.hint)
 
 
+class UnknownColumn(KeyholeError):
+    """KH201 for `column`, a name that no column of the question's table has."""
+
+    def __init__(
+        self, column: str, message: str, *, detail: str | None, hint: str | None, position: int | None
+    ) -> None:
+        super().__init__("KH201", message, detail=detail, hint=hint, position=position)
+        self.column = column
+
+
 def not_allowed(
     message: str, *, position: int | None, hint: str | None = None, detail: str | None = None
 ) -> KeyholeError:

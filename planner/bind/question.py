@@ -7,6 +7,7 @@ from mechanisms.formula import TRUE, cuts
 from planner.aggregates.comparison import Comparison
 from planner.bind.fixed_keys import bound_fixed
 from planner.bind.lookup_columns import store_conditions
+from planner.bind.other_tables import offer_join
 from planner.bind.refusals import nested_too_deeply, too_many_groups
 from planner.bind.set_branches import Said, read_question
 from planner.bind.unit_totals import resolve_unit_query
@@ -56,7 +57,10 @@ def ask(
                 detail=error.detail or f'The stored question "{embedded.stored}" is refused.',
                 hint=error.hint,
             ) from None
-        raise embedded.place_error(error) from None
+        told = error
+        if embedded.per_unit is None:
+            told = offer_join(error, embedded.table, catalog, alias=embedded.alias)
+        raise embedded.place_error(told) from None
 
 
 def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given) -> Question:

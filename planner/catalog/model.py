@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 from mechanisms.registry import BOUNDED
 from planner.catalog.monitors import Monitor
 from planner.catalog.pace import Pace, TableSize
-from planner.errors import KeyholeError
+from planner.errors import KeyholeError, UnknownColumn
 
 Value: TypeAlias = str | int | bool | Decimal | date | datetime
 _Result = TypeVar("_Result")
@@ -357,8 +357,8 @@ class Table:
                 position=position,
             )
         known = [column.name for column in self.columns]
-        raise KeyholeError(
-            "KH201",
+        raise UnknownColumn(
+            name,
             f'column "{name}" is not exposed by table "{self.name}"',
             detail=f"Exposed columns: {', '.join(known)}.",
             hint=_perhaps(name, known),

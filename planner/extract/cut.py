@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.bind.joins import joins
+from planner.bind.other_tables import offer_join
 from planner.bind.refusals import no_key
 from planner.bind.unit_join import bound_table
 from planner.bind.unit_query import NOTHING, UnitReading, check_groups, unit_readings
@@ -54,7 +55,11 @@ def question_edits(
     check_fits(found, select, tokens)
     scope, predicates = joins(select, node, table, catalog), shown_predicates(select, found, text, tokens)
     ranked = ranked_item(select, found, tokens)
-    return (_place(QuestionReading(node, select, scope, text, tokens, found, predicates=predicates, ranked=ranked)),)
+    reading = QuestionReading(node, select, scope, text, tokens, found, predicates=predicates, ranked=ranked)
+    try:
+        return (_place(reading),)
+    except KeyholeError as error:
+        raise offer_join(error, scope.table, catalog, alias=scope.alias) from None
 
 
 def _over_units(node: exp.Table, reading: UnitReading, text: str, tokens: tuple[Token, ...]) -> Place:

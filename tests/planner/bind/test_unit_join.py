@@ -276,3 +276,51 @@ def test_a_unit_column_is_a_key_where_its_values_are_declared_once() -> None:
     )
     assert joined_on_unit((twice, patients)).column("patient_id").domain is None
     assert joined_on_unit((twice, patients)).column("patient_id").sql_type is SqlType.INTEGER
+
+
+def _refuse(sql: str, catalog: Catalog | None = None) -> KeyholeError:
+    with pytest.raises(KeyholeError) as refused:
+        _plans(sql, catalog)
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint", "qualified"),
+    [
+        (
+            "SELECT sex FROM stays GROUP BY sex HAVING count(*) > 100",
+            "sex lies in patients: add JOIN patients USING (patient_id) after stays. Both have ward: write stays.ward.",
+            "sex",
+        ),
+        (
+            "SELECT ward FROM stays s WHERE sex = 'f' GROUP BY ward HAVING count(*) > 100",
+            "sex lies in patients: add JOIN patients USING (patient_id) after s. Both have ward: write s.ward.",
+            "s.ward",
+        ),
+        (
+            "SELECT ward FROM stays s GROUP BY ward HAVING sum(weight) > 9000",
+            "weight lies in patients: add JOIN patients USING (patient_id) after s. Both have ward: write s.ward.",
+            "s.ward",
+        ),
+        (
+            "SELECT kind FROM stays GROUP BY kind HAVING count(*) > 100",
+            "kind lies in labs: add JOIN labs ON stays.patient_id = labs.person after stays.",
+            "kind",
+        ),
+    ],
+)
+def test_a_column_of_another_table_gets_a_hint_of_the_join_that_answers(sql: str, hint: str, qualified: str) -> None:
+    refused = _refuse(sql)
+    assert (refused.code, refused.hint) == ("KH201", hint)
+    found = re.search(r"add (JOIN .*) after (\w+)\.", hint)
+    assert found
+    written = re.sub(r"FROM stays( s)?", lambda of: f"{of[0]} {found[1]}", sql)
+    (made,) = _plans(re.sub(r"\bward\b", qualified, written) if "ward" in qualified else written)
+    assert [member.table.name for member in made.question.table.members] == ["stays", found[1].split()[1]]
+
+
+def test_no_join_is_offered_that_the_policy_does_not_let_answer() -> None:
+    assert _refuse("SELECT sex FROM capped GROUP BY sex HAVING count(*) > 100").hint is None
+    without = replace(people(), tables=tuple(table for table in people().tables if table.name != "patients"))
+    assert _refuse("SELECT sex FROM stays GROUP BY sex HAVING count(*) > 100", without).hint is None
+    assert _refuse("SELECT wart FROM stays GROUP BY wart HAVING count(*) > 100").hint == "Perhaps you meant ward."

@@ -1,0 +1,44 @@
+"""The join that a question lacks, where it names a column of another private table with the same privacy units."""
+
+from planner.bind.unit_join import order, same_units
+from planner.catalog.model import Catalog, Table
+from planner.errors import KeyholeError, UnknownColumn
+from planner.parser.lexer import readable
+
+
+def offer_join(error: KeyholeError, table: Table, catalog: Catalog, *, alias: str) -> KeyholeError:
+    """The refusal with a hint of the join, if a column is unknown that a table has which the policy lets join.
+
+    A function of the refusal and the policy. Any other refusal is returned as it is.
+
+    Parameters:
+        table: the private table that the question reads.
+        alias: what the question calls it.
+    """
+    if not isinstance(error, UnknownColumn) or table.members or table.row_cap is not None:
+        return error
+    for other in order(catalog.tables):
+        if other.name == table.name or other.row_cap is not None or not same_units((table, other)):
+            continue
+        if any(column.name == error.column for column in other.columns):
+            return UnknownColumn(
+                error.column,
+                error.message,
+                detail=error.detail,
+                hint=_describe_join(error.column, table, other, alias),
+                position=error.position,
+            )
+    return error
+
+
+def _describe_join(column: str, table: Table, other: Table, alias: str) -> str:
+    own, joined = readable(alias), readable(other.name)
+    if table.unit == other.unit:
+        condition = f"USING ({', '.join(map(readable, table.unit))})"
+    else:
+        pairs = zip(table.unit, other.unit, strict=True)
+        condition = "ON " + " AND ".join(f"{own}.{readable(a)} = {joined}.{readable(b)}" for a, b in pairs)
+    merged = table.unit if table.unit == other.unit else ()
+    both = [one.name for one in table.columns if one.name not in merged and one.name in {c.name for c in other.columns}]
+    qualified = f" Both have {', '.join(map(readable, both))}: write {own}.{readable(both[0])}." if both else ""
+    return f"{readable(column)} lies in {joined}: add JOIN {joined} {condition} after {own}.{qualified}"
