@@ -163,7 +163,7 @@ def same_files(relations: Sequence[ReadRelation], *, run: Run, database: Path | 
 
 
 def read_state(relation: str, *, run: Run, database: Path | None) -> str:
-    """Place, inode, size and time of every file that the relation reads, and of the database's own."""
+    """Name, size and time of every file that the relation reads, and of the database's own."""
     return describe_files(find_patterns(relation, run=run), run=run, database=look_at_database(database))
 
 
@@ -173,10 +173,14 @@ def find_patterns(relation: str, *, run: Run) -> tuple[str, ...]:
 
 
 def describe_files(patterns: Sequence[str], *, run: Run, database: Looks) -> str:
-    """Write place, inode, size and time of all files under the patterns, and of the database's as they were seen."""
+    """Write name, size and time of all files under the patterns, and of the database's as they were seen.
+
+    Names are those below the files' common folder, so that a folder may be copied or restored with its times.
+    """
     files = {path for pattern in patterns for path in _glob(pattern, run=run)}
     found = {**{path: _look(path) for path in files}, **database}
-    return str([(str(path), *look) for path, look in sorted(found.items())])
+    top = os.path.commonpath([path.parent for path in found]) if found else ""
+    return str([(os.path.relpath(path, top), *look[1:]) for path, look in sorted(found.items())])
 
 
 def look_at_database(database: Path | None) -> Looks:

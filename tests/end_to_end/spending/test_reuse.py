@@ -26,6 +26,7 @@ from proxy.pipeline.answering import explain_question, explained_document
 from proxy.pipeline.messages import Answer, Asked, bare_question
 from proxy.pipeline.virtual_rows import virtual_rows
 from proxy.service.service import Service
+from proxy.sources.refusals import could_not_answer
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 from tests.worlds import shop
@@ -473,6 +474,18 @@ def test_what_a_question_meets_does_not_follow_from_the_noise(tmp_path: Path) ->
     assert all(seen == met[0] for seen in met)
 
 
+@contextmanager
+def broken(service: Service) -> Iterator[None]:
+    """Let the source fail once a question was reserved."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise could_not_answer("a test")
+
+    with pytest.MonkeyPatch.context() as breaking:
+        breaking.setattr(service.source, "aggregates", fail)
+        yield
+
+
 def test_a_question_that_fails_on_a_path_fails_whatever_the_noise(tmp_path: Path) -> None:
     """Were it answered where known values settle it and asked again on noise of its own where they do not, it would be
     wrong more often than promised."""
@@ -493,8 +506,7 @@ def test_a_question_that_fails_on_a_path_fails_whatever_the_noise(tmp_path: Path
             assert found is not None
             assert found.continues
             settled.add(settle(found.continuation, noise=SeededNoise(seed)) is not None)
-            here.service.source.close()
-            with hurried(here.service), pytest.raises(KeyholeError) as caught:
+            with broken(here.service), hurried(here.service), pytest.raises(KeyholeError) as caught:
                 pipeline.answer(here.service, plan, asked)
             assert caught.value.code == "KH501"
             assert len(here.service.ledger.open_reservations()) == 1
