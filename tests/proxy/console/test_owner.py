@@ -364,7 +364,8 @@ PRIOR = "room,hour,people\nER,9,40\nICU,9,20\n"
 def hospital(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """An owner's browser over a hospital with one stored question that can be asked and one that cannot."""
     path = install_hospital(tmp_path_factory.mktemp("hospital"))
-    lost = f'SELECT room FROM stays GROUP BY room HAVING count(*) > 20 AND count(\\"{HOSTILE}\\") > 1'
+    quoted = HOSTILE.replace("'", "''")
+    lost = f"SELECT room FROM stays GROUP BY room HAVING count(*) > 20 AND max(room) > '{quoted}'"
     told = lost.replace("\x1b", "\\u001b").replace("\u202e", "\\u202e")
     path.write_text(path.read_text() + f'\n[views.lost]\nsql = "{told}"\n', encoding="utf-8")
     check(path, confirm=False)
