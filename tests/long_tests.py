@@ -117,7 +117,7 @@ LONG: dict[str, tuple[str, ...]] = {
     ),
     "proxy/cli/test_check.py": ("test_a_check_says_in_a_terminal_what_it_is_doing",),
     "proxy/process/test_generations.py": (
-        "test_a_reload_that_a_worker_cannot_follow_changes_none",
+        "test_workers_reload_beside_a_replaced_database_and_read_what_is_open",
         "test_it_is_told_to_end_while_a_question_of_before_runs",
         "test_many_reloads_leave_nothing_and_end_the_oldest_sessions_alone",
         "test_the_way_back_to_a_source_that_sessions_still_use_is_open",

@@ -58,6 +58,7 @@ class VersionFiles:
         self._watched = watched
         self._first_read: dict[tuple[str, str], str] = {}
         self._told: dict[str, str] = {}
+        self._followed: dict[str, str] = {}
 
     def are_read(self, table: Table) -> bool:
         """Return True if the source reads the files of the version that the table has now; of joined tables, of each.
@@ -86,15 +87,20 @@ class VersionFiles:
         return tuple(found)
 
     def _is_read(self, table: Table, version: str) -> bool:
+        """Whether the source reads the version's files. The first time that a version is met the source opens what lies
+        there, even where it looks the same: two files may have one size and time."""
         read = self._source.read_files(table.relation)
         if read is None:
             return True
         declared = self._find_declared(table, version)
-        if read == declared:
+        if read == declared and self._followed.get(table.name) == version:
             return True
         if self._source.state(table.relation) == declared:
             self._source.reopen()
-        return self._source.read_files(table.relation) == declared
+        is_read = self._source.read_files(table.relation) == declared
+        if is_read:
+            self._followed[table.name] = version
+        return is_read
 
     def _find_declared(self, table: Table, version: str) -> str:
         """The files of a version: of a live table those that lie there."""

@@ -1,5 +1,6 @@
 """Attacks by time: a file is replaced while Keyhole serves, with a refresh and without one."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.worlds import shop
 from tests.worlds.house import House, opened, write_policy
 
 OTHERS = [("east",), ("west",)]
+MOVED = "CASE store WHEN 'north' THEN 'east' WHEN 'south' THEN 'west' ELSE store END"
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,10 @@ def ask(house: House) -> list[Any]:
 @pytest.fixture(params=["duckdb", ".parquet", "*.parquet", ".csv"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     shop.fill_duckdb(tmp_path / "shop.duckdb")
-    moved = "CASE store WHEN 'north' THEN 'east' WHEN 'south' THEN 'west' ELSE store END"
     if request.param == "duckdb":
 
         def replace_database() -> None:
-            shop.fill_duckdb(tmp_path / "next.duckdb", f"UPDATE sales SET store = {moved}")
+            shop.fill_duckdb(tmp_path / "next.duckdb", f"UPDATE sales SET store = {MOVED}")
             (tmp_path / "next.duckdb").replace(tmp_path / "shop.duckdb")
 
         return World(write_policy(tmp_path, source="duckdb:///shop.duckdb"), replace_database)
@@ -53,7 +54,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
 
     def replace_file() -> None:
         file = f"{tmp_path}/sales{suffix}"
-        _write(tmp_path / "next", suffix, f"SELECT * REPLACE ({moved} AS store) FROM '{file}'")
+        _write(tmp_path / "next", suffix, f"SELECT * REPLACE ({MOVED} AS store) FROM '{file}'")
         (tmp_path / "next").replace(file)
 
     path = write_policy(tmp_path, source="duckdb:///shop.duckdb")
@@ -71,6 +72,23 @@ def test_a_refresh_is_read_by_a_running_server_without_a_stop(world: World) -> N
         assert "1 serving process reads the new data" in wait_for_servers(world.policy, seconds=PATIENCE_S)
         assert ask(house) == OTHERS
         assert house.service.ledger.history()[-1].charge.family.version == new
+
+
+def test_a_database_of_the_same_size_and_time_is_another_once_it_was_refreshed(held: Path) -> None:
+    """Archives and image builds give every file one time, and databases of alike content are of one size."""
+    before, after = held.with_name("shop.duckdb"), held.with_name("next.duckdb")
+    shop.fill_duckdb(after, f"UPDATE sales SET store = {MOVED}")
+    size = max(before.stat().st_size, after.stat().st_size)
+    for file in (before, after):
+        os.truncate(file, size)
+        os.utime(file, ns=(0, 0))
+    check(held, confirm=True)
+    with opened(held) as house:
+        assert ask(house) == shop.BUSY_STORES
+        after.replace(before)
+        refresh(held, "sales", "visits")
+        assert "1 serving process reads the new data" in wait_for_servers(held, seconds=PATIENCE_S)
+        assert ask(house) == OTHERS
 
 
 def test_new_rows_are_never_read_under_the_old_version(world: World) -> None:
