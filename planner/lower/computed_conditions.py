@@ -11,9 +11,10 @@ greatest value of a column, does not see through LEAST. `tests/proxy/sources/tes
 References: docs/decisions/0017-timing.md.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
+from types import MappingProxyType
 
 from planner.catalog.model import SqlType
 from planner.errors import KeyholeError
@@ -25,17 +26,22 @@ from planner.question.row_work import are_dear
 
 
 def compute_conditions(
-    row: RowSql, where: Condition, functionals: Iterable[Functional], *, beside: Iterable[str] = ()
+    row: RowSql,
+    where: Condition,
+    functionals: Iterable[Functional],
+    *,
+    beside: Iterable[str] = (),
+    left: Mapping[Condition, Condition] = MappingProxyType({}),
 ) -> RowSql:
     """The same rows with a column for each condition of a question, where these are dear; else as they were.
 
     Parameters:
         beside: what the relation has besides the table's columns and measures.
+        left: what is left to compute of a condition of which parts are stored.
 
     Raises KH214 where a single row could cost more than any may.
     """
-    found = (where, *(term.condition for functional in functionals for term in functional.terms))
-    conditions = tuple(dict.fromkeys(condition for condition in found if condition != ALWAYS))
+    conditions = tuple(dict.fromkeys(one for one in list_conditions(where, functionals) if one != ALWAYS))
     if not are_dear(conditions, row.table):
         return row
     fence = row.dialect.row_fence
@@ -45,7 +51,7 @@ def compute_conditions(
     stored = (column.name for column in usable if column.derivation is None)
     kept = [row.dialect.spelling.identifier(name) for name in dict.fromkeys((*stored, *row.measures.values(), *beside))]
     names = dict(zip(conditions, _free_names(row), strict=False))
-    computed = [f"{row.compute(condition)} AS {name}" for condition, name in names.items()]
+    computed = [f"{row.compute(left.get(condition, condition))} AS {name}" for condition, name in names.items()]
     lines = [
         "(",
         "  -- every condition for every row, before any row is left out",
@@ -53,6 +59,12 @@ def compute_conditions(
         ") AS computed",
     ]
     return replace(row, table=replace(row.table, relation="\n".join(lines)), conditions=names)
+
+
+def list_conditions(where: Condition, functionals: Iterable[Functional]) -> Iterator[Condition]:
+    """Every condition that a question asks of a row."""
+    yield where
+    yield from (term.condition for functional in functionals for term in functional.terms)
 
 
 def _hide_values(row: RowSql, names: list[str]) -> str:

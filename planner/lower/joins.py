@@ -20,7 +20,9 @@ from planner.catalog.domains import encode_value
 from planner.catalog.model import LONGEST_TEXT, Column, Lookup, LookupValues, Member, SqlType, Table, Value
 from planner.catalog.sql_types import text_limit
 from planner.lower.dialects.model import Dialect
+from planner.lower.member_conditions import MemberConditions, compute_of_member, place_of
 from planner.lower.row import RowSql
+from planner.question.condition import Condition, columns
 from planner.question.plan import PinnedColumn, PinnedRelation
 
 MOST_SPELLED = 200  # rows in the statement: engines parse tens of thousands in seconds, and a few hundred at once
@@ -28,10 +30,15 @@ _STEPS_OF_ONE = 2.0**20  # how finely doubles are told apart when rows are drawn
 _HASHED_DOUBLES = 1e9  # up to where: in such steps a number has 50 binary digits
 
 
-def join_members(table: Table, *, dialect: Dialect) -> Table:
-    """The table with its members' join as its relation; any other table as it is."""
+def join_members(table: Table, *, dialect: Dialect, among: MemberConditions | None = None) -> Table:
+    """The table with its members' join as its relation; any other table as it is.
+
+    Parameters:
+        among: conditions that are computed before the join: the table has a column for each.
+    """
     if not table.members:
         return table
+    among = among or MemberConditions()
     identifier = dialect.spelling.identifier
     stored = {column.name for column in table.columns if column.derivation is None}
     shown = [
@@ -40,12 +47,40 @@ def join_members(table: Table, *, dialect: Dialect) -> Table:
         for _, named in member.columns
         if named in stored and (i == 0 or named not in table.unit)
     ]
-    first, *others = [_member(member, dialect, looked_up=_longest_looked_up(table)) for member in table.members]
+    shown += [identifier(column.name) for column in among.columns]
+    looked_up = _longest_looked_up(table)
+    bounded = [_member(member, dialect, looked_up=looked_up) for member in table.members]
+    for place, conditions in among.carried.items():
+        bounded[place] = _with_conditions(table, place, bounded[place], conditions, dialect)
+    first, *others = bounded
     joined = [f"FROM {first} AS m0"]
     for i, other in enumerate(others, start=1):
         equal = " AND ".join(f"m0.keyhole_u{j} = m{i}.keyhole_u{j}" for j in range(len(table.unit)))
         joined.append(f"JOIN {other} AS m{i} ON {equal}")
-    return replace(table, relation=f"(SELECT {', '.join(shown)} {' '.join(joined)}) AS together", members=())
+    relation = f"(SELECT {', '.join(shown)} {' '.join(joined)}) AS together"
+    return replace(table, relation=relation, members=(), columns=(*table.columns, *among.columns))
+
+
+def _with_conditions(
+    table: Table, place: int, relation: str, conditions: Mapping[Condition, str], dialect: Dialect
+) -> str:
+    """The rows of a member with whether conditions hold for them: at most as many rows of a unit as are joined."""
+    own = tuple(column for column in table.columns if place_of(table, column.name) == place)
+    stored = {column.name for column in own if column.derivation is None}
+    # a unit's column is called alike in all members, and is said to be the first one's
+    others = [
+        Column(named, SqlType.OTHER, "")
+        for _, named in table.members[place].columns
+        if named in table.unit and named not in stored
+    ]
+    units = [Column(f"keyhole_u{j}", SqlType.OTHER, "") for j in range(len(table.unit))]
+    of_member = replace(table, relation=f"{relation} AS bounded", columns=(*own, *others, *units), members=())
+    read = {name for condition in conditions for name in columns(condition)}
+    if any(isinstance(column.derivation, Lookup) for column in own if column.name in read):
+        of_member = join_lookups(of_member, dialect=dialect)
+    names = [column.name for column in (*own, *others, *units) if column.derivation is None]
+    kept = [dialect.spelling.identifier(name) for name in names]
+    return compute_of_member(RowSql(table=of_member, dialect=dialect), conditions, kept=kept)
 
 
 def _longest_looked_up(table: Table) -> dict[str, int]:

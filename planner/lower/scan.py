@@ -9,15 +9,16 @@ same integers.
 References: docs/decisions/0002-rewriting.md; docs/proofs/units_over_a_horizon.md; ProBE appendix B.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from mechanisms.formula import TRUE
 from planner.catalog.model import Table
 from planner.errors import KeyholeError
 from planner.functionals.unit_rows import one_row
 from planner.lower.bounded_scan import BoundedScan
-from planner.lower.computed_conditions import compute_conditions
+from planner.lower.computed_conditions import compute_conditions, list_conditions
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.dialects.model import Dialect
 from planner.lower.functional import FunctionalSql
@@ -26,6 +27,7 @@ from planner.lower.joins import join_lookups, join_members, list_pinned
 from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.look import arrival_tests, in_time_test, over_horizon
+from planner.lower.member_conditions import split_conditions
 from planner.lower.rollup import rollup, rollup_per_unit
 from planner.lower.row import RowSql
 from planner.lower.unit_rows import answer, list_needed, relation, unit_columns
@@ -68,9 +70,10 @@ def list_relations(table: Table) -> tuple[ReadRelation, ...]:
 
 def _rewrite_rows(question: Question, dialect: Dialect) -> Rewritten:
     known = question.table
-    read = put_into_windows(join_members(known, dialect=dialect), question, dialect=dialect)
+    among = split_conditions(known, list_conditions(question.where, question.functionals), dialect=dialect)
+    read = put_into_windows(join_members(known, dialect=dialect, among=among), question, dialect=dialect)
     stored = RowSql(table=join_lookups(read, dialect=dialect), dialect=dialect)
-    row = _compute_at_look(question, stored, question.where, question.functionals)
+    row = _compute_at_look(question, stored, question.where, question.functionals, left=among.left)
     question = replace(question, table=row.table)
     functionals = [
         FunctionalSql.of(row, f, where=ALWAYS, among=question.where, known=known) for f in question.functionals
@@ -82,19 +85,29 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> Rewritten:
     return Rewritten(
         dialect=dialect.name,
         sql="\n".join(lines),
-        rollup=rollup(replace(question, table=stored.table), stored, functionals),
+        # rows that count are as many as joined ones, and have no columns for what one question asks
+        rollup=None if among.carried else rollup(replace(question, table=stored.table), stored, functionals),
     )
 
 
-def _compute_at_look(question: Question, stored: RowSql, where: Condition, functionals: Sequence[Functional]) -> RowSql:
+def _compute_at_look(
+    question: Question,
+    stored: RowSql,
+    where: Condition,
+    functionals: Sequence[Functional],
+    *,
+    left: Mapping[Condition, Condition] = MappingProxyType({}),
+) -> RowSql:
     """The rows with what is dear computed: at a look of those alone that it reads, which the owner's windows decide and
     no analyst."""
-    row = compute_conditions(stored, where, functionals)
+    row = compute_conditions(stored, where, functionals, left=left)
     if row is stored or question.as_of is None:
         return row
     tests = " AND ".join(f"({test})" for test in arrival_tests(stored, question.as_of, question.keys))
     there = f"(SELECT * FROM {stored.table.relation} WHERE {tests}) AS there"
-    return compute_conditions(replace(stored, table=replace(stored.table, relation=there)), where, functionals)
+    return compute_conditions(
+        replace(stored, table=replace(stored.table, relation=there)), where, functionals, left=left
+    )
 
 
 def _scan_rows(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> list[str]:

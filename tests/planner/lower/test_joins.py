@@ -67,6 +67,14 @@ QUESTIONS = (
     f"SELECT s.ward {_JOINED} JOIN labs l ON l.person = p.patient_id WHERE s.ward IN ('A', 'C')"
     " GROUP BY s.ward HAVING count(*) FILTER (WHERE kind = 'blood' AND sex = 'm') > 60 OR sum(age) > 7000",
     f"SELECT floor, sex {_JOINED} JOIN wards w ON w.name = s.ward GROUP BY floor, sex HAVING count(*) > 100",
+    # with what is dear, conditions of one table are computed before the join
+    f"SELECT s.ward {_JOINED} WHERE s.ward NOT LIKE '%B%' OR sex LIKE '%f%' AND age < 90 GROUP BY s.ward"
+    " HAVING count(*) FILTER (WHERE NOT (p.ward LIKE '%B%' AND s.insured AND (age > 40 OR weight > 70))) > 100",
+    f"SELECT p.ward {_JOINED} JOIN labs l ON l.person = p.patient_id WHERE kind LIKE '%oo%' OR NOT (sex LIKE '%f%' AND"
+    " NOT s.insured) GROUP BY p.ward HAVING count(*) FILTER (WHERE p.patient_id < 3 AND (born IS NULL OR age > 50)) > 9"
+    " OR count(CASE WHEN s.ward LIKE '%A%' AND sex = 'f' THEN 1 END) > 500",
+    f"SELECT floor, sex {_JOINED} JOIN wards w ON w.name = s.ward "
+    "WHERE NOT (year < 1900 AND floor > 5 AND s.ward LIKE '%B%') GROUP BY floor, sex HAVING count(*) > 100",
 )
 
 

@@ -3,8 +3,9 @@
 The joined rows are compared with every joining of that many rows, and with what the other engine joined.
 """
 
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -18,14 +19,18 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from planner.bind.unit_join import joined_on_unit
-from planner.catalog.model import Column, SqlType, Table, UnitRoot
+from planner.catalog.model import Column, PublicTable, SqlType, Table, UnitRoot
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.joins import join_members
 from planner.lower.row import RowSql
+from planner.plan.build import plan
 from tests.effort import examples
+from tests.planner.asked import asked
+from tests.proxy.sources.test_work_of_a_row import lowest, walk
 from tests.proxy.sources.worlds import Engines, spelled
+from tests.worlds.retail import retail
 
 TYPES = {"person": "text", "code": "bigint", "seen": "timestamp", "dose": "double precision", "price": "numeric(12,2)"}
 KINDS = (SqlType.TEXT, SqlType.INTEGER, SqlType.TIMESTAMP, SqlType.DOUBLE, SqlType.NUMERIC)
@@ -192,3 +197,74 @@ def test_a_join_carries_no_long_text_and_keeps_units_apart(engines: Engines) -> 
     )
     engines.writer.execute("DROP TABLE first, second")
     assert found == [(4, 4, 532, 8)] * 2
+
+
+MARK = "zebra"
+PATTERNS = {
+    "WHERE of both": f"WHERE f.note LIKE '%{MARK}%' AND s.note LIKE '%{MARK}%' GROUP BY f.ward HAVING count(*) > 5",
+    "either": "GROUP BY f.ward"
+    f" HAVING count(*) FILTER (WHERE NOT (f.note NOT LIKE '%{MARK}%' AND s.note NOT LIKE '%{MARK}%')) > 5",
+    "CASE": "GROUP BY f.ward"
+    f" HAVING count(CASE WHEN f.note LIKE '%{MARK}%' THEN CASE WHEN s.note LIKE '%{MARK}' THEN 1 END END) > 5",
+    "looked up": f"JOIN words w ON w.note = s.note WHERE w.meaning LIKE '%{MARK}%' GROUP BY f.ward HAVING count(*) > 5",
+}
+
+
+def check_work(root: dict[str, Any], children: str, *, word: str, rows: Callable[[dict[str, Any]], float]) -> None:
+    """What computes a pattern gives the rows that are joined, 10 of one person and 20 of others, and no joined one.
+
+    Rows that are looked up are fewer still; the join itself gives 120.
+    """
+    computing = lowest(root, children, word)
+    assert computing
+    assert max(map(rows, computing)) <= 30
+    assert max(map(rows, walk(root, children))) >= 120
+
+
+@pytest.mark.parametrize("asking", PATTERNS.values(), ids=PATTERNS)
+def test_a_pattern_is_looked_for_once_in_each_row_that_is_joined(engines: Engines, asking: str) -> None:
+    """As the engines executed it, with the integer that all joined rows of the person add up to."""
+    tables = []
+    for name in NAMES[:2]:
+        ward = Column("ward", SqlType.TEXT, "text", domain=("A",), ledger=f"{name}.ward")
+        note = Column("note", SqlType.TEXT, "text", ledger=f"{name}.note")
+        found = member(name, rows=10)
+        tables.append(replace(found, columns=(found.columns[0], ward, note)))
+    words = [("a zebra", "of zebras"), *((f"word {i}", "nothing") for i in range(1_001))]
+    public = PublicTable(
+        "words",
+        (Column("note", SqlType.TEXT, "text"), Column("meaning", SqlType.TEXT, "text")),
+        tuple(words),
+        "digest",
+        unique=("note",),
+    )
+    catalog = replace(retail(), tables=tuple(tables), public_tables=(public,))
+    question = asked(f"SELECT f.ward FROM first f JOIN second s ON s.person = f.person {asking}", catalog=catalog)
+    loads = [
+        f"CREATE TABLE {one.name} AS SELECT 'p' || CAST(i AS text) AS person, 'A' AS ward, 'nothing' AS note"
+        f" FROM generate_series(1, 20) AS t(i) UNION ALL SELECT 'q', 'A', 'a {MARK}' FROM generate_series(1, 30)"
+        for one in tables
+    ]
+    made = {dialect: plan(question, dialect=dialect).rewritten for dialect in (DUCKDB, POSTGRES)}
+    assert all(one.rollup is None for one in made.values())
+    for rewritten in made.values():
+        for one in rewritten.pinned:
+            loads += [f"CREATE TABLE {one.name} (k text, v0 text)"]
+            loads += [f"INSERT INTO {one.name} VALUES {', '.join(map(str, words))}"]
+        break
+    with duckdb.connect() as duck:
+        for statement in loads:
+            duck.execute(statement)
+        answered = [duck.execute(made[DUCKDB].sql).fetchall()]
+        told = duck.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {made[DUCKDB].sql}").fetchone()
+        assert told is not None
+        executed = json.loads(told[1])["operator"][0]  # where a column is computed, its name stands for it
+        check_work(executed, "children", word="keyhole_holds", rows=lambda node: node["intermediate_rows"])
+    engines.writer.execute("DROP TABLE IF EXISTS first, second; " + "; ".join(loads))
+    answered.append(engines.writer.execute(made[POSTGRES].sql).fetchall())
+    told = engines.writer.execute(f"EXPLAIN (ANALYZE, VERBOSE, FORMAT JSON) {made[POSTGRES].sql}").fetchone()
+    assert told is not None
+    dropped = [*(one.name for one in tables), *(one.name for one in made[POSTGRES].pinned)]
+    engines.writer.execute(f"DROP TABLE {', '.join(dropped)}")
+    check_work(told[0][0]["Plan"], "Plans", word=MARK, rows=lambda node: node["Actual Rows"] * node["Actual Loops"])
+    assert answered == [[("A", 100)]] * 2

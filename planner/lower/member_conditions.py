@@ -1,0 +1,135 @@
+"""Dear conditions of a join, computed once for each row of one of its tables and not once for each joined row.
+
+    SELECT v.ward FROM visits v JOIN labs l USING (patient_id)
+    GROUP BY v.ward HAVING count(*) FILTER (WHERE v.note LIKE '%flu%' AND l.value > 3) > 100
+
+A thousand visits and a thousand labs of one person are a million joined rows, and a thousand notes: each is searched
+once, and its rows carry whether the word was found.
+
+Guarantee: what a question's dear conditions read of one table alone is computed for at most `Member.rows` rows of a
+unit. A joined row costs the same whatever stands in it: it reads these truths. A condition holds for a joined row where
+it held before, NULL included.
+
+References: docs/decisions/0034-rows-before-a-join.md; docs/decisions/0017-timing.md.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from planner.catalog.model import Column, Derivation, Lookup, SqlType, Table
+from planner.lower.dialects.model import Dialect
+from planner.lower.row import RowSql
+from planner.question.condition import ALWAYS, And, Compare, Condition, Not, Or, all_of, any_of, columns
+from planner.question.row_work import are_dear
+
+
+@dataclass(frozen=True, slots=True)
+class MemberConditions:
+    """What is computed of each joined table's rows, and what is left to compute of joined rows.
+
+    `carried` has, by the place of a member, the conditions that read it alone, each with the column that says whether
+    it holds. `left` has each condition of the question as one over these columns, that holds where it does.
+    """
+
+    carried: Mapping[int, Mapping[Condition, str]] = field(default_factory=lambda: MappingProxyType({}))
+    left: Mapping[Condition, Condition] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that the join has besides those of its tables."""
+        names = (name for found in self.carried.values() for name in found.values())
+        return tuple(Column(name, SqlType.BOOLEAN, "boolean") for name in names)
+
+
+def split_conditions(table: Table, conditions: Iterable[Condition], *, dialect: Dialect) -> MemberConditions:
+    """Part the conditions of a question by the joined table that they read; nothing, where they cost next to nothing.
+
+    Raises KH214 where a single row could cost more than any may.
+    """
+    found = tuple(dict.fromkeys(one for one in conditions if one != ALWAYS))
+    if not table.members or dialect.row_fence is None or not are_dear(found, table):
+        return MemberConditions()
+    splitting = _Splitting(table)
+    left = {one: splitting.split(one, wanted=True) for one in found}
+    return MemberConditions(splitting.carried, left)
+
+
+@dataclass(frozen=True, slots=True)
+class _Splitting:
+    table: Table
+    carried: dict[int, dict[Condition, str]] = field(default_factory=dict)
+
+    def split(self, condition: Condition, *, wanted: bool) -> Condition:
+        """Return what holds of a joined row where the condition is true, or false where that is wanted.
+
+        A part that is unknown is neither. So NOT goes down to the parts, as in `RowSql.compute`.
+        """
+        place = self._place(condition)
+        if place is not None:
+            return self._carry(condition if wanted else Not(condition), place)
+        match condition:
+            case Not(inner):
+                return self.split(inner, wanted=not wanted)
+            case And(parts) | Or(parts):
+                united = (self.split(one, wanted=wanted) for one in self._unite(type(condition), parts))
+                return all_of(united) if isinstance(condition, And) is wanted else any_of(united)
+            case _:
+                return condition if wanted else Not(condition)
+
+    def _unite(self, kind: type[And | Or], parts: Iterable[Condition]) -> list[Condition]:
+        """The parts with those of one table together."""
+        of_one: dict[int, list[Condition]] = {}
+        others: list[Condition] = []
+        for part in parts:
+            place = self._place(part)
+            (others if place is None else of_one.setdefault(place, [])).append(part)
+        return [*(kind(tuple(found)) if len(found) > 1 else found[0] for found in of_one.values()), *others]
+
+    def _carry(self, condition: Condition, place: int) -> Condition:
+        found = self.carried.setdefault(place, {})
+        if condition not in found:
+            taken = {column.name.lower() for column in self.table.columns}
+            number = sum(map(len, self.carried.values()))
+            name = f"keyhole_holds{number}"
+            while name in taken:
+                name += "_"
+            found[condition] = name
+        return Compare(found[condition], "=", value=True)
+
+    def _place(self, condition: Condition) -> int | None:
+        """The place of the only joined table that a condition reads; None where there is none, or several."""
+        places = {place_of(self.table, name) for name in columns(condition)}
+        return places.pop() if len(places) == 1 else None
+
+
+def place_of(table: Table, name: str) -> int | None:
+    """The place of the joined table of which a column is stored; None for products, whose factors may be of several."""
+    column = table.column(name)
+    while isinstance(column.derivation, Derivation | Lookup):
+        column = table.column(column.derivation.column)
+    if column.derivation is not None:
+        return None
+    return next(i for i, one in enumerate(table.members) if any(named == column.name for _, named in one.columns))
+
+
+def compute_of_member(row: RowSql, conditions: Mapping[Condition, str], *, kept: list[str]) -> str:
+    """The rows of a member that are joined, with a column for each condition.
+
+    Parameters:
+        row: a row of the member, its columns called as in the join, and what is looked up stored.
+        kept: what the join reads besides the conditions.
+    """
+    dialect = row.dialect
+    hidden = {
+        column.name: dialect.without_statistics(dialect.spelling.identifier(column.name))
+        for column in row.table.columns
+        if column.derivation is None and column.sql_type is not SqlType.OTHER
+    }
+    named = {dialect.spelling.identifier(name): sql for name, sql in hidden.items()}
+    stored = ", ".join(f"{named.get(name, name)} AS {name}" for name in dict.fromkeys([*kept, *named]))
+    computed = ", ".join(f"{row.compute(one)} AS {name}" for one, name in conditions.items())
+    return (
+        f"(SELECT {', '.join(kept)}, {computed} FROM (SELECT {stored} FROM {row.table.relation}) AS stored"
+        f" {dialect.row_fence})"
+    )
