@@ -78,6 +78,17 @@ class LeftOut:
             f"count(*) FILTER (WHERE {many} OR beyond = 1) FROM units"
         )
 
+    def count_joined(self, rows: int) -> str:
+        """The units, those with more rows than a join reads of one, all their rows and those that it reads."""
+        names = self._unit_names()
+        units = ", ".join(f"{self._row.column(name)} AS u{i}" for i, name in enumerate(self.table.unit))
+        sums = f"COALESCE(sum(n), 0), COALESCE(sum(LEAST(n, {rows})), 0)"
+        return (
+            f"SELECT count(*), count(*) FILTER (WHERE n > {rows}), {sums}"
+            f" FROM (SELECT {names}, count(*) AS n FROM (SELECT {units} FROM {self.table.relation}"
+            f" WHERE {self._has_unit()}) AS rows_ GROUP BY {names}) AS units"
+        )
+
     def _per_unit(self, keys: tuple[Column, ...]) -> str:
         row = self._row
         units = [f"{row.column(name)} AS u{i}" for i, name in enumerate(self.table.unit)]

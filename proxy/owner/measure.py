@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from planner.bind.groupings import bound_by_groupings
+from planner.bind.unit_join import same_units
+from planner.catalog.joined_rows import share_joined_rows
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Catalog, Column, Table
 from planner.lower.left_out import WORST, LeftOut
@@ -112,6 +114,20 @@ class Unconverted:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinLeftOut:
+    """What joins with other tables of the same units leave out, which read a public number of a unit's rows.
+
+    `tables` are joined with it, `rows_of_unit` are read; `units_cut` of the units have more.
+    """
+
+    tables: tuple[str, ...]
+    rows_of_unit: int
+    units: int
+    units_cut: int
+    rows: Share
+
+
+@dataclass(frozen=True, slots=True)
 class TableLeftOut:
     """What the policy leaves out of one table."""
 
@@ -122,6 +138,7 @@ class TableLeftOut:
     outside: tuple[OutsideDomain, ...]
     clipped: tuple[ClippedValues, ...]
     groupings: tuple[GroupingLeftOut, ...]
+    joins: tuple[JoinLeftOut, ...] = ()
     unconverted: tuple[Unconverted, ...] = ()
 
     def lines(self) -> Iterator[str]:
@@ -145,6 +162,11 @@ class TableLeftOut:
             yield f"    which changes their total by {_percent(one.total.left_out)}"
         for grouping in self.groupings:
             yield from _grouping_lines(grouping, ", ".join(self.unit))
+        for join in self.joins:
+            if join.units_cut:
+                yield f"  a join with {', '.join(join.tables)} reads {join.rows_of_unit:,} rows of a unit:"
+                yield f"    {_share(join.units_cut, join.units)} of the units have more, {join.units_cut:,} in all;"
+                yield f"    {_percent(join.rows.left_out)} of the rows are left out (joined_rows_per_unit)"
 
 
 def _grouping_lines(found: GroupingLeftOut, unit: str) -> Iterator[str]:
@@ -217,10 +239,10 @@ def _count_unconverted(policy: Policy, table: str, source: Source) -> tuple[Unco
 
 def measure_tables(catalog: Catalog, source: Source) -> tuple[TableLeftOut, ...]:
     """The same in an open source. Raises KH006, KH008."""
-    return tuple(_measure_table(table, source) for table in catalog.tables)
+    return tuple(_measure_table(table, source, catalog.tables) for table in catalog.tables)
 
 
-def _measure_table(table: Table, source: Source) -> TableLeftOut:
+def _measure_table(table: Table, source: Source, tables: Sequence[Table]) -> TableLeftOut:
     reading = LeftOut(table, source.dialect)
     keys = [column for column in table.columns if column.domain is not None]
     measures = [column for column in table.columns if column.bounds is not None]
@@ -233,7 +255,35 @@ def _measure_table(table: Table, source: Source) -> TableLeftOut:
         outside=tuple(one for one in (_find_outside(key, reading, source) for key in keys) if one.rows),
         clipped=tuple(two for two in (_clip(one, reading, source) for one in measures) if two.below + two.above),
         groupings=() if table.row_unit else measure_groupings(table, _key_sets(table, keys), source),
+        joins=tuple(_join(table, others, reading, source) for others in _list_joins(table, tables)),
     )
+
+
+def _list_joins(table: Table, tables: Sequence[Table]) -> Iterator[tuple[Table, ...]]:
+    """The tables with which it may be joined: each by itself, and all together where there are several.
+
+    Of joins that read as many rows of a unit the first one is enough.
+    """
+    if not table.unit or table.row_cap is not None:
+        return
+    others = tuple(one for one in tables if one.name != table.name and one.row_cap is None and same_units((table, one)))
+    told: set[int] = set()
+    for joined in (*((one,) for one in others), others):
+        if joined and (rows := _rows_read(table, joined)) not in told:
+            told.add(rows)
+            yield joined
+
+
+def _rows_read(table: Table, others: Sequence[Table]) -> int:
+    """How many rows of a unit a join with other tables reads of a table."""
+    return share_joined_rows([one.joined_rows for one in (table, *others)])[0]
+
+
+def _join(table: Table, others: Sequence[Table], reading: LeftOut, source: Source) -> JoinLeftOut:
+    rows = _rows_read(table, others)
+    ((units, cut, all_rows, read),) = _read(source, table, reading.count_joined(rows))
+    share = Share(float(all_rows), float(read))
+    return JoinLeftOut(tuple(one.name for one in others), rows, int(units), int(cut), share)
 
 
 def measure_groupings(

@@ -22,6 +22,8 @@ STATEMENTS = (
     "INSERT INTO baskets SELECT NULL, DATE '2026-01-05', 's0', 10 FROM generate_series(1, 15) AS s(g)",
     "INSERT INTO baskets SELECT 99, DATE '2026-01-05', CASE WHEN g < 4 THEN 'new' END, 'NaN' FROM"
     " generate_series(1, 5) AS s(g)",
+    "CREATE TABLE visits AS SELECT household, store FROM baskets",
+    "CREATE TABLE calls AS SELECT household, store FROM baskets",
 )
 POLICY = """\
 [source]
@@ -140,6 +142,44 @@ def test_of_chosen_rows_totals_are_cut_as_rows_are(source: str, tmp_path: Path) 
     ((_, total),) = weeks.totals
     # 15 households have 20 in each week; 5 have 20 in four weeks, and 70 of three rows in one.
     assert total.left_out == pytest.approx(1 - 0.4 * (95 * 10 + 5 * 70 / 3) / (95 * 20 + 5 * 70))
+
+
+JOINED = """
+[tables.{name}]
+privacy_unit = "household"
+refresh = "explicit"
+max_groups_per_unit = 2
+rows_per_unit = 1
+same_unit_as = "baskets"
+{read}
+[tables.{name}.columns.store]
+key = {{ values = ["s0", "s1"] }}
+"""
+
+
+def test_units_are_counted_of_which_a_join_reads_fewer_rows(source: str, tmp_path: Path) -> None:
+    """15 households have ten rows, 5 eleven, one five. A join with `visits` reads all, one with `calls` as well ten."""
+    path = tmp_path / "keyhole.toml"
+    text = POLICY.format(source=source, bounding="rows_per_unit = 1", per_unit="per_unit = [0, 15]")
+    text += JOINED.format(name="visits", read="joined_rows_per_unit = 50000")
+    text += JOINED.format(name="calls", read="joined_rows_per_unit = 90000")
+    path.write_text(text, encoding="utf-8")
+    baskets, visits, calls = measure(path, check(path, confirm=False).pinning.catalog)
+    with_one, with_other, with_both = baskets.joins
+    assert [(one.tables, one.rows_of_unit) for one in baskets.joins] == [
+        (("visits",), 20),
+        (("calls",), 11),
+        (("visits", "calls"), 10),
+    ]
+    assert (with_one.units_cut, with_other.units_cut) == (0, 0)
+    assert (with_both.units, with_both.units_cut) == (21, 5)
+    assert with_both.rows.left_out == pytest.approx(5 / 210)
+    assert [one.rows_of_unit for one in (*visits.joins, *calls.joins)] == [50_000, 90_000]
+    lines = list(baskets.lines())
+    assert "  a join with visits, calls reads 10 rows of a unit:" in lines
+    assert "    23.8 % of the units have more, 5 in all;" in lines
+    assert "    2.4 % of the rows are left out (joined_rows_per_unit)" in lines
+    assert sum("a join with" in line for line in lines) == 1
 
 
 def test_the_report_is_marked_as_the_owners_and_asked_for(
