@@ -97,9 +97,12 @@ def _longest_looked_up(table: Table) -> dict[str, int]:
 def _shorten(row: RowSql, column: Column, *, longest: int) -> str:
     """A stored column as a join carries it: of a longer text its beginning, of a unit's an md5 of all of it beside.
 
-    Units that differ stay different. Constants and keys of up to `longest` characters find the texts that they found.
+    Units that differ stay different. Constants and keys of up to `longest` characters find the texts that they found,
+    and numbers compare to constants as they did.
     """
     identifier, dialect = row.dialect.spelling.identifier(column.name), row.dialect
+    if column.sql_type is SqlType.NUMERIC and column.name not in row.table.unit:
+        return dialect.short_numeric(identifier, column.declared)
     if column.sql_type is not SqlType.TEXT or column.enumerated:
         return identifier
     value = row.column(column.name)
@@ -119,7 +122,7 @@ def _member(member: Member, dialect: Dialect, *, looked_up: Mapping[str, int]) -
     """The rows of a table that are joined, with the unit's columns beside them.
 
     Units with more rows than are joined are found first, as a hash of every row of a large table would be dear. Long
-    texts are shortened here, once for each row: behind the join they are read once for each joined row.
+    values are shortened here, once for each row: behind the join they are read once for each joined row.
     """
     names, spelling = dict(member.columns), dialect.spelling
     stored = [column for column in member.table.columns if column.derivation is None]

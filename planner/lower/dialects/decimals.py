@@ -19,3 +19,8 @@ def exact_values(declared: str) -> ExactValues:
 def narrow(grid: Grid, scale: int) -> int:
     """How many digits hold every value within the grid's bounds, which leaves room for a multiplication."""
     return min(len(str(max(grid.largest_whole, 1))) + 1 + scale, 38)
+
+
+def keep_numeric(expression: str, _: str) -> str:
+    """The numeric as it is: these engines' numbers have 38 digits at most."""
+    return expression

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
-from planner.lower.dialects.decimals import exact_values
+from planner.lower.dialects.decimals import exact_values, keep_numeric
 from planner.lower.dialects.grid import Grid
 from planner.lower.dialects.model import Dialect, Rounded
 from planner.lower.dialects.standard import extract_part, like, total, truncate_moment
@@ -92,6 +92,7 @@ DUCKDB = Dialect(
     ordered_column=_stored_column,
     exact_values=exact_values,
     canonical_numeric=_canonical_numeric,
+    short_numeric=keep_numeric,
     floor_quotient=_floor_quotient,
     rounded_numeric=_rounded_numeric,
     floor_moment=_floor_moment,

@@ -86,6 +86,10 @@ class Dialect:
     canonical_numeric: Callable[[str, str], str]
     """A numeric expression of a declared type as text that is the same on every engine: without idle zeros."""
 
+    short_numeric: Callable[[str, str], str]
+    """A numeric expression of a declared type with a bounded number of digits. To every constant of up to 512 bits it
+    compares as before, and so it does to NaN and infinities."""
+
     floor_quotient: Callable[[str, int], str]
     """A whole expression that is not negative, divided by a positive integer and rounded down, as a whole number."""
 

@@ -10,6 +10,10 @@ from planner.values.spelling import STANDARD
 from planner.values.sql_literals import numeric_modifier
 
 _SINGLE = frozenset({"real", "float4"})
+# of a numeric without a precision, which may have 16,000 digits behind the point and more before it: no constant that a
+# question may have is as long (planner/values/expressions.py)
+_PLACES = 600
+_LARGEST = "CAST('1e200' AS numeric)"
 
 
 def _stored_column(name: str, column: Column) -> str:
@@ -27,6 +31,20 @@ def _exact_values(declared: str) -> ExactValues:
 
 def _canonical_numeric(expression: str, _: str) -> str:
     return f"CAST(trim_scale({expression}) AS text)"
+
+
+def _short_numeric(expression: str, declared: str) -> str:
+    """What is larger becomes the largest; one more digit says of what has more that something follows."""
+    if numeric_modifier(declared) is not None:
+        return expression
+    cut = f"trunc({expression}, {_PLACES})"
+    follows = f"sign({expression}) * CAST('1e-{_PLACES + 1}' AS numeric)"
+    return (
+        f"CASE WHEN scale({expression}) IS NULL THEN {expression}"  # no number, or an infinity
+        f" WHEN abs({expression}) > {_LARGEST} THEN sign({expression}) * ({_LARGEST} + 1)"
+        f" WHEN scale({expression}) <= {_PLACES} THEN {expression}"
+        f" WHEN {expression} = {cut} THEN {cut} ELSE {cut} + {follows} END"
+    )
 
 
 def _floor_quotient(dividend: str, divisor: int) -> str:
@@ -72,6 +90,7 @@ POSTGRES = Dialect(
     ordered_column=_stored_column,
     exact_values=_exact_values,
     canonical_numeric=_canonical_numeric,
+    short_numeric=_short_numeric,
     floor_quotient=_floor_quotient,
     rounded_numeric=_rounded_numeric,
     floor_moment=_floor_moment,

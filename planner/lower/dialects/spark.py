@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 from planner.catalog.model import Column
 from planner.errors import KeyholeError
-from planner.lower.dialects.decimals import exact_values, narrow
+from planner.lower.dialects.decimals import exact_values, keep_numeric, narrow
 from planner.lower.dialects.grid import INT4, INT8, Grid
 from planner.lower.dialects.model import Dialect, Rounded
 from planner.values.spelling import Spelling
@@ -182,6 +182,7 @@ SPARK = Dialect(
     ordered_column=_stored_column,
     exact_values=exact_values,
     canonical_numeric=_canonical_numeric,
+    short_numeric=keep_numeric,
     floor_quotient=_floor_quotient,
     rounded_numeric=_rounded_numeric,
     floor_moment=_floor_moment,

@@ -199,6 +199,48 @@ def test_a_join_carries_no_long_text_and_keeps_units_apart(engines: Engines) -> 
     assert found == [(4, 4, 532, 8)] * 2
 
 
+def test_a_join_carries_no_long_numeric_and_compares_as_before(engines: Engines) -> None:
+    """PostgreSQL's numerics have up to 131,072 digits before the point and 16,383 behind it. Carried ones have at most
+    200 and 601, and lie on the same side of each constant, which a question writes with 512 bits at most."""
+    far = "0." + "0" * 700 + "1"
+    values = ["0", "0.5", "0.50", f"0.5 + {far}", f"0.5 - {far}", far, f"-{far}", "-3.25", f"-3.25 + {far}", "1e154"]
+    values += ["1e5000", "-1e5000", "1e-16000", "'NaN'", "'Infinity'", "'-Infinity'", "NULL", f"2 + 0 * {far}"]
+    rows = ", ".join(
+        f"({i}, CAST({one} AS numeric) + CAST(0 AS numeric))" if one[0] in "'N" else f"({i}, CAST({one} AS numeric))"
+        for i, one in enumerate(values)
+    )
+    short = POSTGRES.short_numeric("x", "numeric")
+    constants = ["-3.25", "0", "0.5", "2", "-1e154", "1e154", "1e-154", f"{2**-510:.160f}"]
+    compared = [f"({{0}} {sign} CAST('{one}' AS numeric))" for one in constants for sign in ("<", "=", ">")]
+    before = ", ".join(one.format("x") for one in compared)
+    after = ", ".join(one.format("carried") for one in compared)
+    found = engines.writer.execute(
+        f"SELECT array[{before}], array[{after}], length(CAST(carried AS text)) FROM"
+        f" (SELECT x, {short} AS carried FROM (VALUES {rows}) AS t(i, x)) AS made".encode()
+    ).fetchall()
+    assert len(found) == len(values)
+    assert all(first == second for first, second, _ in found)
+    assert max(size or 0 for *_, size in found) <= 604
+    table = replace(
+        member("first", rows=None),
+        columns=(
+            Column("person", SqlType.TEXT, "text", ledger="person"),
+            Column("price", SqlType.NUMERIC, "numeric", ledger="first.price"),
+        ),
+    )
+    other = replace(member("second", rows=None), columns=table.columns[:1])
+    joined = joined_on_unit([table, other])
+    engines.writer.execute(
+        "DROP TABLE IF EXISTS first, second; CREATE TABLE second AS SELECT 'p' AS person;"
+        " CREATE TABLE first AS SELECT 'p' AS person, CAST(1 AS numeric) / 3 + CAST('1e-16000' AS numeric) AS price"
+    )
+    carried = engines.writer.execute(
+        f"SELECT length(CAST(price AS text)) FROM {join_members(joined, dialect=POSTGRES).relation}"
+    ).fetchone()
+    engines.writer.execute("DROP TABLE first, second")
+    assert carried == (603,)
+
+
 MARK = "zebra"
 PATTERNS = {
     "WHERE of both": f"WHERE f.note LIKE '%{MARK}%' AND s.note LIKE '%{MARK}%' GROUP BY f.ward HAVING count(*) > 5",
