@@ -1,4 +1,4 @@
-"""What a failure of the storage means, in words for the operator: the database's codes alone decide it.
+"""Causes of storage failures in words for the operator, by the database's codes alone.
 
 Nothing of a driver's text is passed on, which may hold the address or values of a statement.
 """

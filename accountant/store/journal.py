@@ -30,7 +30,7 @@ class Journal:
     of the whole log up to the event they are handed out with: docs/proofs/accounting.md, theorems 5 and 8.
 
     `snapshot_every`: how many events may lie behind the stored snapshot before a newer one is stored. `witness` knows
-    the last durable event from before, and is told of each one; with `trust` not before `check_witness`. `on_fault` is
+    the last durable event from before, and follows each one; with `trust` not before `check_witness`. `on_fault` is
     called with each failure.
     """
 

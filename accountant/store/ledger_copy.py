@@ -78,7 +78,7 @@ def _in_order() -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _RowsDigest:
-    """What rows are known by in whichever order: their number, and the sum of their SHA-256."""
+    """Number of rows and sum of their SHA-256, which are the same in any order."""
 
     count: int = 0
     total: int = 0

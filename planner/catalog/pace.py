@@ -22,8 +22,10 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True)
 class EngineWork:
-    """What a question asks of an engine. `row_aggregates` are rows times aggregates, `pairs` are units in groups,
-    `choices` the pairs that are ordered to choose some."""
+    """Amounts of work that a question is for an engine.
+
+    `row_aggregates` are rows times aggregates, `pairs` units in groups, `choices` the pairs that are ordered to choose.
+    """
 
     statements: float = 0.0
     rows: float = 0.0
@@ -61,7 +63,7 @@ class ExpectedTime:
 
     @property
     def is_too_long(self) -> bool:
-        """Whether the question is refused: it runs into the timeout even if it is that much faster than expected."""
+        """True if the question takes longer than the timeout even `MOST_TIMES` as fast as expected: it is refused."""
         return self.seconds > MOST_TIMES * self.timeout_s
 
     @property

@@ -382,7 +382,7 @@ def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
 
 
 def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: _Collected) -> Formula | None:
-    """What declared bounds make of a comparison; it is warned of, as it may be part of a longer formula."""
+    """Settle a comparison by declared bounds, and warn of it: it may be part of a longer formula."""
     table, where = collected.table, collected.where
     ranges = {name: grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
     typed = literals(0, comparison.operator, at, tolerance=0)

@@ -26,7 +26,7 @@ from planner.question.row_work import are_dear
 
 @dataclass(frozen=True, slots=True)
 class MemberConditions:
-    """What is computed of each joined table's rows, and what is left to compute of joined rows.
+    """Conditions computed on each joined table's rows, and those left for joined rows.
 
     `carried` has, by the place of a member, the conditions that read it alone, each with the column that says whether
     it holds. `left` has each condition of the question as one over these columns, that holds where it does.

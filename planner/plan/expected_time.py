@@ -1,4 +1,4 @@
-"""What a question asks of its source, and about how long that takes.
+"""The work that a question is for its source, and about how long that takes.
 
 Guarantee: a function of the question, the policy and the pins. Rows are those that the owner declares; a table without
 a declared size has no expected time.

@@ -187,7 +187,7 @@ def boolean(column: Column, operator: str, constant: Constant, node: exp.Expr) -
 
 
 def _becomes_text(constant: Foreign, column: Column) -> bool:
-    """Whether PostgreSQL compares such a value with the column as text.
+    """Return True if PostgreSQL compares such a value with the column as text.
 
     A `character` compared with a `character varying` makes both `character`, whose blanks at the end do not count.
     """

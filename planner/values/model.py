@@ -51,7 +51,7 @@ class Foreign:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is text to PostgreSQL, of a type that is not `text`."""
+        """True if it is text to PostgreSQL, of a type that is not `text`."""
         return self.declared in ("name", '"char"', "character")
 
 

@@ -55,7 +55,7 @@ class GroupLeftOut:
 
 @dataclass(frozen=True, slots=True)
 class GroupingLeftOut:
-    """What bounding leaves out of the groups by some keys.
+    """Rows and units that bounding leaves out of the groups by some keys.
 
     `possible` are the groups that there may be, `groups` those with rows; of these `groups_past_tenth` and
     `groups_past_half` lose more than that of their rows. `told` is what the policy tells everybody of `rows`.
@@ -115,7 +115,7 @@ class Unconverted:
 
 @dataclass(frozen=True, slots=True)
 class JoinLeftOut:
-    """What joins with other tables of the same units leave out, which read a public number of a unit's rows.
+    """Units and rows that joins leave out, which read a public number of a unit's rows.
 
     `tables` are joined with it, `rows_of_unit` are read; `units_cut` of the units have more.
     """

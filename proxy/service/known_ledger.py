@@ -54,7 +54,7 @@ def find_lost(policy: Policy, ledger: Ledger) -> str | None:
         try:
             ledger_witness(policy).read()
         except LedgerUnavailable:
-            return f"{error}; it is written anew"
+            return f"{error}; it is written again"
         raise ledger_unopened(error) from None
     return None
 

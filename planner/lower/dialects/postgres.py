@@ -34,7 +34,7 @@ def _canonical_numeric(expression: str, _: str) -> str:
 
 
 def _short_numeric(expression: str, declared: str) -> str:
-    """What is larger becomes the largest; one more digit says of what has more that something follows."""
+    """Cut a number's magnitude and decimals. One more digit tells that decimals follow, so that order is kept."""
     if numeric_modifier(declared) is not None:
         return expression
     cut = f"trunc({expression}, {_PLACES})"
