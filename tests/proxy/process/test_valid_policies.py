@@ -2,6 +2,7 @@
 same ones, with the same code, and none of them fails in another way."""
 
 import json
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +19,7 @@ from proxy.security.tls import Tls
 from proxy.service.service import Service
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.binaries import own_binaries
+from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.schema import build_schema, update_roles
 from tests.worlds.policies import VERIFIER
 
@@ -236,8 +238,15 @@ def install(directory: Path, text: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def doors(tmp_path_factory: pytest.TempPathFactory, shadow_address: ShadowAddress) -> Iterator[Doors]:
-    with closing(Doors(install(tmp_path_factory.mktemp("valid"), BASE), shadow_address)) as opened:
+def own_shadow() -> Iterator[ShadowAddress]:
+    """A shadow of this module alone: every policy has other analysts, and their roles are one set for a whole server."""
+    with tempfile.TemporaryDirectory(prefix="keyhole-") as parent, EmbeddedShadow(Path(parent) / "shadow") as shadow:
+        yield shadow.address
+
+
+@pytest.fixture(scope="module")
+def doors(tmp_path_factory: pytest.TempPathFactory, own_shadow: ShadowAddress) -> Iterator[Doors]:
+    with closing(Doors(install(tmp_path_factory.mktemp("valid"), BASE), own_shadow)) as opened:
         yield opened
 
 
@@ -258,8 +267,8 @@ def test_a_policy_is_valid_or_refused_with_one_code_at_check_serve_and_reload(do
     assert not wrong, json.dumps(wrong, indent=1)
 
 
-def test_stored_questions_are_valid_or_refused_with_one_code_too(tmp_path: Path, shadow_address: ShadowAddress) -> None:
-    with closing(Doors(install(tmp_path, BASE + VIEW), shadow_address)) as doors:
+def test_stored_questions_are_valid_or_refused_with_one_code_too(tmp_path: Path, own_shadow: ShadowAddress) -> None:
+    with closing(Doors(install(tmp_path, BASE + VIEW), own_shadow)) as doors:
         wrong = {}
         for old, new, code in OF_VIEWS:
             codes = doors.ask(BASE + change(VIEW, old, new))
