@@ -4,14 +4,11 @@ A path lives in one line of states. Only one question at a time continues it, an
 two refinements of one noisy value tell more than the finer of them (docs/proofs/accounting.md, theorem 6).
 """
 
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from accountant.events.packed_losses import pack_losses, unpack_losses
 from accountant.model import Charge, PathState, Spent
-
-# memory of the refunds against time to compress them: below 512 keys there is little to gain; set, not measured
-COMPRESSED_ABOVE_BYTES = 4096
 
 PathKey = tuple[str, str]
 
@@ -47,18 +44,15 @@ class Refund:
     @staticmethod
     def of(charge: Charge, spent: Spent, *, heads: int) -> "Refund":
         """The refund of a question that has just left paths."""
-        keys = spent.keys
-        if keys is not None and len(keys) > COMPRESSED_ABOVE_BYTES:
-            spent = replace(spent, keys=zlib.compress(keys, 1))
+        if spent.keys is not None:
+            spent = replace(spent, keys=pack_losses(spent.keys))
         return Refund(charge, spent, heads)
 
     @property
     def spent(self) -> Spent:
         """What the question cost."""
         keys = self.kept.keys
-        if keys is None or 8 * self.charge.cells.size <= COMPRESSED_ABOVE_BYTES:
-            return self.kept
-        return replace(self.kept, keys=zlib.decompress(keys))
+        return self.kept if keys is None else replace(self.kept, keys=unpack_losses(keys))
 
 
 @dataclass(slots=True)

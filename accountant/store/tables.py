@@ -2,13 +2,31 @@
 
 import sqlalchemy as sa
 
+from accountant.events.packed_losses import pack_losses, unpack_losses
+
+
+class PackedLosses(sa.types.TypeDecorator[bytes]):
+    """A column of losses per key, which lie packed and are read as they were charged."""
+
+    impl = sa.LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: bytes | None, _dialect: sa.Dialect) -> bytes | None:
+        """Return what is stored."""
+        return None if value is None else pack_losses(value)
+
+    def process_result_value(self, value: bytes | None, _dialect: sa.Dialect) -> bytes | None:
+        """Return what was stored. Raises `LedgerUnavailable`."""
+        return None if value is None else unpack_losses(value)
+
+
 METADATA = sa.MetaData()
 EVENTS = sa.Table(
     "events",
     METADATA,
     sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
     *(sa.Column(name, sa.Text, nullable=False) for name in ("kind", "reservation", "at", "payload")),
-    sa.Column("spent_keys", sa.LargeBinary),
+    sa.Column("spent_keys", PackedLosses),
     *(sa.Column(name, sa.Text, nullable=False) for name in ("previous_hash", "hash")),
 )
 DOMAINS = sa.Table(

@@ -371,7 +371,7 @@ def test_migrations_run_once_and_a_newer_schema_is_refused(ledger_url: str) -> N
         Ledger.open(ledger_url, clock=now).close()
     engine = engine_of(ledger_url)
     with engine.begin() as connection:
-        assert connection.scalars(sa.text("SELECT version_num FROM ledger_version")).all() == ["0009"]
+        assert connection.scalars(sa.text("SELECT version_num FROM ledger_version")).all() == ["0010"]
         assert connection.scalars(sa.text("SELECT id FROM writer")).all() == [1]
         connection.execute(sa.text("UPDATE ledger_version SET version_num = '9999'"))
     engine.dispose()
