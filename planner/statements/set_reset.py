@@ -35,7 +35,7 @@ def set_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Stat
         return PassThrough("set")
     value_text = _value(value)
     try:
-        _check(name, value_text, catalog)
+        check_own_setting(name, value_text, catalog)
     except KeyholeError as error:
         raise KeyholeError(error.code, error.message, detail=error.detail, hint=error.hint, position=at) from None
     return SetKeyhole(name=name, value_text=value_text, local=local)
@@ -73,7 +73,11 @@ def _value(value: tuple[Token, ...]) -> str | None:
     return "".join(", " if token.is_symbol(",") else token.value for token in value)
 
 
-def _check(name: str, value_text: str | None, catalog: Catalog) -> None:
+def check_own_setting(name: str, value_text: str | None, catalog: Catalog) -> None:
+    """Refuse a value of a `keyhole.` setting (KH402) or a name of none (KH403): by SET and at connection start alike.
+
+    `name` is in lower case. None means the default.
+    """
     if name.startswith(stored_parameters.PREFIX):
         stored_parameters.check(name, value_text, catalog)
     else:
@@ -86,5 +90,5 @@ def reset_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> St
         raise names_no_setting(found[0])
     name, _ = _name(found[1:])
     if name.startswith("keyhole."):
-        _check(name, None, catalog)
+        check_own_setting(name, None, catalog)
     return PassThrough("reset")

@@ -10,6 +10,8 @@ from threading import Event
 from typing import Protocol
 
 from planner.catalog.model import Catalog
+from planner.statements.kinds import OWN_NAMES
+from planner.statements.set_reset import check_own_setting
 from planner.values.model import ParameterCast
 from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, StatementPart
 from proxy.shadow.address import ShadowAddress
@@ -54,7 +56,14 @@ class Backing:
     using: Callable[[], AbstractContextManager[object]] = nullcontext
 
     def settings(self, login: Login) -> dict[str, str]:
-        """The shadow session's startup: role, database, defaults of `keyhole.*`, then what the client brought."""
+        """Return the shadow session's startup: role, database, defaults of `keyhole.*`, then the client's settings.
+
+        Raises KH402 and KH403 for settings of Keyhole that SET would refuse. Call it after the login only: the hint
+        names parameters of stored questions.
+        """
+        for name, value in login.settings:
+            if name.lower().startswith(OWN_NAMES):
+                check_own_setting(name.lower(), value, self.catalog)
         return {
             "user": login.user,
             "database": self.catalog.database,

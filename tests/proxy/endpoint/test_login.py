@@ -50,6 +50,30 @@ def test_other_settings_are_refused(running: Running, extra: str) -> None:
         psycopg.connect(running.conninfo(extra=extra))
 
 
+def test_settings_of_keyhole_are_refused_at_connection_start_as_set_refuses_them(running: Running) -> None:
+    """After the password: before it, nobody is told what may be set."""
+    with running.connect(autocommit=True) as connection:
+        for name, value, code in (
+            ("keyhole.fnr", "7", "KH402"),
+            ("keyhole.fnr", "", "KH402"),
+            ("Keyhole.Tolerance", "zebra", "KH402"),
+            ("keyhole.mechanism", "nlm", "KH402"),
+            ("keyhole.tolerence", "25", "KH403"),
+            ("keyhole.param.busy.least", "25", "KH403"),
+        ):
+            with pytest.raises(psycopg.Error, match=code) as by_set:
+                connection.execute(f"SET {name} = '{value}'".encode())
+            told = by_set.value.diag
+            extra = f"options='-c {name}={value}'"
+            with pytest.raises(psycopg.OperationalError) as at_start:
+                psycopg.connect(running.conninfo(extra=extra))
+            said = f"FATAL:  {told.message_primary}"
+            said += "" if told.message_detail is None else f"\nDETAIL:  {told.message_detail}"
+            assert f"{said}\nHINT:  {told.message_hint}" in str(at_start.value)
+            with pytest.raises(psycopg.OperationalError, match="KH401"):
+                psycopg.connect(running.conninfo(password="wrong", extra=extra))
+
+
 @pytest.mark.parametrize(
     "extra", ["sslmode=prefer gssencmode=prefer", "max_protocol_version=3.0", "channel_binding=prefer"]
 )
