@@ -68,6 +68,7 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH212", "42804", "a constant of the wrong type for its column"),
     ("KH213", "54000", "a joined public table that is too large"),
     ("KH214", "54000", "LIKE patterns that could take too long on a single row"),
+    ("KH215", "42P10", "a position that is not in the select list"),
     ("KH220", "22023", "a question whose answer follows from declared bounds"),
     # KH3xx: accuracy and budget
     ("KH301", "53400", "not enough budget left for some keys"),

@@ -7,7 +7,7 @@ from sqlglot import exp
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.refusals import shows_more_than_keys
 from planner.catalog.model import Column
-from planner.parser.tree import bare, name, write_node
+from planner.parser.tree import bare, is_star, name, write_node
 from planner.scope.key_classes import key_expression
 from planner.scope.names import Scope, find_column
 
@@ -132,7 +132,7 @@ def check_shown(
 
 
 def _check(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str]) -> None:
-    if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+    if is_star(node):
         raise shows_more_than_keys(node, "* stands for columns that are not keys")
     column = find_column(node, scope)
     if column is not None and column in keys:

@@ -59,7 +59,7 @@ def unit_readings(
 ) -> tuple[UnitReading, ...]:
     """The questions that read the SELECT from a private table as a subquery per unit; none if it is none.
 
-    Raises KH110 for a subquery that adds up rows, but not per unit and key, KH106, KH107, KH201, KH202.
+    Raises KH110 for a subquery that adds up rows, but not per unit and key, KH106, KH107, KH201, KH202, KH215.
     """
     around = select.parent
     if not isinstance(around, exp.Subquery | exp.CTE) or select.args.get("group") is None:

@@ -40,7 +40,7 @@ def question_edits(
     """The question that reads a private table, and the edits that leave the statement around it.
 
     They are several where the table is read by a WITH query per privacy unit that several questions read.
-    Raises KH101, KH103-KH107, KH110, KH201, KH202.
+    Raises KH100, KH101, KH103-KH107, KH110, KH201, KH202, KH215.
     """
     select = _select(node, table)
     readings = unit_readings(select, node, table, text, tokens)

@@ -49,7 +49,7 @@ _ALLOWED_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
 
 
 def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
-    """The keys, once the question's form is right. Raises KH101, KH103-KH107, KH202, KH208."""
+    """The keys, once the question's form is right. Raises KH100, KH101, KH103-KH107, KH202, KH208, KH215."""
     _check_clauses(place)
     _check_operators(place)
     if place.ranked is not None:
@@ -153,7 +153,7 @@ def _read_keys(place: QuestionReading, shown: exp.Select) -> tuple[Column, ...]:
     try:
         return read_group_by(shown, place.scope)
     except KeyholeError as error:
-        if error.code in ("KH105", "KH202"):
+        if error.code in ("KH100", "KH105", "KH202", "KH215"):
             raise groups_by_no_key(error, place) from None
         sets = grouping_sets(place.select, place.scope) if error.code == "KH106" else ()
         if not sets or place.select.args.get("having") is None:

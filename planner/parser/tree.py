@@ -216,6 +216,11 @@ def is_number(node: exp.Expr | None, number: int) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string and str(node.this) == str(number)
 
 
+def is_star(node: exp.Expr) -> bool:
+    """Whether it stands for all columns, of everything or of one table."""
+    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
+
+
 def bare(node: exp.Expr) -> exp.Expr:
     """The node without the parentheses around it."""
     while isinstance(node, exp.Paren):

@@ -8,17 +8,19 @@ from sqlglot import exp
 from planner.catalog.model import Column, Derivation, Lookup
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
-from planner.parser.tree import bare, name, position, write_node
+from planner.parser.tree import bare, is_star, name, position, start, write_node
 from planner.scope.functional_dependencies import leading_columns
 from planner.scope.key_classes import by_expressions, key_expression
 from planner.scope.names import Scope, derivation, find_column, same
+
+_LARGEST_INTEGER = 2**31 - 1  # PostgreSQL reads a longer number as a numeric, which is no position
 
 
 def read_group_by(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
     """The key columns in order, each once, without looked-up ones that others determine; none where the whole table is
     one group.
 
-    Raises KH105, KH106, KH201, KH202.
+    Raises KH100, KH105, KH106, KH201, KH202, KH215.
     """
     group = select.args.get("group")
     if group is not None and any(value for key, value in group.args.items() if key != "expressions"):
@@ -80,7 +82,10 @@ def grouped_expressions(select: exp.Select, scope: Scope) -> tuple[tuple[Column,
 
 
 def grouped_columns(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
-    """The columns that a subquery groups by, with or without a public domain. Raises KH106, KH201, KH202."""
+    """The columns that a subquery groups by, with or without a public domain.
+
+    Raises KH100, KH106, KH201, KH202, KH215.
+    """
     group = select.args["group"]
     if any(value for key, value in group.args.items() if key != "expressions"):
         raise _refusal_of_grouping_sets(group)
@@ -228,13 +233,9 @@ def _read_to_char(item: exp.Expr, scope: Scope) -> Column | None:
 
 def _resolve_item(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
     """What a position or an output alias stands for; as in PostgreSQL, a column of the table comes before an alias."""
-    if isinstance(item, exp.Literal) and not item.is_string:
-        index = int(str(item.this)) if str(item.this).isdigit() else 0
-        if not 1 <= index <= len(select.expressions):
-            raise KeyholeError(
-                "KH202", f"GROUP BY position {item.this} is not in the select list", position=position(item)
-            )
-        return _strip_alias(select.expressions[index - 1])
+    index = read_position(item, select, clause="GROUP BY")
+    if index is not None:
+        return _strip_alias(select.expressions[index])
     if isinstance(item, exp.Column) and item.args.get("table") is None:
         wanted = name(item.this)
         if not scope.knows(wanted):
@@ -242,6 +243,27 @@ def _resolve_item(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
                 if isinstance(projection, exp.Alias) and name(projection.args["alias"]) == wanted:
                     return _strip_alias(projection)
     return item
+
+
+def read_position(item: exp.Expr, select: exp.Select, *, clause: str) -> int | None:
+    """Return the 0-based place in the select list that an item of GROUP BY or ORDER BY is the number of.
+
+    Return None if the item is no constant. Raises KH100 and KH215 in PostgreSQL's words for other constants.
+    """
+    number = item.this if isinstance(item, exp.Neg) else item
+    if not isinstance(number, exp.Literal | exp.Null | exp.Boolean) or (number is not item and number.is_string):
+        return None
+    text = "" if isinstance(number, exp.Null | exp.Boolean) or number.is_string else str(number.this)
+    at = start(number)
+    place = None if at is None else at + 1
+    if not text.isdigit() or int(text) > _LARGEST_INTEGER:
+        raise KeyholeError("KH100", f"non-integer constant in {clause}", position=place)
+    index = int(text) if number is item else -int(text)
+    if index > 0 and any(is_star(shown) for shown in select.expressions[:index]):
+        return None  # only the table says how many columns these are
+    if 1 <= index <= len(select.expressions):
+        return index - 1
+    raise KeyholeError("KH215", f"{clause} position {index} is not in select list", position=place)
 
 
 def _strip_alias(projection: exp.Expr) -> exp.Expr:

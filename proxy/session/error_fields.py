@@ -14,8 +14,9 @@ def refusal(
 
     With `hint_in_message` the message ends with what the hint says first, for clients that show nothing else.
     """
-    first = error.hint.split("  or  ")[0] if hint_in_message and error.hint else None
-    message = f"{error.code}: {error.message}" + ("" if first is None else f". Hint: {first}")
+    message = f"{error.code}: {error.message}"
+    if hint_in_message and error.hint:
+        message += _write_ending(error.hint)
     fields = [
         (b"S", severity),
         (b"V", severity),
@@ -25,6 +26,20 @@ def refusal(
     optional = [(b"D", error.detail), (b"H", error.hint), (b"P", error.position and str(error.position))]
     fields += [(letter, text) for letter, text in optional if text]
     return Report("E", tuple((letter, _encode_text(text, codec)) for letter, text in fields)).encode()
+
+
+def add_hint(report: Report, hint: str, *, codec: codecs.CodecInfo, hint_in_message: bool) -> Report:
+    """Add a hint to an error of PostgreSQL that has none, in the client's encoding."""
+    if report.field(b"H"):
+        return report
+    ending = _encode_text(_write_ending(hint), codec) if hint_in_message else b""
+    fields = tuple((letter, value + ending if letter == b"M" else value) for letter, value in report.fields)
+    return Report(report.kind, (*fields, (b"H", _encode_text(hint, codec))))
+
+
+def _write_ending(hint: str) -> str:
+    """What a hint says first, as the end of a message."""
+    return f". Hint: {hint.split('  or  ')[0]}"
 
 
 def violation(error: ProtocolViolation) -> bytes:

@@ -8,11 +8,15 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import NestedTooDeep
 from planner.statements.settings import HINT_IN_MESSAGE
 from proxy.observe.telemetry import Face
-from proxy.session.error_fields import refusal
+from proxy.session.error_fields import add_hint, refusal
 from proxy.session.parts import SessionParts
 from proxy.shadow.findings import ShadowFailed
-from proxy.shadow.relay import is_failed_transaction, is_syntax_error
+from proxy.shadow.relay import is_failed_transaction, is_syntax_error, read_analysis_error
+from proxy.wire.backend import Report
 from proxy.wire.encodings import codec
+
+_OF_GROUP_BY = frozenset({"KH202", "KH215"})
+_SYNTAX = b"42601"
 
 
 class ErrorReporter:
@@ -39,7 +43,8 @@ class ErrorReporter:
         """Tell the client, and fail the shadow's transaction by an error of its own.
 
         What PostgreSQL's grammar has against the refused text, and that a transaction has failed before, comes first:
-        the shadow parses the text to tell, and never runs it.
+        the shadow parses the text to tell, and never runs it. So does what PostgreSQL has against names, functions and
+        positions, if Keyhole refuses what a question groups by.
         """
         await self._relay.settle()
         if self._relay.answers.skipping:
@@ -58,10 +63,23 @@ class ErrorReporter:
                 if is_syntax_error(frame) or is_failed_transaction(frame):
                     self._session.client.write(frame.raw)
                     return
+                report = read_analysis_error(frame)
+                if report is not None and (error.code in _OF_GROUP_BY or report.field(b"C") == _SYNTAX):
+                    self._session.client.write(self._with_hint(report, error.hint))
+                    return
         self._exchange.fail()
         self._session.telemetry.count_refusal(error.code, face=Face.POSTGRESQL, analyst=self._session.analyst)
-        found = codec(self._session.text.encoding) or codecs.lookup("utf-8")
-        self._session.client.write(refusal(error, codec=found, hint_in_message=self._hint_in_message))
+        self._session.client.write(refusal(error, codec=self._codec, hint_in_message=self._hint_in_message))
+
+    def _with_hint(self, report: Report, hint: str | None) -> bytes:
+        """An error of PostgreSQL with Keyhole's hint, unless it has one of its own."""
+        if hint is not None:
+            report = add_hint(report, hint, codec=self._codec, hint_in_message=self._hint_in_message)
+        return report.encode()
+
+    @property
+    def _codec(self) -> codecs.CodecInfo:
+        return codec(self._session.text.encoding) or codecs.lookup("utf-8")
 
 
 def _is_on(value: str | None) -> bool:

@@ -21,6 +21,7 @@ _FLUSH = Flush().encode()
 _READY = ord("Z")
 _PARSED = frozenset(map(ord, "1E"))
 _GRAMMAR_FILES = frozenset((b"scan.l", b"scansup.c", b"gram.y", b"parser.c"))
+_ANALYSIS_FILES = b"parse_"  # parse_clause.c, parse_relation.c, ...
 _NOT_IN_ENCODING = b"22021"
 _CANCELLED = b"57014"
 _TIMED_OUT = b"canceling statement due to statement timeout"
@@ -277,3 +278,11 @@ def is_failed_transaction(frame: Frame) -> bool:
     """Whether a frame is the ErrorResponse to everything that cannot be done in a failed transaction."""
     report = backend.decode(frame) if frame.kind == ord("E") else None
     return isinstance(report, Report) and report.field(b"C") == b"25P02"
+
+
+def read_analysis_error(frame: Frame) -> Report | None:
+    """Return the error if PostgreSQL could parse a statement and not make sense of it: of a name, say, or a type."""
+    report = backend.decode(frame) if frame.kind == ord("E") else None
+    if not isinstance(report, Report) or not (report.field(b"F") or b"").startswith(_ANALYSIS_FILES):
+        return None
+    return report

@@ -258,7 +258,17 @@ SELECT initcap(country) FROM sales GROUP BY initcap(country) HAVING count(*) > 5
 SELECT date_trunc('week', invoice_date) FROM sales GROUP BY 1 HAVING count(*) > 5
 --> KH202 date_trunc
 SELECT country FROM sales GROUP BY 2 HAVING count(*) > 5
---> KH202 2
+--> KH215 2
+SELECT country FROM sales GROUP BY country, 0 HAVING count(*) > 5
+--> KH215 0
+SELECT country FROM sales GROUP BY -1 HAVING count(*) > 5
+--> KH215 1
+SELECT country FROM sales GROUP BY 1.0 HAVING count(*) > 5
+--> KH100 1.0
+SELECT country FROM sales GROUP BY 2147483648 HAVING count(*) > 5
+--> KH100 2147483648
+SELECT country FROM sales GROUP BY 'country' HAVING count(*) > 5
+--> KH100 'country'
 SELECT country FROM sales GROUP BY country HAVING sum(weight) > 5
 --> KH203 sum(weight)
 SELECT ward FROM visits GROUP BY ward HAVING sum(height) > 5
