@@ -1,7 +1,8 @@
 """What PostgreSQL's grammar does not have and the parser reads all the same: refused as PostgreSQL refuses it.
 
-Commas with no member of a list before or behind them, a word that the parser can do without, a text or a reserved word
-where a name belongs. No client of PostgreSQL sends what PostgreSQL does not take.
+Clauses in another order than PostgreSQL's, commas with no member of a list before or behind them, a word that the
+parser can do without, a text or a reserved word where a name belongs. No client of PostgreSQL sends what it does not
+take.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,10 @@ _MEMBER = frozenset(
     """all any array case cast distinct false lateral left not null only right select some table true
     with""".split()  # noqa: SIM905
 )
+# The order in which the clauses of a query stand, and those that may stand in any order.
+_CLAUSES = {"where": 1, "group": 2, "having": 3, "window": 4, "order": 5, "limit": 6, "offset": 6, "fetch": 6}
+_IN_ANY_ORDER = 6  # what LIMIT, OFFSET and FETCH have above
+_SETS = ("union", "intersect", "except")
 _OPENING = frozenset(("(", "["))
 _CLOSING = frozenset((")", "]"))
 _OPERATORS = frozenset("+-/<>=~!@#%^&|`?")  # how an operator may begin; a star alone may stand for all columns, too
@@ -40,6 +45,7 @@ def check_syntax(text: str, tokens: Sequence[Token], nodes: Sequence[exp.Expr]) 
         nodes: those of the tree that are `JUDGED`, at least.
     """
     stops = [
+        *_misplaced_clauses(tokens),
         *_lonely_commas(tokens),
         *_misread_words(tokens),
         *_misread_names(tokens, nodes),
@@ -59,6 +65,31 @@ def _syntax_error(text: str, tokens: Sequence[Token], stop: int) -> KeyholeError
     token = tokens[stop]
     written = text[token.start : token.end]
     return KeyholeError("KH100", f'syntax error at or near "{written[:80]}"', position=token.start + 1)
+
+
+def _misplaced_clauses(tokens: Sequence[Token]) -> Iterator[int]:
+    """Clauses behind one that they must stand before, and a set operation behind what sorts or cuts its first query."""
+    ranks = [0]  # of the last clause, at every depth of parentheses
+    for index, token in enumerate(tokens):
+        if token.kind == "symbol" and token.value == "(":
+            ranks.append(0)
+        elif token.kind == "symbol" and token.value == ")":
+            del ranks[1 if len(ranks) == 1 else -1 :]
+        elif token.is_word("select", *_SETS):
+            if token.value != "select" and ranks[-1] >= _CLAUSES["order"]:
+                yield index
+            ranks[-1] = 0
+        elif token.is_word(*_CLAUSES) and not _is_no_clause(tokens, index):
+            rank = _CLAUSES[token.value]
+            if rank < ranks[-1] or (rank == ranks[-1] and rank != _IN_ANY_ORDER):
+                yield index
+            ranks[-1] = rank
+
+
+def _is_no_clause(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a word is part of another clause, as in WITHIN GROUP (...)."""
+    after = tokens[index + 1] if index + 1 < len(tokens) else None
+    return tokens[index].is_word("group", "order") and (after is None or not after.is_word("by"))
 
 
 def _lonely_commas(tokens: Sequence[Token]) -> Iterator[int]:

@@ -73,6 +73,14 @@ GENEROUS = (
     "SELECT ward FROM visits GROUP BY ward HAVING count(ALL *) > 40",
     "SELECT ward AS , ward FROM visits GROUP BY ward HAVING count(*) > 40",
     "SELECT extract(hour FROM arrived) FROM visits GROUP BY extract('hour', arrived) HAVING count(*) > 40",
+    "SELECT ward FROM visits GROUP BY ward ORDER BY ward HAVING count(*) > 40",
+    "SELECT ward FROM visits GROUP BY ward LIMIT 5 HAVING count(*) > 40",
+    "SELECT ward FROM visits HAVING count(*) > 40 GROUP BY ward",
+    "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40 WHERE age > 5",
+    "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40 LIMIT 5 ORDER BY ward",
+    "SELECT * FROM (SELECT ward FROM visits GROUP BY ward ORDER BY ward HAVING count(*) > 40) q ORDER BY 1",
+    "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40 ORDER BY ward "
+    "UNION SELECT ward FROM visits GROUP BY ward HAVING count(*) > 60",
 )
 _WHOLE = [sql for sql, _ in pairs("questions.sql")]
 _WORDS = sorted({word for name in ("questions.sql", "refused.sql") for sql, _ in pairs(name) for word in sql.split()})
@@ -106,13 +114,13 @@ def test_what_postgresql_refuses_is_not_asked(sql: str) -> None:
 
 
 def test_what_postgresql_reads_is_read_with_known_exceptions() -> None:
-    """Read, whatever it then means: what is asked is no matter here."""
+    """Read, whatever it then means: what is asked is no matter here, nor what the grammar leaves to others."""
     unread: dict[str, str | None] = {}
     for sql in filter(accepted, CORPUS):
         try:
             classify(sql, retail())
         except KeyholeError as error:
-            if error.code == "KH100":
+            if error.code == "KH100" and error.message != "non-integer constant in GROUP BY":
                 unread[sql] = error.hint
     assert set(unread) == UNREAD
     assert all(unread.values())
@@ -155,6 +163,11 @@ def test_a_word_that_the_parser_can_do_without_is_missed(sql: str, missing: str)
         "FROM (SELECT ward FROM visits GROUP BY ward HAVING count(*) BETWEEN SYMMETRIC 60 AND 40) q",
         "SELECT 1 OPERATOR(pg_catalog.+) 1, -1 OPERATOR(+) 2, ward FROM "
         "(SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40) q",
+        "WITH a AS (SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40 ORDER BY ward LIMIT 3) "
+        "SELECT ward, sum(1) FILTER (WHERE true) OVER w FROM a WHERE true GROUP BY ward HAVING true "
+        "WINDOW w AS (PARTITION BY ward ORDER BY ward) "
+        "UNION (SELECT ward, percentile_disc(.5) WITHIN GROUP (ORDER BY 2) FROM a WHERE true GROUP BY ward ORDER BY 1 "
+        "LIMIT 1) ORDER BY 1 OFFSET 0 FETCH FIRST 5 ROWS ONLY",
         "SELECT interval '1' day, interval(3) '2 s', q.interval FROM "
         "(SELECT ward AS interval FROM visits GROUP BY ward HAVING count(*) > 40) q",
     ],
