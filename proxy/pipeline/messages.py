@@ -25,6 +25,7 @@ from planner.extract.outer_query import Asking
 from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
 from planner.scope.embedded import PLACE, Embedded, predicate_column
+from planner.scorecard.key_order import KeyOrder, read_key_order
 from planner.statements import settings
 from planner.statements.classify import Copied, Executing, classify, split
 from planner.values.model import ParameterCast, ParameterValue
@@ -43,7 +44,8 @@ _WORD = re.compile(r"[A-Za-z]+")
 class Asked:
     """A question as an analyst put it: where it stands, `keyhole.*` settings in force, parameter values and `casts` of
     them, who asks, the day that current_date means, and whether the session's TimeZone is UTC. With an `attempt` it can
-    spend only while nobody else answers the same request. `withdrawn` is set once nobody waits for the answer."""
+    spend only while nobody else answers the same request. `withdrawn` is set once nobody waits for the answer. `order`
+    is that of the answer, if no shadow is to sort it."""
 
     question: Embedded
     settings: Mapping[str, str | None]
@@ -54,6 +56,7 @@ class Asked:
     casts: Mapping[ParameterCast, ParameterValue | None] = field(default_factory=dict)
     attempt: Attempt | None = None
     withdrawn: Event | None = None
+    order: KeyOrder = ()
 
     def accuracy(self, catalog: Catalog) -> Accuracy:
         """What the settings promise. Raises KH404."""
@@ -79,25 +82,27 @@ class Asked:
 
 def bare_question(sql: str, catalog: Catalog) -> Embedded:
     """The question that a text is, for callers without a shadow to run anything around it. Raises KH1xx."""
+    question, order = ordered_question(sql, catalog)
+    if order:
+        raise not_a_bare_question()
+    return question
+
+
+def ordered_question(sql: str, catalog: Catalog) -> tuple[Embedded, KeyOrder]:
+    """The question that a text is but for an ORDER BY of its keys, and that order. Raises KH1xx and KH2xx."""
     statements = split(sql)
     if len(statements) != 1:
         raise not_one_statement()
     text, offset = statements[0].text, statements[0].offset
     try:
         match classify(text, catalog):
-            case Asking(embedded=(Embedded() as question,)) if question.is_all_of(text):
-                return question.shift_by(offset=offset)
-            case Asking(embedded=(Embedded() as question,)) if _behind_its_totals(text, question):
-                return question.shift_by(offset=offset)
+            case Asking(embedded=(Embedded() as question,)):
+                order = read_key_order(question, text)
+                if order is not None:
+                    return question.shift_by(offset=offset), order
     except KeyholeError as error:
         raise error.shift_position(offset=offset) from None
     raise not_a_bare_question()
-
-
-def _behind_its_totals(text: str, question: Embedded) -> bool:
-    """Whether a text is a question behind the one WITH query that adds up its units."""
-    ends = question.offset + len(question.text) == len(text)
-    return ends and question.per_unit is not None and question.per_unit.alone
 
 
 @dataclass(frozen=True, slots=True)

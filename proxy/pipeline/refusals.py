@@ -28,7 +28,7 @@ def not_a_bare_question() -> KeyholeError:
     return KeyholeError(
         "KH106",
         "this is not a question by itself",
-        detail="Without the PostgreSQL endpoint only the keys of one question are returned, in the key domain's order.",
+        detail="Without the PostgreSQL endpoint only the keys of one question are returned.",
         hint="Ask SELECT keys FROM table GROUP BY keys HAVING ..., or use the PostgreSQL endpoint.",
     )
 

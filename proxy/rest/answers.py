@@ -14,11 +14,12 @@ from starlette.responses import Response, StreamingResponse
 from accountant.errors import LedgerError
 from accountant.model import StoredAnswer
 from planner.catalog.model import Analyst
-from planner.scope.embedded import Embedded
+from planner.scorecard.key_order import KeyOrder, SortedColumn
 from planner.scorecard.select_list import SelectList, read_select_list
-from proxy.pipeline.messages import Answer, KeySet, from_bytes
+from proxy.pipeline.messages import Answer, Asked, KeySet, from_bytes
 from proxy.rest.page_cache import KeptKeys
 from proxy.rest.refusals import no_such_cursor, no_such_form
+from proxy.rest.sorted_keys import sort_keys
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
 
@@ -26,7 +27,9 @@ JSON, LINES, CSV = "application/json", "application/x-ndjson", "text/csv"
 FORMS = (JSON, LINES, CSV)
 SLICE_KEYS = 2_000  # made text at a time: memory held for an answer, against turns between sending and making
 MOST_PAGE_KEYS = 100_000  # one page of JSON is held whole while it is sent
-_CURSOR = re.compile(r"([0-9a-f]{32})-([0-9]{1,9})")
+_CURSOR = re.compile(r"([0-9a-f]{32})-([0-9]{1,9})(?:-((?:[0-9]{1,4}[tTnN])+))?")
+_SORTED_COLUMN = re.compile(r"([0-9]+)([tTnN])")
+LONGEST_CURSOR = 2_000  # as many sorted columns as a question has predicates, and more
 _WEIGHT = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 
 
@@ -34,18 +37,19 @@ _WEIGHT = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 class Reply:
     """What is told of an answer beside its keys (`head`), its keys, and under which reservation they are stored (None:
     nowhere, as the question alone decides them). `shown` is the select list of a scorecard, None where it is not known
-    or only PostgreSQL could run it."""
+    or only PostgreSQL could run it. `order` is how the keys were sorted."""
 
     head: Mapping[str, Any]
     keys: KeySet
     stored: str | None
     shown: SelectList | None = None
+    order: KeyOrder = ()
 
     @staticmethod
-    def of(answer: Answer, question: Embedded) -> "Reply":
+    def of(answer: Answer, asked: Asked) -> "Reply":
         """An answer that was just given to a question."""
-        shown = read_select_list(question)
-        return Reply(head=answer.head(), keys=answer.keys, stored=answer.stored, shown=shown)
+        keys, shown = sort_keys(answer.keys, asked.order), read_select_list(asked.question)
+        return Reply(head=answer.head(), keys=keys, stored=answer.stored, shown=shown, order=asked.order)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -64,13 +68,14 @@ class KeyRange:
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """Where a page starts: in the answer that a reservation stored, from a key on.
+    """Where a page starts: in the answer that a reservation stored, sorted as its question said, from a key on.
 
     It is no secret: whoever sends it must have paid for that answer, or have read it.
     """
 
     reservation: str
     start: int
+    order: KeyOrder = ()
 
     @staticmethod
     def parse(text: str) -> "PageCursor":
@@ -78,19 +83,37 @@ class PageCursor:
         match = _CURSOR.fullmatch(text)
         if match is None:
             raise no_such_cursor()
-        return PageCursor(match[1], int(match[2]))
+        return PageCursor(match[1], int(match[2]), read_order(match[3] or ""))
 
     def __str__(self) -> str:
-        return f"{self.reservation}-{self.start}"
+        order = write_order(self.order)
+        return f"{self.reservation}-{self.start}" + (f"-{order}" if order else "")
+
+
+def write_order(order: KeyOrder) -> str:
+    """Write an order in a form for cursors and for what is kept of answers."""
+    return "".join(f"{one.place}{'tTnN'[one.is_number * 2 + one.descending]}" for one in order)
+
+
+def read_order(text: str) -> KeyOrder:
+    """Read what `write_order` has written."""
+    return tuple(
+        SortedColumn(int(place), is_number=kind in "nN", descending=kind in "TN")
+        for place, kind in _SORTED_COLUMN.findall(text)
+    )
 
 
 def find_held(service: Service, cursor: PageCursor, analyst: Analyst, *, kept: KeptKeys) -> Reply:
     """The stored answer in which a cursor stands. Raises KH408 unless the analyst has paid for it or read it, KH502."""
     stored = _find_stored(service, cursor.reservation, analyst)
-    keys = None if stored is None else kept.of(stored)
+    try:
+        keys = None if stored is None else kept.of(stored, cursor.order)
+    except (IndexError, ValueError):  # nobody was given such an order
+        raise no_such_cursor() from None
     if stored is None or keys is None or not 0 < cursor.start < len(keys.keys):
         raise no_such_cursor()
-    return Reply(head={"data_version": stored.charge.family.version}, keys=keys, stored=stored.reservation)
+    head = {"data_version": stored.charge.family.version}
+    return Reply(head=head, keys=keys, stored=stored.reservation, order=cursor.order)
 
 
 def stored_keys(service: Service, reservation: str, analyst: Analyst) -> KeySet | None:
@@ -145,7 +168,9 @@ def response(reply: Reply, *, form: str, cut: KeyRange, headers: Mapping[str, st
     # a reply that is stored nowhere cannot be continued, and comes whole
     paged = cut.size is not None and reply.stored is not None
     end = end if paged else count
-    following = PageCursor(reply.stored, end) if paged and reply.stored is not None and end < count else None
+    following = (
+        PageCursor(reply.stored, end, reply.order) if paged and reply.stored is not None and end < count else None
+    )
     head = {**reply.head, "count": count, "next": None if following is None else str(following)}
     pieces = _WRITERS[form](reply, head, cut.start, end)
     own = dict(headers)

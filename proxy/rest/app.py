@@ -38,7 +38,7 @@ from proxy.pipeline.answering import explained_document
 from proxy.report import budget
 from proxy.report.refusals import internal_error
 from proxy.rest import answers, idempotency, strict_json
-from proxy.rest.answers import MOST_PAGE_KEYS, KeyRange, PageCursor
+from proxy.rest.answers import LONGEST_CURSOR, MOST_PAGE_KEYS, KeyRange, PageCursor
 from proxy.rest.field_hints import in_fields
 from proxy.rest.gate import Gate
 from proxy.rest.middleware import LEAVING, MOST_BODY_BYTES, Shell
@@ -185,7 +185,7 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection, analyst: Le
     def page(
         request: Request,
         who: Annotated[str, Depends(analyst)],
-        cursor: Annotated[str, Query(max_length=100, description="`next` of the page before")],
+        cursor: Annotated[str, Query(max_length=LONGEST_CURSOR, description="`next` of the page before")],
         page_size: PageSize = None,
     ) -> Response:
         """More keys of an answer, from where a cursor stands. Spends nothing."""

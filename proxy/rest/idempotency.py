@@ -35,6 +35,7 @@ from proxy.rest import answers
 from proxy.rest.answers import Reply
 from proxy.rest.models import QuestionIn
 from proxy.rest.refusals import end_unknown, other_request, still_answered, too_many_keys
+from proxy.rest.sorted_keys import sort_keys
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
 
@@ -58,7 +59,7 @@ def ask(service: Service, body: QuestionIn, analyst: Analyst, *, key: str | None
     """The answer to a question, once for each key. Raises KeyholeError: KH431, KH432, KH430, and whatever the pipeline
     refuses with."""
     if key is None:
-        return Told(_answer(service, body, analyst, today=_now().date(), attempt=None), {})
+        return Told(_answer(service, body, analyst, today=_now().date(), attempt=None)[0], {})
     lease = 2 * timedelta(milliseconds=service.catalog.statement_timeout_ms) + _MARGIN
     try:
         begun = service.ledger.idempotency.begin(
@@ -75,9 +76,13 @@ def ask(service: Service, body: QuestionIn, analyst: Analyst, *, key: str | None
     return Told(_first(service, body, analyst, begun), {})
 
 
-def _answer(service: Service, body: QuestionIn, analyst: Analyst, *, today: date, attempt: Attempt | None) -> Reply:
+def _answer(
+    service: Service, body: QuestionIn, analyst: Analyst, *, today: date, attempt: Attempt | None
+) -> tuple[Reply, KeySet]:
+    """What is told of an answer, and its keys in the key domain's order."""
     asked, plan = _plan(service, body, analyst, today=today, attempt=attempt)
-    return Reply.of(pipeline.answer(service, plan, asked), asked.question)
+    answer = pipeline.answer(service, plan, asked)
+    return Reply.of(answer, asked), answer.keys
 
 
 def _plan(
@@ -91,7 +96,7 @@ def _plan(
 def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attempt) -> Reply:
     """Answer, and keep what is told. Where that fails nothing is lost: a repetition finds the answer in the ledger."""
     try:
-        reply = _answer(service, body, analyst, today=attempt.begun_at.date(), attempt=attempt)
+        reply, released = _answer(service, body, analyst, today=attempt.begun_at.date(), attempt=attempt)
     except AttemptTaken:
         raise still_answered() from None
     except Exception as error:
@@ -99,11 +104,10 @@ def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attemp
         with suppress(LedgerError):
             service.ledger.idempotency.fail(attempt, response=_pack_document({"refusal": _as_document(refusal)}))
         raise
-    own = {} if reply.stored is not None else {"keys": _digest(reply.keys)}
+    own = {} if reply.stored is not None else {"keys": _digest(released)}
+    told = {"head": reply.head, "order": answers.write_order(reply.order), **own}
     try:
-        service.ledger.idempotency.end(
-            attempt, response=_pack_document({"head": reply.head, **own}), answer=reply.stored
-        )
+        service.ledger.idempotency.end(attempt, response=_pack_document(told), answer=reply.stored)
     except LedgerError:
         log.warning("an idempotency key was not ended")
     return reply
@@ -135,7 +139,9 @@ def _told_before(
     if keys is None:
         raise ledger_unavailable()
     shown = None if not document["head"]["guarantee"].get("predicates") else _shown_again(service, body, analyst)
-    return Reply(head=document["head"], keys=keys, stored=earlier.answer, shown=shown)
+    order = answers.read_order(document.get("order", ""))  # of an answer from before there were any: none
+    keys = sort_keys(keys, order)
+    return Reply(head=document["head"], keys=keys, stored=earlier.answer, shown=shown, order=order)
 
 
 def _shown_again(service: Service, body: QuestionIn, analyst: Analyst) -> SelectList | None:
@@ -174,7 +180,7 @@ def _answered_before(
         return refusal
     if answer is None:
         raise end_unknown("The first attempt may have spent: it was answered under another policy, and was not told.")
-    return Reply.of(answer, asked.question)
+    return Reply.of(answer, asked)
 
 
 def _request(body: QuestionIn) -> str:

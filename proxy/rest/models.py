@@ -15,7 +15,7 @@ from planner.errors import KeyholeError
 from planner.statements.settings import find_setting
 from proxy.concurrency.fair_queue import alone
 from proxy.dashboard.question_list import Listed
-from proxy.pipeline.messages import Asked, bare_question
+from proxy.pipeline.messages import Asked, ordered_question
 from proxy.service.service import Service
 
 MOST_SQL_CHARACTERS = 100_000  # half of what a question may have over PostgreSQL, so that a body has its limit
@@ -88,14 +88,16 @@ class QuestionIn(BaseModel):
         """The request as the pipeline takes it; `today` is the day that current_date means. With an `attempt` it can
         spend only while nobody else answers the same request."""
         named = self.model_dump(exclude={"sql", "parameters"}, exclude_none=True)
+        question, order = ordered_question(self.sql, service.catalog)
         return Asked(
-            question=bare_question(self.sql, service.catalog),
+            question=question,
             settings={f"keyhole.{name}": str(value) for name, value in named.items()},
             parameters={number: _value(value) for number, value in enumerate(self.parameters, start=1)},
             analyst=analyst,
             today=today,
             utc=True,
             attempt=attempt,
+            order=order,
         )
 
 

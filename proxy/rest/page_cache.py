@@ -7,35 +7,39 @@ from collections import OrderedDict
 from threading import Lock
 
 from accountant.model import StoredAnswer
+from planner.scorecard.key_order import KeyOrder
 from proxy.pipeline.messages import KeySet, from_bytes
+from proxy.rest.sorted_keys import sort_keys
 
 MOST_KEPT_KEYS = 250_000  # some 50 MB
 
 
 class KeptKeys:
-    """The key sets of the answers used last, by reservation. Safe to share between threads.
+    """The key sets of the answers used last, by reservation and order. Safe to share between threads.
 
     Guarantee: those of the answers before the last one have `most_keys` keys at most, together with its own. However
-    many pages of one answer are read at a time, it is decoded once and there once in memory.
+    many pages of one answer are read at a time, it is decoded and sorted once and there once in memory for each order.
     """
 
     def __init__(self, *, most_keys: int = MOST_KEPT_KEYS) -> None:
         self._most_keys = most_keys
         self._lock = Lock()
-        self._kept: OrderedDict[str, KeySet] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, KeyOrder], KeySet] = OrderedDict()
         self._keys = 0
 
-    def of(self, stored: StoredAnswer) -> KeySet | None:
-        """The key set that a stored answer is; None for a denial."""
+    def of(self, stored: StoredAnswer, order: KeyOrder = ()) -> KeySet | None:
+        """The key set that a stored answer is, sorted; None for a denial. Raises IndexError and ValueError for an order
+        that it cannot have."""
+        wanted = stored.reservation, order
         with self._lock:
-            found = self._kept.get(stored.reservation)
+            found = self._kept.get(wanted)
             if found is None:
                 released = from_bytes(stored.answer)
                 if not isinstance(released, KeySet):
                     return None
-                found = self._kept[stored.reservation] = released
+                found = self._kept[wanted] = sort_keys(released, order)
                 self._keys += len(found.keys)
-            self._kept.move_to_end(stored.reservation)
+            self._kept.move_to_end(wanted)
             while self._keys > self._most_keys and len(self._kept) > 1:
                 _, oldest = self._kept.popitem(last=False)
                 self._keys -= len(oldest.keys)

@@ -1,0 +1,112 @@
+"""ORDER BY behind a question, as a program can sort its answer without a database: by keys and by truths.
+
+    SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 40 ORDER BY day DESC, 1
+
+No key is NULL, so that NULLS FIRST and NULLS LAST say nothing.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from planner.catalog.model import SqlType
+from planner.errors import KeyholeError
+from planner.parser.lexer import tokens
+from planner.parser.tree import bare, name, parse, position, write_node
+from planner.scope.embedded import Embedded
+from planner.scope.group_by import read_position
+from planner.scope.names import find_column
+
+_CUTS = ("limit", "offset", "fetch", "locks")
+
+
+@dataclass(frozen=True, slots=True)
+class SortedColumn:
+    """A column of an answer that it is sorted by: its place from 0 on, and whether its texts are whole numbers."""
+
+    place: int
+    is_number: bool
+    descending: bool
+
+
+KeyOrder: TypeAlias = tuple[SortedColumn, ...]
+"""The columns that an answer is sorted by, each once, the first of them first; without any, the key domain's order."""
+
+
+def read_key_order(question: Embedded, statement: str) -> KeyOrder | None:
+    """Return the order that a statement gives the answer to its question.
+
+    Return None if anything but ORDER BY stands around the question. Raises KH100, KH106, KH201 and KH215 for what
+    cannot be sorted by, with positions in the statement.
+    """
+    text = statement if question.origin is None else question.origin.text
+    end = question.offset + len(question.text)
+    behind_totals = question.per_unit is not None and question.per_unit.alone
+    if text[: question.offset].strip() and not behind_totals:
+        return None
+    if not text[end:].strip():
+        return ()
+    found = tokens(text)
+    if not next(token for token in found if token.start >= end).is_word("order"):
+        return None
+    query = parse(text, found).tree
+    order = query.args.get("order")
+    if order is None or any(query.args.get(clause) for clause in _CUTS):
+        return None
+    columns: dict[int, SortedColumn] = {}
+    try:
+        for item in order.expressions:
+            if (column := _read_item(item, question)) is not None:
+                columns.setdefault(column.place, column)
+    except KeyholeError as error:
+        raise question.place_error(error) from None
+    return tuple(columns.values())
+
+
+def _read_item(item: exp.Ordered, question: Embedded) -> SortedColumn | None:
+    """The column that an item sorts by; None for a constant of the select list, which sorts nothing."""
+    node, descending = _resolve(bare(item.this), question.tree), bool(item.args.get("desc"))
+    if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
+        return None
+    formulas = [write_node(one.tree) for one in question.predicates]
+    if (written := write_node(node)) in formulas:
+        first = len(question.columns) - len(formulas)
+        return SortedColumn(first + formulas.index(written), is_number=False, descending=descending)
+    column = find_column(node, question.scope)
+    names = [key.name for key in question.keys]
+    if column is None or column.name not in names:
+        raise KeyholeError(
+            "KH106",
+            f"{written[:80]} is neither a key nor a predicate of the answer",
+            detail="Without the PostgreSQL endpoint an answer is sorted by these alone.",
+            hint="ORDER BY a key, or sort what comes back.",
+            position=position(item),
+        )
+    is_number = column.sql_type is SqlType.INTEGER
+    return SortedColumn(names.index(column.name), is_number=is_number, descending=descending)
+
+
+def _resolve(node: exp.Expr, select: exp.Select) -> exp.Expr:
+    """What a position or a name of the select list stands for; in ORDER BY it comes before a column of the table."""
+    place = read_position(node, select, clause="ORDER BY")
+    if place is not None:
+        return _without_name(select.expressions[place])
+    if not isinstance(node, exp.Column) or node.args.get("table") is not None:
+        return node
+    named = [_without_name(shown) for shown in select.expressions if _output_name(shown) == name(node.this)]
+    if len(set(map(write_node, named))) > 1:
+        raise KeyholeError("KH201", f'ORDER BY "{name(node.this)}" is ambiguous', position=position(node))
+    return named[0] if named else node
+
+
+def _output_name(shown: exp.Expr) -> str:
+    """What PostgreSQL calls a column of the answer, if that is given to it or its own name."""
+    if isinstance(shown, exp.Alias):
+        return name(shown.args["alias"])
+    inner = bare(shown)
+    return name(inner.this) if isinstance(inner, exp.Column) else ""
+
+
+def _without_name(shown: exp.Expr) -> exp.Expr:
+    return bare(shown.this if isinstance(shown, exp.Alias) else shown)

@@ -1,0 +1,40 @@
+"""Keys of an answer in the order that its question's ORDER BY gives them, as PostgreSQL would sort them."""
+
+import numpy as np
+
+from mechanisms.formula import Integers
+from planner.scorecard.key_order import KeyOrder, SortedColumn
+from proxy.pipeline.key_rows import KeyRows
+from proxy.pipeline.messages import KeySet
+
+
+def sort_keys(keys: KeySet, order: KeyOrder) -> KeySet:
+    """Return the same keys in another order; equal ones stay in theirs.
+
+    Texts are sorted by their code points, as the shadow sorts them, dates and times among them, and false before true.
+    Raises IndexError for a column that is not there and ValueError for numbers that are none.
+    """
+    if not order:
+        return keys
+    turned = np.lexsort([_rank(keys, column) for column in reversed(order)])
+    if isinstance(keys.keys, KeyRows):
+        places = tuple(at[turned] for at in keys.keys.places)
+        return KeySet(columns=keys.columns, keys=KeyRows(keys.keys.texts, places))
+    return KeySet(columns=keys.columns, keys=tuple(keys.keys[index] for index in turned.tolist()))
+
+
+def _rank(keys: KeySet, column: SortedColumn) -> Integers:
+    """The place of each key among those of the column's texts that differ, negative where they fall."""
+    if isinstance(keys.keys, KeyRows):
+        texts, places = keys.keys.texts[column.place], keys.keys.places[column.place]
+    else:
+        cells = [key[column.place] for key in keys.keys]
+        texts = tuple(dict.fromkeys(cells))
+        numbers = {text: number for number, text in enumerate(texts)}
+        places = np.array([numbers[cell] for cell in cells], dtype=np.uint32)
+    ranks = np.empty(len(texts), dtype=np.int64)
+    ranks[sorted(range(len(texts)), key=(lambda at: int(texts[at])) if column.is_number else texts.__getitem__)] = (
+        np.arange(len(texts))
+    )
+    found: Integers = ranks[places]
+    return -found if column.descending else found
