@@ -13,6 +13,7 @@ from planner.scope.names import Scope, find_column
 
 _HARMLESS = (
     exp.Literal,
+    exp.National,
     exp.Boolean,
     exp.Null,
     exp.Parameter,

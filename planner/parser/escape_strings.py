@@ -1,43 +1,104 @@
-r"""E'...' strings as plain ones of the same length, so that every character around them keeps its position.
+r"""E'...' and U&'...' strings as plain ones of the same length, so that every character around them keeps its position.
 
 What an escape stands for is never longer than the escape: `\n` is one character, `\'` is two as `''`.
 """
 
 import re
+from collections.abc import Sequence
 
 from planner.errors import KeyholeError
 from planner.parser.lexer import Token
 
-_SUSPECT = re.compile(r"[eE]'")
+_SUSPECT = re.compile(r"[eE]'|[uU]&'")
 _ESCAPE = re.compile(
     r"\\(?:u(?P<four>[0-9A-Fa-f]{4})|U(?P<eight>[0-9A-Fa-f]{8})|x(?P<hex>[0-9A-Fa-f]{1,2})|(?P<octal>[0-7]{1,3})"
     r"|(?P<other>.))",
     re.DOTALL,
 )
+_UNICODE = (
+    r"(?P<itself>{0}{0})|{0}(?P<four>[0-9A-Fa-f]{{4}})|{0}\+(?P<six>[0-9A-Fa-f]{{6}})|(?P<wrong>{0})|(?P<plain>[^{0}]+)"
+)
+_NO_ESCAPE = frozenset("0123456789abcdefABCDEF+'\" \t\n\r\f\v")
+_LARGEST = 0x10FFFF  # the last character that Unicode has
+_HALF = "invalid Unicode surrogate pair"
+_NOT_A_LINE = re.compile(r"[^\r\n]")
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def without_escapes(text: str, tokens: tuple[Token, ...]) -> str:
-    """The text with plain strings in place of E'...' strings; those that another string continues are left alone.
+    """The text with plain strings in place of E'...' and U&'...' ones; what another string continues is left alone.
 
-    Raises KH100 for an escape that is no character.
+    Raises KH100 for an escape that is no character, for U& in PostgreSQL's words.
     """
     if not _SUSPECT.search(text):
         return text
     parts: list[str] = []
     at = 0
     for index, token in enumerate(tokens):
-        if token.kind != "string" or text[token.start : token.start + 2] not in ("E'", "e'"):
+        if token.kind != "string" or (index + 1 < len(tokens) and tokens[index + 1].kind == "string"):
             continue
-        if index + 1 < len(tokens) and tokens[index + 1].kind == "string":
+        start, end = token.start, token.end
+        if text[start : start + 2] in ("E'", "e'"):
+            try:
+                plain = _plain(text[start + 2 : end - 1])
+            except (ValueError, OverflowError):
+                raise KeyholeError("KH100", "an escape in a string is no character", position=start + 1) from None
+        elif text[start : start + 3] in ("U&'", "u&'"):
+            escape, end = _escape_character(text, tokens[index + 1 : index + 3], end)
+            plain = _plain_unicode(token, escape)
+        else:
             continue
-        try:
-            plain = _plain(text[token.start + 2 : token.end - 1])
-        except (ValueError, OverflowError):
-            raise KeyholeError("KH100", "an escape in a string is no character", position=token.start + 1) from None
-        parts += (text[at : token.start], f"'{plain}'".rjust(token.end - token.start))
-        at = token.end
+        parts += (text[at:start], f"'{plain}'".rjust(token.end - start), _NOT_A_LINE.sub(" ", text[token.end : end]))
+        at = end
     return "".join((*parts, text[at:]))
+
+
+def _escape_character(text: str, behind: Sequence[Token], end: int) -> tuple[str, int]:
+    """The character that begins the escapes of a U&'...' string, and where its UESCAPE ends. Raises KH100."""
+    if not behind or not behind[0].is_word("uescape"):
+        return "\\", end
+    if len(behind) < 2 or behind[1].kind != "string" or text[behind[1].start] not in "'eE$":
+        raise _near("UESCAPE must be followed by a simple string literal", text, behind[1:])
+    escape = behind[1].value
+    if len(escape) != 1 or not escape.isascii() or escape in _NO_ESCAPE:
+        raise _near("invalid Unicode escape character", text, behind[1:])
+    return escape, behind[1].end
+
+
+def _near(problem: str, text: str, tokens: Sequence[Token]) -> KeyholeError:
+    """KH100 in PostgreSQL's words, at the first of the tokens; without any it is the end."""
+    if not tokens:
+        return KeyholeError("KH100", f"{problem} at end of input", position=len(text) + 1)
+    first = tokens[0]
+    return KeyholeError(
+        "KH100", f'{problem} at or near "{text[first.start : first.end][:80]}"', position=first.start + 1
+    )
+
+
+def _plain_unicode(token: Token, escape: str) -> str:
+    """What stands between the quotes of a plain string. Raises KH100."""
+    found = re.compile(_UNICODE.format(re.escape(escape)), re.DOTALL)
+    made: list[str] = []
+    first = ""  # half of a character, of which the other must follow
+    for match in found.finditer(token.value):
+        position = token.start + match.start() + 4
+        if match["wrong"] is not None:
+            hint = r"Unicode escapes must be \XXXX or \+XXXXXX."  # whatever the escape character is
+            raise KeyholeError("KH100", "invalid Unicode escape", hint=hint, position=position)
+        code = match["four"] or match["six"]
+        if code is not None and not 0 < int(code, 16) <= _LARGEST:
+            raise KeyholeError("KH100", "invalid Unicode escape value", position=position)
+        character = match["plain"] or (escape if code is None else chr(int(code, 16)))
+        if (first != "") != ("\udc00" <= character <= "\udfff"):
+            raise KeyholeError("KH100", _HALF, position=position)
+        if "\ud800" <= character <= "\udbff":
+            first = character
+            continue
+        made.append((first + character).encode("utf-16", "surrogatepass").decode("utf-16"))
+        first = ""
+    if first:
+        raise KeyholeError("KH100", _HALF, position=token.end)
+    return "".join(made).replace("'", "''")
 
 
 def _plain(escaped: str) -> str:

@@ -21,6 +21,7 @@ from planner.values.datetimes import (
 )
 from planner.values.model import (
     Constant,
+    Foreign,
     Given,
     NotConstant,
     Number,
@@ -46,7 +47,7 @@ def fold(node: exp.Expr, given: Given) -> Constant:
     """The value of a constant expression. Raises `NotConstant`, KH109 for a parameter without value, or KH212."""
     node = bare(node)
     match node:
-        case exp.Literal() | exp.Boolean() | exp.Null():
+        case exp.Literal() | exp.National() | exp.Boolean() | exp.Null():
             return _literal(node)
         case exp.Parameter() if str(node.this.this).isdecimal():  # the parser reads PostgreSQL's operator @ as one, too
             return _parameter(node, given)
@@ -139,6 +140,8 @@ def _literal(node: exp.Expr) -> Constant:
             return bool(node.this)
         case exp.Null():
             return None
+        case exp.National():
+            return Foreign("character", str(node.this).rstrip(" "))  # the text to which PostgreSQL casts it
         case exp.Literal() if not node.is_string:
             return number(str(node.this), node)
         case _:

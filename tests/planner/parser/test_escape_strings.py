@@ -1,4 +1,4 @@
-"""E'...' strings: what PostgreSQL reads in them, in a text where every other character keeps its place."""
+"""E'...' and U&'...' strings: what PostgreSQL reads in them, in a text where every other character keeps its place."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -43,6 +43,56 @@ def test_the_plain_string_is_what_postgresql_reads(
 def test_what_is_no_character_is_refused(text: str) -> None:
     with pytest.raises(KeyholeError, match="KH100"):
         without_escapes(f"SELECT {text}", tokens(f"SELECT {text}"))
+
+
+_UNICODE = (
+    "a",
+    "é",
+    "''",
+    r"\\",
+    r"\0041",
+    r"\00e9",
+    r"\+000041",
+    r"\+01F600",
+    r"\D83D\DE00",
+    r"\0027",
+    "\n",
+    "$1",
+    "--",
+)
+_MISTAKES = (r"\004", r"\zzzz", r"\D83D", r"\DE00", r"\0000", r"\+110000", r"\+00004", "\\")
+
+
+@given(
+    pieces=st.lists(st.sampled_from((*_UNICODE, *_UNICODE, *_MISTAKES)), max_size=6),
+    escape=st.sampled_from(("", "\\", "!", "^", "]", "-", "+", "a", " ", "ab", "", "é", "''")),
+)
+@examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_unicode_escapes_are_those_of_postgresql(
+    connection: psycopg.Connection[Any], pieces: list[str], escape: str
+) -> None:
+    """The same text, or the same mistake at the same place."""
+    behind = f"\nuescape /* ' */ '{escape}'" if escape else ""
+    inside = "".join(pieces) if escape in ("", "\\") else "".join(pieces).replace("\\", escape)
+    sql = f"SELECT u&'{inside}'{behind} AS x, 1"
+    mistake, read = None, None
+    try:
+        (read, _) = connection.execute(sql.encode()).fetchone() or (None, None)
+    except psycopg.Error as error:
+        mistake = error
+    if mistake is not None:
+        with pytest.raises(KeyholeError) as caught:
+            without_escapes(sql, tokens(sql))
+        told = caught.value
+        assert (told.code, told.sqlstate) == ("KH100", mistake.sqlstate)
+        assert (told.message, told.hint) == (mistake.diag.message_primary, mistake.diag.message_hint)
+        return
+    plain = without_escapes(sql, tokens(sql))
+    assert len(plain) == len(sql)
+    assert plain.endswith(" AS x, 1")
+    assert plain.count("\n") == sql.count("\n")
+    (value,) = [token.value for token in tokens(plain) if token.kind == "string"]
+    assert value == read
 
 
 @pytest.mark.parametrize("text", ["SELECT 'E''\\n'", "SELECT \"E'\", 'x\\n'", "SELECT 1 -- E'\\n'"])

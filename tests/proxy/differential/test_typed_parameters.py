@@ -255,6 +255,47 @@ SET_CASES = [
 ]
 
 
+LITERALS = (
+    "t = U&'\\0074'",
+    "t = u&'!0074' UESCAPE '!'",
+    "t IN (U&'d!0074' UESCAPE 'd', 'x')",
+    "t LIKE U&'\\0074%'",
+    "t <> U&'\\0074  '",
+    "d = U&'2026-01-0\\0032'",
+    "k = U&'\\0035'",
+    "t = U&'\\00'",
+    "t = U&'\\0074' UESCAPE '+'",
+    "t = 'x' UESCAPE '!'",
+    "t = N't'",
+    "t = n't  '",
+    "t <> N't  '",
+    "t IN (N't  ', 'x')",
+    "t = ANY (ARRAY[N't  '])",
+    "g = N'A  '",
+    "d = N'2026-01-02'",
+    "k = N'5'",
+    "u = N'00000000-0000-0000-0000-00000000000a'",
+)
+REFUSED_LITERALS = (
+    "v = N't  '",  # as with a parameter: the column becomes `character`
+    "v IN (N't')",
+    "t LIKE N't%'",
+    "N't ' = 't'",
+    "coalesce(N't  ', t) = 't'",
+)
+
+
+def test_a_literal_is_what_postgresql_makes_of_it(lab: Lab) -> None:
+    with lab.plain() as plain, lab.house.connect() as ada:
+        for where in LITERALS:
+            assert run(ada, asked(where)) == run(plain, asked(where)), where
+        for where in REFUSED_LITERALS:
+            assert isinstance(run(plain, asked(where)), list)
+            assert run(ada, asked(where)) in ("42804 KH212", "0A000 KH205"), where
+        shown = "SELECT g, N'x ', U&'\\0061' FROM lab GROUP BY g HAVING count(*) > 300"
+        assert sorted(ada.execute(shown.encode()).fetchall()) == sorted(plain.execute(shown.encode()).fetchall())
+
+
 @pytest.mark.parametrize(("declared", "where", "value"), CASES)
 def test_a_parameter_is_what_postgresql_makes_of_it(lab: Lab, declared: str, where: str, value: str) -> None:
     statements = (f"PREPARE a({declared}) AS {asked(where)}", f"EXECUTE a({value})")
