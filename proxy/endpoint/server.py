@@ -31,6 +31,7 @@ from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls
 from proxy.session.error_fields import fatal, refusal, violation
+from proxy.session.name_hints import NameHints
 from proxy.session.parts import SessionParts
 from proxy.session.port import Backing
 from proxy.session.session import Session
@@ -245,6 +246,8 @@ class Endpoint:
                 telemetry=self._telemetry,
                 hub=self._hub,
             )
+            hints = NameHints(backing.catalog, login.user, encoding=lambda: parts.text.encoding)
+            relay.answers.mend_error = hints.mend
             staying.callback(parts.listening.end)
             limits = self._limits
             readers = self._readers.of(login.user)

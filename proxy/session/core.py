@@ -7,7 +7,7 @@ from proxy.session.parts import SessionParts
 from proxy.session.questions import Questions
 from proxy.session.quotas import Quotas
 from proxy.session.statement_reader import StatementReader
-from proxy.shadow.answers import Ending, Expected
+from proxy.shadow.answers import Ending, Expected, short_text
 from proxy.wire.frontend import Bind, Close, Execute, FrontendMessage, Parse, Sync
 from proxy.wire.server import Received
 
@@ -33,5 +33,6 @@ class SessionCore:
 
     def pass_on(self, received: Received) -> None:
         """Send a message to the shadow as the client sent it; the client gets the answer."""
-        ending = _ENDINGS.get(type(received.message))
-        self.parts.relay.send(received.raw, None if ending is None else Expected(ending))
+        message = received.message
+        ending, text = _ENDINGS.get(type(message)), message.sql if isinstance(message, Parse) else b""
+        self.parts.relay.send(received.raw, None if ending is None else Expected(ending, text=short_text(text)))

@@ -8,7 +8,7 @@ from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import UNNAMED
 from proxy.session.core import SYNC, SessionCore
 from proxy.session.multi_statement import Script
-from proxy.shadow.answers import NOTHING, Ending, Expected
+from proxy.shadow.answers import NOTHING, Ending, Expected, short_text
 from proxy.shadow.findings import ShadowFailed
 from proxy.wire.frontend import Query
 from proxy.wire.server import ConnectionState, Received
@@ -46,7 +46,7 @@ class SimpleProtocol:
             if refusal is not None:
                 await self._core.reporter.tell(refusal, message.sql)
             elif not (concerned and await self._script.concerns(parts, in_batch=in_batch)):
-                self._relay.send(received.raw, Expected(Ending.QUERY))
+                self._relay.send(received.raw, Expected(Ending.QUERY, text=short_text(message.sql)))
                 return
             else:
                 await self._script.run(parts, message.sql)

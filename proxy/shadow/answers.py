@@ -5,6 +5,7 @@ is expected therefore tells, for every frame that comes back, whether the client
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
@@ -48,6 +49,7 @@ _TRANSACTIONS = (b"BEGIN", b"START TRANSACTION", b"COMMIT", b"ROLLBACK", b"DISCA
 _FORGET = (b"DEALLOCATE", b"DISCARD ALL")
 _LISTENS = (b"LISTEN", b"UNLISTEN", b"DISCARD ALL")
 _TOO_LARGE = (b"53200", b"53400")  # out of memory, and of temporary files
+_SHORT_BYTES = 2 * 1024  # of a text that is held for the hint of its error: with a thousand unanswered, two megabytes
 _ALWAYS = frozenset(map(ord, "SA"))  # ParameterStatus, NotificationResponse
 _STATUS, _READY = ord("S"), ord("Z")
 
@@ -57,6 +59,7 @@ class Expected:
     """The answer to one message. `shown` are the frame types that go to the client; the others are kept here.
 
     `tag` replaces the tag of a CommandComplete; `offset` is added to an error's position, or, when None, removes it.
+    `text` is the SQL that was sent, if it is short: its errors have their positions in it.
     `when_too_large` is the hint of an error that says that memory or disk are used up.
     `places`: the columns of which a description tells the tables, if it has the same columns.
     `late`: the description waits for the first row or the end of what follows, as a simple query's does where the whole
@@ -68,6 +71,7 @@ class Expected:
     tag: bytes | None = None
     offset: int | None = 0
     late: bool = False
+    text: bytes = b""
     when_too_large: bytes = b""
     places: RowDescription | None = None
     kept: list[Frame] = field(default_factory=list)
@@ -88,6 +92,7 @@ class Answers:
     client has executed something in the transaction that is open, to its end or not, so that PostgreSQL takes what
     follows for a part of a transaction block; `bound`, that it has made portals. `executed` counts what it has executed
     in batches; beyond `told`, settings may have changed of which the shadow tells only with the next ReadyForQuery.
+    `mend_error` is given each error with the text of what failed, and returns it as it is to be told.
     """
 
     def __init__(self) -> None:
@@ -102,6 +107,7 @@ class Answers:
         self.told = 0
         self.errors = 0
         self.completed = 0
+        self.mend_error: Callable[[Frame, bytes], Frame] = _leave
         self._description = b""
         self._statuses: list[bytes] = []  # that came before a ReadyForQuery which the client does not see
         self._queue: deque[Expected] = deque()
@@ -174,6 +180,8 @@ class Answers:
         return shown
 
     def _show_frame(self, current: Expected, frame: Frame) -> bytes:
+        if frame.kind == ord("E"):
+            frame = self.mend_error(frame, current.text)
         if frame.kind not in current.shown:
             current.kept.append(frame)
             return b""
@@ -205,6 +213,16 @@ class Answers:
             dropped = self._queue.popleft()
             dropped.done = dropped.failed = True
         self.skipping = not self._queue
+
+
+def short_text(sql: bytes) -> bytes:
+    """The SQL of a message, if it may be held until its answer has come."""
+    return sql if len(sql) <= _SHORT_BYTES else b""
+
+
+def _leave(frame: Frame, _: bytes) -> Frame:
+    """What is done with errors that nobody mends."""
+    return frame
 
 
 def _name_tables(frame: Frame, places: RowDescription) -> bytes:

@@ -13,7 +13,7 @@ from planner.errors import KeyholeError
 from planner.statements import kinds
 from planner.values import parameter_casts
 from planner.values.model import ParameterCast, ParameterValue
-from proxy.shadow.answers import ERROR, NOTHING, Ending, Expected
+from proxy.shadow.answers import ERROR, NOTHING, Ending, Expected, short_text
 from proxy.shadow.array import TEXT_ARRAY, text_array
 from proxy.shadow.findings import (
     READ_BY,
@@ -116,7 +116,7 @@ class Exchange:
     def parse(self, statement: bytes, sql: bytes, types: tuple[int, ...] = (), *, offset: int | None = None) -> None:
         """Prepare a statement, first closing what had its name."""
         self._send_hidden(Close(b"S", statement).encode(), Ending.CLOSE)
-        self._send_hidden(Parse(statement, sql, types).encode(), Ending.PARSE, offset=offset)
+        self._send_hidden(Parse(statement, sql, types).encode(), Ending.PARSE, offset=offset, text=sql)
 
     def bind(self, message: Bind, *, offset: int | None = None) -> None:
         """Make a portal."""
@@ -341,7 +341,7 @@ class Exchange:
         With a text of the client's, only if PostgreSQL cannot prepare it: it is parsed, never run, and not kept, or
         EXECUTE could run it.
         """
-        expected = Expected(Ending.PARSE, shown=NOTHING)
+        expected = Expected(Ending.PARSE, shown=NOTHING, text=short_text(text))
         self._relay.send(Parse(REFUSED, text).encode(), expected)
         self._relay.send(Close(b"S", REFUSED).encode(), Expected(Ending.CLOSE, shown=NOTHING))
         return expected
@@ -392,8 +392,9 @@ class Exchange:
         return expected
 
     def _send_hidden(
-        self, raw: bytes, ending: Ending, *, offset: int | None = None, when_too_large: bytes = b""
+        self, raw: bytes, ending: Ending, *, offset: int | None = None, text: bytes = b"", when_too_large: bytes = b""
     ) -> Expected:
-        expected = Expected(ending, shown=ERROR, offset=offset, when_too_large=when_too_large)
+        text = short_text(text)
+        expected = Expected(ending, shown=ERROR, offset=offset, text=text, when_too_large=when_too_large)
         self._relay.send(raw, expected)
         return expected

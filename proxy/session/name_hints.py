@@ -1,0 +1,105 @@
+"""Hints for PostgreSQL's errors about names: the nearest name of the catalogue, or the quotes that belong around one.
+
+Guarantee: a hint depends on the client's own text and on names that its analyst may read in the catalogue.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+
+from planner.catalog.model import Catalog
+from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
+from planner.parser.lexer import readable
+from planner.values.sql_literals import text as text_literal
+from proxy.session.error_fields import add_hint
+from proxy.wire import backend
+from proxy.wire.backend import Report
+from proxy.wire.encodings import codec
+from proxy.wire.frames import Frame
+
+_RELATION = re.compile(r'relation "(?:.*\.)?([^".]+)" does not exist', re.DOTALL)
+_COLUMN = re.compile(r'column (?:"([^"]+)"|\S*?\.?([^".\s]+)) does not exist', re.DOTALL)
+_NO_RELATION, _NO_COLUMN, _SYNTAX = b"42P01", b"42703", b"42601"
+_MOST_NAMES = 5_000  # that a name is held against
+
+
+class NameHints:
+    """The hints of one session of an analyst, whose client has the encoding that `encoding` tells."""
+
+    def __init__(self, catalog: Catalog, analyst: str, *, encoding: Callable[[], str]) -> None:
+        self._catalog = catalog
+        self._analyst = analyst
+        self._encoding = encoding
+
+    def mend(self, frame: Frame, sent: bytes) -> Frame:
+        """Return an ErrorResponse with a hint, or as it is if it has one or none is known.
+
+        Parameters:
+            sent: the text in which the error's position counts; empty if it is not known.
+        """
+        report, found = backend.decode(frame), codec(self._encoding())
+        if not isinstance(report, Report) or found is None or report.field(b"H"):
+            return frame
+        message = found.decode(report.field(b"M") or b"", "replace")[0]
+        text = found.decode(sent, "replace")[0]
+        at = int(report.field(b"P") or b"0") - 1
+        hint: str | None = None
+        match report.field(b"C"):
+            case code if code == _NO_RELATION and (named := _RELATION.fullmatch(message)):
+                hint = self._suggest_relation(named[1])
+            case code if code == _NO_COLUMN and (named := _COLUMN.fullmatch(message)):
+                hint = self._suggest_column(named[1] or named[2], text, is_quoted=text[at : at + 1] == '"')
+            case code if code == _SYNTAX and text and at >= 0:
+                hint = self._suggest_quotes(text, at)
+        if hint is None:
+            return frame
+        return Frame(frame.kind, add_hint(report, hint, codec=found, hint_in_message=False).encode())
+
+    def _suggest_relation(self, wanted: str) -> str | None:
+        names = [*self._tables(), *(question.name for question in self._catalog.stored_questions)]
+        names += [monitor.name for monitor in self._catalog.monitors if self._analyst in monitor.analysts]
+        spelled = {name: readable(name) for name in names}
+        spelled |= {one.name: f"{VIRTUAL_SCHEMA}.{one.name}" for one in VIRTUAL_RELATIONS if one.name not in spelled}
+        nearest = _nearest(wanted, spelled)
+        if nearest == wanted and nearest in names:
+            return f"Perhaps you meant public.{spelled[nearest]}."
+        return None if nearest is None else f"Perhaps you meant {spelled[nearest]}."
+
+    def _suggest_column(self, wanted: str, text: str, *, is_quoted: bool) -> str | None:
+        nearest = _nearest(wanted, self._columns_read_by(text))
+        if nearest is not None and nearest != wanted:
+            return f"Perhaps you meant {readable(nearest)}."
+        return f"A text is written in single quotes: {text_literal(wanted)}." if is_quoted else None
+
+    def _suggest_quotes(self, text: str, at: int) -> str | None:
+        """The name with a blank in it that stands without quotes where PostgreSQL stopped reading, or just before."""
+        lowered = text.lower()
+        for name in (*self._tables(), *self._columns_read_by(text)):
+            first = lowered.find(name.lower(), max(at - len(name) - 1, 0)) if " " in name else -1
+            if 0 <= first < at <= first + len(name) + 1 and text[first - 1 : first] != '"':
+                return f"Write the name in double quotes: {readable(name)}."
+        return None
+
+    def _tables(self) -> Iterator[str]:
+        yield from (table.name for table in self._catalog.tables)
+        yield from (table.name for table in self._catalog.public_tables)
+
+    def _columns_read_by(self, text: str) -> list[str]:
+        """The columns of the tables that a text names."""
+        lowered = text.lower()
+        relations = [
+            (table.name, [*(one.name for one in table.columns), *(one.name for one in table.band_columns)])
+            for table in self._catalog.tables
+        ]
+        relations += [(table.name, [one.name for one in table.columns]) for table in self._catalog.public_tables]
+        return [column for name, columns in relations if name.lower() in lowered for column in columns]
+
+
+def _nearest(wanted: str, names: Iterator[str] | list[str] | dict[str, str]) -> str | None:
+    """The name that is most like the one that is wanted, whatever their case; None if none is."""
+    known = dict.fromkeys(list(names)[:_MOST_NAMES])
+    if wanted in known:
+        return wanted
+    lowered = {name.lower(): name for name in reversed(list(known))}
+    found = get_close_matches(wanted.lower(), lowered, n=1)
+    return lowered[found[0]] if found else None

@@ -1,0 +1,79 @@
+"""PostgreSQL's errors about names come with the nearest name that the analyst may read, or with the quotes to write."""
+
+from dataclasses import replace
+
+import psycopg
+import pytest
+
+from planner.catalog.model import Catalog
+from tests.proxy.conftest import Running
+from tests.worlds.countries import endpoint_catalog
+
+CASES = (
+    ("ada", "SELECT * FROM region", "42P01", "Perhaps you meant regions."),
+    ("ada", 'SELECT * FROM public."Regions"', "42P01", "Perhaps you meant regions."),
+    ("ada", "SELECT country FROM sale GROUP BY country HAVING count(*) > 20", "42P01", "Perhaps you meant sales."),
+    ("ada", "SELECT * FROM bussy", "42P01", "Perhaps you meant busy."),
+    ("ada", "SELECT * FROM patient_files", "42P01", 'Perhaps you meant "Patient Files".'),
+    ("ada", "SELECT * FROM budgets", "42P01", "Perhaps you meant keyhole.budget."),
+    ("ada", "SELECT * FROM crowdet", "42P01", "Perhaps you meant crowded."),
+    ("bob", "SELECT * FROM crowdet", "42P01", None),
+    ("ada", "SELECT * FROM zzzzz", "42P01", None),
+    ("ada", "SELECT contry_name FROM regions", "42703", "Perhaps you meant country."),
+    ("ada", "SELECT contry FROM regions", "42703", 'Perhaps you meant to reference the column "regions.country".'),
+    ("ada", "SELECT * FROM regions WHERE country = zzzzz", "42703", None),
+    ("ada", 'SELECT * FROM regions WHERE country = "nörth"', "42703", "A text is written in single quotes: 'nörth'."),
+    (
+        "ada",
+        'SELECT country FROM sales WHERE country = "It\'s" GROUP BY country HAVING count(*) > 20',
+        "42703",
+        "A text is written in single quotes: 'It''s'.",
+    ),
+    (
+        "ada",
+        'SELECT 1; SELECT country FROM sales WHERE country = "x" GROUP BY country HAVING count(*) > 20',
+        "42703",
+        "A text is written in single quotes: 'x'.",
+    ),
+    (
+        "ada",
+        'SELECT 1 FROM "Patient Files" WHERE risk score > 5',
+        "42601",
+        'Write the name in double quotes: "Risk Score".',
+    ),
+    ("ada", "SELECT 1 FROM patient files f", "42601", 'Write the name in double quotes: "Patient Files".'),
+    ("ada", 'SELECT "Risk Score" score score FROM "Patient Files"', "42601", None),
+    ("ada", f'SELECT * FROM regions WHERE country = {"/**/" * 600} "north"', "42703", None),  # too long to be held
+)
+
+
+@pytest.fixture
+def catalog() -> Catalog:
+    """With names that have blanks, of which the shadow knows nothing: what is told of them is Keyhole's alone."""
+    usual = endpoint_catalog()
+    files = replace(
+        usual.tables[0],
+        name="Patient Files",
+        columns=(replace(usual.tables[0].columns[1], name="Risk Score"),),
+    )
+    return replace(usual, tables=(*usual.tables, files))
+
+
+def test_an_error_about_a_name_has_a_hint_of_what_may_be_meant(running: Running) -> None:
+    """In both protocols, in UTF-8 and in LATIN1."""
+    for user in ("ada", "bob"):
+        with psycopg.connect(running.conninfo(user=user), autocommit=True) as connection:
+            for encoding in ("UTF8", "LATIN1"):
+                connection.execute(f"SET client_encoding = '{encoding}'".encode())
+                for _, sql, sqlstate, hint in [case for case in CASES if case[0] == user]:
+                    for prepare in (False, True):
+                        if prepare and sql.startswith("SELECT 1;"):
+                            continue
+                        with pytest.raises(psycopg.Error) as caught:
+                            connection.execute(sql.encode(connection.info.encoding), prepare=prepare)
+                        told = caught.value.diag
+                        assert (told.sqlstate, told.message_hint) == (sqlstate, hint), sql
+            connection.execute("SET search_path = keyhole")
+            with pytest.raises(psycopg.errors.UndefinedTable) as caught:
+                connection.execute("SELECT * FROM regions")
+            assert caught.value.diag.message_hint == "Perhaps you meant public.regions."
