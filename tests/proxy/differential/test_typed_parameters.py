@@ -233,7 +233,11 @@ SETTINGS = [
     "TimeZone = 'America/New_York'",
     "lc_monetary = 'C'",
     "lc_numeric = 'C'",
+    "lc_time = 'C'",
     "client_encoding = 'LATIN1'",
+    "standard_conforming_strings = on",
+    "escape_string_warning = off",
+    "backslash_quote = on",
 ]
 SET_CASES = [
     ("float8", "x = $1", "'0.30000000000000004'"),
@@ -294,6 +298,52 @@ def test_a_literal_is_what_postgresql_makes_of_it(lab: Lab) -> None:
             assert run(ada, asked(where)) in ("42804 KH212", "0A000 KH205"), where
         shown = "SELECT g, N'x ', U&'\\0061' FROM lab GROUP BY g HAVING count(*) > 300"
         assert sorted(ada.execute(shown.encode()).fetchall()) == sorted(plain.execute(shown.encode()).fetchall())
+
+
+SET_LITERALS = (
+    "x = 0.30000000000000004",
+    "x = '0.30000000000000004'",
+    "r = '0.1'::real",
+    "m = 2.50",
+    "d = '2026-01-02'",
+    "d = date '2026-01-02'",
+    "d IN ('2026-01-02', '2026-01-03')",
+    "s = '2026-02-01 00:00'",
+    "s = timestamp '2026-01-01' + interval '1 mon'",
+    "s = timestamp '2026-01-01' + interval '1 mon -1 days +24:00'",
+    "t = 'é'",
+    "t = E'\\x74'",
+    "t = U&'\\0074'",
+    "t = 't\\'",
+    "t LIKE '{1,%'",
+    "u = '00000000-0000-0000-0000-00000000000A'",
+    "b = 'no'",
+)
+# What PostgreSQL reads by the session's settings: the same there, or refused.
+READ_BY_SETTINGS = (
+    "d = '02.01.2026'",
+    "d = '01/02/2026'",
+    "s = '01/02/2026 00:00'",
+    "d < date '2026-01-31' + interval '-1 2:00:00'",
+    "s < timestamp '2026-01-04' + interval '-1 -2:00:00'",
+    "s = timestamp '2026-01-03' + interval '-1 24:00:00'",
+    "s >= timestamptz '2026-02-01 01:00+01'",
+    "d = '2026-01-02 02:00Z'::timestamptz::date",
+    "t = '0.30000000000000004'::float8::text",
+    "t = interval '1 mon'::text",
+)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_no_setting_of_a_session_changes_what_a_literal_is(lab: Lab, setting: str) -> None:
+    with lab.plain() as plain, lab.house.connect() as ada:
+        for connection in (plain, ada):
+            connection.execute(f"SET {setting}".encode())
+        for where in SET_LITERALS:
+            assert run(ada, asked(where)) == run(plain, asked(where)), (setting, where)
+        for where in READ_BY_SETTINGS:
+            told = run(ada, asked(where))
+            assert told in (run(plain, asked(where)), "42804 KH212", "0A000 KH205"), (setting, where)
 
 
 @pytest.mark.parametrize(("declared", "where", "value"), CASES)
