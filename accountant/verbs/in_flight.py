@@ -16,7 +16,14 @@ from accountant.store.transaction import Transaction
 
 
 class Repeated(Exception):
-    """The question has an answer in store by now, or its analyst has it under way. Nothing was written: look again."""
+    """The question has an answer in store by now, or its analyst has it under way. Nothing was written: look again.
+
+    `reservation` is the id of the one under way; None if there is an answer.
+    """
+
+    def __init__(self, reservation: str | None = None) -> None:
+        super().__init__(reservation)
+        self.reservation = reservation
 
 
 class Repetition:
@@ -68,10 +75,15 @@ class Repetition:
             return
         now = self._clock()
         with self._lock:
-            if any(
-                each.charge.question == question
-                and (each.charge.analyst, each.charge.family.version) == (analyst, version)
-                and self._is_at_work.get(each.id, abs(now - each.reserved_at) < within)
-                for each in balances.questions()
-            ):
-                raise Repeated
+            under_way = next(
+                (
+                    each.id
+                    for each in balances.questions()
+                    if each.charge.question == question
+                    and (each.charge.analyst, each.charge.family.version) == (analyst, version)
+                    and self._is_at_work.get(each.id, abs(now - each.reserved_at) < within)
+                ),
+                None,
+            )
+        if under_way is not None:
+            raise Repeated(under_way)

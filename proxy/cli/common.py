@@ -2,6 +2,7 @@
 
 import getpass
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -20,6 +21,7 @@ from accountant.ledger import Ledger
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.owner.decisions import Mistyped, read_reason
+from proxy.release.refusals import StoppedRelease
 from proxy.report.heat_map import HeatMap, print_maps
 from proxy.report.refusals import as_psql_prints
 from proxy.rest.problems import problem
@@ -37,15 +39,19 @@ DEFAULT_POLICY = Path("keyhole.toml")
 _Read = TypeVar("_Read")
 PIPE_WIDTH = 200  # columns where no terminal says how many: nothing wraps in a pipe or a file, so tables may be wide
 _HINTS = {"epsilon": "EPSILON", "id": "ID"}  # what is mistyped where it is no flag
+_STOPPED = 128 + signal.SIGINT  # as a shell has it
 _PICTURES = frozenset({".svg", ".html", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"})  # formats by file name
 
 
 @contextmanager
 def refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
     """Print a refusal the way psql does, or as a problem document, and end with status 1; name the argument that is
-    mistyped."""
+    mistyped. Say what a release that Ctrl-C stops leaves spent, and end with status 130."""
     try:
         yield
+    except StoppedRelease as stopped:
+        print(stopped, file=sys.stderr)
+        raise typer.Exit(_STOPPED) from None
     except KeyholeError as error:
         if as_json:
             print(json.dumps(problem(error), indent=2, ensure_ascii=False))

@@ -30,7 +30,7 @@ from planner.question.model import Question
 from planner.question.plan import ReadRelation
 from proxy.pipeline.claim import charged_keys
 from proxy.pipeline.refusals import data_changed
-from proxy.release.refusals import over_budget, under_way
+from proxy.release.refusals import StoppedRelease, over_budget, say_stopped, say_stopped_unknown, under_way
 from proxy.service.accounts import limits
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
@@ -38,6 +38,7 @@ from proxy.sources.protocol import Counts
 
 LONGEST_MS = 600_000
 """How long a release may read: nobody waits for it but the owner, and a stopped one is paid."""
+_LONGEST_MINUTES = LONGEST_MS // 60_000
 
 
 class CountingStatement(Protocol):
@@ -123,6 +124,7 @@ def make_release(
 
     Raises:
         KeyholeError: KH310 and KH313, nothing spent; KH501, which says whether what was reserved stays spent; KH502.
+        StoppedRelease: at Ctrl-C, with what stays spent.
     """
     version = service.version(release.table)
     charge = charge_of(release, version)
@@ -130,6 +132,7 @@ def make_release(
     if stored is not None:
         return stored
     with ExitStack() as working:
+        working.enter_context(_saying_what_is_spent(service, release, version))
         working.enter_context(service.using())
         working.enter_context(service.turn(analyst=RELEASED_BY, timeout_ms=LONGEST_MS))
         check_version(service, release, version, paid=False)
@@ -147,6 +150,35 @@ def make_release(
         body = decide(found)
         _commit(service, reservation, body)
     return PaidRelease(body, version, again=False)
+
+
+@contextmanager
+def _saying_what_is_spent(service: Service, release: Release[CountingStatement], version: str) -> Iterator[None]:
+    """Tell whoever presses Ctrl-C what the ledger has of the release. Raises StoppedRelease then."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise _stopped_release(service.ledger, release, charge_of(release, version)) from None
+
+
+def _stopped_release(ledger: Ledger, release: Release[CountingStatement], charge: Charge) -> StoppedRelease:
+    version = charge.family.version
+    try:
+        is_made = ledger.find_answer(release.identity, version, analyst=RELEASED_BY) is not None
+        left_open = [one.id for one in ledger.open_reservations() if _is_for(one.charge, release, version)]
+    except LedgerError:
+        return say_stopped_unknown()
+    return say_stopped(
+        left_open[-1] if left_open else None,
+        is_made=is_made,
+        epsilon=charge.epsilon_nano / NANO,
+        unit_epsilon=charge.unit_epsilon_nano / NANO,
+        minutes=_LONGEST_MINUTES,
+    )
+
+
+def _is_for(charge: Charge, release: Release[CountingStatement], version: str) -> bool:
+    return (charge.question, charge.analyst, charge.family.version) == (release.identity, RELEASED_BY, version)
 
 
 def find_release(service: Accounts, release: Release[CountingStatement]) -> PaidRelease | None:
@@ -220,8 +252,8 @@ def ledger_refusals() -> Iterator[None]:
         refusal: KeyholeError = over_budget(
             _SCOPES[over.scope], needed=over.needed_nano / NANO, left=over.left_nano / NANO
         )
-    except Repeated:
-        refusal = under_way(LONGEST_MS // 60_000)
+    except Repeated as repeated:
+        refusal = under_way(repeated.reservation, minutes=_LONGEST_MINUTES)
     except LedgerError:
         refusal = ledger_unavailable()
     else:

@@ -61,14 +61,62 @@ def no_public_end(table: str, column: str) -> KeyholeError:
     )
 
 
-def under_way(minutes: int) -> KeyholeError:
-    """The same release is being made by another process, or by one that died."""
+def under_way(reservation: str | None, *, minutes: int) -> KeyholeError:
+    """The same release is being made by another process, or by one that died. None: it was made this moment."""
+    if reservation is None:
+        return KeyholeError(
+            "KH313",
+            "the same release was made just now",
+            detail="It is paid. Nothing more was spent.",
+            hint="Ask again: it costs nothing.",
+        )
     return KeyholeError(
         "KH313",
-        "the same release is under way",
-        detail=f"It is paid. Another process makes it, or did and died, which would be known in {minutes} minutes.",
-        hint="Ask again then: it costs nothing if it was made.",
+        f"the same release is under way (reservation {reservation})",
+        detail=f"It is paid. If its process died or was stopped, it can be made anew in {minutes} minutes.",
+        hint="Ask again then: it costs nothing if it was made. If you know that its process has ended, close the "
+        f"reservation and ask at once: {_write_settle(reservation)}",
     )
+
+
+class StoppedRelease(KeyboardInterrupt):
+    """Ctrl-C in a release. Its text says what is spent and what to do."""
+
+
+def say_stopped(
+    reservation: str | None, *, is_made: bool, epsilon: float, unit_epsilon: float, minutes: int
+) -> StoppedRelease:
+    """A release whose owner pressed Ctrl-C.
+
+    Parameters:
+        reservation: the one that it left open, if any.
+        is_made: it is in the ledger.
+        epsilon: what each group pays.
+        unit_epsilon: what each privacy unit pays; 0 if each row is one.
+        minutes: for so long the same release is refused.
+    """
+    if is_made:
+        return StoppedRelease("Stopped. The release was made and is paid. Ask again: it costs nothing.")
+    if reservation is None:
+        return StoppedRelease("Stopped. Nothing was spent.")
+    unit = f" and {unit_epsilon:g} of each privacy unit" if unit_epsilon else ""
+    return StoppedRelease(
+        f"Stopped. {epsilon:g} epsilon of each group{unit} stay spent, since data may have been read "
+        f"(reservation {reservation}).\n"
+        f"The same release is refused (KH313) for {minutes} minutes. To ask, and pay, anew at once, close it first:\n"
+        f"    {_write_settle(reservation)}"
+    )
+
+
+def say_stopped_unknown() -> StoppedRelease:
+    """A release that Ctrl-C stopped, while the ledger cannot be read."""
+    return StoppedRelease(
+        "Stopped. The ledger cannot be read, so it is unknown what stays spent: see keyhole ledger list --open."
+    )
+
+
+def _write_settle(reservation: str) -> str:
+    return f'keyhole ledger settle {reservation} --spent --why "stopped"'
 
 
 def unknown_table(name: str, catalog: Catalog) -> KeyholeError:

@@ -242,6 +242,7 @@ class DuckDBSource:
 
         def query() -> Counts:
             with (
+                _kept_interrupts(),
                 self._cursor() as cursor,
                 _interrupted(cursor.interrupt, timeout_ms=timeout_ms),
                 same_types(relations, cursor),
@@ -427,6 +428,19 @@ def _interrupted(interrupt: Callable[[], None], *, timeout_ms: int) -> Iterator[
         yield
     finally:
         timer.cancel()
+
+
+@contextmanager
+def _kept_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt if Ctrl-C ends a statement. DuckDB clears it, and raises this error in its place."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":
+            raise
+    else:
+        return
+    raise KeyboardInterrupt
 
 
 def _open_database(
