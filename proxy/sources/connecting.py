@@ -3,19 +3,15 @@
 An analyst reads the same KH501 whatever the cause.
 """
 
-import threading
-import time
 from contextlib import AbstractContextManager
 from typing import Any, Self
 
 import psycopg
-import structlog
 
 from accountant.store.punctual import PunctualConnection, within
 from planner.errors import KeyholeError
+from proxy.sources.failures import log_unreached
 from proxy.sources.refusals import postgres_full, postgres_late, postgres_unreachable, postgres_without_letters
-
-log = structlog.get_logger("keyhole.source")
 
 OPENING_S = 10
 """To log in at the source: less than a question may take by default, so that a gone source is told as such."""
@@ -23,7 +19,6 @@ GIVEN_UP_S = 5.0
 """After the time in which the source was to end a statement by itself, for its word that it did: a network's delay. A
 connection on which none has come is dead, and so then is what ran there: the server ends it at that time, or when it
 runs again and finds nobody."""
-_PAUSE_S = 60.0  # between two lines of the log for the same cause, so that a gone source does not fill it
 _NO_ROOM = ("too many connections", "too many clients", "connection slots are reserved", "no more connections allowed")
 
 
@@ -37,7 +32,7 @@ class SourceConnection(PunctualConnection):
         try:
             return super().connect(conninfo, **kwargs)
         except psycopg.OperationalError as error:
-            _notice.say("too many connections" if _no_room(error) else "no answer")
+            log_unreached("too many connections" if _no_room(error) else "no answer")
             raise
 
 
@@ -45,28 +40,6 @@ def given_up(*, after_ms: int) -> AbstractContextManager[None]:
     """The block runs statements that the source ends after so long by itself. Where it says nothing, the connection is
     closed `GIVEN_UP_S` later, which is a psycopg.OperationalError."""
     return within(after_ms / 1000 + GIVEN_UP_S)
-
-
-class _Notice:
-    """Says in the log what is wrong, and not again and again."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._said: dict[str, float] = {}
-
-    def say(self, why: str) -> None:
-        """Log a cause. Of a command, which logs nothing, standard output is the answer."""
-        if not structlog.is_configured():
-            return
-        with self._lock:
-            now = time.monotonic()
-            if now < self._said.get(why, -_PAUSE_S) + _PAUSE_S:
-                return
-            self._said[why] = now
-        log.warning("no connection to the source", why=why)
-
-
-_notice = _Notice()
 
 
 def reach(url: str) -> None:

@@ -44,11 +44,12 @@ from proxy.sources.duckdb_relations import (
     same_types,
 )
 from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
+from proxy.sources.failures import explain, no_turn, refuse_unopened
 from proxy.sources.pinned_relations import DATABASE as PINNED
 from proxy.sources.pinned_relations import DuckDBPins
 from proxy.sources.protocol import Counts, Row, TrueAggregates, counts_in_order, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import UNCOPYABLE, public_rows
-from proxy.sources.refusals import duckdb_unopened, unreachable
+from proxy.sources.refusals import DatabaseUnopened, unreachable
 from proxy.sources.rollups import MOST_ROWS, Rollups
 
 _SEALED = {
@@ -59,6 +60,7 @@ _SEALED = {
     "preserve_insertion_order": "false",
     "pandas_analyze_sample": "0",  # what a column of pinned texts is must not be guessed from some of them
 }
+_IN_USE = "Could not set lock on file"  # an IOException as others are: the class does not tell
 _PAUSE_S = 0.05  # between looks whether a loader or reader has left: that takes up to seconds, a look a millisecond
 # PostgreSQL's text, which the copy becomes, cannot hold the character
 _UNCOPYABLE = {**UNCOPYABLE, SqlType.TEXT: "contains({0}, chr(0))"}
@@ -175,7 +177,7 @@ class DuckDBSource:
         started = time.monotonic()
         with self._turns.taken(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
-                raise unreachable()
+                raise no_turn()
             with self._openings.kept_open(until=started + timeout_ms / 1000):
                 yield
 
@@ -395,11 +397,12 @@ class _Openings:
                         self._open.append(self._opened)
                     self._opened.readers += 1
                     return self._opened
-                except KeyholeError:
+                except KeyholeError as error:
                     if until is None:
                         raise
+                    unopened = error
             if time.monotonic() + _PAUSE_S > until:
-                raise unreachable()
+                raise refuse_unopened(unopened)
             time.sleep(_PAUSE_S)
 
     def close(self) -> None:
@@ -465,10 +468,14 @@ def _open_database(
         connection.execute("SET GLOBAL enable_external_access = false")
         connection.execute("SET GLOBAL lock_configuration = true")
     except (duckdb.Error, OSError) as error:
-        raise duckdb_unopened(database, detail=str(error).split("\n")[0]) from None
+        raise DatabaseUnopened(database, detail=str(error).split("\n")[0], why=_explain_unopened(error)) from None
     pins = DuckDBPins(connection)
     store = DuckDBStore(partial(_cursor_in, connection, home), pins=pins, most_rows=rollup_rows)
     return _Opened(connection, home, looks, pins, Rollups(store, most=rollups))
+
+
+def _explain_unopened(error: Exception) -> str:
+    return "another process has the file open for writing" if _IN_USE in str(error) else explain(error)
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, database: Path) -> tuple[str, Looks]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import structlog
 
 from planner.errors import KeyholeError
-from proxy.sources.refusals import SourceFailed, too_many_failures
+from proxy.sources.refusals import SourceFailed, too_many_failures, unreachable
 
 TIME_OVER = "it ran into limits.statement_timeout_ms"
 _STATES = {
@@ -64,6 +64,48 @@ log = structlog.get_logger("keyhole.source")
 MOST_FAILURES = 10
 """A source that restarts is forgiven; were failures to follow from rows, they could tell so many bits."""
 WINDOW_S = 3600.0  # for so long a failure counts
+
+
+_PAUSE_S = 60.0  # between two lines of the log for the same cause, so that a gone source does not fill it
+
+
+class _Notice:
+    """Says in the log what is wrong, and not again and again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._said: dict[str, float] = {}
+
+    def say(self, why: str) -> None:
+        """Log a cause. Of a command, which logs nothing, standard output is the answer."""
+        if not structlog.is_configured():
+            return
+        with self._lock:
+            now = time.monotonic()
+            if now < self._said.get(why, -_PAUSE_S) + _PAUSE_S:
+                return
+            self._said[why] = now
+        log.warning("no connection to the source", why=why)
+
+
+_notice = _Notice()
+
+
+def log_unreached(why: str) -> None:
+    """Log why a question cannot reach the source, at most once a minute for each cause."""
+    _notice.say(why)
+
+
+def refuse_unopened(error: KeyholeError) -> KeyholeError:
+    """Return the refusal of a question that an opened source would have answered, and log why it is not open."""
+    log_unreached(getattr(error, "why", "") or explain(error))
+    return unreachable()
+
+
+def no_turn() -> KeyholeError:
+    """Return the refusal of a question that waited in vain for others to end, and log that."""
+    log_unreached("as many questions are under way as the source is asked at once")
+    return unreachable()
 
 
 class SourceFailures:

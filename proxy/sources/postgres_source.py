@@ -20,6 +20,7 @@ from planner.question.plan import PinnedRelation, ReadRelation, Rewritten
 from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import spread_groups
 from proxy.sources.connecting import OPENING_S, SourceConnection, given_up, not_reached, reach
+from proxy.sources.failures import no_turn
 from proxy.sources.pinned_relations import PostgresPins
 from proxy.sources.postgres_relations import RELATION, STATE, check_locked_types, identity_of, read_columns
 from proxy.sources.postgres_rollups import PostgresStore
@@ -227,7 +228,9 @@ class PostgresSource:
         """One of as many turns as there are connections, once a live one was seen, for which it waits no longer than
         for the turn. Raises KH501, nothing reserved."""
         with self._turns.taken(analyst, timeout_ms=timeout_ms) as has_turn:
-            if not (has_turn and self._alive(timeout_ms)):
+            if not has_turn:
+                raise no_turn()
+            if not self._alive(timeout_ms):
                 raise unreachable()
             yield
 

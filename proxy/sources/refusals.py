@@ -110,14 +110,17 @@ def unknown_url() -> KeyholeError:
     )
 
 
-def duckdb_unopened(database: Path | None, *, detail: str) -> KeyholeError:
-    """A DuckDB source that cannot be opened."""
-    return KeyholeError(
-        "KH008",
-        f"the DuckDB database {database or 'in memory'} cannot be opened",
-        detail=detail,
-        hint="Check source.url in keyhole.toml, and that no other process has the file open for writing.",
-    )
+class DatabaseUnopened(KeyholeError):
+    """KH008 of a DuckDB source that cannot be opened. `why` is for the log."""
+
+    def __init__(self, database: Path | None, *, detail: str, why: str) -> None:
+        super().__init__(
+            "KH008",
+            f"the DuckDB database {database or 'in memory'} cannot be opened",
+            detail=detail,
+            hint="Check source.url in keyhole.toml, and that no other process has the file open for writing.",
+        )
+        self.why = why
 
 
 def postgres_unreachable(*, detail: str) -> KeyholeError:

@@ -16,10 +16,11 @@ from planner.policy.compile import SourceColumn
 from planner.question.plan import ReadRelation, Rewritten
 from proxy.concurrency.fair_queue import Turns
 from proxy.sources.alignment import spread_groups
+from proxy.sources.failures import no_turn, refuse_unopened
 from proxy.sources.protocol import Counts, Row, TrueAggregates, as_value, counts_in_order, hide_failures
 from proxy.sources.protocol import hide_shape_failures as hide_shapes
 from proxy.sources.read_types import check_types, read_by_then
-from proxy.sources.refusals import no_such_relation, unreachable
+from proxy.sources.refusals import no_such_relation
 from proxy.sources.spark.arrow_columns import integers, key_column
 from proxy.sources.spark.connection import SparkSession
 from proxy.sources.spark.public_rows import read_public_rows
@@ -120,7 +121,7 @@ class SparkSource:
         """One of so many turns, once a session is there that was tried. Raises KH501, nothing reserved."""
         with self._turns.taken(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
-                raise unreachable()
+                raise no_turn()
             session = self._open(max(_SHORTEST_S, min(_OPENING_S, timeout_ms / 1000)))
             with self._lock:
                 self._ready.append(session)
@@ -137,8 +138,8 @@ class SparkSource:
     def _open(self, seconds: float) -> SparkSession:
         try:
             return open_session(self._place, seconds=seconds)
-        except KeyholeError:
-            failure = unreachable()
+        except KeyholeError as error:
+            failure = refuse_unopened(error)
         raise failure
 
     def aggregates(

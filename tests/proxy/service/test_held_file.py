@@ -3,11 +3,12 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import duckdb
 import pytest
+from structlog.testing import capture_logs
 
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, SqlType
@@ -15,6 +16,8 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.question.plan import Rewritten
 from proxy.service.service import Service
+from proxy.sources import failures
+from proxy.sources.duckdb_source import DuckDBSource
 from proxy.sources.open import Source, open_source
 from tests.effort import PATIENCE_S
 from tests.end_to_end.certainty import truth
@@ -80,14 +83,16 @@ def test_a_held_file_keeps_loaders_out(file: Path) -> None:
         source.close()
 
 
-def test_a_file_that_is_not_held_is_written_between_questions(file: Path) -> None:
+def test_a_file_that_is_not_held_is_written_between_questions(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "_notice", failures._Notice())
     source = open_source("duckdb:///visits.duckdb", directory=file.parent, held=False)
     try:
         assert counts(source) == [3, 0]
-        with loading(file, "INSERT INTO visits VALUES ('b'), ('b')"):
+        with loading(file, "INSERT INTO visits VALUES ('b'), ('b')"), capture_logs() as logged:
             with pytest.raises(KeyholeError, match="KH501") as refused, source.turn(analyst="ada", timeout_ms=200):
                 raise AssertionError
             assert "Nothing was spent" in (refused.value.hint or "")
+        assert [one["why"] for one in logged] == ["another process has the file open for writing"]
         assert counts(source) == [3, 2]
         with source.turn(analyst="ada", timeout_ms=30_000):  # a question is under way
             assert not load(file, "INSERT INTO visits VALUES ('b')")
@@ -97,6 +102,17 @@ def test_a_file_that_is_not_held_is_written_between_questions(file: Path) -> Non
         source.close()
     with pytest.raises(KeyholeError, match="KH501"), source.turn(analyst="ada", timeout_ms=200):
         raise AssertionError
+
+
+def test_the_operator_learns_that_all_turns_are_taken(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "_notice", failures._Notice())
+    source = DuckDBSource(file, directories=(file.parent,), settings={}, questions=1)
+    with closing(source), source.turn(analyst="ada", timeout_ms=30_000), capture_logs() as logged:
+        for _ in range(2):
+            with pytest.raises(KeyholeError, match="KH501"), source.turn(analyst="bob", timeout_ms=1):
+                raise AssertionError
+    why = "as many questions are under way as the source is asked at once"
+    assert logged == [{"event": "no connection to the source", "log_level": "warning", "why": why}]
 
 
 def test_a_policy_says_that_its_file_is_not_held(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
 from planner.question.plan import Rewritten
-from proxy.sources import connecting, postgres_source
+from proxy.sources import connecting, failures, postgres_source
 from proxy.sources.open import COMMANDS, CONNECTIONS, ROLE_CONNECTIONS, Source, open_source
 from proxy.sources.refusals import unreachable
 from tests.worlds.house import eventually, locked
@@ -231,7 +231,7 @@ def test_the_owner_learns_that_there_are_too_many_and_the_analyst_what_is_always
 ) -> None:
     monkeypatch.setattr(postgres_source, "_OPENING_S", 0.2)
     monkeypatch.setattr(postgres_source, "_IDLE_S", 0.05)
-    monkeypatch.setattr(connecting, "_notice", connecting._Notice())
+    monkeypatch.setattr(failures, "_notice", failures._Notice())
     url = reader(shipped)
     source = open_source(url, directory=Path())
     with ExitStack() as opened, capture_logs() as logged:
