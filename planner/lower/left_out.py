@@ -55,16 +55,20 @@ class LeftOut:
 
     def bound_units(self, keys: tuple[Column, ...]) -> str:
         """By groups of these keys, for a table with the bounds for them: the group; its units and those that count in
-        it in the mean; its rows and those that count; of each measure the total of clipped values, and what counts."""
+        it in the mean; its rows and those that count; of each measure the total of clipped values, and what counts.
+
+        Without keys all rows are one group, if there are any.
+        """
         names = ", ".join(f"k{i}" for i in range(len(keys)))
         kept = f"LEAST(1.0, {self._double(str(self.table.groups_per_unit))} / g)"
         sums = [f"count(*), sum({kept}), sum(n), sum({kept} * {self._rows_kept()})"]
         for i, measure in enumerate(self._measures):
             sums.append(f"sum(s{i}), sum({kept} * {self._total_kept(i, measure)})")
-        shown = ", ".join(self._shown(f"k{i}") for i in range(len(keys)))
+        shown = [self._shown(f"k{i}") for i in range(len(keys))]
+        by_groups = f"GROUP BY {names} ORDER BY {names}" if keys else "HAVING count(*) > 0"
         return (
-            f"WITH {self._per_unit(keys)} SELECT {shown}, {', '.join(sums)} "
-            f"FROM per_unit JOIN units USING ({self._unit_names()}) GROUP BY {names} ORDER BY {names}"
+            f"WITH {self._per_unit(keys)} SELECT {', '.join([*shown, *sums])} "
+            f"FROM per_unit JOIN units USING ({self._unit_names()}) {by_groups}"
         )
 
     def count_units(self, keys: tuple[Column, ...]) -> str:

@@ -55,7 +55,7 @@ class GroupLeftOut:
 
 @dataclass(frozen=True, slots=True)
 class GroupingLeftOut:
-    """Rows and units that bounding leaves out of the groups by some keys.
+    """Rows and units that bounding leaves out of the groups by some keys; without keys, of all rows as one group.
 
     `possible` are the groups that there may be, `groups` those with rows; of these `groups_past_tenth` and
     `groups_past_half` lose more than that of their rows. `told` is what the policy tells everybody of `rows`.
@@ -173,8 +173,12 @@ def _grouping_lines(found: GroupingLeftOut, unit: str) -> Iterator[str]:
     groups = f"{found.groups_per_unit:,} group{'' if found.groups_per_unit == 1 else 's'}"
     if found.groups_per_unit < found.possible:
         groups = f"{found.groups_per_unit:,} of {found.possible:,} groups"
-    yield f"  by {', '.join(found.keys)}, where one ({unit}) counts in at most {groups}:"
-    yield f"    {found.units:,} units, in {found.mean_groups:.1f} groups in the mean, {found.most_groups:,} at most"
+    if found.keys:
+        yield f"  by {', '.join(found.keys)}, where one ({unit}) counts in at most {groups}:"
+        yield f"    {found.units:,} units, in {found.mean_groups:.1f} groups in the mean, {found.most_groups:,} at most"
+    else:
+        yield f"  of questions without keys, for which all rows of one ({unit}) are in one group:"
+        yield f"    {found.units:,} units"
     parts = [("units", found.memberships), ("rows", found.rows), *((f"the total of {n}", k) for n, k in found.totals)]
     told = [f"{_percent(kept.left_out)} of {name}" for name, kept in parts if kept.left_out >= NEGLIGIBLE]
     if found.units_above_a_bound:
@@ -183,6 +187,9 @@ def _grouping_lines(found: GroupingLeftOut, unit: str) -> Iterator[str]:
     if not told:
         yield "    nothing is left out"
         yield from _line_to_paste(found)
+        return
+    if not found.keys:
+        yield f"    left out are {', '.join(told)}"
         return
     yield f"    {_share(found.units_cut, found.units)} of the units are cut; left out of groups are {', '.join(told)}"
     past = f"in {found.groups_past_tenth:,} of {found.groups:,} groups with rows, more than half in"
@@ -201,14 +208,16 @@ def _grouping_lines(found: GroupingLeftOut, unit: str) -> Iterator[str]:
 
 def _line_to_paste(found: GroupingLeftOut) -> Iterator[str]:
     """What would tell analysts the share of rows; nothing where there is nothing to tell, or it is told."""
-    if found.told != found.share_to_tell and (found.told is not None or found.rows.left_out >= NEGLIGIBLE):
+    if not found.keys or found.told == found.share_to_tell:
+        return
+    if found.told is not None or found.rows.left_out >= NEGLIGIBLE:
         now = "" if found.told is None else f", where it says {found.told}"
         line = f'cut_rows."{", ".join(found.keys)}" = "{found.share_to_tell}"'
         yield f"    if everybody may know, tell analysts in the policy{now}: {line}"
 
 
 def measure(policy_path: Path, catalog: Catalog) -> tuple[TableLeftOut, ...]:
-    """What is left out of each private table, by its declared groupings and by each key alone.
+    """What is left out of each private table, by its declared groupings, by each key alone, and without keys.
 
     Parameters:
         catalog: the policy's, with everything pinned.
@@ -298,7 +307,7 @@ def _key_sets(table: Table, keys: Sequence[Column]) -> list[tuple[Column, ...]]:
     told = [tuple(table.column(name) for name in one.keys) for one in table.cut_rows]
     single = [(key,) for key in keys if not table.determines(key)]
     by_names: dict[frozenset[str], tuple[Column, ...]] = {}
-    for keys_ in (*declared, *told, *single):
+    for keys_ in (*declared, *told, *single, ()):
         by_names.setdefault(frozenset(key.name for key in keys_), keys_)
     return list(by_names.values())
 
@@ -347,7 +356,7 @@ def _bound(keys: tuple[Column, ...], source: Source, table: Table) -> GroupingLe
         memberships=sum_up(0),
         rows=sum_up(2),
         totals=tuple((name, sum_up(4 + 2 * i)) for i, name in enumerate(measures)),
-        worst=tuple(one for one in found[:WORST] if one.rows.left_out >= NEGLIGIBLE),
+        worst=tuple(one for one in found[:WORST] if keys and one.rows.left_out >= NEGLIGIBLE),
         told=next((one.share for one in table.cut_rows if set(one.keys) == {key.name for key in keys}), None),
     )
 

@@ -84,7 +84,7 @@ def test_shares_are_exact(source: str, tmp_path: Path) -> None:
     (amounts,) = found.clipped
     assert (amounts.values, amounts.below, amounts.above) == (220, 0, 5)
     assert amounts.total.left_out == pytest.approx((90 - 50) * 5 / (215 * 10 + 5 * 90))
-    stores, weeks = found.groupings
+    stores, weeks, whole = found.groupings
     # 21 units: the household without a store is in one week. Of five weeks two count, of two rows one.
     assert (weeks.keys, weeks.groups_per_unit, weeks.units, weeks.units_cut) == (("week",), 2, 21, 20)
     assert weeks.mean_groups == pytest.approx(101 / 21)
@@ -104,6 +104,15 @@ def test_shares_are_exact(source: str, tmp_path: Path) -> None:
     # But each has more than one row there, and the household without a store ten in its week: a bound cuts them all.
     assert (weeks.units_above_a_bound, stores.units_above_a_bound) == (21, 20)
     assert stores.rows.left_out == pytest.approx(1 - 25 / 205)
+    # Without keys one row and a total of 15 of each household count; the one without a store is there, without amounts.
+    assert (whole.keys, whole.units, whole.groups, whole.memberships.left_out) == ((), 21, 1, 0.0)
+    assert whole.rows.left_out == pytest.approx(1 - 21 / 210)
+    ((_, total),) = whole.totals
+    assert total.left_out == pytest.approx(1 - 20 * 15 / (200 * 10 + 5 * 50))
+    lines = list(found.lines())
+    at = lines.index("  of questions without keys, for which all rows of one (household) are in one group:")
+    assert lines[at + 3] == "    left out are 90.0 % of rows, 86.7 % of the total of amount"
+    assert "cut_rows" not in "".join(lines[at:])
 
 
 # Beside 20 households with two rows in each week, one has 20 in the first week alone: by week it loses 16 of them.
@@ -121,7 +130,7 @@ def test_rows_are_cut_where_no_group_of_a_unit_is(tmp_path: Path) -> None:
             connection.execute(statement)
     bounding = 'rows_per_unit = 4\ngroupings.week = { max_groups = 5 }\ncut_rows."week" = "6 %"'
     found = _measured(tmp_path, "duckdb:///grocer.duckdb", bounding=bounding, per_unit="per_unit = [0, 100]")
-    (weeks, _) = found.groupings
+    (weeks, _, _) = found.groupings
     assert weeks.memberships.left_out == 0
     assert weeks.rows.left_out == pytest.approx(16 / 220)
     # More than a tenth of the rows is missing in one week, 16 of 60, and in none more than half.
@@ -137,7 +146,7 @@ def test_rows_are_cut_where_no_group_of_a_unit_is(tmp_path: Path) -> None:
 
 def test_of_chosen_rows_totals_are_cut_as_rows_are(source: str, tmp_path: Path) -> None:
     found = _measured(tmp_path, source, bounding='max_rows_per_group = { rows = 1, unique = "household" }')
-    _, weeks = found.groupings
+    _, weeks, _ = found.groupings
     assert weeks.rows.left_out == pytest.approx(1 - (100 * 0.4 + 1) / 210)
     ((_, total),) = weeks.totals
     # 15 households have 20 in each week; 5 have 20 in four weeks, and 70 of three rows in one.
