@@ -81,15 +81,17 @@ def empty_groups(plan: Plan) -> Iterator[str]:
     if any(functional.offsets is not None for functional in plan.question.functionals):
         return
     keys = plan.question.keys.size
-    for name, minimised in zip(("", *plan.asked.predicate_names), plan.canonical, strict=True):
+    formulas = list(zip(("", *plan.asked.predicate_names), plan.canonical, strict=True))
+    for name, minimised in formulas[:1] if _keeps_empty_out(plan.minimised) else formulas:
         chance = _chance_of_empty(plan, minimised)
         if chance is None:
             continue
         about, come = (f"{name}: ", "shown as true") if name else ("", "returned")
+        joined = "in HAVING" if name else "joined by AND"
         yield (
             f"{about}the tolerance reaches down to groups without any rows: one of them is {come} with a probability "
             f"of up to {rounded_up(chance)}, up to {rounded_up(chance * keys)} of {keys:,} groups if all are "
-            "empty. A smaller tolerance, or a count such as count(*) >= 10 joined by AND, keeps them out"
+            f"empty. A smaller tolerance, or a count such as count(*) >= 10 {joined}, keeps them out"
         )
 
 
@@ -99,14 +101,20 @@ def _chance_of_empty(plan: Plan, minimised: Minimised) -> float | None:
     if not minimised.exact or not literals:
         return None
     holds = all(any(_distance(cut) >= 1 for cut in clause) for clause in clauses)
-    relaxed = all(any(_distance(cut) > -cut.tolerance for cut in clause) for clause in clauses)
-    if holds or not relaxed:
+    if holds or _keeps_empty_out(minimised):
         return None
     tests = plan.calibration.tests
     chance = min(
         (sum(wrong(tests[cut.functional], _distance(cut)) for cut in clause) for clause in clauses), default=1.0
     )
     return None if min(chance, 1.0) <= plan.question.accuracy.fpr else min(chance, 1.0)
+
+
+def _keeps_empty_out(minimised: Minimised) -> bool:
+    """Return True if a group without rows fails the formula beyond its tolerance."""
+    return minimised.exact and any(
+        all(_distance(cut) <= -cut.tolerance for cut in clause) for clause in minimised.clauses
+    )
 
 
 def _distance(cut: Cut) -> int:

@@ -152,7 +152,9 @@ def atoms(
     elif holds_at_zero(relax_formula(having), functionals) and having != TRUE:
         collected.warnings["groups without rows lie within the tolerance and may be returned"] = None
         collected.warnings.update(dict.fromkeys(_kept_out(read[0].guarded, come="returned")))
-    collected.warnings.update(dict.fromkeys(_of_predicates(read[1:], names, functionals)))
+    if having == TRUE or holds_at_zero(relax_formula(having), functionals):
+        into = "Add: HAVING " if having == TRUE else "Add to HAVING: AND "
+        collected.warnings.update(dict.fromkeys(_of_predicates(read[1:], names, functionals, into=into)))
     collected.warnings.update(dict.fromkeys(warn_of_both_sides([functionals[index] for index in used])))
     places = {index: place for place, index in enumerate(used)}
     made = [_renumber(one.formula, places) for one in read]
@@ -280,9 +282,13 @@ def _say_sums(mean: Functional, text: str) -> str:
 
 
 def _of_predicates(
-    read: Sequence[_ReadFormula], names: Sequence[str], functionals: Mapping[int, Functional]
+    read: Sequence[_ReadFormula], names: Sequence[str], functionals: Mapping[int, Functional], *, into: str
 ) -> Iterator[str]:
-    """What predicates say of groups without rows, where that is not that they are false, and surely."""
+    """What predicates say of groups without rows, where that is not that they are false, and surely.
+
+    Parameters:
+        into: what brings a guard into HAVING. It fits whatever a predicate is written as, a column of bands too.
+    """
     true, near = [], []
     for name, one in zip(names, read, strict=True):
         if not any(True for _ in cuts(one.formula)):
@@ -295,7 +301,7 @@ def _of_predicates(
     if true:
         yield f"{', '.join(true)}: groups without rows count as 0, and are true"
     for guarded in near:
-        yield from _kept_out(guarded, come="shown as true")
+        yield from (one.replace("Add: AND ", into) for one in _kept_out(guarded, come="shown as true"))
 
 
 def _kept_out(formula: GuardedFormula, *, come: str) -> Iterator[str]:

@@ -25,10 +25,12 @@ def aggregate_sql(shown: BandColumn, table: Table, *, qualifier: str = "") -> st
 
 
 def band_sql(aggregate: str, bands: Bands) -> str:
-    """How many of the thresholds an aggregate reaches, so that no group without rows can pass one by having none.
+    """How many of the thresholds an aggregate reaches.
 
-    An average has to be above a threshold, since one that `>=` lets pass is refused where there may be no values. A sum
-    of nothing is 0: thresholds up to 0 are asked from below, and a group without rows is in the band of 0.
+    An average has to be above a threshold, since one that `>=` lets pass is refused where there may be no values. A
+    group without values lies at each threshold, so that noise alone says in which band it is. A warning says how often,
+    and which count in HAVING leaves such groups out: a guard of Keyhole's own would cost every question. A sum of
+    nothing is 0: thresholds up to 0 are asked from below, and a group without rows is in the band of 0.
     """
     thresholds = bands.thresholds
     if bands.aggregate == "avg":

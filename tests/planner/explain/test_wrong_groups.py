@@ -101,8 +101,8 @@ def test_a_share_is_never_shown_above_what_is_promised() -> None:
     assert share(0.00001, of=0.00001) == "0.00100 %"
 
 
-def shown(items: str, *, tolerance: str = "10%") -> Plan:
-    sql = f"SELECT ward, day, {items} FROM visits GROUP BY ward, day"
+def shown(items: str, *, tolerance: str = "10%", more: str = "") -> Plan:
+    sql = f"SELECT ward, day, {items} FROM visits GROUP BY ward, day {more}"
     return plan(asked(sql, tolerance=tolerance), dialect=POSTGRES)
 
 
@@ -130,6 +130,18 @@ def test_a_predicate_of_empty_groups_is_true_no_more_often_than_the_warning_says
     outcome = MECHANISMS[made.calibration.mechanism].decide(made.calibration, zeros, noise=SeededNoise(7))
     most = 1 if chance >= 1 else binom.isf(FALSE_ALARM, GROUPS, chance) / GROUPS
     assert float(np.mean(outcome.predicates[0])) <= most
+
+
+def test_a_guard_in_having_ends_the_warning_of_a_mean_as_it_says() -> None:
+    """What is dragged is a predicate of a mean, which has no place for AND."""
+    unguarded = shown("avg(age) > 60 AS old, avg(age) > 80 AS older")
+    (hint,) = {one.partition(" Add: ")[2] for one in unguarded.warnings if " Add: " in one}
+    assert hint.startswith("HAVING count(age) >= ")
+    assert [one for one in unguarded.warnings if "reaches down" in one and "count(*) >= 10 in HAVING" in one]
+    guarded = shown("avg(age) > 60 AS old, avg(age) > 80 AS older", more=hint)
+    assert not [one for one in guarded.warnings if "without" in one]
+    weak = shown("avg(age) > 60 AS old", tolerance="avg(age)=6, count=5", more="HAVING count(age) > 3")
+    assert [one for one in weak.warnings if "Add to HAVING: AND count(age) >= " in one]
 
 
 def test_a_predicate_that_no_data_decide_is_said_to_be_one() -> None:
