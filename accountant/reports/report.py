@@ -13,6 +13,7 @@ from accountant.balances.account import Account, KnownAccount
 from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.fold import Balances
 from accountant.balances.grants import in_force
+from accountant.errors import BalanceScope
 from accountant.events.events import GENESIS, Event, Record, Reserved
 from accountant.events.owner_events import WindowOpened
 from accountant.limits import Limits
@@ -32,6 +33,7 @@ class FamilyBalance:
 
     All are per key in the order of `keys()`, in 1e-9 epsilon. A question over key k fits the per-predicate balance
     when its worst case is at most what is left for k. `cap_nano` is what each key may lose.
+    `limit` is the balance of the key that has least left: everybody's, or the analyst's own.
     """
 
     family: Family
@@ -40,6 +42,7 @@ class FamilyBalance:
     lost_nano: tuple[int, ...]
     left_nano: tuple[int, ...]
     cap_nano: int
+    limit: BalanceScope = BalanceScope.PER_PREDICATE
 
     def keys(self) -> Iterator[tuple[str, ...]]:
         """Every key ever charged in this family, one value per grouping column."""
@@ -74,9 +77,9 @@ class BudgetReport:
     """Balances at one moment, of the window opened at `window_since` (None: the first), or of all `windows`.
 
     `unit_spent_nano` is the unit's balance, for the limits' `delta` where they have one, and `unit` what makes it up.
-    `unit_cap_nano` and `unit_left_nano` are None without a cap; `open` still counts at its worst case, and so do
-    windows of `monitors`, which have not ended. Caps count grants; those on a key and on a unit are, in one analyst's
-    report, the analyst's own where these are lower.
+    `unit_cap_nano` and `unit_left_nano` are None without a cap; `unit_limit` is the balance that has that left. `open`
+    still counts at its worst case, and so do windows of `monitors`, which have not ended. Caps count grants; those on a
+    key and on a unit are, in one analyst's report, the analyst's own where these are lower.
     """
 
     families: tuple[FamilyBalance, ...]
@@ -86,6 +89,7 @@ class BudgetReport:
     unit: UnitLoss
     unit_cap_nano: int | None
     unit_left_nano: int | None
+    unit_limit: BalanceScope
     open: tuple[Reservation, ...]
     monitors: tuple[MonitorRun, ...]
     windows: int
@@ -123,6 +127,7 @@ def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Know
     """
     balances, questions, windows = tally.balances, tally.questions, tally.windows
     account = balances.shared if analyst is None else balances.account(analyst)
+    unit_left, unit_limit = _unit_left(balances, limits, analyst=analyst)
     return BudgetReport(
         families=tuple(_family_balances(balances, account, limits, knowledge, analyst=analyst)),
         tables=tuple(_table_balances(balances, account, limits, analyst=analyst)),
@@ -134,7 +139,8 @@ def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Know
         unit_spent_nano=account.unit.nano(limits.delta),
         unit=account.unit,
         unit_cap_nano=_unit_cap(balances, limits, analyst=analyst),
-        unit_left_nano=_unit_left(balances, limits, analyst=analyst),
+        unit_left_nano=unit_left,
+        unit_limit=unit_limit,
         open=tuple(item for item in balances.questions() if analyst in (None, item.charge.analyst)),
         monitors=tuple(
             balances.monitors.run_of(one)
@@ -208,11 +214,14 @@ def _family_balances(
     for family, cells in _families(account):
         caps = in_force(limits, balances.grants.values(), table=family.table, analyst=analyst)
         lost = account.spent_on(family, cells, knowledge=knowledge)
-        cap = caps.per_predicate_nano
+        cap, limit = caps.per_predicate_nano, BalanceScope.PER_PREDICATE
         left = cap - everybody.spent_on(family, cells, knowledge=knowledge)
         if analyst is not None and caps.analyst_per_predicate_nano is not None:
             cap = min(cap, caps.analyst_per_predicate_nano)
-            left = np.minimum(left, caps.analyst_per_predicate_nano - lost)
+            own_left = caps.analyst_per_predicate_nano - lost
+            if own_left.size and own_left.min() < left.min():
+                limit = BalanceScope.ANALYST_PER_PREDICATE
+            left = np.minimum(left, own_left)
         own = (account.families or {})[family].array
         yield FamilyBalance(
             family=family,
@@ -221,6 +230,7 @@ def _family_balances(
             lost_nano=tuple(lost.reshape(-1).tolist()),
             left_nano=tuple(np.maximum(left, 0).reshape(-1).tolist()),
             cap_nano=cap,
+            limit=limit,
         )
 
 
@@ -246,11 +256,17 @@ def _unit_cap(balances: Balances, limits: Limits, *, analyst: str | None) -> int
     return min((cap for cap in (caps.per_unit_nano, own) if cap is not None), default=None)
 
 
-def _unit_left(balances: Balances, limits: Limits, *, analyst: str | None) -> int | None:
+def _unit_left(balances: Balances, limits: Limits, *, analyst: str | None) -> tuple[int | None, BalanceScope]:
+    """Return what is left of a unit, None without a cap, and whose balance that is."""
     caps = in_force(limits, balances.grants.values(), table=None, analyst=analyst)
     left = []
     if caps.per_unit_nano is not None:
-        left.append(caps.per_unit_nano - _everybody(balances, limits, analyst=analyst).unit.nano(limits.delta))
+        spent = _everybody(balances, limits, analyst=analyst).unit.nano(limits.delta)
+        left.append((caps.per_unit_nano - spent, BalanceScope.PER_UNIT))
     if analyst is not None and caps.analyst_per_unit_nano is not None:
-        left.append(caps.analyst_per_unit_nano - balances.account(analyst).unit.nano(limits.delta))
-    return max(0, min(left)) if left else None
+        spent = balances.account(analyst).unit.nano(limits.delta)
+        left.append((caps.analyst_per_unit_nano - spent, BalanceScope.ANALYST_PER_UNIT))
+    if not left:
+        return None, BalanceScope.PER_UNIT
+    least, limit = min(left, key=lambda one: one[0])
+    return max(0, least), limit

@@ -21,6 +21,19 @@ VIRTUAL_RELATIONS: tuple[VirtualRelation, ...] = (
         "budget",
         "what you have spent at most, and what is left at least",
         (
+            ("what", "text"),
+            ("table_name", "text"),
+            ("budget", "numeric"),
+            ("spent_at_most", "numeric"),
+            ("left_at_least", "numeric"),
+            ("limit_name", "text"),
+            ("scope", "text"),
+        ),
+    ),
+    VirtualRelation(
+        "budget_details",
+        "the same, and every group by the condition and data version that it was asked with",
+        (
             ("table_name", "text"),
             ("privacy_unit", "text"),
             ("scope", "text"),

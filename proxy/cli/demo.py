@@ -382,7 +382,7 @@ class _Demonstration:
         self._connection.execute("RESET ALL")
         caps = self._service.catalog.budget
         group, unit = self._connection.execute(
-            "SELECT min(left_at_least) FILTER (WHERE scope = 'group'), "
+            "SELECT min(left_at_least) FILTER (WHERE scope = 'grouping'), "
             "min(left_at_least) FILTER (WHERE scope = 'unit') FROM keyhole.budget"
         ).fetchone() or (None, None)
         of_group, of_unit = ("nothing used" if group is None else f"at least {one:.2f} left" for one in (group, unit))

@@ -52,6 +52,8 @@ def virtual_rows(
     """The rows that `analyst` may see of `keyhole.name`, in the relation's column order."""
     match name:
         case "budget":
+            return tuple(line.summary() for line in budget.summary(service, analyst))
+        case "budget_details":
             return tuple(line.texts() for line in budget.lines(service, analyst))
         case "queries":
             return _queries(service, analyst)

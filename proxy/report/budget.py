@@ -1,4 +1,4 @@
-"""What is spent and left, for people and programs: `keyhole budget`, `GET /v1/budget`, `SELECT * FROM keyhole.budget`.
+"""What is spent and left, for people and programs: `keyhole budget`, `GET /v1/budget`, `keyhole.budget`.
 
 Owners read exact losses, of everybody together. Analysts read "at most" and "at least", a function of the ledger alone:
 what is spent is their own, and what is left is less by what others spent, as far as that is no secret.
@@ -11,11 +11,12 @@ from typing import Any
 
 from rich.table import Table as Printed
 
-from accountant.errors import LedgerError
+from accountant.errors import BalanceScope, LedgerError
 from accountant.events.owner_events import Published
 from accountant.model import NANO
 from accountant.reports.report import BudgetReport, FamilyBalance
 from proxy.report.heat_map import HeatMap, heat_maps
+from proxy.report.limit_names import name_limit
 from proxy.report.terminal import visible
 from proxy.service.accounts import column_of
 from proxy.service.refusals import ledger_unavailable
@@ -24,8 +25,8 @@ from proxy.service.service import Service
 
 @dataclass(frozen=True, slots=True)
 class BudgetLine:
-    """One row of the budget: the privacy unit over everything, a table's groups by certain keys together, or a family's
-    group. Amounts in epsilon, as text.
+    """One row of the budget: the privacy unit over everything, a table over everything, its groups by certain keys
+    together, or a family's group. Amounts in epsilon, as text; `limit` is the name of the balance that has that left.
 
     `budget` is the cap with what was granted, for an analyst the own one where it is lower. What is spent on a group is
     everything that answers tell about it, those about overlapping groups included.
@@ -40,9 +41,19 @@ class BudgetLine:
     budget: str
     spent: str
     left: str
+    limit: str
+
+    @property
+    def what(self) -> str:
+        """Say whose balance it is."""
+        return f"each {self.unit}, over all questions" if self.scope == "unit" else self.family
+
+    def summary(self) -> tuple[str | None, ...]:
+        """The row in the order of the columns of `keyhole.budget`."""
+        return self.what, self.table or None, self.budget, self.spent, self.left, self.limit, self.scope
 
     def texts(self) -> tuple[str, ...]:
-        """The row in the order of the columns of `keyhole.budget`."""
+        """The row in the order of the columns of `keyhole.budget_details`."""
         return (
             self.table,
             self.unit,
@@ -57,10 +68,20 @@ class BudgetLine:
 
 
 def lines(service: Service, analyst: str | None) -> tuple[BudgetLine, ...]:
-    """The privacy unit, a summary for each table and set of keys, and every group that was ever charged; one analyst's
-    own charges if named."""
+    """The summary, and every group that was ever charged; one analyst's own charges if named."""
     report = service.balances(analyst)
-    return (*_unit_lines(service, report), *_grouping_lines(report), *_group_lines(report))
+    return (*_summarise(service, report), *_group_lines(report))
+
+
+def summary(service: Service, analyst: str | None) -> tuple[BudgetLine, ...]:
+    """The privacy unit, the tables with a cap, and a line for each table and set of keys."""
+    return tuple(_summarise(service, service.balances(analyst)))
+
+
+def _summarise(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
+    yield from _unit_lines(service, report)
+    yield from _table_lines(service, report)
+    yield from _grouping_lines(report)
 
 
 def _unit_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
@@ -77,13 +98,33 @@ def _unit_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
         budget=_cap(report.unit_cap_nano),
         spent=_epsilon(report.unit_spent_nano),
         left=_epsilon(report.unit_left_nano),
+        limit=name_limit(report.unit_limit),
     )
+
+
+def _table_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
+    units = {table.ledger.table: table.unit_text for table in service.catalog.tables}
+    for balance in report.tables:
+        if balance.cap_nano is not None:
+            yield BudgetLine(
+                table=balance.table,
+                unit=units.get(balance.table, ""),
+                scope="table",
+                family="the table, over all questions",
+                condition="",
+                version="",
+                budget=_cap(balance.cap_nano),
+                spent=_epsilon(balance.spent_nano),
+                left=_show_left(balance.left_nano),
+                limit=name_limit(BalanceScope.PER_TABLE),
+            )
 
 
 def _grouping_lines(report: BudgetReport) -> Iterator[BudgetLine]:
     """Of each table and set of keys, whatever was asked with them: the most that any group has lost, the least left."""
     for (table, columns), found in _by_grouping(report.families).items():
         keys = ", ".join(column_of(label) for label in columns)
+        tightest = min(found, key=lambda balance: min(balance.left_nano, default=balance.cap_nano))
         yield BudgetLine(
             table=table,
             unit=found[0].family.unit,
@@ -93,7 +134,8 @@ def _grouping_lines(report: BudgetReport) -> Iterator[BudgetLine]:
             version="",
             budget=_cap(found[0].cap_nano),
             spent=_epsilon(max(max(balance.lost_nano, default=0) for balance in found)),
-            left=_epsilon(min(min(balance.left_nano, default=balance.cap_nano) for balance in found)),
+            left=_epsilon(min(tightest.left_nano, default=tightest.cap_nano)),
+            limit=name_limit(tightest.limit),
         )
 
 
@@ -121,6 +163,7 @@ def _group_lines(report: BudgetReport) -> Iterator[BudgetLine]:
                 budget=_cap(balance.cap_nano),
                 spent=_epsilon(spent),
                 left=_epsilon(left),
+                limit=name_limit(balance.limit),
             )
 
 
@@ -230,12 +273,7 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
             _epsilon(max(balance.lost_nano, default=0)),
             _epsilon(min(balance.left_nano, default=0)),
         )
-    delta = service.catalog.budget.delta
-    but = "" if delta is None else f", with delta {delta:g}"
-    units = Printed(title=f"Privacy unit, over all questions{but}", title_justify="left", min_width=34)
-    for heading in ("may lose", "spent at most", "left at least"):
-        units.add_column(heading, justify="right")
-    units.add_row(_cap(report.unit_cap_nano), _epsilon(report.unit_spent_nano), _show_left(report.unit_left_nano))
+    units = _whole_unit(service, report, analyst=analyst)
     analysts = Printed(title="Analysts", title_justify="left")
     for heading in ("analyst", "questions", "most spent on a group", "spent on a unit"):
         analysts.add_column(heading, justify="left" if heading == "analyst" else "right")
@@ -245,6 +283,8 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
     shown = [groups] if report.unit_cap_nano is None and not report.unit_spent_nano else [groups, units]
     if any(table.cap_nano is not None for table in report.tables):
         shown.append(_whole_tables(report))
+    if analyst is not None:
+        shown.insert(1, _binding_limits(report))
     shown.append(analysts)
     if report.open:
         waiting = Printed(title="Reserved and never committed: stays spent", title_justify="left")
@@ -258,6 +298,31 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
     if report.monitors:
         shown.append(_list_monitors(report))
     return (*shown, *_list_published(_find_published(service, analyst)))
+
+
+def _binding_limits(report: BudgetReport) -> Printed:
+    """Which limit decides what is left of each group."""
+    limits = Printed(title="What is left there is of", title_justify="left")
+    for heading in ("table", "grouped by", "limit"):
+        limits.add_column(heading, overflow="fold")
+    for balance in report.families:
+        keys = ", ".join(column_of(label) for label in balance.family.columns) or "the whole table"
+        limits.add_row(balance.family.table, keys, name_limit(balance.limit))
+    return limits
+
+
+def _whole_unit(service: Service, report: BudgetReport, *, analyst: str | None) -> Printed:
+    delta = service.catalog.budget.delta
+    but = "" if delta is None else f", with delta {delta:g}"
+    units = Printed(title=f"Privacy unit, over all questions{but}", title_justify="left", min_width=34)
+    for heading in ("may lose", "spent at most", "left at least"):
+        units.add_column(heading, justify="right")
+    row = [_cap(report.unit_cap_nano), _epsilon(report.unit_spent_nano), _show_left(report.unit_left_nano)]
+    if analyst is not None and report.unit_cap_nano is not None:
+        units.add_column("limit", overflow="fold")
+        row.append(name_limit(report.unit_limit))
+    units.add_row(*row)
+    return units
 
 
 def _list_published(published: tuple[Published, ...]) -> Iterator[Printed]:

@@ -98,6 +98,6 @@ def test_nobody_reads_the_budget_or_the_questions_of_another(on_duckdb: House) -
         ada.execute(shop.BUSY.replace("1000", "1234").encode())
         for relation in ("keyhole.queries", "keyhole.answers"):
             assert "count(*) > 1234" in repr(ada.execute(f"SELECT text FROM {relation}".encode()).fetchall())
-        for relation in ("keyhole.queries", "keyhole.answers", "keyhole.budget"):
+        for relation in ("keyhole.queries", "keyhole.answers", "keyhole.budget", "keyhole.budget_details"):
             assert "1234" not in repr(bob.execute(f"SELECT * FROM {relation}".encode()).fetchall())
         assert bob.execute("SELECT count(*) FROM (SELECT status FROM keyhole.queries) q").fetchone() == (0,)

@@ -58,6 +58,7 @@ def test_describing(psql: Psql, clinic: Served) -> None:
         "one row per visit",
         "measure, clipped to 0..120",
         "keyhole|budget|view|postgres|permanent|0 bytes|what you have spent at most, and what is left at least",
+        "keyhole|budget_details|view|postgres|permanent|0 bytes|the same, and every group by the condition",
         "ada|",
         "median",
         "badge|uuid|||",

@@ -48,7 +48,7 @@ def test_a_whole_table_is_one_group(house: House) -> None:
             with unchanged(house):
                 assert connection.execute(question).fetchall() == rows
     with house.connect() as connection:
-        families = "SELECT family FROM keyhole.budget WHERE scope = 'grouping' AND table_name = $1"
+        families = "SELECT what FROM keyhole.budget WHERE scope = 'grouping' AND table_name = $1"
         for table in ("sales", "visits"):
             assert ("the whole table",) in connection.execute(families.replace("$1", f"'{table}'")).fetchall()
         (heading, *_) = connection.execute("EXPLAIN SELECT true FROM sales HAVING count(*) > 5222").fetchone() or ("",)

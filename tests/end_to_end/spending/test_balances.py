@@ -56,8 +56,7 @@ token_sha256 = "{cy}"
 Told = tuple[Decimal, Decimal, Decimal]
 
 
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def install(tmp_path: Path) -> Path:
     """A source of which the command can open its own beside the one that serves."""
     visits = "".join(f"{patient},{'A' if patient % 3 else 'B'}\n" for patient in range(1500))
     (tmp_path / "visits.csv").write_text(f"patient,ward\n{visits}", encoding="ascii")
@@ -65,7 +64,12 @@ def house(tmp_path: Path) -> Iterator[House]:
     path = tmp_path / "keyhole.toml"
     path.write_text(POLICY.format(verifier=VERIFIER, **tokens), encoding="utf-8")
     check(path, confirm=False)
-    with opened(path) as running:
+    return path
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with opened(install(tmp_path)) as running:
         yield running
 
 
@@ -73,7 +77,7 @@ def in_sql(house: House, analyst: str, scope: str) -> Told:
     """The unit's line, or the line of the group that has lost most."""
     with house.connect(analyst) as connection:
         rows = connection.execute(
-            "SELECT budget, spent_at_most, left_at_least FROM keyhole.budget WHERE scope = %s"
+            "SELECT budget, spent_at_most, left_at_least FROM keyhole.budget_details WHERE scope = %s"
             " ORDER BY spent_at_most DESC, left_at_least LIMIT 1",
             [scope],
         ).fetchall()
@@ -151,17 +155,33 @@ def test_a_groups_budget_is_the_cap_too(house: House) -> None:
         assert 0 < his < hers
 
 
+def test_the_budget_names_the_balance_that_has_least_left(house: House) -> None:
+    """Bob's own caps are lower; what ada asks leaves less of everybody's than her none."""
+    ask(house, "ada", 200)
+    ask(house, "bob", 300)
+    for analyst, whose in (("ada", "the balance of {} that all analysts share"), ("bob", "your own balance of {}")):
+        expected = {"unit": whose.format("a privacy unit"), "grouping": whose.format("a group")}
+        with house.connect(analyst) as connection:
+            told = connection.execute("SELECT scope, what, limit_name FROM keyhole.budget ORDER BY 1 DESC").fetchall()
+            assert told == [
+                ("unit", "each patient, over all questions", expected["unit"]),
+                ("grouping", "every group by ward", expected["grouping"]),
+            ]
+        printed = CliRunner().invoke(app, ["budget", "--policy", str(house.policy), "--as", analyst]).output
+        assert all(name in printed for name in expected.values())
+
+
 def test_a_line_for_each_table_and_set_of_keys_sums_up_its_groups(house: House) -> None:
     with house.connect() as connection:
         connection.execute("SET keyhole.reuse = off")
         connection.execute("SELECT ward FROM visits GROUP BY ward HAVING count(*) > 200")
         connection.execute("SELECT ward FROM visits WHERE ward = 'A' GROUP BY ward HAVING count(*) > 250")
         told = connection.execute(
-            "SELECT family, budget, spent_at_most, left_at_least FROM keyhole.budget WHERE scope = 'grouping'"
+            "SELECT what, budget, spent_at_most, left_at_least FROM keyhole.budget WHERE scope = 'grouping'"
         ).fetchall()
         (summed,) = connection.execute(
-            "SELECT 'every group by ward', max(budget), max(spent_at_most), min(left_at_least) FROM keyhole.budget"
-            " WHERE scope = 'group' AND family LIKE 'ward = %'"
+            "SELECT 'every group by ward', max(budget), max(spent_at_most), min(left_at_least)"
+            " FROM keyhole.budget_details WHERE scope = 'group' AND family LIKE 'ward = %'"
         ).fetchall()
     assert told == [summed]
     assert summed[2] > 0
