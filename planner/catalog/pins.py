@@ -62,7 +62,7 @@ class Pins:
     """Everything pinned for one policy. `refreshes` says when each explicitly refreshed table was last declared new,
     `relations` what each private table is called in the source, `columns` of which types its exposed columns are there,
     `states` in which data version each was seen first, and in what state, `files` how each CSV file is read,
-    `pace` how fast the source worked on generated rows."""
+    `pace` how fast the source worked on generated rows, `apart` whether an analyst had a cap of their own."""
 
     tables: tuple[PinnedTable, ...] = ()
     domains: tuple[PinnedDomain, ...] = ()
@@ -72,6 +72,7 @@ class Pins:
     columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     files: tuple[tuple[str, CsvFile], ...] = ()
     pace: Pace | None = None
+    apart: bool | None = None
 
     def file(self, table: str) -> CsvFile | None:
         """How the CSV file of a table is read; None if it is none, or was never pinned."""

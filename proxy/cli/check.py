@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from accountant.errors import LedgerUnavailable
+from accountant.ledger import Ledger
 from accountant.store.witness import NOTHING
 from planner.catalog.model import LONGEST_TEXT, Catalog, SqlType
 from planner.catalog.pins import Pins
@@ -19,16 +21,19 @@ from planner.policy.rules.relations import describe_shared_relations
 from planner.policy.sections import ServerLimitsSection
 from proxy.owner.pace import pin_pace
 from proxy.owner.policy_words import budget_lines, table_lines
+from proxy.report.analyst_shares import describe_changed_shares
 from proxy.report.cap_arithmetic import dearest_questions, odds_lines
 from proxy.report.monitor_prices import PricedMonitor, describe_doubtful_monitors, price_monitors
 from proxy.report.proposal_prices import describe_dear_proposals
 from proxy.security.file_modes import describe_exposed_files
 from proxy.security.tls import Tls, exposure
+from proxy.service.accounts import are_apart
 from proxy.service.broken_tables import BrokenTable, PinnedWhereBroken
 from proxy.service.known_ledger import accept_ledger, find_lost, ledger_witness, may_be_new
 from proxy.service.moved_data import pin_states
 from proxy.service.pins import PinChange, Pinning, pin, pins_path, source_schema, write_pins
 from proxy.service.pins import refresh as declare_new
+from proxy.service.refusals import ledger_unreadable
 from proxy.service.relations import check_names, identify_tables, remember_names
 from proxy.service.service import ledger_url, open_ledger
 from proxy.service.serving_folder import identify_pins, serving_folder, wait_for_processes
@@ -135,6 +140,8 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
             pins = pin_pace(policy, source, pins, confirm=confirm)
         except KeyholeError:
             said = (*said, "the source answers no generated questions, so no question has an expected time.")
+        said = (*said, *_find_changed_shares(ledger, pinning))
+        pins = replace(pins, apart=are_apart(pinning.catalog))
         if pins != pinning.pins:
             write_pins(pins_path(policy), pins)
         if confirm:
@@ -170,6 +177,16 @@ def _try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: Bina
         from proxy.process.generations import try_shadow  # only here: it brings all that serves
 
         try_shadow(catalog, limits=limits, binaries=binaries)
+
+
+def _find_changed_shares(ledger: Ledger, pinning: Pinning) -> tuple[str, ...]:
+    """Say what a cap of an analyst's own that came or went changes for the others, once. Raises KH502."""
+    if pinning.pins.apart is None:
+        return ()
+    try:
+        return tuple(describe_changed_shares(ledger, pinning.catalog, were_apart=pinning.pins.apart))
+    except LedgerUnavailable as error:
+        raise ledger_unreadable(error) from None
 
 
 def _estimate_rows(catalog: Catalog, source: Source) -> dict[str, int]:

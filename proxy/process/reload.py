@@ -28,6 +28,7 @@ from proxy.process.generations import (
     next_generation,
     oldest_of_few,
 )
+from proxy.report.analyst_shares import log_changed_shares
 from proxy.service.pins import PinSource, pinned_catalog
 from proxy.service.service import ledger_url
 from proxy.shadow.binaries import Binaries, own_binaries
@@ -204,9 +205,12 @@ class Reloading:
         catalog = self._now.catalog_of(policy, newest.service.source)
         if catalog is not None:
             update_roles(newest.shadow, catalog)
+            log_changed_shares(self._now.policy, policy, catalog)
             return catalog
         insist_on_source(newest, policy)
-        return next_generation(policy, after=newest)
+        opened = next_generation(policy, after=newest)
+        log_changed_shares(self._now.policy, policy, opened.service.catalog)
+        return opened
 
 
 def insist_on_source(newest: Generation, policy: Policy) -> None:

@@ -27,6 +27,7 @@ from proxy.process.self_watch import ending_itself
 from proxy.process.shadow_watch import replacing_lost
 from proxy.process.worker_messages import Failed, Ready, Reload, Shown, Stop, Take, Task
 from proxy.process.worker_process import WorkerProcess
+from proxy.report.analyst_shares import log_changed_shares
 from proxy.security.mock_users import Strangers
 from proxy.service.login_secret import login_secret
 from proxy.service.pins import pinned_catalog
@@ -232,12 +233,14 @@ class Supervisor:
             catalog = self._now.catalog_of(policy, source)
         if catalog is not None:
             update_roles(self._newest.shown.shadow, catalog)
+            log_changed_shares(self._now.policy, policy, catalog)
             return catalog
         return self._make_next(policy)
 
     def _make_next(self, policy: Policy) -> _Made:
         with closing(open_policy_source(policy)) as source:
             catalog = pinned_catalog(policy, source)
+        log_changed_shares(self._now.policy, policy, catalog)
         self._last_number += 1
         return _make_generation(self._last_number, policy, catalog, workers=self._number)
 

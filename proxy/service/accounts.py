@@ -37,11 +37,16 @@ def limits(catalog: Catalog, analyst: Analyst) -> Limits:
         per_table_nano=_optional_nano(budget.per_table),
         approval_above_nano=_optional_nano(budget.approval_above),
         delta=budget.delta,
-        apart=any(known.per_predicate is not None or known.per_unit is not None for known in catalog.analysts),
+        apart=are_apart(catalog),
         own_per_table_nano=tuple(
             (caps.table, int(caps.per_table * NANO)) for caps in budget.tables if caps.per_table is not None
         ),
     )
+
+
+def are_apart(catalog: Catalog) -> bool:
+    """Return True if an analyst has a cap of their own, so that analysts are accounted for one by one."""
+    return any(known.per_predicate is not None or known.per_unit is not None for known in catalog.analysts)
 
 
 def limits_on(table: Table, catalog: Catalog, analyst: Analyst) -> Limits:

@@ -349,6 +349,7 @@ def _encode_others(pins: Pins) -> dict[str, object]:
         "states": {name: [version, state] for name, version, state in pins.states},
         "files": {name: asdict(file) for name, file in pins.files},
         **({} if pins.pace is None else {"pace": asdict(pins.pace)}),
+        **({} if pins.apart is None else {"apart": pins.apart}),
     }
 
 
@@ -374,6 +375,7 @@ def _decode_pins(written: Mapping[str, Any]) -> Pins | None:
         states=tuple((name, str(seen[0]), str(seen[1])) for name, seen in written.get("states", {}).items()),
         files=tuple((name, _decoded_file(file)) for name, file in written.get("files", {}).items()),
         pace=_decoded_pace(written["pace"]) if "pace" in written else None,
+        apart=bool(written["apart"]) if "apart" in written else None,
     )
 
 

@@ -8,10 +8,16 @@ from typing import Any
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
+from accountant.model import NANO, Cells, Charge, Family, Spent
+from planner.policy.file import Policy
 from proxy.cli.check import check
 from proxy.cli.main import app
+from proxy.report.analyst_shares import log_changed_shares
+from proxy.service.accounts import limits
+from proxy.service.service import open_ledger
 from tests.effort import PATIENCE_S
 from tests.worlds.house import VERIFIER, House, command, opened
 
@@ -169,6 +175,32 @@ def test_the_budget_names_the_balance_that_has_least_left(house: House) -> None:
             ]
         printed = CliRunner().invoke(app, ["budget", "--policy", str(house.policy), "--as", analyst]).output
         assert all(name in printed for name in expected.values())
+
+
+def test_check_and_a_reload_say_whom_a_cap_of_another_leaves_less(tmp_path: Path) -> None:
+    """Ada's question came to 1 of the 3 that it could; while bob has caps, cy's share counts it at 3."""
+    path = install(tmp_path)
+    capped = path.read_text(encoding="utf-8")
+    path.write_text(capped.replace("epsilon_per_predicate = 2.0\nepsilon_per_unit = 3.0\n", ""), encoding="utf-8")
+    before, found = Policy.load(path), check(path, confirm=False)
+    (said,) = (one for one in found.warnings if "cap of their own" in one)
+    assert said.endswith("came to: today that is as much as before")
+    whole = Family(table="visits", unit="patient", columns=(), filter="", version="1", immutable=frozenset())
+    charge = Charge("q", "ada", whole, Cells(()), 3 * NANO, unit_epsilon_nano=3 * NANO, shared=True)
+    catalog = found.pinning.catalog
+    with open_ledger(before) as ledger:
+        reservation = ledger.reserve(charge, limits(catalog, catalog.analysts[0]))
+        ledger.commit(reservation, Spent.uniform(NANO, unit_epsilon_nano=NANO), None)
+    path.write_text(capped, encoding="utf-8")
+    found = check(path, confirm=False)
+    (said,) = (one for one in found.warnings if "cap of their own" in one)
+    assert said.startswith("an analyst has a cap of their own now, so what each has left counts others' questions at")
+    assert said.endswith("worst case: cy has left of a privacy unit 37.0000, not 39.0000")
+    with capture_logs() as logged:
+        log_changed_shares(before, Policy.load(path), found.pinning.catalog)
+        log_changed_shares(before, before, catalog)
+    assert logged == [{"event": "analysts have another share left", "log_level": "info", "why": said}]
+    assert not [one for one in check(path, confirm=False).warnings if "cap of their own" in one]
 
 
 def test_a_line_for_each_table_and_set_of_keys_sums_up_its_groups(house: House) -> None:

@@ -1,0 +1,71 @@
+"""What analysts have left where one of them comes to have a cap of their own, or the last such cap goes.
+
+All share a balance. While any has a cap of their own, what is left of it for each counts the others' questions at their
+worst case (`Limits.apart`), so declaring one analyst changes what others have left.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+import structlog
+
+from accountant.errors import LedgerError
+from accountant.ledger import Ledger
+from accountant.model import NANO
+from accountant.reports.report import BudgetReport
+from planner.catalog.model import Catalog
+from planner.errors import KeyholeError
+from planner.policy.file import Policy
+from proxy.service.accounts import are_apart, limits
+from proxy.service.column_dependencies import dependencies
+from proxy.service.service import open_ledger
+
+log = structlog.get_logger("keyhole.reload")
+
+_WHY = {
+    True: "an analyst has a cap of their own now, so what each has left counts others' questions at their worst case",
+    False: "no analyst has a cap of their own any more, so what each has left counts what others' questions came to",
+}
+
+
+def describe_changed_shares(ledger: Ledger, catalog: Catalog, *, were_apart: bool) -> Iterator[str]:
+    """Say who has more or less left than before, in one sentence; nothing if analysts are accounted for as before.
+
+    Raises:
+        LedgerError: the ledger does not answer.
+    """
+    apart = are_apart(catalog)
+    if apart == were_apart:
+        return
+    told = []
+    for analyst in catalog.analysts:
+        now = limits(catalog, analyst)
+        reports = [ledger.balances(each, analyst=analyst.name) for each in (replace(now, apart=were_apart), now)]
+        before, after = map(_left, reports)
+        told += [
+            f"{analyst.name} {name} {after[name]}, not {before[name]}" for name in after if after[name] != before[name]
+        ]
+    yield f"{_WHY[apart]}: {'; '.join(told) or 'today that is as much as before'}"
+
+
+def log_changed_shares(before: Policy, after: Policy, catalog: Catalog) -> None:
+    """Log the same of a policy that takes the place of another. A ledger that does not answer has its own lines."""
+    were_apart = any(
+        one.epsilon_per_predicate is not None or one.epsilon_per_unit is not None for one in before.analysts.values()
+    )
+    if were_apart == are_apart(catalog):
+        return
+    with (
+        suppress(KeyholeError, LedgerError),
+        open_ledger(after, knowledge=dependencies(catalog)) as ledger,
+    ):
+        for why in describe_changed_shares(ledger, catalog, were_apart=were_apart):
+            log.info("analysts have another share left", why=why)
+
+
+def _left(report: BudgetReport) -> dict[str, str]:
+    """What is left of a privacy unit, and of the group that has least left."""
+    groups = [min(one.left_nano) for one in report.families if one.left_nano]
+    found = {"has left of a group": min(groups, default=None), "has left of a privacy unit": report.unit_left_nano}
+    return {name: f"{amount / NANO:.4f}" for name, amount in found.items() if amount is not None}
