@@ -126,15 +126,14 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def from_source(
-    url: str,
-    *,
+    *sources: str,
     directory: Path,
     unit: Unit | None = None,
     purpose: Purpose = Purpose.DASHBOARD,
     tables: Sequence[str] = (),
     environment: Mapping[str, str] = os.environ,
 ) -> str:
-    """The starter policy for a source's URL, or for one .parquet or .csv file below `directory`.
+    """The starter policy for a source's URL, or for .parquet and .csv files that lie at `directory` or below.
 
     Parameters:
         tables: the relations to write of, as `relation` in a policy names them; none for all that the source lists.
@@ -142,9 +141,12 @@ def from_source(
 
     Raises KH002, KH006 and KH008.
     """
-    file, opened = PurePath(url), directory
-    if file.suffix.lower() in FILES and "://" not in url:
-        url, tables, opened = "duckdb://", (url, *tables), (directory / file).parent
+    url, opened = sources[0], directory
+    if all(_is_file(source) for source in sources):
+        url, tables = "duckdb://", (*sources, *tables)
+        opened = Path(os.path.commonpath([(directory / source).resolve().parent for source in sources]))
+    elif len(sources) > 1:
+        raise _several_sources(sources)
     kind = SourceSection(url=url).kind
     named = {text: _name_relation(text, kind, directory) for text in tables}
     token = environment.get(_VARIABLE)
@@ -157,6 +159,21 @@ def from_source(
         has_token = token is not None or _TOKEN.search(url) is not None
         spark = _spark_lines(source.dialect.name, has_token=has_token) if kind == "spark" else ()
     return starter_policy(schema, url, unit=unit, purpose=purpose, unique=unique, spark=spark)
+
+
+def _several_sources(sources: Sequence[str]) -> KeyholeError:
+    """What the owner reads whose --source are several, and not all of them files."""
+    return KeyholeError(
+        "KH002",
+        f"--source is given {len(sources)} times, and a policy has one source",
+        detail="Several .parquet and .csv files are one source. Each database is one by itself.",
+        hint="Run keyhole init for each source, and write a policy for each. A file beside a DuckDB database is "
+        "--table FILE.",
+    )
+
+
+def _is_file(source: str) -> bool:
+    return PurePath(source).suffix.lower() in FILES and "://" not in source
 
 
 def _name_relation(text: str, kind: SourceKind, directory: Path) -> str:

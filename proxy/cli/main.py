@@ -140,9 +140,12 @@ def budget(
 
 
 def init(
-    source: Annotated[
-        str,
-        typer.Option("--source", help="postgresql://..., duckdb:///file.duckdb, sc://..., or a .parquet or .csv file."),
+    sources: Annotated[
+        list[str],
+        typer.Option(
+            "--source",
+            help="postgresql://..., duckdb:///file.duckdb, sc://..., or a .parquet or .csv file; again for another file.",
+        ),
     ],
     tables: Annotated[
         list[str] | None,
@@ -158,7 +161,7 @@ def init(
     """Write a starter policy to standard output. It comes from the source's schema, never from its data."""
     with refusals(as_json=False):
         with show_work("reading the source's schema"):
-            written = from_source(source, directory=Path.cwd(), unit=unit, purpose=purpose, tables=tables or ())
+            written = from_source(*sources, directory=Path.cwd(), unit=unit, purpose=purpose, tables=tables or ())
         print(written, end="")
 
 

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -184,6 +185,29 @@ def test_one_file_makes_a_policy(tmp_path: Path) -> None:
     catalog = pin(policy, source, confirm=False, now=datetime.now(UTC)).catalog
     source.close()
     assert catalog.tables[0].column("id").domain == (1, 2, 3)
+
+
+def test_several_files_make_one_policy(tmp_path: Path) -> None:
+    """Files in any folders and of either form are one source. Two databases are not, nor a database and a file."""
+    with duckdb.connect() as connection:
+        for file in ("a.csv", "lake/a.csv", "lake/b.parquet"):
+            (tmp_path / file).parent.mkdir(exist_ok=True)
+            connection.execute(f"COPY (SELECT 1 AS id, 'x' AS place) TO '{tmp_path / file}'")
+    text = from_source("lake/b.parquet", "a.csv", "lake/a.csv", directory=tmp_path)
+    raw = tomllib.loads(text)
+    assert raw["source"] == {"url": "duckdb://"}
+    assert {name: table["relation"] for name, table in raw["tables"].items()} == {
+        "a": "a.csv",
+        "a_2": "lake/a.csv",
+        "b": "lake/b.parquet",
+    }
+    assert text.count("columns.place]") == 3
+    with closing(open_source("duckdb://", directory=tmp_path)) as source:  # as the policy's folder allows
+        assert source.schema(f"read_parquet('{tmp_path / 'lake/b.parquet'}')")
+    for others in (("a.csv", "duckdb://"), ("duckdb:///a.duckdb", "duckdb:///b.duckdb"), ("sc://a", "sc://b", "a.csv")):
+        with pytest.raises(KeyholeError, match=rf"KH002.*--source is given {len(others)} times.*one source") as refused:
+            from_source(*others, directory=tmp_path)
+        assert "keyhole init for each source" in (refused.value.hint or "")
 
 
 def test_a_password_never_reaches_the_starter() -> None:
