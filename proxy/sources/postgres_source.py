@@ -52,6 +52,10 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
   AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
   AND c.relname NOT LIKE 'keyhole\\_rollup\\_%'  -- those that Keyhole keeps itself
   AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+  AND NOT EXISTS (  -- a partition is a part of its table
+    SELECT FROM pg_partition_ancestors(c.oid) AS a JOIN pg_class AS p ON p.oid = a.relid
+    WHERE p.oid <> c.oid AND has_schema_privilege(p.relnamespace, 'USAGE') AND has_table_privilege(p.oid, 'SELECT')
+  )
 ORDER BY n.nspname, c.relname
 """
 
@@ -146,7 +150,7 @@ class PostgresSource:
             yield connection
 
     def relations(self) -> tuple[str, ...]:
-        """Tables and views that the role may select from, without rollups."""
+        """Return the tables and views that the role may select from, without rollups and parts of other tables."""
         with self._owners() as connection:
             return tuple(name for (name,) in connection.execute(_RELATIONS))
 

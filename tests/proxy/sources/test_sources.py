@@ -4,6 +4,7 @@ import pickle
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -250,17 +251,29 @@ def test_a_source_whose_text_has_no_encoding_is_refused(postgres_url: str, tmp_p
             owner.execute(b"DROP DATABASE letters WITH (FORCE)")
 
 
-def test_a_starter_policy_leaves_rollups_out(postgres_url: str, tmp_path: Path) -> None:
-    """What Keyhole keeps for itself in the source is nothing that an owner is offered."""
+def test_a_starter_policy_leaves_out_rollups_and_partitions(postgres_url: str, tmp_path: Path) -> None:
+    """An owner is offered neither what Keyhole keeps for itself, nor the parts of a table beside the table. A reader
+    who may read a part alone is offered that."""
     with new_database(postgres_url) as url:
         with psycopg.connect(url, autocommit=True) as owner:
             owner.execute("CREATE SCHEMA scratch")
             owner.execute("CREATE TABLE visits (id integer, ward text)")
             owner.execute("CREATE UNLOGGED TABLE scratch.keyhole_rollup_1_2_abc (id integer)")
             owner.execute("CREATE TABLE scratch.keyhole_rolled (id integer)")
-        source = PostgresSource(url, connections=1, settings={})
+            owner.execute("CREATE TABLE stays (id integer, day date) PARTITION BY RANGE (day)")
+            owner.execute(
+                "CREATE TABLE scratch.recent PARTITION OF stays FOR VALUES FROM ('2026-01-01') TO ('2027-01-01') "
+                "PARTITION BY LIST (id)"
+            )
+            owner.execute("CREATE TABLE few PARTITION OF scratch.recent FOR VALUES IN (1)")
+            owner.execute("CREATE ROLE of_a_part LOGIN PASSWORD 'x'; GRANT SELECT ON few TO of_a_part")
+        place = urlsplit(url).netloc.rpartition("@")[2]
+        part = urlsplit(url)._replace(netloc=f"of_a_part:x@{place}").geturl()
         try:
-            assert set(source.relations()) == {"visits", "scratch.keyhole_rolled"}
+            for role, seen in ((url, {"visits", "scratch.keyhole_rolled", "stays"}), (part, {"few"})):
+                with closing(PostgresSource(role, connections=1, settings={})) as source:
+                    assert set(source.relations()) == seen
         finally:
-            source.close()
+            with psycopg.connect(url, autocommit=True) as owner:
+                owner.execute("DROP OWNED BY of_a_part; DROP ROLE of_a_part")
         assert "keyhole_rollup_" not in from_source(url, directory=tmp_path)
