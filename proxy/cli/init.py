@@ -12,6 +12,7 @@ from types import MappingProxyType
 from planner.catalog.model import LONGEST_TEXT, SqlType
 from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type, text_limit
 from planner.errors import KeyholeError
+from planner.policy.identifiers import SMALL_INTEGERS, find_people, is_identifier, names_person
 from planner.policy.refusals import BLANK
 from planner.policy.relation_names import FILES, NAME_PART, SPARK_PART, find_relation_fault, relation
 from planner.policy.sections import SourceKind, SourceSection, TableSection
@@ -24,21 +25,11 @@ _TOKEN = re.compile(r";token=[^;]*", re.IGNORECASE)
 _VARIABLE = "KEYHOLE_SOURCE_TOKEN"
 _PASSWORD = re.compile(r"(?<=://)([^:/@]*):([^@/]*)@")
 _NAME = re.compile(r"[^a-z0-9_]+")
-# Names of ids and codes, of yes and no, and of numbers that are few and name groups rather than add up.
-_ID = re.compile(
-    r"id|uuid|guid|.+_(id|uuid|guid|key|no|nr|number|code|ref)|.*[a-z](ID|Id|No|Nr|Code|Key)"
-    r"|.*[a-z](nummer|nr|kennung|numero|número|numéro)"
-)
-# names of people, in a few languages: which of several ids is offered first as the privacy unit
-_PERSON = re.compile(
-    r".*(customer|client|patient|person|people|user|member|household|employee|student|pupil|visitor|guest|subject|citizen"
-    r"|kunde|mitglied|mitarbeiter|haushalt|besucher|gast|schueler|schüler|versicherte|cliente|paciente|usuario|utilisateur)"
-    r".*"
-)
+# Names of yes and no, and of numbers that are few and name groups rather than add up.
 _FLAG = re.compile(r"(is|has|was)_.+|.+_(flag|yn|ind)")
 _FEW = re.compile(
     r"(.+_)?(year|quarter|month|week|day|dow|weekday|day_of_week|hour|level|grade|rating|class|status|type|kind|"
-    r"category|stage|rank|floor|age_group|band|bin|decile|segment|group|version)"
+    r"category|stage|rank|floor|age_group|band|bin|decile|segment|group|version)(_(no|nr|num|number))?"
 )
 
 _HEAD = f"""\
@@ -205,10 +196,13 @@ def _table(name: str, named: str, columns: Sequence[SourceColumn], unit: Unit | 
             "# Types are guessed from the file's first rows, once: keyhole check pins them. Say otherwise with",
             '# type = "numeric(10,2)" below a column. A value that does not convert counts as NULL.',
         ]
-    ids = [column.name for column in columns if _is_id(column) and column.name not in unique]
-    people = sorted(ids, key=lambda name: not _PERSON.fullmatch(name.lower()))
+    repeating = {column.name: column for column in columns if column.name not in unique}
+    people = find_people(repeating.values())
+    told = [name for name in people if _can_be_unit(repeating[name])]
+    if len(people) > 1:
+        told = [name for name in told if names_person(repeating[name])]
     day = next((column for column in columns if _has_days(column)), None)
-    lines += _unit_lines(unit, people, day)
+    lines += _unit_lines(unit, told, day, candidates=people)
     lines += [
         f'refresh = "{BLANK}"         # when its rows change: "live": at any time, nothing is used twice;',
         '                            # "static": never, and you vouch; "explicit": when you run keyhole refresh;',
@@ -222,15 +216,17 @@ def _table(name: str, named: str, columns: Sequence[SourceColumn], unit: Unit | 
     return "\n".join(lines) + "\n"
 
 
-def _unit_lines(unit: Unit | None, people: Sequence[str], day: SourceColumn | None) -> Iterator[str]:
-    """Who is protected and how much one of them may contribute, as far as the schema and the owner tell."""
-    others = f"{', '.join(people)} may name people" if people else "a column that names a person"
+def _unit_lines(
+    unit: Unit | None, people: Sequence[str], day: SourceColumn | None, *, candidates: Sequence[str]
+) -> Iterator[str]:
+    """Yield who is protected and how much one of them may contribute, as far as the schema and the owner tell."""
+    others = f"{', '.join(candidates)} may name people" if candidates else "a column that names a person"
     if unit is Unit.ROW:
         yield 'privacy_unit = "row"         # each row by itself: whoever has several rows is protected that much less'
         return
-    if unit is Unit.VISIT and people and day is not None and _tells_people(people):
+    if unit is Unit.VISIT and people and day is not None:
         yield f"privacy_unit = [{_quote(people[0])}, {_quote(_day_name(day))}]   # a person's day; {others}"
-    elif unit is None or not people or unit is Unit.VISIT or not _tells_people(people):
+    elif unit is None or not people or unit is Unit.VISIT:
         yield f'privacy_unit = "{BLANK}"    # who is protected: {others}; several columns; or "row"'
     else:
         yield f"privacy_unit = {_quote(people[0])}   # who is protected: {others}"
@@ -242,17 +238,12 @@ def _unit_lines(unit: Unit | None, people: Sequence[str], day: SourceColumn | No
     yield "# groupings.month = { max_groups = 12 }   # other bounds for the groups of certain keys (docs/policy.md)"
 
 
-def _tells_people(people: Sequence[str]) -> bool:
-    """Whether the first of the ids is the one that names people, as far as names tell."""
-    return len(people) == 1 or _PERSON.fullmatch(people[0].lower()) is not None
-
-
 def _column(table: str, column: SourceColumn, unit: Unit | None, *, is_key: bool) -> tuple[str, ...]:
     header = f"# [tables.{table}.columns.{_key(column.name)}]   # {' '.join(column.declared.split())}"
     kind = sql_type(column.declared)
     if has_time_zone(column.declared):
         return (f"{header}: expose it from a view as ({_key(column.name)} AT TIME ZONE 'UTC')",)
-    if is_key or (_is_id(column) and kind is not SqlType.TEXT):
+    if is_key or (is_identifier(column) and kind is not SqlType.TEXT):
         named = "a row" if is_key else "somebody or something"
         return (f"{header}: names {named}; a privacy unit perhaps, no measure, and a key only if public",)
     match kind:
@@ -265,7 +256,7 @@ def _column(table: str, column: SourceColumn, unit: Unit | None, *, is_key: bool
             )
         case SqlType.INTEGER if _FLAG.fullmatch(column.name.lower()):
             return header, "# key = { values = [0, 1] }    # a flag: count(*) FILTER (WHERE ...) counts it"
-        case SqlType.INTEGER if _FEW.fullmatch(column.name.lower()) or _is_small(column):
+        case SqlType.INTEGER if _FEW.fullmatch(column.name.lower()) or column.declared.lower() in SMALL_INTEGERS:
             return (
                 header,
                 f'# key = {{ range = ["{BLANK}", "{BLANK}"] }}   # if its values are few and public; or a measure:',
@@ -302,16 +293,8 @@ def _measure_lines(unit: Unit | None) -> Iterator[str]:
     yield f'# # bands = ["{BLANK}", "{BLANK}"]   # if you like: thresholds that analysts are shown for its sums, rising'
 
 
-def _is_id(column: SourceColumn) -> bool:
-    """Whether a column's name says that it names somebody or something; no number of a measure is called so."""
-    kind = sql_type(column.declared)
-    fits = kind in (SqlType.INTEGER, SqlType.TEXT, SqlType.UUID, SqlType.NUMERIC)
-    return fits and bool(_ID.fullmatch(column.name) or _ID.fullmatch(column.name.lower()))
-
-
-def _is_small(column: SourceColumn) -> bool:
-    """Whether a type has so few values that they may be groups."""
-    return column.declared.lower() in ("smallint", "tinyint", "utinyint", "int2")
+def _can_be_unit(column: SourceColumn) -> bool:
+    return sql_type(column.declared) in (SqlType.INTEGER, SqlType.TEXT, SqlType.UUID)
 
 
 def _has_days(column: SourceColumn) -> bool:

@@ -144,7 +144,7 @@ def init(
         list[str],
         typer.Option(
             "--source",
-            help="postgresql://..., duckdb:///file.duckdb, sc://..., or a .parquet or .csv file; again for another file.",
+            help="postgresql://..., duckdb:///file.duckdb, sc://..., or a .parquet or .csv file; again for more files.",
         ),
     ],
     tables: Annotated[

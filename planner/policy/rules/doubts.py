@@ -1,6 +1,5 @@
 """What is allowed, and weakens what a policy promises: one sentence each, for whoever runs `keyhole check`."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import groupby
@@ -9,15 +8,13 @@ from math import exp, log, prod
 from planner.catalog.joined_rows import MOST_TOGETHER, share_joined_rows
 from planner.catalog.relations import RelationIdentity
 from planner.catalog.sql_types import SourceColumn
+from planner.policy.identifiers import find_people
 from planner.policy.rules.tables import unit_root
 from planner.policy.sections import PolicyDocument
 
 MOST_EPSILON = 10.0  # a probability may differ by e^10, 22,000-fold, whether or not somebody is there
 SLOW_ROWS_PER_S = 1_000_000  # read with bounding, on two busy cores: half of what docs/benchmarks.md measures at worst
 _ROUND_DIGITS = 3  # before the zeros at the end: people choose 110, 5000, 0.25; 87.43 looks read from the data
-_PEOPLE = re.compile(
-    r".+_(id|uuid|guid|key|no|nr|number|code)|.*(person|patient|customer|client|member|user|employee|e?mail|phone|ssn).*"
-)
 
 
 def describe_doubts(policy: PolicyDocument) -> Iterator[str]:
@@ -92,7 +89,8 @@ def describe_source_doubts(
                 "question to the next of the same data version."
             )
         repeating = [one.name for one in schema[name] if one.name not in identities[name].unique]
-        people = [column for column in repeating if _PEOPLE.fullmatch(column.lower())]
+        listed = {column for column, section in table.columns.items() if section.key is not None}
+        people = find_people(one for one in schema[name] if one.name in repeating and one.name not in listed)
         if not table.privacy_unit and people:
             yield (
                 f"tables.{name} protects each row by itself, and {people[0]} may be the same in several: whoever has "

@@ -120,6 +120,8 @@ same = 1
         rows = [one for one in said("") if "protects each row by itself" in one]
         assert [one.partition(",")[0] for one in rows] == ["tables.sales protects each row by itself"]
         assert "customer_id" in rows[0]
+        listed = said("\n[tables.sales.columns.customer_id]\nkey = { range = [1, 9] }\n")
+        assert not any("protects each row by itself" in one for one in listed)
         assert not any("chooses rows by" in one for one in said(keyed.replace("UNIQUE", "visit")))
         assert any("chooses rows by twin" in one for one in said(keyed.replace("UNIQUE", "twin")))
         viewed = said("\n[tables.seen]" + seen.replace("same = 1\n", ""))

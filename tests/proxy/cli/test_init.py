@@ -187,6 +187,15 @@ def test_one_file_makes_a_policy(tmp_path: Path) -> None:
     assert catalog.tables[0].column("id").domain == (1, 2, 3)
 
 
+def test_an_id_that_cannot_be_a_unit_is_named_and_not_chosen() -> None:
+    """Some files hold ids as double, which no policy takes as its unit. Of two people the other is chosen."""
+    ids = [SourceColumn("CustomerID", "double precision", nullable=True)]
+    text = starter_policy({"sales": ids}, "duckdb://", unit=Unit.PERSON)
+    assert f'privacy_unit = "{BLANK}"    # who is protected: CustomerID may name people' in text
+    text = starter_policy({"sales": [*ids, SourceColumn("e-mail", "text", True)]}, "duckdb://", unit=Unit.PERSON)
+    assert 'privacy_unit = "e-mail"   # who is protected: CustomerID, e-mail may name people' in text
+
+
 def test_several_files_make_one_policy(tmp_path: Path) -> None:
     """Files in any folders and of either form are one source. Two databases are not, nor a database and a file."""
     with duckdb.connect() as connection:
@@ -250,18 +259,18 @@ def test_the_length_of_a_text_is_proposed_from_its_type() -> None:
 
 
 def test_a_file_with_names_of_another_language_is_read_as_it_is(tmp_path: Path) -> None:
-    """Of two ids the one that names people is offered; where none does, the owner says which."""
+    """An id that names people is offered, and no number of orders. Where none does, the owner says which."""
     (tmp_path / "Bestellungen.csv").write_text(
         'Bestellnummer,Kundennummer,Bundesland,Bestelldatum,Betrag\nB-1,K-7,Hessen,02.05.2025,"73,99"\n',
         encoding="utf-8",
     )
     text = from_source("Bestellungen.csv", directory=tmp_path, unit=Unit.PERSON)
-    assert 'privacy_unit = "Kundennummer"   # who is protected: Kundennummer, Bestellnummer may name people' in text
+    assert 'privacy_unit = "Kundennummer"   # who is protected: Kundennummer may name people' in text
     assert "keyhole check pins them" in text
     tomllib.loads(text)
     (tmp_path / "Rechnungen.csv").write_text("Bestellnummer,Rechnungsnummer\nB-1,R-1\n", encoding="utf-8")
     text = from_source("Rechnungen.csv", directory=tmp_path, unit=Unit.PERSON)
-    assert f'privacy_unit = "{BLANK}"    # who is protected: Bestellnummer, Rechnungsnummer may name people' in text
+    assert f'privacy_unit = "{BLANK}"    # who is protected: a column that names a person' in text
     with pytest.raises(KeyholeError, match=r"KH008.*Rechnungen\.csv is a file of rows") as refused:
         from_source("duckdb:///Rechnungen.csv", directory=tmp_path)
     assert "keyhole init --source Rechnungen.csv" in (refused.value.hint or "")

@@ -1,0 +1,114 @@
+"""Columns that name somebody or something, by their names and types alone.
+
+`keyhole init` proposes the privacy unit by them, and `keyhole check` warns where each row is protected by itself.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from planner.catalog.model import SqlType
+from planner.catalog.sql_types import SourceColumn, sql_type, text_limit
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+SMALL_INTEGERS = frozenset({"smallint", "tinyint", "utinyint", "int2"})
+"""Types with so few values that they may be groups."""
+_SHORTEST = 3  # characters of a text that tells people apart: two are a state, a language, a sex
+_BOUNDARY = re.compile(r"(?<=[a-zäöüß])(?=[A-ZÄÖÜ])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
+_ID = _set("id uuid guid key ref sk")
+_NUMBER = _set("no nr num number code reference nummer numero número numéro kennung")
+_COMPOUND_NUMBER = re.compile(r".+(nummer|nr|kennung|numero|número|numéro)")
+# what a name says of a person whom it names: patient_medical_record_no, customer_account_number, user_name
+_OF_PERSON = _ID | _NUMBER | _set("name account card record medical health insurance hash token address")
+_PERSON = re.compile(
+    r"(person|people|patient|customer|client|member|user|employee|household|student|pupil|visitor|guest|subject|citizen"
+    r"|resident|respondent|participant|subscriber|passenger|driver|worker|applicant|beneficiary|donor|voter|taxpayer"
+    r"|tenant|individual|insured|consumer|buyer|cust|emp|kunde|mitglied|mitarbeiter|haushalt|besucher|gast|schueler"
+    r"|schüler|versicherte|cliente|paciente|usuario|persona|utilisateur|personne)"
+    rf"(?P<several>n|en|s|es|r)?(?P<rest>{'|'.join(sorted(_OF_PERSON))})?"
+)
+_AMBIGUOUS = frozenset({"subject", "individual"})  # of an e-mail, of a rate: people only with an id behind
+_PERSONAL = _set("mrn ssn nhs nino email mail phone telephone passport uid bsn cpf iban")
+# what makes a number a person's: medical_record_number, national_insurance_no, account_number
+_PRIVATE = _set("medical insurance social national personal mobile account card licence license")
+_COUNTED = _set("number num n nb count total is has was avg mean min max sum share pct")
+_TIME = _set("date time year quarter month week day weekday dow doy hour minute second jahr quartal monat woche tag")
+_THINGS = _set(
+    "order invoice product stock item sku article house room bed floor street building zip postal post country city "
+    "state region district county province zone location place store shop branch office site warehouse department "
+    "ward vendor supplier brand category class type kind status group segment band level grade rank version language "
+    "currency rate ratecode payment flight trip route line row batch ticket transaction event session visit encounter "
+    "booking bill tax discount diagnosis procedure"
+)
+
+
+def find_people(columns: Iterable[SourceColumn]) -> tuple[str, ...]:
+    """Return the columns that may name people: first those whose names say so, then ids of what no name tells."""
+    told, untold = [], []
+    for column in columns:
+        if names_person(column):
+            told.append(column.name)
+        elif _may_name_person(column):
+            untold.append(column.name)
+    return (*told, *untold)
+
+
+def names_person(column: SourceColumn) -> bool:
+    """Return True if the name of a column says that each of its values is a person."""
+    words = _split(column.name)
+    if not _has_many_values(column) or (len(words) > 1 and words[0] in _COUNTED):
+        return False
+    return _has_person(words) or _has_personal_number(words)
+
+
+def is_identifier(column: SourceColumn) -> bool:
+    """Return True if a column names somebody or something, so that its values do not add up."""
+    fits = sql_type(column.declared) in (SqlType.INTEGER, SqlType.TEXT, SqlType.UUID, SqlType.NUMERIC)
+    words = _split(column.name)
+    if not fits or not words or _TIME.intersection(words):
+        return False
+    is_number = len(words) > 1 and words[-1] in _NUMBER
+    return words[-1] in _ID or is_number or bool(_COMPOUND_NUMBER.fullmatch(words[-1])) or names_person(column)
+
+
+def _may_name_person(column: SourceColumn) -> bool:
+    words = _split(column.name)
+    is_id = len(words) > 1 and words[-1] in _ID and words[0] not in _COUNTED
+    return is_id and _has_many_values(column) and not (_TIME | _THINGS).intersection(words)
+
+
+def _has_person(words: Sequence[str]) -> bool:
+    """Return True if a person is named last, or nothing behind is said but that it is a name."""
+    tail = len(words) - 1
+    while tail >= 0 and words[tail] in _OF_PERSON:
+        tail -= 1
+    if tail < 0:
+        return False
+    found = _PERSON.fullmatch(words[tail])
+    if found is None:
+        return words[tail] in _PERSONAL
+    has_id = tail < len(words) - 1 or found["rest"] is not None
+    return has_id or (found["several"] is None and words[tail] not in _AMBIGUOUS)
+
+
+def _has_personal_number(words: Sequence[str]) -> bool:
+    is_number = len(words) > 1 and words[-1] in _ID | _NUMBER - {"code"}
+    return is_number and any(word in _PRIVATE for word in words) and not (_TIME | _THINGS).intersection(words)
+
+
+def _has_many_values(column: SourceColumn) -> bool:
+    if column.enumerated or column.declared.lower() in SMALL_INTEGERS:
+        return False
+    kind = sql_type(column.declared)
+    if kind is SqlType.TEXT:
+        return (text_limit(column.declared) or _SHORTEST) >= _SHORTEST
+    return kind in (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE, SqlType.UUID)  # some files hold ids as double
+
+
+def _split(name: str) -> list[str]:
+    """Split a name into words in small letters, numbers left out: `Patient ID`, `patient-id`, `patientId2`."""
+    parts = (part.strip("0123456789").lower() for part in _BOUNDARY.split(name))
+    return [part for part in parts if part]
