@@ -79,9 +79,16 @@ class BoundsReport:
         if any(is_wider(one, self.table) for one in found.bounds):
             yield f"  {_WIDER}"
         yield from self._trade()
-        yield ""
-        yield f"# found by keyhole bounds, {float(asked.epsilon):g} epsilon"
-        yield from self._snippet()
+        standing = [_describe(one) for one in found.bounds if self._stands(one)]
+        if standing:
+            yield f"  the policy has {'these' if len(standing) < len(found.bounds) else 'all'} already: " + "; ".join(
+                standing
+            )
+        snippet = list(self._snippet())
+        if snippet:
+            yield ""
+            yield f"# found by keyhole bounds, {float(asked.epsilon):g} epsilon; a table that is there gets these lines"
+            yield from snippet
 
     def sections(self) -> tuple[ReportSection, ...]:
         """The report for a page."""
@@ -98,12 +105,11 @@ class BoundsReport:
             )
             for one in self.found.bounds
         ]
-        sentences = told[: told.index("")]
+        sentences = told[: told.index("")] if "" in told else told
         drawing = bar_plot("Units beyond each bound, at most; the mark is what was asked for", bars)
-        return (
-            ReportSection("bounds", head, (*sentences, drawing)),
-            ReportSection("policy", "For the policy", (Verbatim("\n".join(self._snippet())),)),
-        )
+        snippet = "\n".join(self._snippet())
+        policy = (ReportSection("policy", "For the policy", (Verbatim(snippet),)),) if snippet else ()
+        return (ReportSection("bounds", head, (*sentences, drawing)), *policy)
 
     def document(self) -> dict[str, Any]:
         """The report for a program."""
@@ -123,6 +129,7 @@ class BoundsReport:
                     "bound": _number(one.bound),
                     "most_units_beyond": one.most_beyond,
                     "largest_candidate": one.last,
+                    "stands": self._stands(one),
                     "declared": _decimal_or_none(find_declared(one, self.table)),
                     "wider_than_declared": is_wider(one, self.table),
                 }
@@ -137,6 +144,17 @@ class BoundsReport:
         if declared is None or not is_wider(one, self.table):
             return ""
         return f"; {'less' if one.of in LOW_SIDES else 'more'} than the {_number(declared)} that the policy declares"
+
+    def _stands(self, one: FoundBound) -> bool:
+        """Return True if the policy declares the very bound that was found."""
+        return find_declared(one, self.table) == _writable(one)
+
+    def _is_new(self, of: Sequence[BoundOf], keys: tuple[str, ...], column: str | None = None) -> bool:
+        """Return True if one of a column's ends was found that the policy does not declare."""
+        return any(
+            one.of in of and (one.keys, one.column) == (keys, column) and not self._stands(one)
+            for one in self.found.bounds
+        )
 
     def _of(self, of: BoundOf, keys: tuple[str, ...], column: str | None = None) -> Decimal | None:
         return next((o.bound for o in self.found.bounds if (o.of, o.keys, o.column) == (of, keys, column)), None)
@@ -186,14 +204,15 @@ class BoundsReport:
         return f"; {most:,} fit into a unit's budget of {cap:g}{without}"
 
     def _snippet(self) -> Iterator[str]:
-        named = [(keys, list(self._entries(keys))) for keys in self.planned.asked.keys]
-        if any(entries for _, entries in named):
+        """Yield what is new in the policy's own words."""
+        named = [(keys, entries) for keys in self.planned.asked.keys if (entries := list(self._entries(keys)))]
+        if named:
             yield f"[tables.{_key(self.table.name)}.groupings]"
             for keys, entries in named:
                 yield f"{_key(', '.join(keys))} = {{ {', '.join(entries)} }}"
         for name in self.planned.asked.columns:
             high = self._of(BoundOf.HIGHEST_VALUE, (), name)
-            if high is not None:
+            if high is not None and self._is_new((BoundOf.LOWEST_VALUE, BoundOf.HIGHEST_VALUE), (), name):
                 declared = self.table.column(name).bounds
                 low = self._of(BoundOf.LOWEST_VALUE, (), name)
                 yield f"[tables.{_key(self.table.name)}.columns.{_key(name)}]"
@@ -203,15 +222,20 @@ class BoundsReport:
     def _entries(self, keys: tuple[str, ...]) -> Iterator[str]:
         for of, name in ((BoundOf.GROUPS, "max_groups"), (BoundOf.ROWS, "rows")):
             found = self._of(of, keys)
-            if found is not None:
+            if found is not None and self._is_new((of,), keys):
                 yield f"{name} = {max(1, int(found))}"
         totals = []
         for name in self.planned.asked.totals:
             low, high = self._of(BoundOf.LOWEST_TOTAL, keys, name), self._of(BoundOf.HIGHEST_TOTAL, keys, name)
-            if low is not None or high is not None:
+            if self._is_new((BoundOf.LOWEST_TOTAL, BoundOf.HIGHEST_TOTAL), keys, name):
                 totals.append(f"{_key(name)} = [{_number(low or Decimal(0))}, {_number(high or Decimal(0))}]")
         if totals:
             yield f"per_unit = {{ {', '.join(totals)} }}"
+
+
+def _writable(one: FoundBound) -> Decimal:
+    """Return a bound as a policy has it: no unit is in less than one group, with less than one row."""
+    return Decimal(max(1, int(one.bound))) if one.of in (BoundOf.GROUPS, BoundOf.ROWS) else one.bound
 
 
 def _describe(one: FoundBound) -> str:

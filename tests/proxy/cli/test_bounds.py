@@ -66,6 +66,29 @@ def test_a_bound_within_the_policy_says_nothing_of_it(checked: Path, run: Callab
     assert (bound["declared"], bound["wider_than_declared"]) == ("110", False)
 
 
+def test_a_bound_that_the_policy_has_is_not_printed_as_new(policy: Path, run: Callable[..., Ran]) -> None:
+    """Each id has one row, so bounds of 1 stand. Once the bounds of age are pasted, nothing is left to paste."""
+    text = policy.read_text().replace('"row"', '"id"\nmax_groups_per_unit = 1\nrows_per_unit = 1')
+    text = text.replace("epsilon_per_query", "epsilon_per_unit = 4.0\nepsilon_per_query", 1)
+    text = text.replace("bounds = [0, 110]", "bounds = [0, 110]\nper_unit = [0, 110]")
+    policy.write_text(text)
+    assert run("check").status == 0
+    asked = ("bounds", "visits", "--epsilon", "3", "--column", "age", "--keys", "ward")
+    told = run(*asked, "--yes", "--why", "a test").out
+    assert "the policy has these already: by ward: in at most 1 groups; by ward: at most 1 rows in one group\n" in told
+    assert "groupings" not in told
+    found = run(*asked, "--json").document
+    assert [one["stands"] for one in found["bounds"]] == [True, True, False]
+    (pair,) = [line for line in found["policy"].splitlines() if line.startswith("bounds")]
+    policy.write_text(text.replace("bounds = [0, 110]", pair))
+    assert run("check", "--confirm").status == 0
+    again = run(*asked)
+    assert "the policy has all already: by ward: in at most 1 groups; " in again.out
+    assert again.out.startswith("Bounds of one (id) in visits: told again")
+    assert "# found by" not in again.out
+    assert run(*asked, "--json").document["policy"] == ""
+
+
 def test_a_dry_run_opens_no_source(checked: Path, run: Callable[..., Ran]) -> None:
     source = checked.with_name("visits.csv")
     away = source.rename(checked.with_name("elsewhere.csv"))
