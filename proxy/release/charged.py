@@ -3,9 +3,9 @@
     spec -> stored release -> reservation -> counts -> mechanism -> commit -> what is told
 
 Guarantee: data are touched in one line, and only after the whole cost is durably reserved; what fails after that stays
-spent; nothing is told before the commit. The same release on the same data version is told again from the ledger, free.
-It is charged to the groups that it is about, or to the whole table as one, to nobody's own cap, under the name
-`RELEASED_BY`, which no analyst has.
+spent, unless a column is gone, so that no row was read; nothing is told before the commit. The same release on the same
+data version is told again from the ledger, free. It is charged to the groups that it is about, or to the whole
+table as one, to nobody's own cap, under the name `RELEASED_BY`, which no analyst has.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,6 +29,7 @@ from planner.functionals.unit_groups import groups_of_one_unit
 from planner.question.model import Question
 from planner.question.plan import ReadRelation
 from proxy.pipeline.claim import charged_keys
+from proxy.pipeline.ledger_verbs import given_back_unread
 from proxy.pipeline.refusals import data_changed
 from proxy.release.refusals import StoppedRelease, over_budget, say_stopped, say_stopped_unknown, under_way
 from proxy.service.accounts import limits
@@ -145,7 +146,8 @@ def make_release(
             )
         working.enter_context(service.ledger.at_work(reservation))
         counts = release.counts
-        found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=LONGEST_MS)
+        with given_back_unread(service, reservation):
+            found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=LONGEST_MS)
         check_version(service, release, version, paid=True)
         body = decide(found)
         _commit(service, reservation, body)

@@ -256,7 +256,7 @@ class PostgresSource:
             is_rolled = sql is not rewritten.sql
             own = self._store.temporary and is_rolled
             with (
-                self._looked_at_again(rewritten, left_ms=left_ms),
+                self._looked_at_again(rewritten.relations, left_ms=left_ms),
                 self._store.reading(timeout_ms=left_ms) if own else self._timed(left_ms) as connection,
             ):
                 pinned = () if is_rolled else rewritten.pinned
@@ -270,14 +270,14 @@ class PostgresSource:
         )
 
     @contextmanager
-    def _looked_at_again(self, rewritten: Rewritten, *, left_ms: int) -> Iterator[None]:
+    def _looked_at_again(self, relations: Sequence[ReadRelation], *, left_ms: int) -> Iterator[None]:
         """The block reads the relations. A column that it does not find may be one that a view computes by, row by row,
         or is gone from the relation itself, and then nothing was read: raises `ColumnGone`."""
         try:
             yield
         except psycopg.errors.UndefinedColumn:
             with self._timed(left_ms) as connection:
-                check_locked_types(rewritten.relations, connection)
+                check_locked_types(relations, connection)
             raise
 
     def _read_values(
@@ -307,7 +307,7 @@ class PostgresSource:
         """What a statement counts. Raises KH501, at the latest as `aggregates` does."""
 
         def query() -> Counts:
-            with self._timed(timeout_ms) as connection:
+            with self._looked_at_again(relations, left_ms=timeout_ms), self._timed(timeout_ms) as connection:
                 found = counts_in_order(_run(connection, sql))
                 check_locked_types(relations, connection)
                 return found

@@ -24,10 +24,10 @@ def could_not_answer(why: str) -> KeyholeError:
 
 
 def column_gone() -> KeyholeError:
-    """What an analyst reads whose question was given back: the source has not the columns that it would read."""
+    """What they read whose question or release was given back: the source has not the columns that it would read."""
     return KeyholeError(
         "KH501",
-        "the source does not have a column that the question reads",
+        "the source does not have a column that this would read",
         detail="No row was read. Nothing was spent.",
         hint="Tell the data owner, who learns from keyhole check which one it is.",
     )

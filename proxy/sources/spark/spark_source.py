@@ -185,7 +185,8 @@ class SparkSource:
         def query(session: SparkSession) -> Counts:
             check_types(relations, lambda relation: read_columns(relation, session))
             found = counts_in_order(session.tuples(sql))
-            check_types(relations, lambda relation: read_columns(relation, session))
+            with read_by_then():
+                check_types(relations, lambda relation: read_columns(relation, session))
             return found
 
         return hide_failures(lambda: self._ask(query, timeout_ms=timeout_ms))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
@@ -15,6 +16,7 @@ from planner.errors import KeyholeError
 from planner.question.plan import Plan, ReadRelation
 from proxy.cli.check import check
 from proxy.pipeline import stages
+from proxy.release.bounds import BoundsAsked, find_bounds, plan_bounds
 from proxy.service.service import Service
 from proxy.sources.read_types import TypesChanged, check_types
 from tests.end_to_end.certainty import asked
@@ -57,6 +59,7 @@ grid = 0.01
 per_unit = [0, 100]
 """
 QUESTION = "SELECT ward FROM visits WHERE age > 30 AND seen > '2026-01-01' GROUP BY ward HAVING sum(cost) > 500"
+BOUNDS = BoundsAsked("visits", (), (), ("age",), epsilon=Fraction(1), cut=Fraction(1, 20), units=10_000, most={})
 ROWS = (
     "SELECT i::integer AS id, 'A'::varchar(10) AS ward, 40::integer AS age, "
     "'2026-05-01'::timestamp AS seen, 50::numeric(6,2) AS cost"
@@ -210,7 +213,8 @@ def test_the_failure_is_charged_and_the_owner_alone_is_told_which_column_it_was(
 
 
 def test_a_question_whose_column_was_renamed_gets_its_reservation_back(table: World) -> None:
-    """No row was read, so that nothing is spent; the log says why, and the owner which column it was."""
+    """No row was read, so that nothing is spent; the log says why, and the owner which column it was. So does a release
+    of the owner's."""
     table.change("RENAME COLUMN age TO years")
     question = asked(table.service, QUESTION, tolerance="90%")
     structlog.configure()
@@ -227,6 +231,12 @@ def test_a_question_whose_column_was_renamed_gets_its_reservation_back(table: Wo
     assert [line["why"] for line in logs if line["event"] == "a question failed in the source"] == ["a column is gone"]
     (line,) = [line for line in logs if line["event"] == "a column is not what it was pinned as"]
     assert (line["column"], line["now"]) == ("age", "gone")
+    bounds = plan_bounds(BOUNDS, table.service.catalog, table.service.source.dialect)
+    with pytest.raises(KeyholeError, match="KH501") as refused:
+        find_bounds(table.service, bounds)
+    assert refused.value.detail == "No row was read. Nothing was spent."
+    assert table.service.balances(None).unit_spent_nano == 0
+    assert table.service.ledger.open_reservations() == ()
 
 
 @pytest.mark.parametrize("change", ["age::text AS age", "NULL AS age"])
