@@ -25,12 +25,15 @@ from planner.lower.shared_looks import share_scans
 from planner.monitors.looks import look_of
 from planner.monitors.model import MonitorLook, MonitorPlan
 from planner.question.model import Question
+from planner.question.plan import ReadRelation
 from proxy.monitors.places import Places
 from proxy.monitors.schedule import DueLook
 from proxy.observe.logs import fault
 from proxy.report.refusals import internal_error
 from proxy.service.service import Service
 from proxy.sources.public_moments import PublicMoments
+from proxy.sources.read_types import ColumnGone, TypesChanged, check_types
+from proxy.sources.refusals import column_gone
 
 log = structlog.get_logger("keyhole.monitors")
 
@@ -54,10 +57,13 @@ class WatchedRun:
             state: the window's newest; None where it has not begun.
 
         Raises:
+            KeyholeError: KH501 where a column is gone. The window does not begin, since no row can be read for it: what
+                a window costs that never began is given back.
             LedgerError: `MonitorStopped` where the monitor was paused or ended meanwhile, `WindowOver`, `WindowLost`,
                 `LedgerUnavailable`.
         """
         if state is None:
+            _check_columns(self.service, look_of(self.plan, window=due.window, look=due.look).rewritten.relations)
             drawn = self.plan.standing.draw(keys=self.plan.keys.size, noise=self.service.noise)
             state = self.service.ledger.monitors.begin_window(self.run.run, due.window, drawn)
         if state.look >= due.look:
@@ -104,6 +110,19 @@ class PreparedLook:
             holder=watched.holder,
             closing={due.window: places.lay_out(plan.standing.spent(looked.state))} if last else {},
         )
+
+
+def _check_columns(service: Service, relations: Sequence[ReadRelation]) -> None:
+    """Raise KH501 if a column is gone. Whatever else is wrong is told by the look."""
+    try:
+        check_types(relations, service.source.schema)
+    except ColumnGone:
+        pass  # it carries no cause
+    except (TypesChanged, KeyholeError):
+        return
+    else:
+        return
+    raise column_gone()
 
 
 def read_together(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook, Integers | KeyholeError]]:

@@ -155,6 +155,22 @@ def test_a_source_that_is_gone_makes_a_look_late_and_nothing_else(wards: Clinic)
     assert runner.readings[0].read() == {NAME: 0.0}
 
 
+def test_a_window_whose_column_is_gone_does_not_begin_and_is_given_back(wards: Clinic) -> None:
+    """No row is read of it. It begins once the column is there again."""
+    run = wards.start()
+    wards.arrive(visits("A", 900, at=START + HOUR))
+    with psycopg.connect(wards.source_url, autocommit=True) as source:
+        source.execute("ALTER TABLE visits RENAME COLUMN ward TO station")
+        _advance(wards, 6)
+        assert wards.service.ledger.monitors.begun_windows(run) == frozenset()
+        source.execute("ALTER TABLE visits RENAME COLUMN station TO ward")
+        _advance(wards, 12)
+        assert wards.alerts(run) == [(2, 0, "A")]
+        source.execute("ALTER TABLE visits RENAME COLUMN ward TO station")
+    _advance(wards, 30)
+    assert wards.service.ledger.monitors.begun_windows(run) == {0}
+
+
 def test_a_monitor_that_cannot_be_read_holds_up_no_other(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
