@@ -7,7 +7,7 @@ What can be checked without the source is checked here (`planner.policy.rules`),
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Self, TypeVar
@@ -78,6 +78,12 @@ class Policy(PolicyDocument):
     def relation(self, name: str, *, csv: CsvFile | None = None) -> str:
         """How the source names the data of one of the policy's tables; of a CSV file as it is pinned, if it is."""
         return relation(name, self.tables[name], directory=self.directory, kind=self.source.kind, csv=csv)
+
+    def without(self, tables: Collection[str]) -> Self | None:
+        """Return the policy as it would be without some of its tables; None if it names them elsewhere."""
+        others = {name: one for name, one in self.tables.items() if name not in tables}
+        rest = self.model_copy(update={"tables": others})
+        return None if any(find_faults(rest)) else rest
 
     def refuse(self, place: Sequence[str], fault: Fault) -> KeyholeError:
         """A fault at a dotted key of this policy, as the error to raise."""

@@ -112,9 +112,9 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
     """Validate a policy against its source, pin public tables and key domains, and open the ledger once.
 
     Reads the schema and the public tables, never a private row. A table whose relation cannot be read is told, and is
-    taken as it was pinned. A relation that was charged under another name waits for `confirm`, as a change of what is
-    public does. A shadow is started once where PostgreSQL has a say: it reads stored questions, or it is the operator's
-    own. Raises KH001 to KH013, and KH406.
+    taken as it was pinned, or left out if it never was. A relation that was charged under another name waits for
+    `confirm`, as a change of what is public does. A shadow is started once where PostgreSQL has a say: it reads stored
+    questions, or it is the operator's own. Raises KH001 to KH013, and KH406.
     """
     policy, now = Policy.load(policy_path), datetime.now(UTC)
     said = (*warnings(policy), *exposure(policy.server.host, Tls.of(policy), now=now))
@@ -126,11 +126,13 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
     ):
         lost = find_lost(policy, ledger) if confirm else None
         known = PinnedWhereBroken(source, policy)
-        identities = identify_tables(policy, known)
-        if not confirm:
-            check_names(policy, identities, ledger)
-        accept = partial(_try_shadow, limits=policy.server.limits, binaries=binaries)
-        pinning = pin(policy, known, confirm=confirm, now=now, accept=accept)
+        policy = known.leave_out(policy)
+        with known.named(policy):
+            identities = identify_tables(policy, known)
+            if not confirm:
+                check_names(policy, identities, ledger)
+            accept = partial(_try_shadow, limits=policy.server.limits, binaries=binaries)
+            pinning = pin(policy, known, confirm=confirm, now=now, accept=accept)
         monitors = price_monitors(pinning.catalog, dialect=source.dialect)
         remember_names(policy, pinning.pins, ledger)
         doubts = tuple(describe_source_doubts(policy, identities, source_schema(policy, known, pinning.pins)))

@@ -1,28 +1,34 @@
 """Tables whose relation cannot be read now, for `keyhole check`: it tells of the others, on what was pinned of these.
+Those that were never pinned are left out.
 
 Nothing is answered on it: whoever serves opens the source itself.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from planner.catalog.fault import Fault
+from planner.catalog.model import Catalog
 from planner.catalog.pins import PinnedTable, Pins
 from planner.catalog.relations import RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from proxy.service.pins import PinSource, pins_path, read_pins
+from proxy.service.pins import PinSource, catalog_on_pins, pins_path, read_pins
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenTable:
-    """A table that the source does not have as it was pinned, and why."""
+    """A table that cannot be read, and why."""
 
     name: str
     why: str
+    was_pinned: bool
 
     def __str__(self) -> str:
-        return f"tables.{self.name} cannot be read: {self.why}. What follows of it is as it was pinned."
+        known = "What follows of it is as it was pinned" if self.was_pinned else "It was never pinned and is left out"
+        return f"tables.{self.name} cannot be read: {self.why}. {known}."
 
 
 class PinnedWhereBroken:
@@ -35,12 +41,36 @@ class PinnedWhereBroken:
         self._names: dict[str, str] = {}
         for name in policy.tables:
             pinned = policy.relation(name, csv=self._pins.file(name))
-            if not _is_pinned(self._pins, name):
-                continue  # it has to be read, and is refused below
             if (refused := self._find_refusal(policy.relation(name), pinned)) is not None:
-                found[name] = BrokenTable(name, refused.message)
-                self._names |= {policy.relation(name): name, pinned: name}
+                found[name] = BrokenTable(name, refused.message, was_pinned=_is_pinned(self._pins, name))
+                if found[name].was_pinned:
+                    self._names |= {policy.relation(name): name, pinned: name}
         self.broken: tuple[BrokenTable, ...] = tuple(found.values())
+
+    def leave_out(self, policy: Policy) -> Policy:
+        """Return the policy without the broken tables that were never pinned. Raises KH006, which names one, if no
+        private table is left, or what is left names one."""
+        unknown = [one.name for one in self.broken if not one.was_pinned]
+        rest = policy.without(unknown)
+        if rest is None or (unknown and not rest.private_tables):
+            raise self._refuse(policy)
+        return rest
+
+    @contextmanager
+    def named(self, policy: Policy) -> Iterator[None]:
+        """The block checks what is left. Of a refusal there, tables that were left out are the cause: raises KH006."""
+        try:
+            yield
+            return
+        except KeyholeError:
+            if all(one.was_pinned for one in self.broken):
+                raise
+        raise self._refuse(policy)
+
+    def _refuse(self, policy: Policy) -> KeyholeError:
+        one = next(one for one in self.broken if not one.was_pinned)
+        hint = "Compare `relation` with the source, and the grants of the reader's role."
+        return policy.refuse(("tables", one.name), Fault("KH006", f"cannot be read: {one.why}", hint=hint))
 
     def _find_refusal(self, plain: str, pinned: str) -> KeyholeError | None:
         try:
@@ -88,6 +118,19 @@ class PinnedWhereBroken:
 
     def _public(self, relation: str) -> PinnedTable | None:
         return self._pins.table(self._names.get(relation, ""))
+
+
+def catalog_of_pinned_tables(policy: Policy) -> Catalog:
+    """Return the catalog on what is pinned, without tables that never were, for reading the ledger.
+
+    Raises KH003 to KH007 and KH010, as where nothing is pinned.
+    """
+    pins = read_pins(pins_path(policy))
+    rest = policy.without([name for name in policy.tables if not _is_pinned(pins, name)])
+    if rest is not None and rest.private_tables:
+        with suppress(KeyholeError):  # a view or a monitor may read what is left out
+            return catalog_on_pins(rest)
+    return catalog_on_pins(policy)
 
 
 def _is_pinned(pins: Pins, name: str) -> bool:

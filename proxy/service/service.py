@@ -24,10 +24,11 @@ from planner.policy.sections import KeptText
 from proxy.concurrency.lease import GivenUp, Usage
 from proxy.observe.telemetry import Stage, Telemetry
 from proxy.service.accounts import limits
+from proxy.service.broken_tables import catalog_of_pinned_tables
 from proxy.service.column_dependencies import dependencies
 from proxy.service.data_versions import Versions
 from proxy.service.known_ledger import is_of_others, ledger_witness
-from proxy.service.pins import catalog_on_pins, pinned_catalog, pins_path, read_private_pins
+from proxy.service.pins import pinned_catalog, pins_path, read_private_pins
 from proxy.service.refusals import ledger_unavailable, ledger_unopened, no_such_analyst, superseded_error
 from proxy.service.relations import remember_names
 from proxy.service.serving_folder import serving_folder
@@ -100,12 +101,13 @@ class Service:
 
     @classmethod
     def open_for_reading(cls, policy_path: Path) -> "Service":
-        """Open the ledger of a policy alone, on what was pinned, for what it says: the source need not be there.
+        """Open the ledger of a policy alone, on what was pinned, for what it says: the source need not be there. Tables
+        that were never pinned are left out.
 
         Raises KH001 to KH007, KH009, KH010 and KH016.
         """
         policy = Policy.load(policy_path)
-        catalog = catalog_on_pins(policy)
+        catalog = catalog_of_pinned_tables(policy)
         return cls(
             policy=policy,
             catalog=catalog,

@@ -211,9 +211,29 @@ def test_a_check_tells_which_table_is_broken_and_of_the_others(more_tables: Path
     assert again.document["broken"] == {}
 
 
-def test_a_table_that_was_never_pinned_has_to_be_there(more_tables: Path, run: Run) -> None:
-    (more_tables.parent / "beds.csv").unlink()
-    more_tables.with_name("keyhole.pins.json").unlink()
-    found = run("check", "--confirm")
-    assert found.status == 1
-    assert "KH006" in found.err
+def test_a_broken_table_that_was_never_pinned_is_left_out(more_tables: Path, run: Run) -> None:
+    """It is named, and the others are told of. What cannot do without it is refused with its name."""
+    text, pins = more_tables.read_text(encoding="utf-8"), more_tables.with_name("keyhole.pins.json")
+    spoil(more_tables.parent / "beds.csv")
+    pins.unlink()
+    told = run("check")
+    assert told.status == 1
+    assert "BROKEN: tables.beds cannot be read: the source has no relation" in told.out
+    assert "It was never pinned and is left out." in told.out
+    assert "visits: " in told.out
+    assert "public table cities: 2 rows" in told.out
+    spent = run("budget", "--json")
+    assert spent.status == 0
+    assert [one["table"] for one in spent.document["families"]] == ["visits"]
+    assert spent.err == "tables.beds was never pinned and is left out: run keyhole check\n"
+    for wrong in (
+        text + '\n[views.full]\nsql = "SELECT ward FROM beds GROUP BY ward HAVING count(*) > 90"\n',
+        text.replace('relation = "visits.csv"', 'relation = "elsewhere.csv"'),
+    ):
+        more_tables.write_text(wrong, encoding="utf-8")
+        pins.unlink(missing_ok=True)
+        refused = run("check")
+        assert refused.status == 1
+        assert "KH006" in refused.err
+        assert "tables.beds" in refused.err or "tables.visits" in refused.err
+        assert run("budget").err.startswith("ERROR:  KH007")
