@@ -12,6 +12,8 @@ class RelationIdentity:
     rows it shows, by itself, through views or by its parts: two relations that have one in common show rows of the
     same people. `is_view`: they are not its own; `joins`: they are put together from several relations.
     `unique`: the columns that a constraint or an index of the source keeps unique, each by itself.
+    `hides_rows`: policies of row-level security decide which of its rows the reader sees. `replay_delay`: how much
+    later than its server a standby replays changes at least, such as "1h" or "0"; None if the source is no standby.
     """
 
     names: tuple[str, ...]
@@ -19,6 +21,8 @@ class RelationIdentity:
     is_view: bool
     joins: bool
     unique: frozenset[str] = frozenset()
+    hides_rows: bool = False
+    replay_delay: str | None = None
 
     @property
     def name(self) -> str:

@@ -25,16 +25,29 @@ WITH RECURSIVE read(oid, is_part) AS (
 )
 """
 """Every relation whose rows one shows, itself among them; its rules of other kinds than SELECT read nothing."""
+_HIDES_ROWS = """
+pg_class.relrowsecurity AND NOT is_part AND CASE
+  WHEN pg_class.oid = shown.oid
+    OR coalesce(array_to_string(shown.reloptions, ',') ~ 'security_invoker=(true|on|yes|1)', false)
+    THEN row_security_active(pg_class.oid)
+  ELSE shown.relkind = 'v' AND NOT (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE oid = shown.relowner)
+    AND (pg_class.relforcerowsecurity OR NOT pg_has_role(shown.relowner, pg_class.relowner, 'USAGE'))
+END
+"""
+"""Policies of rows hold: those of a relation for the reader, those of what a view shows for the view's owner. A
+partition's own hold for nobody who reads its table."""
 RELATION = f"""{_READ}
-SELECT pg_class.oid = %s::regclass AND NOT is_part, relkind IN ('v', 'm'), is_part, pg_class.oid::text,
-  current_database(), format('%%I.%%I', nspname, relname), ftserver::text || ftoptions::text,
+SELECT pg_class.oid = shown.oid AND NOT is_part, pg_class.relkind IN ('v', 'm'), is_part, pg_class.oid::text,
+  current_database(), format('%%I.%%I', nspname, pg_class.relname), ftserver::text || ftoptions::text,
   ARRAY(
     SELECT attname::text FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
     WHERE indrelid = pg_class.oid AND indisunique AND indisvalid AND indpred IS NULL AND indnkeyatts = 1
-  )
-FROM read JOIN pg_class USING (oid) JOIN pg_namespace ON pg_namespace.oid = relnamespace
-  LEFT JOIN pg_foreign_table ON ftrelid = pg_class.oid
-WHERE relkind IN ('r', 'p', 'v', 'm', 'f')
+  ),
+  {_HIDES_ROWS},
+  CASE WHEN pg_is_in_recovery() THEN current_setting('recovery_min_apply_delay') END
+FROM read JOIN pg_class USING (oid) JOIN pg_namespace ON pg_namespace.oid = pg_class.relnamespace
+  JOIN pg_class AS shown ON shown.oid = %s::regclass LEFT JOIN pg_foreign_table ON ftrelid = pg_class.oid
+WHERE pg_class.relkind IN ('r', 'p', 'v', 'm', 'f')
 """
 _COLUMNS = """
 WITH RECURSIVE base(attnum, typid, typmod) AS (
@@ -66,15 +79,17 @@ a change has another file, too."""
 
 def identity_of(rows: Sequence[tuple[Any, ...]]) -> RelationIdentity:
     """What the rows of `RELATION` say. A materialised view shows the rows of its tables, as they were."""
-    ((_, is_view, _, oid, database, name, _, unique),) = [row for row in rows if row[0]]
+    ((_, is_view, _, oid, database, name, _, unique, _, replay_delay),) = [row for row in rows if row[0]]
     stored = [row for row in rows if not row[1]]
-    foreign = {f"foreign {remote}" for *_, remote, _ in stored if remote is not None}
+    foreign = {f"foreign {row[6]}" for row in stored if row[6] is not None}
     return RelationIdentity(
         names=(name, f"{database} oid {oid}"),
         bases=frozenset({f"oid {row[3]}" for row in stored} | foreign),
         is_view=is_view,
         joins=len({row[3] for row in stored if not row[2]}) > 1,
         unique=frozenset(unique),
+        hides_rows=any(row[8] for row in rows),
+        replay_delay=replay_delay,
     )
 
 

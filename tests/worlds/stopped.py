@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from proxy.shadow.wheel import postgres_server
+from proxy.shadow.wheel import make_data, postgres_server
 
 _HOLDER = """
 import sqlite3, sys
@@ -69,17 +68,20 @@ def _children(parent: int) -> list[str]:
 
 
 @contextmanager
-def own_server() -> Iterator[Server]:
-    """A server with the default settings of PostgreSQL, but for syncs."""
+def own_server(*, standby_delay: str | None = None) -> Iterator[Server]:
+    """A server with the default settings of PostgreSQL, but for syncs; a standby with `standby_delay`."""
     # not below pytest's own folder, which another run of pytest closes to other users
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
         Path(folder).chmod(0o755)
         directory = Path(folder) / "data"
         server = postgres_server(directory, cleanup_mode="stop")
+        make_data(server)
+        with (directory / "postgresql.conf").open("a", encoding="utf-8") as settings:
+            settings.write("fsync = off\n")
+            if standby_delay is not None:
+                settings.write(f"recovery_min_apply_delay = '{standby_delay}'\n")
+                (directory / "standby.signal").touch()
         server.start()
-        with psycopg.connect(server.get_uri(), autocommit=True) as owner:
-            owner.execute("ALTER SYSTEM SET fsync = off")
-            owner.execute("SELECT pg_reload_conf()")
         try:
             yield Server(server.get_uri(), directory)
         finally:

@@ -81,12 +81,20 @@ def describe_source_doubts(
     identities: Mapping[str, RelationIdentity],
     schema: Mapping[str, Sequence[SourceColumn]],
 ) -> Iterator[str]:
-    """What the source's catalog shows beside it: views, units that are more than a row, values that may repeat."""
+    """Yield what the source's catalog shows: views, hidden rows, units that are more than a row, values that repeat."""
+    delays = {one.replay_delay for one in identities.values()} - {None}
+    if delays:
+        yield _describe_standby(str(delays.pop()))
     for name, table in policy.private_tables.items():
         if identities[name].is_view:
             yield (
                 f"tables.{name} reads a view: if that has now(), random() or LIMIT in it, its rows are others from one "
                 "question to the next of the same data version."
+            )
+        if identities[name].hides_rows:
+            yield (
+                f"tables.{name} has row-level security that holds for the role which reads it: rows that policies hide "
+                "from the role count nowhere, so give it a policy for all rows, or BYPASSRLS, unless that is meant."
             )
         repeating = [one.name for one in schema[name] if one.name not in identities[name].unique]
         listed = {column for column, section in table.columns.items() if section.key is not None}
@@ -102,6 +110,14 @@ def describe_source_doubts(
                 f"tables.{name}.max_rows_per_group chooses rows by {cap.unique}, which no constraint of the source "
                 "keeps unique: rows with the same value count together, and the cap does not hold."
             )
+
+
+def _describe_standby(delay: str) -> str:
+    late = "some time" if delay == "0" else f"{delay} or more (recovery_min_apply_delay)"
+    return (
+        f"source.url is a standby, which replays its server's changes {late} after them: run keyhole refresh once new "
+        "data are replayed and not before, or the new data version begins on old rows and goes on on others."
+    )
 
 
 def describe_size_doubts(policy: PolicyDocument, rows: Mapping[str, int]) -> Iterator[str]:

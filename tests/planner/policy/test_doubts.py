@@ -1,10 +1,13 @@
 """What `keyhole check` warns of: allowed, and weaker than it looks. Each is one sentence, and none is said in vain."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from planner.catalog.relations import RelationIdentity
 from planner.policy.rules.document import warnings
+from planner.policy.rules.doubts import describe_source_doubts
 from proxy.cli.check import check
 from tests.worlds import shop
 from tests.worlds.house import new_database, write_policy
@@ -126,3 +129,22 @@ same = 1
         assert any("chooses rows by twin" in one for one in said(keyed.replace("UNIQUE", "twin")))
         viewed = said("\n[tables.seen]" + seen.replace("same = 1\n", ""))
         assert any("tables.seen reads a view" in one for one in viewed)
+
+
+def test_a_standby_and_hidden_rows_are_told_of() -> None:
+    """What they mean for a data version and for a count, in a sentence each."""
+    policy, plain = parsed(), RelationIdentity(names=("visits",), bases=frozenset(), is_view=False, joins=False)
+
+    def said(identity: RelationIdentity) -> list[str]:
+        names = dict.fromkeys(policy.tables, identity)
+        return list(describe_source_doubts(policy, names, dict.fromkeys(policy.tables, ())))
+
+    assert said(plain) == []
+    (late,) = said(replace(plain, replay_delay="1h"))
+    assert "its server's changes 1h or more (recovery_min_apply_delay) after them: run keyhole refresh once" in late
+    assert "its server's changes some time after them" in said(replace(plain, replay_delay="0"))[0]
+    hidden = said(replace(plain, hides_rows=True))
+    assert [one.partition(" that holds")[0] for one in hidden] == [
+        f"tables.{name} has row-level security" for name in policy.private_tables
+    ]
+    assert not any(". " in one for one in (late, *hidden))

@@ -26,6 +26,26 @@ from proxy.service.pins import MAX_PUBLIC_ROWS
 from proxy.sources.open import Source, TrueAggregates, open_source
 from proxy.sources.postgres_source import PostgresSource
 from tests.worlds.house import new_database
+from tests.worlds.stopped import own_server
+
+HIDDEN = """
+CREATE ROLE hidden_keeper; CREATE ROLE hidden_reader LOGIN PASSWORD 'x';
+CREATE TABLE kept (id integer, tenant text); CREATE TABLE plain (LIKE kept); CREATE TABLE own (LIKE kept);
+CREATE TABLE forced (LIKE kept); CREATE TABLE parts (LIKE kept) PARTITION BY LIST (id);
+CREATE TABLE open_parts (LIKE kept) PARTITION BY LIST (id);
+CREATE TABLE one PARTITION OF open_parts FOR VALUES IN (1);
+ALTER TABLE kept ENABLE ROW LEVEL SECURITY; ALTER TABLE own ENABLE ROW LEVEL SECURITY;
+ALTER TABLE forced ENABLE ROW LEVEL SECURITY; ALTER TABLE forced FORCE ROW LEVEL SECURITY;
+ALTER TABLE parts ENABLE ROW LEVEL SECURITY; ALTER TABLE one ENABLE ROW LEVEL SECURITY;
+ALTER TABLE kept OWNER TO hidden_keeper; ALTER TABLE forced OWNER TO hidden_keeper;
+ALTER TABLE own OWNER TO hidden_reader;
+CREATE VIEW through AS SELECT * FROM kept; CREATE VIEW through_forced AS SELECT * FROM forced;
+CREATE VIEW through_invoker WITH (security_invoker) AS SELECT * FROM kept;
+CREATE VIEW through_superuser AS SELECT * FROM forced;
+ALTER VIEW through OWNER TO hidden_keeper; ALTER VIEW through_forced OWNER TO hidden_keeper;
+ALTER VIEW through_invoker OWNER TO hidden_keeper;
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO hidden_reader
+"""
 
 _COLUMNS = (
     "ward text, day date, seen_at timestamp, age integer, big bigint, "
@@ -277,3 +297,39 @@ def test_a_starter_policy_leaves_out_rollups_and_partitions(postgres_url: str, t
             with psycopg.connect(url, autocommit=True) as owner:
                 owner.execute("DROP OWNED BY of_a_part; DROP ROLE of_a_part")
         assert "keyhole_rollup_" not in from_source(url, directory=tmp_path)
+
+
+def test_the_catalog_tells_whose_rows_are_hidden_from_the_reader(postgres_url: str) -> None:
+    """Policies hold for a reader without BYPASSRLS, and behind a view for its owner; a table's own do not hold for its
+    owner unless they are forced."""
+    hidden = {
+        "kept": True,
+        "plain": False,
+        "own": False,
+        "forced": True,
+        "through": False,  # its owner owns the table
+        "through_forced": True,
+        "through_invoker": True,
+        "through_superuser": False,
+        "parts": True,
+        "open_parts": False,  # the policies of a partition hold for nobody who reads the table
+    }
+    with new_database(postgres_url) as url, psycopg.connect(url, autocommit=True) as owner:
+        owner.execute(HIDDEN)
+        place = urlsplit(url).netloc.rpartition("@")[2]
+        reader = urlsplit(url)._replace(netloc=f"hidden_reader:x@{place}").geturl()
+        try:
+            with closing(PostgresSource(reader, connections=1, settings={})) as source:
+                assert {name: source.identify(name).hides_rows for name in hidden} == hidden
+                assert source.identify("kept").replay_delay is None
+        finally:
+            owner.execute("DROP OWNED BY hidden_reader, hidden_keeper CASCADE; DROP ROLE hidden_reader, hidden_keeper")
+
+
+def test_the_catalog_tells_that_the_source_is_a_standby() -> None:
+    """A server in recovery, which waits for changes that nobody sends."""
+    with (
+        own_server(standby_delay="90min") as server,
+        closing(PostgresSource(server.url, connections=1, settings={})) as source,
+    ):
+        assert source.identify("pg_catalog.pg_class").replay_delay == "90min"
