@@ -1,5 +1,6 @@
 """The key space of a question: the product of its keys' public domains, restricted by what WHERE says of keys."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -11,6 +12,8 @@ import numpy.typing as npt
 
 from planner.catalog.model import Column, Table, Value
 
+_MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?"
+_ALONE = re.compile(rf"[^\s,;/'\"]+|{_MOMENT}")  # whoever reads such a value sees where it ends
 WHOLE_TABLE = "whole_table"  # the one column of an answer about a table that is one group
 
 
@@ -27,6 +30,11 @@ def as_text(value: Value) -> str:
             return format(value, "f")
         case _:
             return str(value)
+
+
+def set_apart(text: str) -> str:
+    """Return a value as it stands in a row of others: in quotes if a comma or blank in it would pass for its end."""
+    return text if _ALONE.fullmatch(text) else "'" + text.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from accountant.monitor_model import MonitorState
+from planner.catalog.key_space import set_apart
 from planner.catalog.monitors import Monitor
 from planner.monitors.build import plan_monitor
 from planner.monitors.explain import explain_monitor, monitor_json
@@ -120,7 +121,7 @@ def _line(change: Change, *, as_json: bool) -> str:
         told, moment, tail = clearing_document(change), change.cleared_at, "  cleared"
     if as_json:
         return json.dumps(told, ensure_ascii=False)
-    keys = ", ".join(f"{column} {visible(value)}" for column, value in change.key)
+    keys = ", ".join(f"{column} {visible(set_apart(value))}" for column, value in change.key)
     return f"{moment:%Y-%m-%d %H:%M:%S}  look {change.number}  {keys}{tail}"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from planner.bind.groupings import bound_by_groupings
 from planner.bind.unit_join import same_units
 from planner.catalog.joined_rows import share_joined_rows
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import as_text, set_apart
 from planner.catalog.model import Catalog, Column, Table
 from planner.lower.left_out import WORST, LeftOut
 from planner.policy.compile_column import exposed_names
@@ -195,7 +195,8 @@ def _grouping_lines(found: GroupingLeftOut, unit: str) -> Iterator[str]:
     past = f"in {found.groups_past_tenth:,} of {found.groups:,} groups with rows, more than half in"
     yield f"    more than a tenth of the rows is left out {past} {found.groups_past_half:,}"
     worst = [
-        f"{' '.join(one.key)} ({_percent(one.rows.left_out)} of its rows, {_percent(one.units.left_out)} of its units)"
+        f"{' '.join(map(set_apart, one.key))} "
+        f"({_percent(one.rows.left_out)} of its rows, {_percent(one.units.left_out)} of its units)"
         for one in found.worst
     ]
     if worst:

@@ -10,7 +10,7 @@ import numpy as np
 
 from accountant.errors import LedgerError, OverBudget
 from mechanisms.formula import Booleans
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import as_text, set_apart
 from planner.errors import KeyholeError
 from planner.extract.cheaper_text import count_units, leave_out
 from planner.plan import build as planning
@@ -65,7 +65,7 @@ def _list_short(refused: Claim, shortage: OverBudget) -> Booleans | None:
 def _spell_groups(refused: Claim, short: Booleans) -> str:
     keys = refused.plan.question.keys
     places = np.flatnonzero(short.reshape(-1))
-    names = ["/".join(map(as_text, keys.key(int(place)))) for place in places[:_MOST_NAMED]]
+    names = ["/".join(set_apart(as_text(value)) for value in keys.key(int(place))) for place in places[:_MOST_NAMED]]
     more = f" and {len(places) - len(names):,} more" if len(places) > len(names) else ""
     return ", ".join(names) + more
 

@@ -15,6 +15,7 @@ from accountant.errors import BalanceScope, LedgerError
 from accountant.events.owner_events import Published
 from accountant.model import NANO
 from accountant.reports.report import BudgetReport, FamilyBalance
+from planner.catalog.key_space import set_apart
 from proxy.report.heat_map import HeatMap, heat_maps
 from proxy.report.limit_names import name_limit
 from proxy.report.terminal import visible
@@ -151,7 +152,8 @@ def _group_lines(report: BudgetReport) -> Iterator[BudgetLine]:
     for balance in report.families:
         for key, spent, left in zip(balance.keys(), balance.lost_nano, balance.left_nano, strict=True):
             named = ", ".join(
-                f"{column_of(label)} = {value}" for label, value in zip(balance.family.columns, key, strict=True)
+                f"{column_of(label)} = {set_apart(value)}"
+                for label, value in zip(balance.family.columns, key, strict=True)
             )
             yield BudgetLine(
                 table=balance.family.table,

@@ -9,6 +9,7 @@ import numpy as np
 from accountant.events.owner_events import Published
 from accountant.model import NANO, ROW_UNIT, Spent
 from accountant.reports.history import AskedQuestion
+from planner.catalog.key_space import set_apart
 from proxy.report.terminal import psql_table, visible
 from proxy.service.accounts import column_of
 
@@ -167,7 +168,7 @@ def _key(question: AskedQuestion, place: int) -> str:
     if not cells.columns:
         return "the whole table"
     indices = np.unravel_index(place, cells.shape)
-    return ", ".join(values[int(index)] for (_, values), index in zip(cells.columns, indices, strict=True))
+    return ", ".join(set_apart(values[int(index)]) for (_, values), index in zip(cells.columns, indices, strict=True))
 
 
 def published_lines(published: Sequence[Published]) -> Iterator[str]:

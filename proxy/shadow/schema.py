@@ -15,7 +15,7 @@ import structlog
 from psycopg import sql
 
 from accountant.store.punctual import PunctualConnection, within
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import as_text, set_apart
 from planner.catalog.model import (
     BandColumn,
     Catalog,
@@ -359,8 +359,8 @@ def _roles_of(table: Table, column: Column) -> Iterator[str]:
 
 
 def list_few(domain: Sequence[Value]) -> str:
-    """The values of a key where they are few, each as the ledger has it; else nothing."""
-    listed = ", ".join(map(as_text, domain)) if len(domain) <= MOST_LISTED else ""
+    """The values of a key where they are few, each as the ledger has it, set apart; else nothing."""
+    listed = ", ".join(set_apart(as_text(value)) for value in domain) if len(domain) <= MOST_LISTED else ""
     shown = 0 < len(listed) <= MOST_LISTED_CHARACTERS and listed.isprintable()
     return f": {listed}" if shown else ""
 

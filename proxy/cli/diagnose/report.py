@@ -6,7 +6,8 @@ from typing import Any
 
 from mechanisms.diagnostics.residual_grid import ResidualGrid
 from mechanisms.diagnostics.score_histogram import ADAPTIVE_SHARE, ScoreHistogram
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import as_text, set_apart
+from planner.catalog.model import Value
 from proxy.cli.diagnose.curves import SURE, GroupCalibration, GroupRoc, read_calibration, read_roc
 from proxy.cli.diagnose.residuals import GroupResiduals, read_residuals
 from proxy.cli.diagnose.table import Group
@@ -99,7 +100,7 @@ class DiagnosisReport:
 
     def _read_groups(self) -> Iterator[Group]:
         asked, axes = self.planned.asked, self.planned.scored.axes
-        names = (", ".join(map(as_text, keys)) or asked.table for keys in self.planned.groups)
+        names = (_name_group(keys, asked.table) for keys in self.planned.groups)
         for name, one in zip(names, self.diagnosis.groups, strict=True):
             if isinstance(one, ResidualGrid):
                 yield read_residuals(name, one, *axes)
@@ -133,6 +134,12 @@ class DiagnosisReport:
     def _group(self, one: Group) -> ReportSection:
         points = PageTable(_POINTS[self.planned.asked.plot], tuple(one.points()))
         return ReportSection("group", one.name, (*_draw(one), points))
+
+
+def _name_group(keys: Sequence[Value], table: str) -> str:
+    """Return the values of a group's keys, set apart where they are several; of no keys, the table."""
+    texts = [as_text(value) for value in keys]
+    return ", ".join(map(set_apart, texts)) if len(texts) > 1 else texts[0] if texts else table
 
 
 def _draw(one: Group) -> Sequence[Drawing]:

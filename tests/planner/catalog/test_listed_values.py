@@ -5,7 +5,7 @@ from datetime import date, timedelta
 import pytest
 
 from planner.catalog import listed_values
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import as_text, set_apart
 from planner.catalog.listed_values import SHORT, digest_texts, list_texts, remember_of_list
 from planner.catalog.model import Value
 
@@ -54,3 +54,20 @@ def test_no_more_is_remembered_than_said(monkeypatch: pytest.MonkeyPatch) -> Non
         note(values)
     assert computed == [0, 1, 2, 3, 4, 0]
     assert note(tuple(range(9 * SHORT))) == 9 * SHORT
+
+
+def test_a_value_that_would_read_as_two_stands_in_quotes() -> None:
+    """In a row of values: blanks, what separates, quotes and nothing at all. Moments end by themselves."""
+    plain = [
+        "Cardiology",
+        "2026-01-01",
+        "2026-01-01 00:00:00",
+        "2026-01-01 00:00:00.5",
+        "-1.5",
+        "true",
+        "Köln",
+        "[red]B",
+    ]
+    assert list(map(set_apart, plain)) == plain
+    odd = ["Surgery, General", "O'Neill", "A/B", "a;b", "two words", "", " ", 'a"b', "2026-01-01 noon"]
+    assert [set_apart(one) for one in odd] == [f"'{one}'" if "'" not in one else "'O''Neill'" for one in odd]

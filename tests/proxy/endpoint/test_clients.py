@@ -90,7 +90,7 @@ def test_sqlalchemy_inspects(engine: sqlalchemy.Engine) -> None:
     assert str(columns["amount"]["type"]) == "NUMERIC(10, 2)"
     assert (
         columns["country"]["comment"]
-        == "key, public domain of 5 values: Côte d'Ivoire, France, G\"\\{},, Spain, Sweden"
+        == "key, public domain of 5 values: 'Côte d''Ivoire', France, 'G\"\\{},', Spain, Sweden"
     )
     assert inspector.get_pk_constraint("sales")["constrained_columns"] == []
     assert inspector.get_foreign_keys("sales") == []

@@ -31,7 +31,7 @@ def test_columns_have_their_declared_types_and_say_what_they_are_for(shadow: Sha
             "WHERE attrelid = 'sales'::regclass AND attnum > 0 ORDER BY attnum"
         ).fetchall()
     assert rows == [
-        ("country", "text", "key, public domain of 5 values: Côte d'Ivoire, France, G\"\\{},, Spain, Sweden"),
+        ("country", "text", "key, public domain of 5 values: 'Côte d''Ivoire', France, 'G\"\\{},', Spain, Sweden"),
         ("amount", "numeric(10,2)", "measure, clipped to 0..100"),
         ("invoice_date", "timestamp without time zone", "filter only"),
         ("quantity", "integer", "filter only"),
@@ -209,3 +209,4 @@ def test_a_key_of_many_or_long_or_odd_values_is_counted() -> None:
     assert list_few(("long " * 20,)) == ""
     assert list_few(("a\x1b[1m", "b")) == ""
     assert list_few(()) == ""
+    assert list_few(("Surgery, General", "Cardiology")) == ": 'Surgery, General', Cardiology"
