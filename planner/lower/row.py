@@ -209,6 +209,8 @@ class RowSql:
                 return f"{spelling.cast(f'length({expression})', spelling.text_type)} || ':' || {expression}"
             case SqlType.NUMERIC:
                 return self.dialect.canonical_numeric(expression, column.declared)
+            case SqlType.TIMESTAMP:
+                return self.dialect.moment_text(expression)
             case _:
                 return spelling.cast(expression, spelling.text_type)
 

@@ -16,6 +16,7 @@ _MORE_THAN_ALL_GROUPS = 2**62  # rows or groups that no step has, so that the LI
 _PIECES = 8  # of generated rows: threads that read one do not share it
 _SHORT_DECIMAL = 10**18  # decimals of up to 18 digits are kept in 64 bits
 _LONGEST_DECIMAL = 10**38  # DuckDB's decimals have at most 38 digits
+_FIRST_MOMENT = "TIMESTAMP '290309-12-22 (BC) 00:00:00'"  # that has a text
 _LARGEST_HUGEINT = 2**127  # the end of its 128 bits
 
 
@@ -28,6 +29,15 @@ def _stored_column(name: str, column: Column) -> str:
 def _canonical_numeric(expression: str, declared: str) -> str:
     spelled = f"CAST({expression} AS text)"
     return f"rtrim(rtrim({spelled}, '0'), '.')" if duckdb_numeric(declared)[1] > 0 else spelled
+
+
+def _moment_text(moment: str) -> str:
+    # The text of an earlier one, which a file can hold, is an internal error that ends the database. It may be made of
+    # values that a CASE leaves out, too, so the cast is handed none.
+    return (
+        f"CASE WHEN {moment} >= {_FIRST_MOMENT} THEN CAST(GREATEST({moment}, {_FIRST_MOMENT}) AS text)"
+        f" WHEN {moment} IS NOT NULL THEN COALESCE(CAST(epoch_us({moment}) AS text), '-infinity') END"
+    )
 
 
 def _floor_quotient(dividend: str, divisor: int) -> str:
@@ -93,6 +103,7 @@ DUCKDB = Dialect(
     exact_values=exact_values,
     canonical_numeric=_canonical_numeric,
     short_numeric=keep_numeric,
+    moment_text=_moment_text,
     floor_quotient=_floor_quotient,
     rounded_numeric=_rounded_numeric,
     floor_moment=_floor_moment,

@@ -90,6 +90,9 @@ class Dialect:
     """A numeric expression of a declared type with a bounded number of digits. To every constant of up to 512 bits it
     compares as before, and so it does to NaN and infinities."""
 
+    moment_text: Callable[[str], str]
+    """A timestamp expression as text: one for each value, and the same on every engine."""
+
     floor_quotient: Callable[[str, int], str]
     """A whole expression that is not negative, divided by a positive integer and rounded down, as a whole number."""
 

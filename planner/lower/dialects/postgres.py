@@ -47,6 +47,10 @@ def _short_numeric(expression: str, declared: str) -> str:
     )
 
 
+def _moment_text(moment: str) -> str:
+    return STANDARD.cast(moment, STANDARD.text_type)
+
+
 def _floor_quotient(dividend: str, divisor: int) -> str:
     return f"div(CAST({dividend} AS numeric), {divisor})"
 
@@ -91,6 +95,7 @@ POSTGRES = Dialect(
     exact_values=_exact_values,
     canonical_numeric=_canonical_numeric,
     short_numeric=_short_numeric,
+    moment_text=_moment_text,
     floor_quotient=_floor_quotient,
     rounded_numeric=_rounded_numeric,
     floor_moment=_floor_moment,

@@ -112,6 +112,10 @@ def _canonical_numeric(expression: str, declared: str) -> str:
     return f"trim(TRAILING '.' FROM trim(TRAILING '0' FROM {spelled}))"
 
 
+def _moment_text(moment: str) -> str:
+    return SPELLING.cast(moment, SPELLING.text_type)
+
+
 def _floor_quotient(dividend: str, divisor: int) -> str:
     return f"({dividend}) div {divisor}"
 
@@ -183,6 +187,7 @@ SPARK = Dialect(
     exact_values=exact_values,
     canonical_numeric=_canonical_numeric,
     short_numeric=keep_numeric,
+    moment_text=_moment_text,
     floor_quotient=_floor_quotient,
     rounded_numeric=_rounded_numeric,
     floor_moment=_floor_moment,

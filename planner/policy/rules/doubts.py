@@ -88,8 +88,9 @@ def describe_source_doubts(
     for name, table in policy.private_tables.items():
         if identities[name].is_view:
             yield (
-                f"tables.{name} reads a view: if that has now(), random() or LIMIT in it, its rows are others from one "
-                "question to the next of the same data version."
+                f"tables.{name} reads a view: if a cast or a division in it fails on a row, every question that reads "
+                "the row fails, which tells of it; and if it has now(), random() or LIMIT in it, its rows are others "
+                "from one question to the next of the same data version."
             )
         if identities[name].hides_rows:
             yield (

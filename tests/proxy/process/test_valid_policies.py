@@ -239,7 +239,7 @@ def install(directory: Path, text: str) -> Path:
 
 @pytest.fixture(scope="module")
 def own_shadow() -> Iterator[ShadowAddress]:
-    """A shadow of this module alone: every policy has other analysts, and their roles are one set for a whole server."""
+    """A shadow of this module alone: every policy has other analysts, whose roles are one set for a whole server."""
     with tempfile.TemporaryDirectory(prefix="keyhole-") as parent, EmbeddedShadow(Path(parent) / "shadow") as shadow:
         yield shadow.address
 
