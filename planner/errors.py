@@ -39,7 +39,7 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH011", "F0000", "a picture is asked for in another format than it is written in"),
     ("KH012", "F0000", "the certificate, its key or the clients' authority cannot be used for TLS"),
     ("KH013", "F0000", "the PostgreSQL that the shadow is to be started from cannot be used"),
-    ("KH014", "F0000", "the files of a relation cannot be read as one table"),
+    ("KH014", "F0000", "the files of a relation cannot be read, or not as one table"),
     ("KH016", "F0000", "the ledger is missing, or is not the one that was in use"),
     # KH1xx: the statement is not a question that Keyhole may answer
     ("KH100", "42601", "the statement cannot be parsed"),

@@ -1,12 +1,14 @@
-"""The columns of several parquet files that a pattern names, which are read as one table by name.
+"""The columns of parquet files, of which several that a pattern names are read as one table by name.
 
 Guarantee: a value is in the table what it is in its file. Files whose types differ are read by a type that holds the
 values of each without a loss, or refused by name; which type that is, is pinned as of any column. What a file is, no
-row decides.
+row decides. And no value of a column makes DuckDB's reader fail: it converts two ways of storing one on its way to any
+type, so files that have these are refused, by what they say of the column and not by its values.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
+from itertools import groupby
 from pathlib import PurePath
 from typing import Protocol
 
@@ -18,6 +20,7 @@ from planner.values.sql_literals import text
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19, "HUGEINT": 39}
 _DIGITS |= {"UTINYINT": 3, "USMALLINT": 5, "UINTEGER": 10, "UBIGINT": 20, "UHUGEINT": 39}
 _WHOLE_IN = {"FLOAT": 7, "DOUBLE": 15}  # digits of whole numbers that a binary fraction holds exactly
+_BYTES = ((4, 2), (9, 4), (18, 8), (38, 16))  # in which DuckDB keeps a decimal, by its digits
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 
@@ -29,7 +32,8 @@ class _Reading(Protocol):
 
 
 def check_parquet_files(policy: Policy, source: _Reading) -> None:
-    """Raise KH014 unless every pattern's files can be read as one table without a loss. Raises KH006."""
+    """Raise KH014 unless every file's columns can be read whatever their values, and every pattern's files as one table
+    without a loss. Raises KH006."""
     for name in policy.tables:
         if policy.source.kind == "duckdb" and PurePath(policy.tables[name].relation or name).suffix == ".parquet":
             fault = next(_find_faults(policy, name, source), None)
@@ -41,6 +45,8 @@ def _find_faults(policy: Policy, name: str, source: _Reading) -> Iterator[Fault]
     relation = policy.relation(name)
     pattern = str(policy.directory / (policy.tables[name].relation or name))
     files = [str(file) for (file,) in source.read_for_owner(relation, f"FROM glob({text(pattern)}) ORDER BY ALL")]
+    if name in policy.private_tables:
+        yield from _find_fallible(relation, pattern, exposed_names(policy, name), source)
     if len(files) < 2:
         return
     together = _read_types(relation, f"SELECT * FROM {relation}", source)
@@ -57,13 +63,51 @@ def _find_faults(policy: Policy, name: str, source: _Reading) -> Iterator[Fault]
                 yield Fault("KH014", f"{problem} of them together, which would change its values", hint=hint)
 
 
+def _find_fallible(relation: str, pattern: str, exposed: Container[str], source: _Reading) -> Iterator[Fault]:
+    """Columns that DuckDB converts as it reads them, failing on a value that it cannot convert."""
+    told = source.read_for_owner(
+        relation,
+        "SELECT file_name, name, coalesce(num_children, 0), type, CAST(type_length AS integer), precision, "
+        f"concat_ws(' ', converted_type, logical_type) FROM parquet_schema({text(pattern)})",
+    )
+    hint = "Write the file anew in DuckDB, COPY (FROM 'old.parquet') TO 'new.parquet': that fails on such a value."
+    for file, nodes in groupby(told, lambda node: node[0]):
+        for column, stored in _list_columns(nodes):
+            if column in exposed and stored is not None:
+                problem = f'has "{column}" as {stored} in {file}: a value beyond DuckDB\'s would make its reader fail'
+                yield Fault("KH014", problem, hint=hint)
+
+
+def _list_columns(nodes: Iterator[Sequence[object]]) -> Iterator[tuple[str, str | None]]:
+    """The columns of a file, each with how its values are stored if the reader may fail on one."""
+    next(nodes)  # all of them
+    for _, name, parts, *stored in nodes:
+        yield str(name), _describe_fallible(*stored)
+        left = int(str(parts))
+        while left:  # what it is made of
+            left += int(str(next(nodes)[2])) - 1
+
+
+def _describe_fallible(kind: object, length: object, digits: object, meaning: object) -> str | None:
+    if re.search(r"TIMESTAMP_MILLIS|TimestampType.*MILLIS=Milli", str(meaning)):
+        return "a timestamp in milliseconds"
+    if "DECIMAL" not in str(meaning).upper():
+        return None
+    if kind == "BYTE_ARRAY":
+        return "a decimal of any number of bytes"
+    kept = next((size for most, size in _BYTES if int(str(digits)) <= most), _BYTES[-1][1])
+    if kind == "FIXED_LEN_BYTE_ARRAY" and int(str(length)) > kept:
+        return f"a decimal of {digits} digits in {length} bytes"
+    return None
+
+
 def is_lossless(one: str, wide: str) -> bool:
     """Return True if every value of a DuckDB type is the same in another.
 
     >>> is_lossless("INTEGER", "BIGINT"), is_lossless("BIGINT", "DOUBLE"), is_lossless("FLOAT", "DOUBLE")
     (True, False, True)
     """
-    if one == wide or (one, wide) in {("FLOAT", "DOUBLE"), ("DATE", "TIMESTAMP")}:
+    if one == wide or (one, wide) == ("FLOAT", "DOUBLE"):
         return True
     if one in _DIGITS and wide in _DIGITS:
         if one.startswith("U") or not wide.startswith("U"):

@@ -64,6 +64,7 @@ def test_doubles_are_not_rounded_to_the_first_file_s_floats(tmp_path: Path) -> N
         ("1::INTEGER AS v", "'n/a' AS v"),
         ("1.5::DECIMAL(9,2) AS v", "1.5::DOUBLE AS v"),
         ("1 AS v", "1 AS w"),
+        ("DATE '2026-01-01' AS v", "TIMESTAMP '2026-01-01' AS v"),
     ],
 )
 def test_files_that_have_no_type_in_common_are_refused_by_name(tmp_path: Path, one: str, other: str) -> None:
@@ -71,6 +72,30 @@ def test_files_that_have_no_type_in_common_are_refused_by_name(tmp_path: Path, o
     with pytest.raises(KeyholeError, match=r"KH014.*lake/[ab]\.parquet") as refused:
         check(path, confirm=False)
     assert '"v"' in refused.value.message
+
+
+FIXED = b"\x15\x4c"  # a decimal's 38 digits, in a footer's coding; in 16 bytes
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "told"),
+    [
+        ("TIMESTAMP_MS '2026-01-01' AS v", 38, "milliseconds"),
+        ("CAST(1 AS DECIMAL(38,2)) AS v", 9, "9 digits in 16 bytes"),
+    ],
+)
+def test_a_column_whose_reader_fails_on_a_value_is_refused_by_name(
+    tmp_path: Path, value: str, digits: int, told: str
+) -> None:
+    """DuckDB cannot be made to read it otherwise. Rows decide nothing: these values are ordinary."""
+    path = write(tmp_path, a=f"{value}, {{'v': 1}} AS pair")
+    file = tmp_path / "lake" / "a.parquet"
+    file.write_bytes(file.read_bytes().replace(FIXED, bytes([FIXED[0], 2 * digits])))
+    with pytest.raises(KeyholeError, match=rf'KH014.*"v" as .*{told}.*a\.parquet'):
+        check(path, confirm=False)
+    write(tmp_path, a=f"{value}, 1 AS w, {{'w': TIMESTAMP_MS '2026-01-01'}} AS pair")
+    path.write_text(POLICY.replace("columns.v", "columns.w"), encoding="utf-8")
+    check(path, confirm=False)  # a column that is not exposed is not read
 
 
 def test_another_type_later_is_an_error_of_the_file(tmp_path: Path) -> None:

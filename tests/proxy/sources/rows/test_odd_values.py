@@ -62,7 +62,7 @@ DUCKDB = {
     "map": others("MAP (VARCHAR, DOUBLE)", "MAP {'': 'inf'::DOUBLE}"),
 }
 BEFORE_ALL = (-(2**63), -(2**63) + 2, -9_223_372_022_400_000_001)
-NO_PARQUET = {"either", "bits", "clock", "huge", "vast"}
+NO_PARQUET = {"millis", "either", "bits", "clock", "huge", "vast"}
 POSTGRES = {
     "tiny": whole("smallint", "-32768", "32767"),
     "whole": whole("bigint", str(2**63 - 1), str(-(2**63))),
