@@ -5,7 +5,7 @@ Which keys of a unit count is drawn by md5; here each counts as far as it does i
 
 from dataclasses import dataclass
 
-from planner.catalog.model import Column, Derivation, Lookup, Table
+from planner.catalog.model import Column, Derivation, Lookup, SqlType, Table
 from planner.lower.dialects.model import Dialect
 from planner.lower.domain import restriction
 from planner.lower.row import RowSql
@@ -33,12 +33,31 @@ class LeftOut:
         """All rows, and those with a privacy unit."""
         return f"SELECT count(*), count(*) FILTER (WHERE {self._has_unit()}) FROM {self.table.relation}"
 
+    def count_unread(self) -> tuple[tuple[Column, ...], str]:
+        """Columns whose values may be none of their type, and how many are: those of a number with more digits than
+        are read, or of a month beyond the years that are computed with. They are NULL to questions."""
+        found = []
+        for column in self.table.columns:
+            match column.derivation:
+                case None if column.sql_type is not SqlType.OTHER:
+                    found.append((column, column.name))
+                case Derivation(column=base):
+                    found.append((column, base))
+                case _:
+                    pass
+        name = self.dialect.spelling.identifier
+        counts = (
+            f"count(*) FILTER (WHERE {name(base)} IS NOT NULL AND ({self._row.column(column.name)}) IS NULL)"
+            for column, base in found
+        )
+        return tuple(column for column, _ in found), f"SELECT {', '.join(counts)} FROM {self.table.relation}"
+
     def values_outside(self, key: Column) -> str:
         """Values of a key that are not in its public domain, NULL among them, with their rows; the most first."""
         value, inside = self._row.column(key.name), restriction(self._row, key, key.domain or ())
         outside = "TRUE" if inside is None else f"NOT COALESCE({inside}, FALSE)"
         return (
-            f"SELECT {self._shown(value)} AS value, count(*) AS n FROM {self.table.relation} WHERE {outside} "
+            f"SELECT {self._shown(value, key)} AS value, count(*) AS n FROM {self.table.relation} WHERE {outside} "
             "GROUP BY 1 ORDER BY 2 DESC, 1"
         )
 
@@ -64,7 +83,7 @@ class LeftOut:
         sums = [f"count(*), sum({kept}), sum(n), sum({kept} * {self._rows_kept()})"]
         for i, measure in enumerate(self._measures):
             sums.append(f"sum(s{i}), sum({kept} * {self._total_kept(i, measure)})")
-        shown = [self._shown(f"k{i}") for i in range(len(keys))]
+        shown = [self._shown(f"k{i}", key) for i, key in enumerate(keys)]
         by_groups = f"GROUP BY {names} ORDER BY {names}" if keys else "HAVING count(*) > 0"
         return (
             f"WITH {self._per_unit(keys)} SELECT {', '.join([*shown, *sums])} "
@@ -124,7 +143,9 @@ class LeftOut:
                 tests.append(f"s{i} < {low} OR s{i} > {high}")
         return f"CASE WHEN {' OR '.join(tests)} THEN 1 ELSE 0 END" if tests else "0"
 
-    def _shown(self, expression: str) -> str:
+    def _shown(self, expression: str, column: Column) -> str:
+        if column.sql_type is SqlType.TIMESTAMP:
+            return self.dialect.moment_text(expression)
         return self.dialect.spelling.cast(expression, self.dialect.spelling.text_type)
 
     def _double(self, expression: str) -> str:

@@ -106,11 +106,12 @@ class OutsideDomain:
 
 @dataclass(frozen=True, slots=True)
 class Unconverted:
-    """How many texts of a CSV file's column are no value of its type, and are read as NULL."""
+    """How many values of a column are none of its type, and so NULL to questions; `kind` is how they are stored."""
 
     name: str
     declared: str
     values: int
+    kind: str = "values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +151,8 @@ class TableLeftOut:
             else f", {_share(missing, self.rows)} of them without {' or '.join(self.unit)}, which never count"
         )
         yield f"{self.table}: {self.rows:,} rows{unit}"
-        for text in self.unconverted:
-            yield f"  {text.name}: {text.values:,} texts are no {text.declared}, and are read as NULL"
+        for lost in self.unconverted:
+            yield f"  {lost.name}: {lost.values:,} {lost.kind} are no {lost.declared}, and are read as NULL"
         for outside in self.outside:
             yield f"  {outside.name}: {_share(outside.rows, self.rows)} of the rows have a value outside the domain"
             for value, count in outside.values:
@@ -229,10 +230,12 @@ def measure(policy_path: Path, catalog: Catalog) -> tuple[TableLeftOut, ...]:
     policy = Policy.load(policy_path)
     with closing(open_policy_source(policy)) as source:
         found = measure_tables(catalog, source)
-        return tuple(replace(one, unconverted=_count_unconverted(policy, one.table, source)) for one in found)
+        return tuple(
+            replace(one, unconverted=(*_count_texts(policy, one.table, source), *one.unconverted)) for one in found
+        )
 
 
-def _count_unconverted(policy: Policy, table: str, source: Source) -> tuple[Unconverted, ...]:
+def _count_texts(policy: Policy, table: str, source: Source) -> tuple[Unconverted, ...]:
     """Count the texts of a CSV file that are no values, by column; none of another table. Raises KH006."""
     file = read_pins(pins_path(policy)).file(table)
     if file is None:
@@ -244,7 +247,7 @@ def _count_unconverted(policy: Policy, table: str, source: Source) -> tuple[Unco
     path = str(policy.directory / (policy.tables[table].relation or table))
     (counts,) = source.read_for_owner(policy.relation(table, csv=file), file.count_unconverted(path, tuple(typed)))
     found = zip(typed.items(), counts, strict=True)
-    return tuple(Unconverted(name, kind, int(str(count))) for (name, kind), count in found if count)
+    return tuple(Unconverted(name, kind, int(str(count)), "texts") for (name, kind), count in found if count)
 
 
 def measure_tables(catalog: Catalog, source: Source) -> tuple[TableLeftOut, ...]:
@@ -266,7 +269,15 @@ def _measure_table(table: Table, source: Source, tables: Sequence[Table]) -> Tab
         clipped=tuple(two for two in (_clip(one, reading, source) for one in measures) if two.below + two.above),
         groupings=() if table.row_unit else measure_groupings(table, _key_sets(table, keys), source),
         joins=tuple(_join(table, others, reading, source) for others in _list_joins(table, tables)),
+        unconverted=tuple(_count_unread(table, reading, source)),
     )
+
+
+def _count_unread(table: Table, reading: LeftOut, source: Source) -> Iterator[Unconverted]:
+    columns, statement = reading.count_unread()
+    for column, count in zip(columns, _read(source, table, statement)[0], strict=True):
+        if int(count):
+            yield Unconverted(column.name, column.declared, int(count))
 
 
 def _list_joins(table: Table, tables: Sequence[Table]) -> Iterator[tuple[Table, ...]]:

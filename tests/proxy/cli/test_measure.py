@@ -115,6 +115,26 @@ def test_shares_are_exact(source: str, tmp_path: Path) -> None:
     assert "cut_rows" not in "".join(lines[at:])
 
 
+def test_values_that_questions_read_as_null_are_counted(source: str, tmp_path: Path) -> None:
+    far = "INSERT INTO baskets VALUES (1, 'infinity', 's0', 7), (1, DATE '9999-12-31' + 1, 's0', 7), (1, NULL, 's0', 7)"
+    lost = [("week", "date", 2)]
+    if source.startswith("duckdb"):
+        with duckdb.connect(str(tmp_path / "grocer.duckdb")) as connection:
+            connection.execute(far)
+            connection.execute(
+                "CREATE OR REPLACE TABLE baskets AS SELECT * REPLACE (amount::DECIMAL(38,0)::HUGEINT AS amount)"
+                " FROM baskets WHERE NOT isnan(amount)"
+            )
+            connection.execute("INSERT INTO baskets VALUES (1, NULL, 's0', 170141183460469231731687303715884105727)")
+        lost.append(("amount", "numeric(38,0)", 1))
+    else:
+        with psycopg.connect(source) as owner:
+            owner.execute(far.encode())
+    found = _measured(tmp_path, source, bounding="rows_per_unit = 1", per_unit="per_unit = [0, 15]")
+    assert [(one.name, one.declared, one.values) for one in found.unconverted] == sorted(lost)
+    assert "  week: 2 values are no date, and are read as NULL" in list(found.lines())
+
+
 # Beside 20 households with two rows in each week, one has 20 in the first week alone: by week it loses 16 of them.
 FREQUENT = (
     "CREATE TABLE baskets (household integer, bought date, store text, amount double precision)",
