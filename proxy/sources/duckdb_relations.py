@@ -20,8 +20,10 @@ from planner.values.sql_literals import text
 from proxy.sources.read_types import check_types, read_by_then
 
 Run = Callable[[str], list[tuple[Any, ...]]]
-Looks: TypeAlias = Mapping[Path, tuple[int, int, int]]
-"""Inode, size and time of files."""
+Looks: TypeAlias = Mapping[Path, tuple[int, int, int, int]]
+"""Inode, size, time and time of the last change of files."""
+
+_STAND_IN_NS = 978_307_200 * 10**9  # 2001: archives and image builds give files an earlier time, one to all
 
 EXPLAIN_ALL = "SET GLOBAL explain_output = 'all'"
 """What an instance needs for `identify_relation`: EXPLAIN without it shows the optimised plan, where views are gone."""
@@ -175,12 +177,13 @@ def find_patterns(relation: str, *, run: Run) -> tuple[str, ...]:
 def describe_files(patterns: Sequence[str], *, run: Run, database: Looks) -> str:
     """Write name, size and time of all files under the patterns, and of the database's as they were seen.
 
-    Names are those below the files' common folder, so that a folder may be copied or restored with its times.
+    Names are those below the files' common folder, so that a folder may be copied or restored with its times. A time
+    that stands for none tells no file from another, so such a file is known by its place on the disk, too.
     """
     files = {path for pattern in patterns for path in _glob(pattern, run=run)}
     found = {**{path: _look(path) for path in files}, **database}
     top = os.path.commonpath([path.parent for path in found]) if found else ""
-    return str([(os.path.relpath(path, top), *look[1:]) for path, look in sorted(found.items())])
+    return str([(os.path.relpath(path, top), *_identify(look)) for path, look in sorted(found.items())])
 
 
 def look_at_database(database: Path | None) -> Looks:
@@ -200,9 +203,14 @@ def look_as_open(opened: Looks, now: Looks) -> Looks:
     return opened if before[1][0] != after[1][0] else now
 
 
-def _look(path: Path) -> tuple[int, int, int]:
+def _look(path: Path) -> tuple[int, int, int, int]:
     found = path.stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _identify(look: tuple[int, int, int, int]) -> tuple[int, ...]:
+    inode, size, time, changed = look
+    return (size, time) if time >= _STAND_IN_NS else (size, time, inode, changed)
 
 
 def _walk(node: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ from proxy.cli.check import check, refresh, wait_for_servers
 from proxy.service.service import Service
 from tests.effort import PATIENCE_S
 from tests.worlds import shop
-from tests.worlds.house import House, opened, write_policy
+from tests.worlds.house import House, new_database, opened, write_policy
 
 OTHERS = [("east",), ("west",)]
 MOVED = "CASE store WHEN 'north' THEN 'east' WHEN 'south' THEN 'west' ELSE store END"
@@ -89,6 +89,54 @@ def test_a_database_of_the_same_size_and_time_is_another_once_it_was_refreshed(h
         refresh(held, "sales", "visits")
         assert "1 serving process reads the new data" in wait_for_servers(held, seconds=PATIENCE_S)
         assert ask(house) == OTHERS
+
+
+def test_a_file_of_the_same_size_and_stand_in_time_is_another_after_a_restart(held: Path) -> None:
+    """Nobody said refresh: the time that all files of an image have does not make them one."""
+    before, after = held.with_name("shop.duckdb"), held.with_name("next.duckdb")
+    shop.fill_duckdb(after, f"UPDATE sales SET store = {MOVED}")
+    size = max(before.stat().st_size, after.stat().st_size)
+    for file in (before, after):
+        os.truncate(file, size)
+        os.utime(file, ns=(0, 0))
+    check(held, confirm=True)
+    with Service.open(held) as service:
+        assert service.follow_versions() == ()
+    with Service.open(held) as service:
+        assert service.follow_versions() == ()
+    after.replace(before)
+    with Service.open(held) as service:
+        assert service.follow_versions() == ("sales", "visits")
+        refresh(held, "sales", "visits")
+        assert service.follow_versions() == ()
+
+
+def test_a_table_of_postgresql_that_was_swapped_is_read_after_a_refresh(postgres_url: str, tmp_path: Path) -> None:
+    """Other rows under the name, by rename under a running server: neither the old table nor its rollup answers."""
+
+    def wards(house: House, question: str) -> list[Any]:
+        with house.connect() as connection:
+            return connection.execute(question).fetchall()
+
+    fewer = shop.WARDS.replace("20000", "19000")
+    with new_database(postgres_url) as url:
+        shop.fill_postgres(url)
+        policy = write_policy(tmp_path, source=url)
+        with opened(policy) as house, psycopg.connect(url) as owner:
+            assert wards(house, shop.WARDS) == shop.BUSY_WARDS
+            house.service.source.settle()
+            assert house.service.source.rollups()["ready"]
+            owner.execute("CREATE TABLE next AS SELECT * FROM visits WHERE ward <> 'A'")
+            owner.execute("ALTER TABLE visits RENAME TO former; ALTER TABLE next RENAME TO visits")
+            new = refresh(policy, "visits")
+            owner.commit()
+            assert "1 serving process reads the new data" in wait_for_servers(policy, seconds=PATIENCE_S)
+            for question in (shop.WARDS, fewer):  # by a scan, and from a rollup
+                assert wards(house, question) == [("B",)]
+                house.service.source.settle()
+            assert house.service.ledger.history()[-1].charge.family.version == new
+        with opened(policy) as house:
+            assert wards(house, fewer) == [("B",)]
 
 
 def test_new_rows_are_never_read_under_the_old_version(world: World) -> None:
