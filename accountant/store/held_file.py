@@ -5,6 +5,9 @@ whoever opens the path now opens the same ledger. docs/proofs/accounting.md, the
 """
 
 import os
+import sqlite3
+import threading
+from contextlib import closing
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -29,26 +32,35 @@ class HeldFile:
             with self._connection.execution_options(keyhole_begin="BEGIN").begin():
                 self._connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").close()
                 opened = str(self._connection.exec_driver_sql("PRAGMA database_list").one()[2])
+                schema = int(self._connection.exec_driver_sql("PRAGMA schema_version").one()[0])
         except BaseException:
             self._connection.close()
             raise
         self._files: dict[str, _Identity] = {str(path): before}
-        self._path, self._least_bytes = str(path), found.st_size
+        self._path, self._bytes, self._schema = str(path), found.st_size, schema
+        self._lock = threading.Lock()
         for suffix in _BESIDE:
             if os.path.exists(f"{opened}{suffix}"):
                 self._files[f"{opened}{suffix}"] = _identify(Path(f"{opened}{suffix}"))
 
     def check(self) -> None:
-        """Raise `LedgerMoved` unless every path still leads to the file that was opened, which never gets shorter."""
-        least_bytes = self._least_bytes  # before the look: other threads look as well
+        """Raise `LedgerMoved` unless every path still leads to the file that was opened, with all its pages."""
         for path, identity in self._files.items():
             found = _look_at(Path(path))
             if (found.st_dev, found.st_ino) != identity:
                 raise LedgerMoved(_describe_other(Path(path)))
-            if path == self._path and found.st_size < least_bytes:
-                raise LedgerMoved(f"{Path(path).name} was cut off under a running process")
-            if path == self._path:
-                self._least_bytes = found.st_size
+            if path == self._path and found.st_size != self._bytes:
+                self._follow_size(Path(path))
+
+    def _follow_size(self, path: Path) -> None:
+        """Note the size of now. The file gets shorter by VACUUM, which raises its schema's version and leaves no page
+        out. Else somebody cut it off, or wrote a shorter one over it: raises `LedgerMoved`."""
+        with self._lock:
+            size = _look_at(path).st_size
+            schema = _read_schema_version(path, is_shorter=size < self._bytes)
+            if size < self._bytes and (schema is None or schema <= self._schema):
+                raise LedgerMoved(f"{path.name} was cut off under a running process")
+            self._bytes, self._schema = size, self._schema if schema is None else schema
 
     def close(self) -> None:
         """Let the file go."""
@@ -69,6 +81,18 @@ def _look_at(path: Path) -> os.stat_result:
         ) from None
     except OSError as error:
         raise LedgerMoved(f"{path.name} cannot be looked at ({error.strerror})") from None
+
+
+def _read_schema_version(path: Path, *, is_shorter: bool) -> int | None:
+    """Read the version of the file's schema through a connection that remembers no page. Return None if that fails, or
+    if pages of a file that got shorter are missing."""
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)) as connection:
+            if is_shorter and connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+                return None
+            return int(connection.execute("PRAGMA schema_version").fetchone()[0])
+    except sqlite3.Error:
+        return None
 
 
 def _describe_other(path: Path) -> str:

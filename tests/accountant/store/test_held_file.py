@@ -106,6 +106,38 @@ def test_a_file_that_is_put_back_is_the_ledger_again(tmp_path: Path) -> None:
         assert ledger.verify() == 2
 
 
+def test_a_file_that_vacuum_makes_shorter_is_the_ledger_still(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.db"
+    with Ledger.open(f"sqlite:///{file}", clock=now) as ledger, closing(sqlite3.connect(file)) as there:
+        there.executescript("CREATE TABLE filler (x); INSERT INTO filler VALUES (zeroblob(1000000)); DROP TABLE filler")
+        there.execute("PRAGMA wal_checkpoint").close()
+        ledger.reserve(charge(1), limits())
+        before = file.stat().st_size
+        there.execute("VACUUM")
+        there.execute("PRAGMA wal_checkpoint").close()
+        assert file.stat().st_size < before
+        ledger.reserve(charge(1, question="q2"), limits())
+        assert ledger.verify() == 2
+        cut_off(file)
+        with pytest.raises(LedgerMoved, match=r"ledger\.db was cut off"):
+            ledger.reserve(charge(1, question="q3"), limits())
+
+
+def test_a_shorter_backup_that_is_written_over_the_open_file_is_noticed(tmp_path: Path) -> None:
+    file, backup = tmp_path / "ledger.db", tmp_path / "backup"
+    with Ledger.open(f"sqlite:///{file}", clock=now) as ledger, closing(sqlite3.connect(file)) as there:
+        with closing(sqlite3.connect(backup)) as copy:
+            there.backup(copy)
+        there.executescript("CREATE TABLE filler (x); INSERT INTO filler VALUES (zeroblob(1000000)); DROP TABLE filler")
+        ledger.reserve(charge(1), limits())
+        there.execute("PRAGMA wal_checkpoint").close()
+        ledger.reserve(charge(1, question="q2"), limits())
+        file.write_bytes(backup.read_bytes())
+        for _ in range(2):
+            with pytest.raises(LedgerError, match=r"cut off|is gone|malformed|not a database"):
+                ledger.reserve(charge(1, question="q3"), limits())
+
+
 def test_a_backup_that_is_written_over_the_open_file_is_noticed(tmp_path: Path) -> None:
     """The file stays the same one, and what a process remembers of its pages says that all is well."""
     file, backup = tmp_path / "ledger.db", tmp_path / "backup"
