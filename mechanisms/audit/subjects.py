@@ -12,6 +12,7 @@ from mechanisms.audit.alarms import audit_alarms
 from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
 from mechanisms.audit.bound_scans import audit_scan, audited_scan
 from mechanisms.audit.events import Transcripts
+from mechanisms.audit.joined_cells import WARDS, audit_joined_cells
 from mechanisms.audit.many_groups import DELTA, GROUPS, MOST_EPSILON_OF_A_GROUP, audit_many_groups
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.audit.rankings import audit_ranking
@@ -29,6 +30,7 @@ from mechanisms.audit.worst_cases import (
 )
 from mechanisms.formula import Integers
 from mechanisms.keyhole.noise_continuation import CONTINUABLE, carry_on, continue_on
+from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise, Outcome, Unachievable
 from mechanisms.registry import MECHANISMS
 
@@ -69,8 +71,9 @@ class PlannedAudit:
     """One audit by the names of its mechanism and question; `continued` together with a later one on the same noise,
     `many_groups` of a unit that is in many of them, against what its balance counts with a delta.
 
-    Those of `SCAN` and `TABLE` are of releases and ask no question, that of `RANKING` asks for an order, and that of
-    `ALARM` watches a window. Those of `STREAMED` are of mechanisms that no question may name.
+    Those of `SCAN` and `TABLE` are of releases and ask no question, that of `RANKING` asks for an order, that of
+    `ALARM` watches a window, and that of `JOIN` takes one cell away from a joined table. Those of `STREAMED` are of
+    mechanisms that no question may name.
     """
 
     mechanism: str
@@ -89,6 +92,8 @@ class PlannedAudit:
         """What it takes beside others, for whoever runs the longest first."""
         if self in (SCAN, TABLE):
             return 1
+        if self == JOIN:
+            return WARDS
         if self == RANKING:
             return _COST_OF_A_QUESTION
         if self == ALARM:
@@ -104,6 +109,8 @@ class PlannedAudit:
             return audit_scan(audited_scan(), samples=samples, noise=noise, subject=self.subject, progress=progress)
         if self == TABLE:
             return audit_tables(samples=samples, noise=noise, subject=self.subject, progress=progress)
+        if self == JOIN:
+            return audit_joined_cells(Keyhole(), samples=samples, noise=noise, subject=self.subject, progress=progress)
         if self == RANKING:
             fewer = max(2, samples // _COST_OF_A_QUESTION)
             return audit_ranking(samples=fewer, noise=noise, subject=self.subject, progress=progress)
@@ -138,9 +145,11 @@ RANKING = PlannedAudit(mechanism="ranking", question="the first of three keys")
 ALARM = PlannedAudit(mechanism="alarm", question="one window")
 """The audit of accumulating alarms, on values that grow, come and go, have either sign, or slide, of a ladder, of
 formulas of alarms, and of noise on the ticks of a sliding window."""
+JOIN = PlannedAudit(mechanism="join", question="one cell of a joined table")
+"""The audit of one cell of a joined table, whose rows reach all groups of a person."""
 STREAMED = tuple(PlannedAudit(mechanism=name, question="one event more") for name in list_twins())
 """The audits of mechanisms for streams, which no question may name."""
-UNASKED = (*STREAMED, ALARM, RANKING, SCAN, TABLE)
+UNASKED = (*STREAMED, ALARM, JOIN, RANKING, SCAN, TABLE)
 """All of what no question may name."""
 
 
@@ -151,7 +160,7 @@ def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
     on either side. Where a mechanism leaves noise
     paths, each question also together with a later one that continues them, and two of them with all of their noise
     drawn at once for a unit in many groups. If none are named, or their names are, mechanisms for streams, alarms,
-    rankings, the scan for a private bound and published tables as well."""
+    cells of joined tables, rankings, the scan for a private bound and published tables as well."""
     named = tuple(mechanisms)
     questions = tuple(
         PlannedAudit(mechanism=name, question=question, continued=continued, many_groups=many_groups)

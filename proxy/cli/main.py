@@ -87,7 +87,7 @@ def audit(
     ] = 20_000,
     mechanism: Annotated[
         str | None,
-        typer.Option(help="Audit this one only; also one for streams, alarm, ranking, bounds and table."),
+        typer.Option(help="Audit this one only; also one for streams, alarm, join, ranking, bounds and table."),
     ] = None,
     processes: Annotated[
         int | None, typer.Option(min=1, max=256, help="How many audits run at a time; one for each core if not given.")

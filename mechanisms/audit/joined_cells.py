@@ -1,0 +1,79 @@
+"""Cells of joined tables as subjects of an audit: one person's rows in one cell leave all groups of the person.
+
+A person is in three wards, and all of the person's tests lie on one day. A question by ward about stays joined with
+tests loses the person in all three wards if that day's tests are taken away. What is claimed is what the ledger charges
+to the cell of that day: the losses of all three wards, twice if totals can have either sign.
+
+Proof: docs/proofs/cells.md, docs/proofs/audit.md.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
+from mechanisms.audit.events import Transcripts
+from mechanisms.audit.worst_cases import MIDDLE, Values, audit_tasks, critical_neighbours, widen_tolerances
+from mechanisms.protocol import Calibration, DecisionTask, Epsilons, Mechanism, Noise
+
+WARDS = 3
+"""Groups of the question that the person is in: as many as declared."""
+MOST_EPSILON_OF_A_WARD = 0.4  # with more of a ward the claim for both signs is beyond what so few draws can refute
+
+Claim: TypeAlias = Callable[[Epsilons, int], Epsilons]
+"""From the losses of the person's groups, of shape (draws, groups), and 2 if totals change their sign, else 1."""
+
+
+def claim_all_groups(losses: Epsilons, times: int) -> Epsilons:
+    """Return what the ledger charges to a cell of a joined table: `CellReach` with all groups within reach."""
+    charged: Epsilons = times * losses.sum(axis=1)
+    return charged
+
+
+def audit_joined_cells(
+    mechanism: Mechanism,
+    *,
+    samples: int,
+    noise: Noise,
+    claim: Claim = claim_all_groups,
+    subject: str = "join",
+    progress: Callable[[str], None] | None = None,
+) -> AuditReport:
+    """Audit a person's presence in one cell of a joined table, by the answers for the person's groups.
+
+    Parameters:
+        mechanism: decides keys one by one.
+        samples: as for `audit`.
+        claim: another rule of charging cells.
+    """
+    pairs = []
+    for name, times in (("one condition", 1), ("coarse units", 2)):
+        task = widen_tolerances(mechanism, audit_tasks()[name], most_epsilon=MOST_EPSILON_OF_A_WARD)
+        calibration = mechanism.calibrate(task)
+        for values, moved in _list_worlds(task, times):
+            first, second = (_watch(mechanism, calibration, one, times, claim, noise) for one in (values, moved))
+            description = f"{WARDS} wards of values {values} and {moved}"
+            pairs.append(Neighbours(description=description, first=first, second=second))
+    return audit(subject, pairs, samples=samples, progress=progress)
+
+
+def _list_worlds(task: DecisionTask, times: int) -> Iterator[tuple[Values, Values]]:
+    """Values of a ward with the cell and without it: off by the sensitivity, or by twice as much from +5 to -5."""
+    moving = replace(task, sensitivities=tuple(times * most for most in task.sensitivities))
+    yield from critical_neighbours(moving, depths=MIDDLE)
+
+
+def _watch(
+    mechanism: Mechanism, calibration: Calibration, values: Values, times: int, claim: Claim, noise: Noise
+) -> Release:
+    def release(samples: int) -> Transcripts:
+        aggregates = np.repeat(np.array(values, dtype=np.int64)[:, np.newaxis], samples * WARDS, axis=1)
+        outcome = mechanism.decide(calibration, aggregates, noise=noise)
+        return Transcripts(
+            seen=outcome.passed.astype(np.int64).reshape(samples, WARDS),
+            claimed=claim(outcome.epsilon.reshape(samples, WARDS), times),
+        )
+
+    return release
