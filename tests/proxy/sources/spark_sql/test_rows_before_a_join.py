@@ -1,6 +1,7 @@
 """One unit's work is bounded on engines that speak Spark SQL, too: a join reads the rows that it reads on DuckDB."""
 
 import itertools
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.sail import SAIL
 from tests.effort import examples
 from tests.proxy.sources.rows.test_rows_before_a_join import (
     NAMES,
@@ -21,7 +23,15 @@ from tests.proxy.sources.rows.test_rows_before_a_join import (
     member,
     rows,
 )
+from tests.proxy.sources.rows.test_work_of_a_join import (
+    ROWS,
+    check_steps,
+    joined_questions,
+    planned_sql,
+    stored_rows_sql,
+)
 
+_TIMES = {"": 1, "K": 1e3, "M": 1e6, "B": 1e9}
 _files = itertools.count()
 
 
@@ -49,3 +59,21 @@ def test_one_unit_has_a_public_number_of_joined_rows(
     joined = connected.rows(joined_rows_sql(files, connected.dialect))
     assert Counter(joined) == Counter(expected)
     check_joined(found, caps, joined)
+
+
+def test_no_step_gives_more_rows_than_are_stored_or_joined(connected: Any, folder: Path) -> None:
+    """As Sail counts them where it executes a question."""
+    if connected.dialect.name != SAIL.name:
+        pytest.skip("Apache Spark does not say how many rows a step gave")
+    for rows in ROWS:
+        relations = {}
+        with duckdb.connect() as duck:
+            for name in NAMES:
+                path = folder / f"{name}{next(_files)}.parquet"
+                duck.execute(f"COPY ({stored_rows_sql(rows)}) TO '{path}'")
+                relations[name] = f"parquet.`{path}`"
+        for tables, sql in joined_questions():
+            asked = planned_sql(tables, sql, connected.dialect, relations)
+            ((told,),) = connected.rows(f"EXPLAIN ANALYZE {asked}")
+            steps = [float(n) * _TIMES[k] for n, k in re.findall(r"output_rows=([0-9.]+) ?([KMB]?)", told)]
+            check_steps(steps, tables=tables, rows=rows)
