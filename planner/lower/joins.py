@@ -97,11 +97,11 @@ def _longest_looked_up(table: Table) -> dict[str, int]:
 def _shorten(row: RowSql, column: Column, *, longest: int) -> str:
     """A stored column as a join carries it: of a longer text its beginning, of a unit's an md5 of all of it beside.
 
-    Units that differ stay different. Constants and keys of up to `longest` characters find the texts that they found,
-    and numbers compare to constants as they did.
+    Units that differ stay different, and so do numbers. Constants and keys of up to `longest` characters find the texts
+    that they found, and numbers compare to constants as they did.
     """
     identifier, dialect = row.dialect.spelling.identifier(column.name), row.dialect
-    if column.sql_type is SqlType.NUMERIC and column.name not in row.table.unit:
+    if column.sql_type is SqlType.NUMERIC:
         return dialect.short_numeric(identifier, column.declared)
     if column.sql_type is not SqlType.TEXT or column.enumerated:
         return identifier

@@ -88,7 +88,7 @@ class Dialect:
 
     short_numeric: Callable[[str, str], str]
     """A numeric expression of a declared type with a bounded number of digits. To every constant of up to 512 bits it
-    compares as before, and so it does to NaN and infinities."""
+    compares as before, and so it does to NaN and infinities. Numbers that differ stay different."""
 
     moment_text: Callable[[str], str]
     """A timestamp expression as text: one for each value, and the same on every engine."""

@@ -34,16 +34,22 @@ def _canonical_numeric(expression: str, _: str) -> str:
 
 
 def _short_numeric(expression: str, declared: str) -> str:
-    """Cut a number's magnitude and decimals. One more digit tells that decimals follow, so that order is kept."""
+    """Cut a number's magnitude and decimals, and put an md5 of all of it behind the cut, so that order is kept."""
     if numeric_modifier(declared) is not None:
         return expression
     cut = f"trunc({expression}, {_PLACES})"
-    follows = f"sign({expression}) * CAST('1e-{_PLACES + 1}' AS numeric)"
+    whole = f"md5({_canonical_numeric(expression, declared)})"
+    halves = (
+        f"CAST(CAST('x' || {part} AS bit(64)) AS bigint)" for part in (f"left({whole}, 16)", f"right({whole}, 16)")
+    )
+    first, second = (f"({half} + CAST({2**63} AS numeric))" for half in halves)
+    apart = f"({first} * {2**64} + {second})"  # below 10^39
+    follows = f"(CAST('1e39' AS numeric) + {apart}) * CAST('1e-{_PLACES + 40}' AS numeric)"
     return (
         f"CASE WHEN scale({expression}) IS NULL THEN {expression}"  # no number, or an infinity
-        f" WHEN abs({expression}) > {_LARGEST} THEN sign({expression}) * ({_LARGEST} + 1)"
+        f" WHEN abs({expression}) > {_LARGEST} THEN sign({expression}) * ({_LARGEST} + 1 + {apart})"
         f" WHEN scale({expression}) <= {_PLACES} THEN {expression}"
-        f" WHEN {expression} = {cut} THEN {cut} ELSE {cut} + {follows} END"
+        f" WHEN {expression} = {cut} THEN {cut} ELSE {cut} + sign({expression}) * {follows} END"
     )
 
 

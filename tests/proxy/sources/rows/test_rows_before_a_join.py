@@ -201,10 +201,23 @@ def test_a_join_carries_no_long_text_and_keeps_units_apart(engines: Engines) -> 
 
 def test_a_join_carries_no_long_numeric_and_compares_as_before(engines: Engines) -> None:
     """PostgreSQL's numerics have up to 131,072 digits before the point and 16,383 behind it. Carried ones have at most
-    200 and 601, and lie on the same side of each constant, which a question writes with 512 bits at most."""
+    201 and 640, and lie on the same side of each constant, which a question writes with 512 bits at most. Those that
+    are equal stay equal, and no others become equal."""
     far = "0." + "0" * 700 + "1"
     values = ["0", "0.5", "0.50", f"0.5 + {far}", f"0.5 - {far}", far, f"-{far}", "-3.25", f"-3.25 + {far}", "1e154"]
-    values += ["1e5000", "-1e5000", "1e-16000", "'NaN'", "'Infinity'", "'-Infinity'", "NULL", f"2 + 0 * {far}"]
+    values += [
+        "1e5000",
+        "1e5000 + 0.5",
+        f"1e5000 + 0 * {far}",
+        "-1e5000",
+        f"0.5 + 3 * {far}",
+        "1e-16000",
+        "'NaN'",
+        "'Infinity'",
+        "'-Infinity'",
+        "NULL",
+        f"2 + 0 * {far}",
+    ]
     rows = ", ".join(
         f"({i}, CAST({one} AS numeric) + CAST(0 AS numeric))" if one[0] in "'N" else f"({i}, CAST({one} AS numeric))"
         for i, one in enumerate(values)
@@ -220,25 +233,30 @@ def test_a_join_carries_no_long_numeric_and_compares_as_before(engines: Engines)
     ).fetchall()
     assert len(found) == len(values)
     assert all(first == second for first, second, _ in found)
-    assert max(size or 0 for *_, size in found) <= 604
-    table = replace(
-        member("first", rows=None),
-        columns=(
-            Column("person", SqlType.TEXT, "text", ledger="person"),
-            Column("price", SqlType.NUMERIC, "numeric", ledger="first.price"),
-        ),
+    assert max(size or 0 for *_, size in found) <= 644
+    apart = engines.writer.execute(
+        f"SELECT count(DISTINCT x), count(DISTINCT {short}), count(DISTINCT (x, {short}))"
+        f" FROM (VALUES {rows}) AS t(i, x) WHERE x IS NOT NULL".encode()
+    ).fetchone()
+    assert apart is not None
+    assert len(set(apart)) == 1
+    columns = (
+        Column("person", SqlType.NUMERIC, "numeric", ledger="person"),
+        Column("price", SqlType.NUMERIC, "numeric", ledger="first.price"),
     )
-    other = replace(member("second", rows=None), columns=table.columns[:1])
-    joined = joined_on_unit([table, other])
-    engines.writer.execute(
-        "DROP TABLE IF EXISTS first, second; CREATE TABLE second AS SELECT 'p' AS person;"
-        " CREATE TABLE first AS SELECT 'p' AS person, CAST(1 AS numeric) / 3 + CAST('1e-16000' AS numeric) AS price"
+    tables = [replace(member(name, rows=None), columns=columns) for name in NAMES[:2]]
+    tables[1] = replace(tables[1], columns=(columns[0], replace(columns[1], ledger="second.price")))
+    ids = ", ".join(f"(CAST({one} AS numeric))" for one in ("1e50000", "1e50000 + 1", "7", f"7 + {far}", "7.0"))
+    loads = (
+        f"CREATE TABLE {one.name} AS SELECT p AS person, 1 / p AS price FROM (VALUES {ids}) AS t(p)" for one in tables
     )
+    engines.writer.execute("DROP TABLE IF EXISTS first, second; " + "; ".join(loads))
     carried = engines.writer.execute(
-        f"SELECT length(CAST(price AS text)) FROM {join_members(joined, dialect=POSTGRES).relation}"
+        'SELECT count(*), count(DISTINCT person), max(length(CAST(person AS text))), max(length(CAST("first.price" AS'
+        f" text))) FROM {join_members(joined_on_unit(tables), dialect=POSTGRES).relation}".encode()
     ).fetchone()
     engines.writer.execute("DROP TABLE first, second")
-    assert carried == (603,)
+    assert carried == (1 + 1 + 2 * 2 + 1, 4, 642, 642)
 
 
 MARK = "zebra"

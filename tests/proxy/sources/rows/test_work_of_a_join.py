@@ -60,9 +60,10 @@ def joined_catalog(tables: int, *, relations: Mapping[str, str]) -> Catalog:
 
 def stored_rows_sql(rows: int) -> str:
     """The rows of each table: one of each of the others, and all of one person."""
+    ward = "CASE WHEN i % 2 = 0 THEN 'A' ELSE 'B' END"
     return (
         f"SELECT 'p' || CAST(i AS text) AS person, 'A' AS ward, i AS age FROM generate_series(1, {OTHERS}) AS t(i)"
-        f" UNION ALL SELECT 'q', CASE WHEN i % 2 = 0 THEN 'A' ELSE 'B' END, i % 90 FROM generate_series(1, {rows}) AS u(i)"
+        f" UNION ALL SELECT 'q', {ward}, i % 90 FROM generate_series(1, {rows}) AS u(i)"
     )
 
 
@@ -76,9 +77,9 @@ def check_steps(steps: list[float], *, tables: int, rows: int) -> None:
     assert max(steps) >= CAPS[tables] ** tables, steps  # the person's rows were joined
 
 
-def planned_sql(tables: int, sql: str, dialect: Dialect, relations: Mapping[str, str] = {}) -> str:  # noqa: B006
+def planned_sql(tables: int, sql: str, dialect: Dialect, relations: Mapping[str, str] | None = None) -> str:
     """The statement that a source is asked."""
-    question = asked(sql, catalog=joined_catalog(tables, relations=relations))
+    question = asked(sql, catalog=joined_catalog(tables, relations=relations or {}))
     return plan(question, dialect=dialect).rewritten.sql
 
 

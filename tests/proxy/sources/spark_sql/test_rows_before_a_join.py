@@ -65,15 +65,15 @@ def test_no_step_gives_more_rows_than_are_stored_or_joined(connected: Any, folde
     """As Sail counts them where it executes a question."""
     if connected.dialect.name != SAIL.name:
         pytest.skip("Apache Spark does not say how many rows a step gave")
-    for rows in ROWS:
+    for stored in ROWS:
         relations = {}
         with duckdb.connect() as duck:
             for name in NAMES:
                 path = folder / f"{name}{next(_files)}.parquet"
-                duck.execute(f"COPY ({stored_rows_sql(rows)}) TO '{path}'")
+                duck.execute(f"COPY ({stored_rows_sql(stored)}) TO '{path}'")
                 relations[name] = f"parquet.`{path}`"
         for tables, sql in joined_questions():
             asked = planned_sql(tables, sql, connected.dialect, relations)
             ((told,),) = connected.rows(f"EXPLAIN ANALYZE {asked}")
             steps = [float(n) * _TIMES[k] for n, k in re.findall(r"output_rows=([0-9.]+) ?([KMB]?)", told)]
-            check_steps(steps, tables=tables, rows=rows)
+            check_steps(steps, tables=tables, rows=stored)
