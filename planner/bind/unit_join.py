@@ -9,18 +9,19 @@ after the join, as in any table, whatever the join multiplies:
 
 - `groups_per_unit`: the product of the tables' own, of those tables whose columns are keys;
 - `rows_per_unit`: the product of the tables' own;
-- `per_unit` of a measure: its own times the `rows_per_unit` of the other tables, whose rows repeat it.
+- `per_unit` of a measure, and `totals` of expressions: its own times the `rows_per_unit` of the others, whose rows
+  repeat it.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from math import prod
 
 from planner.bind.groupings import bound_by_groupings
 from planner.catalog.joined_rows import share_joined_rows
-from planner.catalog.model import Column, Derivation, FixedKey, Lookup, Member, Table
+from planner.catalog.model import Column, Derivation, FixedKey, Lookup, Member, Table, Total
 from planner.catalog.refresh import parse_refresh
 
 
@@ -58,6 +59,11 @@ def joined_on_unit(tables: Sequence[Table]) -> Table:
         seed=" ".join(table.seed for table in found),
         root=first.ledger,
         cells_of_cut_units=first.cells_of_cut_units,
+        totals=tuple(
+            total
+            for table, named in zip(found, names, strict=True)
+            for total in _totals(table, named, [other.rows_per_unit for other in found if other is not table])
+        ),
         members=tuple(
             Member(table, tuple(named.items()), rows)
             for table, named, rows in zip(
@@ -88,7 +94,9 @@ def bound_table(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] 
     joined = joined_on_unit(bounded)
     per_unit = {column.name: column.per_unit for column in joined.columns}
     columns = tuple(replace(column, per_unit=per_unit.get(column.name)) for column in table.columns)
-    return replace(table, columns=columns, groups_per_unit=groups, rows_per_unit=joined.rows_per_unit)
+    return replace(
+        table, columns=columns, groups_per_unit=groups, rows_per_unit=joined.rows_per_unit, totals=joined.totals
+    )
 
 
 def _stored_key(table: Table, column: Column) -> Column:
@@ -134,6 +142,17 @@ def _column(column: Column, named: Mapping[str, str], *, repeated: Sequence[int 
     renamed = named[column.name] != column.name or derivation != column.derivation
     ledger = column.ledger or (column.label if renamed else "")
     return replace(column, name=named[column.name], derivation=derivation, per_unit=per_unit, ledger=ledger)
+
+
+def _totals(table: Table, named: Mapping[str, str], repeated: Sequence[int | None]) -> Iterator[Total]:
+    """The declared totals of a table's expressions, whose rows the others repeat."""
+    rows = _product(repeated)
+    if rows is None:
+        return
+    for total in table.totals:
+        products = ((tuple(sorted(named[column] for column in columns)), times) for columns, times in total.products)
+        low, high = total.per_unit
+        yield Total(tuple(sorted(products)), (low * Decimal(rows), high * Decimal(rows)))
 
 
 def _product(counts: Sequence[int | None]) -> int | None:

@@ -11,6 +11,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from mechanisms.registry import BOUNDED
@@ -260,6 +261,28 @@ class Grouping:
 
 
 @dataclass(frozen=True, slots=True)
+class Total:
+    """What the owner declares of an expression: the range of one unit's total in one group, in the users' units.
+
+    `products` are the expression multiplied out: the columns of each product, in order, and what it is multiplied with.
+    """
+
+    products: tuple[tuple[tuple[str, ...], Fraction], ...]
+    per_unit: tuple[Decimal, Decimal]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that it reads."""
+        return frozenset(name for names, _ in self.products for name in names)
+
+    @property
+    def shape(self) -> tuple[tuple[tuple[str, ...], Fraction], ...]:
+        """The expression but for a constant factor."""
+        _, first = self.products[0]
+        return tuple((names, times / first) for names, times in self.products)
+
+
+@dataclass(frozen=True, slots=True)
 class CutRows:
     """The share of a table's rows, such as "12 %", that bounds leave out of the groups by these keys together."""
 
@@ -309,7 +332,8 @@ class Table:
     `cells_of_cut_units` the promise per cell is for units that the bounds cut as well, and charged so. `joined_rows` is
     how many rows of one unit a join with other private tables reads at most; None: its share of what all may make. Of
     a question's table only rows with the values of `fixed` are there to be bounded. `cut_rows` is what the owner tells
-    everybody of the share of rows that bounds leave out, by keys.
+    everybody of the share of rows that bounds leave out, by keys. `totals` are the ranges of a unit's totals of
+    expressions, as `per_unit` of a column is that of its own.
     """
 
     name: str
@@ -332,6 +356,7 @@ class Table:
     joined_rows: int | None = None
     fixed: tuple[FixedKey, ...] = ()
     cut_rows: tuple[CutRows, ...] = ()
+    totals: tuple[Total, ...] = ()
 
     @property
     def band_columns(self) -> tuple[BandColumn, ...]:

@@ -12,7 +12,7 @@ from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Part
 from planner.catalog.model import Column, Product, SqlType, Table
 from planner.errors import KeyholeError
-from planner.functionals.implied_totals import implied_range
+from planner.functionals.implied_totals import declared_range, implied_range
 from planner.functionals.row_range import row_range
 from planner.parser.lexer import readable
 from planner.question.condition import (
@@ -220,9 +220,11 @@ def _bound_unit(
     alone = not mean and not multiplies and terms[0].power
     if alone and len({(t.column, t.power, t.coefficient) for t in terms}) == 1:
         return _plain_sum(terms[0], grids, table, position=position)
-    implied = None if mean else implied_range(terms, table)
-    if table.rows_per_unit is None and implied is not None:
-        return max(-implied[0], implied[1], 1), implied
+    known = [] if mean else [implied_range(terms, table), declared_range(terms, table)]
+    totals = [one for one in known if one is not None]
+    if table.rows_per_unit is None and totals:
+        low, high = max(low for low, _ in totals), min(high for _, high in totals)
+        return max(-low, high, 1), (low, high)
     if table.rows_per_unit is None:
         raise KeyholeError(
             "KH005",
@@ -233,7 +235,7 @@ def _bound_unit(
         )
     rows = table.rows_per_unit
     low, high = least * rows, most * rows
-    for narrower in (implied, _within_totals(terms, grids, table, where=where)):
+    for narrower in (*totals, _within_totals(terms, grids, table, where=where)):
         if narrower is not None:
             low, high = max(low, narrower[0]), min(high, narrower[1])
     return max(-low, high, 1), (low, high)

@@ -1,4 +1,4 @@
-"""The range of one unit's total of an expression, as the declared totals of its columns imply it.
+"""The range of one unit's total of an expression: declared, or as the declared totals of its columns imply it.
 
 `sum(price * (1 - discount))` adds `price` times a number between 0 and 1 in each row. Prices are not negative, so the
 total is at most the declared total of the prices: the row count and the largest product do not matter.
@@ -35,6 +35,33 @@ def implied_range(terms: Sequence[Term], table: Table) -> tuple[int, int] | None
         return None
     low, high = max(low for low, _ in found), min(high for _, high in found)
     return floor(min(low, Fraction(0))), ceil(max(high, Fraction(0)))
+
+
+def declared_range(terms: Sequence[Term], table: Table) -> tuple[int, int] | None:
+    """Return the range that the owner declares for one unit's total of the expression; None if for no such one.
+
+    An expression is the declared one if both are the same multiplied out, but for a constant factor, and each row has
+    values of all that the declared one reads. A condition may leave out rows, as it may under a column's `per_unit`.
+
+    Parameters:
+        terms: as for `implied_range`.
+    """
+    if len({_counted_rows(term, table) for term in terms}) != 1 or any(term.power > 1 for term in terms):
+        return None
+    (_, required), *_ = (_counted_rows(term, table) for term in terms)
+    found: dict[tuple[str, ...], Fraction] = {}
+    for term in terms:
+        names = tuple(sorted(_factors(term, table)))
+        sized = [steps_of(table.column(name)) for name in names]
+        size = prod((one[0] for one in sized if one is not None), start=Fraction(1))
+        found[names] = found.get(names, Fraction(0)) + term.coefficient / size
+    own = sorted((names, times) for names, times in found.items() if times)
+    for total in table.totals:
+        times = own[0][1] / total.products[0][1]
+        if total.columns <= required and own == [(names, times * factor) for names, factor in total.products]:
+            ends = sorted(times * Fraction(end) for end in total.per_unit)
+            return floor(min(ends[0], Fraction(0))), ceil(max(ends[1], Fraction(0)))
+    return None
 
 
 def _by_term(terms: Sequence[Term], table: Table) -> Iterator[Range]:

@@ -35,6 +35,7 @@ from planner.catalog.sql_types import SourceColumn as SourceColumn
 from planner.catalog.sql_types import sql_type
 from planner.policy.compile_column import compiled_bands, compiled_columns, key_domain, typed_column
 from planner.policy.compile_monitors import compiled_monitors
+from planner.policy.expression_totals import read_total
 from planner.policy.file import Policy
 from planner.policy.relation_names import relation
 from planner.policy.rules.tables import unit_root
@@ -250,6 +251,7 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         arrived=section.arrived,
         cells_of_cut_units=policy.budget.cells == "every unit",
         joined_rows=section.joined_rows_per_unit,
+        totals=tuple(read_total(text, ends) for text, ends in section.totals.items()),
         cut_rows=tuple(CutRows(keys_of(named), share) for named, share in section.cut_rows.items()),
     )
     _check_band_columns(policy, place, table)
@@ -351,6 +353,8 @@ def _identity_of(table: Table) -> dict[str, Any]:
     written = asdict(replace(table, columns=tuple(without_domains)))  # which would copy every value by itself
     for key in ("groupings", "bands", "append_only", "arrived", "joined_rows", "cut_rows"):
         del written[key]
+    if not table.totals:
+        del written["totals"]  # what was answered before there were any is there
     for column, known in zip(written["columns"], table.columns, strict=True):
         del column["stored"], column["bands"], column["enumerated"]
         column["domain"] = known.domain

@@ -2,6 +2,7 @@
 
 from planner.catalog.fault import Fault, Faults, nearest
 from planner.catalog.refresh import CHOICES, parse_refresh
+from planner.policy.expression_totals import find_total_faults
 from planner.policy.rules.bands import find_table_bands_faults
 from planner.policy.rules.budgets import find_shared_cap_faults
 from planner.policy.rules.columns import find_column_faults
@@ -13,6 +14,7 @@ _TABLE_BOUNDING = (
     "rows_per_unit",
     "max_rows_per_group",
     "groupings",
+    "totals",
     "joined_rows_per_unit",
     "cut_rows",
 )
@@ -45,6 +47,7 @@ def find_private_table_faults(place: tuple[str, ...], table: TableSection, polic
     yield from _find_row_unit_faults(place, table) if not table.privacy_unit else _find_bounding_faults(place, table)
     if table.privacy_unit:
         yield from find_grouping_faults((*place, "groupings"), table)
+        yield from find_total_faults((*place, "totals"), table)
         yield from find_key_faults((*place, "cut_rows"), table.cut_rows, table)
     if table.same_unit_as is not None:
         yield from _find_same_unit_faults((*place, "same_unit_as"), table, policy)
