@@ -1,7 +1,6 @@
 """From a monitor's text to the question that it asks of each window, or to what keeps it from being watched."""
 
 from collections import Counter
-from dataclasses import replace
 from datetime import date
 
 from mechanisms.formula import cuts
@@ -30,7 +29,6 @@ def read_question(catalog: Catalog, monitor: Monitor) -> Question:
     """
     try:
         embedded = _find_question(catalog, monitor)
-        embedded = replace(embedded, declared=None)  # a monitor in force keeps its bounds
         question = ask(embedded, catalog, accuracy=_accuracy(catalog, monitor), parameters={}, today=_NO_DAY, utc=True)
     except KeyholeError as error:
         if error.code in ("KH602", "KH603"):

@@ -9,6 +9,7 @@ from mechanisms.alarm.calibration import alarm_price
 from mechanisms.alarm.prices import Way
 from mechanisms.alarm.shapes import Regime
 from planner.errors import KeyholeError
+from planner.monitors.looks import look_of
 from tests.worlds.monitored import BY_WARD, OF_A_DAY, SQL, TABLES, planned
 
 OF_STAYS = "SELECT ward, day FROM stays GROUP BY ward, day HAVING count(DISTINCT patient_id) > 100"
@@ -68,6 +69,26 @@ def test_rows_that_may_go_again_cost_twice_as_much_and_are_told() -> None:
     assert plan.early
     (warning,) = plan.warnings
     assert "append_only = true under [tables.visits]" in warning
+
+
+def test_a_key_that_where_fixes_bounds_a_monitor_as_it_bounds_a_question() -> None:
+    """What a group costs is what it costs grouped by the fixed key as well, in windows of either kind."""
+    bounds = 'groupings = { "ward, day" = { rows = 1, per_unit = { cost = [0, 2000] } } }'
+    tables = TABLES.replace("max_groups_per_unit = 20", f"max_groups_per_unit = 20\n{bounds}")
+    fixed, finer, other = (
+        planned(f"SELECT {keys} FROM stays {where} GROUP BY {keys} HAVING sum(cost) > 90000", tables=tables)
+        for keys, where in (("day", "WHERE ward = 'A'"), ("ward, day", ""), ("day", "WHERE ward <> 'B'"))
+    )
+    assert [key.name for key in fixed.question.table.fixed] == ["ward"]
+    assert fixed.epsilon_per_cell == finer.epsilon_per_cell == pytest.approx(other.epsilon_per_cell / 4, rel=1e-3)
+    assert fixed.epsilon_per_unit == finer.epsilon_per_unit
+    assert """"ward" AS text) COLLATE "C" IN ('A')""" in look_of(fixed, window=0, look=1).rewritten.sql
+    of_a_length = planned(
+        "SELECT ward FROM stays WHERE day = '2026-01-02' GROUP BY ward HAVING sum(cost) > 90000",
+        tables=tables,
+        window='{ column = "recorded_at", length = "1 day" }',
+    )
+    assert of_a_length.epsilon_per_cell == fixed.epsilon_per_cell
 
 
 def test_a_unit_pays_for_as_many_groups_and_windows_as_it_is_in() -> None:

@@ -36,6 +36,8 @@ def true_aggregates(question: Question, rows: Sequence[Row]) -> npt.NDArray[np.i
             part in (column.domain or ()) for part, column in zip(key, keys.columns, strict=True)
         ):
             continue
+        if any(read(table, row, key.name) not in key.values for key in table.fixed):
+            continue
         if question.as_of is not None and not is_in_time(question, question.as_of, row):
             continue
         by_unit[unit][key].append(row)

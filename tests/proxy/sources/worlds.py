@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from mechanisms.formula import TRUE
 from planner.bind.groupings import bound_by_groupings
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, Derivation, Grouping, RowCap, SqlType, Table, Value
+from planner.catalog.model import Column, Derivation, FixedKey, Grouping, RowCap, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.functionals.row_range import row_range
 from planner.lower.dialects.model import Dialect
@@ -345,6 +345,14 @@ KEYS = ("ward", "level", "born", "flag", "month", "hour_of", "dow", "doy", "quar
 
 
 @st.composite
+def fixed_keys(draw: st.DrawFn, column: Column) -> FixedKey:
+    """One value of a key to which WHERE fixes rows, or several of them."""
+    domain = column.domain or ()
+    values = draw(st.lists(st.sampled_from(domain), min_size=1, max_size=draw(st.sampled_from([1, 1, 2])), unique=True))
+    return FixedKey(column.name, tuple(value for value in domain if value in values))
+
+
+@st.composite
 def questions(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS), different: bool = True) -> Question:
     table = draw(tables(units=units))
     names = draw(st.lists(st.sampled_from(KEYS), max_size=2, unique=True))
@@ -355,8 +363,11 @@ def questions(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS
         assert domain is not None
         some = draw(st.one_of(st.just(domain), st.lists(st.sampled_from(domain), min_size=1, unique=True).map(tuple)))
         keys.append(tuple(value for value in domain if value in some))
+    open_ = [column for column in map(table.column, KEYS) if column.name not in names and not table.determines(column)]
+    fixes = table.unit and draw(st.sampled_from([False, False, True]))
+    fixed = draw(st.lists(st.sampled_from(open_), min_size=1, max_size=2, unique=True)) if fixes else ()
     return Question(
-        table=table,
+        table=replace(table, fixed=tuple(draw(fixed_keys(column)) for column in fixed)),
         keys=KeySpace(columns=tuple(table.column(name) for name in names), values=tuple(keys)),
         where=draw(st.one_of(st.just(ALWAYS), st.just(ALWAYS), conditions())),
         functionals=tuple(draw(st.lists(functionals(table, different=different), min_size=1, max_size=4))),
