@@ -84,8 +84,10 @@ def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> 
     for warning in plan.warnings:
         yield f"  Warning: {warning}"
     if plan.rewritten.rollup is not None:
-        keys = plan.question.keys.listed
-        yield f"  Rollup: bounding is done once per data version for all questions by ({keys}), where one can be kept"
+        rows = plan.question.per_unit or plan.question
+        keys, fixed = plan.question.keys.listed, ", ".join(key.name for key in rows.table.fixed)
+        among = f"({keys}) whose WHERE fixes {fixed}" if fixed else f"({keys})"
+        yield f"  Rollup: bounding is done once per data version for all questions by {among}, where one can be kept"
     if plan.rewritten.sql:
         yield f"  SQL sent to the source ({plan.rewritten.dialect}):"
         lines = plan.rewritten.sql.splitlines()

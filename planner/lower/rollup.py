@@ -2,7 +2,8 @@
 
 Which keys of a unit count (at most G), and under a row cap which of its rows, follows from the table, the grouping
 columns and their public domains. A rollup holds exactly those rows, each with the number of rows that its unit has in
-its key, and serves every WHERE, FILTER, aggregate and restriction of keys.
+its key, and serves every WHERE, FILTER, aggregate and restriction of keys. Where WHERE fixes keys to one value each,
+units are bounded within each value of these, so that one rollup serves all values.
 
 Guarantee: the same integers as `planner.lower.scan`'s. Where a unit has so few rows in a key that no choice among
 them can reach what its total is clipped to, clipping changes nothing: those rows are summed as they are. Only the
@@ -21,15 +22,15 @@ from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, Product, Table
 from planner.catalog.refresh import parse_refresh
 from planner.lower.computed_conditions import compute_conditions
-from planner.lower.contribution_bounds import Bounding, not_null
+from planner.lower.contribution_bounds import Bounding, exceeds_groups, not_null
 from planner.lower.dialects.model import Dialect
 from planner.lower.domain import restriction
 from planner.lower.functional import FunctionalSql
+from planner.lower.key_tests import fixed_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.rollup_build import COUNT, MOST, build_rollup, stored_measures
 from planner.lower.row import RowSql
 from planner.lower.unit_rows import answer, relation, unit_columns
-from planner.question.condition import ALWAYS
 from planner.question.model import Measure, Question, UnitRows
 from planner.question.plan import Rollup
 from planner.question.products import without_products
@@ -71,20 +72,34 @@ def _may_keep(question: Question) -> bool:
     undeclared = any(column.domain is None for column in question.keys.columns)
     taken = any(column.name.lower().startswith("keyhole_") for column in table.columns)
     live = parse_refresh(table.refresh).kind == "live"
-    return not (table.row_unit or table.fixed or undeclared or taken or live)
+    several = any(len(key.values) > 1 for key in table.fixed)  # each choice of values bounds other rows
+    return not (table.row_unit or several or undeclared or taken or live)
 
 
 def _rollup(question: Question, row: RowSql, lines: list[str]) -> Rollup:
     # in an order of columns that does not depend on how GROUP BY is typed
-    columns = tuple(sorted(question.keys.columns, key=lambda column: column.name))
-    return replace(_rows_that_count(without_products(question.table), columns, row.dialect), sql="\n".join(lines))
+    columns = _by_name(question.keys.columns)
+    within = _by_name([question.table.column(key.name) for key in question.table.fixed])
+    table = replace(without_products(question.table), fixed=())
+    together = _by_name([*columns, *within])
+    if not exceeds_groups(table, _whole_space(together)):  # all groups count: those of more keys hold the same rows
+        columns, within = together, ()
+    return replace(_rows_that_count(table, columns, within, row.dialect), sql="\n".join(lines))
+
+
+def _by_name(columns: Sequence[Column]) -> tuple[Column, ...]:
+    return tuple(sorted(columns, key=lambda column: column.name))
+
+
+def _whole_space(keys: tuple[Column, ...]) -> KeySpace:
+    return KeySpace(columns=keys, values=tuple(column.domain or () for column in keys))
 
 
 @lru_cache(maxsize=_TABLES)
-def _rows_that_count(table: Table, keys: tuple[Column, ...], dialect: Dialect) -> Rollup:
-    """The rollup of all keys of these columns, for no question yet."""
-    whole = KeySpace(columns=keys, values=tuple(column.domain or () for column in keys))
-    build = "\n".join(build_rollup(Bounding(RowSql(table=table, dialect=dialect), whole)))
+def _rows_that_count(table: Table, keys: tuple[Column, ...], within: tuple[Column, ...], dialect: Dialect) -> Rollup:
+    """The rollup of all keys of these columns within each value of others, for no question yet."""
+    whole = _whole_space(keys)
+    build = "\n".join(build_rollup(Bounding(RowSql(table=table, dialect=dialect), whole), within=within))
     named = sha256(f"{dialect.name}\n{table.name}\n{build}".encode()).hexdigest()[:24]
     return Rollup(table=table.name, name=named, build=build, indexed=COUNT, sql="")
 
@@ -109,7 +124,7 @@ class _Rolled:
         stored = _rolled_row(question.table, row.dialect)
         bounded = compute_conditions(stored, question.where, question.functionals, beside=[COUNT])
         table = bounded.table
-        asked = [] if question.where == ALWAYS else [bounded.holds(question.where)]
+        asked = [*fixed_tests(bounded), *where_tests(bounded, question.where)]
         for column, values in zip(question.keys.columns, question.keys.values, strict=True):
             if len(values) < len(column.domain or ()):
                 asked.append(restriction(bounded, table.column(column.name), values) or not_null(bounded, column))

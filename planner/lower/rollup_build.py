@@ -1,10 +1,12 @@
 """The statement whose rows a rollup holds: the rows that count, each with how many its unit has in its key.
 
-Guarantee: nothing in it depends on a question but its table and its grouping columns. Measures are stored clipped and
-rounded.
+Guarantee: nothing in it depends on a question but its table, its grouping columns and the keys that its WHERE fixes,
+whatever their values. Measures are stored clipped and rounded.
 
 References: docs/decisions/0006-rollups.md.
 """
+
+from collections.abc import Sequence
 
 from planner.catalog.model import Column, Product, SqlType, Table
 from planner.lower.contribution_bounds import Bounding, not_null
@@ -22,27 +24,32 @@ _MEASURE = "keyhole_measure_"
 _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 
 
-def build_rollup(bounding: Bounding) -> list[str]:
-    """The statement whose rows the rollup holds."""
+def build_rollup(bounding: Bounding, *, within: Sequence[Column] = ()) -> list[str]:
+    """Return the statement whose rows the rollup holds.
+
+    Parameters:
+        within: fixed keys. A unit is bounded among its rows of one value of each, as if there were no others.
+    """
     row, table = bounding.row, bounding.row.table
     spelling, cap = row.dialect.spelling, table.row_cap
     identifier = spelling.identifier
-    groups = [column for _, column in bounding.groups]
+    apart = [(f"w{i}", column) for i, column in enumerate(within)]
+    grouped = [*bounding.groups, *apart]
     measures, stored = stored_measures(row), _stored_columns(table)
     columns = [f"{value} AS {name}" for name, value in measures.values()]
     columns += [f"{row.column(column.name)} AS {identifier(column.name)}" for column in stored]
     present = [not_null(row, column) for _, column in bounding.units]
-    present += [restriction(row, c, c.domain or ()) or not_null(row, c) for c in bounding.keys.columns]
+    present += [restriction(row, c, c.domain or ()) or not_null(row, c) for c in (*bounding.keys.columns, *within)]
     counted: list[str] = []
     if cap is not None:
         unique = table.column(cap.unique)
         present.append(not_null(row, unique))
-        partition = ", ".join(row.column(column.name) for column in groups)
+        partition = ", ".join(row.column(column.name) for _, column in grouped)
         order = bounding.order_of_rows(unique=unique)
         columns.append(f"row_number() OVER (PARTITION BY {partition} ORDER BY {order}) AS {_PLACE}")
         counted = [f"{_PLACE} <= {cap.rows}"]
-    paired = [f"{identifier(column.name)} AS {alias}" for alias, column in bounding.groups]
-    matched = [f"eligible.{identifier(column.name)} = pairs.{alias}" for alias, column in bounding.groups]
+    paired = [f"{identifier(column.name)} AS {alias}" for alias, column in grouped]
+    matched = [f"eligible.{identifier(column.name)} = pairs.{alias}" for alias, column in grouped]
     steps = [
         "WITH",
         "-- rows with a privacy unit and a public key",
@@ -60,7 +67,7 @@ def build_rollup(bounding: Bounding) -> list[str]:
         ")" + ("," if bounding.chooses else ""),
     ]
     if bounding.chooses:
-        steps += _choose_keys(bounding)
+        steps += _choose_keys(bounding, [alias for alias, _ in apart])
     kept = [f"eligible.{name}" for name, _ in measures.values()]
     kept += [f"eligible.{identifier(column.name)}" for column in stored]
     return [
@@ -88,10 +95,10 @@ def stored_measures(row: RowSql) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _choose_keys(bounding: Bounding) -> list[str]:
-    """The steps that keep at most G keys of each unit."""
+def _choose_keys(bounding: Bounding, apart: Sequence[str]) -> list[str]:
+    """The steps that keep at most G keys of each unit, within each value of fixed keys."""
     groups = bounding.row.table.groups_per_unit
-    units = ", ".join(alias for alias, _ in bounding.units)
+    units = ", ".join([*(alias for alias, _ in bounding.units), *apart])
     ranked = f"row_number() OVER (PARTITION BY {units} ORDER BY {bounding.order_of_keys()}) AS {_PLACE}"
     return [
         f"-- the keys of each privacy unit, in the order of md5; the first {groups} count",

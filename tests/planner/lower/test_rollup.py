@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from operator import attrgetter
+from typing import Any
 
 import pytest
 import sqlglot
@@ -58,9 +59,9 @@ def test_what_a_rollup_holds_is_written_once_for_all_questions(
     table = replace(CLIPPED, seed=f"written once for {dialect.name}")
     built = []
 
-    def build(bounding: Bounding) -> list[str]:
+    def build(bounding: Bounding, **within: Any) -> list[str]:
         built.append(bounding)
-        return build_rollup(bounding)
+        return build_rollup(bounding, **within)
 
     monkeypatch.setattr(rollups, "build_rollup", build)
     for asked in (_question(table), replace(_question(table, total(table=table)), where=Compare("amount", ">", 7))):
