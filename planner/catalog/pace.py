@@ -6,10 +6,11 @@ is that of rows which the engine makes up.
 
 from dataclasses import astuple, dataclass
 
-MOST_TIMES = 3.0
-"""A question is refused if it is expected to take more than so many times the timeout. Of sixty questions on TPC-H's
-line items at scales .1 to 1, on DuckDB and PostgreSQL, those above .1 s took .33 to 4.4 times as long as expected, with
-other work on the machine. A smaller factor would refuse what can be answered, a larger one runs into timeouts."""
+LONGEST_TIMEOUT_MS = 86_400_000  # a day: a question that takes longer is for a batch, not for a session
+UNSURE = 2.0
+"""EXPLAIN warns of a question if so many times what is expected is above the timeout. Of forty questions on TPC-H's
+line items and orders at scale .3, half on DuckDB and half on PostgreSQL, none took more than 1.5 times as long as
+expected (of the processors' time), most .4 to 1.1 times; other work on the machine comes on top."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +64,17 @@ class ExpectedTime:
 
     @property
     def is_too_long(self) -> bool:
-        """True if the question takes longer than the timeout even `MOST_TIMES` as fast as expected: it is refused."""
-        return self.seconds > MOST_TIMES * self.timeout_s
+        """True if the question is expected to take longer than the timeout: it is refused."""
+        return self.seconds > self.timeout_s
 
     @property
     def sentence(self) -> str:
         """The line of EXPLAIN."""
-        about = f"about {write_seconds(self.seconds)} at the source, within a factor of {MOST_TIMES:g}"
+        about = f"about {write_seconds(self.seconds)} at the source"
         limit = f"the timeout is {write_seconds(self.timeout_s)}"
         if self.is_too_long:
             return f"{about}; {limit}   -> this question would be refused"
-        if self.seconds * MOST_TIMES > self.timeout_s:
+        if self.seconds * UNSURE > self.timeout_s:
             return f"{about}; {limit}, and a question that runs into it stays paid"
         return about
 

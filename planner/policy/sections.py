@@ -18,6 +18,7 @@ from planner.catalog.fault import Fault, nearest
 from planner.catalog.joined_rows import MOST_OF_ONE_TABLE
 from planner.catalog.model import MOST_BANDS
 from planner.catalog.monitors import MECHANISMS as OF_MONITORS
+from planner.catalog.pace import LONGEST_TIMEOUT_MS
 from planner.policy.durations import parse_duration, parse_moment
 
 _LARGEST_THRESHOLD = Decimal(10) ** 15  # of bands: beyond any total, and short enough to be shown
@@ -223,7 +224,7 @@ class LimitsSection(Section):
     """`[limits]`: bounds on one question's size and time."""
 
     max_keys: Annotated[int, Field(ge=1, le=10_000_000)] = 1_000_000
-    statement_timeout_ms: Annotated[int, Field(ge=1, le=86_400_000)] = 30_000
+    statement_timeout_ms: Annotated[int, Field(ge=1, le=LONGEST_TIMEOUT_MS)] = 30_000
 
 
 class TlsSection(Section):

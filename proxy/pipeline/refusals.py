@@ -6,10 +6,11 @@ these were paid for.
 
 from datetime import UTC
 from decimal import Decimal
+from math import ceil
 
 from accountant.errors import BalanceScope, NotApproved, OverBudget
 from accountant.model import NANO
-from planner.catalog.pace import MOST_TIMES, ExpectedTime, write_seconds
+from planner.catalog.pace import LONGEST_TIMEOUT_MS, UNSURE, ExpectedTime, write_seconds
 from planner.catalog.tolerance import quote_literal, widen_tolerances
 from planner.errors import KeyholeError
 from planner.explain.balances import QuestionBalance
@@ -99,11 +100,17 @@ def too_slow(expected: ExpectedTime) -> KeyholeError:
         "KH319",
         f"the question is expected to take about {seconds}, and the timeout is {limit}",
         detail="A question that runs into the timeout stays paid. That follows from the declared sizes of tables and "
-        f"from times measured on generated rows; only above {MOST_TIMES:g} times the timeout is a question refused. "
-        "Nothing is spent.",
-        hint="Group by fewer or coarser keys, or ask for fewer aggregates at once. The data owner may raise "
-        "limits.statement_timeout_ms.",
+        "from times measured on generated rows. Nothing is spent.",
+        hint="Group by fewer or coarser keys, or ask for fewer aggregates at once." + _longer_timeout(expected),
     )
+
+
+def _longer_timeout(expected: ExpectedTime) -> str:
+    """What the owner may set, with room for what the expectation may be off by; nothing if no timeout is as long."""
+    needed_ms = 1000 * ceil(UNSURE * expected.seconds)
+    if needed_ms > LONGEST_TIMEOUT_MS:
+        return ""
+    return f" The data owner may raise limits.statement_timeout_ms to {needed_ms:_}."
 
 
 def approval_needed(waiting: NotApproved) -> KeyholeError:
