@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -25,6 +26,10 @@ LossCurve = Callable[[int, float, float], tuple[float, float, float]]
 """`loss(functional, fnr share, fpr share)`: epsilon and its slopes (<= 0) in the logarithms of the two shares."""
 
 _ROUNDS = 5  # linearised programmes at most; about three are usual for typical questions
+_FIRST_STEP, _LAST_STEP = 0.5, 0.008  # in logarithms of weights and shares: a bend may be off by as much as a half
+_MOST_PASSES = 40  # over all coordinates; some ten are usual
+_MOST_POLISHED = 4  # functionals: what steps cost grows with their square
+_LEAST_SAVED = 1e-4  # of the loss, for which steps of one length are repeated
 _WORTHWHILE = 5e-4  # a further round must save so much of the loss
 _MOST_ROWS = 60  # programmes of a tree at most; 7 to 8 are usual (docs/benchmarks.md)
 _MOST_REPEATED = 4  # repeated functionals whose neighbouring constraints are added beforehand, each some tree bounds
@@ -232,22 +237,15 @@ def _matrix(
 
 
 def _read_once_shares(objective: Objective) -> Shares:
-    """The closed form, its weights taken from the true loss and settled by repetition."""
+    """The closed form, its weights taken from the true loss, settled by repetition, and polished."""
     at_first = [1.0] * objective.functionals
     for functional in objective.used:
         _, slope_fnr, slope_fpr = objective.loss(functional, 0.5 * objective.fnr, 0.5 * objective.fpr)
         at_first[functional] = -0.5 * (slope_fnr + slope_fpr)
     weights = [at_first, at_first]
-    best, least = None, math.inf
+    best, best_weights, least = None, weights, math.inf
     for _ in range(_ROUNDS):
-        given = [
-            closed_form(objective.formulas[0], bound=bound, weights=weights[side], fnr=side == 0)
-            for side, bound in enumerate((objective.fnr, objective.fpr))
-        ]
-        shares = Shares(
-            fnr=tuple(given[0].get(f, objective.fnr) for f in range(objective.functionals)),
-            fpr=tuple(given[1].get(f, objective.fpr) for f in range(objective.functionals)),
-        )
+        shares = _closed_form_shares(objective, weights)
         total, slopes = 0.0, ([0.0] * objective.functionals, [0.0] * objective.functionals)
         for functional in objective.used:
             epsilon, slopes[0][functional], slopes[1][functional] = objective.loss(
@@ -256,13 +254,69 @@ def _read_once_shares(objective: Objective) -> Shares:
             total += epsilon
         improved = total < least * (1.0 - _WORTHWHILE)
         if total < least:
-            best, least = shares, total
+            best, best_weights, least = shares, weights, total
         if not improved:
             break
         floor = 1e-6 * max(abs(slope) for side in slopes for slope in side)
         weights = [[max(-slope, floor) for slope in side] for side in slopes]
     assert best is not None
+    if 1 < len(objective.used) <= _MOST_POLISHED:
+        return _polish_closed_form(objective, best_weights, least)
     return best
+
+
+def _closed_form_shares(objective: Objective, weights: Sequence[Sequence[float]]) -> Shares:
+    given = [
+        closed_form(objective.formulas[0], bound=bound, weights=weights[side], fnr=side == 0)
+        for side, bound in enumerate((objective.fnr, objective.fpr))
+    ]
+    return Shares(
+        fnr=tuple(given[0].get(f, objective.fnr) for f in range(objective.functionals)),
+        fpr=tuple(given[1].get(f, objective.fpr) for f in range(objective.functionals)),
+    )
+
+
+def _polish_closed_form(objective: Objective, weights: Sequence[Sequence[float]], least: float) -> Shares:
+    """The closed form with the weights near the given ones whose loss is least."""
+    used = list(objective.used)
+    loss = cache(objective.loss)
+
+    def shares_at(point: Floats) -> Shares:
+        moved = [list(side) for side in weights]
+        for side, values in zip(moved, np.exp(point).reshape(2, -1).tolist(), strict=True):
+            for functional, value in zip(used, values, strict=True):
+                side[functional] = value
+        return _closed_form_shares(objective, moved)
+
+    def total(point: Floats) -> float:
+        shares = shares_at(point)
+        return sum(loss(functional, shares.fnr[functional], shares.fpr[functional])[0] for functional in used)
+
+    start = np.log(np.array([[max(side[functional], 1e-12) for functional in used] for side in weights])).reshape(-1)
+    return shares_at(_search_near(total, start, least))
+
+
+def _search_near(loss: Callable[[Floats], float], start: Floats, least: float) -> Floats:
+    """The point of least loss that steps along single coordinates reach.
+
+    The loss of an integer test has bends, at which its slope says nothing of the other side.
+    """
+    point, step = start, _FIRST_STEP
+    for _ in range(_MOST_PASSES):
+        before = least
+        for place in range(point.size):
+            for moved in (step, -step):
+                candidate = point.copy()
+                candidate[place] += moved
+                value = loss(candidate)
+                if value < least:
+                    point, least = candidate, value
+                    break
+        if least >= before * (1.0 - _LEAST_SAVED):
+            step /= 2.0
+        if step < _LAST_STEP:
+            break
+    return point
 
 
 def _least_loss(
@@ -315,6 +369,12 @@ def _least_loss(
                 break
         if least > before * (1.0 - _WORTHWHILE):
             break
+    if effort is _FULLY and 1 < size <= _MOST_POLISHED:
+
+        def judge_near(near: Floats) -> float:
+            return judge(losses(_tighten_sides(rows, near, tied=objective.tied))[0])
+
+        point = _tighten_sides(rows, _search_near(judge_near, point, least), tied=objective.tied)
     return _Found(shares=_spread(objective, np.exp(point)), point=point)
 
 

@@ -31,7 +31,7 @@ from mechanisms.threshold.one_shot import (
 )
 
 _TIE_BITS = 32  # of a tie, as for one look
-_BISECTIONS = 4  # leave a sixteenth of the interval between the optimum and the union bound
+_BISECTIONS = 8  # leave 1/256 of the interval from optimum to union bound: a sixteenth showed as prices that rose
 _CLEAR = 0.02  # of the interval: how far a step must be from where the shares are just met to go unworked
 _SMOOTH = Fraction(1, 16)  # up to this rate the noise is so wide that excess falls evenly in the rate
 _TINIEST = 1e-300  # keeps a logarithm finite

@@ -302,7 +302,7 @@ def test_what_is_left_out_of_the_bisection_changes_no_rate() -> None:
         kept = schedule.last * (1 - MARGIN)
         union = calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept, allow_block=False)
         low, high, best = least.rate, float(union.rate), union.rate
-        for _ in range(4):
+        for _ in range(8):
             middle = rounded_up(0.5 * (low + high))
             if exact_at(middle, union, tolerance, fnr, fpr, schedule) is None:
                 low = float(middle)
