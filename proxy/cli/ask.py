@@ -3,14 +3,10 @@
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from accountant.model import NANO
-from planner.explain.formula_svg import formula_svg
-from planner.explain.formula_tree import trees
-from planner.policy.simulated_catalog import SizeNeeded
 from proxy.cli.common import (
     DEFAULT_POLICY,
     Json,
@@ -26,21 +22,13 @@ from proxy.cli.common import (
     write_html,
     write_svg,
 )
-from proxy.cli.pictures import answer_page, draw_answer
 from proxy.cli.settings import NOTHING_GIVEN, Given, takes_settings
-from proxy.cli.simulate import Simulation, Sizes
-from proxy.cli.simulate import simulate as simulated
-from proxy.cli.simulate_monitor import MonitorSimulation, simulate_monitor
-from proxy.dashboard.plan_report import PlanReport, with_tolerances
-from proxy.dashboard.question_list import read_list
-from proxy.dashboard.tolerance_split import plan_list
-from proxy.pipeline import approval
-from proxy.pipeline import stages as pipeline
-from proxy.pipeline.answering import explain_question, explained_document
-from proxy.pipeline.claim import claim_now
-from proxy.pipeline.messages import Asked, bare_question
-from proxy.report.terminal import formula_trees, psql_table, row_count
-from proxy.service.service import Service
+
+if TYPE_CHECKING:
+    from proxy.cli.simulate import Simulation
+    from proxy.cli.simulate_monitor import MonitorSimulation
+    from proxy.pipeline.messages import Asked
+    from proxy.service.service import Service
 
 As = Annotated[str | None, typer.Option("--as", help="The analyst who asks; the policy's first one if not given.")]
 Sql = Annotated[str, typer.Argument(help="The question.")]
@@ -60,6 +48,11 @@ def query(
     as_json: Json = False,
 ) -> None:
     """Ask one question and print the keys that pass. Spends budget."""
+    from proxy.cli.pictures import answer_page, draw_answer
+    from proxy.pipeline import stages as pipeline
+    from proxy.report.terminal import psql_table, row_count
+    from proxy.service.service import Service
+
     with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
         asked = _make_asked(service, sql, given, analyst)
         check_page(html)
@@ -95,6 +88,13 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Show the plan of a question and what it would cost. Spends nothing and touches no data."""
+    from planner.explain.formula_svg import formula_svg
+    from planner.explain.formula_tree import trees
+    from proxy.pipeline import stages as pipeline
+    from proxy.pipeline.answering import explain_question, explained_document
+    from proxy.report.terminal import formula_trees
+    from proxy.service.service import Service
+
     with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
         asked = _make_asked(service, sql, given, analyst)
         drawn = trees(pipeline.prepare(service, asked)) if tree or svg else ()
@@ -109,8 +109,12 @@ def explain(
             print(_question_id(service, asked))
 
 
-def _question_id(service: Service, asked: Asked) -> str:
+def _question_id(service: "Service", asked: "Asked") -> str:
     """What the ledger calls the question, and whether it waits for the owner."""
+    from proxy.pipeline import approval
+    from proxy.pipeline import stages as pipeline
+    from proxy.pipeline.claim import claim_now
+
     plan = pipeline.prepare(service, asked)
     claim = claim_now(service, plan, asked)
     question = claim.charge.question
@@ -141,6 +145,11 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Show what a question or monitor would cost. Opens no source and no ledger."""
+    from planner.policy.simulated_catalog import SizeNeeded
+    from proxy.cli.simulate import Sizes
+    from proxy.cli.simulate import simulate as simulated
+    from proxy.cli.simulate_monitor import simulate_monitor
+
     if (sql is None) == (monitor is None):
         raise typer.BadParameter("give a question, or --monitor NAME", param_hint="sql")
     if monitor is not None and given:
@@ -176,6 +185,12 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Plan a list of questions as a whole: what fits, and how all would. Spends nothing and touches no data."""
+    from accountant.model import NANO
+    from proxy.dashboard.plan_report import PlanReport, with_tolerances
+    from proxy.dashboard.question_list import read_list
+    from proxy.dashboard.tolerance_split import plan_list
+    from proxy.service.service import Service
+
     try:
         sql = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -196,7 +211,9 @@ def plan(
             print("\n".join(report.lines()))
 
 
-def _make_asked(service: Service, sql: str, given: Given, analyst: str | None) -> Asked:
+def _make_asked(service: "Service", sql: str, given: Given, analyst: str | None) -> "Asked":
+    from proxy.pipeline.messages import Asked, bare_question
+
     return Asked(
         question=bare_question(sql, service.catalog),
         settings=given,

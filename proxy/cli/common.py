@@ -1,4 +1,8 @@
-"""What all of `keyhole`'s commands share: options, refusals as psql prints them, output, the owner's open ledger."""
+"""What all of `keyhole`'s commands share: options, refusals as psql prints them, output, the owner's open ledger.
+
+Every command imports this file before it knows what it is asked for, so the ledger and rich are imported where they
+are needed.
+"""
 
 import getpass
 import json
@@ -8,25 +12,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
-from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as ProgressBar
 
-from accountant.balances.dependencies import Knowledge, nothing_known
-from accountant.errors import LedgerUnavailable
-from accountant.ledger import Ledger
 from planner.errors import KeyholeError
-from planner.policy.file import Policy
-from proxy.owner.decisions import Mistyped, read_reason
-from proxy.release.refusals import StoppedRelease
-from proxy.report.heat_map import HeatMap, print_maps
-from proxy.report.refusals import as_psql_prints
-from proxy.rest.problems import problem
-from proxy.service.refusals import ledger_unreadable
-from proxy.service.service import open_ledger
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from accountant.balances.dependencies import Knowledge
+    from accountant.ledger import Ledger
+    from proxy.report.heat_map import HeatMap
 
 PolicyPath = Annotated[Path, typer.Option("--policy", "-p", help="The policy file.", envvar="KEYHOLE_POLICY")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
@@ -47,12 +44,21 @@ _PICTURES = frozenset({".svg", ".html", ".png", ".jpg", ".jpeg", ".gif", ".webp"
 def refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
     """Print a refusal the way psql does, or as a problem document, and end with status 1; name the argument that is
     mistyped. Say what a release that Ctrl-C stops leaves spent, and end with status 130."""
+    from proxy.owner.mistyped import Mistyped
+
     try:
         yield
-    except StoppedRelease as stopped:
+    except KeyboardInterrupt as stopped:
+        from proxy.release.refusals import StoppedRelease
+
+        if not isinstance(stopped, StoppedRelease):
+            raise
         print(stopped, file=sys.stderr)
         raise typer.Exit(_STOPPED) from None
     except KeyholeError as error:
+        from proxy.report.refusals import as_psql_prints
+        from proxy.rest.problems import problem
+
         if as_json:
             print(json.dumps(problem(error), indent=2, ensure_ascii=False))
         else:
@@ -63,10 +69,16 @@ def refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def owners_ledger(policy: Path, *, knowledge: Knowledge = nothing_known, trust: bool = False) -> Iterator[Ledger]:
+def owners_ledger(policy: Path, *, knowledge: "Knowledge | None" = None, trust: bool = False) -> "Iterator[Ledger]":
     """The ledger of a policy, open for its owner; needs no source and no pins. `knowledge` is what is publicly known of
     the tables' columns. With `trust` it is not held against its witness. Raises KH001 to KH005, KH009 and KH016."""
-    with open_ledger(Policy.load(policy), knowledge=knowledge, trust=trust) as ledger:
+    from accountant.balances.dependencies import nothing_known
+    from accountant.errors import LedgerUnavailable
+    from planner.policy.file import Policy
+    from proxy.service.refusals import ledger_unreadable
+    from proxy.service.service import open_ledger
+
+    with open_ledger(Policy.load(policy), knowledge=knowledge or nothing_known, trust=trust) as ledger:
         try:
             yield ledger
         except LedgerUnavailable as error:
@@ -76,7 +88,7 @@ def owners_ledger(policy: Path, *, knowledge: Knowledge = nothing_known, trust: 
 @contextmanager
 def show_work(what: str) -> Iterator[None]:
     """Say what is under way, on standard error where that is a terminal, until the block ends."""
-    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    console = _console_of_errors()
     with console.status(f"{what} ...") if console.is_terminal else nullcontext():
         yield
 
@@ -87,7 +99,10 @@ def show_progress(what: str, *, total: int, asked: bool) -> Iterator[Callable[[s
 
     Yields what is to be called with each part's name when it is done.
     """
-    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as ProgressBar
+
+    console = _console_of_errors()
     if not console.is_terminal:
         numbers = count(1)
         yield lambda part: print(f"{next(numbers)} of {total}: {part}", file=sys.stderr, flush=True) if asked else None
@@ -119,6 +134,8 @@ def decided_by(name: str | None) -> str:
 
 def reason(why: str) -> str:
     """A reason that says something. Raises `typer.BadParameter`."""
+    from proxy.owner.mistyped import Mistyped, read_reason
+
     try:
         return read_reason(why)
     except Mistyped as error:
@@ -191,13 +208,15 @@ def print_json(document: Any) -> None:
     print(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def print_rich(*shown: RenderableType) -> None:
+def print_rich(*shown: "RenderableType") -> None:
     """Print for a terminal; wide where the output goes elsewhere."""
     _console().print(*shown, sep="\n")
 
 
-def print_heat_maps(maps: Sequence[HeatMap], *, most_rows: int) -> None:
+def print_heat_maps(maps: "Sequence[HeatMap]", *, most_rows: int) -> None:
     """Print heat maps as wide as the terminal is."""
+    from proxy.report.heat_map import print_maps
+
     console = _console()
     if not maps:
         console.print("No group was ever asked about.")
@@ -205,11 +224,19 @@ def print_heat_maps(maps: Sequence[HeatMap], *, most_rows: int) -> None:
     console.print(*print_maps(maps, width=console.width, most_rows=most_rows), sep="\n")
 
 
-def print_drawn(draw: Callable[[int], Iterator[RenderableType]]) -> None:
+def print_drawn(draw: "Callable[[int], Iterator[RenderableType]]") -> None:
     """Print a picture that is drawn for so many characters as the terminal is wide."""
     console = _console()
     console.print(*draw(console.width), sep="\n")
 
 
-def _console() -> Console:
+def _console() -> "Console":
+    from rich.console import Console
+
     return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, markup=False, emoji=False, highlight=False)
+
+
+def _console_of_errors() -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)

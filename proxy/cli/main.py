@@ -6,10 +6,8 @@ owner reads and copies.
 
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from resource import RLIMIT_CORE, getrlimit, setrlimit
 from typing import TYPE_CHECKING, Annotated
@@ -17,12 +15,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from accountant.store.private_files import OTHERS
-from mechanisms.registry import MECHANISMS
-from proxy.cli import ask, ledger, monitor, owner
-from proxy.cli.bounds import bounds
-from proxy.cli.check import check as check_policy
-from proxy.cli.check import refresh as declare_new_data
-from proxy.cli.check import wait_for_servers
 from proxy.cli.common import (
     DEFAULT_POLICY,
     Json,
@@ -36,19 +28,10 @@ from proxy.cli.common import (
     show_work,
     write_svg,
 )
-from proxy.cli.diagnose.command import diagnose
-from proxy.cli.init import from_source
 from proxy.cli.presets import Purpose, Unit
-from proxy.cli.publish.command import publish
-from proxy.cli.risk.command import risk
 from proxy.cli.sections import Sections
 from proxy.concurrency.interpreter import lasting
-from proxy.owner import measure as left_out
-from proxy.owner.decisions import Mistyped
-from proxy.report import budget as budgets
-from proxy.report.heat_map_svg import heat_map_svg
-from proxy.report.refusals import as_psql_prints, internal_error
-from proxy.service.service import Service
+from proxy.owner.mistyped import Mistyped
 
 if TYPE_CHECKING:
     from proxy.play.own_streams import OwnStreams
@@ -68,6 +51,8 @@ Own = Annotated[str | None, typer.Option("--as", help="The view of one analyst; 
 
 def _version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         print(f"keyhole {version('keyhole')}")
         raise typer.Exit
 
@@ -97,6 +82,7 @@ def audit(
 ) -> None:
     """Try to prove that the mechanisms are not private. Needs no policy, touches no data; ends with 1 if one is not."""
     from mechanisms.audit.subjects import UNASKED, plan_audits
+    from mechanisms.registry import MECHANISMS
     from mechanisms.side_by_side import usable_cores
     from proxy.cli.audit import describe_reports, run_audits
 
@@ -124,6 +110,10 @@ def budget(
     as_json: Json = False,
 ) -> None:
     """Show what is spent and what is left. Of everybody for the owner, or one analyst's own view with --as."""
+    from proxy.report import budget as budgets
+    from proxy.report.heat_map_svg import heat_map_svg
+    from proxy.service.service import Service
+
     with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         with show_work("adding up the ledger"):
             maps = budgets.maps(service, analyst, table=table) if heat or svg else ()
@@ -164,6 +154,8 @@ def init(
     ] = Purpose.DASHBOARD,
 ) -> None:
     """Write a starter policy to standard output. It comes from the source's schema, never from its data."""
+    from proxy.cli.init import from_source
+
     with refusals(as_json=False):
         with show_work("reading the source's schema"):
             written = from_source(*sources, directory=Path.cwd(), unit=unit, purpose=purpose, tables=tables or ())
@@ -180,6 +172,9 @@ def check(
 ) -> None:
     """Validate the policy and pin public data. Reads the schema and public tables, and no private row but with
     --measure."""
+    from proxy.cli.check import check as check_policy
+    from proxy.owner import measure as left_out
+
     with refusals(as_json=as_json):
         with show_work("reading the source's schema and public tables"):
             findings = check_policy(policy, confirm=confirm)
@@ -203,6 +198,9 @@ def refresh(
     wait: Annotated[float, typer.Option(min=0, help="For how many seconds servers are waited for.")] = 10.0,
 ) -> None:
     """Declare new data in tables, and have running servers read them. Stored answers are for the old data alone."""
+    from proxy.cli.check import refresh as declare_new_data
+    from proxy.cli.check import wait_for_servers
+
     with refusals(as_json=False):
         with show_work("reading the source's schema and public tables"):
             version_now = declare_new_data(policy, *tables)
@@ -309,29 +307,6 @@ def demo(
             run(keep=keep, html=html, show_monitor=partial(monitor_demo.run, days=monitor_demo.SHORT_DAYS))
 
 
-def _register(section: str, *commands: Callable[..., None] | typer.Typer) -> None:
-    for command in commands:
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, rich_help_panel=section)
-        else:
-            app.command(rich_help_panel=section)(command)
-
-
-_register("Set up and serve", demo, play, init, check, bounds, refresh, owner.passwd, serve)
-_register("Ask", ask.query, ask.explain, ask.plan, ask.simulate, budget)
-_register(
-    "Decide, as the data owner",
-    owner.grant,
-    owner.revoke,
-    owner.grants,
-    owner.queue,
-    owner.approve,
-    owner.decline,
-    owner.window,
-)
-_register("Look after it, as the data owner", monitor.app, owner.odometer, risk, diagnose, publish, audit, ledger.app)
-
-
 def main(arguments: list[str] | None = None) -> None:
     """The console script: exits with 0, with 1 after a refusal, with 2 when it was called wrongly.
 
@@ -357,6 +332,8 @@ def _run(arguments: list[str] | None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
+        from proxy.report.refusals import as_psql_prints, internal_error
+
         unforeseen = internal_error()
         unforeseen.hint = f"Please report it, with these words: {_place(error)}."
         print(as_psql_prints(unforeseen, sql=None), file=sys.stderr)

@@ -2,13 +2,14 @@
 
 from typing import NoReturn
 
-from proxy.concurrency.interpreter import end_process, lasting
+from proxy.concurrency.interpreter import collect_seldom, end_process
 
 
 def run() -> NoReturn:
     """The command, imported here: a process that it starts, and that imports the script anew, needs none of it."""
-    with lasting():
-        from proxy.cli.main import main
+    collect_seldom()
+    from proxy.cli.main import main
+
     try:
         main()
     except SystemExit as ended:

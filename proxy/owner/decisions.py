@@ -1,7 +1,6 @@
-"""What the data owner decides, read from what was typed and held against the policy: reasons, grants, ids, monitors."""
+"""What the data owner decides, read from what was typed and held against the policy: grants, ids, monitors."""
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 
 from accountant.errors import BalanceScope, LedgerMisuse, MonitorStopped
@@ -11,20 +10,10 @@ from accountant.model import NANO
 from accountant.monitor_model import MonitorRun
 from planner.policy.file import Policy
 from proxy.monitors import refusals
+from proxy.owner.mistyped import Mistyped
 
 MOST_GRANTED = 1000  # epsilon: more is no protection, and rather a slip of the finger
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
-
-
-@dataclass
-class Mistyped(Exception):
-    """What was typed into `field` says nothing, or nothing that this policy has."""
-
-    field: str
-    problem: str
-
-    def __str__(self) -> str:
-        return self.problem
 
 
 class Cap(StrEnum):
@@ -49,13 +38,6 @@ _SHARED = {
     Cap.UNIT: BalanceScope.PER_UNIT,
     Cap.TABLE: BalanceScope.PER_TABLE,
 }
-
-
-def read_reason(why: str) -> str:
-    """A reason that says something. Raises `Mistyped`."""
-    if not why.strip():
-        raise Mistyped("why", "say why, for whoever reads the ledger later")
-    return why.strip()
 
 
 def read_fingerprint(text: str) -> str:

@@ -14,7 +14,7 @@ from planner.functionals.unit_rows import one_row
 from planner.parser.lexer import quote_identifier
 from planner.policy.file import Policy
 from planner.statements import settings
-from proxy.owner.decisions import Mistyped
+from proxy.owner.mistyped import Mistyped
 from proxy.owner.risk.private import read_for_owner
 from proxy.pipeline.messages import bare_question
 from proxy.play.own_streams import MOST_PLACES, MOST_TIMES, OwnStreams

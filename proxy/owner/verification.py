@@ -6,7 +6,7 @@ from typing import Any
 
 from accountant.ledger import Ledger
 from planner.errors import KeyholeError
-from proxy.owner.decisions import Mistyped
+from proxy.owner.mistyped import Mistyped
 
 
 @dataclass(frozen=True, slots=True)

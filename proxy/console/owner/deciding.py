@@ -30,15 +30,8 @@ from proxy.console.parts import ConsoleParts
 from proxy.monitors.reading import MonitorReading
 from proxy.monitors.start import start_monitor
 from proxy.owner import measure as left_out
-from proxy.owner.decisions import (
-    Cap,
-    Mistyped,
-    MonitorChange,
-    change_monitor,
-    make_grant,
-    read_fingerprint,
-    read_reason,
-)
+from proxy.owner.decisions import Cap, MonitorChange, change_monitor, make_grant, read_fingerprint
+from proxy.owner.mistyped import Mistyped, read_reason
 from proxy.owner.verification import read_kept, verify_ledger
 from proxy.report.ledger_tables import SHORT_ID
 from proxy.report.terminal import visible

@@ -28,7 +28,7 @@ from proxy.console.owner.showing import (
 from proxy.console.page import page
 from proxy.console.parts import ConsoleParts
 from proxy.console.refusals import no_such_page
-from proxy.owner.decisions import Mistyped
+from proxy.owner.mistyped import Mistyped
 from proxy.owner.policy_words import budget_lines, table_lines
 from proxy.report.cap_arithmetic import dearest_questions, odds_lines
 from proxy.report.heat_map import legend, summarise

@@ -11,7 +11,7 @@ from typing import TypeVar
 from mechanisms.noise.exact import system_noise
 from planner.errors import KeyholeError
 from planner.parser.lexer import quote_identifier
-from proxy.owner.decisions import Mistyped
+from proxy.owner.mistyped import Mistyped
 from proxy.owner.risk.attackers import OUTSIDER, TooLarge, find_under_study, say_attackers
 from proxy.owner.risk.groups import DeclaredSizes
 from proxy.owner.risk.open_keys import CsvText, OpenKeys, Prior, read_open_keys, read_prior

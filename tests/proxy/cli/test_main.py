@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_group
 
+from proxy.cli.main import app
+from proxy.cli.sections import SECTIONS
 from proxy.service.service import Service
 from tests.effort import PATIENCE_S
 from tests.proxy.cli.script import SCRIPT, child
+from tests.worlds.served import ROOT
 from tests.worlds.wards import QUESTION
 
 
@@ -126,3 +130,80 @@ def test_a_reader_that_leaves_is_no_error_worth_a_traceback(policy: Path) -> Non
         _, told = gone.communicate(timeout=PATIENCE_S)
     assert gone.returncode == 1
     assert told == ""
+
+
+IMPORTED = """
+import atexit, sys
+sys.argv = ["keyhole", *{arguments}]
+before = set(sys.modules)
+ours = lambda name: name.split(".")[0] not in sys.stdlib_module_names and not name.startswith("_sysconfigdata")
+names = lambda: set(filter(ours, sys.modules)) - before
+atexit.register(lambda: print("imported:", *sorted(names())))
+from proxy.cli.script import run
+run()
+"""
+OURS = {"accountant", "mechanisms", "planner", "proxy"}
+ENTRY = {
+    "accountant.store.private_files",
+    "planner.errors",
+    "proxy.cli.common",
+    "proxy.cli.main",
+    "proxy.cli.presets",
+    "proxy.cli.script",
+    "proxy.cli.sections",
+    "proxy.concurrency.interpreter",
+    "proxy.owner.mistyped",
+}
+TYPER = {"annotated_doc", "shellingham", "typer"}
+# typer reads options with it
+PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection"}
+# the options of a question are the planner's settings, of which some name mechanisms
+SETTINGS = {"mypy_extensions", "numpy", "sqlglot"}
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """Everything beside the standard library that a real process with these arguments imports."""
+    ran = subprocess.run(
+        [sys.executable, "-c", IMPORTED.format(arguments=arguments)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    return set(ran.stdout.splitlines()[-1].split()[1:])
+
+
+def top(names: set[str]) -> set[str]:
+    return {name.split(".")[0] for name in names}
+
+
+def test_version_and_help_import_typer_and_the_list_of_commands_alone() -> None:
+    for asked in ("--version", "--help"):
+        found = imported_by(asked)
+        assert top(found) <= TYPER | OURS
+        packages = {name.rpartition(".")[0] for name in ENTRY}
+        ours = {name for name in found if name.split(".")[0] in OURS}
+        assert {name for name in ours if not any(f"{one}.".startswith(f"{name}.") for one in packages)} == ENTRY
+
+
+def test_the_help_of_a_command_imports_what_its_options_name() -> None:
+    assert top(imported_by("explain", "--help")) <= TYPER | PYDANTIC | OURS | SETTINGS
+    for command in ("budget", "check", "serve"):
+        assert top(imported_by(command, "--help")) <= TYPER | PYDANTIC | OURS
+
+
+def test_the_list_of_commands_is_what_they_say_themselves() -> None:
+    commands = get_group(app).commands
+    listed = [one for section in SECTIONS.values() for one in section]
+    assert [one.name for one in listed] == list(commands)
+    for one in listed:
+        command = commands[one.name]
+        assert command.name == one.name
+        assert command.get_short_help_str(len(command.help)) == one.summary, one.name
+
+
+def test_the_commands_are_made_once_in_a_process() -> None:
+    first, second = (get_group(app).commands for _ in range(2))
+    assert first["check"] is second["check"]
+    assert first["ledger"] is second["ledger"]
+    assert first.get("magic") is None

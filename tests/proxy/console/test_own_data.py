@@ -17,7 +17,7 @@ from proxy.cli.main import app as commands
 from proxy.console.page import POLICY
 from proxy.console.play.own_routes import OwnersKey
 from proxy.console.play.standalone import play_app
-from proxy.owner.decisions import Mistyped
+from proxy.owner.mistyped import Mistyped
 from proxy.owner.streams import read_streams
 from proxy.play.own_streams import OwnStreams
 from tests.effort import PATIENCE_S
