@@ -147,11 +147,11 @@ def _owning(address: ShadowAddress, database: str, *, autocommit: bool = False) 
 def _create_database(address: ShadowAddress, database: str) -> None:
     with _owning(address, "postgres", autocommit=True) as connection:
         if connection.execute("SELECT FROM pg_database WHERE datname = %s", [database]).fetchone() is None:
-            # code point order, the same on every machine
+            # code point order, the same on every machine; where nothing is synced, copying files is the faster strategy
             connection.execute(
                 sql.SQL(
                     "CREATE DATABASE {} TEMPLATE template0 ENCODING UTF8 LOCALE_PROVIDER builtin "
-                    "BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C'"
+                    "BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C' STRATEGY file_copy"
                 ).format(sql.Identifier(database))
             )
         for other in ("postgres", "template1"):
@@ -187,12 +187,14 @@ def _statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sq
     yield from _median()
     for language in ("sql", "plpgsql"):
         yield sql.SQL("REVOKE USAGE ON LANGUAGE {} FROM PUBLIC").format(sql.Identifier(language))
-    for (function,) in connection.execute(
+    forbidden = connection.execute(
         "SELECT oid::regprocedure::text FROM pg_proc "
         "WHERE pronamespace = 'pg_catalog'::regnamespace AND proname ~ %s ORDER BY oid",
         [FORBIDDEN_FUNCTIONS],
-    ).fetchall():
-        yield sql.SQL("REVOKE EXECUTE ON FUNCTION {} FROM PUBLIC").format(sql.SQL(function))
+    ).fetchall()
+    # some two hundred in one statement, which is the faster by a tenth of a second
+    functions = sql.SQL(", ").join(sql.SQL(function) for (function,) in forbidden)
+    yield sql.SQL("REVOKE EXECUTE ON FUNCTION {} FROM PUBLIC").format(functions)
     yield sql.SQL("REVOKE UPDATE ON {} FROM PUBLIC").format(sql.Identifier("pg_catalog", "pg_settings"))  # a SET too
     yield from _zero_counters(connection)
 
