@@ -75,8 +75,8 @@ class DataMoved(Exception):
     """The files of a relation are others than they were when reading began."""
 
 
-def identify_relation(relation: str, *, run: Run, directory: Path) -> RelationIdentity:
-    """What `relation` is; files below `directory` are called by their place there.
+def identify_relation(relation: str, *, run: Run, directory: Path, database: Path | None) -> RelationIdentity:
+    """What `relation` is; files below `directory` are called by their place there. `database` is the instance's file.
 
     DuckDB's logical plan names every stored table by catalog, schema and name, whatever view, macro or spelling led to
     it. It names no files, so these are looked for among the literals of the relation and of the views it may read.
@@ -88,7 +88,7 @@ def identify_relation(relation: str, *, run: Run, directory: Path) -> RelationId
     leaves = [node for node in _walk(plan) if not node["children"]]
     stored = {node["extra_info"]["Table"].lower() for node in leaves if node["name"] == _STORED}
     others = [node for node in leaves if node["name"] != _STORED]
-    files = _find_files(relation, run=run) if others else {}
+    files = _find_files(relation, run=run, database=database) if others else {}
     is_view = any(child["children"] for child in plan["children"])
     if is_view:
         names: tuple[str, ...] = (f"view {relation.lower()}",)
@@ -166,12 +166,14 @@ def same_files(relations: Sequence[ReadRelation], *, run: Run, database: Path | 
 
 def read_state(relation: str, *, run: Run, database: Path | None) -> str:
     """Name, size and time of every file that the relation reads, and of the database's own."""
-    return describe_files(find_patterns(relation, run=run), run=run, database=look_at_database(database))
+    return describe_files(
+        find_patterns(relation, run=run, database=database), run=run, database=look_at_database(database)
+    )
 
 
-def find_patterns(relation: str, *, run: Run) -> tuple[str, ...]:
+def find_patterns(relation: str, *, run: Run, database: Path | None) -> tuple[str, ...]:
     """Find the names and patterns under which the relation reads files."""
-    return tuple(_find_files(relation, run=run))
+    return tuple(_find_files(relation, run=run, database=database))
 
 
 def describe_files(patterns: Sequence[str], *, run: Run, database: Looks) -> str:
@@ -219,7 +221,7 @@ def _walk(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _walk(child)
 
 
-def _find_files(relation: str, *, run: Run) -> dict[str, list[Path]]:
+def _find_files(relation: str, *, run: Run, database: Path | None) -> dict[str, list[Path]]:
     """The files that words of the relation's text stand for, or words of a view or macro named there."""
     line = find_first_line(relation)
     if line is not None:
@@ -227,9 +229,11 @@ def _find_files(relation: str, *, run: Run) -> dict[str, list[Path]]:
     if (parquet := _PARQUET.fullmatch(relation)) is not None:
         pattern = parquet[1].replace("''", "'")
         return {pattern: _glob(pattern, run=run)}
-    definitions: dict[str, str] = dict(run(_VIEWS))
+    # Keyhole makes neither views nor macros: without a file there are none
+    definitions: dict[str, str] = {} if database is None else dict(run(_VIEWS))
     found: dict[str, list[Path]] = {}
-    if any("(" in written for written in (relation, *definitions.values())):  # nothing else calls a macro
+    calls = any("(" in written for written in (relation, *definitions.values()))  # nothing else calls a macro
+    if database is not None and calls:
         definitions |= run(_MACROS)
     waiting, seen = [relation], set()
     while waiting:

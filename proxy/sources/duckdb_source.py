@@ -131,7 +131,8 @@ class DuckDBSource:
     def identify(self, relation: str) -> RelationIdentity:
         """What the relation is, by its whole name or its file. Raises KH006."""
         return hide_shape_failures(
-            lambda: identify_relation(relation, run=self._run, directory=self._directory), relation=relation
+            lambda: identify_relation(relation, run=self._run, directory=self._directory, database=self._database),
+            relation=relation,
         )
 
     def state(self, relation: str) -> str:
@@ -148,7 +149,8 @@ class DuckDBSource:
             with self._openings.used() as opened:
                 patterns = opened.patterns.get(relation)
                 if patterns is None:
-                    patterns = opened.patterns[relation] = find_patterns(relation, run=opened.run)
+                    patterns = find_patterns(relation, run=opened.run, database=self._database)
+                    opened.patterns[relation] = patterns
                 return describe_files(patterns, run=opened.run, database=self._look_as_open(opened))
 
         return hide_shape_failures(look, relation=relation)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -200,7 +201,8 @@ def ask(policy: Path, name: str) -> None:
 
 
 def test_a_file_by_its_name_asks_for_no_functions_of_the_engine(tmp_path: Path) -> None:
-    """Which would be most of what a command over one file takes from DuckDB; a macro that reads the file is found."""
+    """Which would be most of what a command over one file takes from DuckDB. Nor does a call where no database's file
+    could have a macro; one that reads the file is found."""
     told = []
     with duckdb.connect() as connection:
 
@@ -211,12 +213,15 @@ def test_a_file_by_its_name_asks_for_no_functions_of_the_engine(tmp_path: Path) 
         connection.execute("SET explain_output = 'all'")
         file = f"'{tmp_path / 'visits.csv'}'"
         connection.execute(f"COPY (SELECT 1 AS id) TO {file}")
-        by_name = identify_relation(file, run=run, directory=tmp_path)
+        identify = partial(identify_relation, run=run, directory=tmp_path)
+        database = tmp_path / "a.duckdb"
+        by_name = identify(file, database=database)
+        assert identify(f"read_csv({file})", database=None).bases == by_name.bases
         assert not any("duckdb_functions" in sql for sql in told)
         connection.execute(f"CREATE MACRO moved() AS TABLE FROM {file}")
         connection.execute("CREATE VIEW behind AS FROM moved()")
         for relation in ("moved()", "behind"):
-            assert identify_relation(relation, run=run, directory=tmp_path).bases == by_name.bases != frozenset()
+            assert identify(relation, database=database).bases == by_name.bases != frozenset()
 
 
 def test_another_name_for_what_was_charged_waits_for_the_owner(world: World) -> None:
