@@ -12,12 +12,6 @@ from tests.proxy.report.html.test_page import read
 AGES = ("bounds", "visits", "--epsilon", "0.5", "--column", "age")
 
 
-@pytest.fixture
-def checked(policy: Path, run: Callable[..., Ran]) -> Path:
-    assert run("check").status == 0
-    return policy
-
-
 def test_without_yes_it_says_the_cost_and_spends_nothing(checked: Path, run: Callable[..., Ran]) -> None:
     told = run(*AGES)
     assert told.status == 0

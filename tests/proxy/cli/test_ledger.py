@@ -26,9 +26,8 @@ from accountant.ledger import Ledger
 from accountant.limits import Limits
 from accountant.model import NANO, Cells, Charge, Family, Spent
 from planner.catalog.model import RELEASED_BY
-from proxy.cli.check import check
 from tests.proxy.cli.conftest import Ran
-from tests.worlds.wards import QUESTION, install
+from tests.worlds.wards import QUESTION
 
 WIDE = Limits(
     per_predicate_nano=1000 * NANO,
@@ -41,9 +40,9 @@ WIDE = Limits(
 
 
 @pytest.fixture
-def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = install(tmp_path)
-    check(path, confirm=False)
+def policy(tmp_path: Path, checked_once: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(checked_once, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "keyhole.toml"
     monkeypatch.setenv("KEYHOLE_POLICY", str(path))
     monkeypatch.setenv("NO_COLOR", "1")
     return path
@@ -52,7 +51,6 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def asked(policy: Path, run: Callable[..., Ran]) -> Path:
     """The policy after two questions of ada's and one of bob's that reads ada's first answer."""
-    assert run("check").status == 0
     assert run("query", QUESTION.format(1500)).status == 0
     assert run("query", "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 1000").status == 0
     assert run("query", QUESTION.format(1500), "--as", "bob").status == 0

@@ -32,8 +32,7 @@ def test_before_check_a_question_is_refused_and_check_makes_it_answerable(policy
     assert "nothing has changed" in run("check").out
 
 
-def test_an_answer_in_psqls_form_and_a_repetition(policy: Path, run: Any) -> None:
-    run("check")
+def test_an_answer_in_psqls_form_and_a_repetition(checked: Path, run: Any) -> None:
     answered = run("query", "SELECT ward FROM visits GROUP BY ward HAVING NOT count(*) > 1500")
     assert answered.err == ""
     assert answered.out.splitlines()[:6] == [" ward", "---------", " B", " [bold]C", "(2 rows)", ""]
@@ -43,8 +42,7 @@ def test_an_answer_in_psqls_form_and_a_repetition(policy: Path, run: Any) -> Non
     assert "(1 row)" in run("query", QUESTION.format(1500)).out
 
 
-def test_a_query_for_a_program(policy: Path, run: Any) -> None:
-    run("check")
+def test_a_query_for_a_program(checked: Path, run: Any) -> None:
     answer = run("query", "--json", "--tolerance", "9%", "--fnr", "0.01", QUESTION.format(1500)).document
     assert {"columns", "keys", "guarantee"} <= set(answer)
     assert answer["columns"] == ["ward"]
@@ -56,14 +54,13 @@ def test_a_query_for_a_program(policy: Path, run: Any) -> None:
     assert again == answer | {"reused": True, "cost": None}
 
 
-def test_an_answer_is_drawn_in_the_terminal_and_as_a_page(policy: Path, run: Any) -> None:
+def test_an_answer_is_drawn_in_the_terminal_and_as_a_page(checked: Path, run: Any) -> None:
     """False alarms as in `wards`: all thresholds are between 1,000 and 2,000."""
-    run("check")
     sql = (
         "SELECT ward, width_bucket(count(*), ARRAY[1500, 1700]) AS busy, count(*) BETWEEN 1400 AND 9000 AS usual "
         "FROM visits GROUP BY ward"
     )
-    page = policy.parent / "card.html"
+    page = checked.parent / "card.html"
     drawn = run("query", "--map", "--html", str(page), "--max-epsilon", "0.4", sql)
     assert drawn.err == ""
     marks = {line.split()[0]: line.split()[1:] for line in drawn.out.splitlines() if line.split()[1:]}
@@ -79,19 +76,17 @@ def test_an_answer_is_drawn_in_the_terminal_and_as_a_page(policy: Path, run: Any
     assert "(3 rows, released before: nothing is spent)" in fewer.out
 
 
-def test_a_page_that_cannot_be_written_is_refused_before_anything_is_spent(policy: Path, run: Any) -> None:
-    run("check")
+def test_a_page_that_cannot_be_written_is_refused_before_anything_is_spent(checked: Path, run: Any) -> None:
     refused = run("query", "--html", "card.svg", QUESTION.format(1500))
     assert (refused.status, refused.out) == (1, "")
     assert "KH011: pictures are written as HTML, and card.svg is the name of another format" in refused.err
     assert "HINT:  Write --html card.html: every browser opens it" in refused.err
-    nowhere = run("query", "--html", str(policy.parent / "no" / "card.html"), QUESTION.format(1500))
+    nowhere = run("query", "--html", str(checked.parent / "no" / "card.html"), QUESTION.format(1500))
     assert nowhere.status == 2
     assert "(1 row)" in run("query", QUESTION.format(1500)).out
 
 
-def test_an_explanation_has_what_is_promised_and_changes_nothing(policy: Path, run: Any) -> None:
-    run("check")
+def test_an_explanation_has_what_is_promised_and_changes_nothing(checked: Path, run: Any) -> None:
     sql = (
         "SELECT ward FROM visits GROUP BY ward "
         "HAVING (count(*) > 1500 AND count(age) > 700) OR (count(*) > 1500 AND NOT count(age) > 700 AND count(*) > 900)"
@@ -116,8 +111,7 @@ def test_an_explanation_has_what_is_promised_and_changes_nothing(policy: Path, r
     assert run("budget", "--json").document == before
 
 
-def test_a_refusal_in_psqls_form(policy: Path, run: Any) -> None:
-    run("check")
+def test_a_refusal_in_psqls_form(checked: Path, run: Any) -> None:
     told = run("query", "SELECT ward\nFROM visits\n  GROUP BY ward HAVING stddev(age) + 1 > 3")
     assert told.status == 1
     assert told.out == ""
@@ -130,8 +124,7 @@ def test_a_refusal_in_psqls_form(policy: Path, run: Any) -> None:
     assert "HINT:  Compare it alone: stddev(age) > 10." in told.err
 
 
-def test_a_refusal_for_a_program(policy: Path, run: Any) -> None:
-    run("check")
+def test_a_refusal_for_a_program(checked: Path, run: Any) -> None:
     for command in ("query", "explain"):
         told = run(command, "--json", "SELECT ward, count(*) FROM visits GROUP BY ward")
         assert told.status == 1
@@ -160,9 +153,8 @@ def test_every_setting_is_an_option_of_each_command_that_takes_settings(run: Any
             assert f"{setting.name}: {setting.meaning}." in told
 
 
-def test_a_setting_of_the_command_line_is_the_setting_of_that_name(policy: Path, run: Any) -> None:
+def test_a_setting_of_the_command_line_is_the_setting_of_that_name(checked: Path, run: Any) -> None:
     """Each with a value that it cannot have: the refusal names it."""
-    run("check")
     for setting in SETTINGS:
         flag = "--" + setting.name.removeprefix("keyhole.").replace("_", "-")
         for command in ("query", "explain"):
@@ -204,8 +196,7 @@ def test_a_table_shows_every_character_and_obeys_none() -> None:
     ]
 
 
-def test_a_formula_drawn_in_the_terminal_and_as_a_picture(policy: Path, run: Any, tmp_path: Path) -> None:
-    run("check")
+def test_a_formula_drawn_in_the_terminal_and_as_a_picture(checked: Path, run: Any, tmp_path: Path) -> None:
     sql = (
         "SELECT ward FROM visits WHERE ward <> '[red]<&' GROUP BY ward "
         "HAVING count(*) > 1500 AND (count(*) > 900 OR sum(age) > 5)"

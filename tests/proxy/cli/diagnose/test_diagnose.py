@@ -17,12 +17,6 @@ ROC = ("diagnose", "roc", "visits", "--score", "age", "--outcome", "day > '2026-
 PAID = ("--yes", "--why", "a test")
 
 
-@pytest.fixture
-def checked(policy: Path, run: Callable[..., Ran]) -> Path:
-    assert run("check").status == 0
-    return policy
-
-
 def test_without_yes_it_says_the_cost_and_spends_nothing(checked: Path, run: Callable[..., Ran]) -> None:
     told = run(*ROC, "--by", "ward")
     assert told.status == 0

@@ -16,12 +16,6 @@ PAID = ("--yes", "--why", "open [bold]data", "--by", "mia")
 ONE_RELEASE = 2  # events
 
 
-@pytest.fixture
-def checked(policy: Path, run: Callable[..., Ran]) -> Path:
-    assert run("check").status == 0
-    return policy
-
-
 def test_without_yes_it_says_the_cost_and_touches_nothing(checked: Path, run: Callable[..., Ran]) -> None:
     told = run(*TABLE).out
     assert told.startswith("visits would be published over 84 combinations of ward, day.\n")

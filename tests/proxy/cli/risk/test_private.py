@@ -3,10 +3,12 @@
 import json
 import sqlite3
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
 
+from proxy.cli.check import check
 from proxy.report.section import OWNER_ONLY
 from tests.proxy.cli.risk.hospital import COUNTS, HOSTILE, QUESTION, SHARE, install, write_prior
 from tests.proxy.cli.risk.report_document import RiskDocument
@@ -16,12 +18,19 @@ from tests.proxy.report.html.test_page import read
 RARE = "illness=rare:0.02"
 
 
+@pytest.fixture(scope="module")
+def checked_hospital(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hospital")
+    check(install(folder), confirm=False)
+    return folder
+
+
 @pytest.fixture
-def hospital(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Any) -> Path:
-    path = install(tmp_path)
+def hospital(tmp_path: Path, checked_hospital: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    copytree(checked_hospital, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "keyhole.toml"
     monkeypatch.setenv("KEYHOLE_POLICY", str(path))
     monkeypatch.setenv("NO_COLOR", "1")
-    assert run("check").status == 0
     return path
 
 
