@@ -432,9 +432,10 @@ class Engines:
                 rewritten, question.keys, functionals=len(question.functionals), timeout_ms=1000 * PATIENCE_S
             )
             result.append(found.values)
+            if source is not self.duck:
+                continue
             few = replace(source.dialect, keys_at_once=max(2, question.keys.size // 5))
-            blocks = rewrite_blocks(replace(question, table=table), dialect=few)
-            if source is self.duck and blocks:
+            if blocks := rewrite_blocks(replace(question, table=table), dialect=few):
                 found = source.aggregates(
                     replace(rewritten, blocks=blocks),
                     question.keys,

@@ -57,7 +57,7 @@ _KEYS = ("ward", "born", "month", "hour_of", "dow", "day", "hours", "week")
 _ASKED = cases(
     (((), False), (("person",), False), (("person",), True), (("visited", "born"), False)),
     [(key, ALWAYS) for key in _KEYS] + [("level", where) for where in _CONDITIONS],
-    quick=17,
+    quick=13,
 )
 
 
