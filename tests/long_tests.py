@@ -111,6 +111,7 @@ LONG: dict[str, tuple[str, ...]] = {
         "test_the_readers_role_reads_and_nothing_else",
         "test_the_sample_can_be_asked_as_the_file_says",
     ),
+    "project/test_long_tests.py": ("test_what_the_oldest_python_leaves_out_is_drawn_and_sized[not sized",),
     "proxy/cli/test_audit.py": (
         "test_an_audit_in_a_terminal_draws_a_bar",
         "test_an_audit_that_could_not_fail_is_no_success",

@@ -12,10 +12,12 @@ from planner.policy.file import Policy
 from proxy.console.page import POLICY
 from proxy.console.play.open import open_playground as open_playground_of
 from proxy.console.play.standalone import MOST_BODY_BYTES, play_app
+from proxy.play import tradeoff
 from proxy.play.game import SESSION_S
 from proxy.play.hall import Hall
 from proxy.play.tasks import TaskAnswer, solve
 from proxy.service.service import Service
+from tests.effort import rounds
 from tests.worlds.console_house import Browser, console_app, inline_code, open_house
 from tests.worlds.play_house import SEED, Clock, open_playground
 from tests.worlds.wards import install
@@ -190,6 +192,14 @@ def test_the_attackers_page_is_told_beliefs(browser: Browser) -> None:
     assert browser.get(f"{API}/attack?{asked}&seen=true&victim={outside}&epsilon=1").status_code == 400
 
 
+@pytest.fixture
+def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At quick a bot plays in two worlds, once in each: what is asked of them is no matter of luck with its noise."""
+    monkeypatch.setattr(tradeoff, "_ROUNDS", rounds(6, quick=2))
+    monkeypatch.setattr(tradeoff, "_DRAWS", {kind: rounds(draws, quick=1) for kind, draws in tradeoff._DRAWS.items()})
+
+
+@pytest.mark.usefixtures("_few_rounds")
 def test_the_slider_tells_how_wrong_every_way_leaves_a_bot(browser: Browser) -> None:
     found = {}
     for way in ("true", "tick_laplace", "ttl", "zeros", "keyhole"):
@@ -225,6 +235,7 @@ def test_owners_have_a_playground_of_their_own(service: Service, hall: Hall) -> 
     assert begin not in without.get("/console/owner").text
 
 
+@pytest.mark.usefixtures("_few_rounds")
 def test_the_slider_gives_a_policy_that_can_be_read(browser: Browser, tmp_path: Path) -> None:
     told = browser.get(f"{API}/tradeoff?seed={SEED}&attacker=student&epsilon=0.5&looks=24").json()
     assert [task["task"] for task in told["tasks"]] == ["T1", "T2", "T3", "T4", "T5"]
