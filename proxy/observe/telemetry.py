@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from enum import StrEnum
+from functools import cache
 from importlib.metadata import version
 from platform import python_version
 
@@ -111,6 +112,12 @@ class GaugeReading:
     read: Callable[[], Mapping[str, float]]
 
 
+@cache
+def _own_version() -> str:
+    """Return Keyhole's version. Each look for it reads a file of hundreds of lines."""
+    return version("keyhole")
+
+
 class Telemetry:
     """The metrics of one process in a registry of their own, and a log. Safe to share between threads.
 
@@ -158,7 +165,7 @@ class Telemetry:
         self._turns = Gauge("keyhole_source_turns", "Questions at the source", ["state"], registry=registry)
         self.workers = Gauge("keyhole_question_workers", "Questions in threads", ["state"], registry=registry)
         Info("keyhole_build", "What is running", registry=registry).info(
-            {"version": version("keyhole"), "python": python_version()}
+            {"version": _own_version(), "python": python_version()}
         )
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
