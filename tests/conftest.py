@@ -4,11 +4,13 @@ import gc
 import os
 import tempfile
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+import typer.testing
 
 from proxy.shadow.wheel import make_data, postgres_server, stop_at_once
 from tests.begun_first import begin_with_longest
@@ -70,6 +72,7 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(20_000, 20, 20)  # of what tests leave, little is garbage: the usual 700 takes a twentieth
         gc.enable()
 
 
@@ -104,6 +107,16 @@ def _traversable(directory: Path) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _copied_data() -> Iterator[None]:
     with copied_data(), copied_ledgers():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _kept_commands() -> Iterator[None]:
+    """The tree of an application's commands is made once: each call in this process would make it anew."""
+    with pytest.MonkeyPatch.context() as patched:
+        kept = cache(typer.main.get_command)
+        patched.setattr(typer.main, "get_command", kept)
+        patched.setattr(typer.testing, "_get_command", kept)
         yield
 
 

