@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from planner.bind.fixed_keys import bound_fixed
 from planner.bind.unit_join import bound_table
-from planner.catalog.model import Column, Derivation, FixedKey, Grouping, SqlType, Table, Value
+from planner.catalog.model import Catalog, Column, Derivation, FixedKey, Grouping, SqlType, Table, Value
+from planner.explain.render import explain_text
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.plan.build import plan
 from planner.question.condition import ALWAYS, And, Compare, Condition, Within, evaluate
 from tests.effort import examples
 from tests.planner.asked import asked
@@ -124,13 +127,16 @@ def test_totals_of_both_signs_follow_from_whole_groups_alone() -> None:
     assert bounded("month", two) == [(0, 100), (-(10**6), 10**6)]
 
 
-def test_a_join_has_the_bounds_of_the_member_whose_key_is_fixed() -> None:
-    catalog = people()
-    by_day = Grouping(("ward", "day"), 6, 3, ())
-    catalog = replace(
+def _with_grouping_by_day() -> Catalog:
+    catalog, by_day = people(), Grouping(("ward", "day"), 6, 3, ())
+    return replace(
         catalog,
         tables=tuple(replace(one, groupings=(by_day,)) if one.name == "stays" else one for one in catalog.tables),
     )
+
+
+def test_a_join_has_the_bounds_of_the_member_whose_key_is_fixed() -> None:
+    catalog = _with_grouping_by_day()
     sql = "SELECT s.ward FROM stays s JOIN patients p USING (patient_id){} GROUP BY s.ward HAVING count(*) > 90"
     whole = asked(sql.format(""), catalog=catalog)
     one_day = asked(sql.format(" WHERE s.day = '2026-01-02'"), catalog=catalog)
@@ -138,13 +144,19 @@ def test_a_join_has_the_bounds_of_the_member_whose_key_is_fixed() -> None:
     assert one_day.table.fixed == (FixedKey("day", (date(2026, 1, 2),)),)
 
 
+def test_explain_says_which_questions_a_rollup_serves() -> None:
+    sql = "SELECT ward FROM stays WHERE day IN ({}) GROUP BY ward HAVING count(*) > 90"
+    told = [
+        [line for line in explain_text(plan(question, dialect=DUCKDB), left=None) if line.startswith("  Rollup: ")]
+        for days in ("'2026-01-02'", "'2026-01-02', '2026-01-03'")
+        for question in [asked(sql.format(days), catalog=_with_grouping_by_day())]
+    ]
+    assert ["for all questions by (ward) whose WHERE fixes day, where" in line for line in told[0]] == [True]
+    assert told[1] == []
+
+
 def test_totals_per_unit_are_those_of_the_fixed_key() -> None:
-    catalog = people()
-    by_day = Grouping(("ward", "day"), 6, 3, ())
-    catalog = replace(
-        catalog,
-        tables=tuple(replace(one, groupings=(by_day,)) if one.name == "stays" else one for one in catalog.tables),
-    )
+    catalog = _with_grouping_by_day()
     sql = (
         "SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays {} GROUP BY ward, patient_id) v "
         "GROUP BY ward HAVING sum(n) > 100"
