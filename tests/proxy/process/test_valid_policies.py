@@ -204,7 +204,8 @@ class Doors:
         return codes
 
     def _check(self) -> None:
-        check(self._path, confirm=False)
+        for table in check(self._path, confirm=False).broken:  # `keyhole check` tells of these, and ends with 1
+            raise KeyholeError("KH006", str(table))
 
     def _serve(self) -> None:
         policy = Policy.load(self._path)
