@@ -199,7 +199,7 @@ def test_the_list_of_commands_is_what_they_say_themselves() -> None:
     for one in listed:
         command = commands[one.name]
         assert command.name == one.name
-        assert command.get_short_help_str(len(command.help or "")) == one.summary, one.name
+        assert command.get_short_help_str(1000) == one.summary, one.name
 
 
 def test_the_commands_are_made_once_in_a_process() -> None:
