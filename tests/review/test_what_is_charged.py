@@ -11,13 +11,13 @@ from accountant.model import NANO
 from deploy.demo.build import install
 from planner.errors import KeyholeError
 from planner.question.plan import Plan
-from proxy.cli.check import check
 from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_question
 from proxy.pipeline.messages import Answer, Asked, bare_question
 from proxy.service.accounts import column_of
 from proxy.service.service import Service
+from tests.worlds.house import check_once
 
 SETTINGS = {"keyhole.mechanism": "keyhole", "keyhole.tolerance": "25%"}
 IN_FRANCE = (
@@ -28,9 +28,7 @@ IN_FRANCE = (
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    policy = install(tmp_path)
-    check(policy, confirm=False)
-    with Service.open(policy) as opened:
+    with Service.open(check_once(install(tmp_path))) as opened:
         yield opened
 
 

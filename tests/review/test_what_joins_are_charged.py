@@ -11,21 +11,19 @@ from deploy.demo.build import install
 from planner.catalog.model import Catalog
 from planner.plan.identity import fingerprint
 from planner.question.plan import Plan
-from proxy.cli.check import check
 from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.service.accounts import column_of
 from proxy.service.service import Service
+from tests.worlds.house import check_once
 
 JOINED = "SELECT {} FROM sales s JOIN countries c ON s.country = c.name {} GROUP BY {} HAVING count(*) > 1000"
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    policy = install(tmp_path)
-    check(policy, confirm=False)
-    with Service.open(policy) as opened:
+    with Service.open(check_once(install(tmp_path))) as opened:
         yield opened
 
 

@@ -11,13 +11,13 @@ import httpx
 from fastapi import FastAPI
 
 from planner.policy.sections import ConsoleSection, RestSection
-from proxy.cli import check as checking
 from proxy.console.app import console_pages
 from proxy.play.hall import Hall
 from proxy.rest.app import create_app
 from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import Strangers
 from proxy.service.service import Service, Serving
+from tests.worlds.house import check_once
 from tests.worlds.rest_house import UNHURRIED
 from tests.worlds.wards import PASSWORD, install
 
@@ -31,8 +31,7 @@ def open_house(directory: Path, *, more: str = "") -> Service:
     """A service over the wards, whose policy says `more`."""
     path = install(directory)
     path.write_text(path.read_text(encoding="utf-8") + more, encoding="utf-8")
-    checking.check(path, confirm=False)
-    return Service.open(path)
+    return Service.open(check_once(path))
 
 
 def console_app(

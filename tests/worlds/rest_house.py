@@ -11,12 +11,12 @@ from pathlib import Path
 import uvicorn
 
 from planner.policy.sections import RestSection
-from proxy.cli import check as checking
 from proxy.rest import uvicorn_server as rest_server
 from proxy.rest.app import create_app
 from proxy.security.tls import Tls
 from proxy.service.service import Service
 from tests.effort import PATIENCE_S
+from tests.worlds.house import check_once
 from tests.worlds.wards import TOKENS, install
 
 TOKEN = TOKENS["ada"]
@@ -28,9 +28,7 @@ UNHURRIED = RestSection(
 @contextmanager
 def own_house(directory: Path) -> Iterator[Service]:
     """A service that a test may ruin."""
-    path = install(directory)
-    checking.check(path, confirm=False)
-    with Service.open(path) as opened:
+    with Service.open(check_once(install(directory))) as opened:
         yield opened
 
 

@@ -2,13 +2,12 @@
 
 import json
 from pathlib import Path
-from shutil import copytree
 from typing import Any
 
 import pytest
 
 from proxy.cli import main as cli
-from proxy.cli.check import check
+from tests.worlds.house import check_once
 from tests.worlds.wards import install
 
 
@@ -20,19 +19,10 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
-def checked_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the wards as `keyhole check` leaves it."""
-    folder = tmp_path_factory.mktemp("checked")
-    check(install(folder), confirm=False)
-    return folder
-
-
 @pytest.fixture
-def checked(policy: Path, checked_once: Path) -> Path:
-    """The wards' policy in a copy of that folder: checking them for each test would take ten times the processor."""
-    copytree(checked_once, policy.parent, dirs_exist_ok=True)
-    return policy
+def checked(policy: Path) -> Path:
+    """The wards as `keyhole check` leaves them."""
+    return check_once(policy)
 
 
 class Ran:

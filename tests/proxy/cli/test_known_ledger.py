@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.proxy.cli.conftest import Ran
-from tests.worlds.house import new_database
+from tests.worlds.house import make_once, new_database
 from tests.worlds.wards import QUESTION
 
 Run = Callable[..., Ran]
@@ -39,11 +39,14 @@ def delete(folder: Path) -> None:
 @pytest.fixture
 def asked(policy: Path, run: Run) -> Path:
     """The policy after a question, of which there is a backup, and another one."""
-    assert run("check").status == 0
-    assert run("query", QUESTION.format(1500)).status == 0
-    assert run("ledger", "backup", str(policy.parent / "backup.db")).status == 0
-    assert run("query", QUESTION.format(1200)).status == 0
-    return policy
+
+    def ask() -> None:
+        assert run("check").status == 0
+        assert run("query", QUESTION.format(1500)).status == 0
+        assert run("ledger", "backup", str(policy.parent / "backup.db")).status == 0
+        assert run("query", QUESTION.format(1200)).status == 0
+
+    return make_once(policy, ask, what="asked twice")
 
 
 def test_no_command_starts_on_a_ledger_that_lost_something_or_makes_an_empty_one(asked: Path, run: Run) -> None:
@@ -167,9 +170,12 @@ def more_tables(policy: Path, run: Run) -> Path:
     (policy.parent / "cities.csv").write_text("city\nBath\nYork\n", encoding="ascii")
     text = policy.read_text(encoding="utf-8")
     policy.write_text(text.replace("[analysts.ada]", f"{BEDS}\n[analysts.ada]", 1), encoding="utf-8")
-    assert run("check").status == 0
-    assert run("query", QUESTION.format(1500)).status == 0
-    return policy
+
+    def ask() -> None:
+        assert run("check").status == 0
+        assert run("query", QUESTION.format(1500)).status == 0
+
+    return make_once(policy, ask, what="asked")
 
 
 def spoil(path: Path) -> None:

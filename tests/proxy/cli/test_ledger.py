@@ -27,7 +27,8 @@ from accountant.limits import Limits
 from accountant.model import NANO, Cells, Charge, Family, Spent
 from planner.catalog.model import RELEASED_BY
 from tests.proxy.cli.conftest import Ran
-from tests.worlds.wards import QUESTION
+from tests.worlds.house import check_once, make_once
+from tests.worlds.wards import QUESTION, install
 
 WIDE = Limits(
     per_predicate_nano=1000 * NANO,
@@ -40,9 +41,8 @@ WIDE = Limits(
 
 
 @pytest.fixture
-def policy(tmp_path: Path, checked_once: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(checked_once, tmp_path, dirs_exist_ok=True)
-    path = tmp_path / "keyhole.toml"
+def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = check_once(install(tmp_path))
     monkeypatch.setenv("KEYHOLE_POLICY", str(path))
     monkeypatch.setenv("NO_COLOR", "1")
     return path
@@ -51,10 +51,13 @@ def policy(tmp_path: Path, checked_once: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.fixture
 def asked(policy: Path, run: Callable[..., Ran]) -> Path:
     """The policy after two questions of ada's and one of bob's that reads ada's first answer."""
-    assert run("query", QUESTION.format(1500)).status == 0
-    assert run("query", "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 1000").status == 0
-    assert run("query", QUESTION.format(1500), "--as", "bob").status == 0
-    return policy
+
+    def ask() -> None:
+        assert run("query", QUESTION.format(1500)).status == 0
+        assert run("query", "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 1000").status == 0
+        assert run("query", QUESTION.format(1500), "--as", "bob").status == 0
+
+    return make_once(policy, ask, what="asked by two")
 
 
 def charge(number: int, *, epsilon_nano: int = 1000) -> Charge:

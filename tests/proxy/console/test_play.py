@@ -193,14 +193,13 @@ def test_the_attackers_page_is_told_beliefs(browser: Browser) -> None:
 
 
 @pytest.fixture
-def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """At quick a bot plays in two worlds, once in each: what is asked of them is no matter of luck with its noise."""
     monkeypatch.setattr(tradeoff, "_ROUNDS", rounds(6, quick=2))
     monkeypatch.setattr(tradeoff, "_DRAWS", {kind: rounds(draws, quick=1) for kind, draws in tradeoff._DRAWS.items()})
 
 
-@pytest.mark.usefixtures("_few_rounds")
-def test_the_slider_tells_how_wrong_every_way_leaves_a_bot(browser: Browser) -> None:
+def test_the_slider_tells_how_wrong_every_way_leaves_a_bot(browser: Browser, few_rounds: None) -> None:
     found = {}
     for way in ("true", "tick_laplace", "ttl", "zeros", "keyhole"):
         told = browser.get(f"{API}/errors?seed={SEED}&epsilon=1&way={way}").json()
@@ -235,8 +234,7 @@ def test_owners_have_a_playground_of_their_own(service: Service, hall: Hall) -> 
     assert begin not in without.get("/console/owner").text
 
 
-@pytest.mark.usefixtures("_few_rounds")
-def test_the_slider_gives_a_policy_that_can_be_read(browser: Browser, tmp_path: Path) -> None:
+def test_the_slider_gives_a_policy_that_can_be_read(browser: Browser, few_rounds: None, tmp_path: Path) -> None:
     told = browser.get(f"{API}/tradeoff?seed={SEED}&attacker=student&epsilon=0.5&looks=24").json()
     assert [task["task"] for task in told["tasks"]] == ["T1", "T2", "T3", "T4", "T5"]
     assert told["tolerance"] == pytest.approx(13.2, abs=0.05)

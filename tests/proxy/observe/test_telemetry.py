@@ -19,7 +19,6 @@ from structlog.testing import capture_logs
 from accountant.errors import LedgerUnavailable
 from accountant.model import NANO
 from planner.errors import KeyholeError
-from proxy.cli import check as checking
 from proxy.concurrency.thread_pool import WorkerPool
 from proxy.observe.telemetry import Face, QuestionEnding, Stage, Telemetry, TurnedAway
 from proxy.process.addresses import Addresses, ListenAddress
@@ -29,6 +28,7 @@ from proxy.service.readiness import LEDGER_ROOM_BYTES, Readiness
 from proxy.service.service import Service
 from proxy.shadow.wheel import wheel_release
 from tests.effort import PATIENCE_S
+from tests.worlds.house import check_once
 from tests.worlds.served import ROOT, scraped
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 
@@ -58,8 +58,7 @@ class Watched:
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Iterator[Watched]:
-    policy = install(tmp_path)
-    checking.check(policy, confirm=False)
+    policy = check_once(install(tmp_path))
     with (
         Service.open(policy) as service,
         in_background(

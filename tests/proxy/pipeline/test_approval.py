@@ -14,12 +14,12 @@ from planner.catalog.model import Budget, TableCaps
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
-from proxy.cli import check as checking
 from proxy.cli import main as cli
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_question, explained_document
 from proxy.pipeline.messages import Answer, Asked, bare_question
 from proxy.service.service import Service
+from tests.worlds.house import check_once
 from tests.worlds.wards import install
 
 # all but some ages: every one of them another functional, so that no question reads what another has revealed
@@ -31,8 +31,7 @@ Ask = Callable[..., Answer]
 def with_budget(directory: Path, *lines: str) -> Path:
     path = install(directory)
     path.write_text(path.read_text().replace("[budget]\n", "[budget]\n" + "\n".join(lines) + "\n"))
-    checking.check(path, confirm=False)
-    return path
+    return check_once(path)
 
 
 def asking(service: Service) -> Ask:

@@ -12,14 +12,13 @@ import pytest
 
 from planner.errors import KeyholeError
 from planner.explain.payment import Left, Payer, Payment
-from proxy.cli.check import check
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_question, explained_document
 from proxy.pipeline.messages import Answer, Asked, bare_question
 from proxy.report.limit_names import tell_apart
 from proxy.service.accounts import nano
 from proxy.service.service import Service
-from tests.worlds.house import VERIFIER
+from tests.worlds.house import VERIFIER, check_once
 
 POLICY = """
 [source]
@@ -65,8 +64,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
             )
     policy = tmp_path / "keyhole.toml"
     policy.write_text(POLICY.replace("{verifier}", VERIFIER))
-    check(policy, confirm=False)
-    with Service.open(policy) as opened:
+    with Service.open(check_once(policy)) as opened:
         yield opened
 
 

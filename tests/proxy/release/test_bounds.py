@@ -23,14 +23,13 @@ from planner.errors import KeyholeError
 from planner.lower.unit_statistics import BoundOf, UnitCounts, UnitStatistic
 from planner.policy.file import Policy
 from proxy.cli.bounds import BoundsReport
-from proxy.cli.check import check
 from proxy.release.bounds import BoundsAsked, FoundBound, FoundBounds, find_bounds, plan_bounds
 from proxy.release.charged import PaidRelease, check_affordable
 from proxy.report.section import show_page
 from proxy.service.service import Service
 from proxy.sources.protocol import Counts
 from tests.seeded_noise import SeededNoise
-from tests.worlds.house import VERIFIER, new_database
+from tests.worlds.house import VERIFIER, check_once, new_database
 
 _MONDAY = date(2026, 1, 5)
 # household g is in 1 + g % 5 weeks, with 1 + g % 3 rows in each, of g % 7 - 2 euros
@@ -124,8 +123,7 @@ def _serve(
             per_unit="per_unit = [-50, 100]" if bounding else "",
         )
     )
-    check(path, confirm=False)
-    return path
+    return check_once(path)
 
 
 @pytest.fixture

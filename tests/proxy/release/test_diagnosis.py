@@ -38,7 +38,7 @@ from proxy.service.service import Service
 from proxy.sources.protocol import Counts
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
-from tests.worlds.house import VERIFIER, new_database
+from tests.worlds.house import VERIFIER, check_once, new_database
 
 MODELS = ("linear", "deep")
 Row = tuple[int | None, str, float | None, int | None]
@@ -155,8 +155,7 @@ def _serve(
             points_per_unit="" if groups is None else "per_unit = [0, 3400]",
         )
     )
-    check(path, confirm=False)
-    return path
+    return check_once(path)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from proxy.release.published_file import (
 from proxy.release.unprotected import perturb_counts, publish_unprotected, state
 from proxy.service.service import Service
 from tests.seeded_noise import SeededNoise
-from tests.worlds.house import VERIFIER, new_database
+from tests.worlds.house import VERIFIER, check_once, new_database
 
 WARDS = ["A", "<b>é</b>", 'it\'s "odd"', "", "a | b", "\u202eright,\nleft"]
 DRUGS = ["none", "心", "b\\c"]
@@ -104,8 +104,7 @@ def _serve(
         verifier=VERIFIER,
     )
     path.write_text(text, encoding="utf-8")
-    check(path, confirm=False)
-    return path
+    return check_once(path)
 
 
 @pytest.fixture

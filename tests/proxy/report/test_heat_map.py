@@ -17,7 +17,6 @@ from accountant.ledger import Ledger
 from accountant.limits import Limits
 from accountant.model import NANO, Cells, Charge, Family, Spent
 from accountant.reports.report import FamilyBalance
-from proxy.cli import check as checking
 from proxy.cli import main as cli
 from proxy.report.heat_map import (
     NEVER,
@@ -33,6 +32,7 @@ from proxy.report.heat_map import (
 )
 from proxy.report.heat_map_svg import heat_map_svg
 from proxy.service.service import Service
+from tests.worlds.house import check_once
 from tests.worlds.wards import install
 
 NAMES = st.text(min_size=1, max_size=40)
@@ -155,8 +155,7 @@ def test_a_copy_in_black_and_white_shows_the_same_order() -> None:
 
 @pytest.fixture
 def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = install(tmp_path)
-    checking.check(path, confirm=False)
+    path = check_once(install(tmp_path))
     monkeypatch.setenv("KEYHOLE_POLICY", str(path))
     monkeypatch.setenv("NO_COLOR", "1")
     wide = Limits(

@@ -27,7 +27,7 @@ from proxy.service.service import Service
 from tests.effort import PATIENCE_S
 from tests.proxy.pipeline.dying_question import KEY
 from tests.proxy.rest.test_app import ADA, refused, send
-from tests.worlds.house import hurried
+from tests.worlds.house import check_once, hurried
 from tests.worlds.rest_house import UNHURRIED
 from tests.worlds.wards import QUESTION, TOKENS, install
 
@@ -39,8 +39,7 @@ def live(directory: Path) -> Path:
     path = install(directory)
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace('refresh = "static"', 'refresh = "live"'), encoding="utf-8")
-    checking.check(path, confirm=False)
-    return path
+    return check_once(path)
 
 
 @contextmanager
@@ -263,8 +262,7 @@ def test_whenever_the_first_dies_it_is_paid_once_at_most(
 
 def test_a_reader_pays_once_whatever_the_version(tmp_path: Path) -> None:
     """Bob reads what ada paid for; his cap is charged for it once."""
-    path = install(tmp_path)
-    checking.check(path, confirm=False)
+    path = check_once(install(tmp_path))
     with opened(path) as service:
         app = create_app(service, UNHURRIED)
         ask(app, "ada-1")

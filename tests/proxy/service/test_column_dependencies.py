@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -25,9 +24,10 @@ BY_REGION = (
 )
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    policy = install(tmp_path)
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The demo, of which all but one ask the catalog alone."""
+    policy = install(tmp_path_factory.mktemp("demo"))
     check(policy, confirm=False)
     with Service.open(policy) as opened:
         yield opened

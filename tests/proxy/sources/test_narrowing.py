@@ -113,7 +113,7 @@ def test_no_row_leaves_the_narrowed_range(engines: Engines, column: str, step: s
     for where in (ALWAYS, *conditions(column, seed=3, size=rounds(4, quick=1))):
         pairs = [
             summed(column, condition, table=table, among=where)
-            for condition in (ALWAYS, *conditions(column, seed=7, size=rounds(24, quick=8)))
+            for condition in (ALWAYS, *conditions(column, seed=7, size=rounds(24, quick=12)))
         ]
         question = Question(
             table=table,

@@ -1,5 +1,5 @@
 """The command in this process, as for all others."""
 
-from tests.proxy.cli.conftest import checked, checked_once, policy, run
+from tests.proxy.cli.conftest import checked, policy, run
 
-__all__ = ["checked", "checked_once", "policy", "run"]
+__all__ = ["checked", "policy", "run"]

@@ -3,32 +3,23 @@
 import json
 import sqlite3
 from pathlib import Path
-from shutil import copytree
 from typing import Any
 
 import pytest
 
-from proxy.cli.check import check
 from proxy.report.section import OWNER_ONLY
 from tests.proxy.cli.risk.hospital import COUNTS, HOSTILE, QUESTION, SHARE, install, write_prior
 from tests.proxy.cli.risk.report_document import RiskDocument
 from tests.proxy.cli.risk.test_risk import sections
 from tests.proxy.report.html.test_page import read
+from tests.worlds.house import check_once
 
 RARE = "illness=rare:0.02"
 
 
-@pytest.fixture(scope="module")
-def checked_hospital(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("hospital")
-    check(install(folder), confirm=False)
-    return folder
-
-
 @pytest.fixture
-def hospital(tmp_path: Path, checked_hospital: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    copytree(checked_hospital, tmp_path, dirs_exist_ok=True)
-    path = tmp_path / "keyhole.toml"
+def hospital(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = check_once(install(tmp_path))
     monkeypatch.setenv("KEYHOLE_POLICY", str(path))
     monkeypatch.setenv("NO_COLOR", "1")
     return path
