@@ -309,7 +309,7 @@ def _kept_out(formula: GuardedFormula, *, come: str) -> Iterator[str]:
     for guarded in formula.leaves():
         if guarded.values and not guarded.outside:
             hint = guard_hint(guarded, guarded.values[0].values)
-            yield f"{guarded.text}: a group without values is likely to be {come}, as one at the threshold is. {hint}"
+            yield f"{guarded.text}: a group without values may be {come}: it counts as one at the threshold. {hint}"
             return
 
 
