@@ -246,12 +246,16 @@ class Endpoint:
                 telemetry=self._telemetry,
                 hub=self._hub,
             )
-            hints = NameHints(backing.catalog, login.user, encoding=lambda: parts.text.encoding)
-            relay.answers.mend_error = hints.mend
             staying.callback(parts.listening.end)
             limits = self._limits
             readers = self._readers.of(login.user)
             session = Session(parts, readers=readers, statements=limits.statements, portals=limits.portals)
+            relay.answers.mend_error = NameHints(
+                backing.catalog,
+                login.user,
+                encoding=lambda: parts.text.encoding,
+                hint_in_message=lambda: session.hint_in_message,
+            ).mend
             secret = secrets.token_bytes(32 if login.minor >= 2 else 4)
             opened = OpenSession(secret, stream, relay, session, catalog.analyst(login.user), visitor, backing.shadow)
             await self._stay(opened, login, address=address)

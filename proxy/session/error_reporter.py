@@ -1,6 +1,7 @@
 """How a session is told that Keyhole refuses a statement: after what PostgreSQL itself has against it."""
 
 import codecs
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
@@ -8,6 +9,7 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import NestedTooDeep
 from planner.statements.settings import HINT_IN_MESSAGE
 from proxy.observe.telemetry import Face
+from proxy.pipeline.messages import StatementPart
 from proxy.session.error_fields import add_hint, refusal
 from proxy.session.parts import SessionParts
 from proxy.shadow.findings import ShadowFailed
@@ -15,6 +17,10 @@ from proxy.shadow.relay import is_failed_transaction, is_syntax_error, read_anal
 from proxy.wire.backend import Report
 from proxy.wire.encodings import codec
 
+_SETS = re.compile(
+    rf"\s*(?:re)?set\s+(?:(?:session|local)\s+)?{re.escape(HINT_IN_MESSAGE)}\b(?:\s*(?:=|to\b)\s*'?(on|off))?",
+    re.IGNORECASE,
+)
 _OF_GROUP_BY = frozenset({"KH202", "KH215"})
 _SYNTAX = b"42601"
 
@@ -26,7 +32,9 @@ class ErrorReporter:
         self._session = session
         self._relay = session.relay
         self._exchange = session.exchange
-        self._hint_in_message = False  # as it was when it was last asked for, since a failed transaction tells nothing
+        self._at_start = session.relay.settings.get(HINT_IN_MESSAGE)
+        self.hint_in_message = _is_on(self._at_start)
+        """As it was when it was last set or asked for, since a failed transaction tells nothing."""
         self._known = False
 
     @contextmanager
@@ -35,9 +43,15 @@ class ErrorReporter:
 
         Its time may be up by then: to ask the shadow once more would end in the shadow's own complaint.
         """
-        self._hint_in_message, self._known = _is_on(settings.get(HINT_IN_MESSAGE)), True
+        self.hint_in_message, self._known = _is_on(settings.get(HINT_IN_MESSAGE)), True
         yield
         self._known = False
+
+    def note_settings(self, parts: tuple[StatementPart, ...]) -> None:
+        """The client is setting how hints are told. A ROLLBACK is noticed at the next question or refusal."""
+        for part in parts:
+            if (found := _SETS.match(part.text)) is not None:
+                self.hint_in_message = _is_on(found[1] or self._at_start)
 
     async def tell(self, error: KeyholeError, text: bytes | None = None) -> None:
         """Tell the client, and fail the shadow's transaction by an error of its own.
@@ -52,7 +66,7 @@ class ErrorReporter:
         if error.hint and not self._known and self._relay.answers.status != b"E":
             with suppress(ShadowFailed):
                 asked = await self._exchange.read_setting(HINT_IN_MESSAGE)
-                self._hint_in_message = _is_on((asked or b"").decode("ascii", "replace"))
+                self.hint_in_message = _is_on((asked or b"").decode("ascii", "replace"))
             if self._relay.answers.skipping:
                 return
         self._known = False
@@ -69,12 +83,12 @@ class ErrorReporter:
                     return
         self._exchange.fail()
         self._session.telemetry.count_refusal(error.code, face=Face.POSTGRESQL, analyst=self._session.analyst)
-        self._session.client.write(refusal(error, codec=self._codec, hint_in_message=self._hint_in_message))
+        self._session.client.write(refusal(error, codec=self._codec, hint_in_message=self.hint_in_message))
 
     def _with_hint(self, report: Report, hint: str | None) -> bytes:
         """An error of PostgreSQL with Keyhole's hint, unless it has one of its own."""
         if hint is not None:
-            report = add_hint(report, hint, codec=self._codec, hint_in_message=self._hint_in_message)
+            report = add_hint(report, hint, codec=self._codec, hint_in_message=self.hint_in_message)
         return report.encode()
 
     @property

@@ -61,6 +61,7 @@ class ExtendedProtocol:
             await self._exchange.settle()  # what is skipped after an error replaces nothing
         try:
             parts = await self._core.reader.parts(message.sql)
+            self._core.reporter.note_settings(parts)
             await self._core.quotas.make_room(parts, name)
             for part in parts:
                 executing = None if part.executing is None else part.executing.name

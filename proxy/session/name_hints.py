@@ -26,10 +26,13 @@ _MOST_NAMES = 5_000  # that a name is held against
 class NameHints:
     """The hints of one session of an analyst, whose client has the encoding that `encoding` tells."""
 
-    def __init__(self, catalog: Catalog, analyst: str, *, encoding: Callable[[], str]) -> None:
+    def __init__(
+        self, catalog: Catalog, analyst: str, *, encoding: Callable[[], str], hint_in_message: Callable[[], bool]
+    ) -> None:
         self._catalog = catalog
         self._analyst = analyst
         self._encoding = encoding
+        self._hint_in_message = hint_in_message
 
     def mend(self, frame: Frame, sent: bytes) -> Frame:
         """Return an ErrorResponse with a hint, or as it is if it has one or none is known.
@@ -53,7 +56,8 @@ class NameHints:
                 hint = self._suggest_quotes(text, at)
         if hint is None:
             return frame
-        return Frame(frame.kind, add_hint(report, hint, codec=found, hint_in_message=False).encode())
+        told = add_hint(report, hint, codec=found, hint_in_message=self._hint_in_message())
+        return Frame(frame.kind, told.encode())
 
     def _suggest_relation(self, wanted: str) -> str | None:
         names = [*self._tables(), *(question.name for question in self._catalog.stored_questions)]

@@ -67,6 +67,11 @@ class Session:
             await self._relay.cancel()
 
     @property
+    def hint_in_message(self) -> bool:
+        """Whether messages end with their hints, as far as is known without asking the shadow."""
+        return self._core.reporter.hint_in_message
+
+    @property
     def busy(self) -> bool:
         """Whether a statement runs."""
         return self._handling or not self._relay.answers.settled

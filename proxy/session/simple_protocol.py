@@ -30,6 +30,7 @@ class SimpleProtocol:
         refusal: KeyholeError | None = None
         try:
             parts = await self._core.reader.parts(message.sql)
+            self._core.reporter.note_settings(parts)
         except KeyholeError as error:
             refusal = error
         in_batch = self._core.parts.connection.state is ConnectionState.EXTENDED

@@ -1,6 +1,7 @@
 """PostgreSQL's errors about names come with the nearest name that the analyst may read, or with the quotes to write."""
 
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pytest
@@ -77,3 +78,31 @@ def test_an_error_about_a_name_has_a_hint_of_what_may_be_meant(running: Running)
             with pytest.raises(psycopg.errors.UndefinedTable) as caught:
                 connection.execute("SELECT * FROM regions")
             assert caught.value.diag.message_hint == "Perhaps you meant public.regions."
+
+
+def test_the_hint_stands_in_the_message_for_who_wants_it(running: Running) -> None:
+    asked, told, hint = "SELECT * FROM region", 'relation "region" does not exist', "Perhaps you meant regions."
+
+    def message(connection: psycopg.Connection[Any]) -> str | None:
+        with pytest.raises(psycopg.errors.UndefinedTable) as caught:
+            connection.execute(asked)
+        assert caught.value.diag.message_hint == hint
+        return caught.value.diag.message_primary
+
+    with psycopg.connect(running.conninfo(), autocommit=True) as connection:
+        for prepare in (False, True):
+            for value, ending in (
+                ("= on", f". Hint: {hint}"),
+                ("TO 'off'", ""),
+                ("=ON", f". Hint: {hint}"),
+                ("TO DEFAULT", ""),
+            ):
+                connection.execute(f"SET keyhole.hint_in_message {value}".encode(), prepare=prepare)
+                assert message(connection) == told + ending
+    at_start = running.conninfo(extra="options='-c keyhole.hint_in_message=on'")
+    with psycopg.connect(at_start, autocommit=True) as connection:
+        assert message(connection) == f"{told}. Hint: {hint}"
+        connection.execute("SET keyhole.hint_in_message = off")
+        assert message(connection) == told
+        connection.execute("RESET keyhole.hint_in_message")
+        assert message(connection) == f"{told}. Hint: {hint}"
