@@ -1,4 +1,5 @@
-"""Hints for PostgreSQL's errors about names: the nearest name of the catalogue, or the quotes that belong around one.
+"""Hints for PostgreSQL's errors about names: the nearest name of the catalogue, the quotes or the join that it
+lacks, or the clause in which it belongs.
 
 Guarantee: a hint depends on the client's own text and on names that its analyst may read in the catalogue.
 """
@@ -7,7 +8,9 @@ import re
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 
-from planner.catalog.model import Catalog
+from planner.bind.other_tables import offer_join
+from planner.catalog.model import Catalog, Table
+from planner.errors import UnknownColumn
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
 from planner.parser.lexer import readable
 from planner.values.sql_literals import text as text_literal
@@ -19,7 +22,12 @@ from proxy.wire.frames import Frame
 
 _RELATION = re.compile(r'relation "(?:.*\.)?([^".]+)" does not exist', re.DOTALL)
 _COLUMN = re.compile(r'column (?:"([^"]+)"|\S*?\.?([^".\s]+)) does not exist', re.DOTALL)
-_NO_RELATION, _NO_COLUMN, _SYNTAX = b"42P01", b"42703", b"42601"
+_UNGROUPED = re.compile(r'column "(?:.*\.)?([^".]+)" must appear in the GROUP BY clause or be used in .*', re.DOTALL)
+_HAVING = re.compile(r"\bHAVING\b", re.IGNORECASE)
+_AGGREGATE_IN_WHERE = "aggregate functions are not allowed in WHERE"
+_NO_RELATION, _NO_COLUMN, _SYNTAX, _GROUPING = b"42P01", b"42703", b"42601", b"42803"
+_IN_SINGLE_QUOTES = "A text is written in single quotes: {}."
+_AFTER_TABLE = {"where", "group", "having", "order", "join", "left", "right", "inner", "full", "cross", "natural", "on"}
 _MOST_NAMES = 5_000  # that a name is held against
 
 
@@ -41,22 +49,31 @@ class NameHints:
             sent: the text in which the error's position counts; empty if it is not known.
         """
         report, found = backend.decode(frame), codec(self._encoding())
-        if not isinstance(report, Report) or found is None or report.field(b"H"):
+        if not isinstance(report, Report) or found is None:
             return frame
         message = found.decode(report.field(b"M") or b"", "replace")[0]
         text = found.decode(sent, "replace")[0]
         at = int(report.field(b"P") or b"0") - 1
+        is_quoted = text[at : at + 1] == '"'
         hint: str | None = None
         match report.field(b"C"):
+            case code if report.field(b"H"):  # the nearest column, also of a text in the wrong quotes
+                if code == _NO_COLUMN and is_quoted and (named := _COLUMN.fullmatch(message)):
+                    hint = self._suggest_value(named[1] or named[2], text)
             case code if code == _NO_RELATION and (named := _RELATION.fullmatch(message)):
                 hint = self._suggest_relation(named[1])
             case code if code == _NO_COLUMN and (named := _COLUMN.fullmatch(message)):
-                hint = self._suggest_column(named[1] or named[2], text, is_quoted=text[at : at + 1] == '"')
+                hint = self._suggest_column(named[1] or named[2], text, is_quoted=is_quoted)
             case code if code == _SYNTAX and text and at >= 0:
                 hint = self._suggest_quotes(text, at)
+            case code if code == _GROUPING and (named := _UNGROUPED.fullmatch(message)) and at >= 0:
+                hint = self._suggest_aggregate(named[1], text, at)
+            case code if code == _GROUPING and message == _AGGREGATE_IN_WHERE:
+                hint = "A condition on an aggregate stands in HAVING."
         if hint is None:
             return frame
-        told = add_hint(report, hint, codec=found, hint_in_message=self._hint_in_message())
+        without = Report(report.kind, tuple(field for field in report.fields if field[0] != b"H"))
+        told = add_hint(without, hint, codec=found, hint_in_message=self._hint_in_message())
         return Frame(frame.kind, told.encode())
 
     def _suggest_relation(self, wanted: str) -> str | None:
@@ -73,7 +90,36 @@ class NameHints:
         nearest = _nearest(wanted, self._columns_read_by(text))
         if nearest is not None and nearest != wanted:
             return f"Perhaps you meant {readable(nearest)}."
-        return f"A text is written in single quotes: {text_literal(wanted)}." if is_quoted else None
+        if is_quoted:
+            return self._suggest_value(wanted, text) or _IN_SINGLE_QUOTES.format(text_literal(wanted))
+        return self._suggest_join(wanted, text)
+
+    def _suggest_value(self, wanted: str, text: str) -> str | None:
+        """A public value of a key that is written as if it were a column."""
+        for table in self._read_by(text):
+            for column in table.columns:
+                if column.domain is not None and len(column.domain) <= _MOST_NAMES and wanted in column.domain:
+                    return _IN_SINGLE_QUOTES.format(text_literal(wanted))
+        return None
+
+    def _suggest_join(self, wanted: str, text: str) -> str | None:
+        """The join that brings the column of another table of the same people."""
+        for table in self._read_by(text):
+            called = re.search(rf"\b{re.escape(table.name)}\s+(?:as\s+)?(\w+)", text, re.IGNORECASE)
+            alias = called[1] if called and called[1].lower() not in _AFTER_TABLE else table.name
+            unknown = UnknownColumn(wanted, "", detail=None, hint=None, position=None)
+            if (hint := offer_join(unknown, table, self._catalog, alias=alias).hint) is not None:
+                return hint
+        return None
+
+    def _suggest_aggregate(self, wanted: str, text: str, at: int) -> str | None:
+        """What belongs into HAVING in the place of a row's value."""
+        if _HAVING.search(text, 0, at) is None:
+            return None
+        columns = [column for table in self._read_by(text) for column in table.columns]
+        is_measure = any(column.name == wanted and column.bounds is not None for column in columns)
+        example = f"sum({readable(wanted)})" if is_measure else "count(*)"
+        return f"HAVING compares aggregates, such as {example}. A condition on rows stands in WHERE."
 
     def _suggest_quotes(self, text: str, at: int) -> str | None:
         """The name with a blank in it that stands without quotes where PostgreSQL stopped reading, or just before."""
@@ -87,6 +133,11 @@ class NameHints:
     def _tables(self) -> Iterator[str]:
         yield from (table.name for table in self._catalog.tables)
         yield from (table.name for table in self._catalog.public_tables)
+
+    def _read_by(self, text: str) -> list[Table]:
+        """The private tables that a text names."""
+        lowered = text.lower()
+        return [table for table in self._catalog.tables if table.name.lower() in lowered]
 
     def _columns_read_by(self, text: str) -> list[str]:
         """The columns of the tables that a text names."""

@@ -6,10 +6,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from planner.catalog.model import Catalog
+from planner.catalog.model import Catalog, Column, SqlType
 from tests.proxy.conftest import Running
 from tests.worlds.countries import endpoint_catalog
 
+ASKED, GROUPED = "SELECT country FROM visits", "GROUP BY country HAVING"
+JOIN = "sex lies in stays: add JOIN stays USING (patient_id) after visits."
+ROWS = "A condition on rows stands in WHERE."
 CASES = (
     ("ada", "SELECT * FROM region", "42P01", "Perhaps you meant regions."),
     ("ada", 'SELECT * FROM public."Regions"', "42P01", "Perhaps you meant regions."),
@@ -43,6 +46,29 @@ CASES = (
         'Write the name in double quotes: "Risk Score".',
     ),
     ("ada", "SELECT 1 FROM patient files f", "42601", 'Write the name in double quotes: "Patient Files".'),
+    ("ada", f"{ASKED} WHERE sex = 'f' {GROUPED} count(*) > 20", "42703", JOIN),
+    ("ada", f"{ASKED} AS v {GROUPED} count(sex) > 20", "42703", JOIN.replace("visits.", "v.")),
+    (
+        "ada",
+        f'{ASKED} WHERE country = "amounts" {GROUPED} count(*) > 20',
+        "42703",
+        "A text is written in single quotes: 'amounts'.",
+    ),
+    (
+        "ada",
+        f'{ASKED} WHERE "amounts2" = 5 {GROUPED} count(*) > 20',
+        "42703",
+        'Perhaps you meant to reference the column "visits.amount".',
+    ),
+    ("ada", f"{ASKED} {GROUPED} amount > 5", "42803", f"HAVING compares aggregates, such as sum(amount). {ROWS}"),
+    (
+        "ada",
+        f"{ASKED} {GROUPED} count(*) > 5 AND patient_id > 5",
+        "42803",
+        f"HAVING compares aggregates, such as count(*). {ROWS}",
+    ),
+    ("ada", "SELECT country, region FROM regions GROUP BY country", "42803", None),
+    ("ada", f"{ASKED} WHERE count(*) > 5 GROUP BY country", "42803", "A condition on an aggregate stands in HAVING."),
     ("ada", 'SELECT "Risk Score" score score FROM "Patient Files"', "42601", None),
     ("ada", f'SELECT * FROM regions WHERE country = {"/**/" * 600} "north"', "42703", None),  # too long to be held
 )
@@ -57,7 +83,13 @@ def catalog() -> Catalog:
         name="Patient Files",
         columns=(replace(usual.tables[0].columns[1], name="Risk Score"),),
     )
-    return replace(usual, tables=(*usual.tables, files))
+    sales, visits = usual.tables
+    country = visits.columns[1]
+    country = replace(country, domain=(*(country.domain or ()), "amounts"))
+    visits = replace(visits, columns=(visits.columns[0], country, *visits.columns[2:]))
+    sex = Column("sex", SqlType.TEXT, "text")
+    stays = replace(visits, name="stays", relation="stays", columns=(visits.columns[0], sex), root=visits.ledger)
+    return replace(usual, tables=(sales, visits, stays, files))
 
 
 def test_an_error_about_a_name_has_a_hint_of_what_may_be_meant(running: Running) -> None:
