@@ -84,7 +84,7 @@ def bare_question(sql: str, catalog: Catalog) -> Embedded:
     """The question that a text is, for callers without a shadow to run anything around it. Raises KH1xx."""
     question, order = ordered_question(sql, catalog)
     if order:
-        raise not_a_bare_question()
+        raise not_a_bare_question(sql, catalog)
     return question
 
 
@@ -100,9 +100,9 @@ def ordered_question(sql: str, catalog: Catalog) -> tuple[Embedded, KeyOrder]:
                 order = read_key_order(question, text)
                 if order is not None:
                     return question.shift_by(offset=offset), order
+        raise not_a_bare_question(text, catalog)
     except KeyholeError as error:
         raise error.shift_position(offset=offset) from None
-    raise not_a_bare_question()
 
 
 @dataclass(frozen=True, slots=True)

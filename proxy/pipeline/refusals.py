@@ -4,12 +4,15 @@ They follow from the question, the policy, the ledger and the clock; `mechanism_
 these were paid for.
 """
 
+import re
 from datetime import UTC
 from decimal import Decimal
 from math import ceil
 
 from accountant.errors import BalanceScope, NotApproved, OverBudget
 from accountant.model import NANO
+from planner.catalog.fault import nearest
+from planner.catalog.model import Catalog
 from planner.catalog.pace import LONGEST_TIMEOUT_MS, UNSURE, ExpectedTime, write_seconds
 from planner.catalog.tolerance import quote_literal, widen_tolerances
 from planner.errors import KeyholeError
@@ -24,8 +27,17 @@ def not_one_statement() -> KeyholeError:
     return KeyholeError("KH108", "one question is expected", hint="Send one SELECT keys ... HAVING ... statement.")
 
 
-def not_a_bare_question() -> KeyholeError:
-    """A question with something around it, where no shadow runs that."""
+_FROM = re.compile(r'\bFROM\s+(?:"([^"]+)"|(\w+))(?![\w.]|\s*[()])', re.IGNORECASE)  # no EXTRACT(MONTH FROM day)
+
+
+def not_a_bare_question(text: str, catalog: Catalog) -> KeyholeError:
+    """A question with something around it, where no shadow runs that, or one of a table that is none."""
+    known = [*(table.name for table in catalog.tables), *(table.name for table in catalog.public_tables)]
+    if (named := _FROM.search(text)) is not None:
+        wanted = named[1] or named[2].lower()
+        if wanted not in {*known, *(one.name for one in catalog.stored_questions)}:
+            at = named.start(1 if named[1] else 2) + 1
+            return KeyholeError("KH106", f'there is no table "{wanted}"', hint=nearest(wanted, known), position=at)
     return KeyholeError(
         "KH106",
         "this is not a question by itself",

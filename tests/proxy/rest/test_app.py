@@ -329,6 +329,7 @@ def test_a_rewritten_question_is_answered_by_itself_and_refused_in_a_cursor(
         ("KH104", 422, "SELECT ward FROM visits WHERE age > 5 GROUP BY ward", None),
         ("KH105", 422, "SELECT ward FROM visits HAVING count(*) > 1500", None),
         ("KH106", 422, "SELECT 1", None),
+        ("KH106", 422, "  SELECT ward, extract(month FROM day) FROM visitz v GROUP BY ward, day", "visitz"),
         ("KH106", 422, "SELECT q.ward FROM (SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1500) q", None),
         ("KH107", 422, "SELECT ward FROM visits JOIN visits v USING (id) GROUP BY ward HAVING count(*) > 3", None),
         ("KH108", 422, f"{QUESTION.format(1500)}; {QUESTION.format(1600)}", None),
