@@ -234,8 +234,16 @@ def _read_predicate(formula: Having, collected: _Collected) -> _ReadFormula:
             raise
         hint = f"{before}Add to this predicate: AND {guard}"
         if _stands_alone(_negate(formula), collected):
-            hint = f"{hint}  Or ask for its opposite, and leave this to ELSE."
+            hint = f"{hint}  Or ask for its opposite, and leave this to ELSE{_spell_as_else(formula)}."
         raise KeyholeError(error.code, error.message, detail=error.detail, hint=hint, position=error.position) from None
+
+
+def _spell_as_else(formula: Having) -> str:
+    """A single comparison as it is typed below its opposite: of a band of width_bucket, where no guard can stand."""
+    if not isinstance(formula, Comparison):
+        return ""
+    left, operator, right = formula.text.rpartition(f" {formula.operator} ")
+    return f": CASE WHEN {left} {OPPOSITE[formula.operator]} {right} THEN 0 ELSE 1 END" if operator else ""
 
 
 def _negate(formula: Having) -> Having:

@@ -4,7 +4,7 @@
 -- # "elsewhere": what the hint says is done by no statement here.
 --@ retail
 SELECT country, (sum(amount) > 20000) IS TRUE, sum(amount) > 20000 IS NOT TRUE, NOT sum(amount) > 20000 FROM sales GROUP BY country
---! Add to this predicate: AND count(amount) >= 5000  Or ask for its opposite, and leave this to ELSE.
+--! Add to this predicate: AND count(amount) >= 5000  Or ask for its opposite, and leave this to ELSE: CASE WHEN sum(amount) > 20000 THEN 0 ELSE 1 END.
 SELECT country, sum(amount) > 20000, NOT sum(amount) > 20000 AND count(amount) >= 5000, CASE WHEN sum(amount) > 20000 THEN 0 ELSE 1 END FROM sales GROUP BY country
 --> answered
 SELECT country, sum(amount) - sum(quantity) > 100 FROM sales GROUP BY country
