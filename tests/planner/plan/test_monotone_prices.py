@@ -1,4 +1,5 @@
-"""A wider tolerance, a larger rate or a tighter bound on units never makes a question dearer."""
+"""A wider tolerance, a larger rate or a tighter bound on units never makes a question dearer, but for what
+numeric solvers leave."""
 
 import math
 from dataclasses import replace
