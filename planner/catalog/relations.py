@@ -14,6 +14,8 @@ class RelationIdentity:
     `unique`: the columns that a constraint or an index of the source keeps unique, each by itself.
     `hides_rows`: policies of row-level security decide which of its rows the reader sees. `replay_delay`: how much
     later than its server a standby replays changes at least, such as "1h" or "0"; None if the source is no standby.
+    `is_foreign`: some of its rows are another server's or a file's. `virtual`: its columns that are computed when they
+    are read.
     """
 
     names: tuple[str, ...]
@@ -23,6 +25,8 @@ class RelationIdentity:
     unique: frozenset[str] = frozenset()
     hides_rows: bool = False
     replay_delay: str | None = None
+    is_foreign: bool = False
+    virtual: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -38,13 +38,18 @@ END
 partition's own hold for nobody who reads its table."""
 RELATION = f"""{_READ}
 SELECT pg_class.oid = shown.oid AND NOT is_part, pg_class.relkind IN ('v', 'm'), is_part, pg_class.oid::text,
-  current_database(), format('%%I.%%I', nspname, pg_class.relname), ftserver::text || ftoptions::text,
+  current_database(), format('%%I.%%I', nspname, pg_class.relname),
+  ftserver::text || coalesce(ftoptions::text, pg_class.oid::text),
   ARRAY(
     SELECT attname::text FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
     WHERE indrelid = pg_class.oid AND indisunique AND indisvalid AND indpred IS NULL AND indnkeyatts = 1
   ),
   {_HIDES_ROWS},
-  CASE WHEN pg_is_in_recovery() THEN current_setting('recovery_min_apply_delay') END
+  CASE WHEN pg_is_in_recovery() THEN current_setting('recovery_min_apply_delay') END,
+  ARRAY(
+    SELECT attname::text FROM pg_attribute
+    WHERE attrelid = pg_class.oid AND attgenerated = 'v' AND NOT attisdropped ORDER BY attnum
+  )
 FROM read JOIN pg_class USING (oid) JOIN pg_namespace ON pg_namespace.oid = pg_class.relnamespace
   JOIN pg_class AS shown ON shown.oid = %s::regclass LEFT JOIN pg_foreign_table ON ftrelid = pg_class.oid
 WHERE pg_class.relkind IN ('r', 'p', 'v', 'm', 'f')
@@ -79,7 +84,7 @@ a change has another file, too."""
 
 def identity_of(rows: Sequence[tuple[Any, ...]]) -> RelationIdentity:
     """What the rows of `RELATION` say. A materialised view shows the rows of its tables, as they were."""
-    ((_, is_view, _, oid, database, name, _, unique, _, replay_delay),) = [row for row in rows if row[0]]
+    ((_, is_view, _, oid, database, name, _, unique, _, replay_delay, virtual),) = [row for row in rows if row[0]]
     stored = [row for row in rows if not row[1]]
     foreign = {f"foreign {row[6]}" for row in stored if row[6] is not None}
     return RelationIdentity(
@@ -90,6 +95,8 @@ def identity_of(rows: Sequence[tuple[Any, ...]]) -> RelationIdentity:
         unique=frozenset(unique),
         hides_rows=any(row[8] for row in rows),
         replay_delay=replay_delay,
+        is_foreign=bool(foreign),
+        virtual=tuple(virtual),
     )
 
 

@@ -92,6 +92,7 @@ def describe_source_doubts(
                 "the row fails, which tells of it; and if it has now(), random() or LIMIT in it, its rows are others "
                 "from one question to the next of the same data version."
             )
+        yield from _describe_failing_rows(name, identities[name])
         if identities[name].hides_rows:
             yield (
                 f"tables.{name} has row-level security that holds for the role which reads it: rows that policies hide "
@@ -111,6 +112,19 @@ def describe_source_doubts(
                 f"tables.{name}.max_rows_per_group chooses rows by {cap.unique}, which no constraint of the source "
                 "keeps unique: rows with the same value count together, and the cap does not hold."
             )
+
+
+def _describe_failing_rows(name: str, identity: RelationIdentity) -> Iterator[str]:
+    if identity.is_foreign:
+        yield (
+            f"tables.{name} reads a foreign table: if a value of it does not convert to its column's type, every "
+            "question that reads the row fails, which tells of it, so copy it into a table of the source."
+        )
+    if identity.virtual:
+        yield (
+            f"tables.{name} computes {', '.join(identity.virtual)} when it is read (VIRTUAL): if a cast or a division "
+            "fails on a row, every question that reads the column fails, which tells of it, so make it STORED."
+        )
 
 
 def _describe_standby(delay: str) -> str:

@@ -179,3 +179,37 @@ def test_a_view_that_fails_on_a_row_is_warned_of(postgres_url: str, tmp_path: Pa
             owner.execute("INSERT INTO odd VALUES (10, 0, 'n/a')")
             with pytest.raises(KeyholeError, match="KH501"):
                 check_odd_rows(service, columns)
+
+
+def test_a_virtual_column_and_a_foreign_table_are_warned_of(postgres_url: str, tmp_path: Path) -> None:
+    """They are computed where they are read, too: PostgreSQL 18 takes a row on which its virtual column fails."""
+    made = {
+        "odd": "CREATE TABLE odd (id int, ward int, told text, age int GENERATED ALWAYS AS (told::int) VIRTUAL)",
+        "kept": "CREATE TABLE kept (id int, ward int, told text, age int GENERATED ALWAYS AS (told::int) STORED)",
+        "far": "CREATE FOREIGN DATA WRAPPER w; CREATE SERVER s FOREIGN DATA WRAPPER w;"
+        " CREATE FOREIGN TABLE far (id int, ward int, age int) SERVER s",
+        "parts": "CREATE TABLE parts (id int, ward int, age int) PARTITION BY LIST (ward);"
+        " CREATE FOREIGN TABLE part PARTITION OF parts FOR VALUES IN (0) SERVER s",
+    }
+    columns = {"age": numbers("integer")}
+    with new_database(postgres_url) as url, psycopg.connect(url, autocommit=True) as owner:
+        warned: dict[str, set[str]] = {}
+        for relation, statement in made.items():
+            owner.execute(statement.encode())
+            (tmp_path / relation).mkdir()
+            path = tmp_path / relation / "keyhole.toml"
+            path.write_text(policy(columns, source=f'url = "{url}"\n', relation=relation), encoding="utf-8")
+            told = " ".join(check(path, confirm=False).warnings)
+            warned[relation] = {words for words in ("computes age when", "reads a foreign table") if words in told}
+        assert warned == {
+            "odd": {"computes age when"},
+            "kept": set(),
+            "far": {"reads a foreign table"},
+            "parts": {"reads a foreign table"},
+        }
+        owner.execute("INSERT INTO odd VALUES (1, 0, '1')")
+        with Service.open(tmp_path / "odd" / "keyhole.toml") as service:
+            check_odd_rows(service, columns)
+            owner.execute("INSERT INTO odd VALUES (10, 0, 'n/a')")
+            with pytest.raises(KeyholeError, match="KH501"):
+                check_odd_rows(service, columns)
