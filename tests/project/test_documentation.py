@@ -182,3 +182,10 @@ def test_the_help_says_in_a_line_what_each_command_does_and_in_words_what_it_tak
     told = CliRunner().invoke(command, ["--help"]).output
     listed = [line.split()[0] for line in told.splitlines() if re.match(r"  \w+  +[A-Z]", line)]
     assert sorted(listed) == sorted(group.commands)
+
+
+def test_every_test_that_the_threat_model_names_is_there() -> None:
+    """A defence without its test is a claim; rows of what one person's rows or data versions tell name theirs."""
+    named = re.findall(r"`(tests/[^`]+)`", (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8"))
+    assert len(named) >= 15
+    assert [name for name in named if not (ROOT / name).is_file()] == []
