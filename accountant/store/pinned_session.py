@@ -20,6 +20,7 @@ PINNED: Mapping[str, str] = {
     "client_encoding": "UTF8",
     "extra_float_digits": "1",
     "standard_conforming_strings": "on",
+    "quote_all_identifiers": "off",  # types and relations are known by their names as the catalog spells them
     "jit": "off",
     "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0",

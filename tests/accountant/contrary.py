@@ -17,6 +17,7 @@ OTHER = {
     "client_encoding": "LATIN1",
     "extra_float_digits": "-10",
     "standard_conforming_strings": "off",
+    "quote_all_identifiers": "on",
     "jit": "on",
     "lock_timeout": "100",
     "idle_in_transaction_session_timeout": "200",

@@ -51,6 +51,8 @@ def test_a_session_keeps_none_of_the_defaults(contrary: str) -> None:
             assert pooled.execute("SHOW transaction_deferrable").fetchone() == ("off",)
             read = dict(pooled.execute(_SETTINGS, (names,)).fetchall())
         built = dict(source._store._open().execute(_SETTINGS, (names,)).fetchall())
+        (ward,) = source.schema("visits")
+        assert (ward.name, ward.declared, source.identify("visits").name) == ("ward", "text", "public.visits")
     assert read == built
     assert [name for name in names if read[name] == before[name]] == []
     assert {name: read[name.lower()] for name in PINNED} == dict(PINNED)
