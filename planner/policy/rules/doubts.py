@@ -147,10 +147,11 @@ def describe_size_doubts(policy: PolicyDocument, rows: Mapping[str, int]) -> Ite
                 "reads the table."
             )
         if count / SLOW_ROWS_PER_S > timeout_s:
+            refused = "" if table.size else f" Where tables.{name}.size is declared, it is refused for nothing."
             yield (
                 f"tables.{name} has some {count:,} rows: at {SLOW_ROWS_PER_S:,} a second a question reads for "
                 f"{count / SLOW_ROWS_PER_S:,.0f} s, and is ended, and stays paid, after {timeout_s:g} s "
-                "(limits.statement_timeout_ms)."
+                f"(limits.statement_timeout_ms).{refused}"
             )
 
 

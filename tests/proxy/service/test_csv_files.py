@@ -86,6 +86,18 @@ def test_no_row_decides_a_type_or_fails(tmp_path: Path) -> None:
     assert path.with_suffix(".pins.json").read_text(encoding="utf-8") == pinned
 
 
+def test_a_measure_that_was_guessed_to_be_text_is_given_a_type(tmp_path: Path) -> None:
+    """A text among the first lines is all that the guess knows: the owner says what the column is."""
+    write(tmp_path, rows=["a,n/a,2026-01-01,1\n", *ROWS])
+    path = install(tmp_path)
+    with pytest.raises(KeyholeError, match=r"KH004.*columns\.v\.bounds.*of type text") as refused:
+        check(path, confirm=False)
+    assert "in a CSV file `type` makes a column one" in str(refused.value.hint)
+    path.write_text(path.read_text().replace("bounds = [0, 100]", 'bounds = [0, 100]\ntype = "bigint"'))
+    check(path, confirm=False)
+    assert counts(path) == (3001, 3000, 3001, 3001)
+
+
 def test_another_first_line_is_another_file(tmp_path: Path) -> None:
     path = install(tmp_path)
     write(tmp_path, rows=ROWS)
