@@ -4,7 +4,7 @@ Those that were never pinned are left out.
 Nothing is answered on it: whoever serves opens the source itself.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -14,7 +14,9 @@ from planner.catalog.pins import PinnedTable, Pins
 from planner.catalog.relations import RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.errors import KeyholeError
+from planner.policy.compile_column import exposed_names
 from planner.policy.file import Policy
+from planner.policy.source_faults import absent_column
 from proxy.service.pins import PinSource, catalog_on_pins, pins_path, read_pins
 
 
@@ -41,8 +43,8 @@ class PinnedWhereBroken:
         self._names: dict[str, str] = {}
         for name in policy.tables:
             pinned = policy.relation(name, csv=self._pins.file(name))
-            if (refused := self._find_refusal(policy.relation(name), pinned)) is not None:
-                found[name] = BrokenTable(name, refused.message, was_pinned=_is_pinned(self._pins, name))
+            if (why := self._find_fault(policy, name, pinned)) is not None:
+                found[name] = BrokenTable(name, why, was_pinned=_is_pinned(self._pins, name))
                 if found[name].was_pinned:
                     self._names |= {policy.relation(name): name, pinned: name}
         self.broken: tuple[BrokenTable, ...] = tuple(found.values())
@@ -72,15 +74,20 @@ class PinnedWhereBroken:
         hint = "Compare `relation` with the source, and the grants of the reader's role."
         return policy.refuse(("tables", one.name), Fault("KH006", f"cannot be read: {one.why}", hint=hint))
 
-    def _find_refusal(self, plain: str, pinned: str) -> KeyholeError | None:
+    def _find_fault(self, policy: Policy, name: str, pinned: str) -> str | None:
         try:
-            self._source.identify(plain)
-            self._source.schema(pinned)
+            self._source.identify(policy.relation(name))
+            columns = self._source.schema(pinned)
         except KeyholeError as refused:
             if refused.code != "KH006":
                 raise
-            return refused
-        return None
+            return refused.message
+        gone = exposed_names(policy, name).intersection(self._pinned_columns(name)) - {one.name for one in columns}
+        return absent_column(min(gone), columns).problem if gone else None
+
+    def _pinned_columns(self, name: str) -> Iterable[str]:
+        table = self._pins.table(name)
+        return self._pins.types(name) or {} if table is None else [column.name for column in table.columns]
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """The columns of a relation, as they are or as they were pinned. Raises KH006."""

@@ -192,15 +192,28 @@ def test_the_budget_needs_no_source(more_tables: Path, run: Run, make: Callable[
     assert run("budget").status == run("monitor", "list").status == run("odometer").status == 0
 
 
-@pytest.mark.parametrize("name", ["beds", "cities"])
-def test_a_check_tells_which_table_is_broken_and_of_the_others(more_tables: Path, run: Run, name: str) -> None:
+def rename_column(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"bed,ward", b"bed,room"))
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "why"),
+    [
+        ("beds", Path.unlink, "the source has no relation"),
+        ("cities", Path.unlink, "the source has no relation"),
+        ("beds", rename_column, 'the source has no column "ward" there'),
+    ],
+)
+def test_a_check_tells_which_table_is_broken_and_of_the_others(
+    more_tables: Path, run: Run, name: str, make: Callable[[Path], None], why: str
+) -> None:
     file, whole, pins = (
         more_tables.parent / f"{name}.csv",
         run("check", "--json").document,
         more_tables.with_name("keyhole.pins.json"),
     )
     content, pinned = file.read_bytes(), pins.read_bytes()
-    file.unlink()
+    make(file)
     found = run("check", "--json")
     assert found.status == 1
     assert list(found.document["broken"]) == [name]
@@ -208,7 +221,7 @@ def test_a_check_tells_which_table_is_broken_and_of_the_others(more_tables: Path
     assert found.document["changes"] == []
     told = run("check")
     assert told.status == 1
-    assert f"BROKEN: tables.{name} cannot be read: the source has no relation" in told.out
+    assert f"BROKEN: tables.{name} cannot be read: {why}" in told.out
     assert "visits: " in told.out
     assert pins.read_bytes() == pinned
     file.write_bytes(content)
