@@ -38,6 +38,8 @@ from proxy.service.moved_data import DataWatch
 from proxy.service.pins import pins_path
 from proxy.service.readiness import Readiness, readiness
 from proxy.service.serving_folder import announced, identify_pins, serving_folder
+from proxy.shadow.address import ShadowAddress
+from proxy.shadow.grammar import Grammar
 
 log = structlog.get_logger("keyhole.serving")
 
@@ -107,6 +109,7 @@ async def running(
                         ready,
                         failures=failures,
                         hub=hub,
+                        grammar=Grammar(lambda: _find_shadow(generations)),
                         add_pages=console_pages(
                             newest.service.policy.server.console,
                             strangers,
@@ -141,6 +144,11 @@ async def running(
                 stopping = asyncio.create_task(endpoint.stop())
     finally:
         await (stopping or endpoint.stop())
+
+
+def _find_shadow(generations: Generations) -> tuple[ShadowAddress, str]:
+    newest = generations.newest
+    return newest.shadow, newest.service.catalog.database
 
 
 @asynccontextmanager

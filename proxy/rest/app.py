@@ -51,6 +51,7 @@ from proxy.rest.responses import UnreadableBody, describe_problems, problem_resp
 from proxy.security.failed_logins import FailedLogins
 from proxy.service.readiness import Readiness, readiness
 from proxy.service.service import Service, Serving
+from proxy.shadow.grammar import Grammar
 
 _OPEN = ("/healthz", "/readyz", "/metrics")  # a balancer's and a scraper's: nobody's limits
 _OTHER_THREADS = 40  # for pages; of the others each request at work has one
@@ -99,9 +100,11 @@ def create_app(
     failures: FailedLogins | None = None,
     hub: AlertHub | None = None,
     add_pages: AddPages | None = None,
+    grammar: Grammar | None = None,
 ) -> FastAPI:
     """The application over the service that answers when a request is read; /readyz asks `ready`. `failures` are those
-    that other endpoints count, too, and `hub` is where they hear of monitors. `add_pages` adds the console.
+    that other endpoints count, too, and `hub` is where they hear of monitors. `add_pages` adds the console. `grammar`
+    words what cannot be parsed.
 
     Serve it on loopback, over TLS, or behind a proxy.
     """
@@ -117,7 +120,7 @@ def create_app(
     threads = _OTHER_THREADS + limits.concurrent_requests
     app.router.route_class = _route_class(serving, gate, threads=threads)
     analyst = _analyst_let_in()
-    _add_routes(app, serving, limits, analyst)
+    _add_routes(app, serving, limits, analyst, grammar)
     readings = Readings(serving)
     hub = AlertHub(readings) if hub is None else hub
     add_monitor_routes(app, readings, hub, analyst, admission_of=partial(_admission_of, serving))
@@ -160,8 +163,17 @@ def _analyst_let_in() -> LetIn:
     return analyst
 
 
-def _add_routes(app: FastAPI, serving: Serving, limits: RestSection, analyst: LetIn) -> None:
+def _add_routes(app: FastAPI, serving: Serving, limits: RestSection, analyst: LetIn, grammar: Grammar | None) -> None:
     kept = KeptKeys()
+
+    @contextmanager
+    def reworded(sql: str, who: str) -> Iterator[None]:
+        """The block reads the text. What PostgreSQL's grammar has against it is said in PostgreSQL's words."""
+        try:
+            yield
+        except KeyholeError as refusal:
+            raise (refusal if grammar is None else grammar.reword(refusal, sql=sql, analyst=who)) from None
+
     answered: dict[int | str, dict[str, Any]] = {200: {"content": _STREAMS}}
 
     @app.post("/v1/question", response_model=AnswerOut, responses=answered | describe_problems(*ASKING, 406, 409))
@@ -174,11 +186,12 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection, analyst: Le
     ) -> Response:
         """Answer a question: the keys that pass, and what they promise. Spends budget unless it is a repetition."""
         form = answers.form_of(request.headers.getlist("accept"))
-        with serving.using() as service:
+        with serving.using() as service, reworded(body.sql, who):
             keep_days = limits.idempotency_days
             told = idempotency.ask(service, body, find_analyst(service, who), key=key, keep_days=keep_days)
         if isinstance(told.outcome, KeyholeError):
-            return problem_response(told.outcome, headers=told.headers)
+            again = told.outcome if grammar is None else grammar.reword(told.outcome, sql=body.sql, analyst=who)
+            return problem_response(again, headers=told.headers)
         return answers.response(told.outcome, form=form, cut=KeyRange(size=page_size), headers=told.headers)
 
     @app.get("/v1/answer", response_model=PageOut, responses=answered | describe_problems(*READING, 400, 404, 406))
@@ -198,7 +211,7 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection, analyst: Le
     @app.post("/v1/explain", responses=describe_problems(*ASKING))
     def explanation(body: QuestionIn, who: Annotated[str, Depends(analyst)]) -> dict[str, object]:
         """The plan of a question and what it would cost. Spends nothing."""
-        with serving.using() as service, alone(body.sql, analyst=who):
+        with serving.using() as service, reworded(body.sql, who), alone(body.sql, analyst=who):
             asked = body.asked_by(find_analyst(service, who), service, today=datetime.now(UTC).date())
             document = explained_document(service, asked)
             hint = document.get("hint")

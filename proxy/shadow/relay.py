@@ -20,7 +20,8 @@ _GATHERED_BYTES = 64 * 1024  # as much as is read from a client at once: what it
 _FLUSH = Flush().encode()
 _READY = ord("Z")
 _PARSED = frozenset(map(ord, "1E"))
-_GRAMMAR_FILES = frozenset((b"scan.l", b"scansup.c", b"gram.y", b"parser.c"))
+GRAMMAR_FILES = frozenset((b"scan.l", b"scansup.c", b"gram.y", b"parser.c"))
+"""Files of PostgreSQL whose errors are about the form of a text alone."""
 _ANALYSIS_FILES = b"parse_"  # parse_clause.c, parse_relation.c, ...
 _NOT_IN_ENCODING = b"22021"
 _CANCELLED = b"57014"
@@ -270,7 +271,7 @@ def is_syntax_error(frame: Frame) -> bool:
     """Whether a frame is the ErrorResponse of PostgreSQL's lexer or grammar, which every text must pass first."""
     report = backend.decode(frame) if frame.kind == ord("E") else None
     return isinstance(report, Report) and (
-        report.field(b"F") in _GRAMMAR_FILES or report.field(b"C") == _NOT_IN_ENCODING
+        report.field(b"F") in GRAMMAR_FILES or report.field(b"C") == _NOT_IN_ENCODING
     )
 
 

@@ -1,0 +1,62 @@
+"""What PostgreSQL's grammar has against a text that is refused, for who has no session to hear it in.
+
+Guarantee: the shadow parses the text, in the role of who sent it, and runs nothing of it. It has no private row, so an
+error says nothing but what the text does. One text is looked at a time, for a second at most: whoever sends many takes
+no connection that a session needs. Where the shadow does not answer in time the refusal stays as it was.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+
+import psycopg
+from psycopg import generators, pq
+
+from accountant.store.punctual import PunctualConnection, within
+from planner.errors import KeyholeError
+from proxy.shadow.address import ShadowAddress
+from proxy.shadow.relay import GRAMMAR_FILES
+
+_LONGEST_S = 1.0  # a text of a megabyte takes some hundredths
+_UNREADABLE, _SYNTAX_ERROR = "KH100", b"42601"
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """PostgreSQL's, as the shadow that is newest when it is asked has it.
+
+    `find_shadow` gives its address and the name of its database.
+    """
+
+    find_shadow: Callable[[], tuple[ShadowAddress, str]]
+    _turn: Lock = field(default_factory=Lock)
+
+    def reword(self, refusal: KeyholeError, *, sql: str, analyst: str) -> KeyholeError:
+        """Return PostgreSQL's syntax error, if the text has one and the refusal is of its form (KH1xx); else that."""
+        if not refusal.code.startswith("KH1") or "\0" in sql or not self._turn.acquire(timeout=_LONGEST_S):
+            return refusal
+        try:
+            return self._parse(refusal, sql, analyst)
+        except (psycopg.Error, UnicodeEncodeError):
+            return refusal
+        finally:
+            self._turn.release()
+
+    def _parse(self, refusal: KeyholeError, sql: str, analyst: str) -> KeyholeError:
+        address, database = self.find_shadow()
+        conninfo = address.conninfo(user=analyst, database=database)
+        with within(_LONGEST_S), PunctualConnection.connect(conninfo, client_encoding="utf8") as connection:
+            connection.pgconn.send_prepare(b"", sql.encode())
+            (found,) = connection.wait(generators.execute(connection.pgconn))
+        is_unreadable = refusal.code == _UNREADABLE
+        told_first = found.error_field(pq.DiagnosticField.SOURCE_FILE) in GRAMMAR_FILES or is_unreadable
+        if found.error_field(pq.DiagnosticField.SQLSTATE) != _SYNTAX_ERROR or not told_first:
+            return refusal
+        message = found.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b""
+        position = found.error_field(pq.DiagnosticField.STATEMENT_POSITION)
+        return KeyholeError(
+            _UNREADABLE,
+            message.decode(),
+            hint=refusal.hint if is_unreadable else None,
+            position=None if position is None else int(position),
+        )
