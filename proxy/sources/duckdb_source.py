@@ -4,6 +4,7 @@ The engine is closed to everything but its own file and the files of the directo
 extensions are installed or loaded, no statement changes the configuration.
 """
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import duckdb
@@ -430,9 +432,29 @@ def _interrupted(interrupt: Callable[[], None], *, timeout_ms: int) -> Iterator[
     timer.daemon = True
     timer.start()
     try:
-        yield
+        with _interrupted_by_ctrl_c(interrupt):
+            yield
     finally:
         timer.cancel()
+
+
+@contextmanager
+def _interrupted_by_ctrl_c(interrupt: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C interrupts the statement, too: DuckDB, which hears of it by itself, waits for what its threads do."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        interrupt()
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
