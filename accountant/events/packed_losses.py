@@ -14,7 +14,7 @@ from accountant.errors import LedgerUnavailable
 from accountant.model import NanoArray
 
 _MARK: Final = b"losses\x01\xff"
-"""What packed losses begin with: as an int64 it is negative, which no loss is."""
+"""The first bytes of packed losses. Read as an int64 they are negative, and no loss is."""
 _COUNT_BYTES: Final = 4  # of how many losses occur; more than 65,536 are not packed
 _NUMBERS: Final = ("<u1", "<u2")
 """The types that a key's number may have, by how many losses occur: up to 256, up to 65,536."""

@@ -1,4 +1,4 @@
-"""What the `keyhole` command costs before it does any work, beside a Python that does nothing.
+"""The start of the `keyhole` command, measured beside the start of a Python that does nothing.
 
 May import: the whole product.
 Read first: `start.py`.

@@ -1,4 +1,4 @@
-"""What the start of a command costs, in starts of an empty Python: `python -m benchmarks.commands.start`.
+"""The cost of starting a command, in starts of an empty Python: `python -m benchmarks.commands.start`.
 
 Processor time of whole processes, the least of several rounds; a round starts each command once, so that other work on
 the machine weighs on all alike. A first round, which does not count, writes compiled files.

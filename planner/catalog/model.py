@@ -262,7 +262,7 @@ class Grouping:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What the owner declares of an expression: the range of one unit's total in one group, in the users' units.
+    """The range of one unit's total of an expression in one group, as the owner declares it, in the users' units.
 
     `products` are the expression multiplied out: the columns of each product, in order, and what it is multiplied with.
     """
@@ -277,7 +277,7 @@ class Total:
 
     @property
     def shape(self) -> tuple[tuple[tuple[str, ...], Fraction], ...]:
-        """The expression but for a constant factor."""
+        """The expression, scaled so that its first product has the factor 1."""
         _, first = self.products[0]
         return tuple((names, times / first) for names, times in self.products)
 

@@ -292,7 +292,7 @@ def _say_sums(mean: Functional, text: str) -> str:
 def _of_predicates(
     read: Sequence[_ReadFormula], names: Sequence[str], functionals: Mapping[int, Functional], *, into: str
 ) -> Iterator[str]:
-    """What predicates say of groups without rows, where that is not that they are false, and surely.
+    """Warn of predicates that are true, or may be shown as true, of groups without rows.
 
     Parameters:
         into: what brings a guard into HAVING. It fits whatever a predicate is written as, a column of bands too.

@@ -40,8 +40,8 @@ def implied_range(terms: Sequence[Term], table: Table) -> tuple[int, int] | None
 def declared_range(terms: Sequence[Term], table: Table) -> tuple[int, int] | None:
     """Return the range that the owner declares for one unit's total of the expression; None if for no such one.
 
-    An expression is the declared one if both are the same multiplied out, but for a constant factor, and each row has
-    values of all that the declared one reads. A condition may leave out rows, as it may under a column's `per_unit`.
+    Both expressions are multiplied out. They are the same if one is a constant times the other, and each row has values
+    of all that the declared one reads. A condition may leave out rows, as it may under a column's `per_unit`.
 
     Parameters:
         terms: as for `implied_range`.

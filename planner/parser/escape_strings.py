@@ -76,7 +76,7 @@ def _near(problem: str, text: str, tokens: Sequence[Token]) -> KeyholeError:
 
 
 def _plain_unicode(token: Token, escape: str) -> str:
-    """What stands between the quotes of a plain string. Raises KH100."""
+    """The value of a plain string. Raises KH100."""
     found = re.compile(_UNICODE.format(re.escape(escape)), re.DOTALL)
     made: list[str] = []
     first = ""  # half of a character, of which the other must follow

@@ -87,7 +87,7 @@ def _misplaced_clauses(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def _is_no_clause(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a word is part of another clause, as in WITHIN GROUP (...)."""
+    """Return True if the word begins no clause of its own, as in WITHIN GROUP (...)."""
     after = tokens[index + 1] if index + 1 < len(tokens) else None
     return tokens[index].is_word("group", "order") and (after is None or not after.is_word("by"))
 

@@ -217,7 +217,7 @@ def is_number(node: exp.Expr | None, number: int) -> bool:
 
 
 def is_star(node: exp.Expr) -> bool:
-    """Whether it stands for all columns, of everything or of one table."""
+    """Return True for `*` and `table.*`."""
     return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 

@@ -89,7 +89,7 @@ def _multiply(left: Polynomial, right: Polynomial) -> Polynomial:
 
 
 def find_total_faults(place: tuple[str, ...], table: TableSection) -> Faults:
-    """What is wrong with the totals of expressions of a table whose units' rows are clipped."""
+    """Find the faults in a table's totals of expressions."""
     seen: dict[object, str] = {}
     for text, ends in table.totals.items():
         here = (*place, text)

@@ -74,8 +74,8 @@ def test_a_refresh_is_read_by_a_running_server_without_a_stop(world: World) -> N
         assert house.service.ledger.history()[-1].charge.family.version == new
 
 
-def test_a_database_of_the_same_size_and_time_is_another_once_it_was_refreshed(held: Path) -> None:
-    """Archives and image builds give every file one time, and databases of alike content are of one size."""
+def make_alike(held: Path) -> tuple[Path, Path]:
+    """Return a checked policy's database and one with other rows, of one size and one time that stands for none."""
     before, after = held.with_name("shop.duckdb"), held.with_name("next.duckdb")
     shop.fill_duckdb(after, f"UPDATE sales SET store = {MOVED}")
     size = max(before.stat().st_size, after.stat().st_size)
@@ -83,6 +83,12 @@ def test_a_database_of_the_same_size_and_time_is_another_once_it_was_refreshed(h
         os.truncate(file, size)
         os.utime(file, ns=(0, 0))
     check(held, confirm=True)
+    return before, after
+
+
+def test_a_database_of_the_same_size_and_time_is_another_once_it_was_refreshed(held: Path) -> None:
+    """Archives and image builds give every file one time, and databases of alike content are of one size."""
+    before, after = make_alike(held)
     with opened(held) as house:
         assert ask(house) == shop.BUSY_STORES
         after.replace(before)
@@ -93,13 +99,7 @@ def test_a_database_of_the_same_size_and_time_is_another_once_it_was_refreshed(h
 
 def test_a_file_of_the_same_size_and_stand_in_time_is_another_after_a_restart(held: Path) -> None:
     """Nobody said refresh: the time that all files of an image have does not make them one."""
-    before, after = held.with_name("shop.duckdb"), held.with_name("next.duckdb")
-    shop.fill_duckdb(after, f"UPDATE sales SET store = {MOVED}")
-    size = max(before.stat().st_size, after.stat().st_size)
-    for file in (before, after):
-        os.truncate(file, size)
-        os.utime(file, ns=(0, 0))
-    check(held, confirm=True)
+    before, after = make_alike(held)
     with Service.open(held) as service:
         assert service.follow_versions() == ()
     with Service.open(held) as service:

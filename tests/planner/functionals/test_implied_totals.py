@@ -181,7 +181,9 @@ def test_the_owner_declares_the_total_of_an_expression(expression: str, expected
     made = declared(("price * (1 - discount)", (0, 90)), ("whole * change", (-7, 20)))
     found = declared_functional(expression, made, than="> 100000" if expected[1] else "< -100000")
     assert in_units(found) == expected
-    assert found.sensitivity == max(-found.unit_range[0], found.unit_range[1])  # type: ignore[index]
+    assert found.unit_range is not None
+    low, high = found.unit_range
+    assert found.sensitivity == max(-low, high)
 
 
 def test_a_declared_total_may_stand_in_the_place_of_a_bound_on_rows() -> None:
