@@ -17,6 +17,7 @@ from planner.errors import KeyholeError
 from planner.policy.compile_column import exposed_names
 from planner.policy.file import Policy
 from planner.policy.source_faults import absent_column
+from proxy.service.csv_files import find_form
 from proxy.service.pins import PinSource, catalog_on_pins, pins_path, read_pins
 
 
@@ -42,10 +43,10 @@ class PinnedWhereBroken:
         found: dict[str, BrokenTable] = {}
         self._names: dict[str, str] = {}
         for name in policy.tables:
-            pinned = policy.relation(name, csv=self._pins.file(name))
-            if (why := self._find_fault(policy, name, pinned)) is not None:
+            if (why := self._find_fault(policy, name)) is not None:
                 found[name] = BrokenTable(name, why, was_pinned=_is_pinned(self._pins, name))
                 if found[name].was_pinned:
+                    pinned = policy.relation(name, csv=self._pins.file(name))
                     self._names |= {policy.relation(name): name, pinned: name}
         self.broken: tuple[BrokenTable, ...] = tuple(found.values())
 
@@ -74,10 +75,12 @@ class PinnedWhereBroken:
         hint = "Compare `relation` with the source, and the grants of the reader's role."
         return policy.refuse(("tables", one.name), Fault("KH006", f"cannot be read: {one.why}", hint=hint))
 
-    def _find_fault(self, policy: Policy, name: str, pinned: str) -> str | None:
+    def _find_fault(self, policy: Policy, name: str) -> str | None:
         try:
             self._source.identify(policy.relation(name))
-            columns = self._source.schema(pinned)
+            known = self._pins.file(name)
+            form = None if known is None else find_form(policy, name, self._source, known)
+            columns = self._source.schema(policy.relation(name, csv=form))
         except KeyholeError as refused:
             if refused.code != "KH006":
                 raise

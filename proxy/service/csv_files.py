@@ -41,14 +41,19 @@ class _Reading(Protocol):
 
 def pin_files(policy: Policy, source: _Reading, before: Pins) -> Pins:
     """Return the pins with the form of every CSV file that the policy names. Raises KH006 and KH014."""
-    files = []
-    for name in policy.tables:
-        if _is_csv(policy, name):
-            known = before.file(name)
-            if known is None or not source.schema(policy.relation(name, csv=known)):
-                known = _look_into(policy, name, source, known)
-            files.append((name, _with_declared_types(policy, name, known)))
-    return replace(before, files=tuple(files))
+    forms = {name: find_form(policy, name, source, before.file(name)) for name in policy.tables}
+    files = ((name, form) for name, form in forms.items() if form is not None)
+    return replace(before, files=tuple((name, _with_declared_types(policy, name, form)) for name, form in files))
+
+
+def find_form(policy: Policy, name: str, source: _Reading, known: CsvFile | None) -> CsvFile | None:
+    """Return how a table's CSV file is read: as known, if its first line still names those columns. None for a table
+    that is no CSV file. Raises KH006 and KH014."""
+    if not _is_csv(policy, name):
+        return None
+    if known is not None and source.schema(policy.relation(name, csv=known)):
+        return known
+    return _look_into(policy, name, source, known)
 
 
 def check_pinned_files(policy: Policy, pins: Pins) -> None:
