@@ -58,15 +58,15 @@ test-anew: $(VENV)/.installed-test  ## test-thorough on other random cases and o
 test-all: lint-and-compile $(VENV)/.installed-spark  ## every test, the long ones, too, on Sail as well, at full size, as before a release
 	@$(PYTEST) --hypothesis-profile=thorough
 
-test-oldest:  ## the tests that stand on asyncio, ssl, sqlite3, threads and processes, the long ones, too, on the oldest Python there is, in a .venv of its own
+test-oldest:  ## the tests that stand on asyncio, ssl, sqlite3, threads and processes, the long ones, too, on the oldest Python there is, in a .venv of its own; TURN=HEAD as above
 	@$(MAKE) --no-print-directory VENV=.venv-oldest PYTHON=$(OLDEST) test-on-interpreter
 
 test-on-interpreter: $(VENV)/.installed-test
 	@$(BIN)/python --version
-	@$(PYTEST) -m '(interpreter or long) and not (installed or drawn)'
+	@$(PYTEST) -m '(interpreter or long) and not (installed or drawn)' $(if $(TURN),--turn=$(TURN))
 
-test-clients: $(VENV)/.installed-test  ## clients from apt and npm, and large ones (JDBC, ODBC, node, ADBC, polars, pgbouncer, Prometheus, Apache Spark); what cannot be installed is skipped
-	@VENV=$(VENV) bash tests/clients/installed/run.sh
+test-clients: $(VENV)/.installed-test  ## clients from apt and npm, and large ones (JDBC, ODBC, node, ADBC, polars, pgbouncer, Prometheus, Apache Spark); what cannot be installed is skipped; TURN=HEAD as above
+	@VENV=$(VENV) bash tests/clients/installed/run.sh $(if $(TURN),--turn=$(TURN))
 
 SPARK_TESTS = tests/proxy/sources/spark tests/proxy/sources/spark_sql tests/proxy/sources/over_spark tests/end_to_end/spark
 

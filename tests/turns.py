@@ -1,11 +1,12 @@
 """Which test files have their turn in a run that leaves some out: those near a change, and a share that rotates.
 
 `--turn=COMMIT` keeps the tests of files that are near what the commits of the day before `COMMIT` changed, and one file
-in `SHARES` of all others. The commit's hash says which, so that after a few landings every file has had its turn.
+in `SHARES` of all others. The commit's hash says which, so that after a few landings every file has had its turn. Where
+a day changed nearly everything the nearest have their turn, up to `MOST_NEAR` of all.
 `--near=COMMIT` keeps those alone that are near what was changed since `COMMIT`, committed or not.
 A file is near a change if it changed, if it imports a module that changed, or if it lies in the folder of tests for the
-package of such a module, or below a `conftest.py` that changed. Without a history, as in a tree that is no clone, every
-file has its turn.
+package of such a module, or below a `conftest.py` that changed; the first are nearest. Without a history, as in a tree
+that is no clone, every file has its turn.
 """
 
 import subprocess
@@ -20,6 +21,8 @@ import grimp
 SHARES = 4
 """A larger number makes a run shorter, and a fault that only full size shows is found later: after about as many
 landings as there are shares."""
+MOST_NEAR = 0.3
+"""Of all files: with its share a run takes half the time of one that leaves nothing out."""
 PACKAGES = ("accountant", "benchmarks", "deploy", "mechanisms", "planner", "proxy", "tests")
 ROOT = Path(__file__).parent.parent
 
@@ -45,7 +48,7 @@ def find_turn(commit: str) -> Turn | None:
         changed = _git("log", day_before, "--format=", "--name-only", "--no-renames", "-m", commit).splitlines()
     except (OSError, subprocess.CalledProcessError):
         return None
-    return Turn(find_near(changed), int(sha, 16) % SHARES)
+    return Turn(find_nearest(changed, sha), int(sha, 16) % SHARES)
 
 
 @cache
@@ -57,11 +60,19 @@ def find_changed(since: str) -> Turn | None:
         changed += _git("ls-files", "--others", "--exclude-standard").splitlines()
     except (OSError, subprocess.CalledProcessError):
         return None
-    return Turn(find_near(changed), None)
+    return Turn(frozenset(find_near(changed)), None)
 
 
-def find_near(changed: Collection[str]) -> frozenset[str]:
-    """Return the test files near files that changed, all named from the project's root."""
+def find_nearest(changed: Collection[str], sha: str) -> frozenset[str]:
+    """Return the test files near files that changed; of too many the nearest, and of equally near ones others at each
+    commit."""
+    near = find_near(changed)
+    most = round(MOST_NEAR * sum(1 for _ in (ROOT / "tests").rglob("test_*.py")))
+    return frozenset(sorted(near, key=lambda file: (near[file], crc32(f"{sha} {file}".encode())))[:most])
+
+
+def find_near(changed: Collection[str]) -> dict[str, int]:
+    """Return the test files near files that changed, all named from the project's root, and how near: 0 is nearest."""
     python = {one for one in changed if one.endswith(".py")}
     modules = {one.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for one in python}
     graph = grimp.build_graph(*PACKAGES, cache_dir=None)
@@ -73,14 +84,16 @@ def find_near(changed: Collection[str]) -> frozenset[str]:
     }
     below = tuple(one.removesuffix("conftest.py") for one in python if one.endswith("/conftest.py"))
     folders = {("tests", *one.split("/")[:-1]) for one in python if not one.startswith("tests/")}
-    return frozenset(
-        file
-        for path in (ROOT / "tests").rglob("test_*.py")
-        if (file := path.relative_to(ROOT).as_posix()) in python
-        or file.removesuffix(".py").replace("/", ".") in direct
-        or tuple(file.split("/")[:-1]) in folders
-        or file.startswith(below)
-    )
+
+    def distance(file: str) -> int | None:
+        if file in python:
+            return 0
+        if file.removesuffix(".py").replace("/", ".") in direct:
+            return 1
+        return 2 if tuple(file.split("/")[:-1]) in folders or file.startswith(below) else None
+
+    files = (path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
+    return {file: found for file in files if (found := distance(file)) is not None}
 
 
 def _git(*arguments: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests import turns
-from tests.turns import SHARES, Turn, find_changed, find_near, find_turn
+from tests.turns import MOST_NEAR, SHARES, Turn, find_changed, find_near, find_nearest, find_turn
 
 FILES = sorted(path.relative_to(turns.ROOT).as_posix() for path in (turns.ROOT / "tests").rglob("test_*.py"))
 
@@ -31,12 +31,21 @@ def test_every_file_has_its_turn_within_as_many_landings_as_there_are_shares() -
 def test_what_is_near_a_change_has_its_turn(changed: str, near: str) -> None:
     found = find_near([changed])
     assert near in found
-    assert Turn(found, None).has(near)
+    assert Turn(find_nearest([changed], "0" * 40), None).has(near)
     assert len(found) < len(FILES) / 3
 
 
 def test_documents_are_near_no_test() -> None:
-    assert find_near(["README.md", "docs/policy.md"]) == frozenset()
+    assert find_near(["README.md", "docs/policy.md"]) == {}
+
+
+def test_of_all_that_is_near_a_day_that_changed_everything_the_nearest_have_their_turn() -> None:
+    changed = [*FILES[:40], "tests/conftest.py", "planner/catalog/model.py"]
+    assert set(find_near(changed)) == set(FILES)
+    first, second = (find_nearest(changed, sha) for sha in ("0" * 40, "1" * 40))
+    assert set(FILES[:40]) < first & second
+    assert first != second
+    assert len(first) == len(second) == round(MOST_NEAR * len(FILES))
 
 
 @pytest.fixture
@@ -55,7 +64,8 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             )
     (tmp_path / "tests" / "test_third.py").write_text("", encoding="ascii")
     monkeypatch.setattr(turns, "ROOT", tmp_path)
-    monkeypatch.setattr(turns, "find_near", frozenset)
+    monkeypatch.setattr(turns, "find_near", lambda changed: dict.fromkeys(changed, 0))
+    monkeypatch.setattr(turns, "MOST_NEAR", 1)
     find_turn.cache_clear()
     find_changed.cache_clear()
     return tmp_path
