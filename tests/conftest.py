@@ -1,15 +1,18 @@
 """What tests of several packages share: one real PostgreSQL for the whole run, sizes and marks."""
 
 import gc
+import logging
 import os
 import tempfile
 from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+import structlog
 import typer.testing
 
 from proxy.shadow.wheel import make_data, postgres_server, stop_at_once
@@ -78,10 +81,20 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    if not is_repeated():
-        return (yield)
-    with _BYTES.instead():
-        return (yield)
+    with _BYTES.instead() if is_repeated() else nullcontext():
+        try:
+            return (yield)
+        finally:
+            _forget_log()
+
+
+def _forget_log() -> None:
+    """Let no command that a test called in this process decide what the next one logs."""
+    if structlog.is_configured():
+        structlog.reset_defaults()
+        logging.captureWarnings(capture=False)
+        logging.getLogger().handlers.clear()
+        logging.getLogger().setLevel(logging.WARNING)
 
 
 @pytest.hookimpl(tryfirst=True)

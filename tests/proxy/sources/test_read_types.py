@@ -8,7 +8,6 @@ from pathlib import Path
 import duckdb
 import psycopg
 import pytest
-import structlog
 from structlog.testing import capture_logs
 
 from planner.catalog.sql_types import SourceColumn
@@ -197,12 +196,8 @@ def test_no_rollup_is_made_of_a_column_of_another_type(world: str, request: pyte
 def test_the_failure_is_charged_and_the_owner_alone_is_told_which_column_it_was(table: World) -> None:
     table.change(POSTGRES[1])
     question = asked(table.service, QUESTION, tolerance="90%")
-    structlog.configure()
-    try:
-        with capture_logs() as logs, pytest.raises(KeyholeError) as refused:
-            stages.answer(table.service, stages.prepare(table.service, question), question)
-    finally:
-        structlog.reset_defaults()
+    with capture_logs() as logs, pytest.raises(KeyholeError) as refused:
+        stages.answer(table.service, stages.prepare(table.service, question), question)
     told = f"{refused.value.message} {refused.value.detail} {refused.value.hint}"
     assert refused.value.code == "KH501"
     assert "age" not in told
@@ -217,12 +212,8 @@ def test_a_question_whose_column_was_renamed_gets_its_reservation_back(table: Wo
     of the owner's."""
     table.change("RENAME COLUMN age TO years")
     question = asked(table.service, QUESTION, tolerance="90%")
-    structlog.configure()
-    try:
-        with capture_logs() as logs, pytest.raises(KeyholeError) as refused:
-            stages.answer(table.service, stages.prepare(table.service, question), question)
-    finally:
-        structlog.reset_defaults()
+    with capture_logs() as logs, pytest.raises(KeyholeError) as refused:
+        stages.answer(table.service, stages.prepare(table.service, question), question)
     assert refused.value.code == "KH501"
     assert refused.value.detail == "No row was read. Nothing was spent."
     assert "age" not in f"{refused.value.message} {refused.value.detail} {refused.value.hint}"
