@@ -205,10 +205,9 @@ def _read(formula: Having, collected: _Collected, *, refuse_settled: bool = Fals
 
 def _refuse_settled(guarded: GuardedFormula, collected: _Collected) -> None:
     """Raises KH220 where nothing is left to the data once what declared bounds settle is put in."""
-    settled = [leaf for leaf in guarded.leaves() if leaf.settled is not None]
     whole = _simplify(plain(use_settled(guarded, unguarded=False), capped=frozenset()))
-    if settled and whole in (TRUE, FALSE):
-        deciding = next((leaf for leaf in settled if leaf.settled == whole), settled[0])
+    deciding = next((leaf for leaf in guarded.leaves() if leaf.settled is not None and leaf.settled == whole), None)
+    if deciding is not None:
         raise undecidable(*collected.settled[deciding.text])
 
 

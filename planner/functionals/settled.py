@@ -13,13 +13,14 @@ from math import inf
 
 from mechanisms.formula import FALSE, TRUE, Cut, Formula
 from planner.aggregates.comparison import Comparison
+from planner.aggregates.row_expression import Values
 from planner.catalog.model import Column, Table
 from planner.errors import KeyholeError
-from planner.functionals.guards import Guarded, GuardedFormula
+from planner.functionals.guards import Guarded, GuardedFormula, implies
 from planner.functionals.row_range import Range, range_of_sum, row_range
 from planner.question.condition import Condition
 from planner.question.condition_text import canonical
-from planner.question.model import Functional, Measure
+from planner.question.model import Functional, Measure, Term
 from planner.question.range_inference import narrow_range
 
 
@@ -48,7 +49,7 @@ def settle(
     if made.unit_range is not None:
         low, high = max(low, made.unit_range[0]), min(high, made.unit_range[1])
     least, most = 0 if low == 0 else -inf, 0 if high == 0 else inf
-    counted = _range_with_value(made, ranges, table, where) if comparison.values else None
+    counted = _range_with_value(made, comparison.values, ranges, table, where) if comparison.values else None
     if counted is not None:
         low, high = counted
         if made.unit_range is not None:  # a unit's total is clipped: the nearer end is what is left of a row
@@ -57,13 +58,18 @@ def settle(
     return _hold_between(formula, (least, most), furthest=0 if made.offsets is None else made.offsets.largest)
 
 
-def _range_with_value(made: Functional, ranges: Mapping[str, Range], table: Table, where: Condition) -> Range | None:
-    """Return the range of what one row with a value adds, where all terms are of one column and condition."""
+def _range_with_value(
+    made: Functional, values: Sequence[Values], ranges: Mapping[str, Range], table: Table, where: Condition
+) -> Range | None:
+    """Return the range of what one row with a value adds, where all terms are of one column and condition, and only
+    their rows have values: the zeros of an ELSE are values that no term counts."""
     alike = {(term.column, canonical(term.condition)) for term in made.terms}
-    column = made.terms[0].column
+    column, condition = made.terms[0].column, made.terms[0].condition
     if len(alike) > 1 or column is None or column not in ranges:
         return None
-    among = (where, made.terms[0].condition)
+    if not any(implies(Term(1, one.column, one.condition, 0), Values(column, condition)) for one in values):
+        return None
+    among = (where, condition)
     box = {column: narrow_range(column, ranges[column], among=among, table=table)}
     return range_of_sum(made.terms, box, frozenset({column}))
 

@@ -33,15 +33,14 @@ _FORMS = (
     "NOT avg(cost){0} {1} {2}",
     "avg(cost){0} {1} {2} AND sum(cost) > -3",
     "(avg(cost){0} {1} {2}) IS NOT TRUE",
+    "count(CASE WHEN flag THEN cost ELSE 0 END){0} >= 1 AND sum(CASE WHEN flag THEN cost ELSE 0 END){0} {1} {2}",
 )
 
 
-@st.composite
-def _tables(draw: st.DrawFn) -> Table:
-    low = draw(st.integers(-6, 4))
-    bounds = (Decimal(low), Decimal(low + draw(st.integers(1, 6))))
-    total = (Decimal(draw(st.integers(-4, 2))), Decimal(draw(st.integers(3, 9))))
-    table = Table(
+def _table(bounds: tuple[int, int], per_unit: tuple[int, int] | None = None) -> Table:
+    """Rows that are units, with a column between bounds."""
+    (low, high), total = bounds, None if per_unit is None else (Decimal(per_unit[0]), Decimal(per_unit[1]))
+    return Table(
         name="stays",
         relation="stays",
         columns=(
@@ -49,7 +48,14 @@ def _tables(draw: st.DrawFn) -> Table:
             Column("person", SqlType.TEXT, "text"),
             Column("ward", SqlType.TEXT, "text", domain=_WARDS),
             Column("flag", SqlType.BOOLEAN, "boolean"),
-            Column("cost", SqlType.NUMERIC, "numeric", bounds=bounds, grid=Decimal("0.5"), per_unit=total),
+            Column(
+                "cost",
+                SqlType.NUMERIC,
+                "numeric",
+                bounds=(Decimal(low), Decimal(high)),
+                grid=Decimal("0.5"),
+                per_unit=total,
+            ),
         ),
         unit=(),
         groups_per_unit=1,
@@ -58,6 +64,13 @@ def _tables(draw: st.DrawFn) -> Table:
         refresh="static",
         seed="stays",
     )
+
+
+@st.composite
+def _tables(draw: st.DrawFn) -> Table:
+    low = draw(st.integers(-6, 4))
+    bounds = (low, low + draw(st.integers(1, 6)))
+    table = _table(bounds, (draw(st.integers(-4, 2)), draw(st.integers(3, 9))))
     units = replace(table, unit=("person",), rows_per_unit=draw(st.integers(1, 3)))
     capped = replace(table, unit=("person",), row_cap=RowCap(rows=2, unique="id"))
     return draw(st.sampled_from((table, units, capped)))
@@ -122,3 +135,11 @@ def test_bounds_decide_what_every_group_shows(
         assert not any(holding)
     elif "with values" not in message:
         assert all(holding)
+
+
+def test_the_zeros_of_an_else_are_values() -> None:
+    """No flagged row adds less than 4, and yet a group of rows without a flag lies below."""
+    value = "CASE WHEN flag THEN cost ELSE 0 END"
+    question = _ask(f"count({value}) >= 1 AND sum({value}) < 4", "", _table((4, 9)))
+    rows = [{"ward": ward, "flag": flag, "cost": Decimal(5)} for ward, flag in (("A", False), ("B", True))]
+    assert _holding(question, rows) == [True, False, False]

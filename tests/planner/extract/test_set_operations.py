@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, given, reject
 from hypothesis import strategies as st
 
 from mechanisms.formula import cuts, evaluate
@@ -165,7 +165,12 @@ def test_the_rows_are_postgresql_s(
 ) -> None:
     """NULLs, empty groups, nesting, precedence, restricted keys: without noise, the answer is PostgreSQL's own."""
     taken = asking(statement.asked, HOSPITAL)
-    questions = _questions(taken)
+    try:
+        questions = _questions(taken)
+    except KeyholeError as refused:
+        if refused.code != "KH220":
+            raise
+        reject()  # no row can be on both sides
     with truth.cursor() as cursor, psycopg.RawCursor(truth) as raw:
         cursor.execute("TRUNCATE rows_of_wards")
         cursor.executemany(
