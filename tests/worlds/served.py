@@ -20,6 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from planner.policy.file import Policy
 from proxy.service.service import open_ledger
 from tests.effort import PATIENCE_S
+from tests.worlds import forked
 from tests.worlds.house import PASSWORD
 
 USER = "ada"
@@ -107,7 +108,7 @@ def served(policy: Path, *flags: str, environment: Mapping[str, str] | None = No
     own = {**os.environ, **(environment or {})}
     with (
         log.open("w") as errors,
-        subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT, env=own) as process,
+        forked.Popen(arguments, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT, env=own) as process,
     ):
         try:
             assert process.stdout is not None
