@@ -15,13 +15,13 @@ import pytest
 import structlog
 import typer.testing
 
-from proxy.shadow.wheel import make_data, postgres_server, stop_at_once
+from proxy.shadow.wheel import postgres_server, stop_at_once
 from tests.begun_first import begin_with_longest
 from tests.effort import is_repeated, register_profiles
 from tests.marks import marks
 from tests.seeded_noise import RepeatedBytes
 from tests.turns import find_changed, find_turn
-from tests.worlds.copied_data import copied_data
+from tests.worlds.copied_data import copied_data, make_data
 from tests.worlds.copied_ledgers import copied_ledgers
 
 if TYPE_CHECKING:

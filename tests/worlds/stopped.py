@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 
 from psycopg.conninfo import conninfo_to_dict
 
-from proxy.shadow.wheel import make_data, postgres_server
+from proxy.shadow.wheel import postgres_server
+from tests.worlds.copied_data import make_data
 
 _HOLDER = """
 import sqlite3, sys

@@ -25,10 +25,11 @@ from proxy.shadow.wheel import postgres_server
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, limits
 from tests.conftest import _traversable
+from tests.worlds.copied_data import make_data
 
 ONE = Spent.uniform(1, unit_epsilon_nano=0)
 CAPS = limits(10**6)
-# files of PostgreSQL's log are made in this size: at this limit only tables cannot grow
+# files of PostgreSQL's log are no larger: at this limit only tables cannot grow
 LOG_FILE_BYTES = 1 << 24
 ANSWER_BYTES = 1 << 22
 
@@ -41,6 +42,9 @@ def server() -> Iterator[PostgresServer]:
         parent = Path(folder)
         _traversable(parent)
         own = postgres_server(parent / "data", cleanup_mode="stop")
+        make_data(own)
+        with (own.pgdata / "postgresql.conf").open("a", encoding="utf-8") as settings:
+            settings.write("fsync = off\n")  # the machine does not die
         own.start()
         try:
             yield own
