@@ -1,7 +1,6 @@
 """Windows whose watching process is killed at random: the alerts and the charge are those of one that is not."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,13 +8,14 @@ import pytest
 
 from benchmarks import monitor_kills
 from tests.effort import rounds
+from tests.worlds import forked
 
 pytestmark = pytest.mark.process
 
 
 def test_a_killed_window_alerts_as_one_that_nobody_killed() -> None:
     runs = rounds(20, quick=1)
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-m", "benchmarks.monitor_kills", "--runs", str(runs), "--ledgers", "sqlite"],
         check=True,
         capture_output=True,

@@ -6,7 +6,6 @@ a full disk in `test_full_postgres.py`, what analysts are told of all this in
 """
 
 import json
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from accountant.model import Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, limits
 from tests.accountant.outage import outage
+from tests.worlds import forked
 
 ONE = Spent.uniform(1, unit_epsilon_nano=0)
 
@@ -37,7 +37,7 @@ def name_of(url: str) -> str:
 def test_a_full_disk_refuses_forgets_nothing_and_heals(tmp_path: Path) -> None:
     """Nothing that was refused for want of room is written, all that was granted before counts, and more can follow."""
     file = tmp_path / "ledger.db"
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-m", "tests.accountant.full_disk", str(file)],
         cwd=Path(__file__).parents[3],
         capture_output=True,

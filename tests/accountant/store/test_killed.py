@@ -20,6 +20,7 @@ from tests.accountant.conftest import now
 from tests.accountant.examples import charge
 from tests.accountant.killed import CAPS, SCENES, Seen, prepared, seen, set_up
 from tests.effort import rounds
+from tests.worlds import forked
 
 STORES = ("sqlite", "postgresql")
 # every verb on both, or on one of them in turn
@@ -34,7 +35,7 @@ class Mortal:
     """The process that forks those that die."""
 
     def __init__(self) -> None:
-        self.process = subprocess.Popen(
+        self.process = forked.Popen(
             [sys.executable, "-m", "tests.accountant.killed"],
             cwd=Path(__file__).parents[3],
             stdin=subprocess.PIPE,

@@ -23,6 +23,7 @@ from accountant.model import Charge, NanoArray
 from tests.accountant.conftest import now
 from tests.accountant.worker import CAP, KEYS, asked
 from tests.effort import examples, rounds
+from tests.worlds import forked
 
 ROOT = Path(__file__).parents[3]
 CLOCKS = (-7, 0, 26)
@@ -36,9 +37,7 @@ class Worker:
         self.start()
 
     def start(self) -> None:
-        self.process = subprocess.Popen(
-            self._arguments, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self.process = forked.Popen(self._arguments, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def send(self, command: dict[str, Any]) -> None:
         assert self.process.stdin is not None

@@ -17,13 +17,14 @@ from accountant.model import Reservation, Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, limits
 from tests.accountant.watching import look, moment, start
+from tests.worlds import forked
 
 ROOT = Path(__file__).parents[3]
 
 
 @contextmanager
 def child(url: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
-    process = subprocess.Popen(
+    process = forked.Popen(
         [sys.executable, "-m", "tests.accountant.child", url, *arguments],
         cwd=ROOT,
         stdin=subprocess.PIPE,

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from accountant.ledger import Ledger
 from tests.accountant.conftest import now
+from tests.worlds import forked
 
 ROUNDS = 4
 
 
 @contextmanager
 def busy(url: str, analyst: str) -> Iterator["subprocess.Popen[str]"]:
-    process = subprocess.Popen(
+    process = forked.Popen(
         [sys.executable, "-m", "tests.accountant.busy", url, analyst],
         cwd=Path(__file__).parents[3],
         stdout=subprocess.PIPE,

@@ -17,7 +17,7 @@ from proxy.pipeline import stages as pipeline
 from proxy.service.service import Service
 from proxy.sources import postgres_source
 from tests.end_to_end.certainty import asked
-from tests.worlds import shop
+from tests.worlds import forked, shop
 from tests.worlds.house import House, command, eventually, locked, most_spent, opened, write_policy
 
 COMMAND = "from proxy.cli.script import run; run()"
@@ -40,7 +40,7 @@ def asking(policy: Path) -> Iterator[subprocess.Popen[str]]:
 def running(policy: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
     """A command in a process of its own, killed likewise."""
     arguments = [sys.executable, "-c", COMMAND, *command, "--policy", str(policy), "--json"]
-    with subprocess.Popen(
+    with forked.Popen(
         arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]
     ) as process:
         try:

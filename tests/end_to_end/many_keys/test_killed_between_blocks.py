@@ -1,6 +1,5 @@
 """A process that dies between two blocks of keys leaves its reservation spent and nothing else."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from proxy.pipeline import stages
 from proxy.service.service import Service
 from tests.end_to_end.certainty import asked
 from tests.end_to_end.many_keys.lines import QUESTION, lay_out
+from tests.worlds import forked
 
 _DIES = """
 import os, sys
@@ -38,7 +38,7 @@ with Service.open(Path(sys.argv[1])) as service:
 
 def test_dying_between_blocks_leaves_the_worst_case_spent_and_no_answer(tmp_path: Path) -> None:
     path = lay_out(tmp_path, places=20, products=25, rows=2_000)
-    child = subprocess.run(
+    child = forked.run(
         [sys.executable, "-c", _DIES, str(path)], capture_output=True, text=True, cwd=Path(__file__).parents[3]
     )
     assert child.returncode == -9, child.stderr

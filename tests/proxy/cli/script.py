@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.effort import PATIENCE_S
+from tests.worlds import forked
 
 SCRIPT = Path(sys.executable).with_name("keyhole")
 
@@ -22,13 +23,11 @@ def child_on_a_terminal(*arguments: str) -> tuple[subprocess.CompletedProcess[st
     read = threading.Thread(target=lambda: told.extend(_read_until_closed(ours)))
     read.start()
     try:
-        ended = subprocess.run(
+        ended = forked.run(
             [SCRIPT, *arguments],
             stdout=subprocess.PIPE,
             stderr=its,
-            text=True,
             timeout=PATIENCE_S,
-            check=False,
             env=os.environ | {"TERM": "xterm"},
         )
     finally:
@@ -45,6 +44,11 @@ def _read_until_closed(terminal: int) -> Iterator[bytes]:
 
 
 def child(*arguments: str, **keywords: Any) -> subprocess.CompletedProcess[str]:
+    return forked.run([SCRIPT, *arguments], capture_output=True, timeout=PATIENCE_S, **keywords)
+
+
+def started_child(*arguments: str, **keywords: Any) -> subprocess.CompletedProcess[str]:
+    """One that is started anew, as a shell does."""
     return subprocess.run(
         [SCRIPT, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False, **keywords
     )

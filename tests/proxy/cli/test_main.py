@@ -13,7 +13,7 @@ from proxy.cli.main import app
 from proxy.cli.sections import SECTIONS
 from proxy.service.service import Service
 from tests.effort import PATIENCE_S
-from tests.proxy.cli.script import SCRIPT, child
+from tests.proxy.cli.script import SCRIPT, child, started_child
 from tests.worlds.served import ROOT
 from tests.worlds.wards import QUESTION
 
@@ -103,7 +103,7 @@ def test_a_bug_is_told_by_its_place_alone(run: Any, monkeypatch: pytest.MonkeyPa
 
 def test_the_console_script_as_a_child(policy: Path, run: Any) -> None:
     assert run("check").status == 0
-    answered = child("query", QUESTION.format(1500))
+    answered = started_child("query", QUESTION.format(1500))
     assert answered.returncode == 0
     assert answered.stdout.splitlines()[:4] == [" ward", "------", " A", "(1 row)"]
     told = child("query", "SELECT ward, count(*) FROM visits GROUP BY ward")
@@ -114,9 +114,9 @@ def test_the_console_script_as_a_child(policy: Path, run: Any) -> None:
     assert "Traceback" not in wrong.stderr
 
 
-@pytest.mark.parametrize("begun", ["proxy.cli.main", "proxy.process.serve", "proxy.process.worker"])
-def test_no_process_waits_for_what_others_alone_need(begun: str) -> None:
+def test_no_process_waits_for_what_others_alone_need() -> None:
     late = ("duckdb", "matplotlib", "scipy")
+    begun = "proxy.cli.main, proxy.process.serve, proxy.process.worker"
     loaded = f"import sys, {begun}; print([name for name in {late} if name in sys.modules])"
     told = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert told.stdout == "[]\n"

@@ -21,6 +21,7 @@ from proxy.owner.mistyped import Mistyped
 from proxy.owner.streams import read_streams
 from proxy.play.own_streams import OwnStreams
 from tests.effort import PATIENCE_S
+from tests.worlds import forked
 from tests.worlds.console_house import Browser, console_app, inline_code, open_house
 from tests.worlds.play_house import Clock, open_playground
 from tests.worlds.wards import install
@@ -202,7 +203,7 @@ def test_the_command_wants_all_of_it_or_nothing(arguments: list[str], said: str)
 def running(policy: Path, tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """The address that the command prints, and the folder that it ran in."""
     arguments = ["--policy", str(policy), "--table", "visits", "--place", "ward", "--time", "day", "--port", "0"]
-    started = subprocess.Popen(
+    started = forked.Popen(
         [Path(sys.executable).parent / "keyhole", "play", *arguments],
         cwd=tmp_path,
         stdout=subprocess.PIPE,

@@ -7,7 +7,6 @@ import signal
 import socket
 import sqlite3
 import struct
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,7 +20,7 @@ import pytest
 from proxy.cli.check import check
 from tests.effort import PATIENCE_S
 from tests.proxy.raw_client import RawClient
-from tests.worlds import shop
+from tests.worlds import forked, shop
 from tests.worlds.house import PASSWORD, VERIFIER, eventually, new_database, write_policy
 from tests.worlds.served import ROOT, Served, served
 
@@ -211,7 +210,7 @@ asyncio.run(fail())
 
 
 def test_what_libraries_log_is_named_and_not_repeated() -> None:
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-c", LIBRARIES.format(level="info")], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert SECRET not in done.stderr
@@ -223,7 +222,7 @@ def test_what_libraries_log_is_named_and_not_repeated() -> None:
 
 
 def test_the_level_decides_what_is_logged() -> None:
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-c", LIBRARIES.format(level="error")], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert {json.loads(line)["level"] for line in done.stderr.splitlines()} == {"error"}

@@ -23,6 +23,7 @@ from accountant.ledger import Ledger
 from proxy.cli.check import check
 from proxy.release.published_file import hash_file
 from tests.proxy.release.killed import publish, release
+from tests.worlds import forked
 
 POLICY = """\
 [source]
@@ -51,7 +52,7 @@ grid = 0.01
 @pytest.fixture(scope="module")
 def mortal() -> Iterator[subprocess.Popen[str]]:
     """The process that forks those that die."""
-    with subprocess.Popen(
+    with forked.Popen(
         [sys.executable, "-m", "tests.proxy.release.killed"],
         cwd=Path(__file__).parents[3],
         stdin=subprocess.PIPE,

@@ -15,6 +15,7 @@ from accountant.ledger import Ledger
 from proxy.cli.check import check
 from tests.proxy.cli.conftest import Ran
 from tests.proxy.cli.conftest import run as run  # the command in this process
+from tests.worlds import forked
 
 POLICY = """\
 [source]
@@ -64,7 +65,7 @@ def test_ctrl_c_says_what_stays_spent_and_how_to_close_it(
     check(policy, confirm=False)
     monkeypatch.setenv("KEYHOLE_POLICY", str(policy))
     asking = [sys.executable, "-c", _KEYHOLE, *ASKED]
-    with subprocess.Popen(
+    with forked.Popen(
         asking, cwd=Path(__file__).parents[3], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         reservation = _open_reservation(tmp_path, process)

@@ -24,6 +24,7 @@ from proxy.rest.middleware import MOST_BODY_BYTES, MOST_HEAD_BYTES, MOST_HEADERS
 from proxy.rest.models import MOST_PARAMETERS, MOST_SQL_CHARACTERS
 from proxy.rest.strict_json import MOST_DEPTH, MOST_TEXTS
 from proxy.service.service import Service
+from tests.worlds import forked
 from tests.worlds.rest_house import UNHURRIED, served
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "rest.md").read_text(encoding="utf-8")
@@ -56,7 +57,7 @@ def test_the_client_in_python_gets_its_answer(environment: dict[str, str]) -> No
     (script,) = PYTHON
     for size in (1000, 1):  # in one page, and in as many as there are keys
         paged = script.replace("page_size=1000", f"page_size={size}")
-        ran = subprocess.run([sys.executable, "-c", paged], env=environment, capture_output=True, text=True, check=True)
+        ran = forked.run([sys.executable, "-c", paged], env=environment, capture_output=True, text=True, check=True)
         guarantee, *months = ran.stdout.splitlines()
         assert "missed at most 1 % of the time" in guarantee
         assert len(months) > 1

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -27,6 +26,7 @@ from proxy.service.service import Service
 from tests.effort import PATIENCE_S
 from tests.proxy.pipeline.dying_question import KEY
 from tests.proxy.rest.test_app import ADA, refused, send
+from tests.worlds import forked
 from tests.worlds.house import check_once, hurried
 from tests.worlds.rest_house import UNHURRIED
 from tests.worlds.wards import QUESTION, TOKENS, install
@@ -242,7 +242,7 @@ def test_whenever_the_first_dies_it_is_paid_once_at_most(
 ) -> None:
     path = live(tmp_path)
     command = [sys.executable, "-m", "tests.proxy.pipeline.dying_question", str(path), moment]
-    died = subprocess.run(command, check=False, cwd=Path(__file__).resolve().parents[3], timeout=PATIENCE_S)
+    died = forked.run(command, check=False, cwd=Path(__file__).resolve().parents[3], timeout=PATIENCE_S)
     assert died.returncode == 9
     with opened(path) as service:
         app = create_app(service, UNHURRIED)

@@ -18,7 +18,7 @@ from proxy.sources.duckdb_source import DuckDBSource
 from proxy.sources.engine_settings import engine_settings
 from proxy.sources.postgres_source import PostgresSource
 from proxy.sources.shared import open_policy_source
-from tests.worlds import shop
+from tests.worlds import forked, shop
 from tests.worlds.house import eventually, new_database, write_policy
 from tests.worlds.served import ROOT
 
@@ -160,7 +160,7 @@ def _leave_behind(parent: Path, then: str) -> subprocess.Popen[str]:
         "import os, signal, sys, time; from pathlib import Path; from proxy.sources.spill_folder import spill_folder\n"
     )
     told += f"folder = spill_folder(Path(sys.argv[1])); folder.mkdir(); print(folder, flush=True)\n{then}"
-    process = subprocess.Popen((sys.executable, "-c", told, str(parent)), stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    process = forked.Popen((sys.executable, "-c", told, str(parent)), stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdout is not None
     assert process.stdout.readline()
     return process
