@@ -6,6 +6,7 @@ socket is closed: until then its number belongs to nobody else, as that of any c
 """
 
 import gc
+import io
 import json
 import multiprocessing.process
 import os
@@ -149,10 +150,17 @@ def _become(request: dict[str, Any]) -> None:
 
 def _open_streams() -> None:
     """What a start makes of the first three descriptors."""
-    encoding, errors = sys.__stdout__.encoding, sys.__stdout__.errors  # type: ignore[union-attr]
+    assert sys.__stdout__ is not None
+    encoding, errors = sys.__stdout__.encoding, sys.__stdout__.errors
     sys.stdin = os.fdopen(0, encoding=encoding, errors=errors, closefd=False)
-    sys.stdout = os.fdopen(1, "w", encoding=encoding, errors=errors, closefd=False)
-    sys.stderr = os.fdopen(2, "w", buffering=1, encoding=encoding, errors="backslashreplace", closefd=False)
+    if sys.__stdout__.write_through:  # PYTHONUNBUFFERED
+        sys.stdout, sys.stderr = (
+            io.TextIOWrapper(os.fdopen(number, "wb", 0, closefd=False), encoding, on_error, write_through=True)
+            for number, on_error in ((1, errors), (2, "backslashreplace"))
+        )
+    else:
+        sys.stdout = os.fdopen(1, "w", encoding=encoding, errors=errors, closefd=False)
+        sys.stderr = os.fdopen(2, "w", buffering=1, encoding=encoding, errors="backslashreplace", closefd=False)
     vars(sys).update(__stdin__=sys.stdin, __stdout__=sys.stdout, __stderr__=sys.stderr)
 
 
