@@ -125,19 +125,22 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         closing(open_policy_source(policy)) as source,
     ):
         lost = find_lost(policy, ledger) if confirm else None
-        known = PinnedWhereBroken(source, policy)
-        policy = known.leave_out(policy)
+        with source.hold_open():
+            known = PinnedWhereBroken(source, policy)
+            policy = known.leave_out(policy)
+            with known.named(policy):
+                identities = identify_tables(policy, known)
         with known.named(policy):
-            identities = identify_tables(policy, known)
             if not confirm:
                 check_names(policy, identities, ledger)
             accept = partial(_try_shadow, limits=policy.server.limits, binaries=binaries)
             pinning = pin(policy, known, confirm=confirm, now=now, accept=accept)
         monitors = price_monitors(pinning.catalog, dialect=source.dialect)
         remember_names(policy, pinning.pins, ledger)
-        doubts = tuple(describe_source_doubts(policy, identities, source_schema(policy, known, pinning.pins)))
-        sizes = tuple(describe_size_doubts(policy, _estimate_rows(pinning.catalog, source)))
-        pins, moved = pin_states(pinning.catalog, source, pinning.pins, now=now, confirm=confirm)
+        with source.hold_open():
+            doubts = tuple(describe_source_doubts(policy, identities, source_schema(policy, known, pinning.pins)))
+            sizes = tuple(describe_size_doubts(policy, _estimate_rows(pinning.catalog, source)))
+            pins, moved = pin_states(pinning.catalog, source, pinning.pins, now=now, confirm=confirm)
         try:
             pins = pin_pace(policy, source, pins, confirm=confirm)
         except KeyholeError:

@@ -5,7 +5,7 @@ Nothing is answered on it: whoever serves opens the source itself.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 
 from planner.catalog.fault import Fault
@@ -91,6 +91,10 @@ class PinnedWhereBroken:
     def _pinned_columns(self, name: str) -> Iterable[str]:
         table = self._pins.table(name)
         return self._pins.types(name) or {} if table is None else [column.name for column in table.columns]
+
+    def hold_open(self) -> AbstractContextManager[None]:
+        """Within it a file that is opened for each reader alone stays open. Raises KH008."""
+        return self._source.hold_open()
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """The columns of a relation, as they are or as they were pinned. Raises KH006."""

@@ -7,6 +7,7 @@ the file when nothing differs or the owner confirms. Public data alone is read h
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from math import isfinite
@@ -37,6 +38,9 @@ _BEHIND_TABLES = ',\n "domains": {'
 
 class PinSource(Protocol):
     """What pinning needs of a source."""
+
+    def hold_open(self) -> AbstractContextManager[None]:
+        """Within it a file that is opened for each reader alone stays open. Raises KH008."""
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """The columns of a relation. Raises KH006 if there is none."""
@@ -88,10 +92,11 @@ def source_schema(policy: Policy, source: PinSource, pins: Pins) -> Mapping[str,
 def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
     """The catalog on what is pinned already; for serving. Raises KH002 to KH007 and KH010."""
     pins = read_pins(pins_path(policy))
-    check_pinned(policy, identify_tables(policy, source), pins)
-    check_pinned_files(policy, pins)
-    check_parquet_files(policy, source)
-    schema = source_schema(policy, source, pins)
+    with source.hold_open():
+        check_pinned(policy, identify_tables(policy, source), pins)
+        check_pinned_files(policy, pins)
+        check_parquet_files(policy, source)
+        schema = source_schema(policy, source, pins)
     check_pinned_types(policy, schema, pins)
     return _valid_catalog(policy, schema, pins)
 
@@ -137,11 +142,12 @@ def pin(
     """
     path = pins_path(policy)
     before = read_pins(path)
-    identities = identify_tables(policy, source)
-    files = pin_files(policy, source, before)
-    check_parquet_files(policy, source)
-    schema = source_schema(policy, source, files)
-    after = _take_pins(policy, source, schema, identities, files, now)
+    with source.hold_open():
+        identities = identify_tables(policy, source)
+        files = pin_files(policy, source, before)
+        check_parquet_files(policy, source)
+        schema = source_schema(policy, source, files)
+        after = _take_pins(policy, source, schema, identities, files, now)
     changes = differences(before, after)
     changed = [change for change in changes if change.kind == "changed"]
     if changed and not confirm:

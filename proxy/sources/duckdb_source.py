@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -125,6 +125,10 @@ class DuckDBSource:
                 "WHERE table_catalog = current_database() ORDER BY 1, 2"
             ).fetchall()
         return tuple(_qualified_name(schema, name) for schema, name in rows)
+
+    def hold_open(self) -> AbstractContextManager[None]:
+        """Keep a file open that is not held: opening it takes longer than what the catalog is asked. Raises KH008."""
+        return self._openings.kept_open()
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """A relation's columns by PostgreSQL's type names. Raises KH006."""
@@ -368,8 +372,8 @@ class _Openings:
                 opened.close()
 
     @contextmanager
-    def kept_open(self, *, until: float) -> Iterator[None]:
-        """A database that is not held stays open meanwhile; it is tried until that moment, and KH501 refused."""
+    def kept_open(self, *, until: float | None = None) -> Iterator[None]:
+        """A database that is not held stays open meanwhile; opening it is tried as by `used`."""
         if self._held:
             yield
         else:

@@ -1,7 +1,7 @@
 """PostgreSQL as a source: a small pool of read-only connections whose settings are never the analyst's."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -192,6 +192,10 @@ class PostgresSource:
 
     def read_files(self, relation: str) -> None:
         """None: the server keeps the rows."""
+
+    def hold_open(self) -> AbstractContextManager[None]:
+        """Nothing: no file is opened for a reader."""
+        return nullcontext()
 
     def reopen(self) -> None:
         """Nothing: each statement finds the tables that are there."""

@@ -47,6 +47,9 @@ class Source(Protocol):
     def relations(self) -> tuple[str, ...]:
         """The tables and views that the reader may select from, each as SQL text that names it."""
 
+    def hold_open(self) -> AbstractContextManager[None]:
+        """Within it a file that is opened for each reader alone stays open. Raises KH008."""
+
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """A relation's columns, from the catalog alone. Raises KH006 when there is no such relation, and KH008 when
         nothing answers."""

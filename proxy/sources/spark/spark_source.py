@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
 import numpy as np
@@ -93,6 +93,10 @@ class SparkSource:
 
     def read_files(self, relation: str) -> None:
         """None: the server keeps the rows."""
+
+    def hold_open(self) -> AbstractContextManager[None]:
+        """Nothing: no file is opened for a reader."""
+        return nullcontext()
 
     def reopen(self) -> None:
         """Nothing: each statement finds the tables that are there."""

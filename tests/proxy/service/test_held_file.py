@@ -96,6 +96,8 @@ def test_a_file_that_is_not_held_is_written_between_questions(file: Path, monkey
         assert counts(source) == [3, 2]
         with source.turn(analyst="ada", timeout_ms=30_000):  # a question is under way
             assert not load(file, "INSERT INTO visits VALUES ('b')")
+        with source.hold_open():
+            assert not load(file, "INSERT INTO visits VALUES ('b')")
         assert source.relations() == ('"visits"',)
         assert load(file, "INSERT INTO visits VALUES ('b')")
     finally:
