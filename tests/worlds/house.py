@@ -126,15 +126,32 @@ def check_once(policy: Path) -> Path:
 
 
 def make_once(policy: Path, make: Callable[[], object], *, what: str = "checked") -> Path:
-    """Make something of such a policy. What that left for the same text before is copied, the data and their times with
+    """Make something of such a policy. What that left for the same files before is copied, the times of the data with
     it: a tenth of the processor."""
-    kept = Path(_kept_folder().name) / sha256(what.encode() + policy.read_bytes()).hexdigest()
+    files = sorted(file for file in policy.parent.rglob("*") if file.is_file())
+    name = b"".join(f"\0{file.relative_to(policy.parent)}\0".encode() + file.read_bytes() for file in files)
+    _copy_or_make(policy.parent, make, name=what.encode() + name)
+    return policy
+
+
+def _copy_or_make(folder: Path, make: Callable[[], object], *, name: bytes) -> None:
+    kept = Path(_kept_folder().name) / sha256(name).hexdigest()
     if kept.exists():
-        copytree(kept, policy.parent, dirs_exist_ok=True)
+        copytree(kept, folder, dirs_exist_ok=True)
     else:
         make()
-        copytree(policy.parent, kept)
-    return policy
+        copytree(folder, kept)
+
+
+def shop_in_duckdb(directory: Path, **caps: Any) -> Path:
+    """The shop in a DuckDB file in an empty `directory`, and `write_policy` with such caps; made once and copied."""
+
+    def make() -> None:
+        shop.fill_duckdb(directory / "shop.duckdb")
+        write_policy(directory, source="duckdb:///shop.duckdb", **caps)
+
+    _copy_or_make(directory, make, name=f"shop {sorted(caps.items())}".encode())
+    return directory / "keyhole.toml"
 
 
 @contextmanager

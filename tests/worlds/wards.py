@@ -4,12 +4,14 @@ A threshold between 1,000 and 2,000 with 10 % tolerance is so far from both that
 probability below 1e-9 with one look.
 """
 
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
 from proxy.wire import scram
 
 PASSWORD = "wisdom"
+ANALYSTS = ("ada", "bob", "cy")
 TOKENS = {"ada": "ada-token", "bob": "bob-token"}
 # what every explained question has in its document
 EXPLAINED = {
@@ -33,6 +35,7 @@ def install(directory: Path) -> Path:
     rows += ["3000,B,40,2026-01-05", "3001,B,41,2026-01-06"]
     (directory / "visits.csv").write_text("id,ward,age,day\n" + "\n".join(rows) + "\n", encoding="ascii")
     hashes = {name: sha256(token.encode()).hexdigest() for name, token in TOKENS.items()}
+    verifiers = {name: _verifier(name) for name in ANALYSTS}
     path = directory / "keyhole.toml"
     path.write_text(
         f"""
@@ -67,17 +70,23 @@ bounds = [0, 110]
 key = {{ range = ["2026-01-01", "2026-01-28"] }}
 
 [analysts.ada]
-password = "{scram.verifier(PASSWORD, iterations=4096)}"
+password = "{verifiers["ada"]}"
 token_sha256 = "{hashes["ada"]}"
 
 [analysts.bob]
-password = "{scram.verifier(PASSWORD, iterations=4096)}"
+password = "{verifiers["bob"]}"
 token_sha256 = "{hashes["bob"]}"
 epsilon_per_predicate = 0.05
 
 [analysts.cy]
-password = "{scram.verifier(PASSWORD, iterations=4096)}"
+password = "{verifiers["cy"]}"
 """,
         encoding="utf-8",
     )
     return path
+
+
+@cache
+def _verifier(name: str) -> str:
+    """The verifier of an analyst's password, by a salt that makes the policy one text, which is checked once."""
+    return scram.verifier(PASSWORD, salt=f"{name:16}".encode(), iterations=4096)
