@@ -31,6 +31,7 @@ from tests.worlds.house import (
     locked,
     new_database,
     opened,
+    shop_in_duckdb,
     write_policy,
 )
 from tests.worlds.served import Served, served
@@ -244,8 +245,7 @@ def test_many_reloads_leave_nothing_and_end_the_oldest_sessions_alone(
 
 def test_workers_reload_beside_a_replaced_database_and_read_what_is_open(tmp_path: Path) -> None:
     """A new policy is no new data version: its generation reads the old database until the refresh."""
-    shop.fill_duckdb(tmp_path / "shop.duckdb")
-    policy = write_policy(tmp_path, source="duckdb:///shop.duckdb")
+    policy = shop_in_duckdb(tmp_path)
     with serving(policy, workers=2) as keyhole:
         shop.fill_duckdb(tmp_path / "other.duckdb", "DELETE FROM sales WHERE store = 'north'")
         (tmp_path / "other.duckdb").replace(tmp_path / "shop.duckdb")

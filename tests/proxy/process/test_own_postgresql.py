@@ -14,7 +14,7 @@ from planner.errors import KeyholeError
 from proxy.cli.check import check
 from tests.proxy.cli.script import child
 from tests.worlds import shop
-from tests.worlds.house import eventually, write_policy
+from tests.worlds.house import eventually, shop_in_duckdb
 from tests.worlds.own_postgresql import own_postgresql, replace_programs
 from tests.worlds.served import Served, served
 
@@ -27,8 +27,7 @@ def bindir() -> Iterator[Path]:
 
 @pytest.fixture
 def policy(tmp_path: Path, bindir: Path) -> Path:
-    shop.fill_duckdb(tmp_path / "shop.duckdb")
-    path = write_policy(tmp_path, source="duckdb:///shop.duckdb")
+    path = shop_in_duckdb(tmp_path)
     path.write_text(f'{path.read_text(encoding="utf-8")}\n[shadow]\nbindir = "{bindir}"\n', encoding="utf-8")
     return path
 

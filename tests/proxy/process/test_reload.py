@@ -18,7 +18,7 @@ from proxy.service.service import ledger_url
 from proxy.sources.shared import open_policy_source
 from proxy.wire.scram import verifier
 from tests.worlds import shop
-from tests.worlds.house import PASSWORD, VERIFIER, command, eventually, most_spent, write_policy
+from tests.worlds.house import PASSWORD, VERIFIER, command, eventually, most_spent, shop_in_duckdb, write_policy
 from tests.worlds.served import COMMAND, ROOT, Served, served
 
 QUESTION = "SELECT store FROM sales GROUP BY store HAVING count(*) > {}"
@@ -27,8 +27,7 @@ ANSWERS = {"policy reloaded", "policy not reloaded"}
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Path:
-    shop.fill_duckdb(tmp_path / "shop.duckdb")
-    return write_policy(tmp_path, source="duckdb:///shop.duckdb")
+    return shop_in_duckdb(tmp_path)
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["one process", "two workers"])
@@ -40,8 +39,7 @@ def workers(request: pytest.FixtureRequest) -> int:
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory, workers: int) -> Iterator[Served]:
     directory = tmp_path_factory.mktemp("shop")
-    shop.fill_duckdb(directory / "shop.duckdb")
-    with served(write_policy(directory, source="duckdb:///shop.duckdb"), f"--workers={workers}") as running:
+    with served(shop_in_duckdb(directory), f"--workers={workers}") as running:
         yield running
 
 

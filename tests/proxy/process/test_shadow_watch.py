@@ -17,8 +17,9 @@ from proxy.process.shadow_watch import Heard, is_gone, replacing_lost
 from proxy.shadow import hung
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.hung import answers
+from tests.effort import rounds
 from tests.worlds import shop
-from tests.worlds.house import eventually, write_policy
+from tests.worlds.house import eventually, shop_in_duckdb
 from tests.worlds.served import Served, served
 from tests.worlds.stopped import Server
 
@@ -38,25 +39,23 @@ def can_ask(keyhole: Served) -> bool:
 
 @pytest.mark.parametrize("workers", [1, 2], ids=["one process", "two workers"])
 def test_a_killed_shadow_is_replaced_and_nothing_is_paid_twice(tmp_path: Path, workers: int) -> None:
-    shop.fill_duckdb(tmp_path / "shop.duckdb")
-    policy = write_policy(tmp_path, source="duckdb:///shop.duckdb")
+    policy = shop_in_duckdb(tmp_path)
     with tempfile.TemporaryDirectory(prefix="kh") as parent:
         folder = Path(parent)
         with served(policy, f"--workers={workers}", environment={"TMPDIR": parent}) as keyhole:
             assert can_ask(keyhole)
-            events = keyhole.events
-            for _ in range(2):
+            events, kills = keyhole.events, rounds(2, quick=1)
+            for _ in range(kills):
                 kill_postmaster(folder)
                 eventually(lambda: can_ask(keyhole))
                 eventually(lambda: len(list(folder.glob("*/shadow"))) == 1)
             assert keyhole.events == events
-            assert [one["event"] for one in keyhole.read_log()].count("shadow lost") == 2
+            assert [one["event"] for one in keyhole.read_log()].count("shadow lost") == kills
         assert not list(folder.iterdir())
 
 
 def test_a_shadow_that_hangs_is_replaced_and_whoever_waits_for_it_is_told(tmp_path: Path) -> None:
-    shop.fill_duckdb(tmp_path / "shop.duckdb")
-    policy = write_policy(tmp_path, source="duckdb:///shop.duckdb")
+    policy = shop_in_duckdb(tmp_path)
     with tempfile.TemporaryDirectory(prefix="kh") as parent:
         folder = Path(parent)
         with served(policy, environment={"TMPDIR": parent}) as keyhole:

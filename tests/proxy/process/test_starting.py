@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worlds import shop
-from tests.worlds.house import eventually, write_policy
+from tests.worlds.house import eventually, shop_in_duckdb
 from tests.worlds.served import COMMAND, ROOT
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into /proc")
@@ -46,8 +45,7 @@ class Starting:
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("house")
-    shop.fill_duckdb(directory / "shop.duckdb")
-    path = write_policy(directory, source="duckdb:///shop.duckdb")
+    path = shop_in_duckdb(directory)
     text = path.read_text(encoding="utf-8")
     # who may read its files, and that it runs as root, is told as a warning
     path.write_text(text.replace('database = "shop"', 'database = "shop"\nlog_level = "error"'), encoding="utf-8")

@@ -21,16 +21,14 @@ from proxy.security.mock_users import Strangers
 from proxy.service.service import Service
 from proxy.shadow.address import ShadowAddress
 from tests.effort import PATIENCE_S
-from tests.worlds import shop
-from tests.worlds.house import write_policy
+from tests.worlds.house import shop_in_duckdb
 
 NOWHERE = ShadowAddress(directory=Path("/nowhere"), port=1)
 
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Policy:
-    shop.fill_duckdb(tmp_path / "shop.duckdb")
-    return Policy.load(write_policy(tmp_path, source="duckdb:///shop.duckdb"))
+    return Policy.load(shop_in_duckdb(tmp_path))
 
 
 @pytest.fixture

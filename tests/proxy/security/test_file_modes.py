@@ -15,7 +15,7 @@ from proxy.cli.main import main
 from proxy.security.file_modes import describe_exposed_files
 from proxy.service.service import Service, ledger_url
 from tests.worlds import shop
-from tests.worlds.house import opened, write_policy
+from tests.worlds.house import opened, shop_in_duckdb
 from tests.worlds.served import ROOT
 
 _OTHERS = 0o077
@@ -30,8 +30,7 @@ def usual_umask() -> Iterator[None]:
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Path:
-    shop.fill_duckdb(tmp_path / "shop.duckdb")
-    return write_policy(tmp_path, source="duckdb:///shop.duckdb")
+    return shop_in_duckdb(tmp_path)
 
 
 def end_well(*arguments: str) -> None:
@@ -79,7 +78,7 @@ def test_what_a_command_writes_is_its_owners_alone(policy: Path, command: tuple[
 def test_no_image_of_its_memory_is_left_by_a_crash(policy: Path) -> None:
     asked = "import resource, sys; from proxy.cli.main import main\n"
     asked += "try: main(sys.argv[1:])\nfinally: print('core', resource.getrlimit(resource.RLIMIT_CORE)[0])"
-    there = (sys.executable, "-c", asked, "check", "--policy", str(policy))
+    there = (sys.executable, "-c", asked, "grants", "--policy", str(policy))
     told = subprocess.run(there, capture_output=True, text=True, check=True, cwd=ROOT)
     assert told.stdout.splitlines()[-1] == "core 0"
     assert resource.getrlimit(resource.RLIMIT_CORE)[1] != 0  # or the line above could not fail
