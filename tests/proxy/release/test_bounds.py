@@ -137,6 +137,13 @@ def service(policy: Path) -> Iterator[Service]:
         yield opened
 
 
+@pytest.fixture(scope="module")
+def unasked(source: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One for all that release nothing."""
+    with Service.open(_serve(tmp_path_factory.mktemp("unasked"), source)) as opened:
+        yield opened
+
+
 def _asked(**changes: Any) -> BoundsAsked:
     plain = BoundsAsked(
         table="baskets",
@@ -186,24 +193,24 @@ def _statistics() -> dict[BoundOf, dict[int, float]]:
 
 
 @pytest.mark.parametrize("of", BoundOf)
-def test_units_beyond_each_candidate_are_those_counted_by_hand(service: Service, of: BoundOf) -> None:
-    table = service.catalog.table("baskets")
+def test_units_beyond_each_candidate_are_those_counted_by_hand(unasked: Service, of: BoundOf) -> None:
+    table = unasked.catalog.table("baskets")
     assert table is not None
     steps = (0, 1, 2, 3, 4, 5, 6, 9, 14)
     value = of in (BoundOf.HIGHEST_VALUE, BoundOf.LOWEST_VALUE)
     step = Fraction(1, 4) if value else Fraction(1)
     column = "price" if value else "amount" if of in (BoundOf.HIGHEST_TOTAL, BoundOf.LOWEST_TOTAL) else None
     statistic = UnitStatistic(of, () if value else ("week",), column, step, steps)
-    counts = UnitCounts(table, service.source.dialect, (statistic,), count_units=True)
-    found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=60_000)
+    counts = UnitCounts(table, unasked.source.dialect, (statistic,), count_units=True)
+    found = unasked.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=60_000)
     numbers = _statistics()[of].values()
     assert found == (tuple(sum(number > float(one * step) for number in numbers) for one in steps), (100,))
 
 
-def test_nothing_but_counts_of_units_leaves_the_source(service: Service) -> None:
-    planned = plan_bounds(_asked(), service.catalog, service.source.dialect)
+def test_nothing_but_counts_of_units_leaves_the_source(unasked: Service) -> None:
+    planned = plan_bounds(_asked(), unasked.catalog, unasked.source.dialect)
     counts = planned.release.counts
-    found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=60_000)
+    found = unasked.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=60_000)
     assert [len(one) for one in found] == [len(one.candidates) for one in counts.statistics]
     assert all(0 <= count <= 100 for one in found for count in one)
 
@@ -399,19 +406,19 @@ def test_single_rows_have_values_alone(source: str, tmp_path: Path) -> None:
         ({"columns": ("free",)}, "KH312"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(service: Service, changes: dict[str, Any], refusal: str) -> None:
+def test_what_cannot_be_asked_is_refused(unasked: Service, changes: dict[str, Any], refusal: str) -> None:
     with pytest.raises(KeyholeError, match=refusal):
-        plan_bounds(_asked(**changes), service.catalog, service.source.dialect)
+        plan_bounds(_asked(**changes), unasked.catalog, unasked.source.dialect)
 
 
-def test_a_share_that_noise_hides_is_refused_with_what_works(service: Service) -> None:
+def test_a_share_that_noise_hides_is_refused_with_what_works(unasked: Service) -> None:
     asked = _asked(epsilon=Fraction(2))
     with pytest.raises(KeyholeError, match="KH311") as refused:
-        plan_bounds(asked, service.catalog, service.source.dialect).check_reachable()
+        plan_bounds(asked, unasked.catalog, unasked.source.dialect).check_reachable()
     assert refused.value.hint is not None
     proposed = refused.value.hint.removeprefix("Ask with --epsilon ").split(",")[0]
     enough = replace(asked, epsilon=Fraction(proposed))
-    plan_bounds(enough, service.catalog, service.source.dialect).check_reachable()
+    plan_bounds(enough, unasked.catalog, unasked.source.dialect).check_reachable()
 
 
 def test_a_double_goes_as_far_as_its_owner_says(service: Service) -> None:

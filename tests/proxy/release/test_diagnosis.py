@@ -164,9 +164,17 @@ def service(source: str, tmp_path: Path) -> Iterator[Service]:
         yield opened
 
 
-@pytest.fixture
-def by_row(source: str, tmp_path: Path) -> Iterator[Service]:
-    with Service.open(_serve(tmp_path, source, groups=None)) as opened:
+@pytest.fixture(scope="module")
+def unasked(source: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One for all that release nothing."""
+    with Service.open(_serve(tmp_path_factory.mktemp("unasked"), source)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def by_row(source: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The same where each row is a unit."""
+    with Service.open(_serve(tmp_path_factory.mktemp("by row"), source, groups=None)) as opened:
         yield opened
 
 
@@ -441,11 +449,11 @@ def _never(*_: Any, **__: Any) -> None:
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_anything_is_paid(
-    service: Service, changes: dict[str, Any], refusal: str
+    unasked: Service, changes: dict[str, Any], refusal: str
 ) -> None:
     with pytest.raises(KeyholeError, match=refusal):
-        _make(service, _asked(**changes))
-    assert service.ledger.size == 0
+        _make(unasked, _asked(**changes))
+    assert unasked.ledger.size == 0
 
 
 def test_more_curves_than_anybody_looks_at_are_refused(source: str, tmp_path: Path) -> None:
@@ -467,11 +475,11 @@ def test_a_failing_source_is_paid_and_says_nothing_of_itself(service: Service, m
     assert service.balances(None).unit_spent_nano == 20 * NANO
 
 
-def test_nothing_but_counts_by_public_place_leaves_the_source(service: Service) -> None:
-    counts = _plan(service, _asked()).release.counts
+def test_nothing_but_counts_by_public_place_leaves_the_source(unasked: Service) -> None:
+    counts = _plan(unasked, _asked()).release.counts
     outer = re.split(r"^\)$", counts.sql, flags=re.MULTILINE)[-1]
     assert "SELECT place, ARRAY[place, n] AS counted" in outer
-    found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=60_000)
+    found = unasked.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=60_000)
     assert all(0 <= place < 2 * counts.scored.cells and count > 0 for place, count in found)
 
 
