@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from proxy.cli.check import check
+from proxy.owner import pace as measuring
 from tests.worlds.house import new_database
 
 ROWS = 20_000
@@ -33,6 +34,12 @@ key = {{ values = ["A", "B"] }}
 """
 BOUNDS = "max_groups_per_unit = 1\nrows_per_unit = 1"
 Warnings = Callable[..., list[str]]
+
+
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table that declares its size has a pace measured, of no interest here. This takes seconds at full size."""
+    monkeypatch.setattr(measuring, "ROWS", 10_000)
 
 
 def warnings_of(directory: Path, source: str, relation: str) -> Warnings:
