@@ -23,6 +23,7 @@ from tests.seeded_noise import RepeatedBytes
 from tests.turns import find_changed, find_turn
 from tests.worlds.copied_data import copied_data, make_data
 from tests.worlds.copied_ledgers import copied_ledgers
+from tests.worlds.known_policies import known_policies
 
 if TYPE_CHECKING:
     from tests.proxy.sources.spark.engines import Sail, Spark
@@ -119,7 +120,7 @@ def _traversable(directory: Path) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _copied_data() -> Iterator[None]:
-    with copied_data(), copied_ledgers():
+    with copied_data(), copied_ledgers(), known_policies():
         yield
 
 

@@ -29,9 +29,9 @@ from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
 from proxy.sources.open import Source, open_source
 from proxy.sources.pinned_relations import DuckDBPins
 from proxy.sources.rollups import Rollups
-from tests.effort import cases, examples
+from tests.effort import cases, examples, rounds
 from tests.proxy.sources.oracle import Row, true_aggregates
-from tests.proxy.sources.test_same_integers import crowd_question, different_values
+from tests.proxy.sources.test_same_integers import crowd_question, different_values, some_functionals
 from tests.proxy.sources.test_unit_rows import asked, by_hand, unit_question
 from tests.proxy.sources.worlds import UNITS, Engines, crowd, functional, questions, rows, tables
 
@@ -223,6 +223,7 @@ def test_one_rollup_serves_every_filter_and_restriction(
 ) -> None:
     """Many rows a unit, so that totals are clipped; GROUP BY in either order."""
     asked = crowd_question(unit=unit, keys=("ward", "level"), cap=cap, groups=groups)
+    asked = some_functionals(asked, among=(unit, cap, groups), share=rounds(1, quick=3))
     swapped = KeySpace(columns=asked.keys.columns[::-1], values=asked.keys.values[::-1])
     later = [
         asked,
@@ -246,7 +247,9 @@ def test_one_rollup_serves_every_value_of_a_fixed_key(
     keeping: Engines, crowded: dict[str, str], cap: int | None, groups: int
 ) -> None:
     """Each level is bounded as if a unit had rows in no other; where all rows count, grouping by level has the same."""
-    asked = crowd_question(unit=("person",), keys=("ward",), cap=cap, groups=groups)
+    share = rounds(1, quick=5)  # of different cases other functionals
+    whole = crowd_question(unit=("person",), keys=("ward",), cap=cap, groups=groups)
+    asked = some_functionals(whole, among=(cap, groups), share=share)
     fixed = [
         replace(
             asked,
@@ -256,7 +259,9 @@ def test_one_rollup_serves_every_value_of_a_fixed_key(
         for level in (1, 5)
         for more in ((), (Compare("age", ">", 5),))
     ]
-    by_level = crowd_question(unit=("person",), keys=("level", "ward"), cap=cap, groups=groups)
+    whole = crowd_question(unit=("person",), keys=("level", "ward"), cap=cap, groups=groups)
+    by_level = some_functionals(whole, among=(cap, groups), share=share)
+    expected = {one: true_aggregates(one, _CROWD) for one in fixed}
     for source in _sources(keeping):
         relation, version = crowded[source.dialect.name], next(_VERSIONS)
         names = {_name(one, source) for one in fixed}
@@ -266,7 +271,7 @@ def test_one_rollup_serves_every_value_of_a_fixed_key(
         for _ in range(2):
             for one in fixed:
                 found = _ask(source, one, relation, version=version)
-                np.testing.assert_array_equal(found, true_aggregates(one, _CROWD))
+                np.testing.assert_array_equal(found, expected[one])
             source.settle()
 
 
@@ -294,7 +299,8 @@ def test_the_rows_that_count_serve_different_values_too(keeping: Engines, crowde
 
 
 def test_another_version_reads_the_table_again(keeping: Engines) -> None:
-    question = crowd_question(unit=("person",), keys=("ward",), cap=None, groups=1)
+    whole = crowd_question(unit=("person",), keys=("ward",), cap=None, groups=1)
+    question = some_functionals(whole, among=(), share=rounds(1, quick=4))
     before, after = _CROWD[:200], _CROWD[200:]
     first, second = next(_VERSIONS), next(_VERSIONS)
     for source in _sources(keeping):
@@ -314,7 +320,8 @@ def test_another_version_reads_the_table_again(keeping: Engines) -> None:
 
 def test_threads_at_once(keeping: Engines, crowded: dict[str, str]) -> None:
     """Several threads want the same two rollups; each is built once, and every answer is right."""
-    asked = [crowd_question(unit=("code",), keys=(key,), cap=2, groups=1) for key in ("ward", "flag")]
+    whole = [crowd_question(unit=("code",), keys=(key,), cap=2, groups=1) for key in ("ward", "flag")]
+    asked = [some_functionals(one, among=(), share=rounds(1, quick=4)) for one in whole]
     expected = [true_aggregates(question, _CROWD) for question in asked]
     version = next(_VERSIONS)
     for source in _sources(keeping):

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.bind.question import ask
 from planner.catalog.model import Catalog, Column, Lookup, RowCap, SqlType, Table
 from planner.catalog.sql_types import text_limit
 from planner.errors import KeyholeError
@@ -29,8 +30,9 @@ from planner.question.condition import Compare, Condition, Leaf, Like, Not, With
 from planner.question.model import Question
 from planner.question.row_work import are_dear, is_looked_for
 from planner.statements.classify import classify
+from planner.statements.settings import accuracy
 from tests.effort import examples
-from tests.planner.asked import asked
+from tests.planner.asked import TODAY, asked
 from tests.planner.question.test_row_work import PATTERNS, TEXTS
 from tests.planner.spec import SPEC, pairs
 from tests.worlds.retail import retail
@@ -370,11 +372,15 @@ def test_every_function_and_operator_of_the_corpus_takes_a_bounded_time_on_a_row
     """Every statement of tests/spec that is answered, in both dialects; what conditions are made of is all there."""
     seen: set[tuple[type[Leaf], SqlType]] = set()
     catalog = retail()
+    wanted = accuracy({}, catalog.defaults)
     for name in SPECS:
-        for sql, _ in pairs(name):
+        for sql, outcome in pairs(name):
+            if outcome.startswith("KH"):  # it is refused, as another test says
+                continue
             try:
                 statement = classify(sql, catalog)
-                questions = [asked(sql)] if isinstance(statement, Asking) and len(statement.questions) == 1 else []
+                found = statement.questions if isinstance(statement, Asking) and len(statement.questions) == 1 else ()
+                questions = [ask(one, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True) for one in found]
             except KeyholeError:
                 continue
             for question in questions:

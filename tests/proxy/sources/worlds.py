@@ -31,7 +31,7 @@ from planner.question.model import Accuracy, Functional, Measure, Question, Term
 from planner.question.plan import Rewritten
 from planner.question.products import product_column
 from proxy.sources.open import Source
-from tests.effort import PATIENCE_S
+from tests.effort import PATIENCE_S, rounds
 from tests.proxy.sources.oracle import Row
 
 NAMES = ("ann", "o'hare", "zoë|1:x", "", 'q"uote', "ANN", "a%_\\b")
@@ -391,6 +391,7 @@ class Engines:
     writer: psycopg.Connection[tuple[Any, ...]]
     instead: tuple[Source, ...] = ()
     _files: Any = field(default_factory=itertools.count)
+    _files_writer: duckdb.DuckDBPyConnection = field(default_factory=duckdb.connect)
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -399,7 +400,7 @@ class Engines:
 
     def load(self, found: Sequence[Row], *, postgres: str = "visits") -> dict[str, str]:
         """Write the rows to both engines; the relation by dialect."""
-        tuples = [", ".join(spelled(row[name], kind) for name, kind in TYPES.items()) for row in found]
+        tuples = [", ".join(_quoted(row[name]) for name in TYPES) for row in found]
         return self.load_sql(tuples, postgres=postgres)
 
     def load_sql(self, tuples: list[str], *, postgres: str = "visits") -> dict[str, str]:
@@ -407,19 +408,18 @@ class Engines:
         path = self.folder / f"visits{next(self._files)}.parquet"
         declared = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
         values = ", ".join(f"({one})" for one in tuples)
-        with duckdb.connect() as writer:
-            writer.execute(f"CREATE TABLE visits ({declared})")
-            if values:
-                writer.execute(f"INSERT INTO visits VALUES {values}")
-            writer.execute(f"COPY visits TO '{path}'")
+        self._files_writer.execute(f"CREATE OR REPLACE TABLE visits ({declared})")
+        if values:
+            self._files_writer.execute(f"INSERT INTO visits VALUES {values}")
+        self._files_writer.execute(f"COPY visits TO '{path}'")
         self.writer.execute(f"DROP TABLE IF EXISTS {postgres}; CREATE UNLOGGED TABLE {postgres} ({declared})")
         if values:
             self.writer.execute(f"INSERT INTO {postgres} VALUES {values}")
         return relations_of(path, postgres=f"public.{postgres}")
 
     def answers(self, question: Question, relations: dict[str, str]) -> list[npt.NDArray[np.int64]]:
-        """What each engine says that does not refuse the question by its text, and DuckDB once more in about five
-        blocks of keys, where it can be asked so."""
+        """What each engine says that does not refuse the question by its text, and DuckDB once more in some blocks of
+        keys, where it can be asked so."""
         result = []
         for source in self.sources:
             if source.dialect.name not in relations:
@@ -434,7 +434,7 @@ class Engines:
             result.append(found.values)
             if source is not self.duck:
                 continue
-            few = replace(source.dialect, keys_at_once=max(2, question.keys.size // 5))
+            few = replace(source.dialect, keys_at_once=max(2, question.keys.size // rounds(5, quick=3)))
             if blocks := rewrite_blocks(replace(question, table=table), dialect=few):
                 found = source.aggregates(
                     replace(rewritten, blocks=blocks),
@@ -460,6 +460,12 @@ def rewritten_for(question: Question, dialect: Dialect) -> Rewritten | None:
         if error.code != "KH214" or dialect.name not in ("spark", "sail"):
             raise
         return None
+
+
+def _quoted(value: Any) -> str:
+    """A value as a constant that takes the type of the column it is written to. A cast takes an engine as long as the
+    rest."""
+    return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"
 
 
 def spelled(value: Any, kind: str) -> str:

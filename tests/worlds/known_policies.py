@@ -1,0 +1,70 @@
+"""What a check finds out of the policy alone, once in each process that tests: which of its proposals cost too much,
+and that a shadow shows it. This took half of a check. What Keyhole's processes check is found out as ever."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from planner.catalog.model import Catalog
+from planner.lower.dialects.model import Dialect
+from planner.policy.sections import ServerLimitsSection
+from proxy.cli import check
+from proxy.process import generations
+from proxy.shadow.binaries import Binaries
+from proxy.shadow.validity import insist_showable
+
+_describe_dear_proposals = check.describe_dear_proposals
+_try_shadow = generations.try_shadow
+_build_schema = generations.build_schema
+
+
+class KnownPolicies:
+    """What was found out of each catalog, whatever its digest."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.gettempdir()
+        self._shown: set[str] = set()
+        self._dear: dict[tuple[str, str], tuple[str, ...]] = {}
+
+    def try_shadow(self, catalog: Catalog, *, limits: ServerLimitsSection, binaries: Binaries | None) -> None:
+        """`try_shadow` of generations. What was refused is tried again, as is everything while a test takes the place
+        of a shadow or of its folder."""
+        shown = f"{_describe(catalog)}{limits!r}"
+        is_usual = generations.build_schema is _build_schema and tempfile.gettempdir() == self._folder
+        if is_usual and binaries is None and shown in self._shown:
+            insist_showable(catalog)
+            return
+        _try_shadow(catalog, limits=limits, binaries=binaries)
+        self._shown.add(shown)
+
+    def describe_dear_proposals(self, catalog: Catalog, *, dialect: Dialect) -> Iterator[str]:
+        """`describe_dear_proposals` of the report."""
+        asked = (_describe(catalog), dialect.name)
+        if asked not in self._dear:
+            self._dear[asked] = tuple(_describe_dear_proposals(catalog, dialect=dialect))
+        return iter(self._dear[asked])
+
+
+def _describe(catalog: Catalog) -> str:
+    """All of a catalog but its digest, which a shadow carries as a stamp; rows of public tables by their own digest."""
+    return repr(
+        replace(
+            catalog,
+            digest="",
+            public_tables=tuple(replace(public, rows=()) for public in catalog.public_tables),
+            analysts=tuple(replace(analyst, verifier="") for analyst in catalog.analysts),
+        )
+    )
+
+
+@contextmanager
+def known_policies() -> Iterator[None]:
+    """While the block runs, checks in this process find it out so."""
+    known = KnownPolicies()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(check, "describe_dear_proposals", known.describe_dear_proposals)
+        patched.setattr(generations, "try_shadow", known.try_shadow)
+        yield
