@@ -97,22 +97,44 @@ def write_policy(
 ) -> Path:
     """The shop's policy in `directory`, checked and pinned."""
     path = directory / "keyhole.toml"
-    path.write_text(
-        shop.POLICY.format(
-            source=source,
-            ledger=ledger,
-            per_predicate=per_predicate,
-            per_unit=per_unit,
-            per_query=per_query,
-            bobs=bobs,
-            timeout_ms=timeout_ms,
-            ledger_timeout_ms=ledger_timeout_ms,
-            verifier=VERIFIER,
-        ),
-        encoding="utf-8",
+    text = shop_policy(
+        source=source,
+        ledger=ledger,
+        per_predicate=per_predicate,
+        per_unit=per_unit,
+        per_query=per_query,
+        bobs=bobs,
+        timeout_ms=timeout_ms,
+        ledger_timeout_ms=ledger_timeout_ms,
     )
+    path.write_text(text, encoding="utf-8")
     check(path, confirm=False)
     return path
+
+
+def shop_policy(
+    *,
+    source: str,
+    ledger: str = "sqlite:///keyhole.db",
+    per_predicate: float = 900.0,
+    per_unit: float = 900.0,
+    per_query: float = 100.0,
+    bobs: float = 1.0,
+    timeout_ms: int = 30_000,
+    ledger_timeout_ms: int = 60_000,
+) -> str:
+    """The text of the shop's policy."""
+    return shop.POLICY.format(
+        source=source,
+        ledger=ledger,
+        per_predicate=per_predicate,
+        per_unit=per_unit,
+        per_query=per_query,
+        bobs=bobs,
+        timeout_ms=timeout_ms,
+        ledger_timeout_ms=ledger_timeout_ms,
+        verifier=VERIFIER,
+    )
 
 
 @cache

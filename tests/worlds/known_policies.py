@@ -13,12 +13,12 @@ from planner.lower.dialects.model import Dialect
 from planner.policy.sections import ServerLimitsSection
 from proxy.cli import check
 from proxy.process import generations
+from proxy.report.proposal_prices import describe_dear_proposals
 from proxy.shadow.binaries import Binaries
+from proxy.shadow.schema import build_schema
 from proxy.shadow.validity import insist_showable
 
-_describe_dear_proposals = check.describe_dear_proposals
 _try_shadow = generations.try_shadow
-_build_schema = generations.build_schema
 
 
 class KnownPolicies:
@@ -33,7 +33,7 @@ class KnownPolicies:
         """`try_shadow` of generations. What was refused is tried again, as is everything while a test takes the place
         of a shadow or of its folder."""
         shown = f"{_describe(catalog)}{limits!r}"
-        is_usual = generations.build_schema is _build_schema and tempfile.gettempdir() == self._folder
+        is_usual = vars(generations)["build_schema"] is build_schema and tempfile.gettempdir() == self._folder
         if is_usual and binaries is None and shown in self._shown:
             insist_showable(catalog)
             return
@@ -44,7 +44,7 @@ class KnownPolicies:
         """`describe_dear_proposals` of the report."""
         asked = (_describe(catalog), dialect.name)
         if asked not in self._dear:
-            self._dear[asked] = tuple(_describe_dear_proposals(catalog, dialect=dialect))
+            self._dear[asked] = tuple(describe_dear_proposals(catalog, dialect=dialect))
         return iter(self._dear[asked])
 
 

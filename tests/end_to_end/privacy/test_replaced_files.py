@@ -14,7 +14,7 @@ from proxy.cli.check import check, refresh, wait_for_servers
 from proxy.service.service import Service
 from tests.effort import PATIENCE_S
 from tests.worlds import shop
-from tests.worlds.house import House, new_database, opened, write_policy
+from tests.worlds.house import House, check_once, new_database, opened, shop_policy, write_policy
 
 OTHERS = [("east",), ("west",)]
 MOVED = "CASE store WHEN 'north' THEN 'east' WHEN 'south' THEN 'west' ELSE store END"
@@ -57,10 +57,10 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
         _write(tmp_path / "next", suffix, f"SELECT * REPLACE ({MOVED} AS store) FROM '{file}'")
         (tmp_path / "next").replace(file)
 
-    path = write_policy(tmp_path, source="duckdb:///shop.duckdb")
+    path, text = tmp_path / "keyhole.toml", shop_policy(source="duckdb:///shop.duckdb")
     relation = f'[tables.sales]\nrelation = "sales{request.param.replace(".parquet", "").replace(".csv", "")}{suffix}"'
-    path.write_text(path.read_text(encoding="utf-8").replace("[tables.sales]", relation, 1), encoding="utf-8")
-    check(path, confirm=True)
+    path.write_text(text.replace("[tables.sales]", relation, 1), encoding="utf-8")
+    check_once(path)
     return World(path, replace_file)
 
 

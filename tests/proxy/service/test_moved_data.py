@@ -17,7 +17,7 @@ from proxy.service.moved_data import DataWatch
 from proxy.service.service import Service
 from tests.end_to_end.certainty import asked
 from tests.worlds import shop
-from tests.worlds.house import eventually, locked, new_database, write_policy
+from tests.worlds.house import check_once, eventually, locked, new_database, shop_policy, write_policy
 
 MOVES = (
     "INSERT INTO sales (id, store) VALUES (0, 'north')",
@@ -68,10 +68,9 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
 
     with duckdb.connect(str(tmp_path / "shop.duckdb")) as owner:
         owner.execute(f"COPY sales TO '{tmp_path / 'sales.parquet'}'")
-    path = write_policy(tmp_path, source="duckdb:///shop.duckdb")
-    text = path.read_text(encoding="utf-8").replace("[tables.sales]", '[tables.sales]\nrelation = "sales.parquet"', 1)
-    path.write_text(text, encoding="utf-8")
-    check(path, confirm=True)
+    path, text = tmp_path / "keyhole.toml", shop_policy(source="duckdb:///shop.duckdb")
+    path.write_text(text.replace("[tables.sales]", '[tables.sales]\nrelation = "sales.parquet"', 1), encoding="utf-8")
+    check_once(path)
     yield World(path, copy)
 
 

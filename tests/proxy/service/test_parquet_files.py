@@ -1,5 +1,6 @@
 """Parquet files that are read as one table: no file's values become others, and no row's bytes fail a question."""
 
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -132,12 +133,17 @@ WHOLE = {
 }
 
 
+@pytest.fixture(scope="module")
+def engine() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        yield connection
+
+
 @pytest.mark.parametrize("wide", [*WHOLE, "FLOAT", "DOUBLE", "DECIMAL(18,4)", "DECIMAL(38,0)"])
-def test_a_type_that_holds_another_gives_back_its_extremes(wide: str) -> None:
+def test_a_type_that_holds_another_gives_back_its_extremes(engine: duckdb.DuckDBPyConnection, wide: str) -> None:
     for one, ends in WHOLE.items():
         if is_lossless(one, wide):
             near = {end + step for end in ends for step in (0, 1, -1) if ends[0] <= end + step <= ends[1]}
             for value in near:
                 sql = f"SELECT CAST(CAST(CAST('{value}' AS {one}) AS {wide}) AS {one})::VARCHAR"
-                with duckdb.connect() as connection:
-                    assert connection.execute(sql).fetchall() == [(str(value),)]
+                assert engine.execute(sql).fetchall() == [(str(value),)], (one, value)
