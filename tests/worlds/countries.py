@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import cache
 
 from planner.catalog.model import (
     Analyst,
@@ -35,11 +36,13 @@ CROWDED = Monitor(
 """One that bob may not read."""
 
 
+@cache
 def analyst(name: str) -> Analyst:
     text = verifier(PASSWORD, salt=name.encode().ljust(16, b"."))
     return Analyst(name=name, verifier=text, token_hash=None, per_predicate=None, per_unit=None)
 
 
+@cache
 def endpoint_catalog(
     *, digest: str = "first", analysts: tuple[str, ...] = ("ada", "bob"), timeout_ms: int = 30_000
 ) -> Catalog:

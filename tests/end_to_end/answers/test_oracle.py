@@ -13,7 +13,8 @@ from benchmarks.oracle.worlds import TABLES, Engines, engines, rows
 from tests.effort import rounds
 
 WORLDS = rounds(8, quick=1)
-STATEMENTS = 120
+STATEMENTS = rounds(120, quick=60)
+RANKINGS = rounds(120, quick=40)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def judges(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def test_integers_say_what_postgresql_says(judges: Engines) -> None:
-    """960 random statements on eight tables, an eighth at quick, for row units, clipped totals and capped rows.
+    """960 random statements on eight tables, a sixteenth at quick, for row units, clipped totals and capped rows.
 
     Without noise or tolerance, so a false alarm is impossible. `python -m benchmarks.oracle` runs tens of thousands.
     """
@@ -38,19 +39,19 @@ def test_integers_say_what_postgresql_says(judges: Engines) -> None:
             assert judge(asked, judges, tally) is None, asked.sql
             if tally.judged > before:
                 used.add(asked.table.name)
-    assert tally.judged >= 37 * WORLDS, tally
-    assert tally.joined >= 2 * WORLDS, tally
+    assert tally.judged >= 37 * STATEMENTS // 120 * WORLDS, tally
+    assert tally.joined >= 2 * STATEMENTS // 120 * WORLDS, tally
     assert tally.meaningless <= 20, tally
     assert used == {table.name for table in TABLES}
 
 
 def test_every_predicate_of_a_scorecard_is_true_where_postgresql_says_so(judges: Engines) -> None:
-    """640 random scorecards, a dozen at quick, with the text around predicates: by group, with rows and without, NULL
+    """640 random scorecards, eight at quick, with the text around predicates: by group, with rows and without, NULL
     being false. Without noise or tolerance, so a false alarm is impossible. `python -m benchmarks.oracle
     --scorecards` runs thousands."""
     tally = Tally()
     drawn = random.Random(20261123)
-    cards = rounds(80, quick=12)
+    cards = rounds(80, quick=8)
     for _ in range(WORLDS):
         judges.load(rows(drawn))
         for _ in range(cards):
@@ -61,16 +62,16 @@ def test_every_predicate_of_a_scorecard_is_true_where_postgresql_says_so(judges:
 
 
 def test_any_two_groups_of_a_ranking_stand_as_postgresql_has_them(judges: Engines) -> None:
-    """960 random rankings, a sixteenth at quick: by what is ranked by, with rows and without, NULL being 0. Without
+    """960 random rankings, forty at quick: by what is ranked by, with rows and without, NULL being 0. Without
     noise, so a false alarm is impossible."""
     tally = Tally()
     drawn = random.Random(20261124)
     for _ in range(WORLDS):
         judges.load(rows(drawn))
-        for _ in range(rounds(120, quick=60)):
+        for _ in range(RANKINGS):
             asked = ranking(drawn)
             assert judge_ranking(asked, judges, tally) is None, asked.sql
-    assert tally.judged >= 20 * WORLDS, tally
+    assert tally.judged >= 20 * RANKINGS // 120 * WORLDS, tally
     assert tally.meaningless <= 20, tally
 
 

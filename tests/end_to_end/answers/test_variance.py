@@ -33,7 +33,7 @@ from tests.seeded_noise import SeededNoise
 from tests.worlds.house import VERIFIER, House, opened
 
 WORLDS = rounds(4, quick=1)
-STATEMENTS = rounds(45, quick=18)
+STATEMENTS = rounds(45, quick=12)
 FILTERS = ("", "", " FILTER (WHERE insured)", " FILTER (WHERE age > 2 OR age IS NULL)", " FILTER (WHERE cost <= 1.5)")
 FUNCTIONS = ("var_pop", "variance", "var_samp", "stddev", "stddev_pop", "stddev_samp")
 ARGUMENTS = ("age", "weight", "cost", "height", "fee", "2 * cost", "1 - age", "age::numeric")
@@ -122,7 +122,7 @@ def returned_by(question: Question, judges: Engines, *, relaxed: bool) -> Iterat
 
 
 def test_no_group_that_qualifies_is_missed_and_none_beyond_the_tolerance_is_returned(judges: Engines) -> None:
-    """180 random statements on four tables, 18 at quick: row units, clipped totals and capped rows, also from rollups.
+    """180 random statements on four tables, 12 at quick: row units, clipped totals and capped rows, also from rollups.
 
     Without noise, so a false alarm is impossible.
     """
@@ -148,13 +148,13 @@ def test_no_group_that_qualifies_is_missed_and_none_beyond_the_tolerance_is_retu
 
 
 def test_what_is_taken_away_errs_to_the_other_side(judges: Engines) -> None:
-    """60 random EXCEPTs, 15 at quick: keys that stay are never missed, keys beyond the tolerance are not kept.
+    """60 random EXCEPTs, 8 at quick: keys that stay are never missed, keys beyond the tolerance are not kept.
 
     Without noise, so a false alarm is impossible.
     """
     random_ = random.Random(20260712)
     judged = 0
-    pairs = rounds(60, quick=15)
+    pairs = rounds(60, quick=8)
     for number in range(pairs):
         if number % 30 == 0:
             judges.load(rows(random_))

@@ -181,10 +181,6 @@ MORE_AFTER_ERRORS = [
 
 
 @pytest.mark.parametrize("text", BATCHES)
-def test_a_batch_is_answered_as_by_postgresql(pair: Pair, text: str) -> None:
+def test_a_batch_is_answered_as_by_postgresql_also_in_a_transaction(pair: Pair, text: str) -> None:
     pair.same_sql(text)
-
-
-@pytest.mark.parametrize("text", BATCHES)
-def test_a_batch_in_a_transaction_and_what_follows_it(pair: Pair, text: str) -> None:
     pair.same_sql("BEGIN", "SAVEPOINT s", text, *MORE_AFTER_ERRORS)
