@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache, lru_cache
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -120,18 +121,24 @@ def with_multiplied(found: tuple[Column, ...]) -> tuple[Column, ...]:
 UNITS = (("person",), ("code",), ("person", "code"), ("person", "month"), ("born",), ("visited", "flag"))
 
 
+@lru_cache(maxsize=None, typed=True)
+def sample(*values: Any) -> st.SearchStrategy[Any]:
+    """`sampled_from`, the same one each time: to make a strategy takes longer than to draw from it."""
+    return st.sampled_from(values)
+
+
 @st.composite
 def tables(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS)) -> Table:
-    unit: tuple[str, ...] = draw(st.sampled_from(list(units)))
+    unit: tuple[str, ...] = draw(sample(*units))
     cap = None
-    if unit and draw(st.sampled_from([True, False])):
+    if unit and draw(sample(True, False)):
         cap = RowCap(rows=draw(st.integers(1, 3)), unique="id")
-    prunable = draw(st.sampled_from([True, False]))
+    prunable = draw(sample(True, False))
     made = columns(
-        age_grid=draw(st.sampled_from(["1", "10", "0.5", "2.5"])),
-        amount_grid=draw(st.sampled_from(["0.01", "0.001", "1", "0.25", "3"])),
-        cost_grid=draw(st.sampled_from(["0.1", "1", "0.5", "7"])),
-        long_grid=draw(st.sampled_from(["0.0001", "1", "0.3"])),
+        age_grid=draw(sample("1", "10", "0.5", "2.5")),
+        amount_grid=draw(sample("0.01", "0.001", "1", "0.25", "3")),
+        cost_grid=draw(sample("0.1", "1", "0.5", "7")),
+        long_grid=draw(sample("0.0001", "1", "0.3")),
     )
     return Table(
         name="visits",
@@ -142,20 +149,22 @@ def tables(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS)) 
         rows_per_unit=draw(st.integers(1, 3)) if unit and cap is None else None,
         row_cap=cap,
         refresh="static",
-        seed=draw(st.sampled_from(["visits", "an'other"])),
-        groupings=tuple(draw(st.lists(groupings(), max_size=2))) if unit else (),
+        seed=draw(sample("visits", "an'other")),
+        groupings=tuple(draw(_few_groupings())) if unit else (),
     )
 
 
-def groupings() -> st.SearchStrategy[Grouping]:
+@cache
+def _few_groupings() -> st.SearchStrategy[list[Grouping]]:
     """What an owner may declare of the groups of some keys: little, so that much is cut."""
-    return st.builds(
+    grouping = st.builds(
         Grouping,
         keys=st.lists(st.sampled_from(KEYS), min_size=1, max_size=2, unique=True).map(tuple),
         groups=st.one_of(st.none(), st.integers(1, 3)),
         rows=st.one_of(st.none(), st.integers(1, 3)),
         per_unit=st.sampled_from([(), (("age", (Decimal(0), Decimal(60))),)]),
     )
+    return st.lists(grouping, max_size=2)
 
 
 _FOUND: dict[str, tuple[Any, ...]] = {
@@ -174,10 +183,15 @@ _FOUND: dict[str, tuple[Any, ...]] = {
 }
 
 
+@cache
+def _pools() -> dict[str, st.SearchStrategy[list[Any]]]:
+    return {name: st.lists(st.sampled_from(values), min_size=1, max_size=3) for name, values in _FOUND.items()}
+
+
 @st.composite
 def rows(draw: st.DrawFn, *, most: int = 24) -> list[Row]:
     """Rows whose columns take few values each, so that units and keys repeat."""
-    pools = {name: draw(st.lists(st.sampled_from(values), min_size=1, max_size=3)) for name, values in _FOUND.items()}
+    pools = {name: draw(pool) for name, pool in _pools().items()}
     row = st.fixed_dictionaries({name: st.sampled_from(pool) for name, pool in pools.items()})
     return [{"id": i, **one} for i, one in enumerate(draw(st.lists(row, min_size=most // 4, max_size=most)))]
 
@@ -188,6 +202,7 @@ def crowd(*, seed: int, size: int) -> list[Row]:
     return [{"id": i, **{name: chance.choice(values) for name, values in _FOUND.items()}} for i in range(size)]
 
 
+@cache
 def conditions() -> st.SearchStrategy[Condition]:
     def compare(name: str, *values: Value) -> st.SearchStrategy[Condition]:
         operators = ["=", "<>", "<", "<=", ">", ">="]
@@ -296,6 +311,7 @@ def linear(table: Table, terms: Sequence[Term]) -> Functional:
     )
 
 
+@cache
 def terms() -> st.SearchStrategy[list[Term]]:
     """One to three terms, of counts and of values, under conditions of their own."""
     coefficients = st.sampled_from([1, -1, 3, -7, 1000])
@@ -313,29 +329,32 @@ def counted_values(table: Table) -> list[str]:
     return names if table.row_cap is None and not table.row_unit else [*names, "cost"]
 
 
+@cache
+def mostly_always() -> st.SearchStrategy[Condition]:
+    return st.one_of(st.just(ALWAYS), st.just(ALWAYS), conditions())
+
+
 def functionals(table: Table, *, different: bool) -> st.SearchStrategy[Functional]:
-    filters = st.one_of(st.just(ALWAYS), st.just(ALWAYS), conditions())
-    measured = st.sampled_from(["age", "big", "amount", "long", "cost", *PRODUCTS])
-    values = st.builds(
-        functional, st.just(table), st.just(Measure.VALUES), st.sampled_from(counted_values(table)), filters
-    )
+    filters = mostly_always()
+    measured = sample("age", "big", "amount", "long", "cost", *PRODUCTS)
+    values = st.builds(functional, st.just(table), sample(Measure.VALUES), sample(*counted_values(table)), filters)
     return st.one_of(
         *([values] if different else []),
         st.builds(
             functional,
             st.just(table),
-            st.just(Measure.ROWS),
-            st.sampled_from([None, "cost", "person", "age", "amount", "month"]),
+            sample(Measure.ROWS),
+            sample(None, "cost", "person", "age", "amount", "month"),
             filters,
         ),
-        st.builds(functional, st.just(table), st.just(Measure.UNITS), st.none(), filters),
+        st.builds(functional, st.just(table), sample(Measure.UNITS), sample(None), filters),
         st.builds(
             functional,
             st.just(table),
-            st.just(Measure.TOTAL),
+            sample(Measure.TOTAL),
             measured,
             filters,
-            threshold=st.sampled_from([None, None, Fraction(3), Fraction(-7, 2), Fraction(123456, 1000)]),
+            threshold=sample(None, None, Fraction(3), Fraction(-7, 2), Fraction(123456, 1000)),
         ),
         st.builds(linear, st.just(table), terms()),
     )
@@ -348,28 +367,39 @@ KEYS = ("ward", "level", "born", "flag", "month", "hour_of", "dow", "doy", "quar
 def fixed_keys(draw: st.DrawFn, column: Column) -> FixedKey:
     """One value of a key to which WHERE fixes rows, or several of them."""
     domain = column.domain or ()
-    values = draw(st.lists(st.sampled_from(domain), min_size=1, max_size=draw(st.sampled_from([1, 1, 2])), unique=True))
+    values = draw(st.lists(st.sampled_from(domain), min_size=1, max_size=draw(sample(1, 1, 2)), unique=True))
     return FixedKey(column.name, tuple(value for value in domain if value in values))
+
+
+@cache
+def _names() -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(KEYS), max_size=2, unique=True)
+
+
+@cache
+def _domains(name: str, domain: tuple[Value, ...]) -> st.SearchStrategy[tuple[Value, ...]]:
+    """All values of a key, or some. The name tells domains apart whose values are equal and have other types."""
+    return st.one_of(st.just(domain), st.lists(st.sampled_from(domain), min_size=1, unique=True).map(tuple))
 
 
 @st.composite
 def questions(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS), different: bool = True) -> Question:
     table = draw(tables(units=units))
-    names = draw(st.lists(st.sampled_from(KEYS), max_size=2, unique=True))
+    names = draw(_names())
     table = bound_by_groupings(table, [table.column(name) for name in names])
     keys = []
     for name in names:
         domain = table.column(name).domain
         assert domain is not None
-        some = draw(st.one_of(st.just(domain), st.lists(st.sampled_from(domain), min_size=1, unique=True).map(tuple)))
+        some = draw(_domains(name, domain))
         keys.append(tuple(value for value in domain if value in some))
     open_ = [column for column in map(table.column, KEYS) if column.name not in names and not table.determines(column)]
-    fixes = table.unit and draw(st.sampled_from([False, False, True]))
+    fixes = table.unit and draw(sample(False, False, True))
     fixed = draw(st.lists(st.sampled_from(open_), min_size=1, max_size=2, unique=True)) if fixes else ()
     return Question(
         table=replace(table, fixed=tuple(draw(fixed_keys(column)) for column in fixed)),
         keys=KeySpace(columns=tuple(table.column(name) for name in names), values=tuple(keys)),
-        where=draw(st.one_of(st.just(ALWAYS), st.just(ALWAYS), conditions())),
+        where=draw(mostly_always()),
         functionals=tuple(draw(st.lists(functionals(table, different=different), min_size=1, max_size=4))),
         atoms=(),
         formula=TRUE,
