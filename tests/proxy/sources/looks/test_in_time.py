@@ -68,10 +68,11 @@ class _Engines:
 
     def load(self, rows: Sequence[Row]) -> None:
         """These and no others."""
-        for writer, mark in ((self._duck, "?"), (self._postgres.cursor(), "%s")):
+        values = ", ".join(f"({', '.join('NULL' if one is None else repr(one) for one in row)})" for row in rows)
+        for writer in (self._duck, self._postgres):
             writer.execute("DROP TABLE IF EXISTS visits")
             writer.execute(f"CREATE TABLE visits ({COLUMNS})")
-            writer.executemany(f"INSERT INTO visits (ward, seen_at, arrived_at) VALUES ({mark}, {mark}, {mark})", rows)
+            writer.execute(f"INSERT INTO visits (ward, seen_at, arrived_at) VALUES {values}")
 
     def count(self, look: int) -> Mapping[str, int]:
         """By ward, what a look counts; the engines agree."""
