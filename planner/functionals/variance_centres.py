@@ -21,7 +21,7 @@ Proof: docs/proofs/variance.md.
 | n | `rows` | the group size for which the tolerance is meant |
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -213,32 +213,42 @@ class _SettledSpread:
 
     def _centres(self, operator: str, slack: Fraction) -> _Centres | None:
         """The centres that leave the least to pay, as far as that can be told beforehand; None where none do."""
-        found = [
-            made for number in range(1, MOST_CENTRES + 1) if (made := self._space_centres(number, operator, slack))
-        ]
-        return min(found, key=lambda made: self._price(made, operator), default=None)
+        return min(self._near_enough(operator, slack), key=lambda made: self._price(made, operator), default=None)
 
-    def _space_centres(self, number: int, operator: str, slack: Fraction) -> _Centres | None:
-        """So many centres at equal distances; None where they are too far apart for the tolerance."""
-        fewer = Fraction(self.rows - 1, self.rows) if self.spread.sample else Fraction(1)
+    def _near_enough(self, operator: str, slack: Fraction) -> Iterator[_Centres]:
+        """Yield the centres of each number that are near enough to one another for the tolerance."""
+        reach = self._reach(operator, slack)
+        made = (self._space_centres(number, reach, slack) for number in range(1, MOST_CENTRES + 1))
+        return (centres for centres in made if centres is not None)
+
+    @property
+    def _fewer(self) -> Fraction:
+        return Fraction(self.rows - 1, self.rows) if self.spread.sample else Fraction(1)
+
+    def _reach(self, operator: str, slack: Fraction) -> int:
+        """Return how far from the middle of the range means can lie, in half steps."""
         if operator in _ABOVE:
-            near = (self.level - slack) * fewer
+            near = (self.level - slack) * self._fewer
         else:
             near = self.level / 2 if self.spread.sample else self.level
         # means near the ends of the range leave no room for so large a variance, so the outermost centres do there
         room = max(Fraction(0), Fraction(self.half_range**2) - 4 * near)
         reach = isqrt(floor(room))
         # just there, `<` would miss groups whose squares add up to the threshold exactly
-        reach += reach**2 < room or (operator == "<" and reach**2 == room)
+        return reach + (reach**2 < room or (operator == "<" and reach**2 == room))
+
+    def _space_centres(self, number: int, reach: int, slack: Fraction) -> _Centres | None:
+        """So many centres at equal distances; None where they are too far apart for the tolerance."""
         middle = self.low + self.high
-        offsets = [Fraction(reach * (2 * index + 1 - number), number) for index in range(number)]
-        points = [middle + (floor(abs(offset) + Fraction(1, 2)) * (1 if offset > 0 else -1)) for offset in offsets]
+        # in whole numbers, which fractions are twenty times slower than; halves are rounded away from the middle
+        farther = [(2 * reach * place + number) // (2 * number) for place in range((number + 1) % 2, number, 2)]
+        points = [*(middle - far for far in reversed(farther) if far), *(middle + far for far in farther)]
         if len(set(points)) < number:
             return None
-        gaps = [Fraction(after - before, 2) for before, after in pairwise(points)]
-        radius = max(Fraction(points[0] - middle + reach), Fraction(middle + reach - points[-1]), *gaps, Fraction(0))
-        left = self.rows * (slack * fewer - radius**2 / 4)
-        return _Centres(tuple(points), radius, left) if left > 0 else None
+        gaps = (after - before for before, after in pairwise(points))
+        diameter = max(2 * (reach - farther[-1]), *gaps, 0)
+        left = self.rows * (slack * self._fewer - Fraction(diameter**2, 16))
+        return _Centres(tuple(points), Fraction(diameter, 2), left) if left > 0 else None
 
     def _price(self, made: _Centres, operator: str) -> float:
         """What they cost, but for a factor: all their sensitivities, by the tolerance that is left for the noise."""
@@ -319,14 +329,14 @@ class _SettledSpread:
         percent = bool(self.spread.threshold)
         for number in range(1, 101) if percent else (2**doublings for doublings in range(-10, 30)):
             amount = Amount(decimal(Fraction(number)), percent=percent)
-            if self._centres(operator, self._slack(amount, operator)):
+            if any(self._near_enough(operator, self._slack(amount, operator))):
                 return self._suggest_setting(f"{decimal(Fraction(number))}{'%' if percent else ''}")
         width = self.half_range
         while width > 1:
             width //= 2
             nearer = replace(self, high=self.low + width)
             slack = nearer._slack(Amount(decimal(Fraction(50)), percent=True), operator)
-            if slack and nearer._centres(operator, slack):
+            if slack and any(nearer._near_enough(operator, slack)):
                 step = self.size / abs(self.spread.scale)
                 low, high = decimal(self.low * step), decimal((self.low + width) * step)
                 name = self.spread.column.name
