@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -237,7 +238,15 @@ def run(command: dict[str, Any]) -> dict[str, Any]:
     return answer | {"signal": status & 0x7F, "exit": status >> 8}
 
 
+def warm_up() -> None:
+    """Import what is imported when a ledger is first made and read, or each fork would."""
+    with TemporaryDirectory() as folder, Ledger.open(f"sqlite:///{folder}/ledger.db", clock=now) as ledger:
+        set_up(ledger, "a continued path")
+        seen(ledger)
+
+
 def main() -> None:
+    warm_up()
     gc.freeze()  # or each fork copies what the collector marks
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
