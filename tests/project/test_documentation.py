@@ -67,7 +67,8 @@ def test_an_entry_has_sqlstate_meaning_why_what_to_do_and_an_example(code: str) 
 def literals(package: str) -> Iterator[str]:
     for path in (ROOT / package).rglob("*.py"):
         if path != ROOT / "planner" / "errors.py":
-            nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            text = path.read_text(encoding="utf-8")
+            nodes = ast.walk(ast.parse(text)) if "KH" in text else ()
             yield from (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
