@@ -104,17 +104,19 @@ def test_the_exact_loss_of_whole_streams_and_of_one_key(most_positives: int) -> 
     query_rate = 0.2
     threshold_rate = 2 * most_positives * query_rate
 
+    noises = range(-250, 251)
+    masses = np.array([mass(threshold_rate, j) for j in noises])
+    tails = {distance: np.array([upper_tail(query_rate, j - distance) for j in noises]) for distance in (-1, 0, 1)}
+
     def law(distances: tuple[int, ...]) -> dict[tuple[bool, ...], float]:
         found: dict[tuple[bool, ...], float] = {}
-        for j in range(-250, 251):
-            chances = [upper_tail(query_rate, j - distance) for distance in distances]
-            for answers in product((False, True), repeat=len(distances)):
-                chance, positives, shown = mass(threshold_rate, j), 0, []
-                for answer, positive in zip(answers, chances, strict=True):
-                    chance *= positive if answer else 1.0 - positive
-                    shown.append(answer and positives < most_positives)
-                    positives += answer
-                found[tuple(shown)] = found.get(tuple(shown), 0.0) + chance
+        for answers in product((False, True), repeat=len(distances)):
+            chances, positives, shown = masses, 0, []
+            for answer, distance in zip(answers, distances, strict=True):
+                chances = chances * (tails[distance] if answer else 1.0 - tails[distance])
+                shown.append(answer and positives < most_positives)
+                positives += answer
+            found[tuple(shown)] = found.get(tuple(shown), 0.0) + float(chances.sum())
         return found
 
     base = law((0, 0, 0, 0))

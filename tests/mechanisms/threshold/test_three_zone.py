@@ -4,6 +4,7 @@ import math
 import random
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -72,6 +73,7 @@ def refined(noise: int, coarse: float, fine: float) -> Floats:
     return weights
 
 
+@lru_cache(maxsize=8)  # as many as two neighbours share; each has a megabyte times fifteen
 def kernel(coarse: float, fine: float) -> Floats:
     half = np.array([refined(noise, coarse, fine) for noise in range(REACH + 1)])
     return np.vstack([half[:0:-1, ::-1], half])
