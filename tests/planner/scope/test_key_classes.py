@@ -20,6 +20,7 @@ from planner.plan.build import plan
 from planner.statements.settings import accuracy
 from proxy.pipeline.claim import Claim, claim, spent_by
 from proxy.pipeline.messages import Asked
+from tests.effort import rounds
 from tests.planner.asked import TODAY, asked, asking, refusal
 from tests.worlds.retail import retail
 
@@ -161,8 +162,9 @@ def _shape(cursor: psycopg.Cursor[Any]) -> tuple[list[tuple[str, int]], list[str
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_postgresql_says_the_same(statement: str, connection: psycopg.Connection[Any]) -> None:
-    """Names, types, groups and counts of what PostgreSQL answers, for thresholds that some groups cross."""
-    for most in (0, 35, 70):
+    """Names, types, groups and counts of what PostgreSQL answers, for thresholds that some groups cross, at quick one
+    of them."""
+    for most in (35, 0, 70)[: rounds(3, quick=1)]:
         having = f" HAVING count(*) > {most}"
         sql = f"{statement}{having}" + (") q" if statement.count("(") > statement.count(")") else "")
         theirs = _shape(connection.execute(sql.replace("public.sales", "sales")))
