@@ -51,6 +51,11 @@ LONG: dict[str, tuple[str, ...]] = {
     ),
     "accountant/verbs/test_verify_at_work.py": ("test_verify_finds_no_fault_while_two_processes_write[postgresql",),
     "benchmarks/test_accounting_benchmark.py": ("test_the_benchmark_measures_both_stores[PostgreSQL",),
+    "benchmarks/test_bounds_benchmark.py": ("test_the_page_and_its_image_have_everything",),
+    "benchmarks/test_diagnostics_benchmark.py": (
+        "test_areas_are_twice_as_near_as_the_published_ones",
+        "test_images_are_drawn",
+    ),
     "benchmarks/test_endpoint_benchmark.py": (
         "test_every_workload_goes_through_every_stage",
         "test_round_trips_cost_processor_time_of_the_processes_that_serve",
@@ -63,6 +68,7 @@ LONG: dict[str, tuple[str, ...]] = {
         "test_the_page_the_images_and_the_files_are_written",
     ),
     "benchmarks/test_many_keys_benchmark.py": ("test_it_measures_every_stage",),
+    "benchmarks/test_monitor_kills_benchmark.py": ("test_a_killed_window_alerts_as_one_that_nobody_killed",),
     "benchmarks/test_random_kills_benchmark.py": (
         "test_each_kind_of_victim_was_killed_and_the_service_came_back",
         "test_no_answer_is_unpaid_and_everybody_is_told_one_answer",
@@ -100,8 +106,14 @@ LONG: dict[str, tuple[str, ...]] = {
     "end_to_end/privacy/test_work_on_one_row.py": (
         "test_the_reported_attack_is_refused_before_data_are_touched[postgres",
     ),
-    "mechanisms/audit/test_auditor.py": tuple(
-        f"test_every_mechanism_passes[{name}" for name in ("dppwlm", "mim]", "mim_progressive", "ppwlm")
+    "mechanisms/audit/test_auditor.py": (
+        "test_data_dependent_levels[True",
+        "test_whole_questions_to_a_sparse_vector[factor1",
+        *(f"test_every_mechanism_passes[{name}" for name in ("dppwlm", "mim]", "mim_progressive", "ppwlm")),
+    ),
+    "mechanisms/published/test_probe.py": (
+        "test_the_auditor_passes_both_phases[probe]",
+        "test_the_auditor_passes_both_phases[probe_naive",
     ),
     "project/test_compose.py": (
         "test_alerts_ask_for_metrics_that_there_are",

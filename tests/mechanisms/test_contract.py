@@ -209,7 +209,7 @@ def questions(draw: st.DrawFn, *, least: int = 0) -> DecisionTask:
     )
 
 
-@examples(40, derandomize=True)
+@examples(40, quick=15, derandomize=True)
 @given(questions())
 def test_keyhole_keeps_the_contract_under_every_joint_law(task: DecisionTask) -> None:
     check_contract(Keyhole().calibrate(task))
@@ -222,7 +222,7 @@ def test_each_formula_of_several_keeps_the_contract_under_every_joint_law(tasks:
     check_every_formula(Keyhole().calibrate(replace(first, predicates=tuple(task.formula for task in others))))
 
 
-@examples(15, derandomize=True)
+@examples(15, quick=8, derandomize=True)
 @given(questions(least=1))
 def test_tslm_and_nlm_keep_what_they_promise(task: DecisionTask) -> None:
     check_contract(Tslm().calibrate(task))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers, cuts, evaluate
+from mechanisms.keyhole import key_parts
 from mechanisms.keyhole.key_parts import KEYS_AT_ONCE
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive, empty_groups
@@ -23,7 +24,7 @@ from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.three_valued import find_undecided, settle_formula
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 from mechanisms.threshold.three_zone import EmptyGroups
-from tests.effort import examples
+from tests.effort import examples, rounds
 from tests.seeded_noise import SeededNoise
 
 KEYS = 60_000
@@ -216,10 +217,12 @@ def test_no_keys_and_more_keys_than_one_block() -> None:
 
 
 @pytest.mark.parametrize("everything", [False, True])
-def test_keys_decided_side_by_side_are_decided_as_one_by_one(everything: bool) -> None:
-    """Five parts on three threads: each key has its own part's answer and a path of its own noise, told by nobody
-    else's; and its loss is that of the looks it took."""
-    keys = 5 * KEYS_AT_ONCE - 1
+def test_keys_decided_side_by_side_are_decided_as_one_by_one(everything: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five parts on three threads, at quick of an eighth of the keys: each key has its own part's answer and a path of
+    its own noise, told by nobody else's; and its loss is that of the looks it took."""
+    at_once = rounds(KEYS_AT_ONCE, quick=KEYS_AT_ONCE // 8)
+    monkeypatch.setattr(key_parts, "KEYS_AT_ONCE", at_once)
+    keys = 5 * at_once - 1
     calibration = PROGRESSIVE.calibrate(task_of(count(0), (1,)))
     values = np.arange(keys, dtype=np.int64)[np.newaxis] % 8009 - 4000  # the same ones in no two parts at one place
     noise = ExactNoise(random_bytes, threads=3)
@@ -230,7 +233,7 @@ def test_keys_decided_side_by_side_are_decided_as_one_by_one(everything: bool) -
     drawn = path.values[0] - values[0]
     assert np.all(path.reached > 0)
     assert np.abs(drawn).max() < 3000
-    whole = drawn[: 4 * KEYS_AT_ONCE].reshape(4, KEYS_AT_ONCE)
+    whole = drawn[: 4 * at_once].reshape(4, at_once)
     assert all(np.mean(one == other) < 0.5 for one, other in combinations(whole, 2))
     if not everything:
         losses = np.array([0.0, *(float(rate) for rate in path.rates)])

@@ -19,7 +19,7 @@ from mechanisms.published.probe import PHASES_RESERVED, Probe
 from mechanisms.published.probe_ent import ProbeEnt
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import all_at_once
-from tests.effort import examples, rounds
+from tests.effort import cases, examples, rounds
 from tests.seeded_noise import SeededNoise
 
 BETA, ALPHA = 0.05, 0.1
@@ -234,8 +234,7 @@ def test_the_second_phase_only_takes_away() -> None:
     assert taken > 0
 
 
-@pytest.mark.parametrize("formula", FORMULAS)
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize(("name", "formula"), cases(VARIANTS, FORMULAS, quick=8))
 def test_the_contract_at_the_worst_case(name: str, formula: str) -> None:
     """1,500 questions, 500 at quick, in most of which the near keys need a second phase.
 
