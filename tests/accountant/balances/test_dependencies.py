@@ -143,7 +143,7 @@ def test_balances_equal_the_loss_of_the_record_that_lost_most(seed: int) -> None
 
 
 @pytest.mark.parametrize("complete", [True, False])
-@pytest.mark.parametrize("seed", range(rounds(60, quick=20)))
+@pytest.mark.parametrize("seed", range(rounds(60, quick=10)))
 def test_balances_are_never_below_what_a_record_lost_nor_above_what_they_are_with_nothing_known(
     seed: int, complete: bool
 ) -> None:

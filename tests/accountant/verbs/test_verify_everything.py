@@ -226,7 +226,7 @@ def test_bits_that_flip_are_found_or_change_nothing(tmp_path: Path) -> None:
     assert before is not None
     seeded, became = random.Random(2026), Counter[str]()
     used = [place for place, byte in enumerate(sound.read_bytes()) if byte]
-    for _ in range(rounds(1000, quick=80)):
+    for _ in range(rounds(1000, quick=40)):
         place, bit = seeded.choice([seeded.choice(used), seeded.randrange(size)]), seeded.randrange(8)
         flipped = tmp_path / "flipped.db"
         for beside in tmp_path.glob("flipped.db*"):
