@@ -1,5 +1,8 @@
 """The planning benchmark plans what it says: every question is one that Keyhole takes. Nothing is timed."""
 
+import pytest
+
+from benchmarks import planning as planning_benchmark
 from benchmarks.planning import TODAY, catalogs, in_unit, large, measure, typical
 from mechanisms.formula import cuts
 from mechanisms.registry import DEFAULT
@@ -9,12 +12,17 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan import build as planning
 from planner.statements import settings
 from planner.statements.classify import classify
+from tests.effort import rounds
 
 
-def test_every_unit_and_mechanism_is_measured() -> None:
+def test_every_unit_and_mechanism_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At quick one of the large formulas, and few typical questions to begin with."""
+    shapes = rounds(len(large(0)), quick=1)
+    monkeypatch.setattr(planning_benchmark, "large", lambda shift: dict(list(large(shift).items())[:shapes]))
+    monkeypatch.setattr(planning_benchmark, "typical", lambda number, seed: typical(rounds(number, quick=2), seed=seed))
     rows = list(measure(2, 1))
     assert len({(unit, mechanism) for unit, mechanism, *_ in rows}) == 4
-    assert len(rows) == 4 * (1 + len(large(0)))
+    assert len(rows) == 4 * (1 + shapes)
     assert all(0 < middle <= high for *_, middle, high in rows if high)
 
 
