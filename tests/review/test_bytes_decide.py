@@ -62,7 +62,8 @@ def _counts(folder: Path, rows: list[tuple[str, str]], question: Question) -> li
     file = folder / f"{len(list(folder.iterdir()))}.duckdb"
     with duckdb.connect(str(file)) as writer:
         writer.execute("CREATE TABLE visits (person VARCHAR COLLATE NOCASE, ward VARCHAR COLLATE NOCASE)")
-        writer.executemany("INSERT INTO visits VALUES (?, ?)", rows)
+        places = ", ".join(["(?, ?)"] * len(rows))
+        writer.execute(f"INSERT INTO visits VALUES {places}", [value for row in rows for value in row])
     source = DuckDBSource(file, directories=(folder,), settings={"threads": "1"})
     try:
         aggregates = source.aggregates(

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
 
 import pytest
 
@@ -21,9 +20,9 @@ from tests.worlds.house import check_once
 JOINED = "SELECT {} FROM sales s JOIN countries c ON s.country = c.name {} GROUP BY {} HAVING count(*) > 1000"
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    with Service.open(check_once(install(tmp_path))) as opened:
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with Service.open(check_once(install(tmp_path_factory.mktemp("demo")))) as opened:
         yield opened
 
 
