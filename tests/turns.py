@@ -71,11 +71,16 @@ def find_nearest(changed: Collection[str], sha: str) -> frozenset[str]:
     return frozenset(sorted(near, key=lambda file: (near[file], crc32(f"{sha} {file}".encode())))[:most])
 
 
+@cache
+def _build_graph() -> grimp.ImportGraph:
+    return grimp.build_graph(*PACKAGES, cache_dir=None)
+
+
 def find_near(changed: Collection[str]) -> dict[str, int]:
     """Return the test files near files that changed, all named from the project's root, and how near: 0 is nearest."""
     python = {one for one in changed if one.endswith(".py")}
     modules = {one.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for one in python}
-    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    graph = _build_graph()
     direct = {
         importer
         for module in modules & graph.modules
