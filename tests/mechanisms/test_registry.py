@@ -13,6 +13,7 @@ from mechanisms.protocol import Calibration, DecisionTask, Unachievable
 from mechanisms.registry import BOUNDED, DEFAULT, DENYING, MECHANISMS, compare
 from mechanisms.threshold.joint_loss import all_at_once
 from mechanisms.threshold.one_shot import acceptance, rejection
+from tests.effort import cases
 from tests.seeded_noise import SeededNoise
 
 KEYS = 60_000
@@ -97,8 +98,7 @@ def test_false_negatives_at_the_worst_case(name: str, formula: str) -> None:
     assert stats.binom.sf(missed - 1, KEYS, calibration.fnr) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("formula", FORMULAS)
-@pytest.mark.parametrize("name", sorted(set(MECHANISMS) - NO_BOUND - SPARSE))
+@pytest.mark.parametrize(("name", "formula"), cases(sorted(set(MECHANISMS) - NO_BOUND - SPARSE), FORMULAS, quick=42))
 def test_false_positives_at_the_worst_case(name: str, formula: str) -> None:
     """60,000 keys where the relaxed formula is only just false; false alarm 1e-8 per case, 54 cases."""
     calibration = calibrated(name, formula)
