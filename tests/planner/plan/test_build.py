@@ -29,6 +29,7 @@ from planner.plan.build import plan
 from planner.question import plan as planned
 from planner.question.condition import ALWAYS, Compare, evaluate
 from planner.question.model import Question
+from tests.effort import cases
 from tests.planner.asked import asked as sql_question
 from tests.worlds.questions import (
     ACCURACY,
@@ -340,9 +341,10 @@ def test_two_means_of_one_column_cost_less_than_their_sum() -> None:
     assert made.worst_case_epsilon == pytest.approx(sum(test.epsilon for test in made.calibration.tests))
 
 
-@pytest.mark.parametrize("mechanism", ["keyhole", "progressive"])
-@pytest.mark.parametrize("tolerance", [0, 3, 30, 100, 400])
-@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize(
+    ("mechanism", "tolerance", "both"),
+    cases(["keyhole", "progressive"], [0, 3, 30, 100, 400], [False, True], quick=10),
+)
 def test_no_row_loses_more_than_the_plan_says(mechanism: str, tolerance: int, both: bool) -> None:
     """Every row from 0 to 100, not only those at the corners; a block index moves by a whole step for any change."""
     literals = (above(0, 0, tolerance), below(1, 0, tolerance), above(2, 300, max(1, tolerance // 4)))
@@ -357,10 +359,10 @@ def test_no_row_loses_more_than_the_plan_says(mechanism: str, tolerance: int, bo
         assert loss <= Fraction(made.worst_case_epsilon)
 
 
-@pytest.mark.parametrize("reuse", [False, True])
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("wide", [100, 400])
-@pytest.mark.parametrize("tolerance", [3, 100, 300])
+@pytest.mark.parametrize(
+    ("tolerance", "wide", "shared", "reuse"),
+    cases([3, 100, 300], [100, 400], [False, True], [False, True], quick=10),
+)
 def test_no_row_loses_more_where_some_are_in_blocks(tolerance: int, wide: int, shared: bool, reuse: bool) -> None:
     """Two means by their parts beside two sums in blocks, for every row; where the means share their noise between two
     thresholds, which no block can, that is cheapest."""

@@ -19,6 +19,7 @@ from planner.errors import KeyholeError
 from planner.policy.compile import SourceColumn, compile_catalog
 from planner.policy.relation_names import relation
 from planner.policy.sections import TableSection
+from tests.effort import rounds
 from tests.worlds.policies import BASE, SCHEMA, VERIFIER, changed, compiled, parsed, pins_for
 
 
@@ -290,7 +291,7 @@ def test_integer_and_time_ranges_include_both_ends() -> None:
         (-749_999, 750_000, None, SqlType.INTEGER),
         ("0001-01-01", "4107-11-11", "1 day", SqlType.DATE),
         ("1900-01-01", "2071-02-12 23:00", None, SqlType.TIMESTAMP),
-    ],
+    ][:: rounds(1, quick=2)],
 )
 def test_a_range_may_have_as_many_values_as_the_owner_allows(
     first: object, last: object, step: object, kind: SqlType

@@ -1,5 +1,6 @@
 """What `keyhole check` warns of: allowed, and weaker than it looks. Each is one sentence, and none is said in vain."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tests.worlds import shop
 from tests.worlds.house import new_database, write_policy
 from tests.worlds.policies import changed, parsed
 
+DUCKDB_FILE = "duckdb:///shop.duckdb"
 DOUBTS = [
     (("epsilon_per_predicate = 4", "epsilon_per_predicate = 10.5"), "budget.epsilon_per_predicate (10.5) is above 10"),
     (("epsilon_per_unit = 8.0", "epsilon_per_unit = 40"), "budget.epsilon_per_unit (40) is above 10"),
@@ -75,7 +77,7 @@ def test_a_units_column_is_not_proposed_as_a_key(tmp_path: Path) -> None:
     from tests.end_to_end.certainty import asked
 
     shop.fill_duckdb(tmp_path / "shop.duckdb")
-    path = write_policy(tmp_path, source="duckdb:///shop.duckdb")
+    path = write_policy(tmp_path, source=DUCKDB_FILE)
     with Service.open(path) as service:
         for column, proposes in (("patient_id", False), ("cost", True)):
             with pytest.raises(KeyholeError, match="KH202") as refused:
@@ -106,12 +108,12 @@ privacy_unit = "row"
 refresh = "static"
 same = 1
 """
-    with new_database(request.getfixturevalue("postgres_url")) as url:
+    own = new_database(request.getfixturevalue("postgres_url")) if engine == "postgres" else nullcontext(DUCKDB_FILE)
+    with own as url:
         if engine == "postgres":
             shop.fill_postgres(url, *made)
         else:
             shop.fill_duckdb(tmp_path / "shop.duckdb", *made)
-            url = "duckdb:///shop.duckdb"
         path = write_policy(tmp_path, source=url)
         keyed, seen = tables.split("\n[tables.seen]")
         policy = path.read_text(encoding="utf-8")
