@@ -123,6 +123,7 @@ LONG: dict[str, tuple[str, ...]] = {
     "mechanisms/published/test_probe.py": (
         "test_the_auditor_passes_both_phases[probe]",
         "test_the_auditor_passes_both_phases[probe_naive",
+        "test_the_auditor_would_notice_an_understated_loss",
     ),
     "project/test_compose.py": (
         "test_alerts_ask_for_metrics_that_there_are",

@@ -28,7 +28,7 @@ from mechanisms.standing.alarms import calibrate_standing
 from mechanisms.standing.distance import calibrate_distance
 from mechanisms.standing.streams import watch_by_stream
 from mechanisms.threshold.joint_loss import sets_at_once
-from tests.effort import is_quick, rounds
+from tests.effort import cases, is_quick, rounds
 from tests.seeded_noise import SeededNoise
 
 LATE_NEAR, LATE_FAR = -10, -100
@@ -116,8 +116,10 @@ def replay(standing: Watched, state: bytes, values: Integers, noise: Noise) -> I
     return alerted_at
 
 
-@pytest.mark.parametrize("name", ["pegasus", "pegasus_window_sum", "tick_laplace", "binary_tree", "signed_tree"])
-@pytest.mark.parametrize("charged", [1, 4], ids=["all", "a quarter"])
+@pytest.mark.parametrize(
+    ("name", "charged"),
+    cases(["pegasus", "pegasus_window_sum", "tick_laplace", "binary_tree", "signed_tree"], [1, 4], quick=6),
+)
 def test_a_unit_in_several_ticks_loses_what_its_changes_sum_to(name: str, charged: int) -> None:
     """A unit of two, one of them in either of two ticks, against the loss of two in one; a quarter of it is flagged, on
     5,000 runs even of the mechanism that shows least.

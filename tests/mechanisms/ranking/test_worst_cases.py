@@ -22,7 +22,7 @@ from mechanisms.ranking.calibration import (
     calibrate_ranking,
 )
 from mechanisms.ranking.run import rank_keys
-from tests.effort import rounds
+from tests.effort import cases, rounds
 from tests.mechanisms.ranking.law_by_hand import overtaken
 from tests.seeded_noise import SeededNoise
 
@@ -65,9 +65,7 @@ def check(calibration: RankingCalibration, count: int, *, runs: int, last: float
     assert count <= stats.binom.isf(ALARM, runs, min(promised, last + early))
 
 
-@pytest.mark.parametrize("looks", SCHEDULES)
-@pytest.mark.parametrize("limit", [1, 5, 20])
-@pytest.mark.parametrize("keys", [10, 500])
+@pytest.mark.parametrize(("keys", "limit", "looks"), cases([10, 500], [1, 5, 20], SCHEDULES, quick=6))
 def test_a_key_far_enough_below_is_returned_as_seldom_as_promised(keys: int, limit: int, looks: str) -> None:
     """It stands first in the domain, so that it wins ties, a tolerance below the `limit` greatest, which are equal; all
     others are far below. Where all keys are returned: it stands before one that is a tolerance above it."""
@@ -92,11 +90,13 @@ def test_a_key_far_enough_below_is_returned_as_seldom_as_promised(keys: int, lim
     check(calibration, count, runs=runs, last=last, promised=promised)
 
 
-@pytest.mark.parametrize("looks", SCHEDULES)
-@pytest.mark.parametrize(("keys", "limit"), [(10, 1), (10, 5), (500, 1), (500, 5), (500, 20)])
-def test_a_key_far_enough_above_is_missed_as_seldom_as_promised(keys: int, limit: int, looks: str) -> None:
+@pytest.mark.parametrize(
+    ("sizes", "looks"), cases([(10, 1), (10, 5), (500, 1), (500, 5), (500, 20)], SCHEDULES, quick=5)
+)
+def test_a_key_far_enough_above_is_missed_as_seldom_as_promised(sizes: tuple[int, int], looks: str) -> None:
     """It stands last in the domain, so that it loses ties, a tolerance above all others but the greatest, which are far
     above."""
+    keys, limit = sizes
     calibration = calibrated(keys, limit, SCHEDULES[looks])
     task = calibration.task
     values = np.zeros(keys, dtype=np.int64)

@@ -20,7 +20,7 @@ from mechanisms.published.sparse_vector import signed_distance
 from mechanisms.standing.distance import StandingDistance, calibrate_distance
 from mechanisms.standing.task import StandingTask
 from mechanisms.threshold.joint_loss import all_at_once
-from tests.effort import rounds
+from tests.effort import cases, rounds
 from tests.seeded_noise import SeededNoise
 
 ALARM = 1e-8
@@ -91,8 +91,7 @@ NEARLY: list[tuple[Formula, Stream]] = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["alarm", "ladder"])
-@pytest.mark.parametrize("place", range(len(NEARLY)))
+@pytest.mark.parametrize(("place", "kind"), cases(range(len(NEARLY)), ["alarm", "ladder"], quick=5))
 def test_what_is_just_within_the_tolerance_alerts_as_seldom_as_promised(place: int, kind: str) -> None:
     """The last two pass one threshold at each look by far, and never both at once."""
     formula, stream = NEARLY[place]
