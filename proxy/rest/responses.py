@@ -1,6 +1,7 @@
 """What REST answers a refusal with, and the refusals that its OpenAPI document announces."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -25,11 +26,15 @@ class UnreadableBody(HTTPException):
 
 def describe_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Refusals as OpenAPI has them."""
-    schema = Problem.model_json_schema()
     return {
-        status: {"description": MEANINGS[status], "content": {PROBLEM: {"schema": schema}}}
+        status: {"description": MEANINGS[status], "content": {PROBLEM: {"schema": _problem_schema()}}}
         for status in sorted(statuses)
     }
+
+
+@cache
+def _problem_schema() -> dict[str, Any]:
+    return Problem.model_json_schema()
 
 
 def response_to(error: Exception) -> JSONResponse | None:

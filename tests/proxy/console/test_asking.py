@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
@@ -44,9 +45,14 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield opened
 
 
+@pytest.fixture(scope="module")
+def app(service: Service) -> FastAPI:
+    return console_app(service)
+
+
 @pytest.fixture
-def browser(service: Service) -> Browser:
-    one = Browser(console_app(service))
+def browser(app: FastAPI) -> Browser:
+    one = Browser(app)
     one.log_in()
     return one
 
@@ -86,10 +92,10 @@ def test_an_answer_and_an_explanation_are_what_rest_tells(tmp_path: Path) -> Non
         "DROP TABLE visits",
     ],
 )
-def test_a_refusal_is_rests_word_for_word(service: Service, browser: Browser, sql: str) -> None:
+def test_a_refusal_is_rests_word_for_word(app: FastAPI, browser: Browser, sql: str) -> None:
     for console, rest in (("explain", "explain"), ("question", "question")):
         here = browser.post(f"/console/api/{console}", json={"sql": sql})
-        there = send(console_app(service), "POST", f"/v1/{rest}", json={"sql": sql})
+        there = send(app, "POST", f"/v1/{rest}", json={"sql": sql})
         assert (here.status_code, here.headers["content-type"]) == (there.status_code, there.headers["content-type"])
         if here.status_code != 200:
             assert here.json() == there.json()

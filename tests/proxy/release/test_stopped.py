@@ -44,11 +44,11 @@ main(sys.argv[1:])
 
 def _open_reservation(folder: Path, process: subprocess.Popen[str]) -> str:
     """Wait until the process has reserved, and return the reservation's id."""
-    while process.poll() is None:
-        with Ledger.open(f"sqlite:///{folder / 'keyhole.db'}", clock=lambda: datetime.now(UTC)) as ledger:
+    with Ledger.open(f"sqlite:///{folder / 'keyhole.db'}", clock=lambda: datetime.now(UTC)) as ledger:
+        while process.poll() is None:
             for reservation in ledger.open_reservations():
                 return reservation.id
-        time.sleep(0.1)  # the process has the ledger meanwhile
+            time.sleep(0.1)
     raise AssertionError(process.communicate())
 
 

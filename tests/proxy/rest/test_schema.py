@@ -27,7 +27,7 @@ CONFIGURED: dict[str, Any] = {
         "positive_data_acceptance": {"expected-statuses": REFUSABLE},
         "negative_data_rejection": {"expected-statuses": REJECTED},
     },
-    "generation": {"deterministic": True, "max-examples": rounds(30, quick=8), "database": "none"},
+    "generation": {"deterministic": True, "max-examples": rounds(30, quick=4), "database": "none"},
     "phases": {"stateful": {"enabled": False}},
     "headers": {"Authorization": f"Bearer {TOKEN}"},
 }
