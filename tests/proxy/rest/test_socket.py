@@ -258,11 +258,12 @@ def test_a_body_that_never_ends_is_told_so(port: int) -> None:
     assert b"\r\nconnection: close\r\n" in came.lower()
 
 
-def test_who_sends_a_large_body_before_reading_is_told_so(port: int) -> None:
-    """50 megabytes, by a client that looks for an answer once all of them are sent."""
+def test_who_sends_a_large_body_before_reading_is_told_so(service: Service) -> None:
+    """50 megabytes, by a client that looks for an answer once all of them are sent, however slow the machine is."""
     more = JSON_HEADER + b"Content-Length: 50000000\r\n"
     body = b" " * 50_000_000
-    came = exchange(port, request("POST", "/v1/question", more=more, body=body, close=False))
+    with served(service, UNHURRIED.model_copy(update={"receive_timeout_ms": 1000 * PATIENCE_S})) as port:
+        came = exchange(port, request("POST", "/v1/question", more=more, body=body, close=False))
     assert statuses(came) == [413]
 
 
