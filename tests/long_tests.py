@@ -125,6 +125,7 @@ LONG: dict[str, tuple[str, ...]] = {
         "test_the_auditor_passes_both_phases[probe_naive",
         "test_the_auditor_would_notice_an_understated_loss",
     ),
+    "planner/lower/test_joins.py": ("test_one_unit_changes_no_more_than_the_sensitivities_and_its_groups[postgres",),
     "project/test_compose.py": (
         "test_alerts_ask_for_metrics_that_there_are",
         "test_every_metric_of_keyhole_is_on_the_dashboard",

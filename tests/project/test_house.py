@@ -223,10 +223,13 @@ def is_number(node: ast.expr) -> bool:
             return False
 
 
+NUMBERED = re.compile(r"^\w.*=\s*[-+~(]*\s*(?:\d|Fraction|Decimal)", re.M)  # what may be a module's number
+
+
 def unexplained_numbers(path: Path) -> Iterator[str]:
     """Numeric constants of a module without a comment, before or beside them, and without a docstring."""
     text = path.read_text(encoding="utf-8")
-    lines, body = text.splitlines(), ast.parse(text).body
+    lines, body = text.splitlines(), ast.parse(text).body if NUMBERED.search(text) else []
     for number, node in enumerate(body):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and is_number(node.value):
             after = body[number + 1] if number + 1 < len(body) else None
