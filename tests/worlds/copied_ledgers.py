@@ -1,6 +1,6 @@
-"""The tables of a new SQLite ledger, made by the migrations once in each process that tests, and by their own SQL after
-that, which takes a third of the processor. What Keyhole's processes open, and ledgers in PostgreSQL or of an older
-schema, are migrated as ever."""
+"""The tables of a new ledger, made by the migrations once in each process that tests, and by their own SQL after that,
+which takes a third of the processor. What Keyhole's processes open, and ledgers of an older schema, are migrated as
+ever."""
 
 import sqlite3
 import tempfile
@@ -8,13 +8,18 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 
 from accountant.store import schema
+from accountant.store.punctual import within
 
+_LONGEST_S = 600.0
 _migrate = schema._upgrade
+_postgres_script: list[str] = []
 
 
 @contextmanager
@@ -33,7 +38,42 @@ def _make_tables(engine: sa.Engine) -> None:
                 for statement in _statements():
                     connection.exec_driver_sql(statement)
                 return
+    elif engine.dialect.name == "postgresql" and _made_in_postgres(engine):
+        return
     _migrate(engine)
+
+
+def _made_in_postgres(engine: sa.Engine) -> bool:
+    """Make the tables in an empty database, and return True; False if it is not empty."""
+    with within(_LONGEST_S), engine.begin() as connection:
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(schema.MIGRATION_LOCK)))
+        there = "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+        if connection.exec_driver_sql(there).scalar():
+            return False
+        if _postgres_script:
+            # many statements in one request, which sqlalchemy would prepare
+            connection.connection.cursor().execute(_postgres_script[0])
+            return True
+    with _recorded(engine) as statements:
+        _migrate(engine)
+    _postgres_script.append(";\n".join(statements))
+    return True
+
+
+@contextmanager
+def _recorded(engine: sa.Engine) -> Iterator[list[str]]:
+    """Note the statements that change anything, with their arguments in them."""
+    statements: list[str] = []
+
+    def note(connection: sa.Connection, cursor: Any, statement: str, arguments: Any, *_: object) -> None:
+        if not statement.lstrip().upper().startswith("SELECT"):
+            statements.append(psycopg.ClientCursor(cursor.connection).mogrify(statement, arguments))
+
+    sa.event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield statements
+    finally:
+        sa.event.remove(engine, "before_cursor_execute", note)
 
 
 @cache
