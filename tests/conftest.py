@@ -3,7 +3,6 @@
 import gc
 import logging
 import os
-import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import nullcontext
 from functools import cache
@@ -15,6 +14,7 @@ import pytest
 import structlog
 import typer.testing
 
+from proxy.shadow.guard import guarded
 from proxy.shadow.wheel import postgres_server, stop_at_once
 from tests.begun_first import begin_with_longest
 from tests.effort import is_repeated, register_profiles
@@ -24,6 +24,7 @@ from tests.turns import find_changed, find_turn
 from tests.worlds.copied_data import copied_data, make_data
 from tests.worlds.copied_ledgers import copied_ledgers
 from tests.worlds.known_policies import known_policies
+from tests.worlds.shadow_template import folder_in_memory
 
 if TYPE_CHECKING:
     from tests.proxy.sources.spark.engines import Sail, Spark
@@ -169,14 +170,15 @@ def postgres_url() -> Iterator[str]:
         yield given
         return
     # not below pytest's own folder, which another run of pytest closes to other users
-    with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
-        parent = Path(folder)
+    with folder_in_memory() as parent, guarded(parent / "data"):
         _traversable(parent)
         server = postgres_server(parent / "data", cleanup_mode="stop")
         make_data(server)
         server.start()
         with psycopg.connect(server.get_uri(), autocommit=True) as owner:
             owner.execute("ALTER SYSTEM SET fsync = off")  # no test outlives the machine; databases come and go
+            owner.execute("ALTER SYSTEM SET full_page_writes = off")
+            owner.execute("ALTER SYSTEM SET max_wal_size = '64MB'")
             owner.execute("SELECT pg_reload_conf()")
         try:
             yield server.get_uri()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
@@ -35,12 +36,17 @@ def new_database(postgres_url: str) -> Callable[[], str]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """An empty place for a ledger."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/ledger.db"
+        yield f"sqlite:///{tmp_path}/ledger.db"
+        return
     create: Callable[[], str] = request.getfixturevalue("new_database")
-    return create()
+    url = create()
+    yield url
+    name = str(sa.make_url(url).database)
+    with psycopg.connect(request.getfixturevalue("postgres_url"), autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 @pytest.fixture

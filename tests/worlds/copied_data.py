@@ -5,7 +5,7 @@ with a copy, too; what is started anew makes its own."""
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
 
@@ -17,11 +17,12 @@ from psycopg import sql
 from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.connection_limits import shadow_connections
 from proxy.process import generations
+from proxy.process.own_folder import own_folder
 from proxy.shadow import embedded, wheel
 from proxy.shadow.binaries import Binaries
 from proxy.shadow.embedded import OWNER, EmbeddedShadow
 from tests.worlds.forked import forking
-from tests.worlds.shadow_template import copy_to, is_taken, make_template
+from tests.worlds.shadow_template import copy_to, folder_in_memory, is_taken, make_template
 
 _MOST_IDLE = 3  # shadows of one kind: a test has one or two at once
 _CLEARED_S = 30  # of a shadow that hangs, or was stopped, nothing more is expected
@@ -91,6 +92,10 @@ class LentShadows:
             if not is_kept:
                 running.close()
 
+    def make_folder(self) -> AbstractContextManager[Path]:
+        """`own_folder` of generations."""
+        return folder_in_memory() if tempfile.gettempdir() == self._folder else own_folder()
+
 
 def _clear(shadow: EmbeddedShadow) -> bool:
     """Leave nothing of a house in its shadow, and return True; False if that cannot be."""
@@ -121,5 +126,7 @@ def copied_data() -> Iterator[None]:
         templates = Templates(lasting)
         lasting.enter_context(forking(lambda: templates.made_by(wheel.wheel_programs())))
         patched.setattr(embedded, "make_data", templates.make_data)
-        patched.setattr(generations, "_running_shadow", LentShadows(lasting).running)
+        shadows = LentShadows(lasting)
+        patched.setattr(generations, "_running_shadow", shadows.running)
+        patched.setattr(generations, "own_folder", shadows.make_folder)
         yield
