@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -52,16 +53,21 @@ def marks(item: pytest.Function, *, also_sized: bool) -> list[str]:
     found = {
         "statistical": _within(item.path, _STATISTICAL_FOLDERS),
         "server": _within(item.path, _SERVER_FOLDERS) or _on_a_server(item),
-        "process": _within(item.path, _PROCESS_FOLDERS) or any(hasattr(item.module, name) for name in _PROCESS_NAMES),
+        "process": _within(item.path, _PROCESS_FOLDERS) or _has_any(item.module, _PROCESS_NAMES),
         "sized": also_sized and _is_sized(item),
     }
-    alike = not any(hasattr(item.module, name) for name in (*_CONCURRENT_NAMES, *_PROCESS_NAMES))
+    alike = not (_has_any(item.module, _CONCURRENT_NAMES) or _has_any(item.module, _PROCESS_NAMES))
     found["interpreter"] = not alike or _within(item.path, _INTERPRETER_FOLDERS)
     found["drawn"] = alike and _is_drawn(item) and _within(item.path, _DRAWN_FOLDERS)
     # what neither `test-oldest` nor `test-thorough` runs would be run by nothing
     again = (found["server"] or found["process"]) and not found["drawn"]
     found["long"] = _is_long(item) and (again or _is_sized(item))
     return [name for name, holds in found.items() if holds]
+
+
+@cache
+def _has_any(module: ModuleType, names: tuple[str, ...]) -> bool:
+    return any(hasattr(module, name) for name in names)
 
 
 @cache
