@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import monitor_kills
+from tests.children import forked
 from tests.effort import rounds
-from tests.worlds import forked
 
 pytestmark = pytest.mark.process
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.worlds import forked
+from tests.children import forked
 from tests.worlds.served import ROOT
 
 TOLD = """

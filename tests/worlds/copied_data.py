@@ -21,8 +21,8 @@ from proxy.process.own_folder import own_folder
 from proxy.shadow import embedded, wheel
 from proxy.shadow.binaries import Binaries
 from proxy.shadow.embedded import OWNER, EmbeddedShadow
-from tests.worlds.forked import forking
-from tests.worlds.shadow_template import copy_to, folder_in_memory, is_taken, make_template
+from tests.children.forked import forking
+from tests.children.shadow_template import copy_to, folder_in_memory, is_taken, make_template
 
 _MOST_IDLE = 3  # shadows of one kind: a test has one or two at once
 _CLEARED_S = 30  # of a shadow that hangs, or was stopped, nothing more is expected

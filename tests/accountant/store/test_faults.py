@@ -20,7 +20,7 @@ from accountant.model import Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, limits
 from tests.accountant.outage import outage
-from tests.worlds import forked
+from tests.children import forked
 
 ONE = Spent.uniform(1, unit_epsilon_nano=0)
 

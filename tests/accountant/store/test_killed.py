@@ -19,8 +19,8 @@ from accountant.model import NANO
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge
 from tests.accountant.killed import CAPS, SCENES, Seen, prepared, seen, set_up
+from tests.children import forked
 from tests.effort import rounds
-from tests.worlds import forked
 
 STORES = ("sqlite", "postgresql")
 # every verb on both, or on one of them in turn

@@ -22,8 +22,8 @@ from accountant.ledger import Ledger
 from accountant.model import Charge, NanoArray
 from tests.accountant.conftest import now
 from tests.accountant.worker import CAP, KEYS, asked
+from tests.children import forked
 from tests.effort import examples, rounds
-from tests.worlds import forked
 
 ROOT = Path(__file__).parents[3]
 CLOCKS = (-7, 0, 26)

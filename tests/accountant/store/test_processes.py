@@ -17,8 +17,8 @@ from accountant.model import Reservation, Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, limits
 from tests.accountant.watching import look, moment, start
+from tests.children import forked
 from tests.effort import rounds
-from tests.worlds import forked
 
 ROOT = Path(__file__).parents[3]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from accountant.ledger import Ledger
 from tests.accountant.conftest import now
-from tests.worlds import forked
+from tests.children import forked
 
 ROUNDS = 4
 

@@ -16,8 +16,9 @@ from accountant.ledger import Ledger
 from proxy.pipeline import stages as pipeline
 from proxy.service.service import Service
 from proxy.sources import postgres_source
+from tests.children import forked
 from tests.end_to_end.certainty import asked
-from tests.worlds import forked, shop
+from tests.worlds import shop
 from tests.worlds.house import House, command, eventually, locked, most_spent, opened, write_policy
 
 COMMAND = "from proxy.cli.script import run; run()"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from proxy.pipeline import stages
 from proxy.service.service import Service
+from tests.children import forked
 from tests.end_to_end.certainty import asked
 from tests.end_to_end.many_keys.lines import QUESTION, lay_out
-from tests.worlds import forked
 
 _DIES = """
 import os, sys

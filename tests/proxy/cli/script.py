@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.children import forked
 from tests.effort import PATIENCE_S
-from tests.worlds import forked
 
 SCRIPT = Path(sys.executable).with_name("keyhole")
 

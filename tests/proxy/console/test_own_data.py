@@ -20,8 +20,8 @@ from proxy.console.play.standalone import play_app
 from proxy.owner.mistyped import Mistyped
 from proxy.owner.streams import read_streams
 from proxy.play.own_streams import OwnStreams
+from tests.children import forked
 from tests.effort import PATIENCE_S
-from tests.worlds import forked
 from tests.worlds.console_house import Browser, console_app, inline_code, open_house
 from tests.worlds.play_house import Clock, open_playground
 from tests.worlds.wards import install

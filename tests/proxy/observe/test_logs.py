@@ -18,9 +18,10 @@ import psycopg
 import pytest
 
 from proxy.cli.check import check
+from tests.children import forked
 from tests.effort import PATIENCE_S
 from tests.proxy.raw_client import RawClient
-from tests.worlds import forked, shop
+from tests.worlds import shop
 from tests.worlds.house import PASSWORD, VERIFIER, eventually, new_database, write_policy
 from tests.worlds.served import ROOT, Served, served
 

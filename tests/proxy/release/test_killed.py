@@ -22,8 +22,8 @@ from accountant.events.owner_events import Published
 from accountant.ledger import Ledger
 from proxy.cli.check import check
 from proxy.release.published_file import hash_file
+from tests.children import forked
 from tests.proxy.release.killed import publish, release
-from tests.worlds import forked
 
 POLICY = """\
 [source]

@@ -24,7 +24,7 @@ from proxy.rest.middleware import MOST_BODY_BYTES, MOST_HEAD_BYTES, MOST_HEADERS
 from proxy.rest.models import MOST_PARAMETERS, MOST_SQL_CHARACTERS
 from proxy.rest.strict_json import MOST_DEPTH, MOST_TEXTS
 from proxy.service.service import Service
-from tests.worlds import forked
+from tests.children import forked
 from tests.worlds.rest_house import UNHURRIED, served
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "rest.md").read_text(encoding="utf-8")

@@ -23,10 +23,10 @@ from proxy.pipeline.messages import KeySet
 from proxy.rest.app import create_app
 from proxy.service import accounts
 from proxy.service.service import Service
+from tests.children import forked
 from tests.effort import PATIENCE_S
 from tests.proxy.pipeline.dying_question import KEY
 from tests.proxy.rest.test_app import ADA, refused, send
-from tests.worlds import forked
 from tests.worlds.house import check_once, hurried
 from tests.worlds.rest_house import UNHURRIED
 from tests.worlds.wards import QUESTION, TOKENS, install

@@ -18,7 +18,8 @@ from proxy.sources.duckdb_source import DuckDBSource
 from proxy.sources.engine_settings import engine_settings
 from proxy.sources.postgres_source import PostgresSource
 from proxy.sources.shared import open_policy_source
-from tests.worlds import forked, shop
+from tests.children import forked
+from tests.worlds import shop
 from tests.worlds.house import eventually, new_database, shop_policy
 from tests.worlds.served import ROOT
 

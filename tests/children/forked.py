@@ -20,11 +20,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tests.worlds.fork_server import LIMITS, MOST_BYTES, READY, STATUS
+from tests.children.fork_server import LIMITS, MOST_BYTES, READY, STATUS
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SCRIPT = Path(sys.executable).with_name("keyhole")
-_SERVER = "import sys; from tests.worlds.fork_server import main; main(int(sys.argv[1]))"
+_SERVER = "import sys; from tests.children.fork_server import main; main(int(sys.argv[1]))"
 _READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "MALLOC_", "OMP_", "OPENBLAS_")
 _SHADOWS = frozenset({"check", "serve"})  # commands that start one
 _PARAMETERS = inspect.signature(subprocess.Popen._execute_child)  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
 """A process that has imported Keyhole and forks at request, so that a child of a test need not import it again.
 
-`tests/worlds/forked.py` starts it and asks it. One request is one packet, with the child's three streams and a socket
+`tests/children/forked.py` starts it and asks it. One request is one packet, with the child's three streams and a socket
 for its end. The reply is the child's number. The end is told as `waitpid` tells it, and the child is reaped once the
 socket is closed: until then its number belongs to nobody else, as that of any child.
 """
@@ -40,7 +40,7 @@ _IMPORTED = (
     "proxy.process.serve",
     "proxy.process.single",
     "tests.accountant.conftest",
-    "tests.worlds.shadow_template",
+    "tests.children.shadow_template",
 )
 
 
@@ -143,7 +143,7 @@ def _become(request: dict[str, Any]) -> None:
         drawing.seed()
     _open_streams()
     if request["template"] is not None:
-        import_module("tests.worlds.shadow_template").begin_with_copy(Path(request["template"]))
+        import_module("tests.children.shadow_template").begin_with_copy(Path(request["template"]))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
