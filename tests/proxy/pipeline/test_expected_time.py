@@ -38,6 +38,7 @@ SLOW = EngineWork(rows=1.0)  # a second a row
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is measured is of no interest here, and takes seconds at full size."""
     monkeypatch.setattr(measuring, "ROWS", 10_000)
+    monkeypatch.setattr(measuring, "_RUNS", 1)
 
 
 def installed(directory: Path, *, seconds: EngineWork | None = None) -> Path:

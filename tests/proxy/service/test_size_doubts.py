@@ -40,6 +40,7 @@ Warnings = Callable[..., list[str]]
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that declares its size has a pace measured, of no interest here. This takes seconds at full size."""
     monkeypatch.setattr(measuring, "ROWS", 10_000)
+    monkeypatch.setattr(measuring, "_RUNS", 1)
 
 
 def warnings_of(directory: Path, source: str, relation: str) -> Warnings:

@@ -144,6 +144,7 @@ DOUBLE = replace(AGE, sql_type=SqlType.DOUBLE, declared="double precision", grid
     ("column", "steps", "condition", "expected"),
     [
         (AGE, (0, 100), Compare("x", "<", 10), (0, 9)),
+        (AGE, (0, 100), Compare("x", ">", 10), (11, 100)),
         (AGE, (0, 100), And((Compare("x", ">=", 5), Compare("x", "<=", 20))), (5, 20)),
         (AGE, (0, 100), Not(Compare("x", "<", 10)), (10, 100)),
         (AGE, (0, 100), Or((Compare("x", "<", 10), IsNull("x"))), (0, 9)),
