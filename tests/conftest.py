@@ -19,12 +19,12 @@ from proxy.shadow.wheel import postgres_server, stop_at_once
 from tests.begun_first import begin_with_longest
 from tests.children.shadow_template import folder_in_memory
 from tests.effort import is_repeated, register_profiles
+from tests.made_once.copied_data import copied_data, make_data
+from tests.made_once.copied_ledgers import copied_ledgers
+from tests.made_once.known_policies import known_policies
 from tests.marks import marks
 from tests.seeded_noise import RepeatedBytes
 from tests.turns import find_changed, find_turn
-from tests.worlds.copied_data import copied_data, make_data
-from tests.worlds.copied_ledgers import copied_ledgers
-from tests.worlds.known_policies import known_policies
 
 if TYPE_CHECKING:
     from tests.proxy.sources.spark.engines import Sail, Spark

@@ -43,12 +43,13 @@ def told(popen: type[Any], folder: Path, **keywords: Any) -> tuple[str, str, int
 
 @pytest.mark.parametrize("new_session", [False, True])
 def test_a_forked_child_finds_what_a_started_one_finds(tmp_path: Path, new_session: bool) -> None:
-    before = os.umask(0o27)
+    before, interrupted = os.umask(0o27), signal.signal(signal.SIGINT, signal.default_int_handler)  # else inherited
     try:
         found = told(forked.Popen, tmp_path, start_new_session=new_session)
         assert found == told(subprocess.Popen, tmp_path, start_new_session=new_session)
     finally:
         os.umask(before)
+        signal.signal(signal.SIGINT, interrupted)
 
 
 @pytest.mark.parametrize(

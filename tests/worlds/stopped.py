@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from psycopg.conninfo import conninfo_to_dict
 
 from proxy.shadow.wheel import postgres_server
-from tests.worlds.copied_data import make_data
+from tests.made_once.copied_data import make_data
 
 _HOLDER = """
 import sqlite3, sys

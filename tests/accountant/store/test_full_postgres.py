@@ -25,7 +25,7 @@ from proxy.shadow.wheel import postgres_server
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, limits
 from tests.conftest import _traversable
-from tests.worlds.copied_data import make_data
+from tests.made_once.copied_data import make_data
 
 ONE = Spent.uniform(1, unit_epsilon_nano=0)
 CAPS = limits(10**6)
