@@ -48,7 +48,8 @@ def find_turn(commit: str) -> Turn | None:
         changed = _git("log", day_before, "--format=", "--name-only", "--no-renames", "-m", commit).splitlines()
     except (OSError, subprocess.CalledProcessError):
         return None
-    return Turn(find_nearest(changed, sha), int(sha, 16) % SHARES)
+    share = int(sha, 16) % SHARES
+    return Turn(find_nearest(changed, share), share)
 
 
 @cache
@@ -63,12 +64,12 @@ def find_changed(since: str) -> Turn | None:
     return Turn(frozenset(find_near(changed)), None)
 
 
-def find_nearest(changed: Collection[str], sha: str) -> frozenset[str]:
-    """Return the test files near files that changed; of too many the nearest, and of equally near ones others at each
-    commit."""
+def find_nearest(changed: Collection[str], share: int) -> frozenset[str]:
+    """Return the test files near files that changed; of too many the nearest, and of equally near ones others with each
+    share."""
     near = find_near(changed)
     most = round(MOST_NEAR * sum(1 for _ in (ROOT / "tests").rglob("test_*.py")))
-    return frozenset(sorted(near, key=lambda file: (near[file], crc32(f"{sha} {file}".encode())))[:most])
+    return frozenset(sorted(near, key=lambda file: (near[file], crc32(f"{share} {file}".encode())))[:most])
 
 
 @cache

@@ -1,1 +1,1 @@
-"""What each process that tests makes once: data of PostgreSQL, a ledger's tables, what a check finds out of a policy."""
+"""What each process that tests makes once: data of PostgreSQL, tables of a ledger, what a check finds of a policy."""

@@ -31,7 +31,7 @@ def test_every_file_has_its_turn_within_as_many_landings_as_there_are_shares() -
 def test_what_is_near_a_change_has_its_turn(changed: str, near: str) -> None:
     found = find_near([changed])
     assert near in found
-    assert Turn(find_nearest([changed], "0" * 40), None).has(near)
+    assert Turn(find_nearest([changed], 0), None).has(near)
     assert len(found) < len(FILES) / 3
 
 
@@ -42,7 +42,7 @@ def test_documents_are_near_no_test() -> None:
 def test_of_all_that_is_near_a_day_that_changed_everything_the_nearest_have_their_turn() -> None:
     changed = [*FILES[:40], "tests/conftest.py", "planner/catalog/model.py"]
     assert set(find_near(changed)) == set(FILES)
-    first, second = (find_nearest(changed, sha) for sha in ("0" * 40, "1" * 40))
+    first, second = (find_nearest(changed, share) for share in (0, 1))
     assert set(FILES[:40]) < first & second
     assert first != second
     assert len(first) == len(second) == round(MOST_NEAR * len(FILES))
