@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from shutil import copytree
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -83,58 +83,40 @@ def new_database(postgres_url: str) -> Iterator[str]:
             owner.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
-def write_policy(
-    directory: Path,
-    *,
-    source: str,
-    ledger: str = "sqlite:///keyhole.db",
-    per_predicate: float = 900.0,
-    per_unit: float = 900.0,
-    per_query: float = 100.0,
-    bobs: float = 1.0,
-    timeout_ms: int = 30_000,
-    ledger_timeout_ms: int = 60_000,
-) -> Path:
+class Limits(TypedDict, total=False):
+    """What the shop's policy says otherwise than usual."""
+
+    ledger: str
+    per_predicate: float
+    per_unit: float
+    per_query: float
+    bobs: float
+    timeout_ms: int
+    ledger_timeout_ms: int
+
+
+_USUAL = Limits(
+    ledger="sqlite:///keyhole.db",
+    per_predicate=900.0,
+    per_unit=900.0,
+    per_query=100.0,
+    bobs=1.0,
+    timeout_ms=30_000,
+    ledger_timeout_ms=60_000,
+)
+
+
+def write_policy(directory: Path, *, source: str, **limits: Unpack[Limits]) -> Path:
     """The shop's policy in `directory`, checked and pinned."""
     path = directory / "keyhole.toml"
-    text = shop_policy(
-        source=source,
-        ledger=ledger,
-        per_predicate=per_predicate,
-        per_unit=per_unit,
-        per_query=per_query,
-        bobs=bobs,
-        timeout_ms=timeout_ms,
-        ledger_timeout_ms=ledger_timeout_ms,
-    )
-    path.write_text(text, encoding="utf-8")
+    path.write_text(shop_policy(source=source, **limits), encoding="utf-8")
     check(path, confirm=False)
     return path
 
 
-def shop_policy(
-    *,
-    source: str,
-    ledger: str = "sqlite:///keyhole.db",
-    per_predicate: float = 900.0,
-    per_unit: float = 900.0,
-    per_query: float = 100.0,
-    bobs: float = 1.0,
-    timeout_ms: int = 30_000,
-    ledger_timeout_ms: int = 60_000,
-) -> str:
+def shop_policy(*, source: str, **limits: Unpack[Limits]) -> str:
     """The text of the shop's policy."""
-    return shop.POLICY.format(
-        source=source,
-        ledger=ledger,
-        per_predicate=per_predicate,
-        per_unit=per_unit,
-        per_query=per_query,
-        bobs=bobs,
-        timeout_ms=timeout_ms,
-        ledger_timeout_ms=ledger_timeout_ms,
-        verifier=VERIFIER,
-    )
+    return shop.POLICY.format(source=source, verifier=VERIFIER, **_USUAL | limits)
 
 
 @cache
