@@ -126,7 +126,7 @@ def _close(descriptors: list[int]) -> None:
 
 
 def _become(request: dict[str, Any]) -> None:
-    """Be what the request asks for, as if started anew: all that a start sets and an import leaves behind."""
+    """Become the child that the request describes: set what a start sets, and what an import leaves behind."""
     os.umask(request["umask"])
     for limit, (soft, hard) in zip(LIMITS, request["limits"], strict=True):
         if resource.getrlimit(limit) != (soft, hard):
@@ -149,7 +149,7 @@ def _become(request: dict[str, Any]) -> None:
 
 
 def _open_streams() -> None:
-    """What a start makes of the first three descriptors."""
+    """Open the three standard streams, as a start does."""
     assert sys.__stdout__ is not None
     encoding, errors = sys.__stdout__.encoding, sys.__stdout__.errors
     sys.stdin = os.fdopen(0, encoding=encoding, errors=errors, closefd=False)

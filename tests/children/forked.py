@@ -27,6 +27,7 @@ _SCRIPT = Path(sys.executable).with_name("keyhole")
 _SERVER = "import sys; from tests.children.fork_server import main; main(int(sys.argv[1]))"
 _READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "MALLOC_", "OMP_", "OPENBLAS_")
 _SHADOWS = frozenset({"check", "serve"})  # commands that start one
+# CPython's own names, which typeshed does not have: a Popen takes no other way of making a child
 _PARAMETERS = inspect.signature(subprocess.Popen._execute_child)  # type: ignore[attr-defined]
 # of `_execute_child`, what is asked for where nothing is, beside streams, folder, environment and session
 _USUAL: dict[str, Any] = {

@@ -1,1 +1,1 @@
-"""What each process that tests makes once: data of PostgreSQL, tables of a ledger, what a check finds of a policy."""
+"""Made once by each process that tests: data of PostgreSQL, tables of a ledger, findings about a policy."""

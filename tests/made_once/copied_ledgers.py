@@ -78,7 +78,7 @@ def _recorded(engine: sa.Engine) -> Iterator[list[str]]:
 
 @cache
 def _statements() -> tuple[str, ...]:
-    """What makes the tables, indexes, triggers and first rows of a ledger that was migrated."""
+    """Return the statements that make the tables, indexes, triggers and first rows of a migrated ledger."""
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
         file = Path(folder) / "ledger.db"
         engine = sa.create_engine(f"sqlite:///{file}")

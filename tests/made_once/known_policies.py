@@ -1,5 +1,6 @@
-"""What a check finds out of the policy alone, once in each process that tests: which of its proposals cost too much,
-and that a shadow shows it. This took half of a check. What Keyhole's processes check is found out as ever."""
+"""Each process that tests prices a policy's proposals and tries its shadow once: these took half of a check.
+
+Keyhole's own processes do so at every check."""
 
 import tempfile
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ _try_shadow = generations.try_shadow
 
 
 class KnownPolicies:
-    """What was found out of each catalog, whatever its digest."""
+    """Remembers of each catalog, whatever its digest, that a shadow showed it and which proposals cost too much."""
 
     def __init__(self) -> None:
         self._folder = tempfile.gettempdir()
