@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE =
 # What a bare `make` does.
 .DEFAULT_GOAL = help
 
-.PHONY: help demo demo-spark serve check test test-changed lint-and-compile compile-tests test-thorough test-anew test-all test-oldest test-on-interpreter test-clients test-spark test-spark-servers test-mutants lint bench bench-accounting bench-planning bench-people experiments superset docs lock clean
+.PHONY: help demo demo-spark serve check test test-changed tests-of-everything test-thorough test-anew test-all test-oldest test-on-interpreter test-clients test-spark test-spark-servers test-mutants lint bench bench-accounting bench-planning bench-people experiments superset docs lock clean
 
 help:  ## what make can do
 	@echo "Keyhole: make TARGET"
@@ -30,7 +30,7 @@ demo-spark: $(VENV)/.installed-sail  ## the demo's questions over ROWS=10000000 
 serve: $(VENV)/.installed  ## PostgreSQL endpoint and REST for POLICY=...
 	@$(BIN)/keyhole serve --policy $(POLICY)
 
-PYTEST  = $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --durations=15
+PYTEST  = $(BIN)/python -m pytest -q --processes=$(JOBS) --durations=15
 
 check: lint  ## lint, types, and the tests without servers, processes and sampling: between two thoughts
 	@$(PYTEST) -m 'not (installed or server or process or statistical)'
@@ -39,15 +39,11 @@ test-changed: $(VENV)/.installed-test  ## style of what changed since SINCE=HEAD
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@$(PYTEST) -m 'not (installed or long)' --near=$(or $(SINCE),HEAD)
 
-test: lint-and-compile  ## tests of everything, with real PostgreSQL and DuckDB, fewer than test-all; JOBS=4 at a time
+test: $(VENV)/.installed-test  ## lint, and tests of everything, with real PostgreSQL and DuckDB, fewer than test-all; JOBS=4 at a time
+	@$(MAKE) --no-print-directory -j2 lint tests-of-everything
+
+tests-of-everything: $(VENV)/.installed-test
 	@$(PYTEST) -m 'not (installed or long)'
-
-# Types are checked on one core while the tests are compiled on another; else each of JOBS would compile all of them.
-lint-and-compile: $(VENV)/.installed-test
-	@$(MAKE) --no-print-directory -j2 lint compile-tests
-
-compile-tests: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest -q --collect-only > /dev/null 2>&1 || true
 
 test-thorough: $(VENV)/.installed-test  ## only what test shortens, at full size; TURN=HEAD: near the last day's changes, and a fourth of the rest
 	@$(PYTEST) -m 'sized and not installed' --hypothesis-profile=thorough $(if $(TURN),--turn=$(TURN))
@@ -55,7 +51,7 @@ test-thorough: $(VENV)/.installed-test  ## only what test shortens, at full size
 test-anew: $(VENV)/.installed-test  ## test-thorough on other random cases and other noise than ever before
 	@$(PYTEST) -m 'sized and not installed' --hypothesis-profile=anew
 
-test-all: lint-and-compile $(VENV)/.installed-spark  ## every test, the long ones, too, on Sail as well, at full size, as before a release
+test-all: lint $(VENV)/.installed-spark  ## every test, the long ones, too, on Sail as well, at full size, as before a release
 	@$(PYTEST) --hypothesis-profile=thorough
 
 test-oldest:  ## the tests that stand on asyncio, ssl, sqlite3, threads and processes, the long ones, too, on the oldest Python there is, in a .venv of its own; TURN=HEAD as above

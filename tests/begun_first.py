@@ -1,12 +1,10 @@
 """Which files the processes of one run begin with: those that hold what lasts longest.
 
-A test that takes two minutes and is begun last is waited for by cores that have nothing to do. Each process is given an
-equal part of the list, and whoever is done takes half of what another has left, from its end (xdist's `worksteal`); so
-what lasts longest stands where parts begin. Whole files are moved, since the tests of a file share what it starts.
+A test that takes two minutes and is begun last is waited for by cores that have nothing to do. Whole files are moved,
+since the tests of a file share what it starts and run in one process.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import TypeVar
 
 # What holds a test of half a minute and more, alone on two cores, at quick, at thorough or on the oldest Python; the
@@ -33,21 +31,7 @@ LONGEST: tuple[str, ...] = (
 Item = TypeVar("Item")
 
 
-def begin_with_longest(items: Sequence[Item], *, file_of: Callable[[Item], str], processes: int) -> list[Item]:
-    """Return the same items, ordered so that each of the equal parts which `processes` are given begins with some of
-    `LONGEST`, dealt out in turn."""
+def begin_with_longest(items: Sequence[Item], *, file_of: Callable[[Item], str]) -> list[Item]:
+    """Return the same items, those of `LONGEST` first, in its order; the others stay in theirs."""
     places = {file: place for place, file in enumerate(LONGEST)}
-    named: list[list[Item]] = [[] for _ in LONGEST]
-    others: list[Item] = []
-    for item in items:
-        (others if (place := places.get(file_of(item))) is None else named[place]).append(item)
-    dealt = [group for group in named if group]
-    left, remaining = len(items), iter(others)
-    ordered: list[Item] = []
-    for process in range(processes):
-        size = left // (processes - process)
-        part = [item for group in dealt[process::processes] for item in group]
-        part += islice(remaining, max(0, size - len(part)))
-        ordered += part
-        left = len(items) - len(ordered)
-    return [*ordered, *remaining]
+    return sorted(items, key=lambda item: places.get(file_of(item), len(places)))

@@ -19,6 +19,7 @@ from proxy.shadow.wheel import postgres_server, stop_at_once
 from tests.begun_first import begin_with_longest
 from tests.children.shadow_template import folder_in_memory
 from tests.effort import is_repeated, register_profiles
+from tests.forked_run import ForkedRun
 from tests.made_once.copied_data import copied_data, make_data
 from tests.made_once.copied_ledgers import copied_ledgers
 from tests.made_once.known_policies import known_policies
@@ -38,7 +39,13 @@ _TESTS = Path(__file__).parent
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--turn", metavar="COMMIT", help="only files that have their turn at a commit: tests/turns.py")
+    parser.addoption("--processes", type=int, default=1, help="share the tests among so many: tests/forked_run.py")
     parser.addoption("--near", metavar="COMMIT", help="only files near what changed since a commit: tests/turns.py")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if (processes := config.getoption("processes")) > 1:
+        config.pluginmanager.register(ForkedRun(processes))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -51,11 +58,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(name)
     result = yield
     _leave_out(config, items)
-    processes = getattr(config, "workerinput", {}).get("workercount", 1)
-    if processes > 1:
-        items[:] = begin_with_longest(
-            items, file_of=lambda item: item.path.relative_to(_TESTS).as_posix(), processes=processes
-        )
+    if config.getoption("processes") > 1:
+        items[:] = begin_with_longest(items, file_of=lambda item: item.path.relative_to(_TESTS).as_posix())
     return result
 
 

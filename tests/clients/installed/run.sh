@@ -49,6 +49,6 @@ if ! command -v promtool >/dev/null; then
     PATH="$PATH:$modules/prometheus/usr/bin"
 fi
 # of Spark what is Spark's own, and a few random worlds; make test-spark-servers asks it everything
-KEYHOLE_NODE_MODULES="$modules/node_modules" "$python" -m pytest -q -n 2 --dist loadfile --durations=15 -m installed \
+KEYHOLE_NODE_MODULES="$modules/node_modules" "$python" -m pytest -q --processes=2 --durations=15 -m installed \
     "$@" tests/clients tests/proxy/sources/spark \
     tests/proxy/sources/spark_sql/test_same_integers.py tests/proxy/sources/over_spark/test_spark_catalog.py
