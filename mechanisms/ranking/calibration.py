@@ -14,8 +14,8 @@ Proof: docs/proofs/ranking.md.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
@@ -30,6 +30,7 @@ _FINE = 8  # a gap is found to one part in 2**8: next to nothing beside the nois
 _KEPT = 1.0 - MARGIN  # of each chance that is promised
 _STATED = 1.0 + 0.5 * MARGIN  # times what was computed of a chance is above it, and not above what is promised
 _TINIEST = 1e-300  # keeps a logarithm finite
+_MOST_TOLERANCE = 1 << 61  # values lie within +-2**62
 _SURCHARGED = Fraction(21, 20)  # of the rate of one look: what early looks may cost where the contract is loose
 
 
@@ -43,9 +44,16 @@ class RankingTask:
     values are `tolerance` apart or more both are returned with the wrong one first with probability at most the smaller
     of the two. Where `limit >= keys` all are returned, and only the last sentence says anything.
 
+    With `offset` the first so many are passed over: a key that lies between `v[offset]` and `v[limit + 1]`, and is
+    `tolerance` away from both, is missed with probability at most `fnr`, and one that is `tolerance` outside of
+    `v[offset + 1]` and `v[limit]` is returned with probability at most `fpr`. With `any_cut` all are returned, and for
+    any two places that are fixed beforehand a key truly between them that is `tolerance` away from the keys beyond
+    stands outside with probability at most the smaller rate. With `partitions` each has `keys` of its own, and all of
+    this is said of each.
+
     Parameters:
-        keys: how many the public key domain has; a mask may leave some out.
-        limit: how many are returned at most; >= 0.
+        keys: how many the public key domain of one partition has; a mask may leave some out.
+        limit: how many are returned at most of a partition; >= 0.
         descending: whether the greatest come first.
         sensitivity: the most one privacy unit changes one key's value, integer units, >= 1.
         tolerance: integer units, >= 1.
@@ -59,10 +67,13 @@ class RankingTask:
     tolerance: int
     fnr: float
     fpr: float
+    partitions: int = 1
+    offset: int = 0
+    any_cut: bool = False
 
     def __post_init__(self) -> None:
         """Raises ValueError for a parameter outside its range."""
-        if min(self.keys, self.limit) < 0 or self.sensitivity < 1 or self.tolerance < 0:
+        if min(self.keys, self.limit, self.offset, self.partitions) < 0 or self.sensitivity < 1 or self.tolerance < 0:
             raise ValueError("a ranking is of some keys, with a limit and a tolerance that are not negative")
         if not (0.0 < self.fnr < 1.0 and 0.0 < self.fpr < 1.0):
             raise ValueError("error rates lie between 0 and 1")
@@ -70,7 +81,26 @@ class RankingTask:
     @property
     def told_in_public(self) -> bool:
         """Whether the answer is known without data: nothing is returned, or there is one key at most."""
-        return self.limit == 0 or self.keys <= 1
+        return self.keys <= 1 or min(self.limit, self.keys) <= self.offset
+
+    @property
+    def parts_once(self) -> bool:
+        """Whether only one place parts what is returned from the rest, if any does."""
+        return not self.offset and not self.any_cut
+
+    @property
+    def conditions(self) -> tuple[tuple[int, int, float], ...]:
+        """What must be rare: that one of `behind` keys overtakes one of `ahead` others that are `tolerance` before it,
+        as `(behind, ahead, chance)`; nothing where only orders are promised."""
+        size, first, last, least = self.keys, self.offset, self.limit, min(self.fnr, self.fpr) / 2.0
+        if self.any_cut:
+            return ((size - 1, 1, least), (1, size - 1, least))
+        if last >= size:
+            return ((1, first, self.fnr), (size - first, 1, self.fpr)) if first else ()
+        if not first:
+            return ((size - last, 1, self.fnr), (1, last, self.fpr))
+        either = self.fnr / 2.0
+        return ((size - last, 1, either), (1, first, either), (1, last, self.fpr), (size - first, 1, self.fpr))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +182,7 @@ def calibrate_ranking(task: RankingTask, *, schedule: RankingSchedule = SCHEDULE
     least = min(task.fnr, task.fpr)
     rate = _round_rate(task, early=0.0, near=-math.log(least) / task.tolerance)
     looks: tuple[RankingLook, ...] = ()
-    if schedule.rates:
+    if schedule.rates and task.parts_once:
         chances = [share * least for share in schedule.shares]
         raised = _round_rate(task, early=sum(chances), near=float(rate))
         if raised <= rate * _SURCHARGED and schedule.rates[0] * raised >= LEAST_RATE:
@@ -161,12 +191,46 @@ def calibrate_ranking(task: RankingTask, *, schedule: RankingSchedule = SCHEDULE
     return _state_rates(task, rate, looks)
 
 
+def tolerance_at(task: RankingTask, *, epsilon: float) -> int:
+    """The least tolerance, or hardly more, at which a key of the ranking loses at most `epsilon`, in two digits.
+
+    `task.tolerance` is where it is looked for first. Depends on the task alone, as everything here.
+
+    Raises:
+        Unachievable: no tolerance within the range of integers is worth so little.
+
+    >>> task = RankingTask(keys=30, limit=5, descending=True, sensitivity=1, tolerance=1, fnr=0.05, fpr=0.1)
+    >>> tolerance_at(task, epsilon=0.25), tolerance_at(task, epsilon=0.0025)
+    (28, 2700)
+    """
+    if task.told_in_public:
+        return 1
+    target, tolerance = epsilon / (task.sensitivity * float(_SURCHARGED)), max(1, round(-math.log(task.fnr) / epsilon))
+    for _ in range(_MOST_STEPS):
+        if tolerance > _MOST_TOLERANCE:
+            break
+        tried = replace(task, tolerance=tolerance)
+        rate = float(_round_rate(tried, early=0.0, near=-math.log(min(task.fnr, task.fpr)) / tolerance))
+        wanted = _in_two_digits(tolerance * rate / target)
+        if rate <= target and (wanted >= tolerance or tolerance == 1):
+            return tolerance
+        tolerance = wanted if wanted != tolerance else _in_two_digits(tolerance + 1)
+    raise Unachievable("no tolerance makes the ranking so cheap")
+
+
+def _in_two_digits(number: float) -> int:
+    """The number rounded up to a whole one of which only the first two digits are not 0."""
+    whole = max(1, math.ceil(number))
+    unit = 10 ** max(0, len(str(whole)) - 2)
+    return -(-whole // unit) * unit
+
+
 def loss_of_unit(calibration: RankingCalibration, *, groups: int, signed: bool) -> float:
     """At most what a privacy unit in `groups` keys loses by the answer, rounded up.
 
     Guarantee: `groups` times the worst case of a key. Where there are no early looks and nothing but the answer is
-    kept, not even the noisy values for later questions, never more than `limit` times it, or twice that where a unit
-    may raise some keys' values and lower others' (`signed`). Proof: docs/proofs/ranking.md.
+    kept, not even the noisy values for later questions, never more than `limit` times it for each partition, or twice
+    that where a unit may raise some keys' values and lower others' (`signed`). Proof: docs/proofs/ranking.md.
 
     >>> task = RankingTask(keys=52, limit=1, descending=True, sensitivity=1, tolerance=100, fnr=0.05, fpr=0.1)
     >>> with_looks, one_look = calibrate_ranking(task), calibrate_ranking(task, schedule=ONE_LOOK)
@@ -180,26 +244,22 @@ def loss_of_unit(calibration: RankingCalibration, *, groups: int, signed: bool) 
 def groups_that_count(task: RankingTask, *, groups: int, signed: bool) -> int:
     """Of how many keys a privacy unit in `groups` of them bears the loss, where there are no early looks and nothing
     but the answer is kept: see `loss_of_unit`."""
-    return min(groups, (1 + signed) * task.limit)
+    return min(groups, (1 + signed) * task.limit * task.partitions)
 
 
-def _chances(task: RankingTask, rate: float) -> tuple[float, float]:
-    """A key's chance of being missed, and of being returned, at the worst case of one look; where all are returned
-    that of being swapped stands for both."""
-    if task.keys <= task.limit:
-        swapped = chance_swapped(rate=rate, distance=task.tolerance)
-        return swapped, swapped
-    missed = chance_overtaken(rate=rate, behind=task.keys - task.limit, ahead=1, distance=task.tolerance)
-    return missed, chance_overtaken(rate=rate, behind=1, ahead=task.limit, distance=task.tolerance)
+def _chances(task: RankingTask, rate: float) -> Iterator[tuple[float, float]]:
+    """Of each condition its chance at the worst case of one look, and what it may be; where only orders are promised
+    that of two keys being swapped."""
+    for behind, ahead, allowed in task.conditions:
+        yield chance_overtaken(rate=rate, behind=behind, ahead=ahead, distance=task.tolerance), allowed
+    if not task.conditions:
+        yield chance_swapped(rate=rate, distance=task.tolerance), min(task.fnr, task.fpr)
 
 
 def _excess(task: RankingTask, rate: float, early: float) -> float:
-    """The logarithm of how far the worse of the two rates is above what early looks leave of it."""
-    missed, returned = _chances(task, rate)
-    fnr, fpr = task.fnr, task.fpr
-    if task.keys <= task.limit:
-        fnr = fpr = min(fnr, fpr)
-    return math.log(max(_TINIEST, missed / ((fnr - early) * _KEPT), returned / ((fpr - early) * _KEPT)))
+    """The logarithm of how far the worst of the chances is above what early looks leave of it."""
+    worst = max(chance / ((allowed - early) * _KEPT) for chance, allowed in _chances(task, rate))
+    return math.log(max(_TINIEST, worst))
 
 
 def _round_rate(task: RankingTask, *, early: float, near: float) -> Fraction:
@@ -277,14 +337,15 @@ def _state_rates(task: RankingTask, rate: Fraction, looks: tuple[RankingLook, ..
         chance_swapped(rate=float(look.rate), distance=look.gap + 1 + task.tolerance) for look in looks
     )
     missed = returned = 0.0
-    if task.keys > task.limit:
+    if task.conditions:
         early = sum(
             chance_overtaken(
                 rate=float(look.rate), behind=task.keys - task.limit, ahead=task.limit, distance=look.gap + 1
             )
             for look in looks
         )
-        missed, returned = (chance + early for chance in _chances(task, float(rate)))
+        chances = [chance + early for chance, _ in _chances(task, float(rate))]
+        missed, returned = _state_both(task, chances)
     return RankingCalibration(
         task=task,
         rate=rate,
@@ -294,3 +355,15 @@ def _state_rates(task: RankingTask, rate: Fraction, looks: tuple[RankingLook, ..
         fpr=returned * _STATED,
         swapped=swapped * _STATED,
     )
+
+
+def _state_both(task: RankingTask, chances: list[float]) -> tuple[float, float]:
+    """A key's chance of being missed, and of being returned, by those of the conditions."""
+    match chances:
+        case [above, below] if task.any_cut:
+            return above + below, above + below
+        case [missed, returned]:
+            return missed, returned
+        case [behind, ahead, *others]:
+            return behind + ahead, max(others)
+    raise ValueError("conditions come by two or four")

@@ -25,11 +25,13 @@ from mechanisms.threshold.one_shot import at_least
 class Ranking:
     """An answer and what it cost, ex post.
 
-    `ranked` has the indices of the returned keys, the first one first. `epsilon` is each key's loss, zero where nothing
-    of it was looked at. `path` has all that was revealed, None where the caller wanted none or nothing was.
+    `ranked` has the indices of the returned keys, the first one first, partition by partition, and `places` the place
+    of each in its own, counted from 1. `epsilon` is each key's loss, zero where nothing of it was looked at. `path` has
+    all that was revealed, None where the caller wanted none or nothing was.
     """
 
     ranked: Integers
+    places: Integers
     epsilon: Epsilons
     path: NoisePath | None
 
@@ -41,8 +43,9 @@ def rank_keys(
     taking_part: Booleans | None,
     keep_path: bool,
     noise: Noise,
+    partition: Integers | None = None,
 ) -> Ranking:
-    """The first `limit` keys in their order, or all that take part if they are fewer.
+    """The first `limit` keys of each partition in their order, or all that take part if they are fewer.
 
     Guarantee: the calibration's rates among the keys that take part. The probability of everything revealed, `epsilon`
     with it, changes by a factor `exp(epsilon)` at most when a key's value changes by the sensitivity, and when several
@@ -52,21 +55,28 @@ def rank_keys(
         aggregates: exact values, int64, shape (keys,), within +-2**62.
         taking_part: which keys are ranked, None for all; public, or found by what does not depend on this noise. The
             others' values are not touched.
+        partition: the number of each key's partition, counted from 0, public; None where there is one.
         keep_path: whether the outcome carries the noisy values; all of a unit's keys count then (`loss_of_unit`).
 
     Raises:
         ValueError: aggregates or a mask of another number of keys.
     """
     task = calibration.task
-    if aggregates.shape != (task.keys,) or (taking_part is not None and taking_part.shape != (task.keys,)):
+    size = task.keys * task.partitions
+    if aggregates.shape != (size,) or (taking_part is not None and taking_part.shape != (size,)):
         raise ValueError("a ranking is of the keys that it was calibrated for")
-    members = np.arange(task.keys) if taking_part is None else np.flatnonzero(taking_part)
+    members = np.arange(size) if taking_part is None else np.flatnonzero(taking_part)
     rates = calibration.levels
     values = _Values(aggregates, rates, noise=noise)
-    ranked = place_keys(calibration, members, values.reveal)
+    if partition is None or task.partitions == 1:
+        ranked = place_keys(calibration, members, values.reveal)
+        places = np.arange(1, ranked.size + 1)
+    else:
+        ranked, places = _place_in_partitions(calibration, members, partition, values.reveal)
     losses = np.array([0.0, *(at_least(rate * task.sensitivity) for rate in rates)])
     return Ranking(
         ranked=ranked,
+        places=places,
         epsilon=losses[values.reached],
         path=values.path() if keep_path and values.reached.any() else None,
     )
@@ -93,6 +103,40 @@ def place_keys(
             else:
                 blocks.append(block)
     return np.concatenate([block.members for block in blocks])[:limit]
+
+
+def _place_in_partitions(
+    calibration: RankingCalibration, members: Integers, partition: Integers, reveal: Callable[[int, Integers], Integers]
+) -> tuple[Integers, Integers]:
+    """The first keys of each partition in their order, and the place of each in its own.
+
+    By one look all partitions are put in their order at once: a key that is alone in its own is not looked at.
+    """
+    within = partition[members]
+    if calibration.looks:
+        split = [members[within == number] for number in np.unique(within)]
+        ranked = np.concatenate([place_keys(calibration, one, reveal) for one in split] or [members])
+        return ranked, number_within(partition[ranked])
+    noisy = np.zeros(members.size, dtype=np.int64)
+    is_open = np.bincount(within, minlength=calibration.task.partitions)[within] > 1
+    if calibration.task.limit and is_open.any():
+        noisy[is_open] = reveal(0, members[is_open])
+    order = np.lexsort((-noisy if calibration.task.descending else noisy, within))
+    places = number_within(within[order])
+    kept = places <= calibration.task.limit
+    return members[order][kept], places[kept]
+
+
+def number_within(partition: Integers) -> Integers:
+    """The number of each element in its partition, counted from 1; elements of one stand together.
+
+    >>> number_within(np.array([4, 4, 4, 0, 2, 2])).tolist()
+    [1, 2, 3, 1, 1, 2]
+    """
+    starts = np.flatnonzero(np.diff(partition, prepend=-1))
+    lengths = np.diff(starts, append=partition.size)
+    numbers: Integers = np.arange(1, partition.size + 1) - np.repeat(starts, lengths)
+    return numbers
 
 
 class _Values:

@@ -15,7 +15,7 @@ from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Catalog, Table
 from planner.errors import KeyholeError
 from planner.functionals.atoms import Atoms, atoms
-from planner.functionals.ranked import rank_by
+from planner.functionals.ranked import rank_by, settle_price
 from planner.functionals.unit_rows import canonical_rows
 from planner.question.condition import ALWAYS
 from planner.question.model import Accuracy, Question, Ranked
@@ -110,7 +110,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
         per_unit=per_unit,
         lists_domain=embedded.unless_public is not None,
     )
-    return store_conditions(canonical_rows(question))
+    return store_conditions(canonical_rows(settle_price(question, per_query=catalog.budget.per_query)))
 
 
 def _rank(embedded: Embedded, what: Said, table: Table, accuracy: Accuracy, given: Given) -> Ranked | None:
@@ -135,8 +135,6 @@ def _warnings(made: Atoms, space: KeySpace, *, ranked: Ranked | None, clock: boo
     if ranked is not None:
         groups = f"every value of {space.listed}" if made.formula == TRUE else "every group that qualifies"
         yield f"ranked is {groups}, with rows of data or without; what has no values counts as 0"
-        if ranked.scale is not None:
-            yield f"the ranking's tolerance is a part of {ranked.scale:f}, the least band that the owner declared"
     if made.predicates:
         every = made.formula == TRUE and ranked is None
         rows = f"every value of {space.listed} is a row, with rows of data or without" if every else ""

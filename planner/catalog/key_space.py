@@ -67,6 +67,17 @@ class KeySpace:
         """The number of keys."""
         return prod(self.shape)
 
+    def count_values(self, names: tuple[str, ...]) -> int:
+        """The number of combinations of some of the keys' values."""
+        return prod(len(values) for name, values in zip(self.names, self.values, strict=True) if name in names)
+
+    def number_values(self, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
+        """By key, the number of its combination of some of the keys' values, counted from 0."""
+        axes = [axis for axis, name in enumerate(self.names) if name in names]
+        sizes = [self.shape[axis] for axis in axes]
+        numbers = np.arange(prod(sizes)).reshape([len_ if i in axes else 1 for i, len_ in enumerate(self.shape)])
+        return np.broadcast_to(numbers, self.shape).reshape(-1)
+
     def key(self, index: int) -> tuple[Value, ...]:
         """The key at a row-major index."""
         coordinates = np.unravel_index(index, self.shape)

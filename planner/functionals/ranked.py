@@ -1,23 +1,31 @@
 """From what keys are ranked by to a functional in integers, and how near keys may be to stand in either order."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
 
+from mechanisms.protocol import Unachievable
+from mechanisms.ranking.calibration import RankingTask, tolerance_at
 from planner.aggregates.comparison import Comparison
 from planner.catalog.model import Table
 from planner.catalog.tolerance import OF_BOUNDS, Amount, Step, allowed_steps, quote_literal, tolerances, with_amount
 from planner.errors import KeyholeError
+from planner.functionals.cells import cell_reach
 from planner.functionals.functional import functional, grid
 from planner.functionals.guard_remedy import next_round
 from planner.functionals.reach import within_bounds
 from planner.functionals.row_range import row_range
+from planner.functionals.unit_groups import groups_of_one_unit
 from planner.question.condition import Condition
-from planner.question.model import Accuracy, Functional, Measure, Ranked
+from planner.question.model import Accuracy, Functional, Measure, Question, Ranked
 from planner.values.decimals import decimal
 
 _SUGGESTED = 100  # of a unit's greatest part, as a tolerance in a hint: it costs a key about a tenth of an epsilon
+PRICE = 4
+"""Into how many parts of `epsilon_per_query` the price of a ranking is one of where nobody said a tolerance: a question
+may show as many predicates beside it for the rest, and a few rankings do not end a budget."""
 
 
 def rank_by(
@@ -36,14 +44,18 @@ def rank_by(
         scale: what a tolerance in percent is one of; None where the owner declared nothing.
 
     Guarantee: one privacy unit changes the value of one key by at most the functional's sensitivity. A group without
-    values counts as 0. Proof: docs/proofs/ranking.md.
+    values counts as 0. Where no tolerance is said for this value by an amount or its name, `settle_price` may widen it.
+    Proof: docs/proofs/ranking.md.
 
-    Raises KH203, KH204, KH208, and KH304 for a tolerance in percent where there is no scale.
+    Raises KH203, KH204, KH208, and KH304 for a tolerance in percent by name where there is no scale.
     """
     made, size = functional(comparison, table=table, min_rows=accuracy.min_rows, where=where)
-    amount = tolerances(accuracy.tolerance).amount(comparison.names)
+    said = tolerances(accuracy.tolerance)
+    amount = said.amount(comparison.names)
+    priced = amount is None or (amount.percent and amount is said.default)
     in_percent = amount is not None and amount.percent and scale is not None
-    steps = floor(_tolerance(comparison, made, size, accuracy, amount, scale))
+    unsaid = amount is None or (priced and not scale)
+    steps = 0 if unsaid or amount is None else floor(_tolerance(comparison, made, size, accuracy, amount, scale))
     return Ranked(
         functional=made,
         descending=descending is (comparison.operator == ">"),
@@ -52,7 +64,55 @@ def rank_by(
         signed=_moves_both_ways(made, table, comparison.position),
         slack=decimal(steps * size),
         scale=scale if in_percent else None,
+        priced=priced,
     )
+
+
+def ranking_task(question: Question, ranked: Ranked) -> RankingTask:
+    """The ranking of a question's keys as numbers."""
+    keys, parts = question.keys, question.keys.count_values(ranked.partition)
+    size = keys.size // parts if parts else 0
+    return RankingTask(
+        keys=size,
+        limit=size if ranked.limit is None else min(ranked.limit, size),
+        descending=ranked.descending,
+        sensitivity=ranked.functional.sensitivity,
+        tolerance=ranked.tolerance + 1,  # keys that are further apart than the tolerance
+        fnr=question.accuracy.fnr,
+        fpr=question.accuracy.fpr,
+        partitions=parts,
+        offset=ranked.offset,
+        any_cut=ranked.any_cut,
+    )
+
+
+def settle_price(question: Question, *, per_query: float) -> Question:
+    """The question with the tolerance that costs one of `PRICE` parts of what a question may cost, if none was said, or
+    only one in percent of all thresholds that is narrower.
+
+    Guarantee: depends on the question and the policy alone, not on what balances have left: the same ranking asked
+    again is the same question.
+    """
+    ranked = question.ranked
+    if ranked is None or not ranked.priced:
+        return _tell_scale(question)
+    task = replace(ranking_task(question, ranked), tolerance=1)
+    if task.told_in_public:
+        return _tell_scale(replace(question, ranked=replace(ranked, priced=False)))
+    losses = cell_reach(question).losses_in_cell(groups_of_one_unit(question))
+    try:
+        within = tolerance_at(task, epsilon=per_query / PRICE / losses)
+    except Unachievable as refusal:
+        raise KeyholeError("KH303", f"the groups cannot be ranked: {refusal.reason}") from None
+    if within <= ranked.tolerance:
+        return _tell_scale(replace(question, ranked=replace(ranked, priced=False)))
+    name, slack = ranked.functional.name, decimal(within * Fraction(ranked.functional.unit_size))
+    told = (
+        f"groups within {slack:f} of each other in {name} may stand in either order, at a fixed price of a quarter of "
+        f"epsilon_per_query, as no amount was said; SET keyhole.tolerance = '{name}=...' says another"
+    )
+    settled = replace(ranked, tolerance=within, slack=slack, scale=None)
+    return replace(question, ranked=settled, warnings=(*question.warnings, told))
 
 
 def _tolerance(
@@ -60,14 +120,13 @@ def _tolerance(
     made: Functional,
     size: Fraction,
     accuracy: Accuracy,
-    amount: Amount | None,
+    amount: Amount,
     scale: Decimal | None,
 ) -> Fraction:
-    if amount is None or (amount.percent and not scale):
-        percent = "a tolerance in percent is one of a threshold, and a ranking has none"
+    if amount.percent and not scale:
         raise KeyholeError(
             "KH304",
-            f"ORDER BY {comparison.left}: {'keyhole.tolerance says nothing about it' if amount is None else percent}",
+            f"ORDER BY {comparison.left}: a tolerance in percent is one of a threshold, and a ranking has none",
             detail="Its tolerance is how far two groups may be apart and still stand in either order.",
             hint="  or  ".join(_settings(comparison, made, size, accuracy)),
             position=comparison.position,
@@ -94,3 +153,12 @@ def _moves_both_ways(made: Functional, table: Table, position: int | None) -> bo
         ranges = {name: grid(table.column(name), table, position=position)[1:] for name in made.summed}
         low, high = row_range(made.terms, ranges=ranges, table=table)
     return low < 0 < high
+
+
+def _tell_scale(question: Question) -> Question:
+    """The question with a warning that says what its tolerance is a percentage of."""
+    ranked = question.ranked
+    if ranked is None or ranked.scale is None:
+        return question
+    told = f"the ranking's tolerance is a part of {ranked.scale:f}, the least band that the owner declared"
+    return replace(question, warnings=(*question.warnings, told))

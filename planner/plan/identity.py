@@ -116,6 +116,9 @@ def _lines(question: Question) -> Iterator[str]:
         order = "falling" if ranked.descending else "rising"
         by = functional_identity(ranked.functional)
         yield f"the first {ranked.limit} by {by} {order} ~ {ranked.tolerance}"
+        if ranked.partition or ranked.offset or ranked.any_cut or ranked.every_row:
+            parts = f"in each of {sorted(ranked.partition)!r} behind {ranked.offset}"
+            yield f"{parts} any cut={ranked.any_cut} every row={ranked.every_row}"
     accuracy = question.accuracy
     yield f"accuracy fnr={accuracy.fnr!r} fpr={accuracy.fpr!r} mechanism={accuracy.mechanism}"
     if accuracy.most_positives is not None:

@@ -5,13 +5,15 @@ from mechanisms.ranking.calibration import (
     ONE_LOOK,
     SCHEDULE,
     RankingCalibration,
-    RankingTask,
     calibrate_ranking,
     groups_that_count,
 )
 from planner.errors import KeyholeError
+from planner.functionals.ranked import ranking_task
 from planner.functionals.unit_groups import groups_of_one_unit
 from planner.question.model import Question
+
+_MOST_IN_TURN = 1_000  # partitions that are looked at one after the other, at 0.2 ms each; of more each has one look
 
 
 def calibrate_ranked(question: Question) -> RankingCalibration | None:
@@ -35,19 +37,10 @@ def calibrate_ranked(question: Question) -> RankingCalibration | None:
 
 def choose_ranking(question: Question) -> RankingCalibration | None:
     """The same. Raises `Unachievable`."""
-    ranked, accuracy = question.ranked, question.accuracy
+    ranked = question.ranked
     if ranked is None:
         return None
-    size = question.keys.size
-    task = RankingTask(
-        keys=size,
-        limit=size if ranked.limit is None else ranked.limit,
-        descending=ranked.descending,
-        sensitivity=ranked.functional.sensitivity,
-        tolerance=ranked.tolerance + 1,  # keys that are further apart than the tolerance
-        fnr=accuracy.fnr,
-        fpr=accuracy.fpr,
-    )
-    groups = groups_of_one_unit(question)
+    task, groups = ranking_task(question, ranked), groups_of_one_unit(question)
     few = groups_that_count(task, groups=groups, signed=ranked.signed) < groups
-    return calibrate_ranking(task, schedule=ONE_LOOK if few and not question.functionals else SCHEDULE)
+    at_once = (few and not question.functionals) or task.partitions > _MOST_IN_TURN
+    return calibrate_ranking(task, schedule=ONE_LOOK if at_once else SCHEDULE)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from mechanisms.formula import FALSE, Cut, Formula, cuts
 from planner.functionals.identity import functional_identity
+from planner.functionals.ranked import ranking_task
 from planner.functionals.unit_rows import canonical_rows
 from planner.plan.minimise import minimise
 from planner.question.model import Question, Ranked
@@ -40,8 +41,11 @@ def reduce_question(question: Question) -> tuple[Question, Minimised, tuple[Mini
 
 def _reduce_limit(question: Question, *, returned: bool) -> Ranked | None:
     """What the question ranks by, with the number of keys that can be returned."""
-    ranked, size = question.ranked, question.keys.size if returned else 0
-    return None if ranked is None else replace(ranked, limit=size if ranked.limit is None else min(ranked.limit, size))
+    ranked = question.ranked
+    if ranked is None:
+        return None
+    limit = ranking_task(question, ranked).limit if returned else 0
+    return replace(ranked, limit=limit)
 
 
 def _keep(minimised: Minimised, kept: dict[int, int]) -> Minimised:

@@ -168,9 +168,13 @@ class UnitRows:
 class Ranked:
     """That a question returns the first few of its keys, in their order by a functional of its own.
 
-    Keys are in the order of `functional`, the greatest first if `descending`; at most `limit` are returned (None: all).
+    Keys are in the order of `functional`, the greatest first if `descending`; at most `limit` are returned (None: all),
+    where `partition` names keys for each of their values. The first `offset` are passed over by the text around. With
+    `any_cut` that text cuts all of them at places that are not known here. With `every_row` all keys that qualify are
+    returned, those beyond `limit` at one place behind it.
     Keys whose values are at most `tolerance` integer steps apart may stand in either order; `slack` is that in the
-    analyst's unit, and `scale` what it was a percentage of, None for an amount. If it is `signed`, one privacy unit may
+    analyst's unit, and `scale` what it was a percentage of, None for an amount. If it is `priced`, nobody said one, and
+    it is what a fixed price allows. If it is `signed`, one privacy unit may
     raise the values of some keys and lower those of others.
     """
 
@@ -181,6 +185,11 @@ class Ranked:
     signed: bool
     slack: Decimal
     scale: Decimal | None = None
+    priced: bool = False
+    partition: tuple[str, ...] = ()
+    offset: int = 0
+    any_cut: bool = False
+    every_row: bool = False
 
 
 @dataclass(frozen=True, slots=True)
