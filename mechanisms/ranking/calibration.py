@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Unachievable
@@ -31,6 +32,7 @@ _KEPT = 1.0 - MARGIN  # of each chance that is promised
 _STATED = 1.0 + 0.5 * MARGIN  # times what was computed of a chance is above it, and not above what is promised
 _TINIEST = 1e-300  # keeps a logarithm finite
 _MOST_TOLERANCE = 1 << 61  # values lie within +-2**62
+_TRIED_FIRST = 256  # as a tolerance: its law is short, and noise hardly depends on more than rate times tolerance
 _SURCHARGED = Fraction(21, 20)  # of the rate of one look: what early looks may cost where the contract is loose
 
 
@@ -191,10 +193,11 @@ def calibrate_ranking(task: RankingTask, *, schedule: RankingSchedule = SCHEDULE
     return _state_rates(task, rate, looks)
 
 
+@lru_cache(maxsize=128)
 def tolerance_at(task: RankingTask, *, epsilon: float) -> int:
     """The least tolerance, or hardly more, at which a key of the ranking loses at most `epsilon`, in two digits.
 
-    `task.tolerance` is where it is looked for first. Depends on the task alone, as everything here.
+    `task.tolerance` means nothing here. Depends on the arguments alone, as everything here does.
 
     Raises:
         Unachievable: no tolerance within the range of integers is worth so little.
@@ -205,7 +208,7 @@ def tolerance_at(task: RankingTask, *, epsilon: float) -> int:
     """
     if task.told_in_public:
         return 1
-    target, tolerance = epsilon / (task.sensitivity * float(_SURCHARGED)), max(1, round(-math.log(task.fnr) / epsilon))
+    target, tolerance = epsilon / (task.sensitivity * float(_SURCHARGED)), _TRIED_FIRST
     for _ in range(_MOST_STEPS):
         if tolerance > _MOST_TOLERANCE:
             break
@@ -221,7 +224,7 @@ def tolerance_at(task: RankingTask, *, epsilon: float) -> int:
 def _in_two_digits(number: float) -> int:
     """The number rounded up to a whole one of which only the first two digits are not 0."""
     whole = max(1, math.ceil(number))
-    unit = 10 ** max(0, len(str(whole)) - 2)
+    unit = int("1".ljust(len(str(whole)) - 1, "0"))
     return -(-whole // unit) * unit
 
 

@@ -1,6 +1,7 @@
 """From a question's text to a `Question`: keys restricted in public, the rest resolved, every threshold an integer."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import date
 
 from mechanisms.formula import TRUE, cuts
@@ -120,7 +121,7 @@ def _rank(embedded: Embedded, what: Said, table: Table, accuracy: Accuracy, give
     if written is None or what.ranked is None:
         return None
     bands = find_bands(written.tree, embedded.scope, set(what.keys.names))
-    return rank_by(
+    found = rank_by(
         what.ranked,
         descending=written.descending,
         limit=None if written.limit is None else read_count(written.limit, given),
@@ -128,6 +129,13 @@ def _rank(embedded: Embedded, what: Said, table: Table, accuracy: Accuracy, give
         where=what.where,
         accuracy=accuracy,
         scale=None if bands is None else min((one for one in bands.thresholds if one > 0), default=None),
+    )
+    return replace(
+        found,
+        offset=0 if written.offset is None else read_count(written.offset, given) or 0,
+        partition=written.partition,
+        any_cut=written.any_cut,
+        every_row=written.every_row,
     )
 
 

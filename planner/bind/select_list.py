@@ -132,6 +132,13 @@ def check_shown(
             _check(item, scope, keys, expressions)
 
 
+def check_item(
+    node: exp.Expr, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str] = frozenset()
+) -> None:
+    """Refuse everything but keys, grouped `expressions`, constants and harmless expressions of these (KH101)."""
+    _check(node, scope, keys, expressions)
+
+
 def _check(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str]) -> None:
     if is_star(node):
         raise shows_more_than_keys(node, "* stands for columns that are not keys")

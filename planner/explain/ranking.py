@@ -16,13 +16,26 @@ def ranking_promise(plan: Plan) -> str | None:
     if ranked is None or ranking is None:
         return None
     limit, apart = ranking.task.limit, f"more than {plain(ranked.slack)} in {ranked.functional.name}"
+    within = f" in its {', '.join(ranked.partition)}" if ranked.partition else ""
+    least = percent(min(accuracy.fnr, accuracy.fpr))
+    if ranking.task.any_cut:
+        return (
+            f"wherever all are cut{within}, a group that is {apart} from the next beyond either cut stands on the "
+            f"wrong side at most {least} of the time"
+        )
+    if ranking.task.offset:
+        return (
+            f"a group that belongs{within} behind the first {ranking.task.offset:,} and within the first {limit:,}, by "
+            f"{apart}, is missed at most {percent(accuracy.fnr)} of the time; one that does not, by more than that, is "
+            f"returned at most {percent(accuracy.fpr)} of the time"
+        )
     if ranking.task.keys <= limit:
-        order = f"stand in the wrong order at most {percent(min(accuracy.fnr, accuracy.fpr))} of the time"
-        return f"all are ranked, and two that are {apart} apart {order}"
-    first, last, order = "the first group", "it", ""
+        order = f"stand in the wrong order at most {least} of the time"
+        return f"all are ranked{within}, and two that are {apart} apart {order}"
+    first, last, order = f"the first group{within}", "it", ""
     if limit > 1:
         swapped = percent(ranking.swapped, places=2)
-        first, last = f"one of the first {limit:,} groups", "the last of them"
+        first, last = f"one of the first {limit:,} groups{within}", "the last of them"
         order = f"; two returned that are so far apart stand in the wrong order at most {swapped} of the time"
     return (
         f"{first} that is ahead of the next by {apart} is missed at most {percent(accuracy.fnr)} of the time; a group "
@@ -42,9 +55,11 @@ def ranking_lines(plan: Plan) -> Iterator[str]:
         return
     task = ranking.task
     way = "greatest" if task.descending else "least"
+    parts = f" in each of {task.partitions:,} {', '.join(ranked.partition)}" if ranked.partition else ""
+    behind = f" behind the first {task.offset:,}" if task.offset else ""
     cost = f"epsilon {at_most(ranking.worst_case_epsilon)}" if ranking.rate else "costs nothing"
     yield (
-        f"  Ranked by {ranked.functional.name}, {way} first: {task.limit:,} of {task.keys:,} groups   "
+        f"  Ranked by {ranked.functional.name}, {way} first: {task.limit:,} of {task.keys:,} groups{parts}{behind}   "
         f"either order within {plain(ranked.slack)}   {cost}"
     )
     if ranking.rate:
@@ -58,8 +73,14 @@ def _notes(plan: Plan, ranked: Ranked, ranking: RankingCalibration) -> Iterator[
         first = float(ranking.looks[0].rate) * functional.sensitivity
         yield f"looks {len(ranking.looks) + 1} times at most, first at epsilon {at_most(first)}"
     elif not plan.question.table.row_unit:
-        yield "one look, so that one privacy unit pays for as many groups as are returned and no more"
+        yield _why_one_look(ranking)
     yield "drawn for this question alone"
+
+
+def _why_one_look(ranking: RankingCalibration) -> str:
+    if ranking.task.parts_once:
+        return "one look, so that one privacy unit pays for as many groups as are returned and no more"
+    return "one look, as the order is cut in several places"
 
 
 def ranking_json(plan: Plan) -> dict[str, Any] | None:
@@ -71,6 +92,8 @@ def ranking_json(plan: Plan) -> dict[str, Any] | None:
         "by": ranked.functional.name,
         "order": "greatest first" if ranking.task.descending else "least first",
         "limit": ranking.task.limit,
+        "offset": ranking.task.offset,
+        "partition": list(ranked.partition),
         "tolerance": float(ranked.slack),
         "swapped_at_most": ranking.swapped,
         "epsilon": ranking.worst_case_epsilon,

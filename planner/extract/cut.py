@@ -11,17 +11,16 @@ from planner.bind.unit_join import bound_table
 from planner.bind.unit_query import NOTHING, UnitReading, check_groups, unit_readings
 from planner.catalog.model import Catalog, Column, Table
 from planner.errors import KeyholeError
-from planner.extract.form import checked_keys
+from planner.extract.form import checked_keys, partition_keys
 from planner.extract.key_edits import key_edits
 from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import example_question, no_threshold, outside_question
 from planner.parser.clauses import check_fits, clauses
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
-from planner.parser.tree import read_limit
 from planner.scope.embedded import Embedded, RankedExpression, UnitQuery
 from planner.scope.key_classes import stored_key
-from planner.scorecard.ranked import ranked_item
+from planner.scorecard.ranked import RankedItem, ranked_item
 from planner.scorecard.shown import list_predicates, shown_predicates
 
 
@@ -54,7 +53,7 @@ def question_edits(
         raise outside_question(table, node, hint=hint) if error.code == "KH103" else error from None
     check_fits(found, select, tokens)
     scope, predicates = joins(select, node, table, catalog), shown_predicates(select, found, text, tokens)
-    ranked = ranked_item(select, found, tokens)
+    ranked = ranked_item(select, found, text, tokens)
     reading = QuestionReading(node, select, scope, text, tokens, found, predicates=predicates, ranked=ranked)
     try:
         return (_place(reading),)
@@ -65,7 +64,7 @@ def question_edits(
 def _over_units(node: exp.Table, reading: UnitReading, text: str, tokens: tuple[Token, ...]) -> Place:
     query, scope = reading.query, reading.scope
     predicates = shown_predicates(reading.select, reading.clauses, text, tokens)
-    ranked = ranked_item(reading.select, reading.clauses, tokens)
+    ranked = ranked_item(reading.select, reading.clauses, text, tokens)
     found = QuestionReading(
         node, reading.select, scope, text, tokens, reading.clauses, reading.before, query, predicates, ranked
     )
@@ -85,7 +84,7 @@ def _place(place: QuestionReading) -> Place:
     keys = checked_keys(place)
     ranked = place.ranked
     first, past = tokens[place.clauses.select].start, tokens[place.clauses.end - 1].end
-    end = past if ranked is None else tokens[ranked.end - 1].end
+    end = past if ranked is None else max(past, tokens[ranked.end - 1].end)
     table, per_unit = _bound(place, keys)
     embedded = Embedded(
         text=text[first:end],
@@ -100,12 +99,25 @@ def _place(place: QuestionReading) -> Place:
         declared=_with(scope.table, keys) if per_unit is None and _has_groupings(scope.table) else None,
         unless_public=None if place.is_of_thresholds else no_threshold(place),
         predicates=list_predicates(place.predicates, text, tokens),
-        ranked=None if ranked is None else RankedExpression(ranked.node, ranked.descending, read_limit(select)),
+        ranked=None if ranked is None else _ranked_expression(ranked, partition_keys(place, keys)),
         tree=select,
     )
     body = Edit(tokens[place.clauses.source].start, past, ("FROM ", 0, f" AS {quote_identifier(scope.alias)}"))
     answered = tuple(stored_key(key, scope.table.columns) for key in keys)
     return Place(select, embedded, (body, *key_edits(place, answered)))
+
+
+def _ranked_expression(ranked: RankedItem, partition: tuple[Column, ...]) -> RankedExpression:
+    cut = ranked.cut
+    return RankedExpression(
+        tree=ranked.node,
+        descending=ranked.descending,
+        limit=cut.limit,
+        offset=cut.offset,
+        partition=tuple(key.name for key in partition),
+        any_cut=cut.any_cut,
+        every_row=cut.every_row,
+    )
 
 
 def _bound(place: QuestionReading, keys: tuple[Column, ...]) -> tuple[Table, UnitQuery | None]:

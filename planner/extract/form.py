@@ -2,7 +2,7 @@
 
 from sqlglot import exp
 
-from planner.bind.select_list import check_shown, shows_aggregates
+from planner.bind.select_list import check_item, check_shown, shows_aggregates
 from planner.catalog.model import Column
 from planner.errors import KeyholeError
 from planner.extract.hints.questions import set_operation, suggest_domain, suggest_question, with_public_total
@@ -12,9 +12,9 @@ from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import (
     groups_by_no_key,
     no_threshold,
-    offset_in_ranking,
     outside_question,
     over_the_answer,
+    parts_by_no_key,
     question_in_where,
     reads_several,
     several_groupings,
@@ -26,8 +26,10 @@ from planner.extract.refusals import (
     unsupported_clause,
     unsupported_operator,
 )
-from planner.parser.tree import contains, is_number, read_limit
+from planner.parser.tree import bare, contains, read_limit
 from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by
+from planner.scope.names import find_column
+from planner.scorecard.key_order import resolve_in_order
 
 _ALLOWED_CLAUSES = frozenset(
     (
@@ -83,14 +85,32 @@ def _suggest_shown(place: QuestionReading) -> str | None:
 
 
 def _check_cut(place: QuestionReading) -> None:
-    """Refuse what would show of a ranking what its first keys do not: those further down, and which stand level."""
+    """Refuse what would show of a ranking which keys stand level."""
     select = place.select
-    offset, limit = select.args.get("offset"), select.args.get("limit")
-    if offset is not None and not is_number(offset.expression, 0):
-        raise offset_in_ranking(offset, place)
+    limit = select.args.get("limit")
     options = None if limit is None else limit.args.get("limit_options")
     if limit is not None and options is not None and (options.args.get("with_ties") or options.args.get("percent")):
         raise ties_in_ranking(limit, read_limit(select))
+
+
+def partition_keys(place: QuestionReading, keys: tuple[Column, ...]) -> tuple[Column, ...]:
+    """The keys whose values part a ranking. Raises KH106 for what is no key, and KH101 for what windows show beside."""
+    ranked = place.ranked
+    if ranked is None:
+        return ()
+    grouped = grouped_expressions(place.shown, place.scope)
+    for window in ranked.windows:
+        for item in window.args["order"].expressions[1:]:
+            check_item(item.this, place.scope, *grouped)
+        for argument in window.this.iter_expressions():
+            check_item(argument, place.scope, *grouped)
+    found = []
+    for item in ranked.partition:
+        key = find_column(resolve_in_order(bare(item), place.select), place.scope)
+        if key is None or key not in keys:
+            raise parts_by_no_key(item, keys)
+        found.append(key)
+    return tuple(found)
 
 
 def _lists_domain(place: QuestionReading, keys: tuple[Column, ...]) -> bool:

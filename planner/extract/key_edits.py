@@ -55,13 +55,14 @@ def _ranked_edit(place: QuestionReading) -> Iterator[Edit]:
     """What keys are ranked by becomes their place, the first of which comes first."""
     if (ranked := place.ranked) is not None:
         column = f"{quote_identifier(place.scope.alias)}.{quote_identifier(PLACE)}"
-        yield Edit(place.tokens[ranked.first].start, place.tokens[ranked.past - 1].end, (column,))
+        for first, past in ranked.spans:
+            yield Edit(place.tokens[first].start, place.tokens[past - 1].end, (column,))
 
 
 def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]) -> list[Edit]:
     if any(shown.node is node for shown in place.predicates):
         return []
-    if place.ranked is not None and bare(node) is place.ranked.node:
+    if place.ranked is not None and any(node is size for size in place.ranked.sizes):
         return []
     column = _key_of(node, place.scope, keys)
     if column is not None:

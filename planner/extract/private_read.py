@@ -58,7 +58,7 @@ class QuestionReading:
 
     @property
     def shown(self) -> exp.Select:
-        """The SELECT with a constant in the place of every predicate and of what it ranks by: what it shows of keys
-        alone."""
-        ranked = () if self.ranked is None else (self.ranked.node,)
+        """The SELECT with a constant in the place of every predicate and of what reads its ranking: what it shows of
+        keys alone."""
+        ranked = () if self.ranked is None else self.ranked.private
         return with_constants(self.select, (*(shown.node for shown in self.predicates), *ranked))

@@ -9,7 +9,6 @@ from planner.errors import KeyholeError
 from planner.extract.hints.questions import (
     by_keys,
     each_grouping,
-    first_ranked,
     suggest_question,
     whole_table,
     window_around,
@@ -118,14 +117,14 @@ def no_threshold(place: QuestionReading) -> KeyholeError:
     )
 
 
-def offset_in_ranking(offset: exp.Expr, place: QuestionReading) -> KeyholeError:
-    """KH106 for a ranking that does not begin at its first key."""
+def parts_by_no_key(item: exp.Expr, keys: tuple[Column, ...]) -> KeyholeError:
+    """KH106 for a ranking in partitions that are no key's values."""
     return KeyholeError(
         "KH106",
-        "a ranking begins with its first group",
-        detail="Groups further down cost what all before them cost: they can be asked for together.",
-        hint=first_ranked(place),
-        position=next((token.start + 1 for token in place.tokens if token.is_word("offset")), position(offset)),
+        f"{write_node(item)[:80]} is no key of the question, and parts its ranking",
+        detail="Groups are ranked among those that share the values of some keys.",
+        hint=f"Part by one or more of: {', '.join(key.name for key in keys)}.",
+        position=position(item),
     )
 
 

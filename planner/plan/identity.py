@@ -11,7 +11,7 @@ from planner.functionals.identity import functional_identity, summed_identity
 from planner.functionals.per_key_offsets import LIMIT
 from planner.lower.contribution_bounds import exceeds_groups
 from planner.question.condition_text import canonical
-from planner.question.model import Functional, Question, UnitRows
+from planner.question.model import Functional, Question, Ranked, UnitRows
 from planner.question.products import without_products
 from planner.question.public_knowledge import knowledge
 
@@ -112,13 +112,8 @@ def _lines(question: Question) -> Iterator[str]:
     for number, false_at in enumerate(question.false_at):
         for key, places in false_at:
             yield f"predicate {number} false by {key} at {','.join(map(str, places))}"
-    if (ranked := question.ranked) is not None:
-        order = "falling" if ranked.descending else "rising"
-        by = functional_identity(ranked.functional)
-        yield f"the first {ranked.limit} by {by} {order} ~ {ranked.tolerance}"
-        if ranked.partition or ranked.offset or ranked.any_cut or ranked.every_row:
-            parts = f"in each of {sorted(ranked.partition)!r} behind {ranked.offset}"
-            yield f"{parts} any cut={ranked.any_cut} every row={ranked.every_row}"
+    if question.ranked is not None:
+        yield from _ranking(question.ranked)
     accuracy = question.accuracy
     yield f"accuracy fnr={accuracy.fnr!r} fpr={accuracy.fpr!r} mechanism={accuracy.mechanism}"
     if accuracy.most_positives is not None:
@@ -127,6 +122,16 @@ def _lines(question: Question) -> Iterator[str]:
         if known is not None:
             far, near = f"{known.far_keys} by {known.far_distance}", f"{known.near_keys} by {known.near_distance}"
             yield f"known f{index} far {far} near {near}"
+
+
+def _ranking(ranked: Ranked) -> Iterator[str]:
+    """What is ranked by and how far; the second line where it is not only the first few of all keys."""
+    order = "falling" if ranked.descending else "rising"
+    by = functional_identity(ranked.functional)
+    yield f"the first {ranked.limit} by {by} {order} ~ {ranked.tolerance}"
+    if ranked.partition or ranked.offset or ranked.any_cut or ranked.every_row:
+        parts = f"in each of {sorted(ranked.partition)!r} behind {ranked.offset}"
+        yield f"{parts} any cut={ranked.any_cut} every row={ranked.every_row}"
 
 
 def _chosen_among(question: Question) -> Iterator[str]:

@@ -29,15 +29,28 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class RankedExpression:
-    """What a question ranks its keys by and how many of them it returns, as it was written; `limit` None: all."""
+    """What a question ranks its keys by and how many of them it returns, as it was written; `limit` None: all.
+
+    The first `offset` of these are passed over. Those with equal values of the keys in `partition` are ranked among
+    themselves. With `any_cut` the places are cut elsewhere, too, and with `every_row` keys beyond the limit are rows.
+    """
 
     tree: exp.Expr
     descending: bool
     limit: exp.Expr | None
+    offset: exp.Expr | None = None
+    partition: tuple[str, ...] = ()
+    any_cut: bool = False
+    every_row: bool = False
+
+    @property
+    def cuts(self) -> tuple[exp.Expr, ...]:
+        """The expressions that cut it."""
+        return tuple(one for one in (self.limit, self.offset) if one is not None)
 
 
 PLACE = "place in ranking"
-"""The column of a ranking's answer that has the place of each key, counted from 1."""
+"""The column of a ranking's answer that has the place of each key, counted from 1 in each partition."""
 
 
 def predicate_column(number: int) -> str:
@@ -96,7 +109,7 @@ class Embedded:
     @property
     def all_trees(self) -> tuple[exp.Expr, ...]:
         """`trees`, and those of the subquery that gives one row per unit and of what cuts a ranking."""
-        cut = () if self.ranked is None or self.ranked.limit is None else (self.ranked.limit,)
+        cut = () if self.ranked is None else self.ranked.cuts
         return (*self.trees, *cut, *(() if self.per_unit is None else (self.per_unit.tree,)))
 
     @property

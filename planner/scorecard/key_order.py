@@ -66,7 +66,7 @@ def read_key_order(question: Embedded, statement: str) -> KeyOrder | None:
 
 def _read_item(item: exp.Ordered, question: Embedded) -> SortedColumn | None:
     """The column that an item sorts by; None for a constant of the select list, which sorts nothing."""
-    node, descending = _resolve(bare(item.this), question.tree), bool(item.args.get("desc"))
+    node, descending = resolve_in_order(bare(item.this), question.tree), bool(item.args.get("desc"))
     if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
         return None
     formulas = [write_node(one.tree) for one in question.predicates]
@@ -87,7 +87,7 @@ def _read_item(item: exp.Ordered, question: Embedded) -> SortedColumn | None:
     return SortedColumn(names.index(column.name), is_number=is_number, descending=descending)
 
 
-def _resolve(node: exp.Expr, select: exp.Select) -> exp.Expr:
+def resolve_in_order(node: exp.Expr, select: exp.Select) -> exp.Expr:
     """What a position or a name of the select list stands for; in ORDER BY it comes before a column of the table."""
     place = read_position(node, select, clause="ORDER BY")
     if place is not None:

@@ -1,53 +1,189 @@
-"""The value by which a question ranks its keys: the first item of ORDER BY where that says how large a group is.
+"""The value by which a question ranks its keys: where ORDER BY or a window puts them in order by how large they are.
 
     SELECT ward FROM visits GROUP BY ward ORDER BY count(*) DESC LIMIT 5
+    SELECT ward, rank() OVER (ORDER BY count(*) DESC) <= 5 AS top FROM visits GROUP BY ward
+    SELECT DISTINCT ON (month) month, ward FROM visits GROUP BY month, ward ORDER BY month, count(*) DESC
 
-returns five keys in their order and shows no count. In the text around the question the item becomes the place of each
-key; LIMIT stays where it is.
+The first returns five keys in their order and shows no count. In the text around the question the value becomes the
+place of each key, among all or among those that share a window's PARTITION BY; the rest is PostgreSQL's own: it ranks,
+cuts and compares places as it would counts.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
+from planner.errors import KeyholeError
 from planner.parser.clauses import Clauses, end_of
 from planner.parser.lexer import Token
-from planner.parser.tree import bare, contains
+from planner.parser.tree import bare, contains, position, write_node
 from planner.scorecard.find import find_predicates, shows_size
+from planner.scorecard.place_cuts import ALL, ANYWHERE, PlaceCut, cut_by_order, cut_by_uses
+from planner.scorecard.spans import Searched, spans
 
 _CUTS = ("limit", "offset", "fetch", "for")
 _JOINS = ("union", "intersect", "except")
+_PLACES = (exp.RowNumber, exp.Rank, exp.DenseRank)
+_PARTS = (exp.Ntile, exp.PercentRank, exp.CumeDist)
+_CUT = exp.Literal.number(1)  # of DISTINCT ON, which keeps the first row
 
 
 @dataclass(frozen=True, slots=True)
 class RankedItem:
-    """The item and its direction, its tokens from `first` up to `past`, and behind which token ends what orders and
-    cuts the answer."""
+    """What keys are ranked by, among those with equal `partition`, and how far.
+
+    `spans` are the tokens that become the place of a key, each from its first up to the one behind its last, and
+    `sizes` what stands there. `end` is the token behind what orders and cuts the answer. `private` is what
+    of the SELECT reads the ranking, and shows no size by that.
+    """
 
     node: exp.Expr
     descending: bool
-    first: int
-    past: int
+    partition: tuple[exp.Expr, ...]
+    cut: PlaceCut
+    spans: tuple[tuple[int, int], ...]
     end: int
+    windows: tuple[exp.Window, ...]
+    private: tuple[exp.Expr, ...]
+    sizes: tuple[exp.Expr, ...]
 
 
-def ranked_item(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> RankedItem | None:
-    """What a SELECT ranks its keys by; None where it is sorted by what it may show."""
-    order = select.args.get("order")
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """One place of the SELECT that orders its keys by a size."""
+
+    ordered: exp.Ordered
+    partition: tuple[exp.Expr, ...]
+
+    @property
+    def meaning(self) -> tuple[str, bool, frozenset[str]]:
+        """What makes two of them one ranking."""
+        return write_node(bare(self.ordered.this)), _falls(self.ordered), frozenset(map(write_node, self.partition))
+
+
+def ranked_item(select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...]) -> RankedItem | None:
+    """What a SELECT ranks its keys by; None where it is sorted by what it may show.
+
+    Raises KH106 where it ranks them in several ways.
+    """
+    windows = {id(window): (window, bounds) for window, bounds in _find_windows(select, place)}
+    ordered, end = _find_ordered(select, place, tokens), place.end
+    orders = [
+        _Order(one.args["order"].expressions[0], tuple(one.args.get("partition_by") or ()))
+        for one, _ in windows.values()
+    ]
+    places: list[tuple[int, int]] = []
+    if ordered is not None:
+        number, item = ordered
+        distinct = select.args.get("distinct")
+        orders.append(_Order(item, () if distinct is None or not number else tuple(distinct.args["on"].expressions)))
+        first, end = _tokens_of(number, place, tokens)
+        places.append((first, end))
+        end = end_of(tokens, first, before=_JOINS, commas=False)
+    if not orders:
+        return None
+    if len({one.meaning for one in orders}) > 1:
+        raise _several(orders)
+    found = [window for window, _ in windows.values()]
+    searched = [Searched(one.args["order"].expressions[0].this, *bounds) for one, bounds in windows.values()]
+    places += [(start, _past_direction(past, tokens)) for start, past in spans(searched, text, tokens)]
+    only = orders[-1]
+    return RankedItem(
+        node=bare(only.ordered.this),
+        descending=_falls(only.ordered),
+        partition=only.partition,
+        cut=_read_cut(select, found, partition=only.partition, ordered=ordered is not None),
+        spans=tuple(places),
+        end=end,
+        windows=tuple(found),
+        private=(*found, *(() if ordered is None else (bare(ordered[1].this),))),
+        sizes=tuple(one.ordered.this for one in orders),
+    )
+
+
+def _find_windows(select: exp.Select, place: Clauses) -> Iterator[tuple[exp.Window, tuple[int, int]]]:
+    """The windows of the select list that rank by a size, each with the tokens of its item."""
+    for item, bounds in zip(select.expressions, place.items, strict=False):
+        for window in item.find_all(exp.Window):
+            order = window.args.get("order")
+            plain = not window.args.get("spec") and not window.args.get("alias")
+            if plain and order is not None and isinstance(window.this, (*_PLACES, *_PARTS)):
+                others = (*order.expressions[1:], *(window.args.get("partition_by") or ()), window.this)
+                if _is_size(order.expressions[0].this) and not any(map(_reads_size, others)):
+                    yield window, bounds
+
+
+def _reads_size(node: exp.Expr) -> bool:
+    read = node.iter_expressions() if isinstance(node, (*_PLACES, *_PARTS)) else (node,)
+    return any(map(contains_aggregate, read))
+
+
+def _find_ordered(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> tuple[int, exp.Ordered] | None:
+    """The item of ORDER BY that ranks by a size, and its number: the first, or the one behind those of DISTINCT ON."""
+    order, distinct = select.args.get("order"), select.args.get("distinct")
     if order is None or place.end >= len(tokens) or not tokens[place.end].is_word("order"):
         return None
-    ordered = order.expressions[0]
-    if not isinstance(ordered, exp.Ordered) or not _is_size(ordered.this):
+    on = None if distinct is None else distinct.args.get("on")
+    number = 0 if on is None else len(on.expressions)
+    if number >= len(order.expressions) or any(map(contains_aggregate, order.expressions[:number])):
         return None
+    item = order.expressions[number]
+    return (number, item) if isinstance(item, exp.Ordered) and _is_size(item.this) else None
+
+
+def _tokens_of(number: int, place: Clauses, tokens: tuple[Token, ...]) -> tuple[int, int]:
+    """The tokens of an item of ORDER BY."""
     first = place.end + 2
-    return RankedItem(
-        node=bare(ordered.this),
-        descending=bool(ordered.args.get("desc")),
-        first=first,
-        past=end_of(tokens, first, before=(*_CUTS, *_JOINS), commas=True),
-        end=end_of(tokens, first, before=_JOINS, commas=False),
+    for _ in range(number):
+        first = end_of(tokens, first, before=(*_CUTS, *_JOINS), commas=True) + 1
+    return first, end_of(tokens, first, before=(*_CUTS, *_JOINS), commas=True)
+
+
+def _past_direction(at: int, tokens: tuple[Token, ...]) -> int:
+    """The token behind ASC or DESC, and NULLS FIRST or LAST."""
+    if at < len(tokens) and tokens[at].is_word("asc", "desc"):
+        at += 1
+    return at + 2 if at + 1 < len(tokens) and tokens[at].is_word("nulls") else at
+
+
+def _read_cut(
+    select: exp.Select, windows: list[exp.Window], *, partition: tuple[exp.Expr, ...], ordered: bool
+) -> PlaceCut:
+    """How far down the ranking the statement reads."""
+    if any(isinstance(window.this, _PARTS) for window in windows):
+        return ANYWHERE
+    if ordered and partition:
+        return PlaceCut(limit=_CUT)
+    if ordered:
+        by_order = cut_by_order(select)
+        return by_order if not windows or by_order.limit is not None else ALL
+    return cut_by_uses(select, windows, partitioned=bool(partition))
+
+
+def _falls(ordered: exp.Ordered) -> bool:
+    return bool(ordered.args.get("desc"))
+
+
+def _several(orders: list[_Order]) -> KeyholeError:
+    first, other = (
+        next(one for one in orders if one.meaning == meaning)
+        for meaning in list(dict.fromkeys(one.meaning for one in orders))[:2]
     )
+    return KeyholeError(
+        "KH106",
+        "a question ranks its groups in one way",
+        detail=f"It is ranked by {_write(first)}, and by {_write(other)}: each would need noise of its own.",
+        hint="Ask one question for each, and join their answers by the keys in a query around both.",
+        position=position(other.ordered),
+    )
+
+
+def _write(order: _Order) -> str:
+    written = f"{write_node(bare(order.ordered.this))[:60]}{' DESC' if _falls(order.ordered) else ''}"
+    among = ", ".join(map(write_node, order.partition))
+    return f"{written} for each {among}" if among else written
 
 
 def _is_size(node: exp.Expr) -> bool:

@@ -121,14 +121,14 @@ class KeySet:
         """The keys of the plan's key space where `passed` (one per key) holds, or the `ranking` of these, with what
         `predicates` say of them."""
         space = plan.question.keys
-        where = np.flatnonzero(passed) if ranking is None else ranking.ranked
+        where, places = (np.flatnonzero(passed), ()) if ranking is None else _list_ranked(plan, passed, ranking)
         known = [_false_in_public(plan, number, truth) for number, truth in enumerate(predicates)]
         if len(where) >= FEWEST and space.columns and ranking is None:
             return KeySet._of_many(space, where, known)
         truths = [_TRUTHS[truth[where].astype(np.int8)].tolist() for truth in known]
         names = tuple(predicate_column(number) for number in range(len(truths)))
         if ranking is not None:
-            truths.insert(0, [str(place) for place in range(1, len(where) + 1)])
+            truths.insert(0, list(map(str, places)))
             names = (PLACE, *names)
         if not space.columns:
             columns = [["true"] * len(where), *truths]
@@ -167,6 +167,19 @@ class KeySet:
         else:
             document["values"] = self.arrays  # by column: a list for each key would take ten times as long to read
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _list_ranked(plan: Plan, passed: Booleans, ranking: Ranking) -> tuple[Integers, list[int]]:
+    """The keys of a ranking in their order and their places; all others that passed, where they are rows, behind them
+    at the place that follows the last."""
+    ranked = plan.question.ranked
+    places = ranking.places.tolist()
+    if ranked is None or not ranked.every_row:
+        return ranking.ranked, places
+    beyond = passed.copy()
+    beyond[ranking.ranked] = False
+    others = np.flatnonzero(beyond)
+    return np.concatenate([ranking.ranked, others]), places + [(ranked.limit or 0) + 1] * others.size
 
 
 def _false_in_public(plan: Plan, number: int, truth: Booleans) -> Booleans:

@@ -4,7 +4,7 @@ import numpy as np
 
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Noise, Outcome
-from mechanisms.ranking.run import Ranking, rank_keys
+from mechanisms.ranking.run import Ranking, number_within, rank_keys
 from planner.functionals.per_key_offsets import LIMIT
 from planner.question.plan import Plan
 
@@ -20,13 +20,23 @@ def rank(plan: Plan, outcome: Outcome, values: Integers, *, noise: Noise) -> Ran
     """
     if plan.ranking is None:
         return None
-    exact = np.clip(values[-1], -LIMIT, LIMIT)
-    return rank_keys(plan.ranking, exact, taking_part=outcome.passed, keep_path=False, noise=noise)
+    exact, partition = np.clip(values[-1], -LIMIT, LIMIT), _partition_of(plan)
+    return rank_keys(plan.ranking, exact, taking_part=outcome.passed, keep_path=False, noise=noise, partition=partition)
 
 
 def rank_in_public(plan: Plan, passed: Booleans) -> Ranking | None:
     """The ranking that is known without data: of one key, of none, or of the first none."""
     if plan.ranking is None:
         return None
-    first = np.flatnonzero(passed)[: plan.ranking.task.limit]
-    return Ranking(ranked=first, epsilon=np.zeros(passed.shape), path=None)
+    members, partition = np.flatnonzero(passed), _partition_of(plan)
+    within = np.zeros(members.size, dtype=np.int64) if partition is None else partition[members]
+    order = np.argsort(within, kind="stable")
+    places = number_within(within[order])
+    kept = places <= plan.ranking.task.limit
+    return Ranking(ranked=members[order][kept], places=places[kept], epsilon=np.zeros(passed.shape), path=None)
+
+
+def _partition_of(plan: Plan) -> Integers | None:
+    """By key, the number of its partition in the ranking; None where there is one."""
+    ranked = plan.question.ranked
+    return None if ranked is None or not ranked.partition else plan.question.keys.number_values(ranked.partition)

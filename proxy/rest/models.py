@@ -138,6 +138,8 @@ class RankingOut(BaseModel):
     by: str
     order: Annotated[str, Field(description="greatest first, or least first")]
     limit: Annotated[int, Field(description="the most groups that are returned")]
+    offset: Annotated[int, Field(description="the first so many of these are passed over")] = 0
+    partition: Annotated[list[str], Field(description="the keys for each of whose values groups are ranked")] = []
     tolerance: Annotated[float, Field(description="in the unit of what is ranked by")]
     swapped_at_most: Annotated[
         float, Field(description="how often two returned groups further apart stand in the wrong order")

@@ -47,7 +47,8 @@ def certain_answer(service: Service, question: Asked) -> KeySet:
     ).values
     if plan.calibration.task.common is not None:
         found = read_functionals(plan.calibration.task.common, found)
-    formulas, keys = plan.question.formulas, plan.question.keys.size
+    formulas, keys_space = plan.question.formulas, plan.question.keys
+    keys = keys_space.size
     unknown = {
         cut: _unknown(cut, plan.calibration.tests[cut.functional], found[cut.functional])
         for formula in formulas
@@ -60,16 +61,37 @@ def certain_answer(service: Service, question: Asked) -> KeySet:
         least = evaluate(formula, lambda cut: cut.holds(found[cut.functional]) & ~unknown[cut], keys=keys)
         assert np.array_equal(most, decided)
         assert np.array_equal(least, decided)
-    ranking = None if plan.ranking is None else certain_ranking(plan.ranking, found[-1], true[0])
+    ranking = None
+    if plan.ranking is not None and plan.question.ranked is not None:
+        partition = keys_space.number_values(plan.question.ranked.partition)
+        ranking = certain_ranking(plan.ranking, found[-1], true[0], partition)
     return KeySet.of(plan, true[0], true[1:], ranking)
 
 
-def certain_ranking(calibration: RankingCalibration, values: Integers, taking_part: Booleans) -> Ranking:
+def certain_ranking(
+    calibration: RankingCalibration, values: Integers, taking_part: Booleans, partition: Integers
+) -> Ranking:
     """The ranking without noise; insists that any two keys of which one is returned stand in another order, after any
     look, with a probability below 1e-9 in all."""
-    members = np.flatnonzero(taking_part)
-    signed = -values if calibration.task.descending else values
-    ranked = members[np.argsort(signed[members], kind="stable")]
+    signed, limit, chance = -values if calibration.task.descending else values, calibration.task.limit, 0.0
+    found: list[Integers] = []
+    for number in np.unique(partition):
+        members = np.flatnonzero(taking_part & (partition == number))
+        ranked = members[np.argsort(signed[members], kind="stable")]
+        found.append(ranked[:limit])
+        chance += _chance_of_another_order(calibration, signed, ranked)
+    assert chance < 1e-9
+    first = np.concatenate(found) if found else np.array([], dtype=np.int64)
+    places = [np.arange(1, one.size + 1) for one in found]
+    return Ranking(
+        ranked=first,
+        places=np.concatenate(places) if places else first,
+        epsilon=np.zeros(values.size),
+        path=None,
+    )
+
+
+def _chance_of_another_order(calibration: RankingCalibration, signed: Integers, ranked: Integers) -> float:
     chance = 0.0
     for place, first in enumerate(ranked[: calibration.task.limit]):
         for behind in ranked[place + 1 :]:
@@ -78,8 +100,7 @@ def certain_ranking(calibration: RankingCalibration, values: Integers, taking_pa
             chance += chance_swapped(rate=float(calibration.rate), distance=apart)
             for look in calibration.looks:
                 chance += chance_swapped(rate=float(look.rate), distance=apart + look.gap + 1)
-    assert chance < 1e-9
-    return Ranking(ranked=ranked[: calibration.task.limit], epsilon=np.zeros(values.size), path=None)
+    return chance
 
 
 def _evaluated(formula: Formula, found: Integers, keys: int) -> Booleans:

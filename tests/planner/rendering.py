@@ -55,5 +55,8 @@ def question_text(question: Question) -> str:
 def _ranked(ranked: Ranked) -> str:
     """The last functional is what is ranked by."""
     limit = "all" if ranked.limit is None else f"first {ranked.limit}"
-    signed = " signed" if ranked.signed else ""
-    return f" {limit} {'falling' if ranked.descending else 'rising'} ~{ranked.tolerance}{signed}"
+    among = f" per {', '.join(ranked.partition)}" if ranked.partition else ""
+    behind = f" behind {ranked.offset}" if ranked.offset else ""
+    flags = {"signed": ranked.signed, "priced": ranked.priced, "cut": ranked.any_cut, "of all": ranked.every_row}
+    said = "".join(f" {name}" for name, holds in flags.items() if holds)
+    return f" {limit}{among}{behind} {'falling' if ranked.descending else 'rising'} ~{ranked.tolerance}{said}"

@@ -72,7 +72,7 @@ SELECT country, rank() OVER (ORDER BY country) FROM sales GROUP BY country HAVIN
 --> KH101 rank()
 
 SELECT country, rank() OVER (ORDER BY count(*)) FROM sales GROUP BY country HAVING count(*) > 8000
---> KH101 rank()
+--> [country 4] f0 > 8000 ~800 all rising ~690 priced; count(*) delta 100 in 0..100; count(*) delta 100 in 0..100
 
 SELECT q.*, row_number() OVER () FROM (SELECT country FROM sales GROUP BY country HAVING count(*) > 8000) AS q
 --> [country 4] f0 > 8000 ~800; count(*) delta 100 in 0..100

@@ -105,10 +105,10 @@ SELECT true FROM visits HAVING count(*) > 10 ORDER BY count(*)
 --> [] f0 > 10 ~100 all rising ~100; count(*) delta 1; count(*) delta 1
 
 SELECT country FROM sales GROUP BY country ORDER BY count(*) DESC LIMIT 3 OFFSET 2
---> KH106 OFFSET
+--> [country 4] true first 5 behind 2 falling ~100; count(*) delta 100 in 0..100
 
 SELECT country FROM sales GROUP BY country ORDER BY count(*) DESC LIMIT 3 OFFSET $1
---> KH106 OFFSET
+--> [country 4] true first 6 behind 3 falling ~100; count(*) delta 100 in 0..100
 
 SELECT country FROM sales GROUP BY country ORDER BY count(*) DESC FETCH FIRST 3 ROWS WITH TIES
 --> KH106 3

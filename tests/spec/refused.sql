@@ -137,8 +137,6 @@ SELECT country, count(*) FROM sales GROUP BY country
 --> KH101 count(*)
 SELECT count(*) FROM sales
 --> KH101 count(*)
-SELECT country FROM sales GROUP BY country HAVING count(*) > 5 ORDER BY sum(amount)
---> KH304 sum(amount)
 SELECT country, rank() OVER () FROM sales GROUP BY country HAVING count(*) > 5
 --> KH101 rank
 SELECT country, amount FROM sales GROUP BY country HAVING count(*) > 5

@@ -238,7 +238,7 @@ SELECT country, sum(amount) > 20000, sum(amount) FROM sales GROUP BY country
 --> KH101 sum(amount)
 
 SELECT country, rank() OVER (ORDER BY sum(amount)) FROM sales GROUP BY country
---> KH101 rank()
+--> [country 4] true all rising ~1100000 signed priced; sum(amount) delta 150000 in -100000..150000
 
 SELECT country, CASE WHEN count(*) > 100 THEN count(*) ELSE 0 END FROM sales GROUP BY country
 --> KH101 count(*)
@@ -289,7 +289,7 @@ SELECT country, bool_or(quantity > 3) AND count(*) > 100 FROM sales GROUP BY cou
 --> [country 4] true show (f0 > 0 ~0 and f1 > 100 ~10); count(*) FILTER (WHERE "quantity" > 3) delta 100 in 0..100; count(*) delta 100 in 0..100
 
 SELECT country FROM sales GROUP BY country ORDER BY sum(amount) DESC LIMIT 3
---> KH304 sum(amount)
+--> [country 4] true first 3 falling ~1100000 signed priced; sum(amount) delta 150000 in -100000..150000
 
 -- # Thresholds around a grouped subquery
 

@@ -49,7 +49,7 @@ SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40 ORDER BY ward DESC NU
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40 FETCH FIRST 5 ROWS ONLY
 --> [ward 3] f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40 ORDER BY count(*) DESC
---> KH304 count(*)
+--> [ward 3] f0 > 40 ~4 all falling ~8 priced; count(*) delta 1; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40 ORDER BY 1
 --> [ward 3] f0 > 40 ~4; count(*) delta 1
 SELECT ward, count(*) AS n FROM visits GROUP BY ward HAVING n > 40

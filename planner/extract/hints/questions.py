@@ -11,7 +11,7 @@ from planner.extract.private_read import QuestionReading
 from planner.parser.clauses import Clauses, closing_index
 from planner.parser.lexer import Token, readable
 from planner.parser.subquery_readers import conjunct_spans
-from planner.parser.tree import bare, contains, read_limit, write_node
+from planner.parser.tree import bare, contains, write_node
 from planner.scope.bands import find_bands, middle_threshold
 from planner.scope.group_by import read_group_by
 from planner.scope.names import Scope, find_column
@@ -66,19 +66,6 @@ def suggest_question(place: QuestionReading) -> str | None:
     grouped = (f"SELECT {names}", source, where, f"GROUP BY {names}", having)
     parts = (place.before, *(("SELECT true", source, where, having) if whole else grouped))
     return " ".join(part for part in parts if part) + ";"
-
-
-def first_ranked(place: QuestionReading) -> str:
-    """A ranking that skips its first groups, as one of all up to its last, which is cut around it."""
-    offset, limit = place.select.args.get("offset"), read_limit(place.select)
-    counts = [bare(one) for one in (limit, None if offset is None else offset.expression) if one is not None]
-    if len(counts) < 2 or place.before or not all(isinstance(one, exp.Literal) and one.is_int for one in counts):
-        return "Leave OFFSET out and raise LIMIT, or skip rows around the ranking."
-    question: exp.Select = place.select.copy()
-    question.set("offset", None)
-    kept, skipped = (int(one.name) for one in counts)
-    question.set("limit", exp.Limit(expression=exp.Literal.number(kept + skipped)))
-    return f"SELECT * FROM ({write_node(question)}) AS q OFFSET {skipped};"
 
 
 def whole_table(place: QuestionReading) -> str | None:

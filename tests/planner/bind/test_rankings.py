@@ -32,6 +32,6 @@ def outcome(sql: str) -> str:
     return " | ".join(map(question_text, made)) or "nothing is asked"
 
 
-@pytest.mark.parametrize(("sql", "wanted"), pairs("rankings.sql"))
+@pytest.mark.parametrize(("sql", "wanted"), [*pairs("rankings.sql"), *pairs("ranks.sql")])
 def test_what_becomes_of_a_ranking(sql: str, wanted: str) -> None:
     assert outcome(sql) == wanted

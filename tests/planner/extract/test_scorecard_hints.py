@@ -268,7 +268,7 @@ def test_a_rankings_tolerance_in_percent_is_one_of_the_least_band_above_0(measur
     statement = classify(f"SELECT country FROM sales GROUP BY country ORDER BY sum({measure}) DESC LIMIT 2", catalog)
     assert isinstance(statement, Asking)
     (part,) = statement.questions
-    wanted = accuracy({"keyhole.tolerance": "10%"}, catalog.defaults)
+    wanted = accuracy({"keyhole.tolerance": f"sum({measure})=10%"}, catalog.defaults)
     question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY)
     assert question.ranked is not None
     assert (question.ranked.slack, question.ranked.scale) == (Decimal(least) / 10, Decimal(least))

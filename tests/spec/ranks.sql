@@ -1,0 +1,180 @@
+-- # Places in windows, DISTINCT ON and around a question, over `retail`, with keyhole.tolerance = '100, sum(amount)=5000' and $1 = 3.
+SELECT country, rank() OVER (ORDER BY sum(amount) DESC) <= 2 AS top FROM sales GROUP BY country
+--> [country 4] true first 2 falling ~500000 signed of all; sum(amount) delta 150000 in -100000..150000
+
+SELECT country, 2 >= row_number() OVER (ORDER BY sum(amount) DESC) AS top FROM sales GROUP BY country
+--> [country 4] true first 2 falling ~500000 signed of all; sum(amount) delta 150000 in -100000..150000
+
+SELECT country, NOT rank() OVER (ORDER BY count(*)) > 2 AS last FROM sales GROUP BY country
+--> [country 4] true first 2 rising ~100 of all; count(*) delta 100 in 0..100
+
+SELECT country, CASE WHEN dense_rank() OVER (ORDER BY count(*) DESC) < 2 THEN 'first' ELSE 'rest' END FROM sales GROUP BY country
+--> [country 4] true first 1 falling ~100 of all; count(*) delta 100 in 0..100
+
+SELECT country, CASE WHEN rank() OVER (ORDER BY count(*) DESC) <= 1 THEN 'first' WHEN rank() OVER (ORDER BY count(*) DESC) <= 3 THEN 'next' END FROM sales GROUP BY country
+--> [country 4] true first 3 falling ~100 cut of all; count(*) delta 100 in 0..100
+
+SELECT country, rank() OVER (ORDER BY count(*) DESC) BETWEEN 2 AND 3 FROM sales GROUP BY country
+--> [country 4] true first 3 behind 1 falling ~100 of all; count(*) delta 100 in 0..100
+
+SELECT country, rank() OVER (ORDER BY count(*) DESC) = 2 FROM sales GROUP BY country
+--> [country 4] true first 2 behind 1 falling ~100 of all; count(*) delta 100 in 0..100
+
+SELECT country, rank() OVER (ORDER BY count(*) DESC) <= $1 FROM sales GROUP BY country
+--> [country 4] true first 3 falling ~100 of all; count(*) delta 100 in 0..100
+
+SELECT country, rank() OVER (ORDER BY count(*) DESC) <= 0 FROM sales GROUP BY country
+--> [country 4] true first 0 falling ~100 of all; count(*) delta 100 in 0..100
+
+SELECT country, rank() OVER (ORDER BY count(*) DESC) FROM sales GROUP BY country
+--> [country 4] true all falling ~100; count(*) delta 100 in 0..100
+
+SELECT country, rank() OVER (ORDER BY count(*) DESC, country) AS r FROM sales GROUP BY country ORDER BY r LIMIT 3
+--> [country 4] true first 3 falling ~100; count(*) delta 100 in 0..100
+
+SELECT country, rank() OVER (ORDER BY count(*) DESC) AS r FROM sales GROUP BY country ORDER BY r DESC LIMIT 3
+--> [country 4] true all falling ~100; count(*) delta 100 in 0..100
+
+SELECT country, row_number() OVER (ORDER BY count(*) DESC) AS r FROM sales GROUP BY country ORDER BY count(*) DESC LIMIT 3
+--> [country 4] true first 3 falling ~100; count(*) delta 100 in 0..100
+
+SELECT country, rank() OVER (ORDER BY count(*) DESC) * 10 FROM sales GROUP BY country
+--> [country 4] true all falling ~100 cut; count(*) delta 100 in 0..100
+
+SELECT country, month, rank() OVER (PARTITION BY month ORDER BY sum(amount) DESC NULLS LAST) = 1 AS best FROM sales GROUP BY country, month
+--> [country 4, month 13] true first 1 per month falling ~500000 signed of all; sum(amount) delta 150000 in -100000..150000
+
+SELECT country, rank() OVER (PARTITION BY date_trunc('month', invoice_date) ORDER BY sum(amount) DESC) <= 2 FROM sales GROUP BY country, date_trunc('month', invoice_date)
+--> [country 4, month 13] true first 2 per month falling ~500000 signed of all; sum(amount) delta 150000 in -100000..150000
+
+SELECT country, ntile(4) OVER (ORDER BY sum(amount)) AS quarter FROM sales GROUP BY country HAVING count(*) > 100
+--> [country 4] f0 > 100 ~100 all rising ~500000 signed cut; count(*) delta 100 in 0..100; sum(amount) delta 150000 in -100000..150000
+
+SELECT country, ntile(2) OVER (PARTITION BY month ORDER BY count(*)) FROM sales GROUP BY country, month
+--> [country 4, month 13] true all per month rising ~100 cut; count(*) delta 100 in 0..100
+
+SELECT country FROM (SELECT country, percent_rank() OVER (ORDER BY count(*) DESC) AS p FROM sales GROUP BY country) q WHERE p <= .1
+--> [country 4] true all falling ~100 cut; count(*) delta 100 in 0..100
+
+SELECT country, cume_dist() OVER (ORDER BY count(*)) > 0.5 FROM sales GROUP BY country
+--> [country 4] true all rising ~100 cut; count(*) delta 100 in 0..100
+
+SELECT country, sum(amount) > 20000 AS big, rank() OVER (ORDER BY sum(amount) DESC) <= 2 AS top FROM sales GROUP BY country
+--> [country 4] true show f0 > 2000000 ~500000 first 2 falling ~500000 signed of all; sum(amount) delta 150000 in -100000..150000; sum(amount) delta 150000 in -100000..150000
+
+SELECT month, country FROM (SELECT month, country, row_number() OVER (PARTITION BY month ORDER BY sum(amount) DESC) AS place FROM sales GROUP BY 1, 2) q WHERE place <= 3
+--> [month 13, country 4] true first 3 per month falling ~500000 signed; sum(amount) delta 150000 in -100000..150000
+
+WITH q AS (SELECT month, country, row_number() OVER (PARTITION BY month ORDER BY sum(amount) DESC) AS place FROM sales GROUP BY 1, 2) SELECT q.month, q.country FROM q WHERE q.place = 1 AND country <> 'Norway' ORDER BY month
+--> [month 13, country 4] true first 1 per month falling ~500000 signed; sum(amount) delta 150000 in -100000..150000
+
+WITH q AS (SELECT country, rank() OVER (ORDER BY count(*) DESC) AS r FROM sales GROUP BY country), top AS (SELECT country, r AS place FROM q) SELECT country FROM top WHERE place < 3
+--> [country 4] true first 2 falling ~100; count(*) delta 100 in 0..100
+
+WITH q AS (SELECT country, rank() OVER (ORDER BY count(*) DESC) AS r FROM sales GROUP BY country), top AS (SELECT * FROM q) SELECT country FROM top WHERE r IN (1, 3)
+--> [country 4] true all falling ~100 cut; count(*) delta 100 in 0..100
+
+SELECT country FROM (SELECT country, rank() OVER (ORDER BY count(*) DESC) FROM sales GROUP BY country) q WHERE rank <= 2
+--> [country 4] true first 2 falling ~100; count(*) delta 100 in 0..100
+
+SELECT country FROM (SELECT country, row_number() OVER (ORDER BY count(*) DESC) FROM sales GROUP BY country) q WHERE row_number <= 2
+--> [country 4] true first 2 falling ~100; count(*) delta 100 in 0..100
+
+SELECT country FROM (SELECT country, rank() OVER (ORDER BY count(*) DESC) AS r FROM sales GROUP BY country) q WHERE r <= 2 OR country = 'Norway'
+--> [country 4] true first 2 falling ~100 of all; count(*) delta 100 in 0..100
+
+SELECT country FROM (SELECT country, rank() OVER (ORDER BY count(*) DESC) AS r FROM sales GROUP BY country) q WHERE r > 1 AND r <= 3
+--> [country 4] true first 3 behind 1 falling ~100; count(*) delta 100 in 0..100
+
+SELECT country FROM (SELECT country, rank() OVER (ORDER BY count(*) DESC) AS r FROM sales GROUP BY country) q WHERE r > 2
+--> [country 4] true first 2 falling ~100 of all; count(*) delta 100 in 0..100
+
+SELECT country FROM (SELECT country, rank() OVER (ORDER BY count(*) DESC) AS r FROM sales GROUP BY country) q ORDER BY r LIMIT 2
+--> [country 4] true first 2 falling ~100; count(*) delta 100 in 0..100
+
+SELECT country FROM (SELECT country, rank() OVER (ORDER BY count(*) DESC) AS r FROM sales GROUP BY country) q ORDER BY r LIMIT 2 OFFSET 1
+--> [country 4] true first 3 behind 1 falling ~100; count(*) delta 100 in 0..100
+
+SELECT country, CASE WHEN r <= 2 THEN 'top' ELSE 'rest' END FROM (SELECT country, rank() OVER (ORDER BY count(*) DESC) AS r FROM sales GROUP BY country) q
+--> [country 4] true first 2 falling ~100 of all; count(*) delta 100 in 0..100
+
+SELECT q.country, r.region FROM (SELECT country, rank() OVER (ORDER BY count(*) DESC) AS place FROM sales GROUP BY country) q LEFT JOIN regions r ON r.name = q.country WHERE q.place <= 2
+--> [country 4] true first 2 falling ~100; count(*) delta 100 in 0..100
+
+SELECT max(r) FROM (SELECT country, rank() OVER (ORDER BY count(*) DESC) AS r FROM sales GROUP BY country) q
+--> [country 4] true all falling ~100 cut; count(*) delta 100 in 0..100
+
+SELECT DISTINCT ON (month) month, country FROM sales GROUP BY month, country ORDER BY month, sum(amount) DESC
+--> [month 13, country 4] true first 1 per month falling ~500000 signed; sum(amount) delta 150000 in -100000..150000
+
+SELECT DISTINCT ON (1) month AS m, country FROM sales GROUP BY month, country ORDER BY 1 DESC, count(*), country LIMIT 5
+--> [month 13, country 4] true first 1 per month rising ~100; count(*) delta 100 in 0..100
+
+SELECT DISTINCT ON (m) month AS m, country FROM sales GROUP BY month, country ORDER BY m, count(*) DESC
+--> [month 13, country 4] true first 1 per month falling ~100; count(*) delta 100 in 0..100
+
+SELECT DISTINCT ON (country) country, ward FROM visits JOIN stays USING (patient) GROUP BY 1, 2 ORDER BY country, count(*) DESC
+--> KH107 stays
+
+SELECT country FROM sales GROUP BY country ORDER BY count(*) DESC LIMIT 2 OFFSET 1
+--> [country 4] true first 3 behind 1 falling ~100; count(*) delta 100 in 0..100
+
+SELECT country FROM sales GROUP BY country ORDER BY count(*) DESC OFFSET 1 ROW FETCH NEXT 2 ROWS ONLY
+--> [country 4] true first 3 behind 1 falling ~100; count(*) delta 100 in 0..100
+
+SELECT country FROM sales GROUP BY country ORDER BY count(*) DESC LIMIT 2 OFFSET $1
+--> [country 4] true first 5 behind 3 falling ~100; count(*) delta 100 in 0..100
+
+SELECT country FROM sales GROUP BY country ORDER BY count(*) DESC OFFSET 2
+--> [country 4] true all behind 2 falling ~100; count(*) delta 100 in 0..100
+
+SELECT ward FROM (SELECT ward, patient_id, sum(cost) AS total FROM visits GROUP BY 1, 2) v GROUP BY ward ORDER BY count(*) DESC LIMIT 2
+--> KH101 sum(cost)
+
+SELECT ward, rank() OVER (ORDER BY count(*) DESC) <= 2 AS top FROM visits WHERE insured GROUP BY ward
+--> [ward 3] where "insured" = true true first 2 falling ~100 of all; count(*) delta 1
+
+SELECT country, rank() OVER (ORDER BY count(*) DESC) <= 3, rank() OVER (ORDER BY sum(amount) DESC) <= 3 FROM sales GROUP BY country
+--> KH106 sum(amount)
+
+SELECT country, rank() OVER (ORDER BY count(*) DESC) <= 3, rank() OVER (ORDER BY count(*)) <= 3 FROM sales GROUP BY country
+--> KH106 count(*))
+
+SELECT country, month, rank() OVER (PARTITION BY month ORDER BY count(*) DESC) <= 3 FROM sales GROUP BY 1, 2 ORDER BY count(*) DESC
+--> KH106 count(*)
+
+SELECT country, rank() OVER (PARTITION BY customer_id ORDER BY count(*) DESC) <= 3 FROM sales GROUP BY country
+--> KH106 customer_id
+
+SELECT country, rank() OVER (PARTITION BY extract(year FROM month) ORDER BY count(*) DESC) <= 3 FROM sales GROUP BY country, month
+--> KH106 month)
+
+SELECT country, rank() OVER (ORDER BY count(*) DESC, customer_id) <= 3 FROM sales GROUP BY country
+--> KH101 customer_id)
+
+SELECT country, rank() OVER (ORDER BY count(*) DESC, sum(amount)) <= 3 FROM sales GROUP BY country
+--> KH101 rank()
+
+SELECT country, ntile(count(*)::int) OVER (ORDER BY count(*) DESC) FROM sales GROUP BY country
+--> KH101 ntile(count(*)::int)
+
+SELECT country, ntile(customer_id) OVER (ORDER BY count(*) DESC) FROM sales GROUP BY country
+--> KH101 customer_id)
+
+SELECT country, rank() OVER (ORDER BY avg(amount) DESC) <= 3 FROM sales GROUP BY country
+--> KH204 avg(amount)
+
+SELECT country, rank() OVER w <= 3 FROM sales GROUP BY country WINDOW w AS (ORDER BY count(*) DESC)
+--> KH106 sales
+
+SELECT country, sum(amount) OVER (ORDER BY count(*) DESC) FROM sales GROUP BY country
+--> KH101 sum(amount)
+
+SELECT country, count(*), rank() OVER (ORDER BY count(*) DESC) <= 3 FROM sales GROUP BY country
+--> KH101 count(*),
+
+SELECT country, rank() OVER (ORDER BY count(*) DESC) <= count(*) FROM sales GROUP BY country
+--> KH101 count(*)
+
+SELECT country, row_number() OVER (ORDER BY count(*) DESC ROWS UNBOUNDED PRECEDING) <= 3 FROM sales GROUP BY country
+--> KH101 row_number()
