@@ -4,6 +4,7 @@ Proof: docs/proofs/audit.md.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -41,6 +42,7 @@ class Ranker(Protocol):
         taking_part: Booleans | None,
         keep_path: bool,
         noise: Noise,
+        partition: Integers | None = None,
     ) -> Ranking:
         """Rank the keys."""
 
@@ -59,11 +61,13 @@ def audit_ranking(
 
 def pair_rankings(rank: Ranker, *, schedule: RankingSchedule, noise: Noise) -> tuple[Neighbours, ...]:
     """One of three keys moves near the others, or so far from them that an early look may settle it, against its loss
-    ex post; and two keys move at once, with one look and no values kept, against `loss_of_unit`.
+    ex post; and two keys move at once, with one look and no values kept, against `loss_of_unit`: keys of one partition,
+    and three keys of two partitions.
 
     Of a key that moves is seen how many of its values are nearer to the one database, and whether the finest is.
     """
     several, one = calibrate_ranking(_TASK, schedule=schedule), calibrate_ranking(_TASK, schedule=ONE_LOOK)
+    parted = calibrate_ranking(replace(_TASK, keys=2, partitions=2), schedule=ONE_LOOK)
     ahead = NoiseAhead(noise)
 
     def pair_keys(description: str, value: int) -> Neighbours:
@@ -77,6 +81,11 @@ def pair_rankings(rank: Ranker, *, schedule: RankingSchedule, noise: Noise) -> t
             description="a unit in two of the keys",
             first=_watch_answer(rank, one, (0, 0, 0), ahead),
             second=_watch_answer(rank, one, (0, 1, 1), ahead),
+        ),
+        Neighbours(
+            description="a unit in three keys of two partitions",
+            first=_watch_answer(rank, parted, (0, 0, 0, 0), ahead),
+            second=_watch_answer(rank, parted, (0, 1, 1, 1), ahead),
         ),
     )
 
@@ -103,10 +112,13 @@ def _watch_key(
 def _watch_answer(rank: Ranker, calibration: RankingCalibration, values: tuple[int, ...], noise: Noise) -> Release:
     """The answer alone, against what a unit in all of the keys loses by it."""
     loss = loss_of_unit(calibration, groups=len(values), signed=False)
+    partition = np.arange(len(values)) % calibration.task.partitions
 
     def release(samples: int) -> Transcripts:
         ranked = [
-            rank(calibration, np.array(values), taking_part=None, keep_path=False, noise=noise).ranked
+            rank(
+                calibration, np.array(values), taking_part=None, keep_path=False, noise=noise, partition=partition
+            ).ranked
             for _ in range(samples)
         ]
         return Transcripts(seen=np.array(ranked), claimed=np.full(samples, loss))

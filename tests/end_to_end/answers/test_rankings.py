@@ -45,8 +45,8 @@ STATEMENTS = [
     "SELECT store, rank FROM (SELECT store, rank() OVER (ORDER BY count(*) DESC) FROM sales GROUP BY store) q "
     "ORDER BY rank LIMIT 2",
     "SELECT store FROM sales GROUP BY store ORDER BY count(*) DESC LIMIT 2 OFFSET 1",
-    "SELECT DISTINCT ON (1) date_trunc('month', day) AS month, store FROM sales GROUP BY store, 1 HAVING count(*) > 107 "
-    "ORDER BY month, count(*) DESC",
+    "SELECT DISTINCT ON (1) date_trunc('month', day) AS month, store FROM sales GROUP BY store, 1 "
+    "HAVING count(*) > 107 ORDER BY month, count(*) DESC",
     "SELECT month, store FROM (SELECT date_trunc('month', day) AS month, store, row_number() OVER (PARTITION BY "
     "date_trunc('month', day) ORDER BY sum(amount) DESC) AS place FROM sales GROUP BY 1, 2 HAVING count(*) > 107) q "
     "WHERE place <= 2",

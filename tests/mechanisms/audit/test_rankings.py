@@ -29,7 +29,7 @@ def audit_pair(
     return audit("ranking", [pair], samples=samples)
 
 
-@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("place", range(4))
 def test_a_ranking_passes_and_could_have_failed(place: int) -> None:
     """At full size 10,000 rankings from either database; 800 at quick are enough where a key is near the others."""
     report = audit_pair(rank_keys, samples=rounds(10_000, quick=800), seed=71, place=place)
@@ -44,11 +44,14 @@ def sharpened(
     taking_part: Booleans | None,
     keep_path: bool,
     noise: Noise,
+    partition: Integers | None = None,
 ) -> Ranking:
     """Noise half as wide as is claimed."""
     looks = tuple(RankingLook(rate=2 * look.rate, gap=look.gap // 2) for look in calibration.looks)
     sharper = replace(calibration, rate=2 * calibration.rate, looks=looks)
-    found = rank_keys(sharper, aggregates, taking_part=taking_part, keep_path=keep_path, noise=noise)
+    found = rank_keys(
+        sharper, aggregates, taking_part=taking_part, keep_path=keep_path, noise=noise, partition=partition
+    )
     return replace(found, epsilon=found.epsilon / 2)
 
 
@@ -59,9 +62,12 @@ def told_at_the_first_look(
     taking_part: Booleans | None,
     keep_path: bool,
     noise: Noise,
+    partition: Integers | None = None,
 ) -> Ranking:
     """Only the first look is charged, however far a key went."""
-    found = rank_keys(calibration, aggregates, taking_part=taking_part, keep_path=keep_path, noise=noise)
+    found = rank_keys(
+        calibration, aggregates, taking_part=taking_part, keep_path=keep_path, noise=noise, partition=partition
+    )
     return replace(found, epsilon=np.minimum(found.epsilon, float(calibration.levels[0])))
 
 
@@ -72,12 +78,13 @@ def stopped_by_the_truth(
     taking_part: Booleans | None,
     keep_path: bool,
     noise: Noise,
+    partition: Integers | None = None,
 ) -> Ranking:
     """Looks stop where the true values, and not the noisy ones, lie further apart than the gap."""
     distance = np.abs(aggregates[1:] - aggregates[0]).min()
     settled = [look for look in calibration.looks if distance >= look.gap]
     cut = replace(calibration, looks=(), rate=settled[0].rate) if settled else calibration
-    found = rank_keys(cut, aggregates, taking_part=taking_part, keep_path=keep_path, noise=noise)
+    found = rank_keys(cut, aggregates, taking_part=taking_part, keep_path=keep_path, noise=noise, partition=partition)
     return replace(found, epsilon=np.full(aggregates.size, float(cut.rate)))
 
 
