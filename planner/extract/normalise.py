@@ -5,6 +5,7 @@ These rules move what means the same in another place, in the statement's text:
 - `inline_public_lists`: a subquery over a public table after IN, into a list of its pinned values;
 - `pull_up_subqueries`: what a subquery or WITH query that only filters and projects says of a private table, into the
   query that reads it;
+- `push_down_ranks`: a rank by a size of a grouped subquery, from the query around it into its select list;
 - `push_down_predicates`: a threshold that the query around a grouped subquery shows, into its select list;
 - `push_down_thresholds`: a threshold in the WHERE around a grouped subquery, into its HAVING.
 
@@ -39,6 +40,7 @@ from planner.extract.key_domains import group_by_listed_keys
 from planner.extract.private_read import PrivateRead
 from planner.extract.pull_up_subqueries import pull_up_subqueries
 from planner.extract.push_down_predicates import push_down_predicates
+from planner.extract.push_down_ranks import push_down_ranks
 from planner.extract.push_down_thresholds import push_down_thresholds
 from planner.parser.edits import MOST_ADDED, Edit, Origin, apart, growth
 from planner.parser.lexer import tokens_after_edits
@@ -55,6 +57,7 @@ RULES: tuple[Rule, ...] = (
     spell_out_band_columns,
     spell_out_bands,
     drop_having_of_rows,
+    push_down_ranks,
     push_down_predicates,
     push_down_thresholds,
 )

@@ -27,6 +27,8 @@ _CUTS = ("limit", "offset", "fetch", "for")
 _JOINS = ("union", "intersect", "except")
 _PLACES = (exp.RowNumber, exp.Rank, exp.DenseRank)
 _PARTS = (exp.Ntile, exp.PercentRank, exp.CumeDist)
+RANKS = (*_PLACES, *_PARTS)
+"""The window functions that rank."""
 _CUT = exp.Literal.number(1)  # of DISTINCT ON, which keeps the first row
 
 
@@ -109,14 +111,14 @@ def _find_windows(select: exp.Select, place: Clauses) -> Iterator[tuple[exp.Wind
         for window in item.find_all(exp.Window):
             order = window.args.get("order")
             plain = not window.args.get("spec") and not window.args.get("alias")
-            if plain and order is not None and isinstance(window.this, (*_PLACES, *_PARTS)):
+            if plain and order is not None and isinstance(window.this, RANKS):
                 others = (*order.expressions[1:], *(window.args.get("partition_by") or ()), window.this)
                 if _is_size(order.expressions[0].this) and not any(map(_reads_size, others)):
                     yield window, bounds
 
 
 def _reads_size(node: exp.Expr) -> bool:
-    read = node.iter_expressions() if isinstance(node, (*_PLACES, *_PARTS)) else (node,)
+    read = node.iter_expressions() if isinstance(node, RANKS) else (node,)
     return any(map(contains_aggregate, read))
 
 

@@ -178,3 +178,30 @@ SELECT country, rank() OVER (ORDER BY count(*) DESC) <= count(*) FROM sales GROU
 
 SELECT country, row_number() OVER (ORDER BY count(*) DESC ROWS UNBOUNDED PRECEDING) <= 3 FROM sales GROUP BY country
 --> KH101 row_number()
+
+WITH m AS (SELECT month, country, sum(amount) AS s FROM sales GROUP BY 1, 2), r AS (SELECT month, country, row_number() OVER (PARTITION BY month ORDER BY s DESC) AS place FROM m) SELECT month, country FROM r WHERE place <= 3
+--> [month 13, country 4] true first 3 per month falling ~500000 signed; sum(amount) delta 150000 in -100000..150000
+
+SELECT country FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q ORDER BY q.n DESC NULLS LAST, country FETCH FIRST 3 ROWS ONLY
+--> [country 4] true first 3 falling ~100; count(*) delta 100 in 0..100
+
+SELECT country, rank() OVER (ORDER BY n DESC) FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 100) q
+--> [country 4] f0 > 100 ~100 all falling ~100; count(*) delta 100 in 0..100; count(*) delta 100 in 0..100
+
+WITH t AS (SELECT country, sum(amount) AS total, avg(amount) AS mean FROM sales GROUP BY country) SELECT country, ntile(4) OVER (ORDER BY total) AS quartile FROM t
+--> [country 4] true all rising ~500000 signed cut; sum(amount) delta 150000 in -100000..150000
+
+SELECT country, rank() OVER (ORDER BY n DESC) <= 2 AS top FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q WHERE country <> 'Norway'
+--> KH101 count(*)
+
+SELECT country, n, rank() OVER (ORDER BY n DESC) FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q
+--> KH101 count(*)
+
+SELECT country FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q ORDER BY n DESC
+--> KH101 count(*)
+
+SELECT country, rank() OVER (ORDER BY n DESC) * n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q
+--> KH101 count(*)
+
+SELECT q.country FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q JOIN regions r ON r.name = q.country ORDER BY n DESC LIMIT 2
+--> KH101 count(*)

@@ -52,6 +52,10 @@ STATEMENTS = [
     "WHERE place <= 2",
     "SELECT store, rank() OVER (PARTITION BY date_trunc('month', day) ORDER BY count(*) DESC) = 1 AS first FROM sales "
     "GROUP BY store, date_trunc('month', day) HAVING count(*) > 107",
+    "WITH m AS (SELECT store, date_trunc('month', day) AS month, count(*) AS n FROM sales GROUP BY 1, 2 "
+    "HAVING count(*) > 107), r AS (SELECT store, month, rank() OVER (PARTITION BY month ORDER BY n DESC) FROM m) "
+    "SELECT month, store, rank FROM r WHERE rank <= 2",
+    "SELECT store FROM (SELECT store, sum(amount) AS total FROM sales GROUP BY store) q ORDER BY total DESC LIMIT 2",
     "SELECT w.ward, w.rank FROM (SELECT ward, rank() OVER (ORDER BY count(DISTINCT patient_id) DESC) FROM visits "
     "GROUP BY ward) w WHERE rank < 3",
 ]
