@@ -31,7 +31,7 @@ from planner.parser.tree import bare, name, offset, position, write_node
 from planner.scope.embedded import UnitQuery
 from planner.scope.group_by import grouped_columns
 from planner.scope.names import Scope, find_column
-from planner.scorecard.find import shows_size
+from planner.scorecard.ranked import shows_sizes_beside_ranks
 
 _IN_SUBQUERY = frozenset(("expressions", "from_", "where", "group", "having"))
 _ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
@@ -97,7 +97,7 @@ def _is_unit_query(select: exp.Select, question: exp.Select, node: exp.Table, ta
         groups = ()
     by_unit = any(column.name in table.unit for column in groups)
     if shows_aggregates(select) is not None:
-        if not any(map(shows_size, select.expressions)) and not set(table.unit) <= {column.name for column in groups}:
+        if not shows_sizes_beside_ranks(select) and not set(table.unit) <= {column.name for column in groups}:
             return False  # a question that shows predicates, for the query around to read
         return asks or by_unit
     return any(column.domain is None for column in groups) and by_unit

@@ -62,7 +62,7 @@ def cut_by_order(select: exp.Select) -> PlaceCut:
 def cut_by_uses(select: exp.Select, windows: Sequence[exp.Window], *, partitioned: bool) -> PlaceCut:
     """What a SELECT and the queries around it read of the places that its windows give."""
     uses = [use for window in windows for use in _uses_of_window(window, select, partitioned=partitioned)]
-    if not all(isinstance(use, _Parted) for use in uses):
+    if not uses or not all(isinstance(use, _Parted) for use in uses):
         return ANYWHERE if any(use is not True for use in uses) else ALL
     parted = list(dict.fromkeys(use for use in uses if isinstance(use, _Parted)))
     if len(parted) == 1:
@@ -147,7 +147,7 @@ def _uses_in(node: exp.Expr, outer: exp.Select, called: str, *, partitioned: boo
             given = name(item.args["alias"]) if isinstance(item, exp.Alias) else called
             yield from _uses_around(outer, given, partitioned=partitioned, around=around)
         elif isinstance(shown.parent, exp.Ordered) and shown.parent.parent is outer.args.get("order"):
-            continue
+            yield True
         else:
             yield _read_comparison(column) or False
 

@@ -105,16 +105,31 @@ def ranked_item(select: exp.Select, place: Clauses, text: str, tokens: tuple[Tok
     )
 
 
+def shows_sizes_beside_ranks(select: exp.Select) -> bool:
+    """Whether a select list shows how large groups are in more than windows that rank by it."""
+    ranking = {id(window) for item in select.expressions for window in item.find_all(exp.Window) if _ranks(window)}
+    if not ranking:
+        return any(map(shows_size, select.expressions))
+    copied: exp.Select = select.copy()
+    for node, twin in zip(list(select.walk()), list(copied.walk()), strict=True):
+        if id(node) in ranking:
+            twin.replace(exp.true())
+    return any(map(shows_size, copied.expressions))
+
+
 def _find_windows(select: exp.Select, place: Clauses) -> Iterator[tuple[exp.Window, tuple[int, int]]]:
     """The windows of the select list that rank by a size, each with the tokens of its item."""
     for item, bounds in zip(select.expressions, place.items, strict=False):
-        for window in item.find_all(exp.Window):
-            order = window.args.get("order")
-            plain = not window.args.get("spec") and not window.args.get("alias")
-            if plain and order is not None and isinstance(window.this, RANKS):
-                others = (*order.expressions[1:], *(window.args.get("partition_by") or ()), window.this)
-                if _is_size(order.expressions[0].this) and not any(map(_reads_size, others)):
-                    yield window, bounds
+        yield from ((window, bounds) for window in item.find_all(exp.Window) if _ranks(window))
+
+
+def _ranks(window: exp.Window) -> bool:
+    """Whether a window ranks groups by their size, and reads that alone."""
+    order = window.args.get("order")
+    if order is None or window.args.get("spec") or window.args.get("alias") or not isinstance(window.this, RANKS):
+        return False
+    others = (*order.expressions[1:], *(window.args.get("partition_by") or ()), window.this)
+    return _is_size(order.expressions[0].this) and not any(map(_reads_size, others))
 
 
 def _reads_size(node: exp.Expr) -> bool:

@@ -9,7 +9,7 @@ from mechanisms.keyhole.common_sums import read_functionals
 from mechanisms.protocol import FunctionalTest
 from mechanisms.ranking.calibration import RankingCalibration
 from mechanisms.ranking.overtaking import chance_swapped
-from mechanisms.ranking.run import Ranking
+from mechanisms.ranking.run import Ranking, number_within
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, KeySet, bare_question
 from proxy.service.service import Service
@@ -73,22 +73,27 @@ def certain_ranking(
 ) -> Ranking:
     """The ranking without noise; insists that any two keys of which one is returned stand in another order, after any
     look, with a probability below 1e-9 in all."""
-    signed, limit, chance = -values if calibration.task.descending else values, calibration.task.limit, 0.0
-    found: list[Integers] = []
+    found = exact_ranking(calibration, values, taking_part, partition)
+    signed = -values if calibration.task.descending else values
+    chance = 0.0
     for number in np.unique(partition):
         members = np.flatnonzero(taking_part & (partition == number))
         ranked = members[np.argsort(signed[members], kind="stable")]
-        found.append(ranked[:limit])
         chance += _chance_of_another_order(calibration, signed, ranked)
     assert chance < 1e-9
-    first = np.concatenate(found) if found else np.array([], dtype=np.int64)
-    places = [np.arange(1, one.size + 1) for one in found]
-    return Ranking(
-        ranked=first,
-        places=np.concatenate(places) if places else first,
-        epsilon=np.zeros(values.size),
-        path=None,
-    )
+    return found
+
+
+def exact_ranking(
+    calibration: RankingCalibration, values: Integers, taking_part: Booleans, partition: Integers
+) -> Ranking:
+    """The ranking without noise, partition by partition."""
+    members = np.flatnonzero(taking_part)
+    signed = -values if calibration.task.descending else values
+    order = members[np.lexsort((signed[members], partition[members]))]
+    places = number_within(partition[order])
+    kept = places <= calibration.task.limit
+    return Ranking(ranked=order[kept], places=places[kept], epsilon=np.zeros(values.size), path=None)
 
 
 def _chance_of_another_order(calibration: RankingCalibration, signed: Integers, ranked: Integers) -> float:

@@ -171,10 +171,10 @@ SELECT DISTINCT country FROM sales GROUP BY country ORDER BY count(*) DESC LIMIT
 --> [country 4] true first 3 falling ~100; count(*) delta 100 in 0..100
 
 SELECT country FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q ORDER BY n DESC LIMIT 3
---> KH101 count(*)
+--> [country 4] true first 3 falling ~100; count(*) delta 100 in 0..100
 
 SELECT country FROM (SELECT country, sum(amount) AS total FROM sales GROUP BY country) q ORDER BY total DESC LIMIT 3
---> KH101 sum(amount)
+--> [country 4] true first 3 falling ~500000 signed; sum(amount) delta 150000 in -100000..150000
 
 SELECT stock_code FROM sales GROUP BY stock_code ORDER BY count(*) DESC LIMIT 3
 --> KH202 stock_code
