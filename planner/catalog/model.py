@@ -6,7 +6,7 @@ Everything here is public.
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from difflib import get_close_matches
@@ -464,12 +464,16 @@ class StoredQuestion:
     parameters: tuple[StoredParameter, ...] = ()
 
 
+NUMBERS = ("null", "threshold", "bands", "refuse")
+"""What stands in a column that says how large a group is: nothing, a bound, its band's lower edge; or a refusal."""
+
+
 @dataclass(frozen=True, slots=True)
 class Defaults:
     """Accuracy where the analyst set none. `tolerance` is text: '10%', '25', or 'count=25, age=2'.
 
     `min_rows` is the group size m for which an AVG's tolerance is meant. `mechanisms` may be chosen in the place of
-    `mechanism`.
+    `mechanism`. `numbers` says what stands in a column that asks how large a group is, one of `NUMBERS`.
     """
 
     fnr: float
@@ -478,6 +482,7 @@ class Defaults:
     min_rows: int
     mechanism: str
     mechanisms: tuple[str, ...] = BOUNDED
+    numbers: str = "refuse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -552,6 +557,14 @@ class Catalog:
     monitors: tuple[Monitor, ...] = ()
     pace: Pace | None = None
     sizes: tuple[tuple[str, TableSize], ...] = ()
+
+    def with_numbers(self, numbers: str) -> "Catalog":
+        """Return the same catalog, with another choice of what stands in columns of numbers."""
+        return (
+            self
+            if numbers == self.defaults.numbers
+            else replace(self, defaults=replace(self.defaults, numbers=numbers))
+        )
 
     def table(self, name: str) -> Table | None:
         """The private table of that name, if there is one."""

@@ -18,8 +18,19 @@ from planner.extract.refusals import example_question, no_threshold, outside_que
 from planner.parser.clauses import check_fits, clauses
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
-from planner.scope.embedded import Embedded, RankedExpression, UnitQuery
+from planner.parser.tree import write_node
+from planner.scope.embedded import Embedded, Predicate, RankedExpression, UnitQuery
+from planner.scope.group_by import read_group_by
 from planner.scope.key_classes import stored_key
+from planner.scorecard.number_columns import (
+    Numbers,
+    NumberSql,
+    band_numbers,
+    empty_source,
+    group_expressions,
+    told_numbers,
+)
+from planner.scorecard.numbers import find_numbers, name_sorting, numbers_pass_on, sorted_numbers
 from planner.scorecard.ranked import RankedItem, ranked_item
 from planner.scorecard.shown import list_predicates, shown_predicates
 
@@ -44,7 +55,7 @@ def question_edits(
     select = _select(node, table)
     readings = unit_readings(select, node, table, text, tokens)
     if readings:
-        return tuple(_over_units(node, reading, text, tokens) for reading in readings)
+        return tuple(_over_units(node, reading, text, tokens, catalog) for reading in readings)
     first_node = select.args["from_"].this
     try:
         found = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
@@ -52,24 +63,19 @@ def question_edits(
         hint = example_question(table, node)
         raise outside_question(table, node, hint=hint) if error.code == "KH103" else error from None
     check_fits(found, select, tokens)
-    scope, predicates = joins(select, node, table, catalog), shown_predicates(select, found, text, tokens)
-    ranked = ranked_item(select, found, text, tokens)
-    reading = QuestionReading(node, select, scope, text, tokens, found, predicates=predicates, ranked=ranked)
+    scope = joins(select, node, table, catalog)
+    reading = _with_numbers(QuestionReading(node, select, scope, text, tokens, found), catalog)
     try:
-        return (_place(reading),)
+        return (_place(reading, catalog),)
     except KeyholeError as error:
         raise offer_join(error, scope.table, catalog, alias=scope.alias) from None
 
 
-def _over_units(node: exp.Table, reading: UnitReading, text: str, tokens: tuple[Token, ...]) -> Place:
+def _over_units(node: exp.Table, reading: UnitReading, text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Place:
     query, scope = reading.query, reading.scope
-    predicates = shown_predicates(reading.select, reading.clauses, text, tokens)
-    ranked = ranked_item(reading.select, reading.clauses, text, tokens)
-    found = QuestionReading(
-        node, reading.select, scope, text, tokens, reading.clauses, reading.before, query, predicates, ranked
-    )
+    found = QuestionReading(node, reading.select, scope, text, tokens, reading.clauses, reading.before, query)
     try:
-        place = _place(found)
+        place = _place(_with_numbers(found, catalog), catalog)
     except KeyholeError as error:
         raise no_key(error, query.table) if error.code == "KH202" else error from None
     check_groups(query, place.embedded.keys, reading.select.args.get("group") or reading.select)
@@ -79,7 +85,40 @@ def _over_units(node: exp.Table, reading: UnitReading, text: str, tokens: tuple[
     return replace(place, edits=(*place.edits, emptied))
 
 
-def _place(place: QuestionReading) -> Place:
+def _with_numbers(place: QuestionReading, catalog: Catalog) -> QuestionReading:
+    """The question with what it shows and sorts by beside its keys."""
+    select, found, tokens, chosen = place.select, place.clauses, place.tokens, catalog.defaults.numbers
+    shown = () if chosen == "refuse" else find_numbers(select, found, tokens)
+    predicates = shown_predicates(select, found, place.text, tokens, hidden=frozenset(one.item for one in shown))
+    ranked = ranked_item(select, found, place.text, tokens, shown)
+    place = replace(place, predicates=predicates, ranked=ranked)
+    if not shown:
+        return place
+    is_banded = chosen == "bands" and ranked is None
+    bands, asked = band_numbers(shown, place.scope, _keys_if_any(place), predicates) if is_banded else ((), ())
+    written = () if ranked is not None else sorted_numbers(select, found, tokens, shown)
+    return replace(
+        place,
+        numbers=Numbers(
+            chosen=chosen,
+            shown=shown,
+            sorted=written,
+            passed=numbers_pass_on(select, shown),
+            asked=asked,
+            bands=bands,
+            sorts=name_sorting(select, shown),
+        ),
+    )
+
+
+def _keys_if_any(place: QuestionReading) -> tuple[Column, ...]:
+    try:
+        return read_group_by(place.select, place.scope)
+    except KeyholeError:
+        return ()
+
+
+def _place(place: QuestionReading, catalog: Catalog) -> Place:
     text, tokens, scope, select = place.text, place.tokens, place.scope, place.select
     keys = checked_keys(place)
     ranked = place.ranked
@@ -98,13 +137,23 @@ def _place(place: QuestionReading) -> Place:
         per_unit=None if per_unit is None else replace(per_unit, alone=_behind_one_with(select)),
         declared=_with(scope.table, keys) if per_unit is None and _has_groupings(scope.table) else None,
         unless_public=None if place.is_of_thresholds else no_threshold(place),
-        predicates=list_predicates(place.predicates, text, tokens),
+        predicates=(
+            *list_predicates(place.predicates, text, tokens),
+            *(Predicate(text=write_node(node), name="", tree=node) for node in place.numbers.asked),
+        ),
+        numbers=told_numbers(
+            place.numbers, scope, select.args.get("having"), keys=keys, is_ranked=place.ranked is not None
+        ),
         ranked=None if ranked is None else _ranked_expression(ranked, partition_keys(place, keys)),
         tree=select,
     )
     body = Edit(tokens[place.clauses.source].start, past, ("FROM ", 0, f" AS {quote_identifier(scope.alias)}"))
     answered = tuple(stored_key(key, scope.table.columns) for key in keys)
-    return Place(select, embedded, (body, *key_edits(place, answered)))
+    edits = [body, *key_edits(place, answered)]
+    if place.numbers.shown:
+        groups, source = group_expressions(select), empty_source(select, place.clauses, text, tokens, catalog)
+        edits += NumberSql(place.numbers, select, scope, text, tokens, groups, source).edits()
+    return Place(select, embedded, tuple(edits))
 
 
 def _ranked_expression(ranked: RankedItem, partition: tuple[Column, ...]) -> RankedExpression:

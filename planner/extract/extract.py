@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from planner.catalog.model import BandColumn, Catalog, StoredQuestion, Table
+from planner.catalog.model import Catalog, StoredQuestion, Table
 from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError, not_allowed
 from planner.extract.constant_result import constantly_empty, idle_tables
@@ -31,6 +31,7 @@ from planner.parser.lexer import Token, quote_identifier
 from planner.parser.lexer import tokens as lex
 from planner.parser.tree import Parsed, cut_out, name, offset, parse, position
 from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
+from planner.scorecard.number_columns import without_rows
 
 MOST_QUESTIONS = 16  # each is a scan of the source and a reservation of its own
 Found: TypeAlias = Table | StoredQuestion | Monitor | VirtualRelation
@@ -200,7 +201,7 @@ def _relation(node: exp.Table, what: Found, tokens: tuple[Token, ...], catalog: 
     embedded: tuple[Embedded | EmbeddedVirtual, ...]
     match what:
         case Table():
-            body, embedded = (_without_rows(what) + named,), ()
+            body, embedded = (without_rows(what) + named,), ()
         case VirtualRelation():
             body, embedded = (0, named), (EmbeddedVirtual(what.name, what.columns),)
         case Monitor():
@@ -211,13 +212,6 @@ def _relation(node: exp.Table, what: Found, tokens: tuple[Token, ...], catalog: 
             stored = _take_stored(what, catalog)
             body, embedded = ("(", *stored.outer, ")" + named), stored.embedded
     return _Hole(Edit(tokens[first].start, tokens[last].end, (before, *body) if before else body), embedded)
-
-
-def _without_rows(table: Table) -> str:
-    declared = [(column.name, column.declared) for column in table.columns]
-    declared += [(shown.name, BandColumn.DECLARED) for shown in table.band_columns]
-    columns = ", ".join(f"NULL::{type_} AS {quote_identifier(name)}" for name, type_ in declared)
-    return f"(SELECT {columns} WHERE false)"
 
 
 def _take_stored(question: StoredQuestion, catalog: Catalog) -> Asking:
@@ -248,7 +242,7 @@ def declare_monitor(monitor: Monitor, catalog: Catalog) -> VirtualRelation:
     """
     sql = monitor.sql.strip().rstrip(";")
     try:
-        asking = embed(sql, lex(sql), replace(catalog, stored_questions=(), monitors=()))
+        asking = embed(sql, lex(sql), replace(catalog, stored_questions=(), monitors=()).with_numbers("refuse"))
     except KeyholeError as error:
         raise refused_monitor(error, monitor) from None
     if asking is None or len(asking.questions) != 1 or len(asking.embedded) != 1:

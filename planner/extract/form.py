@@ -1,11 +1,19 @@
 """The form of a question: its clauses, its keys and its HAVING, and nothing shown but keys."""
 
+from math import prod
+
 from sqlglot import exp
 
 from planner.bind.select_list import check_item, check_shown, shows_aggregates
 from planner.catalog.model import Column
 from planner.errors import KeyholeError
-from planner.extract.hints.questions import set_operation, suggest_domain, suggest_question, with_public_total
+from planner.extract.hints.questions import (
+    excludes_emptiness,
+    set_operation,
+    suggest_domain,
+    suggest_question,
+    with_public_total,
+)
 from planner.extract.hints.scorecards import suggest_ranking, suggest_scorecard
 from planner.extract.key_domains import lists_domain
 from planner.extract.private_read import QuestionReading
@@ -30,6 +38,7 @@ from planner.parser.tree import bare, contains, read_limit
 from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by
 from planner.scope.names import find_column
 from planner.scorecard.key_order import resolve_in_order
+from planner.scorecard.numbers import most_rows
 
 _ALLOWED_CLAUSES = frozenset(
     (
@@ -56,6 +65,7 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
     _check_operators(place)
     if place.ranked is not None:
         _check_cut(place)
+    _check_numbers(place)
     select = place.shown
     shown = shows_aggregates(select)
     if isinstance(shown, exp.Window) and not _of_groups(shown):
@@ -71,11 +81,39 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
     keys = _read_keys(place, select)
     if not place.is_of_thresholds and not _lists_domain(place, keys):
         raise no_threshold(place)
+    _check_rows(place, keys)
     try:
         check_shown(select, place.scope, *grouped_expressions(select, place.scope))
     except KeyholeError as error:
         raise shows_no_key(error, place) from None
     return keys
+
+
+def _check_numbers(place: QuestionReading) -> None:
+    """Refuse numbers that something else is computed from, and those of every group without a threshold."""
+    numbers = place.numbers
+    if not numbers.shown:
+        return
+    having = place.select.args.get("having")
+    asks = place.predicates or numbers.asked or place.ranked is not None
+    asks = asks or (having is not None and not excludes_emptiness(having))  # tools say that there are rows
+    several = place.select.args.get("distinct") is not None  # which numbers tell apart
+    if several or not numbers.passed.only or not asks:
+        node = numbers.shown[0].node
+        raise shows_sizes(node.find(exp.AggFunc) or node, hint=suggest_domain(place) or _suggest_shown(place))
+
+
+def _check_rows(place: QuestionReading, keys: tuple[Column, ...]) -> None:
+    """Refuse a question that is sorted by numbers and cut where the order decides which groups are returned."""
+    numbers, select = place.numbers, place.select
+    if not numbers.shown or not numbers.sorts or place.ranked is not None:
+        return
+    if select.args.get("limit") is None and select.args.get("offset") is None:
+        return
+    most, groups = most_rows(select), prod(len(key.domain or ()) for key in keys)
+    if most is None or groups > most or select.args.get("offset") is not None:
+        node = numbers.shown[0].node
+        raise shows_sizes(node.find(exp.AggFunc) or node, hint=_suggest_shown(place))
 
 
 def _suggest_shown(place: QuestionReading) -> str | None:

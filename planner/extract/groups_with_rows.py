@@ -13,7 +13,7 @@ from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import clauses
 from planner.parser.edits import Edit
 from planner.parser.tree import bare
-from planner.scorecard.find import find_predicates
+from planner.scorecard.find import find_predicates, shows_size
 
 
 def drop_having_of_rows(read: PrivateRead) -> tuple[Edit, ...]:
@@ -21,7 +21,8 @@ def drop_having_of_rows(read: PrivateRead) -> tuple[Edit, ...]:
     group, having = read.select.args.get("group"), read.select.args.get("having")
     if group is None or not group.expressions or having is None or not _says_that_there_are_rows(having.this):
         return ()
-    if not any(find_predicates(item) for item in read.select.expressions):
+    has_bands = read.catalog.defaults.numbers == "bands"
+    if not any(find_predicates(item) or (has_bands and shows_size(item)) for item in read.select.expressions):
         return ()
     place = clauses(read.node, read.tokens)
     at = place.mark("having")

@@ -31,7 +31,10 @@ def key_edits(place: QuestionReading, keys: tuple[Column, ...]) -> list[Edit]:
     edits.extend(_ranked_edit(place))
     if len(select.expressions) != len(place.clauses.items):
         raise unreadable_list(select)
-    for projection, (_, past) in zip(select.expressions, place.clauses.items, strict=True):
+    numbers = {one.item for one in place.numbers.shown}
+    for index, (projection, (_, past)) in enumerate(zip(select.expressions, place.clauses.items, strict=True)):
+        if index in numbers:
+            continue
         label = _label(place, projection, keys)
         if label is not None:
             end = place.tokens[past - 1].end
@@ -60,7 +63,7 @@ def _ranked_edit(place: QuestionReading) -> Iterator[Edit]:
 
 
 def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]) -> list[Edit]:
-    if any(shown.node is node for shown in place.predicates):
+    if any(shown.node is node for shown in place.predicates) or any(node is one for one in place.numbers.nodes):
         return []
     if place.ranked is not None and any(node is size for size in place.ranked.sizes):
         return []

@@ -10,6 +10,7 @@ from planner.parser.lexer import Token
 from planner.parser.tree import Parsed
 from planner.scope.embedded import UnitQuery
 from planner.scope.names import Scope
+from planner.scorecard.number_columns import NO_NUMBERS, Numbers
 from planner.scorecard.ranked import RankedItem
 from planner.scorecard.shown import ShownPredicate, with_constants
 
@@ -38,7 +39,8 @@ class PrivateRead:
 @dataclass(frozen=True, slots=True)
 class QuestionReading:
     """A question where it stands; `before` is the WITH clause without which it does not stand alone. `predicates` are
-    what it shows and sorts by beside its keys, `ranked` is the value that they are ranked by."""
+    what it shows and sorts by beside its keys, `ranked` is the value that they are ranked by, and `numbers` are sizes
+    that it shows and is not told."""
 
     node: exp.Table
     select: exp.Select
@@ -50,15 +52,20 @@ class QuestionReading:
     per_unit: UnitQuery | None = None
     predicates: tuple[ShownPredicate, ...] = ()
     ranked: RankedItem | None = None
+    numbers: Numbers = NO_NUMBERS
 
     @property
     def is_of_thresholds(self) -> bool:
         """Whether it asks something of its groups, and not for the public values of its keys alone."""
-        return bool(self.predicates) or self.ranked is not None or self.select.args.get("having") is not None
+        return (
+            bool(self.predicates or self.numbers.asked)
+            or self.ranked is not None
+            or self.select.args.get("having") is not None
+        )
 
     @property
     def shown(self) -> exp.Select:
-        """The SELECT with a constant in the place of every predicate and of what reads its ranking: what it shows of
-        keys alone."""
+        """The SELECT with a constant in the place of every predicate and number and of what reads its ranking: what it
+        shows of keys alone."""
         ranked = () if self.ranked is None else self.ranked.private
-        return with_constants(self.select, (*(shown.node for shown in self.predicates), *ranked))
+        return with_constants(self.select, (*(shown.node for shown in self.predicates), *ranked, *self.numbers.nodes))

@@ -96,14 +96,15 @@ def _plan_push(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None
     if not moved and select.args.get("having") is None:
         return None
     written = [tokens[one.first].start for one in conjuncts if one.moves]
-    inside = _inside(select, place, items, moved, min(written, default=None), tokens)
+    apart = mentions(reader, items, conjuncts, tokens)
+    kept = apart and read.catalog.defaults.numbers != "refuse"
+    inside = _inside(select, place, items, moved, min(written, default=None), tokens, kept=kept)
     if inside is None:
         return None
-    apart = mentions(reader, items, conjuncts, tokens)
     moving = (token for one in conjuncts if one.moves for token in tokens[one.first : one.past])
     if apart and any(token.is_word("null") for token in moving):
         return None  # whether an aggregate is NULL is no threshold: a hint with one is made elsewhere
-    return inside, None if apart else _around(conjuncts, text, tokens)
+    return inside, None if apart and not kept else _around(conjuncts, text, tokens)
 
 
 def seems_per_unit(read: PrivateRead) -> bool:
@@ -238,8 +239,27 @@ def _inside(
     moved: list[str],
     written: int | None,
     tokens: tuple[Token, ...],
+    *,
+    kept: bool = False,
 ) -> list[Edit] | None:
-    """The subquery without its aggregates, and with the thresholds in its HAVING."""
+    """The subquery with the thresholds in its HAVING, and without its aggregates unless they are kept."""
+    changes = [] if kept else _without_sizes(select, place, items, tokens)
+    if changes is None or not moved:
+        return changes
+    thresholds = " AND ".join(moved if len(moved) == 1 else [_parenthesise(one) for one in moved])
+    having = place.mark("having")
+    end = tokens[place.end - 1].end
+    if having is None:
+        changes.append(Edit.of(end, end, f" HAVING {thresholds}", written))
+    else:
+        changes.append(Edit.of(tokens[having].end, tokens[having].end, " ("))
+        changes.append(Edit.of(end, end, f") AND ({thresholds})", written))
+    return changes
+
+
+def _without_sizes(
+    select: exp.Select, place: Clauses, items: Mapping[str, Item], tokens: tuple[Token, ...]
+) -> list[Edit] | None:
     listed = list(items.values())
     changes = list(_without(listed, place, tokens))
     kept = [index for index, item in enumerate(listed) if not item.aggregate]
@@ -254,16 +274,6 @@ def _inside(
         named = {name(column.this) for column in item.find_all(exp.Column)}
         if contains_aggregate(item) or any(called in items and items[called].aggregate for called in named):
             return None
-    if not moved:
-        return changes
-    thresholds = " AND ".join(moved if len(moved) == 1 else [_parenthesise(one) for one in moved])
-    having = place.mark("having")
-    end = tokens[place.end - 1].end
-    if having is None:
-        changes.append(Edit.of(end, end, f" HAVING {thresholds}", written))
-    else:
-        changes.append(Edit.of(tokens[having].end, tokens[having].end, " ("))
-        changes.append(Edit.of(end, end, f") AND ({thresholds})", written))
     return changes
 
 

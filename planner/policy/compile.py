@@ -151,6 +151,7 @@ def _defaults(policy: Policy) -> Defaults:
         tolerance=accuracy.tolerance,
         min_rows=accuracy.min_rows,
         mechanism=accuracy.mechanism,
+        numbers=accuracy.numbers,
         mechanisms=accuracy.mechanisms,
     )
 

@@ -205,6 +205,7 @@ class AccuracySection(Section):
     tolerance: str = "10%"
     min_rows: Count = 50
     mechanism: MechanismName = DEFAULT
+    numbers: Literal["null", "threshold", "bands", "refuse"] = "null"
     mechanisms: MechanismNames = BOUNDED
 
 

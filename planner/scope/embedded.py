@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Literal
 
 from sqlglot import exp
@@ -49,6 +50,37 @@ class RankedExpression:
         return tuple(one for one in (self.limit, self.offset) if one is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class ToldNumber:
+    """What a column of a number tells: `kind`, and in words what it says of every group ("at least 501").
+
+    `item` is its place in the select list. Every group has the `bound`, or the one of `edges` at the number of
+    predicates that are as `reached` says. Unless it `is_plain`, PostgreSQL alone can run what stands around that.
+    """
+
+    name: str
+    item: int
+    kind: Literal["null", "threshold", "bands"]
+    words: str = ""
+    is_plain: bool = True
+    bound: Decimal | None = None
+    edges: tuple[Decimal | None, ...] = ()
+    reached: tuple[tuple[int, bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToldNumbers:
+    """What an answer's columns of numbers tell, by column; `unsorted` are those that ORDER BY names in vain.
+
+    `chosen` is the setting that was in force, and `banded` are the columns whose band could be shown.
+    """
+
+    chosen: str
+    columns: tuple[ToldNumber, ...] = ()
+    unsorted: tuple[str, ...] = ()
+    banded: tuple[str, ...] = ()
+
+
 PLACE = "place in ranking"
 """The column of a ranking's answer that has the place of each key, counted from 1 in each partition."""
 
@@ -72,7 +104,8 @@ class Embedded:
     have rewritten that. Without HAVING it lists the public values of its keys, and `unless_public` is its refusal if it
     turns out to say something of rows. With `predicates` its answer has a column of truths for each. With `ranked` it
     returns the first few keys in their order, and `text` goes on to what cuts them. `declared` is the table with what
-    the owner declares for groupings, if WHERE may narrow its bounds.
+    the owner declares for groupings, if WHERE may narrow its bounds. `numbers` are the sizes that its select list
+    shows, and what stands in their columns.
     """
 
     text: str
@@ -92,6 +125,7 @@ class Embedded:
     predicates: tuple[Predicate, ...] = ()
     ranked: RankedExpression | None = field(default=None, compare=False)
     declared: Table | None = field(default=None, compare=False, repr=False)
+    numbers: ToldNumbers | None = None
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
     @property

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.model import SqlType
 from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
@@ -73,6 +74,12 @@ def _read_item(item: exp.Ordered, question: Embedded) -> SortedColumn | None:
     if (written := write_node(node)) in formulas:
         first = len(question.columns) - len(formulas)
         return SortedColumn(first + formulas.index(written), is_number=False, descending=descending)
+    if (
+        question.numbers is not None
+        and contains_aggregate(node)
+        and not any(one.kind == "bands" for one in question.numbers.columns)
+    ):
+        return None
     column = find_column(node, question.scope)
     names = [key.name for key in question.keys]
     if column is None or column.name not in names:

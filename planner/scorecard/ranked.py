@@ -20,6 +20,7 @@ from planner.parser.clauses import Clauses, end_of
 from planner.parser.lexer import Token
 from planner.parser.tree import bare, contains, position, write_node
 from planner.scorecard.find import find_predicates, shows_size
+from planner.scorecard.numbers import ShownNumber, is_cut_to_first, named_number
 from planner.scorecard.place_cuts import ALL, ANYWHERE, PlaceCut, cut_by_order, cut_by_uses
 from planner.scorecard.spans import Searched, spans
 
@@ -58,29 +59,35 @@ class _Order:
 
     ordered: exp.Ordered
     partition: tuple[exp.Expr, ...]
+    node: exp.Expr
 
     @property
     def meaning(self) -> tuple[str, bool, frozenset[str]]:
         """What makes two of them one ranking."""
-        return write_node(bare(self.ordered.this)), _falls(self.ordered), frozenset(map(write_node, self.partition))
+        return write_node(bare(self.node)), _falls(self.ordered), frozenset(map(write_node, self.partition))
 
 
-def ranked_item(select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...]) -> RankedItem | None:
+def ranked_item(
+    select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...], numbers: tuple[ShownNumber, ...] = ()
+) -> RankedItem | None:
     """What a SELECT ranks its keys by; None where it is sorted by what it may show.
 
-    Raises KH106 where it ranks them in several ways.
+    One that shows `numbers` ranks by ORDER BY where it is cut to the first few; else nobody is told its order. Raises
+    KH106 where it ranks them in several ways.
     """
     windows = {id(window): (window, bounds) for window, bounds in _find_windows(select, place)}
-    ordered, end = _find_ordered(select, place, tokens), place.end
+    ordered, end = _find_ordered(select, place, tokens, numbers), place.end
     orders = [
-        _Order(one.args["order"].expressions[0], tuple(one.args.get("partition_by") or ()))
+        _Order(first, tuple(one.args.get("partition_by") or ()), first.this)
         for one, _ in windows.values()
+        for first in one.args["order"].expressions[:1]
     ]
     places: list[tuple[int, int]] = []
     if ordered is not None:
-        number, item = ordered
+        number, item, size = ordered
         distinct = select.args.get("distinct")
-        orders.append(_Order(item, () if distinct is None or not number else tuple(distinct.args["on"].expressions)))
+        kept = () if distinct is None or not number else tuple(distinct.args["on"].expressions)
+        orders.append(_Order(item, kept, size))
         first, end = _tokens_of(number, place, tokens)
         places.append((first, end))
         end = end_of(tokens, first, before=_JOINS, commas=False)
@@ -93,14 +100,14 @@ def ranked_item(select: exp.Select, place: Clauses, text: str, tokens: tuple[Tok
     places += [(start, _past_direction(past, tokens)) for start, past in spans(searched, text, tokens)]
     only = orders[-1]
     return RankedItem(
-        node=bare(only.ordered.this),
+        node=bare(only.node),
         descending=_falls(only.ordered),
         partition=only.partition,
         cut=_read_cut(select, found, partition=only.partition, ordered=ordered is not None),
         spans=tuple(places),
         end=end,
         windows=tuple(found),
-        private=(*found, *(() if ordered is None else (bare(ordered[1].this),))),
+        private=(*found, *(() if ordered is None else (bare(ordered[2]),))),
         sizes=tuple(one.ordered.this for one in orders),
     )
 
@@ -137,8 +144,11 @@ def _reads_size(node: exp.Expr) -> bool:
     return any(map(contains_aggregate, read))
 
 
-def _find_ordered(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> tuple[int, exp.Ordered] | None:
-    """The item of ORDER BY that ranks by a size, and its number: the first, or the one behind those of DISTINCT ON."""
+def _find_ordered(
+    select: exp.Select, place: Clauses, tokens: tuple[Token, ...], numbers: tuple[ShownNumber, ...]
+) -> tuple[int, exp.Ordered, exp.Expr] | None:
+    """The item of ORDER BY that ranks by a size, its number, and that size: the first, or the one behind those of
+    DISTINCT ON."""
     order, distinct = select.args.get("order"), select.args.get("distinct")
     if order is None or place.end >= len(tokens) or not tokens[place.end].is_word("order"):
         return None
@@ -147,7 +157,11 @@ def _find_ordered(select: exp.Select, place: Clauses, tokens: tuple[Token, ...])
     if number >= len(order.expressions) or any(map(contains_aggregate, order.expressions[:number])):
         return None
     item = order.expressions[number]
-    return (number, item) if isinstance(item, exp.Ordered) and _is_size(item.this) else None
+    if not isinstance(item, exp.Ordered) or (numbers and on is None and not is_cut_to_first(select)):
+        return None
+    named = named_number(item.this, select, numbers)
+    size = item.this if named is None else named.node
+    return (number, item, size) if _is_size(size) else None
 
 
 def _tokens_of(number: int, place: Clauses, tokens: tuple[Token, ...]) -> tuple[int, int]:

@@ -8,6 +8,7 @@ OR, NOT, IS, coalesce, casts of truths to integers and sums of them, over texts,
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import reduce
 from operator import add
 from typing import TypeAlias
@@ -16,7 +17,7 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, name, write_node
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import Embedded, ToldNumber
 
 Cell: TypeAlias = str | int | bool | None
 _Show: TypeAlias = Callable[[Sequence[str]], Cell]
@@ -51,12 +52,12 @@ class _Unread(Exception):
 
 
 def read_select_list(embedded: Embedded) -> SelectList | None:
-    """The select list of a scorecard; None for a question without predicates, or one that only PostgreSQL could run."""
-    if not embedded.predicates or embedded.tree.args.get("distinct") is not None:
+    """The select list of a question with predicates or numbers; None where PostgreSQL alone can run it."""
+    if not (embedded.predicates or embedded.numbers) or embedded.tree.args.get("distinct") is not None:
         return None
     reader = _Reader(embedded)
     try:
-        values = [reader.read(item) for item in embedded.tree.expressions]
+        values = [reader.read_item(place, item) for place, item in enumerate(embedded.tree.expressions)]
     except _Unread:
         return None
     names = tuple(reader.name_of(item) for item in embedded.tree.expressions)
@@ -69,8 +70,26 @@ class _Reader:
     def __init__(self, embedded: Embedded) -> None:
         self._scope = embedded.scope
         self._keys = {name: place for place, (name, _) in enumerate(embedded.columns[: len(embedded.keys)])}
-        first = len(embedded.columns) - len(embedded.predicates)
+        first = self._first = len(embedded.columns) - len(embedded.predicates)
+        self._numbers = embedded.numbers
         self._truths = {write_node(one.tree): first + number for number, one in enumerate(embedded.predicates)}
+
+    def read_item(self, place: int, item: exp.Expr) -> _Value:
+        told = (
+            None if self._numbers is None else next((one for one in self._numbers.columns if one.item == place), None)
+        )
+        return self.read(item) if told is None else self._read_number(told)
+
+    def _read_number(self, told: ToldNumber) -> _Value:
+        """What stands in the column of a number."""
+        if not told.is_plain:
+            raise _Unread
+        if told.kind != "bands":
+            return _Value("number", lambda _: _number_cell(told.bound))
+        truths = [(self._first + number, "true" if holds else "false") for number, holds in told.reached]
+        return _Value(
+            "number", lambda key: _number_cell(told.edges[sum(key[place] == wanted for place, wanted in truths)])
+        )
 
     def read(self, item: exp.Expr) -> _Value:
         node = bare(item.this if isinstance(item, exp.Alias) else item)
@@ -233,6 +252,12 @@ def _sum(values: list[_Value]) -> _Value:
         return None if None in cells else reduce(add, (cell for cell in cells if isinstance(cell, int)))
 
     return _Value("integer", show)
+
+
+def _number_cell(number: Decimal | None) -> Cell:
+    if number is None or number != number.to_integral_value():
+        return None if number is None else f"{number:f}"
+    return int(number)
 
 
 def _shorten(written: str) -> str:

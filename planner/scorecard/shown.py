@@ -25,13 +25,17 @@ class ShownPredicate:
 
 
 def shown_predicates(
-    select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...]
+    select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...], *, hidden: frozenset[int] = frozenset()
 ) -> tuple[ShownPredicate, ...]:
-    """The predicates in the select list, DISTINCT ON and ORDER BY. Raises KH106 for one that cannot be located."""
+    """The predicates in the select list, DISTINCT ON and ORDER BY. Raises KH106 for one that cannot be located.
+
+    Parameters:
+        hidden: the places of items whose predicates nobody is told, since no number is.
+    """
     numbers: dict[str, int] = {}
     searched = [
         Searched(node, first, past)
-        for part, first, past in _parts(select, place, tokens)
+        for part, first, past in _parts(select, place, tokens, hidden)
         for node in find_predicates(part)
     ]
     return tuple(
@@ -40,10 +44,12 @@ def shown_predicates(
     )
 
 
-def _parts(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Iterator[tuple[exp.Expr, int, int]]:
+def _parts(
+    select: exp.Select, place: Clauses, tokens: tuple[Token, ...], hidden: frozenset[int]
+) -> Iterator[tuple[exp.Expr, int, int]]:
     """What is shown or sorted by, as far as it calls aggregates, and the tokens among which it stands."""
-    for item, (first, past) in zip(select.expressions, place.items, strict=False):
-        if contains_aggregate(item):
+    for index, (item, (first, past)) in enumerate(zip(select.expressions, place.items, strict=False)):
+        if index not in hidden and contains_aggregate(item):
             yield item, first, past
     distinct, order = select.args.get("distinct"), select.args.get("order")
     if distinct is not None and contains_aggregate(distinct):

@@ -6,7 +6,7 @@ from decimal import Decimal, InvalidOperation
 
 from mechanisms.registry import DEFAULT, INFORMED, LIMITED
 from mechanisms.registry import MECHANISMS as REGISTERED
-from planner.catalog.model import Defaults
+from planner.catalog.model import NUMBERS, Catalog, Defaults
 from planner.catalog.tolerance import tolerances
 from planner.errors import KeyholeError
 from planner.question.model import Accuracy
@@ -90,6 +90,11 @@ def _check_public_knowledge(value: str) -> None:
     public_knowledge(value)
 
 
+def _check_numbers(value: str) -> None:
+    if value.strip().lower() not in NUMBERS:
+        raise bad_value("keyhole.numbers", value, wanted=f"one of {', '.join(NUMBERS)}", example="'threshold'")
+
+
 def _check_switch(name: str, example: str) -> Callable[[str], None]:
     def check(value: str) -> None:
         if value.strip().lower() not in ("on", "off"):
@@ -152,6 +157,13 @@ SETTINGS: tuple[Setting, ...] = (
         "whether noise that earlier questions left is read again: on costs everybody less, off draws it anew",
         lambda _: "on",
         _check_switch("keyhole.reuse", "off"),
+    ),
+    Setting(
+        "keyhole.numbers",
+        "what stands where a question shows how large a group is: null, the threshold that it passed, its bands' lower "
+        "edge, or a refusal",
+        lambda defaults: defaults.numbers,
+        _check_numbers,
     ),
 )
 SESSION_SETTINGS: tuple[Setting, ...] = (
@@ -230,6 +242,18 @@ def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
         allowed=defaults.mechanisms,
         min_rows_set=bool(values.get("keyhole.min_rows")),
     )
+
+
+def numbers(values: Mapping[str, str | None], defaults: Defaults) -> str:
+    """Return what stands in columns of numbers for a session. Raises KH402."""
+    value = _read_value(values, "keyhole.numbers", defaults)
+    _check_value("keyhole.numbers", value)
+    return value.strip().lower()
+
+
+def read_catalog(catalog: Catalog, values: Mapping[str, str | None]) -> Catalog:
+    """Return the catalog with which a session's statements are read. Raises KH402."""
+    return catalog.with_numbers(numbers(values, catalog.defaults))
 
 
 def _most_positives(text: str, mechanism: str, defaults: Defaults) -> int | None:

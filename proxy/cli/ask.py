@@ -48,6 +48,7 @@ def query(
     as_json: Json = False,
 ) -> None:
     """Ask one question and print the keys that pass. Spends budget."""
+    from planner.explain.numbers_told import number_notices, numbers_document
     from proxy.cli.pictures import answer_page, draw_answer
     from proxy.pipeline import stages as pipeline
     from proxy.report.terminal import psql_table, row_count
@@ -61,13 +62,15 @@ def query(
         if html is not None:
             write_html(html, answer_page(answer, sql))
         if as_json:
-            print_json(answer.document())
+            print_json({**answer.document(), "numbers": numbers_document(asked.question.numbers)})
             return
         if drawn:
             print_drawn(partial(draw_answer, answer, most_rows=rows))
         else:
             print(*psql_table(answer.columns, answer.keys.keys), sep="\n")
         print(f"({row_count(len(answer.keys.keys))}{', released before: nothing is spent' if answer.reused else ''})")
+        for sentence in number_notices(asked.question.numbers):
+            print(f"\n{sentence}", end="")
         print(f"\nGuarantee: {answer.document()['guarantee']['sentence']}")
         if answer.payment is not None:
             print(f"Cost: {answer.payment.after()}")
@@ -212,10 +215,11 @@ def plan(
 
 
 def _make_asked(service: "Service", sql: str, given: Given, analyst: str | None) -> "Asked":
+    from planner.statements.settings import read_catalog
     from proxy.pipeline.messages import Asked, bare_question
 
     return Asked(
-        question=bare_question(sql, service.catalog),
+        question=bare_question(sql, read_catalog(service.catalog, given)),
         settings=given,
         parameters={},
         analyst=service.analyst(analyst),

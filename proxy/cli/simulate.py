@@ -148,7 +148,7 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
     stood_in = stand_in_catalog(policy, sql, pins=pins, keys=sizes.keys)
     catalog = stood_in.catalog
     dialect = source_dialect(policy.source)
-    question = bare_question(sql, catalog)
+    question = bare_question(sql, settings.read_catalog(catalog, given))
     asked = Asked(question=question, settings=given, parameters={}, analyst=OWNER, today=datetime.now(UTC).date())
     accuracy = settings.accuracy(given, catalog.defaults)
     made = ask(question, catalog, accuracy=accuracy, parameters={}, today=asked.today, utc=True)

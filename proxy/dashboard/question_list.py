@@ -20,6 +20,7 @@ from planner.statements.classify import (
     classify,
     split,
 )
+from planner.statements.settings import read_catalog
 from proxy.pipeline.messages import Asked
 
 
@@ -50,9 +51,10 @@ def read_list(sql: str, catalog: Catalog, *, analyst: Analyst, given: Mapping[st
     for number, part in enumerate(split(sql)):
         line = sql.count("\n", 0, part.offset) + 1
         try:
-            statement = classify(part.text, catalog)
+            read = read_catalog(catalog, session.settings)
+            statement = classify(part.text, read)
             session.follow(part.text, statement)
-            asked = [_ask(question, session.settings, analyst) for question in _questions(statement, catalog)]
+            asked = [_ask(question, session.settings, analyst) for question in _questions(statement, read)]
         except KeyholeError as refusal:
             shifted = refusal.shift_position(offset=part.offset)
             found.append(Listed(number, line, part.offset, part.text, None, shifted))

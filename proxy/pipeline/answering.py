@@ -1,16 +1,20 @@
 """The pipeline as sessions use it: whole statements in, SQL and arrays for the shadow out."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from threading import Event
+from typing import TypeVar
 
+from planner.catalog.model import NUMBERS
 from planner.errors import KeyholeError
 from planner.explain.balances import QuestionBalance
 from planner.explain.document import explain_json
 from planner.explain.guarantee import domain_sentence, guarantee_sentence
+from planner.explain.numbers_told import number_notices
 from planner.explain.render import explain_text
 from planner.explain.wrong_groups import wrong_groups
 from planner.extract.outer_query import outer_sql
@@ -33,6 +37,7 @@ from planner.statements.classify import (
 )
 from planner.statements.listening import listened_channel
 from planner.statements.settings import ALL_SETTINGS
+from planner.statements.settings import numbers as choose_numbers
 from planner.values.model import ParameterCast
 from planner.values.parameter_casts import find_parameter_casts
 from proxy.concurrency.fair_queue import alone
@@ -44,6 +49,7 @@ from proxy.pipeline.text_cache import SHORT_CHARACTERS, remember_texts
 from proxy.pipeline.virtual_rows import MonitorReader, RelationRows, virtual_rows
 from proxy.service.service import Service
 
+T = TypeVar("T")
 CACHED_STATEMENTS = 128
 """Of short statements, which one text asks for twice and clients repeat; of long ones the last few."""
 CACHED_TEXTS = 512  # short ones: what drivers and tools send again and again, in at most a few megabytes
@@ -77,11 +83,12 @@ class Answering:
         self._service = service
         self._monitors = monitors
         # pure, and asked for twice: when a text is read, and when its statement is prepared
-        self._classify = remember_texts(CACHED_STATEMENTS)(lambda text: classify(text, service.catalog))
+        self._classified = {
+            numbers: remember_texts(CACHED_STATEMENTS)(partial(classify, catalog=service.catalog.with_numbers(numbers)))
+            for numbers in NUMBERS
+        }
         self._held = {
-            in_sql: remember_texts(CACHED_STATEMENTS)(
-                partial(classify_prepared, catalog=service.catalog, in_sql=in_sql)
-            )
+            in_sql: remember_texts(CACHED_STATEMENTS)(partial(self._find_held, in_sql=in_sql))
             for in_sql in (False, True)
         }
         self._read = lru_cache(CACHED_TEXTS)(self._parts)
@@ -105,6 +112,27 @@ class Answering:
     def find_question(self, sql: str, *, in_sql: bool) -> str | None:
         """The question, as a statement, in what was prepared; None for what the shadow answers."""
         return self._held[in_sql](sql)
+
+    def _find_held(self, sql: str, *, in_sql: bool) -> str | None:
+        return self._first_read(
+            lambda numbers: classify_prepared(sql, self._service.catalog.with_numbers(numbers), in_sql=in_sql)
+        )
+
+    def _classify(self, text: str) -> Statement:
+        """What a statement is for some choice of `keyhole.numbers`; which one is in force is known when it runs."""
+        return self._first_read(lambda numbers: self._classified[numbers](text))
+
+    def _first_read(self, read: Callable[[str], T]) -> T:
+        usual = self._service.catalog.defaults.numbers
+        try:
+            return read(usual)
+        except KeyholeError as error:
+            others = [numbers for numbers in NUMBERS if numbers not in (usual, "refuse")]
+            if error.code == "KH101":
+                for numbers in others:
+                    with suppress(KeyholeError):
+                        return read(numbers)
+            raise
 
     def _classify_at(self, text: str, offset: int) -> Statement:
         try:
@@ -155,7 +183,8 @@ class Answering:
                 if isinstance(part, EmbeddedVirtual) and part.monitor_at is not None:
                     self._monitors.check_readable(part.name, analyst=request.analyst, position=part.monitor_at)
 
-        match self._classify(request.statement):
+        numbers = choose_numbers(request.settings, self._service.catalog.defaults)
+        match self._classified[numbers](request.statement):
             case Explaining(question=question, format=form):
                 check_readable((question,))
                 if isinstance(question, EmbeddedVirtual):
@@ -208,6 +237,7 @@ class Answering:
             if plan.question.lists_domain:
                 notices.append(f"Listed are {domain_sentence(plan)}")
                 continue
+            notices.extend(number_notices(asked.question.numbers))
             notices.append(f"Guarantee: {guarantee_sentence(answer.plan)}")
             if answer.payment is not None:
                 notices.append(f"Cost: {answer.payment.after()}")

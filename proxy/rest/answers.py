@@ -14,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from accountant.errors import LedgerError
 from accountant.model import StoredAnswer
 from planner.catalog.model import Analyst
+from planner.explain.numbers_told import numbers_document
 from planner.scorecard.key_order import KeyOrder, SortedColumn
 from planner.scorecard.select_list import SelectList, read_select_list
 from proxy.pipeline.messages import Answer, Asked, KeySet, from_bytes
@@ -49,7 +50,8 @@ class Reply:
     def of(answer: Answer, asked: Asked) -> "Reply":
         """An answer that was just given to a question."""
         keys, shown = sort_keys(answer.keys, asked.order), read_select_list(asked.question)
-        return Reply(head=answer.head(), keys=keys, stored=answer.stored, shown=shown, order=asked.order)
+        head = {**answer.head(), "numbers": numbers_document(asked.question.numbers)}
+        return Reply(head=head, keys=keys, stored=answer.stored, shown=shown, order=asked.order)
 
     @property
     def columns(self) -> tuple[str, ...]:

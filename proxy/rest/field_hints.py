@@ -13,6 +13,7 @@ _FIELDS = (
     "public_knowledge",
     "max_epsilon",
     "reuse",
+    "numbers",
 )
 _NAME = rf"(?P<name>{'|'.join(_FIELDS)})"
 _SET = re.compile(rf"SET keyhole\.{_NAME} = (?P<value>'(?:[^']|'')*'|[^;']+);")

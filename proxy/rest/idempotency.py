@@ -138,7 +138,9 @@ def _told_before(
         keys = answers.stored_keys(service, earlier.answer, analyst)
     if keys is None:
         raise ledger_unavailable()
-    shown = None if not document["head"]["guarantee"].get("predicates") else _shown_again(service, body, analyst)
+    head = document["head"]
+    has_list = head["guarantee"].get("predicates") or head.get("numbers")
+    shown = _shown_again(service, body, analyst) if has_list else None
     order = answers.read_order(document.get("order", ""))  # of an answer from before there were any: none
     keys = sort_keys(keys, order)
     return Reply(head=document["head"], keys=keys, stored=earlier.answer, shown=shown, order=order)

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from accountant.store.attempts import Attempt
 from planner.catalog.model import Analyst, Value
 from planner.errors import KeyholeError
-from planner.statements.settings import find_setting
+from planner.statements.settings import find_setting, read_catalog
 from proxy.concurrency.fair_queue import alone
 from proxy.dashboard.question_list import Listed
 from proxy.pipeline.messages import Asked, ordered_question
@@ -83,15 +83,17 @@ class QuestionIn(BaseModel):
     public_knowledge: Text | None = _setting_field("public_knowledge")
     max_epsilon: float | None = _setting_field("max_epsilon")
     reuse: Text | None = _setting_field("reuse")
+    numbers: Text | None = _setting_field("numbers")
 
     def asked_by(self, analyst: Analyst, service: Service, *, today: date, attempt: Attempt | None = None) -> Asked:
         """The request as the pipeline takes it; `today` is the day that current_date means. With an `attempt` it can
         spend only while nobody else answers the same request."""
         named = self.model_dump(exclude={"sql", "parameters"}, exclude_none=True)
-        question, order = ordered_question(self.sql, service.catalog)
+        settings = {f"keyhole.{name}": str(value) for name, value in named.items()}
+        question, order = ordered_question(self.sql, read_catalog(service.catalog, settings))
         return Asked(
             question=question,
-            settings={f"keyhole.{name}": str(value) for name, value in named.items()},
+            settings=settings,
             parameters={number: _value(value) for number, value in enumerate(self.parameters, start=1)},
             analyst=analyst,
             today=today,
@@ -210,12 +212,30 @@ class ShownOut(BaseModel):
     ]
 
 
+class NumberOut(BaseModel):
+    """What stands in a column of the select list that says how large a group is."""
+
+    name: str
+    told: Annotated[str, Field(description="null: nothing; threshold: what HAVING proves; bands: a band's lower edge")]
+    says: Annotated[str, Field(description="of every group, as at least 501; the lower edges of bands")]
+
+
+class NumbersOut(BaseModel):
+    """The sizes that a select list shows, and what is told of each."""
+
+    columns: list[NumberOut]
+    sentences: Annotated[list[str], Field(description="what an analyst is told beside the answer")]
+
+
 class AnswerOut(PageOut):
     """A released key set, or its first page."""
 
     shown: Annotated[
         ShownOut | None,
         Field(description="null: no scorecard, or one whose select list only PostgreSQL could run"),
+    ] = None
+    numbers: Annotated[
+        NumbersOut | None, Field(description="what is told of sizes in the select list; null: it has none")
     ] = None
     guarantee: Guarantee
     cost: Annotated[Cost | None, Field(description="null: it cost nothing this time")] = None

@@ -97,7 +97,10 @@ def test_values(psql: Psql) -> None:
 
 def test_refusals_point_at_the_place(psql: Psql, clinic: Served) -> None:
     with unchanged(clinic):
-        done = psql("SELECT ward,\n  count(*)\nFROM visits GROUP BY ward HAVING count(*) > 10;\n" + "\\errverbose\n")
+        done = psql(
+            "SET keyhole.numbers = 'refuse';\n"
+            "SELECT ward,\n  count(*)\nFROM visits GROUP BY ward HAVING count(*) > 10;\n\\errverbose\n"
+        )
     assert done.stderr.splitlines()[:4] == [
         "ERROR:  KH101: Keyhole answers which groups cross a threshold, not how large they are",
         "LINE 2:   count(*)",

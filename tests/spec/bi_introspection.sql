@@ -124,8 +124,6 @@ SELECT "sales"."store" AS "store" FROM "public"."sales" "sales" GROUP BY 1 HAVIN
 --> KH304
 SELECT MIN("sales"."amount") AS "TEMP(lower)", MAX("sales"."amount") AS "TEMP(upper)" FROM "public"."sales" "sales" HAVING (COUNT(1) > 0)
 --> KH101
-SELECT "sales"."store" AS "store", SUM("sales"."amount") AS "sum:amount:ok" FROM "public"."sales" "sales" GROUP BY 1 HAVING ((SUM("sales"."amount") >= 29999.999999999898) AND (SUM("sales"."amount") <= 90000.000000000102))
---> KH101
 SELECT "stores"."region" AS "region", SUM(1) AS "cnt:stores:ok" FROM "public"."stores" "stores" GROUP BY 1 HAVING (COUNT(1) > 0) ORDER BY 1 ASC NULLS FIRST
 --> NULL | 1; lower | 2; upper | 2
 -- # Power BI: the navigator, keys and relations, previews, row counts, statistics of columns.

@@ -170,7 +170,7 @@ SELECT store FROM sales GROUP BY GROUPING SETS ((store), ()) HAVING count(*) > 1
 SELECT store, month FROM sales GROUP BY ROLLUP (store, month) HAVING count(*) > 1000
 --> KH106
 SELECT store, count(*) AS n FROM sales GROUP BY store HAVING n > 1000
---> KH101
+--> 42703
 SELECT store AS s FROM sales GROUP BY store HAVING s = 'north' AND count(*) > 1000
 --> 42703
 SELECT * FROM (SELECT store FROM sales GROUP BY store HAVING count(*) > 1000 FOR UPDATE) t
@@ -210,3 +210,5 @@ SELECT store FROM sales GROUP BY store HAVING median(amount) > 10 AND count(amou
 --> north; south
 SELECT median(n) FROM (VALUES (1), (5), (2)) AS t(n)
 --> 2.0
+SELECT "sales"."store" AS "store", SUM("sales"."amount") AS "sum:amount:ok" FROM "public"."sales" "sales" GROUP BY 1 HAVING ((SUM("sales"."amount") >= 29999.999999999898) AND (SUM("sales"."amount") <= 90000.000000000102))
+--> south | NULL

@@ -147,7 +147,7 @@ TYPED: dict[str, tuple[object, ...]] = {
 }
 """The answer about each key, in order."""
 
-AGGREGATE = "SELECT ward, count(*) FROM visits GROUP BY ward HAVING count(*) > 1000"
+AGGREGATE = "SELECT ward, count(*) FROM visits GROUP BY ward"
 REFUSED = "SELECT age FROM visits"
 REFUSED_CODE = "42501"
 REFUSED_MESSAGE = 'KH103: the private table "visits" is used outside a question'

@@ -11,7 +11,7 @@ from tests.worlds.house import House, opened, unchanged, write_policy
 from tests.worlds.wards import EXPLAINED
 
 REFUSED = [
-    ("KH101", "SELECT store, count(*) FROM sales GROUP BY store HAVING count(*) > 10"),
+    ("KH101", "SELECT store, count(*) FROM sales GROUP BY store"),
     ("KH103", "SELECT note FROM sales"),
     ("KH103", "SELECT DISTINCT store FROM sales WHERE quantity > 3"),
     ("KH204", "SELECT store FROM sales GROUP BY store HAVING stddev(amount) / 2 + 1 > 10"),

@@ -1,0 +1,54 @@
+"""Sentences about columns of numbers: what stands in them, what shows more, and which order is not told."""
+
+from collections.abc import Iterator, Sequence
+
+from planner.scope.embedded import ToldNumbers
+
+
+def number_notices(numbers: ToldNumbers | None) -> tuple[str, ...]:
+    """Return the sentences that an answer with columns of numbers comes with; none for one without."""
+    return () if numbers is None else tuple(_sentences(numbers))
+
+
+def numbers_document(numbers: ToldNumbers | None) -> dict[str, object] | None:
+    """Return what an answer's columns of numbers tell, for a program."""
+    if numbers is None:
+        return None
+    columns = [{"name": one.name, "told": one.kind, "says": one.words} for one in numbers.columns]
+    return {"columns": columns, "sentences": list(number_notices(numbers))}
+
+
+def _sentences(numbers: ToldNumbers) -> Iterator[str]:
+    hidden = [one.name for one in numbers.columns if one.kind == "null"]
+    proved = [one for one in numbers.columns if one.kind == "threshold"]
+    banded = [one for one in numbers.columns if one.kind == "bands"]
+    if hidden:
+        why = "the answer says which groups qualify and not how large they are"
+        yield f"Not told: {_list(hidden)} {_be(hidden)} NULL, as {why}{_more(numbers, hidden)}."
+    if proved:
+        said = ", ".join(f"{one.name} is {one.words}" for one in proved)
+        yield f"Not counted: in every group {said}, within the tolerance. HAVING says so, and no group was counted."
+    if banded:
+        said = "; ".join(f"{one.name} {one.words}" for one in banded)
+        edge = "the lower edge of its group's band, within the tolerance, and NULL below the first"
+        yield f"Bands: {said}. A number is {edge}. Bands are paid for with the question."
+    if numbers.unsorted:
+        order = f"the order by {_list(numbers.unsorted)} is not told, and rows come in the order of the keys"
+        yield f"Not sorted: {order}. With LIMIT it is a ranking, which is paid for."
+
+
+def _more(numbers: ToldNumbers, hidden: Sequence[str]) -> str:
+    ways = []
+    if numbers.chosen == "null":
+        ways.append("SET keyhole.numbers = 'threshold' shows the bound that HAVING proves, for nothing")
+    if numbers.chosen != "bands" and any(name in numbers.banded for name in hidden):
+        ways.append("SET keyhole.numbers = 'bands' shows the owner's bands, at a price")
+    return f". {'; '.join(ways)}" if ways else ""
+
+
+def _list(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _be(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"

@@ -1,0 +1,317 @@
+"""The numbers of a question: items of its select list and of ORDER BY that ask how large a group is.
+
+    SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500 ORDER BY n DESC
+
+shows one, `n`, and sorts by it. The answer is keys; the setting `keyhole.numbers` says what stands in the column.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.parser.clauses import Clauses, end_of
+from planner.parser.lexer import Token
+from planner.parser.subquery_readers import unaliased_end
+from planner.parser.tree import bare, contains, name, read_limit, write_node
+from planner.scorecard.find import shows_size
+
+_UNNAMED = "?column?"
+_MOST_RANKED = 100  # rows: tools cut all that they ask to hundreds or thousands, and do not mean the first of them
+
+
+@dataclass(frozen=True, slots=True)
+class ShownNumber:
+    """A number in the select list: its expression, which item it is, its tokens without the name, and its name."""
+
+    node: exp.Expr
+    item: int
+    first: int
+    past: int
+    name: str
+    has_alias: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SortedNumber:
+    """A number that ORDER BY names as an expression, by its tokens; `item` is the number that it repeats, if any."""
+
+    node: exp.Expr
+    first: int
+    past: int
+    item: int | None
+
+
+def find_numbers(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> tuple[ShownNumber, ...]:
+    """Return the numbers of a select list; a window over groups is none."""
+    if len(select.expressions) != len(place.items):
+        return ()
+    found = []
+    for index, (item, (first, past)) in enumerate(zip(select.expressions, place.items, strict=True)):
+        node = item.unalias()
+        if contains_aggregate(node) and not contains(node, exp.Window) and shows_size(node):
+            has_alias = isinstance(item, exp.Alias)
+            end = unaliased_end(item, past, tokens)
+            called = name(item.args["alias"]) if has_alias else default_name(tokens[first:end])
+            found.append(ShownNumber(node, index, first, end, called, has_alias))
+    return tuple(found)
+
+
+def default_name(tokens: tuple[Token, ...]) -> str:
+    """Return the name that PostgreSQL gives a call, or a cast of one, without an alias."""
+    called = [token for token in tokens if not token.is_symbol("(") and not token.is_word("cast")]
+    return called[0].value if called and called[0].kind == "word" else _UNNAMED
+
+
+def sorted_numbers(
+    select: exp.Select, place: Clauses, tokens: tuple[Token, ...], numbers: tuple[ShownNumber, ...]
+) -> tuple[SortedNumber, ...]:
+    """Return the items of ORDER BY that are numbers written out, where the question shows numbers."""
+    order = select.args.get("order")
+    if order is None or not numbers or place.end >= len(tokens) or not tokens[place.end].is_word("order"):
+        return ()
+    written = {one.node: one.item for one in numbers}
+    found, first = [], place.end + 2
+    for ordered in order.expressions:
+        past = end_of(
+            tokens, first, before=("limit", "offset", "fetch", "for", "union", "intersect", "except"), commas=True
+        )
+        node = ordered.this if isinstance(ordered, exp.Ordered) else ordered
+        if contains_aggregate(node) and not contains(node, exp.Window) and shows_size(node):
+            found.append(SortedNumber(node, first, _without_direction(tokens, first, past), written.get(bare(node))))
+        first = past + 1
+    return tuple(found)
+
+
+def _without_direction(tokens: tuple[Token, ...], first: int, past: int) -> int:
+    while past > first + 1 and tokens[past - 1].is_word("asc", "desc", "nulls", "first", "last"):
+        past -= 1
+    return past
+
+
+def name_sorting(select: exp.Select, numbers: tuple[ShownNumber, ...]) -> tuple[str, ...]:
+    """Return what ORDER BY sorts by that is a number, as an analyst calls it."""
+    order, found = select.args.get("order"), []
+    for one in order.expressions if order is not None else ():
+        named = named_number(one.this, select, numbers)
+        if named is not None:
+            found.append(named.name)
+        elif contains_aggregate(one) and shows_size(one.this):
+            same = [number.name for number in numbers if number.node == bare(one.this)]
+            found += same[:1] or [write_node(bare(one.this))]
+    return tuple(found)
+
+
+def named_number(node: exp.Expr, select: exp.Select, numbers: tuple[ShownNumber, ...]) -> ShownNumber | None:
+    """Return the number that an item of ORDER BY names, by the name or the position of its column."""
+    inner = bare(node)
+    if isinstance(inner, exp.Literal) and not inner.is_string and inner.name.isdecimal():
+        return next((one for one in numbers if one.item == int(inner.name) - 1), None)
+    if isinstance(inner, exp.Column) and not inner.args.get("table") and isinstance(inner.this, exp.Identifier):
+        called = name(inner.this)
+        outputs = [one for one in select.expressions if _output_name(one) == called]
+        return next((one for one in numbers if one.name == called), None) if len(outputs) <= 1 else None
+    return None
+
+
+def _output_name(item: exp.Expr) -> str:
+    if isinstance(item, exp.Alias):
+        return name(item.args["alias"])
+    inner = bare(item)
+    return name(inner.this) if isinstance(inner, exp.Column) else ""
+
+
+def is_cut_to_first(select: exp.Select) -> bool:
+    """Return True if LIMIT means the first few groups; tools cut every answer to hundreds or thousands of rows."""
+    limit = read_limit(select)
+    if limit is None:
+        return select.args.get("limit") is not None and not _is_all(select)
+    inner = bare(limit)
+    return not (isinstance(inner, exp.Literal) and inner.name.isdecimal() and int(inner.name) > _MOST_RANKED)
+
+
+def most_rows(select: exp.Select) -> int | None:
+    """Return how many rows a statement is cut to by a LIMIT that is a number; None for any other."""
+    limit = read_limit(select)
+    inner = None if limit is None else bare(limit)
+    return int(inner.name) if isinstance(inner, exp.Literal) and inner.name.isdecimal() else None
+
+
+def _is_all(select: exp.Select) -> bool:
+    limit = select.args["limit"]
+    return isinstance(limit, exp.Limit) and (limit.expression is None or contains(limit, exp.Var, exp.Null))
+
+
+def numbers_pass_on(select: exp.Select, numbers: tuple[ShownNumber, ...]) -> "PassedOn":
+    """Return how the statement around a question reads its numbers.
+
+    They may be shown as they are, cast, rounded or under another name, and sorted by where nothing is cut. Anything
+    else would compute with a value that is not told.
+    """
+    return _Reading(select, numbers).read()
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOn:
+    """`only` if the numbers are passed on and nothing else; `sorted` are those that the statement around sorts by."""
+
+    only: bool
+    sorted: tuple[str, ...] = ()
+
+
+UNTOUCHED = PassedOn(only=True)
+
+
+_CARRIES = (exp.Alias, exp.Cast, exp.Paren, exp.Round)
+_ON_THE_WAY = (exp.Subquery, exp.CTE, exp.With, exp.From, exp.Join, exp.Select)
+
+
+class _Reading:
+    def __init__(self, select: exp.Select, numbers: tuple[ShownNumber, ...]) -> None:
+        self._select = select
+        self._root = select.root()
+        self._inside = {id(node) for node in select.walk()}
+        self._tracked = {one.name for one in numbers}
+        self._items = {one.item for one in numbers}
+        self._sorted: dict[str, None] = {}
+
+    def read(self) -> PassedOn:
+        if self._root is self._select:
+            return UNTOUCHED
+        if self._select.args.get("distinct") is not None or not self._is_reached(self._select):
+            return PassedOn(only=False)
+        self._rename()
+        while True:
+            before = len(self._tracked)
+            if not all(map(self._is_plain, self._root.find_all(exp.Query))):
+                return PassedOn(only=False)
+            if len(self._tracked) == before:
+                break
+        names = all(map(self._is_passed, self._outside(exp.Column)))
+        joins = all(map(self._is_apart, self._outside(exp.Join)))
+        return PassedOn(only=names and joins, sorted=tuple(self._sorted))
+
+    def _outside(self, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+        return (node for node in self._root.find_all(kind) if id(node) not in self._inside)
+
+    def _rename(self) -> None:
+        """Follow the numbers into a list of columns behind an alias, and to the first side of UNION ALL."""
+        node: exp.Expr | None = self._select
+        while node is not None and node is not self._root:
+            node = node.parent
+            alias = None if node is None else node.args.get("alias")
+            columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
+            if columns:
+                listed = [name(one.this if isinstance(one, exp.ColumnDef) else one) for one in columns]
+                self._tracked |= {listed[item] for item in self._items if item < len(listed)}
+            if isinstance(node, exp.SetOperation):
+                first = node.left
+                while isinstance(first, exp.SetOperation | exp.Subquery):
+                    first = first.left if isinstance(first, exp.SetOperation) else first.this
+                if isinstance(first, exp.Select):
+                    listed = [_output_name(one) for one in first.expressions]
+                    self._tracked |= {listed[item] for item in self._items if item < len(listed)}
+
+    def _is_reached(self, query: exp.Expr) -> bool:
+        """Return True if a query's rows go on as rows, up to the statement's own."""
+        node, above = query, query.parent
+        while above is not None:
+            if isinstance(above, exp.Exists):
+                return True
+            if isinstance(above, exp.SetOperation):
+                if not isinstance(above, exp.Union) or above.args.get("distinct") is not False:
+                    return False
+            elif (
+                not isinstance(above, _ON_THE_WAY)
+                or above.args.get("recursive")
+                or (isinstance(above, exp.Select) and node.arg_key not in ("from_", "joins", "with_"))
+            ):
+                return False
+            node, above = above, above.parent
+        return True
+
+    def _is_plain(self, query: exp.Expr) -> bool:
+        """Return True if a query around passes on what it shows; learn the names that it gives to numbers."""
+        if id(query) in self._inside or not isinstance(query, exp.Select | exp.SetOperation):
+            return True
+        cut = query.args.get("limit") is not None or query.args.get("offset") is not None
+        order = query.args.get("order")
+        if isinstance(query, exp.SetOperation):
+            positions = order is not None and any(isinstance(bare(one.this), exp.Literal) for one in order.expressions)
+            return not (cut and positions)
+        shown = [self._shows(item) for item in query.expressions]
+        if not any(shown):
+            return True
+        if not self._is_reached(query) or query.args.get("distinct") is not None:
+            return False
+        stars = any(map(_is_star, query.expressions))
+        if query.args.get("group") is not None:
+            return False
+        for item, shows in zip(query.expressions, shown, strict=True):
+            if shows and isinstance(item, exp.Alias):
+                self._tracked.add(name(item.args["alias"]))
+        for one in order.expressions if order is not None else ():
+            inner = bare(one.this)
+            if isinstance(inner, exp.Literal) and inner.name.isdecimal():
+                place = int(inner.name) - 1
+                if stars or (place < len(shown) and shown[place]):
+                    if cut:
+                        return False
+                    self._sorted[str(place + 1) if stars else query.expressions[place].alias_or_name] = None
+        return True
+
+    def _shows(self, item: exp.Expr) -> bool:
+        """Return True if an item is a number that is passed on, or may have one among its columns."""
+        return _is_star(item) or self._find_carried(item) is not None
+
+    def _find_carried(self, item: exp.Expr) -> exp.Column | None:
+        node = item
+        while isinstance(node, _CARRIES):
+            node = node.this
+        return node if isinstance(node, exp.Column) and name(node.this) in self._tracked else None
+
+    def _is_passed(self, column: exp.Expr) -> bool:
+        if isinstance(column.this, exp.Star):
+            return isinstance(column.parent, exp.Select)
+        called = name(column.this)
+        if called not in self._tracked:
+            return column.args.get("table") is not None or called not in self._aliases()
+        node: exp.Expr = column
+        while isinstance(node.parent, _CARRIES):
+            if node.arg_key != "this":
+                return False
+            node = node.parent
+        above = node.parent
+        if isinstance(above, exp.Select) and node.arg_key == "expressions":
+            return True
+        if isinstance(above, exp.Ordered) and isinstance(above.parent, exp.Order):
+            query = above.parent.parent
+            if isinstance(query, exp.Query) and above.parent.arg_key == "order":
+                self._sorted[called] = None
+                free = ("limit", "offset", "distinct") if isinstance(query, exp.Select) else ("limit", "offset")
+                return not any(query.args.get(clause) for clause in free)
+        return False
+
+    def _aliases(self) -> set[str]:
+        """The names by which the rows that hold numbers can be meant as a whole."""
+        found: set[str] = set()
+        node: exp.Expr | None = self._select.parent
+        while node is not None:
+            alias = node.args.get("alias")
+            if isinstance(alias, exp.TableAlias):
+                found.add(name(alias.this))
+            node = node.parent
+        for table in self._outside(exp.Table):
+            alias = table.args.get("alias")
+            if name(table.this) in found and isinstance(alias, exp.TableAlias):
+                found.add(name(alias.this))
+        return found - {""}
+
+    def _is_apart(self, join: exp.Expr) -> bool:
+        using = {name(one if isinstance(one, exp.Identifier) else one.this) for one in join.args.get("using") or ()}
+        return not (using & self._tracked) and str(join.args.get("method") or "").upper() != "NATURAL"
+
+
+def _is_star(item: exp.Expr) -> bool:
+    return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))

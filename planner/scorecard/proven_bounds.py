@@ -1,0 +1,250 @@
+"""What an answer proves of a number: the strictest public bound that follows from the formula its groups satisfy.
+
+HAVING count(*) > 500                          proves of count(*) at least 501
+HAVING count(*) > 500 OR sum(amount) > 20000   proves nothing of either
+"""
+
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+from math import ceil, floor
+
+from sqlglot import exp
+
+from planner.catalog.model import SqlType
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, write_node
+from planner.scope.names import Scope, find_column
+from planner.values.decimals import terminating_decimal
+
+_MOST_TERMS = 256  # conjunctions of a formula: beyond, nothing is proved; of hand-written ones none has as many
+_FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.EQ: exp.EQ,
+}
+_OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {exp.GT: exp.LTE, exp.GTE: exp.LT, exp.LT: exp.GTE, exp.LTE: exp.GT}
+_WRAPPINGS = (exp.Paren, exp.Cast, exp.Coalesce)
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """What a conjunction says of an expression: from `low` to `high`, each with whether it is left out."""
+
+    low: Fraction | None = None
+    low_out: bool = False
+    high: Fraction | None = None
+    high_out: bool = False
+
+    def meet(self, other: "_Range") -> "_Range":
+        low, low_out = max(
+            ((one.low, one.low_out) for one in (self, other) if one.low is not None), default=(None, False)
+        )
+        high, not_out = min(
+            ((one.high, not one.high_out) for one in (self, other) if one.high is not None), default=(None, True)
+        )
+        return _Range(low, low_out, high, not not_out)
+
+    def join(self, other: "_Range") -> "_Range":
+        low, low_out = (
+            (None, False)
+            if self.low is None or other.low is None
+            else min((self.low, self.low_out), (other.low, other.low_out))
+        )
+        high, not_out = (
+            (None, True)
+            if self.high is None or other.high is None
+            else max((self.high, not self.high_out), (other.high, not other.high_out))
+        )
+        return _Range(low, low_out, high, not not_out)
+
+    @property
+    def is_empty(self) -> bool:
+        if self.low is None or self.high is None:
+            return False
+        return self.low > self.high or (self.low == self.high and (self.low_out or self.high_out))
+
+
+_Term = dict[str, _Range]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A number that a value is at least, or at most."""
+
+    number: Decimal
+    is_least: bool
+
+    @property
+    def words(self) -> str:
+        """The bound as people say it."""
+        return f"at {'least' if self.is_least else 'most'} {self.number:f}"
+
+
+def prove_bound(number: exp.Expr, formulas: tuple[exp.Expr, ...], scope: Scope) -> Bound | None:
+    """Return the strictest bound on a number where all the formulas hold; None if they prove none.
+
+    Guarantee: every value of `number` with which PostgreSQL gives true for each formula satisfies the bound.
+    """
+    terms = _terms([(formula, False) for formula in formulas])
+    known = _key(number)
+    ranges = [term.get(known, _Range()) for term in terms or () if not any(one.is_empty for one in term.values())]
+    if not ranges:
+        return None
+    proved = ranges[0]
+    for one in ranges[1:]:
+        proved = proved.join(one)
+    whole = is_whole(number, scope)
+    if proved.low is not None:
+        low = floor(proved.low) + 1 if whole and proved.low_out else ceil(proved.low) if whole else proved.low
+        found = _decimal(Fraction(low), number, scope, up=False)
+        return None if found is None else Bound(found, is_least=True)
+    if proved.high is not None:
+        high = ceil(proved.high) - 1 if whole and proved.high_out else floor(proved.high) if whole else proved.high
+        found = _decimal(Fraction(high), number, scope, up=True)
+        return None if found is None else Bound(found, is_least=False)
+    return None
+
+
+def is_whole(number: exp.Expr, scope: Scope) -> bool:
+    """Return True if every value of an aggregate is a whole number."""
+    inner = number.this if isinstance(number, exp.Filter) else number
+    if isinstance(inner, exp.Count):
+        return True
+    if not isinstance(inner, exp.Sum | exp.Min | exp.Max):
+        return False
+    allowed = (exp.Sum, exp.Min, exp.Max, exp.Column, exp.Identifier, exp.Paren, exp.Add, exp.Sub, exp.Mul, exp.Neg)
+    parts = list(inner.walk())
+    if not all(isinstance(part, allowed) or _is_whole_literal(part) for part in parts):
+        return False
+    return all(_type(part, scope) is SqlType.INTEGER for part in parts if isinstance(part, exp.Column))
+
+
+def _is_whole_literal(part: exp.Expr) -> bool:
+    return isinstance(part, exp.Literal) and not part.is_string and part.name.isdecimal()
+
+
+def _type(column: exp.Column, scope: Scope) -> SqlType | None:
+    try:
+        found = find_column(column, scope)
+    except KeyholeError:
+        return None
+    return None if found is None else found.sql_type
+
+
+def _decimal(value: Fraction, number: exp.Expr, scope: Scope, *, up: bool) -> Decimal | None:
+    """The bound as a literal that the number's type can read: whole where that may be a type of whole numbers."""
+    if value.denominator == 1 or _has_fractions(number, scope):
+        return terminating_decimal(value)
+    return Decimal(ceil(value) if up else floor(value))
+
+
+def _has_fractions(number: exp.Expr, scope: Scope) -> bool:
+    """Return True if the aggregate's type has fractions for sure."""
+    inner = number.this if isinstance(number, exp.Filter) else number
+    if isinstance(inner, exp.Avg):
+        return True
+    columns = list(inner.find_all(exp.Column))
+    return isinstance(inner, exp.Sum | exp.Min | exp.Max) and any(
+        inner.this is column and _type(column, scope) not in (SqlType.INTEGER, None) for column in columns
+    )
+
+
+def _key(node: exp.Expr) -> str:
+    inner = node
+    while isinstance(inner, _WRAPPINGS) and not _narrows(inner):
+        inner = inner.this
+    return write_node(inner)
+
+
+def _narrows(node: exp.Expr) -> bool:
+    """Return True if a wrapping may change a value that is there: a cast that rounds, or to text."""
+    if isinstance(node, exp.Cast):
+        kind = node.to.this
+        whole = kind in (exp.DataType.Type.INT, exp.DataType.Type.BIGINT)
+        counted = isinstance(bare(node.this), exp.Count)
+        wide = kind in (exp.DataType.Type.DECIMAL, exp.DataType.Type.DOUBLE) and not node.to.expressions
+        return not (wide or (whole and counted))
+    # where there is no value, coalesce gives another one
+    return isinstance(node, exp.Coalesce) and not isinstance(bare(node.this), exp.Count)
+
+
+def _terms(formulas: Sequence[tuple[exp.Expr, bool]]) -> list[_Term] | None:
+    """The conjunctions of which some one holds where all formulas do, each formula with whether it is negated; None
+    if they are too many."""
+    found: list[_Term] = [{}]
+    for formula, negated in formulas:
+        read = _read(formula, negated=negated)
+        if read is None or len(found) * len(read) > _MOST_TERMS:
+            return None
+        found = [_both(left, right) for left, right in product(found, read)]
+    return found
+
+
+def _both(left: _Term, right: _Term) -> _Term:
+    return {key: left.get(key, _Range()).meet(right.get(key, _Range())) for key in {**left, **right}}
+
+
+def _read(node: exp.Expr, *, negated: bool) -> list[_Term] | None:
+    node = bare(node)
+    if isinstance(node, exp.Having):
+        return _read(node.this, negated=negated)
+    if isinstance(node, exp.Not):
+        return _read(node.this, negated=not negated)
+    if isinstance(node, exp.And | exp.Or):
+        if isinstance(node, exp.And) is not negated:
+            return _terms([(node.this, negated), (node.expression, negated)])
+        sides = (_read(node.this, negated=negated), _read(node.expression, negated=negated))
+        terms = [term for side in sides for term in side or ()]
+        return None if None in sides or len(terms) > _MOST_TERMS else terms
+    if isinstance(node, exp.Between) and not node.args.get("symmetric"):
+        low, high = node.args["low"], node.args["high"]
+        ends = [(exp.GTE(this=node.this, expression=low), negated), (exp.LTE(this=node.this, expression=high), negated)]
+        if not negated:
+            return _terms(ends)
+        return [term for end, _ in ends for term in _read(end, negated=True) or [{}]]
+    if isinstance(node, exp.In) and not negated and node.expressions and node.args.get("query") is None:
+        return [term for one in node.expressions for term in _compare(exp.EQ, node.this, one)]
+    kind = type(node)
+    if kind in _FLIPPED and not negated:
+        return list(_compare(kind, node.this, node.expression))
+    if kind in _OPPOSITE and negated:
+        return list(_compare(_OPPOSITE[kind], node.this, node.expression))
+    return [{}]
+
+
+def _compare(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> Iterator[_Term]:
+    number = _constant(right)
+    if number is None:
+        number, left, kind = _constant(left), right, _FLIPPED[kind]
+    if number is None:
+        yield {}
+        return
+    out = kind in (exp.GT, exp.LT)
+    low = number if kind in (exp.GT, exp.GTE, exp.EQ) else None
+    high = number if kind in (exp.LT, exp.LTE, exp.EQ) else None
+    yield {_key(left): _Range(low, low is not None and out, high, high is not None and out)}
+
+
+def _constant(node: exp.Expr) -> Fraction | None:
+    node = bare(node)
+    if isinstance(node, exp.Literal) and not node.is_string:
+        try:
+            return Fraction(node.name)
+        except ValueError:
+            return None
+    if isinstance(node, exp.Neg):
+        inner = _constant(node.this)
+        return None if inner is None else -inner
+    if isinstance(node, exp.Mul | exp.Add | exp.Sub):
+        left, right = _constant(node.this), _constant(node.expression)
+        if left is None or right is None:
+            return None
+        combine = {exp.Mul: operator.mul, exp.Add: operator.add, exp.Sub: operator.sub}[type(node)]
+        return Fraction(combine(left, right))
+    return None

@@ -1,0 +1,115 @@
+-- # Numbers beside the keys under each choice of keyhole.numbers: `mode`, a statement, and what stands in its columns.
+-- # "n=null" is not told, "n=at least 501" is proved, "n=bands" has its band; "unsorted" names orders that are not told.
+
+null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500 ORDER BY n DESC
+--> n=null unsorted n
+null SELECT country, count(*) FROM sales GROUP BY country HAVING count(*) > 500 ORDER BY count(*) DESC, country
+--> count=null unsorted count
+null SELECT country, count(*) n, round(avg(amount), 2) FROM sales GROUP BY 1 HAVING count(*) > 500 ORDER BY 2 DESC
+--> n=null round=null unsorted n
+null SELECT country, count(*) FROM sales GROUP BY country HAVING count(*) > 500 ORDER BY sum(amount) DESC
+--> count=null unsorted sum(amount)
+null SELECT country, sum(amount) / count(*) AS mean, CAST(max(quantity) AS text) FROM sales GROUP BY country HAVING count(*) > 500
+--> mean=null max=null
+null SELECT country || ': ' || count(*) AS label FROM sales GROUP BY country HAVING count(*) > 500
+--> label=null
+null SELECT country, count(*) AS n, sum(amount) > 20000 AS big FROM sales GROUP BY country
+--> n=null
+null SELECT count(*) AS n FROM sales HAVING count(*) > 500
+--> n=null
+null SELECT country, CASE WHEN count(*) > 900 THEN count(*) ELSE 0 END AS n FROM sales GROUP BY country HAVING count(*) > 500
+--> n=null
+null SELECT country, string_agg(stock_code, ',') FROM sales GROUP BY country HAVING count(*) > 500
+--> string_agg=null
+null SELECT * FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q WHERE n > 500 ORDER BY n DESC
+--> n=null unsorted n
+null SELECT * FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) "source" LIMIT 1001
+--> n=null
+null SELECT q.country, q.n::int AS total, round(q.s) FROM (SELECT country, count(*) AS n, sum(amount) AS s FROM sales GROUP BY country HAVING count(*) > 500) q ORDER BY total
+--> n=null s=null unsorted total
+null WITH q AS (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500), r AS (SELECT country, n AS m FROM q) SELECT country, m FROM r ORDER BY m
+--> n=null unsorted m
+null WITH q(land, total) AS (SELECT country, count(*) FROM sales GROUP BY country HAVING count(*) > 500) SELECT land, total FROM q
+--> count=null
+null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500 UNION ALL SELECT country, 0 FROM sales GROUP BY country HAVING count(*) > 50000
+--> n=null
+null SELECT name FROM regions WHERE EXISTS (SELECT country, count(*) FROM sales GROUP BY country HAVING count(*) > 500)
+--> count=null
+null SELECT r.region, q.n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q JOIN regions r ON r.name = q.country
+--> n=null
+null WITH per AS (SELECT customer_id, country, sum(amount) AS total FROM sales GROUP BY customer_id, country) SELECT country, count(*) AS buyers, avg(total) FROM per GROUP BY country HAVING count(*) > 50
+--> buyers=null avg=null
+null SELECT country, avg(total) AS mean FROM (SELECT customer_id, country, sum(amount) AS total FROM sales GROUP BY customer_id, country) q GROUP BY country HAVING count(*) > 50
+--> mean=null
+null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500 LIMIT 1000
+--> n=null
+null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500 ORDER BY n DESC LIMIT 1000
+--> n=null unsorted n
+null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500 ORDER BY n DESC LIMIT 3
+--> n=null ranked
+null SELECT country, count(*) AS n FROM sales GROUP BY country ORDER BY 2 DESC LIMIT 3
+--> n=null ranked
+
+-- # What cannot be passed on is refused as ever.
+null SELECT country, count(*) AS n FROM sales GROUP BY country
+--> KH101
+null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 0
+--> KH101
+null SELECT sum(n) FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q
+--> KH101
+null SELECT country, coalesce(n, 0) FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q
+--> KH101
+null SELECT country, n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q WHERE n IS NULL
+--> KH101
+null SELECT * FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q ORDER BY n DESC LIMIT 5
+--> KH101
+null SELECT * FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q ORDER BY 2 DESC LIMIT 5
+--> KH101
+null SELECT DISTINCT n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q
+--> KH101
+null SELECT DISTINCT count(*) FROM sales GROUP BY country HAVING count(*) > 500
+--> KH101
+null SELECT n, count(*) FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q GROUP BY n
+--> KH101
+null SELECT name FROM regions WHERE length(name) IN (SELECT count(*) FROM sales GROUP BY country HAVING count(*) > 500)
+--> KH101
+null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500 UNION SELECT country, 0 FROM sales GROUP BY country HAVING count(*) > 50000
+--> KH101
+null SELECT q FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q
+--> KH101
+null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500 ORDER BY country, n LIMIT 3
+--> KH101
+null SELECT a.country FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) a JOIN (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) b USING (country, n)
+--> KH101
+null SELECT country, row_number() OVER (ORDER BY n) FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q
+--> KH101
+refuse SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500
+--> KH101
+
+-- # What the answer proves.
+threshold SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500
+--> n=at least 501
+threshold SELECT country, count(*)::int, count(*) * 2 AS twice FROM sales GROUP BY country HAVING 500 <= count(*)
+--> count=at least 500 twice=null
+threshold SELECT country, sum(amount) AS s, sum(quantity) AS q FROM sales GROUP BY country HAVING sum(amount) > 20000.5 AND sum(quantity) > 10.5
+--> s=at least 20000.5 q=at least 11
+threshold SELECT country, count(*) AS n, sum(amount) AS s FROM sales GROUP BY country HAVING count(*) > 500 OR sum(amount) > 20000
+--> n=null s=null
+threshold SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500 AND sum(amount) > 100 OR count(*) > 900
+--> n=at least 501
+threshold SELECT country, count(*) AS n FROM sales GROUP BY country HAVING (count(*) > 500 OR sum(amount) > 9000) AND (count(*) > 500 OR sum(amount) <= 9000)
+--> n=at least 501
+threshold SELECT country, count(*) AS n FROM sales GROUP BY country HAVING NOT (count(*) <= 500) AND count(*) < 900
+--> n=at least 501
+threshold SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) < 900
+--> n=at most 899
+threshold SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) BETWEEN 100 AND 900
+--> n=at least 100
+threshold SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) IN (700, 800)
+--> n=at least 700
+threshold SELECT country, round(avg(amount), 2) AS mean FROM sales GROUP BY country HAVING avg(amount) > 15.25 AND count(*) > 500
+--> mean=at least 15.25
+threshold SELECT country, count(*) FILTER (WHERE gift) AS gifts, count(*) FROM sales GROUP BY country HAVING count(*) FILTER (WHERE gift) > 50
+--> gifts=at least 51 count=null
+threshold SELECT * FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q WHERE n > 500
+--> n=at least 501
