@@ -81,8 +81,6 @@ null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) >
 --> KH101
 null SELECT a.country FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) a JOIN (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) b USING (country, n)
 --> KH101
-null SELECT country, row_number() OVER (ORDER BY n) FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q
---> KH101
 refuse SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500
 --> KH101
 

@@ -148,7 +148,9 @@ def test_no_aggregate_of_the_private_table_is_left_around(sql: str) -> None:
     relations = [one for one in tree.find_all(exp.Table) if one.name in ("sales", "visits")]
     assert not relations
     for question in asking(sql).questions:
-        assert len(question.columns) == max(len(question.keys), 1) + len(question.predicates)
+        assert len(question.columns) == max(len(question.keys), 1) + len(question.predicates) + (
+            question.ranked is not None
+        )
 
 
 def test_predicates_of_one_text_are_one_column() -> None:
