@@ -473,7 +473,8 @@ class Defaults:
     """Accuracy where the analyst set none. `tolerance` is text: '10%', '25', or 'count=25, age=2'.
 
     `min_rows` is the group size m for which an AVG's tolerance is meant. `mechanisms` may be chosen in the place of
-    `mechanism`. `numbers` says what stands in a column that asks how large a group is, one of `NUMBERS`.
+    `mechanism`. `numbers` says what stands in a column that asks how large a group is, one of `NUMBERS`. `guard` says
+    whether a comparison that needs a guard gets one ("add") or is refused ("refuse").
     """
 
     fnr: float
@@ -483,6 +484,7 @@ class Defaults:
     mechanism: str
     mechanisms: tuple[str, ...] = BOUNDED
     numbers: str = "refuse"
+    guard: str = "add"
 
 
 @dataclass(frozen=True, slots=True)

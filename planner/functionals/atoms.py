@@ -22,16 +22,19 @@ from planner.catalog.tolerance import (
     with_amount,
 )
 from planner.errors import KeyholeError
+from planner.functionals.added_guards import GuardAdding
 from planner.functionals.functional import functional, grid, literals
 from planner.functionals.group_sizes import GroupSize, group_sizes, mean_of
 from planner.functionals.guard_remedy import WORTH, Remedy, next_round, remedy
 from planner.functionals.guards import (
     Absence,
+    ComparisonPlace,
     Counts,
     Guarded,
     GuardedAll,
     GuardedAny,
     GuardedFormula,
+    UnguardedError,
     complement,
     find_guards,
     guard_hint,
@@ -39,8 +42,7 @@ from planner.functionals.guards import (
     plain,
 )
 from planner.functionals.per_key_offsets import LIMIT, offsets
-from planner.functionals.reach import reach, within_bounds
-from planner.functionals.row_range import row_range, row_range_without
+from planner.functionals.row_range import reach, row_range, row_range_without, within_bounds
 from planner.functionals.settled import settle, undecidable, use_settled, warn_of_settled
 from planner.functionals.variance_centres import around_centres
 from planner.question.condition import (
@@ -95,6 +97,16 @@ class _Collected:
     def warn(self, text: str) -> None:
         """Say it once."""
         self.warnings[text] = None
+
+    def mark(self) -> tuple[dict[str, _Compared], dict[str, tuple[Comparison, Formula]], dict[str, None]]:
+        """Return what a formula adds to, so that it can be read again; a functional that nothing uses is left out."""
+        return dict(self.comparisons), dict(self.settled), dict(self.warnings)
+
+    def go_back(
+        self, mark: tuple[dict[str, _Compared], dict[str, tuple[Comparison, Formula]], dict[str, None]]
+    ) -> None:
+        """Forget what was added since the mark."""
+        self.comparisons, self.settled, self.warnings = dict(mark[0]), dict(mark[1]), dict(mark[2])
 
     def measure_groups(self, formula: Having) -> None:
         """Find out for how large groups the tolerances of means are meant, unless the analyst said it."""
@@ -178,8 +190,26 @@ class _ReadFormula:
 def _read(formula: Having, collected: _Collected, *, refuse_settled: bool = False) -> _ReadFormula:
     """One formula, whose own counts guard its sums and say for groups of how many rows its means are meant.
 
-    Raises KH220 if `refuse_settled` and declared bounds alone decide the whole formula.
+    Guards that it misses are added, unless the analyst wants none. Raises KH206, and KH220 if `refuse_settled` and
+    declared bounds alone decide the whole formula.
     """
+    before = collected.mark()
+    try:
+        return _read_as_typed(formula, collected, refuse_settled=refuse_settled)
+    except UnguardedError as error:
+        adding = GuardAdding(collected.table, collected.accuracy, collected.tolerances)
+        added = adding.add(formula, error.missing) if collected.accuracy.adds_guards else None
+        if added is None:
+            raise
+        collected.go_back(before)
+    made = _read_as_typed(added[0], collected, refuse_settled=False)
+    for sentence in added[1]:
+        collected.warn(sentence)
+    return made
+
+
+def _read_as_typed(formula: Having, collected: _Collected, *, refuse_settled: bool) -> _ReadFormula:
+    """One formula with no guards but its own. Raises KH206, KH220."""
     collected.measure_groups(formula)
     formula = around_centres(
         formula,
@@ -352,6 +382,7 @@ def _read_guarded(formula: Having, collected: _Collected) -> GuardedFormula:
 
 
 def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
+    source = ComparisonPlace.of(comparison)
     made, size = functional(
         comparison, table=collected.table, min_rows=collected.rows_of(comparison), where=collected.where
     )
@@ -368,7 +399,8 @@ def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
     constant = _constant_count(made, literals(0, comparison.operator, at, tolerance=0))
     if constant is not None:
         collected.warnings[f"{text} is {'true' if constant == TRUE else 'false'} for every group"] = None
-        return Guarded(constant, values, text, comparison.position, remedy=_remedy(comparison, collected))
+        remedied = _remedy(comparison, collected)
+        return Guarded(constant, values, text, comparison.position, remedy=remedied, source=source)
     terms = sorted((t.coefficient, t.column or "", canonical(t.condition), t.power) for t in made.terms)
     taken_off = made.offsets and (made.offsets.key, made.offsets.steps)
     meaning = (made.measure, made.unit_size * made.rows, made.origin, taken_off, *terms)
@@ -378,7 +410,7 @@ def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
     except KeyholeError:
         if settled is None:
             raise
-        return Guarded(settled, values, text, comparison.position, settled=settled)
+        return Guarded(settled, values, text, comparison.position, settled=settled, source=source)
     index = collected.place(made, meaning=meaning)
     formula = literals(index, comparison.operator, at, tolerance=tolerance)
     largest = made.offsets.largest if made.offsets else 0
@@ -391,7 +423,7 @@ def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
         collected.comparisons.setdefault(text, (comparison, index, size, formula))
     shown = comparison.part_of or text
     remedied = _remedy(comparison, collected)
-    return Guarded(formula, values, shown, comparison.position, remedy=remedied, settled=settled)
+    return Guarded(formula, values, shown, comparison.position, remedy=remedied, settled=settled, source=source)
 
 
 def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: _Collected) -> Formula | None:

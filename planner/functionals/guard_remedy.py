@@ -17,6 +17,7 @@ from planner.catalog.tolerance import Tolerances, quote_literal, with_amount
 from planner.parser.lexer import readable
 from planner.question.condition import (
     ALWAYS,
+    Condition,
     columns,
 )
 from planner.question.condition_text import spell_condition
@@ -39,16 +40,27 @@ class Remedy:
 
     def hint(self, values: Values, *, alone: str | None) -> str:
         """What to add to the question; `alone` is a column that is counted without a filter."""
-        column = alone or values.column
-        counted = f"count({_spell(column)})" if column else "count(*)"
-        if alone is None and values.condition != ALWAYS:
-            counted += f" FILTER (WHERE {_NAME.sub(_show_name, spell_condition(values.condition))})"
+        counted = self.spell_count(values, alone=alone)
         return f"{f'First {self.setting}  ' if self.setting else ''}Add: AND {counted} >= {self.values}"
 
+    @staticmethod
+    def spell_count(values: Values, *, alone: str | None) -> str:
+        """Return the count of the values as an analyst writes it."""
+        column = alone or values.column
+        counted = f"count({Remedy.spell_column(column)})" if column else "count(*)"
+        if alone or values.condition == ALWAYS:
+            return counted
+        return f"{counted} FILTER (WHERE {Remedy.spell(values.condition)})"
 
-def _spell(column: str) -> str:
-    """A column as a question names it; of a product the name is that already."""
-    return column if " * " in column else readable(column)
+    @staticmethod
+    def spell(condition: Condition) -> str:
+        """Return the condition as an analyst writes it."""
+        return _NAME.sub(_show_name, spell_condition(condition))
+
+    @staticmethod
+    def spell_column(column: str) -> str:
+        """Return a column as a question names it; of a product the name is that already."""
+        return column if " * " in column else readable(column)
 
 
 def remedy(comparison: Comparison, *, table: Table, accuracy: Accuracy, tolerances: Tolerances) -> Remedy:

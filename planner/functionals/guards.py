@@ -15,6 +15,7 @@ from typing import TypeAlias, TypeVar
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, relax_formula
 from mechanisms.formula import complement as complement_of
+from planner.aggregates.comparison import Comparison, Spread
 from planner.aggregates.row_expression import Values
 from planner.errors import KeyholeError
 from planner.functionals.guard_remedy import Remedy, read_alone
@@ -83,6 +84,19 @@ class _GuardedTree:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparisonPlace:
+    """Which comparison of the question literals come from: its text, and where it stands."""
+
+    text: str
+    position: int | None
+
+    @staticmethod
+    def of(leaf: Comparison | Spread) -> "ComparisonPlace":
+        """Return the source that every literal of the comparison has."""
+        return ComparisonPlace((leaf.part_of if isinstance(leaf, Comparison) else "") or leaf.text, leaf.position)
+
+
+@dataclass(frozen=True, slots=True)
 class Guarded(_GuardedTree):
     """The literals of one comparison, and the values that must exist for it not to be NULL (none: it never is).
 
@@ -98,6 +112,7 @@ class Guarded(_GuardedTree):
     outside: bool = False
     remedy: Remedy | None = None
     settled: Formula | None = None
+    source: ComparisonPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +219,19 @@ def complement(formula: GuardedFormula) -> GuardedFormula:
 
 def find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> Counts:
     """The counts that guard some literal, and for how many. Raises KH206 where one needs a guard and has none."""
-    return _find_guards(formula, functionals, _NOTHING)
+    missing: list[tuple[Guarded, Values]] = []
+    found = _find_guards(formula, functionals, _NOTHING, missing)
+    if missing:
+        raise UnguardedError(tuple(missing))
+    return found
 
 
-def _find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional], available: _Known) -> Counts:
+def _find_guards(
+    formula: GuardedFormula,
+    functionals: Mapping[int, Functional],
+    available: _Known,
+    missing: list[tuple[Guarded, Values]],
+) -> Counts:
     match formula:
         case Guarded():
             guards: Counts = frozenset()
@@ -222,7 +246,7 @@ def _find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional],
                     if least == absence.values.least and implies(functionals[index].terms[0], absence.values)
                 )
                 if not found:
-                    raise _refusal_of_unguarded(formula, absence.values)
+                    missing.append((formula, absence.values))
                 guards |= found
             return guards
         case GuardedAny(children) | GuardedAll(children):
@@ -233,7 +257,7 @@ def _find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional],
             used: Counts = frozenset()
             behind = list(accumulate(reversed(implied[1:]), lambda after, one: one | after, initial=_NOTHING))
             for child, own, after in zip(children, implied, reversed(behind), strict=False):
-                used |= _find_guards(child, functionals, available | after)
+                used |= _find_guards(child, functionals, available | after, missing)
                 available |= own
             return used
 
@@ -296,15 +320,20 @@ def implies(counted: Term, values: Values) -> bool:
     )
 
 
-def _refusal_of_unguarded(formula: Guarded, values: Values) -> KeyholeError:
-    without = "without values" if values.least == 1 else f"with fewer than {values.least} values"
-    return KeyholeError(
-        "KH206",
-        f"{formula.text} would hold for groups {without}, where SQL says NULL",
-        detail=f"A group {without} must not qualify, and finding out how many it has costs budget.",
-        hint=guard_hint(formula, values),
-        position=formula.position,
-    )
+class UnguardedError(KeyholeError):
+    """KH206 of the first comparison that needs a guard; `missing` are all, each with the values that it needs."""
+
+    def __init__(self, missing: tuple[tuple[Guarded, Values], ...]) -> None:
+        self.missing = missing
+        formula, values = missing[0]
+        without = "without values" if values.least == 1 else f"with fewer than {values.least} values"
+        super().__init__(
+            "KH206",
+            f"{formula.text} would hold for groups {without}, where SQL says NULL",
+            detail=f"A group {without} must not qualify, and finding out how many it has costs budget.",
+            hint=guard_hint(formula, values),
+            position=formula.position,
+        )
 
 
 def guard_hint(formula: Guarded, values: Values) -> str:

@@ -15,8 +15,7 @@ from planner.errors import KeyholeError
 from planner.functionals.cells import cell_reach
 from planner.functionals.functional import functional, grid
 from planner.functionals.guard_remedy import next_round
-from planner.functionals.reach import within_bounds
-from planner.functionals.row_range import row_range
+from planner.functionals.row_range import row_range, within_bounds
 from planner.functionals.unit_groups import groups_of_one_unit
 from planner.question.condition import Condition
 from planner.question.model import Accuracy, Functional, Measure, Question, Ranked

@@ -13,8 +13,11 @@ References: docs/proofs/joint_loss.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from itertools import combinations
 
+from planner.aggregates.comparison import Comparison, Slack
+from planner.aggregates.row_expression import Part
 from planner.catalog.model import Lookup, SqlType, Table
 from planner.question.condition import (
     ALWAYS,
@@ -170,3 +173,20 @@ def _edges(square: int, slope: int, steps: Range) -> tuple[int, ...]:
         return steps
     turn = -slope // (2 * square)  # the vertex, rounded down
     return (*steps, *(edge for edge in (turn, turn + 1) if steps[0] < edge < steps[1]))
+
+
+def within_bounds(comparison: Comparison, *, min_rows: int) -> Fraction:
+    """What the larger side of a comparison can come to by the declared bounds: a sum or count in a group of `min_rows`
+    rows, a mean or ratio in any. In the analyst's unit; a share of rows is 100."""
+    if comparison.slack is not Slack.THRESHOLD:
+        return Fraction(100)
+    most = max(map(max, map(reach, comparison.parts)), default=Fraction(0))
+    return most * min_rows if comparison.per_row is None else most / comparison.per_row
+
+
+def reach(part: Part) -> tuple[Fraction, Fraction]:
+    """How far a row can move one side of a comparison down and up."""
+    if not part.power or part.column is None:
+        return max(-part.coefficient, Fraction(0)), max(part.coefficient, Fraction(0))
+    ends = [part.coefficient * Fraction(end) ** part.power for end in part.column.bounds or (0, 0)]
+    return max(-min(ends), Fraction(0)), max(*ends, Fraction(0))

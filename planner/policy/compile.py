@@ -153,6 +153,7 @@ def _defaults(policy: Policy) -> Defaults:
         mechanism=accuracy.mechanism,
         numbers=accuracy.numbers,
         mechanisms=accuracy.mechanisms,
+        guard=accuracy.guard,
     )
 
 

@@ -207,6 +207,7 @@ class AccuracySection(Section):
     mechanism: MechanismName = DEFAULT
     numbers: Literal["null", "threshold", "bands", "refuse"] = "null"
     mechanisms: MechanismNames = BOUNDED
+    guard: Literal["add", "refuse"] = "add"
 
 
 class BudgetSection(Section):

@@ -114,7 +114,8 @@ class Accuracy:
     set it (`min_rows_set`).
     `most_positives` is the limit of a sparse vector, `public_knowledge` the text for MiM; other mechanisms have none.
     `reuse` says whether noise may be shared with other questions; without, the cheapest noise for this one is chosen.
-    `allowed` are the mechanisms that hints may name: no part of what is asked.
+    `allowed` are the mechanisms that hints may name: no part of what is asked. If it `adds_guards`, a comparison that
+    groups without values would pass gets a count beside it.
     """
 
     fnr: float
@@ -127,6 +128,7 @@ class Accuracy:
     reuse: bool = True
     allowed: tuple[str, ...] = BOUNDED
     min_rows_set: bool = False
+    adds_guards: bool = False
 
     @property
     def other_mechanism(self) -> str | None:

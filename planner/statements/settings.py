@@ -22,6 +22,7 @@ from planner.statements.refusals import (
 
 HINT_IN_MESSAGE = "keyhole.hint_in_message"
 MECHANISMS = tuple(REGISTERED)
+GUARDS = ("add", "refuse")
 LEAST_RATE = Decimal("1e-100")  # below it the mechanisms' arithmetic comes to its own end
 MOST_CHARACTERS = 10_000  # of a value: reading one takes time with its length, also squared
 
@@ -95,6 +96,11 @@ def _check_numbers(value: str) -> None:
         raise bad_value("keyhole.numbers", value, wanted=f"one of {', '.join(NUMBERS)}", example="'threshold'")
 
 
+def _check_guard(value: str) -> None:
+    if value.strip().lower() not in GUARDS:
+        raise bad_value("keyhole.guard", value, wanted="add or refuse", example="'refuse'")
+
+
 def _check_switch(name: str, example: str) -> Callable[[str], None]:
     def check(value: str) -> None:
         if value.strip().lower() not in ("on", "off"):
@@ -127,6 +133,12 @@ SETTINGS: tuple[Setting, ...] = (
         "the group size for which the tolerance of an average is meant",
         lambda defaults: str(defaults.min_rows),
         _whole("keyhole.min_rows", "50"),
+    ),
+    Setting(
+        "keyhole.guard",
+        "what becomes of an atom that groups without values would pass: add a count beside it, or refuse the question",
+        lambda defaults: defaults.guard,
+        _check_guard,
     ),
     Setting(
         "keyhole.mechanism",
@@ -241,6 +253,7 @@ def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
         reuse=reuse(values),
         allowed=defaults.mechanisms,
         min_rows_set=bool(values.get("keyhole.min_rows")),
+        adds_guards=_read_value(values, "keyhole.guard", defaults).strip().lower() == "add",
     )
 
 

@@ -8,6 +8,7 @@ _FIELDS = (
     "fpr",
     "tolerance",
     "min_rows",
+    "guard",
     "mechanism",
     "most_positives",
     "public_knowledge",

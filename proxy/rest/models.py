@@ -78,6 +78,7 @@ class QuestionIn(BaseModel):
     fpr: float | None = _setting_field("fpr")
     tolerance: Annotated[str | int | float | None, _one_of("text, a number or null")] = _setting_field("tolerance")
     min_rows: int | None = _setting_field("min_rows")
+    guard: Text | None = _setting_field("guard")
     mechanism: Text | None = _setting_field("mechanism")
     most_positives: int | None = _setting_field("most_positives")
     public_knowledge: Text | None = _setting_field("public_knowledge")

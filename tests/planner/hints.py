@@ -20,6 +20,8 @@ CORPUS = {
     "per_unit.sql": "stays",
     "same_unit.sql": "people",
 }
+REFUSING = {"keyhole.guard": "refuse"}
+"""The settings under which the corpus is refused: with guards that Keyhole adds some of it would be answered."""
 SETTING = re.compile(r"(?:SET|RESET) keyhole\.[^;]*;")
 _ATOM = re.compile(
     r"(?:Ask|ask|middle:|for example|constant:) "

@@ -83,7 +83,7 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(cost) > 4000.25
 SELECT ward FROM visits GROUP BY ward HAVING sum(age) = 4000
 --> [ward 3] (f0 > 3999 ~400 and f0 <= 4000 ~400); sum(age) delta 110
 SELECT ward FROM visits GROUP BY ward HAVING sum(age) < 4000
---> KH206 sum(age)
+--> KH206 sum(age) else [ward 3] (f0 <= 3999 ~400 and f1 > 49 ~5); sum(age) delta 110; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING sum(age) < 4000 AND count(age) >= 10
 --> [ward 3] (f0 <= 3999 ~400 and f1 > 9 ~1); sum(age) delta 110; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING coalesce(sum(age), 0) < 4000
@@ -153,7 +153,7 @@ SELECT country FROM sales GROUP BY country HAVING sum(amount * 1.2) > 1000
 SELECT ward FROM visits GROUP BY ward HAVING avg(cost * age) < 100 AND count(age * cost) >= 50
 --> [ward 3] (f0 <= -1 ~1000 and f1 > 49 ~5); avg(cost * age) - 100 1x-200 delta 1099800; count(age * cost) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING avg(cost * age) <= 100
---> KH206 avg(cost
+--> KH206 avg(cost else [ward 3] (f0 <= 0 ~1000 and f1 > 49 ~5); avg(cost * age) - 100 1x-200 delta 1099800; count(age * cost) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING sum(coalesce(cost * age, 0)) > 4000
 --> [ward 3] f0 > 8000 ~800; sum(coalesce(cost * age, 0)) delta 1100000
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost * cost * cost * cost) > 5
@@ -182,9 +182,9 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(DISTINCT age) > 40
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) > 65
 --> [ward 3] f0 > 0 ~325; avg(age) - 65 1x-65 delta 65
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 65
---> KH206 avg(age)
+--> KH206 avg(age) else [ward 3] (f0 > -1 ~325 and f1 > 49 ~5); avg(age) - 65 1x-65 delta 65; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 65 AND count(*) >= 100
---> KH206 avg(age)
+--> KH206 avg(age) else [ward 3] (f0 > -1 ~325 and f2 > 49 ~5 and f1 > 99 ~10); avg(age) - 65 1x-65 delta 65; count(*) delta 1; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 65 AND count(age) >= 100
 --> [ward 3] (f0 > -1 ~585 and f1 > 99 ~10); avg(age) - 65 1x-65 delta 65; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) < 65
@@ -260,7 +260,7 @@ SELECT ward FROM visits GROUP BY ward HAVING avg(height) > 1.8
 SELECT ward FROM visits GROUP BY ward HAVING round(avg(age)) >= 65 AND count(age) > 20
 --> [ward 3] (f0 > -1 ~645 and f1 > 20 ~2); avg(age) - 64.5 2x-129 delta 129; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING round(avg(cost), 2) > 99.99
---> KH206 round(avg(cost),
+--> KH206 round(avg(cost), else [ward 3] (f0 > -1 ~99995 and f1 > 49 ~5); avg(cost) - 99.995 100x-19999 delta 980001; count(cost) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING floor(avg(age)) = 65 AND count(age) > 20
 --> [ward 3] (f0 > -1 ~325 and f1 <= -1 ~330 and f2 > 20 ~2); avg(age) - 65 1x-65 delta 65; avg(age) - 66 1x-66 delta 66; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING ceil(avg(age)) > 65
@@ -299,7 +299,7 @@ SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) * 2
 SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) * 100.0 / nullif(count(*), 0) > 50
 --> [ward 3] f0 > 0 ~5; 100 * count(*) FILTER (WHERE insured) / count(*) - 50 {+2 if "insured" = true -1} delta 1
 SELECT ward FROM visits GROUP BY ward HAVING round(100.0 * count(*) FILTER (WHERE insured) / count(*), 1) > 50
---> KH206 round(100.0
+--> KH206 round(100.0 else [ward 3] (f0 > -1 ~5005 and f1 > 49 ~5); 100 * count(*) FILTER (WHERE insured) / count(*) - 50.05 {+2000 if "insured" = true -1001} delta 1001; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING round(100.0 * sum(CASE WHEN insured THEN 1 ELSE 0 END) / count(*), 1) >= 50 AND count(*) > 50
 --> [ward 3] (f0 > -1 ~4995 and f1 > 50 ~5); 100 * sum(CASE WHEN insured THEN 1 ELSE 0 END) / count(*) - 49.95 {+2000 if "insured" = true -999} delta 1001; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE age > 65) / nullif(count(age), 0)::numeric > 0.2
@@ -332,7 +332,7 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(cost) * 0.2 > count(*) + 100
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) - sum(age) > 1000 AND count(age) > 5 AND count(cost) > 5
 --> [ward 3] (f0 > 2000 ~200 and f1 > 5 ~0 and f2 > 5 ~0); sum(cost) - sum(age) {+1 cost -2 age} delta 10000; count(age) delta 1; count(cost) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) > 10 * sum(age) + 500
---> KH206 sum(cost)
+--> KH206 sum(cost) else [ward 3] (f0 > 1000 ~100 and f1 > 49 ~5); sum(cost) - 10 * sum(age) {+1 cost -20 age} delta 10000; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(*) * count(*) > 400
 --> KH204 count(*)
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > count(*)
@@ -355,7 +355,7 @@ SELECT ward FROM visits GROUP BY ward HAVING max(age) > 100
 SELECT ward FROM visits GROUP BY ward HAVING max(age) >= 100 OR min(age) < 1
 --> [ward 3] (f0 > 0 ~0 or f1 > 0 ~0); count(*) FILTER (WHERE "age" >= 100) delta 1; count(*) FILTER (WHERE "age" < 1) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING max(age) < 100
---> KH206 max(age)
+--> KH206 max(age) else [ward 3] (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE "age" >= 100) delta 1; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING max(age) < 100 AND count(age) > 10
 --> [ward 3] (f0 <= 0 ~0 and f1 > 10 ~1); count(*) FILTER (WHERE "age" >= 100) delta 1; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING min(age) >= 18 AND count(age) > 10
@@ -381,7 +381,7 @@ SELECT ward FROM visits GROUP BY ward HAVING percentile_disc(0.9) WITHIN GROUP (
 SELECT ward FROM visits GROUP BY ward HAVING percentile_cont(0.5) WITHIN GROUP (ORDER BY age) > 65 AND count(age) > 20
 --> [ward 3] (f0 > -1 ~10 and f1 > 20 ~2); count(*) FILTER (WHERE "age" > 65) - 0.5 * count(*) FILTER (WHERE NOT ("age" IS NULL)) {+2 if "age" > 65 -1 if NOT ("age" IS NULL)} delta 1; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING percentile_cont(0.5) WITHIN GROUP (ORDER BY age) > 65
---> KH206 percentile_cont(0.5)
+--> KH206 percentile_cont(0.5) else [ward 3] (f0 > -1 ~10 and f1 > 49 ~5); count(*) FILTER (WHERE "age" > 65) - 0.5 * count(*) FILTER (WHERE NOT ("age" IS NULL)) {+2 if "age" > 65 -1 if NOT ("age" IS NULL)} delta 1; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING percentile_cont(0.1) WITHIN GROUP (ORDER BY age DESC) > 65 AND count(age) > 20
 --> [ward 3] (f0 > -1 ~50 and f1 > 20 ~2); count(*) FILTER (WHERE "age" > 65) - 0.1 * count(*) FILTER (WHERE NOT ("age" IS NULL)) {+10 if "age" > 65 -1 if NOT ("age" IS NULL)} delta 9; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING percentile_disc(0.1) WITHIN GROUP (ORDER BY age DESC) > 65
@@ -397,7 +397,7 @@ SELECT ward FROM visits GROUP BY ward HAVING bool_or(age > 100)
 SELECT ward FROM visits GROUP BY ward HAVING bool_and(age > 18) AND count(age) > 20
 --> [ward 3] (f0 <= 0 ~0 and f1 > 20 ~2); count(*) FILTER (WHERE "age" <= 18) delta 1; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING every(insured)
---> KH206 insured)
+--> KH206 insured) else [ward 3] (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE "insured" = false) delta 1; count(insured) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING NOT bool_or(insured) AND count(insured) > 20
 --> [ward 3] (f0 <= 0 ~0 and f1 > 20 ~2); count(*) FILTER (WHERE "insured" = true) delta 1; count(insured) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING bool_or(insured) = true
@@ -406,7 +406,7 @@ SELECT ward FROM visits GROUP BY ward HAVING bool_or(insured) IS NOT TRUE
 --> [ward 3] f0 <= 0 ~0; count(*) FILTER (WHERE "insured" = true) delta 1
 -- # Variances and standard deviations, by means of squares around centres.
 SELECT ward FROM visits GROUP BY ward HAVING stddev(age) > 10
---> KH206 stddev(age)
+--> KH206 stddev(age) else [ward 3] (f0 > -100 ~618 and f1 > -100 ~618 and f2 > -100 ~618 and f3 > -100 ~618 and f4 > -100 ~618 and f5 > -400 ~2474 and f6 > -400 ~2474 and f7 > -400 ~2474 and f8 > -400 ~2474 and f9 > -400 ~2474 and f10 > -400 ~2474 and f11 > -400 ~2474 and f12 > -400 ~2474 and f13 > -400 ~2474 and f14 > -400 ~2474 and f15 > -400 ~2474 and f16 > -400 ~2474 and f17 > -100 ~618 and f18 > -100 ~618 and f19 > -100 ~618 and f20 > -100 ~618 and f21 > -100 ~618 and f22 > 49 ~5); avg((age - 3)^2) - 100 {+1 age^2 -6 age -91 age^0} delta 11349; avg((age - 8)^2) - 100 {+1 age^2 -16 age -36 age^0} delta 10304; avg((age - 13)^2) - 100 {+1 age^2 -26 age +69 age^0} delta 9309; avg((age - 18)^2) - 100 {+1 age^2 -36 age +224 age^0} delta 8364; avg((age - 23)^2) - 100 {+1 age^2 -46 age +429 age^0} delta 7469; avg((age - 27.5)^2) - 100 {+4 age^2 -220 age +2625 age^0} delta 26825; avg((age - 32.5)^2) - 100 {+4 age^2 -260 age +3825 age^0} delta 23625; avg((age - 37.5)^2) - 100 {+4 age^2 -300 age +5225 age^0} delta 20625; avg((age - 42.5)^2) - 100 {+4 age^2 -340 age +6825 age^0} delta 17825; avg((age - 47.5)^2) - 100 {+4 age^2 -380 age +8625 age^0} delta 15225; avg((age - 52.5)^2) - 100 {+4 age^2 -420 age +10625 age^0} delta 12825; avg((age - 57.5)^2) - 100 {+4 age^2 -460 age +12825 age^0} delta 12825; avg((age - 62.5)^2) - 100 {+4 age^2 -500 age +15225 age^0} delta 15225; avg((age - 67.5)^2) - 100 {+4 age^2 -540 age +17825 age^0} delta 17825; avg((age - 72.5)^2) - 100 {+4 age^2 -580 age +20625 age^0} delta 20625; avg((age - 77.5)^2) - 100 {+4 age^2 -620 age +23625 age^0} delta 23625; avg((age - 82.5)^2) - 100 {+4 age^2 -660 age +26825 age^0} delta 26825; avg((age - 87)^2) - 100 {+1 age^2 -174 age +7469 age^0} delta 7469; avg((age - 92)^2) - 100 {+1 age^2 -184 age +8364 age^0} delta 8364; avg((age - 97)^2) - 100 {+1 age^2 -194 age +9309 age^0} delta 9309; avg((age - 102)^2) - 100 {+1 age^2 -204 age +10304 age^0} delta 10304; avg((age - 107)^2) - 100 {+1 age^2 -214 age +11349 age^0} delta 11349; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING variance(cost) > 4000000 AND count(cost) >= 10
 --> [ward 3] (f0 > -16000000 ~44368750 and f1 > -16000000 ~44368750 and f2 > -16000000 ~44368750 and f3 > -16000000 ~44368750 and f4 > 9 ~1); avg((cost - 1262.5)^2) - 4000000 {+1 cost^2 -5050 cost -9624375 cost^0} delta 39875625; avg((cost - 2087.5)^2) - 4000000 {+1 cost^2 -8350 cost +1430625 cost^0} delta 17930625; avg((cost - 2912.5)^2) - 4000000 {+1 cost^2 -11650 cost +17930625 cost^0} delta 17930625; avg((cost - 3737.5)^2) - 4000000 {+1 cost^2 -14950 cost +39875625 cost^0} delta 39875625; count(cost) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) / avg(age) > 0.5
@@ -434,13 +434,13 @@ SELECT ward FROM visits GROUP BY ward HAVING NOT stddev_pop(age) <= 50
 SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) < 50
 --> [ward 3] (f0 <= -1 ~19637 or f1 <= -1 ~19637); avg((age - 43.5)^2) - 2632.25 {+1 age^2 -87 age -740 age^0} delta 2632; avg((age - 66.5)^2) - 2632.25 {+1 age^2 -133 age +1790 age^0} delta 2632
 SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) <= 50
---> KH206 stddev_pop(age)
+--> KH206 stddev_pop(age) else [ward 3] ((f0 <= 0 ~19637 or f1 <= 0 ~19637) and f2 > 49 ~5); avg((age - 43.5)^2) - 2632.25 {+1 age^2 -87 age -740 age^0} delta 2632; avg((age - 66.5)^2) - 2632.25 {+1 age^2 -133 age +1790 age^0} delta 2632; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) <= 50 AND count(age) > 40
 --> [ward 3] ((f0 <= 0 ~19637 or f1 <= 0 ~19637) and f2 > 40 ~4); avg((age - 43.5)^2) - 2632.25 {+1 age^2 -87 age -740 age^0} delta 2632; avg((age - 66.5)^2) - 2632.25 {+1 age^2 -133 age +1790 age^0} delta 2632; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING stddev_samp(age) < 50 AND count(age) > 1
 --> [ward 3] ((f0 <= -40001 ~249150 or f1 <= -40001 ~249150 or f2 <= -40001 ~249150) and f3 > 1 ~0); avg((age - 26.5)^2) - 2703.0625 {+16 age^2 -848 age -32013 age^0} delta 68307; avg((age - 55)^2) - 2703.0625 {+16 age^2 -1760 age +5151 age^0} delta 43249; avg((age - 83.5)^2) - 2703.0625 {+16 age^2 -2672 age +68307 age^0} delta 68307; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) >= 50 OR count(*) > 40
---> KH206 stddev_pop(age)
+--> KH206 stddev_pop(age) else [ward 3] ((f0 > -1 ~10950 and f1 > -1 ~10950 and f3 > 49 ~5) or f2 > 40 ~4); avg((age - 39)^2) - 2500 {+1 age^2 -78 age -979 age^0} delta 2541; avg((age - 71)^2) - 2500 {+1 age^2 -142 age +2541 age^0} delta 2541; count(*) delta 1; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) > 55
 --> [ward 3] false; 
 SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) > -1

@@ -9,10 +9,10 @@ SELECT country, month FROM sales GROUP BY country, month HAVING NOT (sum(quantit
 --> [country 4, month 13] (f0 > 40000 ~4000 and f0 <= 900000 ~90000); sum(quantity) delta 1000 in 0..1000
 
 SELECT country, month FROM sales GROUP BY country, month HAVING sum(quantity) < 900000
---> KH206 sum(quantity)
+--> KH206 sum(quantity) else [country 4, month 13] (f0 <= 899999 ~90000 and f1 > 49 ~5); sum(quantity) delta 1000 in 0..1000; count(DISTINCT (customer_id, month)) FILTER (WHERE quantity IS NOT NULL) delta 1
 
 SELECT country, month FROM sales GROUP BY country, month HAVING sum(quantity) > 40000 OR sum(quantity) < 900
---> KH206 sum(quantity)
+--> KH206 sum(quantity) else [country 4, month 13] (f0 > 40000 ~4000 or (f0 <= 899 ~90 and f1 > 49 ~5)); sum(quantity) delta 1000 in 0..1000; count(DISTINCT (customer_id, month)) FILTER (WHERE quantity IS NOT NULL) delta 1
 
 SELECT country, month FROM sales GROUP BY country, month HAVING sum(quantity) > 40000 AND avg(amount) < 20
 --> [country 4, month 13] (f0 > 40000 ~4000 and f1 <= -1 ~10000); sum(quantity) delta 1000 in 0..1000; avg(amount) - 20 1x-2000 delta 300000 in -300000..144000
@@ -21,34 +21,34 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(age) FILTER (WHERE cost > 4) < 
 --> [ward 3] (f0 <= 4999 ~500 and f1 > 500 ~50); sum(age) FILTER (WHERE cost > 4) delta 110; sum(age) FILTER (WHERE cost > 5) delta 110
 
 SELECT ward FROM visits GROUP BY ward HAVING sum(age) FILTER (WHERE cost > 4) < 5000 AND sum(age) > 500
---> KH206 sum(age)
+--> KH206 sum(age) else [ward 3] (f0 <= 4999 ~500 and f2 > 49 ~5 and f1 > 500 ~50); sum(age) FILTER (WHERE cost > 4) delta 110; sum(age) delta 110; count(age) FILTER (WHERE cost > 4) delta 1
 
 SELECT ward FROM visits GROUP BY ward HAVING sum(age) < 5000 AND avg(age) > 30
---> KH206 sum(age)
+--> KH206 sum(age) else [ward 3] (f0 <= 4999 ~500 and f2 > 49 ~5 and f1 > 0 ~150); sum(age) delta 110; avg(age) - 30 1x-30 delta 80; count(age) delta 1
 
 SELECT ward FROM visits GROUP BY ward HAVING sum(age) < 5000 AND (sum(age) > 400 OR count(*) > 40)
---> KH206 sum(age)
+--> KH206 sum(age) else [ward 3] (f0 <= 4999 ~500 and f2 > 49 ~5 and (f0 > 400 ~40 or f1 > 40 ~4)); sum(age) delta 110; count(*) delta 1; count(age) delta 1
 
 SELECT ward FROM visits GROUP BY ward HAVING sum(age) < 5000 AND (sum(age) > 400 OR count(age) > 40)
---> KH206 sum(age)
+--> KH206 sum(age) else [ward 3] (f0 <= 4999 ~500 and f1 > 49 ~5 and (f0 > 400 ~40 or f1 > 40 ~4)); sum(age) delta 110; count(age) delta 1
 
 SELECT ward FROM visits GROUP BY ward HAVING every(cost >= 0)
---> KH206 cost
+--> KH206 cost else [ward 3] (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE "cost" < 0) delta 1; count(cost) delta 1
 
 SELECT ward FROM visits GROUP BY ward HAVING every(cost >= 0) AND count(cost) >= 50
 --> [ward 3] (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE "cost" < 0) delta 1; count(cost) delta 1
 
 SELECT ward FROM visits GROUP BY ward HAVING every(age > 3 OR cost > 4)
---> KH206 age
+--> KH206 age else [ward 3] (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE ("age" <= 3 AND "cost" <= 4)) delta 1; count(*) FILTER (WHERE (age > 3 OR cost > 4 OR (age <= 3 AND cost <= 4))) delta 1
 
 SELECT ward FROM visits GROUP BY ward HAVING max(age) < 100
---> KH206 max(age)
+--> KH206 max(age) else [ward 3] (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE "age" >= 100) delta 1; count(age) delta 1
 
 SELECT country, month FROM sales GROUP BY country, month HAVING avg(amount) BETWEEN -10 AND 60
---> KH206 avg(amount)
+--> KH206 avg(amount) else [country 4, month 13] (f0 > -1 ~450000 and f1 > 4999 ~500 and f2 <= 0 ~2700000); avg(amount) - -10 1x--1000 delta 250000 in -98000..250000; count(amount) delta 100 in 0..100; avg(amount) - 60 1x-6000 delta 700000 in -700000..132000
 
 SELECT country, month FROM sales GROUP BY country, month HAVING max(amount) < 100
---> KH206 max(amount)
+--> KH206 max(amount) else [country 4, month 13] (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE "amount" >= 100) delta 100 in 0..100; count(DISTINCT (customer_id, month)) FILTER (WHERE amount IS NOT NULL) delta 1
 
 SELECT country, month FROM sales GROUP BY country, month HAVING count(*)::numeric / count(DISTINCT customer_id) >= 2
 --> KH204 count(*)::numeric

@@ -21,7 +21,7 @@ SELECT country, coalesce(sum(amount) > 20000, false) FROM sales GROUP BY country
 --> [country 4] true show f0 > 2000000 ~200000; sum(amount) delta 150000 in -100000..150000
 
 SELECT country, (sum(amount) > 20000) IS TRUE, sum(amount) > 20000 IS NOT TRUE, NOT sum(amount) > 20000 FROM sales GROUP BY country
---> KH206 sum(amount)
+--> KH206 sum(amount) else [country 4] true show f0 > 2000000 ~200000 show f0 <= 2000000 ~200000 show (f0 <= 2000000 ~200000 and f1 > 49 ~5); sum(amount) delta 150000 in -100000..150000; count(DISTINCT (customer_id, month)) FILTER (WHERE amount IS NOT NULL) delta 1
 
 SELECT country, NOT (count(*) > 100) FROM sales GROUP BY country
 --> [country 4] true show f0 <= 100 ~10; count(*) delta 100 in 0..100
@@ -48,7 +48,7 @@ SELECT country, count(*) > 100 OR sum(amount) > 20000 OR count(DISTINCT customer
 --> [country 4] true show (f0 > 100 ~10 or f1 > 2000000 ~200000 or f2 > 50 ~5); count(*) delta 100 in 0..100; sum(amount) delta 150000 in -100000..150000; count(DISTINCT customer_id) delta 1 in 0..1
 
 SELECT country, sum(amount) - sum(quantity) > 100 FROM sales GROUP BY country
---> KH206 sum(amount)
+--> KH206 sum(amount) else [country 4] true show (f0 > 10000 ~1000 and f1 > 49 ~5 and f2 > 49 ~5); sum(amount) - sum(quantity) {+1 amount -100 quantity} delta 200000 in -200000..150000; count(DISTINCT (customer_id, month)) FILTER (WHERE amount IS NOT NULL) delta 1; count(DISTINCT (customer_id, month)) FILTER (WHERE quantity IS NOT NULL) delta 1
 
 SELECT country, count(*) FILTER (WHERE gift)::float / nullif(count(*), 0) > 0.2 AS gifts FROM sales GROUP BY country
 --> [country 4] true show f0 > 0 ~5; count(*) FILTER (WHERE gift) / count(*) - 0.2 {+5 if "gift" = true -1} delta 400 in -100..400
@@ -283,7 +283,7 @@ SELECT *, count(*) > 100 FROM sales GROUP BY country
 --> KH101 *,
 
 SELECT country, every(quantity > 3) FROM sales GROUP BY country
---> KH206 quantity
+--> KH206 quantity else [country 4] true show (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE "quantity" <= 3) delta 100 in 0..100; count(DISTINCT (customer_id, month)) FILTER (WHERE (quantity <= 3 OR quantity > 3)) delta 1
 
 SELECT country, bool_or(quantity > 3) AND count(*) > 100 FROM sales GROUP BY country
 --> [country 4] true show (f0 > 0 ~0 and f1 > 100 ~10); count(*) FILTER (WHERE "quantity" > 3) delta 100 in 0..100; count(*) delta 100 in 0..100
@@ -538,7 +538,7 @@ SELECT country, stddev(amount) > 10 FROM sales GROUP BY country
 --> KH211 stddev(amount)
 
 SELECT country, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) > 15 FROM sales GROUP BY country
---> KH206 percentile_cont(0.5)
+--> KH206 percentile_cont(0.5) else [country 4] true show (f0 > -1 ~900 and f1 > 4999 ~500); count(*) FILTER (WHERE "amount" > 15) - 0.5 * count(*) FILTER (WHERE NOT ("amount" IS NULL)) {+2 if "amount" > 15 -1 if NOT ("amount" IS NULL)} delta 100 in -100..100; count(amount) delta 100 in 0..100
 
 SELECT country, percentile_disc(0.5) WITHIN GROUP (ORDER BY amount) > 15 AS dear FROM sales GROUP BY country
 --> [country 4] true show f0 > 0 ~10; count(*) FILTER (WHERE "amount" > 15) - 0.5 * count(*) FILTER (WHERE NOT ("amount" IS NULL)) {+2 if "amount" > 15 -1 if NOT ("amount" IS NULL)} delta 100 in -100..100

@@ -158,7 +158,7 @@ def test_where_it_is_settled_nothing_is_spent() -> None:
 def test_a_sample_of_one_value_is_no_sample() -> None:
     """A count of one guards the variance over all rows, not the one over a sample; its tolerance leaves two rows."""
     with pytest.raises(KeyholeError, match="fewer than 2 values"):
-        asked(WARDS + "stddev(age) > 40 AND count(age) >= 1", tolerance="count=9, 30%")
+        asked(WARDS + "stddev(age) > 40 AND count(age) >= 1", tolerance="count=9, 30%", guard="refuse")
     made = asked(WARDS + "stddev(age) > 40 AND count(age) >= 10", tolerance="count=20, 30%")
     (guard,) = (cut for cut in cuts(made.formula) if made.functionals[cut.functional].name == "count(age)")
     assert guard.cut - guard.tolerance == 1

@@ -31,7 +31,7 @@ def questions(sql: str, *parameters: Value) -> list[Question]:
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking), statement
     given = dict(enumerate(parameters, start=1))
-    wanted = accuracy({"keyhole.tolerance": "10%"}, catalog.defaults)
+    wanted = accuracy({"keyhole.tolerance": "10%", "keyhole.guard": "refuse"}, catalog.defaults)
     return [
         ask(question, catalog, accuracy=wanted, parameters=given, today=date(2026, 1, 15))
         for question in statement.questions

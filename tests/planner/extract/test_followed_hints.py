@@ -21,7 +21,7 @@ from planner.statements.kinds import Copying
 from planner.statements.settings import accuracy
 from tests.planner.aggregates.test_key_thresholds import CATALOG as ROOMS
 from tests.planner.asked import TODAY
-from tests.planner.hints import CORPUS, SETTING, is_in_words, shown_atoms
+from tests.planner.hints import CORPUS, REFUSING, SETTING, is_in_words, shown_atoms
 from tests.planner.spec import Followed, followed_hints, pairs
 from tests.worlds.retail import SALES, VISITS, retail
 from tests.worlds.stays import STAYS, people, stays
@@ -96,7 +96,7 @@ def _outcome(sql: str, catalog: Catalog, settings: Mapping[str, str] | None = No
             return "passed on"
         for part in statement.questions if isinstance(statement, Asking) else (statement.question,):
             assert isinstance(part, Embedded)
-            wanted = accuracy(settings or {}, catalog.defaults)
+            wanted = accuracy({**REFUSING, **(settings or {})}, catalog.defaults)
             plan(ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True), dialect=POSTGRES)
     except KeyholeError as error:
         return error

@@ -16,7 +16,7 @@ from planner.statements.classify import PassThrough, SetKeyhole, Statement, clas
 from planner.statements.settings import accuracy
 from tests.effort import rounds
 from tests.planner.asked import TODAY, all_hold
-from tests.planner.hints import CORPUS, shown_atoms, shown_condition, shown_statements
+from tests.planner.hints import CORPUS, REFUSING, shown_atoms, shown_condition, shown_statements
 from tests.planner.spec import pairs
 from tests.worlds.retail import retail
 
@@ -29,7 +29,7 @@ def _refused(sql: str, settings: dict[str, str]) -> KeyholeError | None:
     try:
         statement: Statement = classify(sql, catalog)
         for part in statement.questions if isinstance(statement, Asking) else ():
-            wanted = accuracy(settings, catalog.defaults)
+            wanted = accuracy({**REFUSING, **settings}, catalog.defaults)
             question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY)
             plan(question, dialect=POSTGRES)
     except KeyholeError as error:

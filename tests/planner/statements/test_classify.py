@@ -54,7 +54,7 @@ def test_allowed(sql: str, outcome: str) -> None:
 
 
 def _refusal(sql: str) -> KeyholeError:
-    found = refusal(sql)
+    found = refusal(sql, guard="refuse")
     assert found is not None
     return found
 

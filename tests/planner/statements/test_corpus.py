@@ -19,6 +19,7 @@ from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from tests.effort import rounds
 from tests.planner.asked import TODAY, asked
+from tests.planner.hints import REFUSING
 from tests.planner.rendering import question_text
 from tests.planner.spec import SPEC, pairs
 from tests.worlds.retail import retail
@@ -82,6 +83,15 @@ ELSEWHERE = {
 
 
 def _outcome(sql: str) -> str:
+    """What becomes of a statement; of one that misses a guard, first where none is added, then where one is."""
+    refused = _outcome_with(sql, REFUSING)
+    if not refused.startswith("KH206"):
+        return refused
+    guarded = _outcome_with(sql, {})
+    return refused if guarded == refused else f"{refused} else {guarded}"
+
+
+def _outcome_with(sql: str, settings: dict[str, str]) -> str:
     """The questions of a statement as text, or the refusal's code with the word that it points to. They are planned,
     too, at quick those of every third statement."""
     catalog = retail()
@@ -89,7 +99,7 @@ def _outcome(sql: str) -> str:
         statement = classify(sql, catalog)
         if not isinstance(statement, Asking):
             return "passed on"
-        wanted = accuracy({}, catalog.defaults)
+        wanted = accuracy(settings, catalog.defaults)
         made = [
             ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True) for part in statement.questions
         ]

@@ -1,0 +1,155 @@
+"""Guards that Keyhole adds by itself to comparisons that are NULL in groups without values, and that such groups pass.
+
+`avg(x) >= 20` becomes `avg(x) >= 20 AND count(x) >= 50`: a question about groups with at least 50 values, and a NOTICE
+says so. The number is `keyhole.min_rows` where the analyst set it. Otherwise it is the policy's, or more where one
+privacy unit has so many rows that a smaller count would cost more than the rest of the question.
+
+Guarantee: the formula is the one that an analyst gets who types the guards. So a group with at least so many values
+that qualifies is missed at most `fnr` of the time. A group is returned at most `fpr` of the time if it has fewer values
+than the guard's tolerance admits, or misses the threshold by more than the tolerance that is meant for groups that pass
+the guard with its tolerance, which `group_sizes` takes.
+Proof: docs/proofs/group_sizes.md.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+
+from planner.aggregates.comparison import Comparison, Every, Having, Outside, Slack, Some, Spread
+from planner.aggregates.row_expression import Part, Values
+from planner.catalog.model import Table
+from planner.catalog.tolerance import Tolerances
+from planner.functionals.guard_remedy import Remedy, read_alone
+from planner.functionals.guards import ComparisonPlace, Guarded, implies
+from planner.parser.lexer import readable
+from planner.question.condition import ALWAYS
+from planner.question.model import Accuracy, Measure, Term
+
+SLACK = Fraction(
+    1, 10
+)  # of its number, the tolerance of an added count that `keyhole.tolerance` gives no percentage for
+
+
+@dataclass(frozen=True, slots=True)
+class GuardAdding:
+    """What guards are made of: the table, whose accuracy and which tolerances are in force."""
+
+    table: Table
+    accuracy: Accuracy
+    tolerances: Tolerances
+
+    def add(
+        self, formula: Having, missing: Collection[tuple[Guarded, Values]]
+    ) -> tuple[Having, tuple[str, ...]] | None:
+        """Return the formula with a guard beside each comparison that misses one, and a sentence about each.
+
+        None if one of them stands in a complement. There a group without values counts, and one with few would.
+        """
+        wanted: dict[ComparisonPlace | None, dict[Values, Remedy]] = {}
+        for guarded, values in missing:
+            wanted.setdefault(guarded.source, {})[values] = guarded.remedy or Remedy()
+        said: dict[tuple[str, str], dict[str, None]] = {}
+
+        def beside(leaf: Comparison | Spread) -> Having:
+            needed = wanted.get(ComparisonPlace.of(leaf), {})
+            added = [self._guard(leaf, values, remedy) for values, remedy in needed.items()]
+            for guard, called in added:
+                said.setdefault((guard.text, called), {})[leaf.text] = None
+            return Every((leaf, *dict.fromkeys(guard for guard, _ in added))) if added else leaf
+
+        if any(ComparisonPlace.of(leaf) in wanted for leaf in _find_complemented(formula)):
+            return None
+        made = _flatten(formula.mapped(beside))
+        sentences = (_sentence(tuple(of), guard, called) for (guard, called), of in said.items())
+        return (made, tuple(sentences)) if said else None
+
+    def _guard(self, leaf: Comparison | Spread, values: Values, remedy: Remedy) -> tuple[Comparison, str]:
+        """The count, and what a group has at least of what it counts."""
+        least = self.accuracy.min_rows
+        if self._counts_units(leaf):
+            part, measure = Part(Fraction(1), None, values.rows, 0), Measure.UNITS
+            counted = f"count(DISTINCT {_tuple_of(self.table.unit)})"
+            known = [] if values.condition == ALWAYS else [Remedy.spell(values.condition)]
+            known += [] if values.column is None else [f"{Remedy.spell_column(values.column)} IS NOT NULL"]
+            counted += f" FILTER (WHERE {' AND '.join(known)})" if known else ""
+            called = f"values of at least {least:,} ({self.table.unit_text.strip('()')})"
+        else:
+            if not self.accuracy.min_rows_set:
+                least = max(least, remedy.values)
+            least = max(least, values.least)
+            column = read_alone(values)
+            alone = column if column and implies(Term(1, column, ALWAYS, 0), values) else None
+            named = alone or values.column
+            part = Part(
+                Fraction(1),
+                None if named is None else self.table.column(named),
+                ALWAYS if alone else values.condition,
+                0,
+            )
+            measure, counted = Measure.ROWS, remedy.spell_count(values, alone=alone)
+            called = f"at least {least:,} {'rows' if named is None and part.condition == ALWAYS else 'values'}"
+        made = Comparison(
+            text=f"{counted} >= {least}",
+            left=counted,
+            names=("count",),
+            measure=measure,
+            parts=(part,),
+            operator=">=",
+            at=Fraction(least),
+            threshold=Fraction(least),
+            origin=Fraction(0),
+            per_row=None,
+            values=(),
+            slack=Slack.THRESHOLD,
+            position=leaf.position,
+            allowed=Fraction(self._slack(least)),
+        )
+        return made, called
+
+    def _counts_units(self, leaf: Comparison | Spread) -> bool:
+        """Whether privacy units are counted: where many rows of one unit may count, and the number of rows does not
+        decide how large the tolerance of the comparison is."""
+        if isinstance(leaf, Spread) or leaf.per_row is not None or leaf.slack is Slack.ROWS:
+            return False
+        table = self.table
+        return not (table.row_unit or table.members) and (table.row_cap is None or table.row_cap.rows > 1)
+
+    def _slack(self, least: int) -> int:
+        amount = self.tolerances.amount(("count",))
+        share = Fraction(amount.number) / 100 if amount is not None and amount.percent and amount.number else SLACK
+        return min(floor(least * share), least - 1)
+
+
+def _sentence(compared: tuple[str, ...], guard: str, called: str) -> str:
+    """What was added beside which comparisons, and what it changes."""
+    return (
+        f"{' and '.join(compared)}: of groups with {called}; AND {guard} was added, since groups without values would "
+        "pass, and smaller groups count as false (SET keyhole.guard = 'refuse'; adds nothing)"
+    )
+
+
+def _tuple_of(unit: Iterable[str]) -> str:
+    names = ", ".join(map(readable, unit))
+    return f"({names})" if ", " in names else names
+
+
+def _find_complemented(formula: Having) -> Iterable[Comparison | Spread]:
+    match formula:
+        case Outside(inner):
+            yield from inner.leaves()
+        case Every(children) | Some(children):
+            for child in children:
+                yield from _find_complemented(child)
+        case _:
+            pass
+
+
+def _flatten(formula: Having) -> Having:
+    """The formula with conjunctions in conjunctions pulled up, where guards are looked for."""
+    if not isinstance(formula, Every):
+        return formula
+    parts: dict[Having, None] = {}
+    for child in map(_flatten, formula.children):
+        parts.update(dict.fromkeys(child.children if isinstance(child, Every) else (child,)))
+    return Every(tuple(parts))

@@ -1,0 +1,94 @@
+"""Guards that Keyhole adds: the same question as the one with the guard typed, of the group size that is in force."""
+
+import pytest
+
+from planner.errors import KeyholeError
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.plan.build import plan
+from planner.question.model import Question
+from tests.planner.asked import asked, refusal
+
+WARDS = "SELECT ward FROM visits GROUP BY ward HAVING "
+COUNTRIES = "SELECT country FROM sales GROUP BY country HAVING "
+
+
+def _fingerprint(question: Question) -> str:
+    return plan(question, dialect=DUCKDB).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("sql", "guard"),
+    [
+        (WARDS + "avg(age) >= 65", "count(age) >= 50"),
+        (WARDS + "NOT avg(age) > 65", "count(age) >= 50"),
+        (WARDS + "round(avg(age)) >= 65", "count(age) >= 50"),
+        (WARDS + "avg(age) FILTER (WHERE insured) <= 30", "count(age) FILTER (WHERE insured = true) >= 50"),
+        (WARDS + "100.0 * count(*) FILTER (WHERE insured) / count(*) <= 30", "count(*) >= 50"),
+        (WARDS + "min(age) >= 18", "count(age) >= 50"),
+        (WARDS + "max(age) <= 18", "count(age) >= 50"),
+        (WARDS + "percentile_cont(0.5) WITHIN GROUP (ORDER BY age) > 65", "count(age) >= 50"),
+        (WARDS + "percentile_disc(0.5) WITHIN GROUP (ORDER BY age) <= 65", "count(age) >= 50"),
+        (WARDS + "stddev(age) < 10", "count(age) >= 50"),
+        (WARDS + "variance(age) >= 1600", "count(age) >= 50"),
+        (WARDS + "-avg(age) < -65 AND every(insured)", "count(insured) >= 50"),
+        (COUNTRIES + "avg(amount) >= 20", "count(amount) >= 5000"),
+        (
+            COUNTRIES + "sum(amount) < 90000",
+            "count(DISTINCT (customer_id, month)) FILTER (WHERE amount IS NOT NULL) >= 50",
+        ),
+    ],
+)
+def test_an_added_guard_makes_the_question_that_has_it_typed(sql: str, guard: str) -> None:
+    tolerance = "30%"
+    if "sales" in sql:
+        tolerance = "10%"
+    added = asked(sql, tolerance=tolerance)
+    if "sales" not in sql:  # a wider tolerance needs a smaller count, and the policy's group size is the least
+        assert refusal(sql, tolerance=tolerance, guard="refuse") is not None
+    assert _fingerprint(added) == _fingerprint(asked(f"{sql} AND {guard}", tolerance=tolerance))
+    assert any(f"AND {guard} was added" in warning for warning in added.warnings), added.warnings
+
+
+def test_the_group_size_that_is_set_is_the_guard_and_that_of_the_mean() -> None:
+    added = asked(COUNTRIES + "avg(amount) >= 20", min_rows="700")
+    typed = asked(COUNTRIES + "avg(amount) >= 20 AND count(amount) >= 700", min_rows="700")
+    assert _fingerprint(added) == _fingerprint(typed)
+    assert {one.rows for one in added.functionals} == {1, 700}
+
+
+def test_a_mean_is_meant_for_groups_that_pass_the_guard_within_its_tolerance() -> None:
+    """M20's N' = N - tau_N: a group of 4,500 rows may pass a guard of 5,000."""
+    assert {one.rows for one in asked(COUNTRIES + "avg(amount) >= 20").functionals} == {1, 4500}
+
+
+def test_an_absolute_tolerance_of_the_mean_is_none_of_the_guard() -> None:
+    """Two years are no two rows: the guard's tolerance is a tenth then."""
+    question = asked(WARDS + "avg(age) >= 65", tolerance="2")
+    guard = next(one for one in question.atoms if one.text.startswith("count(age)"))
+    assert guard.lower == 50 - 5
+    assert guard.literals == ((49, True),)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        WARDS + "(avg(age) >= 65) IS NOT TRUE",
+        WARDS + "count(*) > 5 EXCEPT " + WARDS + "avg(age) >= 65",
+    ],
+)
+def test_no_guard_is_added_where_the_complement_counts(sql: str) -> None:
+    """There a small group would come because it is small, whatever its mean."""
+    refused = refusal(sql)
+    assert refused is not None
+    assert refused.code == "KH206"
+
+
+def test_in_an_or_only_the_comparison_is_guarded() -> None:
+    question = asked(WARDS + "avg(age) >= 65 OR count(*) > 40")
+    typed = asked(WARDS + "(avg(age) >= 65 AND count(age) >= 50) OR count(*) > 40")
+    assert _fingerprint(question) == _fingerprint(typed)
+
+
+def test_what_bounds_decide_is_refused_as_before() -> None:
+    with pytest.raises(KeyholeError, match="KH220"):
+        asked(WARDS + "avg(age) >= 0")
