@@ -186,6 +186,14 @@ def _product(node: exp.Mul, within: GroupScope) -> Linear | None:
 
 
 def _quotient(node: exp.Div, within: GroupScope) -> Linear | None:
+    found = exact_quotient(node, within)
+    if found is not None and found.arithmetic is Arithmetic.INTEGER:
+        raise divides_integers(node)
+    return found
+
+
+def exact_quotient(node: exp.Div, within: GroupScope) -> Linear | None:
+    """The quotient with its remainder, None for NULL; its arithmetic is of integers where SQL would drop that."""
     left = linear(node.this, within)
     right = linear(_without_nullif(bare(node.expression), within), within)
     if left is None or right is None:
@@ -196,8 +204,6 @@ def _quotient(node: exp.Div, within: GroupScope) -> Linear | None:
         raise KeyholeError("KH212", "a constant divides by zero", position=position(node))
     arithmetic = max(left.arithmetic, right.arithmetic)
     ratio = _ratio(node, left, right, within) if right.summands else None
-    if arithmetic is Arithmetic.INTEGER:
-        raise divides_integers(node)
     if ratio is None:
         return replace(_times(left, 1 / right.constant), arithmetic=arithmetic)
     return Linear(((ratio, Fraction(1)),), Fraction(0), arithmetic)
@@ -282,12 +288,17 @@ def same_rows(one: tuple[Part, ...], other: tuple[Part, ...], within: GroupScope
     return all(part.column is None or disjoint(known, IsNull(part.column.name)) for part in (*one, *other))
 
 
-def _cast(node: exp.Cast, within: GroupScope) -> Linear | None:
+def kind_of_cast(node: exp.Cast) -> Arithmetic | None:
+    """How a cast has PostgreSQL compute; None for what may fail or lose something."""
     kind = str(node.to.this.value) if isinstance(node.to.this, exp.DataType.Type) and not node.to.expressions else ""
+    return CASTS.get(kind)
+
+
+def _cast(node: exp.Cast, within: GroupScope) -> Linear | None:
     inner = linear(node.this, within)
     if inner is None:
         return None
-    arithmetic = CASTS.get(kind)
+    arithmetic = kind_of_cast(node)
     if arithmetic is None or (arithmetic is Arithmetic.INTEGER and inner.arithmetic is not Arithmetic.INTEGER):
         raise not_linear(node, within)
     return replace(inner, arithmetic=arithmetic)

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope, aggregate, contains_aggregate
-from planner.aggregates.comparison import FAILS, HOLDS, Every, Having, Outside, Some
+from planner.aggregates.comparison import FAILS, HOLDS, Comparison, Every, Having, Outside, Some
 from planner.aggregates.key_thresholds import is_public
 from planner.aggregates.linear_comparison import linear_comparison, multiply_out
 from planner.aggregates.order_statistics import is_truth, picks_a_value, truth_comparison, value_comparison
 from planner.aggregates.refusals import (
     unsupported_aggregate,
 )
-from planner.aggregates.rounded_comparison import rounded_comparison
+from planner.aggregates.rounded_comparison import rounded_comparison, truncated_comparison
 from planner.aggregates.variance import is_variance, variance_comparison
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains, position, write_node
@@ -29,7 +29,7 @@ from planner.values.model import NotConstant
 from planner.values.operators import FLIPPED, OPERATORS, OPPOSITE
 
 _HINT = "Combine comparisons like count(*) > 100, sum(x) >= 5, avg(x) < 2 with AND, OR and NOT."
-_TRUTHS = (*OPERATORS, exp.And, exp.Or, exp.Not, exp.Between, exp.In)
+_TRUTHS = (*OPERATORS, exp.And, exp.Or, exp.Not, exp.Between, exp.In, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 
 def read_having(node: exp.Expr, within: GroupScope) -> Having:
@@ -63,6 +63,10 @@ def _formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
             wanted = bool(bare(node.expression).this)
             held = _formula(node.this, within, negated=not wanted)
             return Outside(held) if negated else held  # IS NOT TRUE holds where SQL says NULL, too
+        case exp.NullSafeEQ() | exp.NullSafeNEQ():
+            return _read_distinct(node, within, negated=negated is not isinstance(node, exp.NullSafeEQ))
+        case exp.Is(this=predicate) if isinstance(bare(node.expression), exp.Null) and is_predicate(predicate):
+            return _is_known(predicate, within) if negated else _is_unknown(predicate, within)
         case exp.Is(this=counted) if isinstance(bare(node.expression), exp.Null) and _is_count(counted):
             aggregate(counted, within)
             return HOLDS if negated else FAILS
@@ -70,6 +74,65 @@ def _formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
             return truth_comparison(node, within, negated=negated)
         case _:
             return _constant_formula(node, within, negated=negated)
+
+
+def is_predicate(node: exp.Expr) -> bool:
+    """Return True for a formula of comparisons of aggregates: what is true, false or NULL of a group."""
+    node = bare(node)
+    return (isinstance(node, _TRUTHS) or is_truth(node)) and contains_aggregate(node)
+
+
+def _differ(left: exp.Expr, right: exp.Expr, within: GroupScope, *, equal: bool) -> Having:
+    """Two predicates with other truths, or with the same: NULL where one is."""
+    cases = [
+        _join_children(
+            (_formula(left, within, negated=negated), _formula(right, within, negated=negated is equal)),
+            conjunction=True,
+        )
+        for negated in (False, True)
+    ]
+    return _join_children(cases, conjunction=False)
+
+
+def _is_never_null(node: exp.Expr, within: GroupScope) -> bool:
+    """Return True for comparisons of counts, and whatever else has a value in a group without rows."""
+    leaves = [leaf for negated in (False, True) for leaf in _formula(node, within, negated=negated).leaves()]
+    return all(isinstance(leaf, Comparison) and not leaf.values for leaf in leaves)
+
+
+def _is_known(node: exp.Expr, within: GroupScope) -> Having:
+    """A predicate that is not NULL: true or false."""
+    if _is_never_null(node, within):
+        return HOLDS
+    return _join_children((_formula(node, within, negated=negated) for negated in (False, True)), conjunction=False)
+
+
+def _is_unknown(node: exp.Expr, within: GroupScope) -> Having:
+    """A predicate that is NULL: neither true nor false."""
+    if _is_never_null(node, within):
+        return FAILS
+    return _join_children(
+        (Outside(_formula(node, within, negated=negated)) for negated in (False, True)), conjunction=True
+    )
+
+
+def _read_distinct(node: exp.Binary, within: GroupScope, *, negated: bool) -> Having:
+    """`left IS DISTINCT FROM right`, or with `negated` IS NOT: never NULL, and NULL is like NULL."""
+    left, right = bare(node.this), bare(node.expression)
+    if not contains_aggregate(left):
+        left, right = right, left
+    if is_predicate(left) and is_predicate(right):
+        pairs = ((left, right), (right, left))
+        if not negated:
+            null = [
+                _join_children((_is_unknown(one, within), _is_known(other, within)), conjunction=True)
+                for one, other in pairs
+            ]
+            return _join_children((_differ(left, right, within, equal=False), *null), conjunction=False)
+        both = _join_children([_is_unknown(one, within) for one, _ in pairs], conjunction=True)
+        return _join_children((_differ(left, right, within, equal=True), both), conjunction=False)
+    held = _read_comparison(node, left, "=", right, within, negated=False)
+    return held if negated else Outside(held)
 
 
 def _is_count(node: exp.Expr) -> bool:
@@ -123,13 +186,18 @@ def _read_comparison(
     said = bare(right)
     if operator in ("=", "<>") and isinstance(said, exp.Boolean) and (isinstance(left, _TRUTHS) or is_truth(left)):
         return _formula(left, within, negated=bool(said.this) is (operator == "<>"))
+    if operator in ("=", "<>") and is_predicate(left) and is_predicate(right):
+        return _differ(left, right, within, equal=operator == "=")
     if picks_a_value(left):
         return value_comparison(left, operator, right, within)
     if is_variance(left, within):
         return variance_comparison(left, operator, right, within)
     if is_variance(right, within):
         return variance_comparison(right, FLIPPED[operator], left, within)
-    if isinstance(left, exp.Round | exp.Floor | exp.Ceil):
+    truncated = truncated_comparison(left, operator, right, within)
+    if truncated is not None:
+        return truncated
+    if isinstance(left, exp.Round | exp.Floor | exp.Ceil | exp.Trunc):
         return rounded_comparison(left, operator, right, within)
     return linear_comparison(node, left, operator, right, within)
 

@@ -105,12 +105,14 @@ def divides_integers(node: exp.Div) -> KeyholeError:
         "KH204",
         f"{write_node(node)[:80]} divides integers, which drops the remainder",
         detail="In SQL 3 / 4 is 0.",
-        hint=f"Make one side a decimal: 1.0 * {_parenthesise(node.this)} / {_parenthesise(node.expression)}",
+        hint="Make one side a decimal: "
+        f"1.0 * {write_parenthesised(node.this)} / {write_parenthesised(node.expression)}",
         position=position(node),
     )
 
 
-def _parenthesise(node: exp.Expr) -> str:
+def write_parenthesised(node: exp.Expr) -> str:
+    """Return the expression as SQL, in parentheses where an operator may stand beside it."""
     return f"({write_node(node)})" if isinstance(node, exp.Binary) else write_node(node)
 
 

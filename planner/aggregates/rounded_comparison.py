@@ -1,25 +1,35 @@
-"""Comparisons of rounded aggregates, as comparisons with the edges of the steps that qualify."""
+"""Comparisons of rounded aggregates, as comparisons with the edges of the steps that qualify.
 
+A quotient of integers is one of them: PostgreSQL truncates it towards 0. `count(a) * 100 / count(*) >= 20` is that of
+the exact quotient, `> 19` as well, and `> -1` that the exact one is above -1.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
 
 from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope
-from planner.aggregates.arithmetic import Linear, linear, not_linear
-from planner.aggregates.comparison import FAILS, Every, Having, Some
+from planner.aggregates.arithmetic import Linear, exact_quotient, kind_of_cast, linear, not_linear
+from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Some
+from planner.aggregates.key_thresholds import is_public
 from planner.aggregates.linear_comparison import compare_with_zero
+from planner.aggregates.refusals import write_parenthesised
 from planner.aggregates.row_expression import Arithmetic
 from planner.errors import KeyholeError
-from planner.parser.tree import position, write_node
+from planner.parser.tree import bare, position, write_node
 from planner.values.expressions import fold
-from planner.values.model import Number, Untyped, number
+from planner.values.model import NotConstant, Number, Untyped, number
+from planner.values.operators import FLIPPED
 
+_TRUNCATED = exp.Trunc()
 _FINEST = 30  # decimals of ROUND, either way: beyond every grid and bound that a policy can declare
 
 
 def rounded_comparison(
-    left: exp.Round | exp.Floor | exp.Ceil, operator: str, right: exp.Expr, within: GroupScope
+    left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, operator: str, right: exp.Expr, within: GroupScope
 ) -> Having:
     """A rounded aggregate against a constant: against the edges of the steps that qualify. Raises KH204."""
     inner, threshold = linear(left.this, within), linear(right, within)
@@ -45,6 +55,11 @@ def rounded_comparison(
             inner.plus(Linear((), edge * step, Arithmetic.EXACT), Fraction(-1)), found, left, at, within
         )
 
+    return _sides(operator, side)
+
+
+def _sides(operator: str, side: Callable[[str], Having]) -> Having:
+    """The comparison from those with one edge each."""
     if operator == "=":
         return Every((side(">="), side("<=")))
     if operator == "<>":
@@ -52,7 +67,75 @@ def rounded_comparison(
     return side(operator)
 
 
-def _places(left: exp.Round | exp.Floor | exp.Ceil, within: GroupScope) -> int | None:
+@dataclass(frozen=True, slots=True)
+class _Truncated:
+    """`factor` times a quotient of integers, which PostgreSQL truncates: here with its remainder."""
+
+    exact: Linear
+    factor: Fraction
+
+
+def truncated_comparison(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having | None:
+    """A quotient of integers against a constant; None for what is none, or is compared with something else."""
+    if not any(True for _ in left.find_all(exp.Div)) or is_public(left, within):
+        return None
+    found, threshold = _truncated(left, within), linear(right, within)
+    if found is None or not found.factor or threshold is None or threshold.summands or threshold.own is not None:
+        return None
+    operator = operator if found.factor > 0 else FLIPPED[operator]
+    at = threshold.constant / found.factor
+    divided = next(node for node in left.find_all(exp.Div) if not is_public(node, within))
+    warning = (
+        f"{write_node(divided)[:80]} divides integers, which drops the remainder as PostgreSQL does; "
+        f"1.0 * {write_parenthesised(divided.this)[:80]} keeps it"
+    )
+
+    def side(of: str) -> Having:
+        edge, compared = _edge(_TRUNCATED, of, at)
+        difference = found.exact.plus(Linear((), edge, Arithmetic.EXACT), Fraction(-1))
+        made = compare_with_zero(difference, compared, left, position(left), within)
+        return replace(made, warnings=(*made.warnings, warning)) if isinstance(made, Comparison) else made
+
+    return _sides(operator, side)
+
+
+def _truncated(node: exp.Expr, within: GroupScope) -> _Truncated | None:
+    """The expression as a multiple of one quotient of integers; None if it is none."""
+    node = bare(node)
+    match node:
+        case exp.Div() if not is_public(node.expression, within):
+            found = exact_quotient(node, within)
+            whole = found is not None and found.arithmetic is Arithmetic.INTEGER and bool(found.summands)
+            if found is not None and whole and found.own is None and found.missing is None:
+                return _Truncated(replace(found, arithmetic=Arithmetic.EXACT), Fraction(1))
+        case exp.Neg():
+            inner = _truncated(node.this, within)
+            return inner and replace(inner, factor=-inner.factor)
+        case exp.Cast() if kind_of_cast(node) is not None:
+            return _truncated(node.this, within)
+        case exp.Round() | exp.Floor() | exp.Ceil() if node.args.get("decimals") is None:
+            inner = _truncated(node.this, within)
+            return inner if inner is not None and inner.factor.denominator == 1 else None
+        case exp.Mul():
+            for one, other in ((node.this, node.expression), (node.expression, node.this)):
+                number = _constant(other, within)
+                inner = None if number is None else _truncated(one, within)
+                if inner is not None and number is not None:
+                    return replace(inner, factor=inner.factor * number)
+        case _:
+            pass
+    return None
+
+
+def _constant(node: exp.Expr, within: GroupScope) -> Fraction | None:
+    try:
+        value = fold(node, within.given)
+    except NotConstant:
+        return None
+    return value.value if isinstance(value, Number) else None
+
+
+def _places(left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, within: GroupScope) -> int | None:
     decimals = left.args.get("decimals")
     if decimals is None:
         return 0
@@ -74,6 +157,8 @@ def _edge(left: exp.Expr, operator: str, threshold: Fraction) -> tuple[Fraction,
     match left:
         case exp.Floor():
             edge, included = Fraction(least), True
+        case exp.Trunc():
+            edge, included = (Fraction(least), True) if least > 0 else (Fraction(least - 1), False)
         case exp.Ceil():
             edge, included = Fraction(least - 1), False
         case _:  # halves away from zero

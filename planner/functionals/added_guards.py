@@ -53,7 +53,7 @@ class GuardAdding:
 
         def beside(leaf: Comparison | Spread) -> Having:
             needed = wanted.get(ComparisonPlace.of(leaf), {})
-            added = [self._guard(leaf, values, remedy) for values, remedy in needed.items()]
+            added = [self._guard(leaf, values, needed[values]) for values in _leave_out_implied(tuple(needed))]
             for guard, called in added:
                 said.setdefault((guard.text, called), {})[leaf.text] = None
             return Every((leaf, *dict.fromkeys(guard for guard, _ in added))) if added else leaf
@@ -127,6 +127,16 @@ def _sentence(compared: tuple[str, ...], guard: str, called: str) -> str:
         f"{' and '.join(compared)}: of groups with {called}; AND {guard} was added, since groups without values would "
         "pass, and smaller groups count as false (SET keyhole.guard = 'refuse'; adds nothing)"
     )
+
+
+def _leave_out_implied(needed: tuple[Values, ...]) -> tuple[Values, ...]:
+    """Those whose existence does not follow from as many of the others."""
+    kept = list(needed)
+    for values in needed:
+        others = (one for one in kept if one is not values and one.least >= values.least)
+        if any(implies(Term(1, one.column, one.condition, 0), values) for one in others):
+            kept.remove(values)
+    return tuple(kept)
 
 
 def _tuple_of(unit: Iterable[str]) -> str:

@@ -277,7 +277,7 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / count(*) > 100
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / count(cost) > 100
 --> [ward 3] f0 > 0 ~1000; sum(cost) / count(cost) - 100 1x-200 delta 9800
 SELECT ward FROM visits GROUP BY ward HAVING sum(age) / count(*) > 65
---> KH204 sum(age)
+--> KH206 sum(age) else [ward 3] (f0 > -1 ~330 and f1 > 49 ~5); sum(age) / count(*) - 66 {+1 age -66} delta 66; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING sum(age)::numeric / count(*) > 65
 --> [ward 3] f0 > 0 ~325; sum(age) / count(*) - 65 {+1 age -65} delta 65
 SELECT ward FROM visits GROUP BY ward HAVING CAST(sum(age) AS double precision) / count(*) > 65
@@ -285,7 +285,7 @@ SELECT ward FROM visits GROUP BY ward HAVING CAST(sum(age) AS double precision) 
 SELECT ward FROM visits GROUP BY ward HAVING sum(age) * 1.0 / count(*) > 65
 --> [ward 3] f0 > 0 ~325; sum(age) / count(*) - 65 {+1 age -65} delta 65
 SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) / count(*) > 0.5
---> KH204 count(*)
+--> KH206 count(*) else [ward 3] (f0 > -1 ~5 and f1 > 49 ~5); count(*) FILTER (WHERE insured) / count(*) - 1 {+1 if "insured" = true -1} delta 1; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured)::numeric / count(*) > 0.5
 --> [ward 3] f0 > 0 ~5; count(*) FILTER (WHERE insured) / count(*) - 0.5 {+2 if "insured" = true -1} delta 1
 SELECT ward FROM visits GROUP BY ward HAVING 100.0 * count(*) FILTER (WHERE insured) / count(*) > 50
@@ -317,7 +317,7 @@ SELECT country FROM sales GROUP BY country HAVING sum(amount) / count(*) > 20
 SELECT country FROM sales GROUP BY country HAVING sum(amount) / sum(quantity) > 20
 --> KH204 sum(quantity)
 SELECT ward FROM visits GROUP BY ward HAVING count(*) / 7 > 10
---> KH204 count(*)
+--> [ward 3] f0 > 76 ~7; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(*) / 7.0 > 10
 --> [ward 3] f0 > 70 ~7; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(*) / 0 > 10
@@ -537,3 +537,30 @@ SELECT ward FROM visits GROUP BY ward HAVING count(cost * age - height) > 50
 --> [ward 3] f0 > 50 ~5; count(cost * age - height) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(coalesce(height, cost * age)) > 50
 --> [ward 3] f0 > 50 ~5; count(coalesce(height, cost * age)) delta 1
+-- # Predicates against predicates, and quotients of integers as PostgreSQL computes them.
+SELECT ward FROM visits GROUP BY ward HAVING (count(*) > 100) = (count(age) > 90)
+--> [ward 3] ((f0 > 100 ~10 and f1 > 90 ~9) or (f0 <= 100 ~10 and f1 <= 90 ~9)); count(*) delta 1; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING (count(*) > 100) <> (sum(age) > 9000)
+--> KH206 sum(age) else [ward 3] ((f0 > 100 ~10 and f1 <= 9000 ~900 and f2 > 49 ~5) or (f0 <= 100 ~10 and f1 > 9000 ~900)); count(*) delta 1; sum(age) delta 110; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING (count(*) > 100) IS DISTINCT FROM (count(age) > 90)
+--> [ward 3] ((f0 > 100 ~10 and f1 <= 90 ~9) or (f0 <= 100 ~10 and f1 > 90 ~9)); count(*) delta 1; count(age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING (count(*) > 100) IS NOT DISTINCT FROM TRUE
+--> [ward 3] f0 > 100 ~10; count(*) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING bool_and(insured) = (count(*) > 50)
+--> KH206 bool_and(insured) else [ward 3] ((f0 <= 0 ~0 and f2 > 49 ~5 and f1 > 50 ~5) or (f0 > 0 ~0 and f1 <= 50 ~5)); count(*) FILTER (WHERE "insured" = false) delta 1; count(*) delta 1; count(insured) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING (count(*) > 20) IS UNKNOWN
+--> [ward 3] false;
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) * 100.0 / count(*) > 20
+--> [ward 3] f0 > 0 ~5; 100 * count(*) FILTER (WHERE insured) / count(*) - 20 {+5 if "insured" = true -1} delta 4
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) * 100 / count(*) > 20
+--> KH206 count(*) else [ward 3] (f0 > -1 ~105 and f1 > 49 ~5); 100 * count(*) FILTER (WHERE insured) / count(*) - 21 {+100 if "insured" = true -21} delta 79; count(*) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING 100 * count(CASE WHEN insured THEN 1 END) / count(*) >= 20
+--> KH206 100 else [ward 3] (f0 > -1 ~5 and f1 > 49 ~5); 100 * count(CASE WHEN insured THEN 1 END) / count(*) - 20 {+5 if "insured" = true -1} delta 4; count(*) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING (100 * sum(CASE WHEN insured THEN 1 ELSE 0 END) / nullif(count(*), 0))::numeric < 20
+--> [ward 3] f0 <= -1 ~5; 100 * sum(CASE WHEN insured THEN 1 ELSE 0 END) / count(*) - 20 {+5 if "insured" = true -1} delta 4
+SELECT ward FROM visits GROUP BY ward HAVING round(100 * avg(CASE WHEN insured THEN 1 ELSE 0 END), 1) > 20
+--> KH206 round(100 else [ward 3] (f0 > -1 ~2005 and f1 > 49 ~5); avg(CASE WHEN insured THEN 1 ELSE 0 END) - 0.2005 {+2000 if "insured" = true -401} delta 1599; count(*) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING avg(CASE WHEN insured THEN 1.0 ELSE 0 END) >= 0.2
+--> KH206 avg(CASE else [ward 3] (f0 > -1 ~5 and f1 > 49 ~5); avg(CASE WHEN insured THEN 1.0 ELSE 0 END) - 0.2 {+5 if "insured" = true -1} delta 4; count(*) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING trunc(avg(cost), 1) >= 20
+--> KH206 trunc(avg(cost), else [ward 3] (f0 > -1 ~200 and f1 > 49 ~5); avg(cost) - 20 1x-40 delta 9960; count(cost) delta 1

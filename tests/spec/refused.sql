@@ -283,11 +283,11 @@ SELECT country FROM sales GROUP BY country HAVING sum(DISTINCT amount) > 5
 --> KH204
 SELECT country FROM sales GROUP BY country HAVING sum(amount / quantity) > 5
 --> KH204 amount
-SELECT country FROM sales GROUP BY country HAVING sum(quantity) / count(*) > 5
+SELECT country FROM sales GROUP BY country HAVING sum(quantity) / count(*) + 1 > 5
 --> KH204
 SELECT country FROM sales GROUP BY country HAVING sum(amount) > count(*)
 --> KH304
-SELECT country FROM sales GROUP BY country HAVING count(*) / 2 > 5
+SELECT country FROM sales GROUP BY country HAVING count(*) / 2 + 1 > 5
 --> KH204
 SELECT country FROM sales GROUP BY country HAVING stddev(amount) > avg(amount)
 --> KH208 avg

@@ -157,9 +157,9 @@ SELECT ward FROM visits GROUP BY ward HAVING count(*) > ALL (VALUES (40), (60))
 SELECT ward FROM visits GROUP BY ward HAVING count(*) IS NOT NULL
 --> [ward 3] true;
 SELECT ward FROM visits GROUP BY ward HAVING (count(*) > 40) IS NOT NULL
---> KH207 count(*)
+--> [ward 3] true;
 SELECT ward FROM visits GROUP BY ward HAVING count(*) IS DISTINCT FROM 40
---> KH207 count(*)
+--> [ward 3] (f0 <= 39 ~4 or f0 > 40 ~4); count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > NULL
 --> [ward 3] false;
 SELECT ward FROM visits GROUP BY ward HAVING NOT (count(*) > NULL)

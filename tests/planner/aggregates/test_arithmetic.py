@@ -276,8 +276,8 @@ def test_a_count_of_the_analyst_and_an_extreme_share_their_noise() -> None:
 @pytest.mark.parametrize(
     ("having", "code"),
     [
-        ("count(*) FILTER (WHERE insured) / count(*) > 0.2", "KH204"),
-        ("sum(age) / count(*) > 20", "KH204"),
+        ("count(*) FILTER (WHERE insured) / count(*) + 1 > 0.2", "KH204"),
+        ("sum(age) / count(*) + 1 > 20", "KH204"),
         ("sum(age) / sum(cost) > 20", "KH204"),
         ("count(*) * count(*) > 20", "KH204"),
         ("1.0 / count(*) > 0.2", "KH204"),
