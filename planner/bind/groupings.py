@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from planner.catalog.derived_columns import follows_by_calendar
-from planner.catalog.model import Column, Derivation, FixedKey, Grouping, Lookup, Product, RowCap, Table
+from planner.catalog.model import Column, Derivation, FixedKey, Grouping, Lookup, Parts, Product, RowCap, Table
 from planner.scope.functional_dependencies import by_key
 
 
@@ -36,18 +36,46 @@ def bound_by_groupings(table: Table, keys: Sequence[Column], fixed: Sequence[Fix
     Parameters:
         fixed: other keys, of which only rows with these values are bounded.
     """
-    if not table.groupings:
+    made = list_computed(table, keys)
+    if not table.groupings and not made:
         return table
-    declared = _Declared.of(table, keys, fixed)
-    cap = table.row_cap
+    stated = [key for key in keys if not key.computed]
+    declared, cap = _Declared.of(table, keys, fixed), table.row_cap
+    groups = (
+        declared.groups(table.groups_per_unit)
+        if not made
+        else _Declared.of(table, stated, fixed).groups(table.groups_per_unit)
+    )
+    if made:
+        most = table.rows_per_unit if cap is None else cap.rows
+        open_ = any(not table.determines(key) for key in stated)
+        rows = None if most is None else _Declared.of(table, stated, fixed).rows(most)
+        groups = (groups if open_ else 1) * multiply_computed(made, rows)
     return replace(
         table,
         columns=tuple(declared.bound_totals(column) for column in table.columns),
-        groups_per_unit=declared.groups(table.groups_per_unit),
+        groups_per_unit=groups,
         rows_per_unit=None if table.rows_per_unit is None else declared.rows(table.rows_per_unit),
         row_cap=None if cap is None else RowCap(rows=declared.rows(cap.rows), unique=cap.unique),
         groupings=(),
     )
+
+
+def list_computed(table: Table, keys: Sequence[Column]) -> list[Column]:
+    """Return the keys that a question computes and that neither the unit nor its other keys determine."""
+    found: list[Column] = []
+    known = [key for key in keys if not key.computed]
+    known += [table.column(name) for name in table.unit]
+    for key in sorted((key for key in keys if key.computed), key=lambda key: -len(key.domain or ())):
+        if not table.determines(key) and not any(determines(one, key, table) for one in (*known, *found)):
+            found.append(key)
+    return found
+
+
+def multiply_computed(made: Sequence[Column], rows: int | None) -> int:
+    """Return in how many groups by computed keys the rows of one other group lie: a row is in one."""
+    groups = prod(len(key.domain or ()) for key in made)
+    return groups if rows is None else min(groups, rows)
 
 
 def determines(base: Column, column: Column, table: Table) -> bool:
@@ -61,6 +89,8 @@ def determines(base: Column, column: Column, table: Table) -> bool:
             return through or by_key(column, base, ()) is not None
         case Derivation() as derived:
             return derived == base.derivation or follows_by_calendar(derived, base)
+        case Parts(column=first):
+            return determines(base, table.column(first), table)
         case Product() | None:
             return False
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from decimal import Decimal
 from math import prod
 
-from planner.bind.groupings import bound_by_groupings
+from planner.bind.groupings import bound_by_groupings, list_computed, multiply_computed
 from planner.catalog.joined_rows import share_joined_rows
 from planner.catalog.model import Column, Derivation, FixedKey, Lookup, Member, Table, Total
 from planner.catalog.refresh import parse_refresh
@@ -92,6 +92,8 @@ def bound_table(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] 
         bounded.append(bound_by_groupings(member.table, own, there) if own else member.table)
         groups *= bounded[-1].groups_per_unit if own else 1
     joined = joined_on_unit(bounded)
+    if made := list_computed(table, keys):
+        groups *= multiply_computed(made, joined.rows_per_unit)
     per_unit = {column.name: column.per_unit for column in joined.columns}
     columns = tuple(replace(column, per_unit=per_unit.get(column.name)) for column in table.columns)
     return replace(

@@ -153,6 +153,32 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """A column's values in groups that a question makes of them, numbered: which group a row is in.
+
+    Of a column with an order, `cuts` rise, and `groups` has one number more: a value is in the group that stands where
+    as many cuts are not above it. Of another column, a row is in the first group of `groups` whose condition in `tests`
+    holds. `nulls` is the group of NULL. A group that is None is none: its rows do not count. `shown` has for each group
+    a value that lies in it, of the column's type `kind`. With `distinct` the expression that groups is known to be
+    another value in each group.
+    """
+
+    column: str
+    kind: SqlType
+    cuts: tuple[Value, ...] = field(hash=False)  # not hashed: there may be many
+    groups: tuple[int | None, ...] = field(hash=False)
+    nulls: int | None
+    shown: tuple[Value | None, ...] = field(hash=False, compare=False)
+    tests: tuple[Hashable, ...] = ()
+    distinct: bool = field(default=False, compare=False)
+
+    @property
+    def meaning(self) -> str:
+        """What puts a row into a group, as text: equal texts mean equal groups."""
+        return "\n".join(map(repr, (self.cuts, self.tests, self.groups, self.nulls)))
+
+
+@dataclass(frozen=True, slots=True)
 class Product:
     """What a question multiplies: each row's values of these measures, clipped and rounded, in the order of their
     names; one that stands there twice is squared."""
@@ -196,7 +222,8 @@ class Column:
     `stored`: of a stored column, its type as the source called it when the catalog was made; what is read is held
     against it. `required`: the source's schema lets no row be NULL in it. `bands`: of a measure, what the owner
     proposes to ask of it. `enumerated`: a text that the source stores as an enum, which is cast before it
-    is grouped by.
+    is grouped by. `computed`: a key that a question makes, of which the policy says nothing. `groupable`: questions may
+    make keys of its values.
     """
 
     name: str
@@ -206,7 +233,7 @@ class Column:
     bounds: tuple[Decimal, Decimal] | None = None
     grid: Decimal | None = None
     per_unit: tuple[Decimal, Decimal] | None = None
-    derivation: Derivation | Lookup | Product | None = None
+    derivation: Derivation | Lookup | Parts | Product | None = None
     immutable: bool = False
     prunable: bool = True
     comment: str | None = None
@@ -217,6 +244,8 @@ class Column:
     required: bool = False
     bands: tuple[Bands, ...] = ()
     enumerated: bool = False
+    computed: bool = False
+    groupable: bool = True
 
     @property
     def longest_text(self) -> int:
@@ -234,7 +263,7 @@ class Column:
                 return f"{self.ledger or base}.{pinned.partition(' ')[0]}={pinned}"
             case Derivation(function=function, part=part, column=base):
                 return self.ledger or f"{self.name}={function}({part} {base})"
-            case Product() | None:
+            case Parts() | Product() | None:
                 return self.ledger or self.name
 
 
@@ -381,7 +410,7 @@ class Table:
                 hint=f"Show max({plain}) of each group, or compare it in HAVING: max({plain}) >= 1.",
                 position=position,
             )
-        known = [column.name for column in self.columns]
+        known = [column.name for column in self.columns if not column.computed]
         raise UnknownColumn(
             name,
             f'column "{name}" is not exposed by table "{self.name}"',
@@ -396,7 +425,7 @@ class Table:
             return True
         if column.derivation is None:
             return False
-        if isinstance(column.derivation, Lookup):
+        if isinstance(column.derivation, Lookup | Parts):
             return self.determines(self.column(column.derivation.column))
         if isinstance(column.derivation, Product):
             return all(self.determines(self.column(factor)) for factor in column.derivation.columns)

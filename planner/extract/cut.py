@@ -9,12 +9,13 @@ from planner.bind.other_tables import offer_join
 from planner.bind.refusals import no_key
 from planner.bind.unit_join import bound_table
 from planner.bind.unit_query import NOTHING, UnitReading, check_groups, unit_readings
-from planner.catalog.model import Catalog, Column, Table
+from planner.catalog.model import Catalog, Column, Parts, Table
 from planner.errors import KeyholeError
 from planner.extract.form import checked_keys, partition_keys
-from planner.extract.key_edits import key_edits
+from planner.extract.key_edits import around_answer, key_edits
 from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import example_question, no_threshold, outside_question
+from planner.groups.computed_keys import with_computed_keys
 from planner.parser.clauses import check_fits, clauses
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
@@ -63,7 +64,7 @@ def question_edits(
         hint = example_question(table, node)
         raise outside_question(table, node, hint=hint) if error.code == "KH103" else error from None
     check_fits(found, select, tokens)
-    scope = joins(select, node, table, catalog)
+    scope = with_computed_keys(joins(select, node, table, catalog), select)
     reading = _with_numbers(QuestionReading(node, select, scope, text, tokens, found), catalog)
     try:
         return (_place(reading, catalog),)
@@ -147,7 +148,9 @@ def _place(place: QuestionReading, catalog: Catalog) -> Place:
         ranked=None if ranked is None else _ranked_expression(ranked, partition_keys(place, keys)),
         tree=select,
     )
-    body = Edit(tokens[place.clauses.source].start, past, ("FROM ", 0, f" AS {quote_identifier(scope.alias)}"))
+    before, behind = around_answer(keys, embedded.table)
+    alias = quote_identifier(scope.alias)
+    body = Edit(tokens[place.clauses.source].start, past, (f"FROM {before}", 0, f"{behind} AS {alias}"))
     answered = tuple(stored_key(key, scope.table.columns) for key in keys)
     edits = [body, *key_edits(place, answered)]
     if place.numbers.shown:
@@ -191,9 +194,10 @@ def _behind_one_with(select: exp.Select) -> bool:
 
 def _with(table: Table, keys: tuple[Column, ...]) -> Table:
     """The table with the question's own columns: classes of the values of its keys."""
-    known = {column.name for column in table.columns}
-    more = tuple(key for key in keys if key.name not in known)
-    return replace(table, columns=(*table.columns, *more)) if more else table
+    own = {key.name: key for key in keys}
+    kept = [column for column in table.columns if not isinstance(column.derivation, Parts)]
+    known = {column.name for column in kept}
+    return replace(table, columns=(*kept, *(key for name, key in own.items() if name not in known)))
 
 
 def _select(node: exp.Table, table: Table) -> exp.Select:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from planner.aggregates.order_statistics import is_truth
-from planner.catalog.model import Column, Derivation, SqlType, Table
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Column, Derivation, Parts, SqlType, Table
 from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import unreadable_list, unsupported_spelling
 from planner.parser.clauses import at_offset, closing_index, opening_index
@@ -40,6 +41,27 @@ def key_edits(place: QuestionReading, keys: tuple[Column, ...]) -> list[Edit]:
             end = place.tokens[past - 1].end
             edits.append(Edit(end, end, (f" AS {quote_identifier(label)}",)))
     return edits
+
+
+def around_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
+    """What stands before and behind the relation of answered keys so that it has a value of each column of which parts
+    are keys: PostgreSQL computes what is shown from a value that lies in the group."""
+    shown = [
+        f", {_shown_value(key, key.derivation, table.column(key.derivation.column))}"
+        for key in keys
+        if isinstance(key.derivation, Parts)
+    ]
+    return (f"(SELECT answered.*{''.join(shown)} FROM ", " AS answered)") if shown else ("", "")
+
+
+def _shown_value(key: Column, parts: Parts, base: Column) -> str:
+    values = ", ".join("NULL" if value is None else _literal(as_text(value)) for value in parts.shown)
+    found = f"(ARRAY[{values}]::text[])[answered.{quote_identifier(key.name)} + 1]"
+    return f"{found}::{base.declared} AS {quote_identifier(base.name)}"
+
+
+def _literal(text: str) -> str:
+    return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _key_of(node: exp.Expr, scope: Scope, keys: tuple[Column, ...]) -> Column | None:
@@ -79,6 +101,11 @@ def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]
         end = place.tokens[at_offset(place.tokens, offset(node.this))].end
         text = f"{quote_identifier(place.scope.alias)}.{quote_identifier(found.name)}::{read.declared}"
         return [Edit(start, end, (text,))]
+    if isinstance(node, exp.Column) and _is_in_parts(place, node, keys):
+        start = offset(node.args.get("catalog") or node.args.get("db") or node.args.get("table") or node.this)
+        end = place.tokens[at_offset(place.tokens, offset(node.this))].end
+        named = f"{quote_identifier(place.scope.alias)}.{quote_identifier(place.scope.column(node).name)}"
+        return [Edit(start, end, (named,))]
     if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope) and _loses_meaning(place, node, keys):
         start = offset(node.args.get("catalog") or node.args.get("db") or node.args.get("table") or node.this)
         end = place.tokens[at_offset(place.tokens, offset(node.this))].end
@@ -105,6 +132,16 @@ def _is_of_date(column: Column, table: Table) -> bool:
     """Whether the column is derived from a date, which PostgreSQL truncates as midnight in the session's zone."""
     base = None if not isinstance(column.derivation, Derivation) else column.derivation.column
     return any(known.name == base and known.sql_type is SqlType.DATE for known in table.columns)
+
+
+def _is_in_parts(place: QuestionReading, node: exp.Column, keys: tuple[Column, ...]) -> bool:
+    """Whether a reference to a joined table's column is to one of which parts are keys."""
+    parted = {key.derivation.column for key in keys if isinstance(key.derivation, Parts)}
+    if not parted or not _has_names_of_its_own(place.scope) or isinstance(node.this, exp.Star):
+        return False
+    if isinstance(node.parent, exp.Ordered) and node.args.get("table") is None and name(node.this) in _aliases(place):
+        return False
+    return place.scope.column(node).name in parted
 
 
 def _has_names_of_its_own(scope: Scope) -> bool:

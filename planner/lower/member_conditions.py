@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from planner.catalog.model import Column, Derivation, Lookup, SqlType, Table
+from planner.catalog.model import Column, Derivation, Lookup, Parts, SqlType, Table
 from planner.lower.dialects.model import Dialect
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS, And, Compare, Condition, Not, Or, all_of, any_of, columns
@@ -106,7 +106,7 @@ class _Splitting:
 def place_of(table: Table, name: str) -> int | None:
     """The place of the joined table of which a column is stored; None for products, whose factors may be of several."""
     column = table.column(name)
-    while isinstance(column.derivation, Derivation | Lookup):
+    while isinstance(column.derivation, Derivation | Lookup | Parts):
         column = table.column(column.derivation.column)
     if column.derivation is not None:
         return None

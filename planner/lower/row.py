@@ -13,11 +13,11 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor
 
-from planner.catalog.model import Column, Derivation, Lookup, Product, SqlType, Table, Value
+from planner.catalog.model import Column, Derivation, Lookup, Parts, Product, SqlType, Table, Value
 from planner.catalog.sql_types import text_limit
 from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect, ExactValues
-from planner.question.condition import And, Compare, Condition, IsNull, Leaf, Like, Not, Within
+from planner.question.condition import And, Compare, Condition, IsNull, Leaf, Like, Not, Or, Within
 from planner.values.like import collapse_wildcards, only_lengths, split_at_percent
 from planner.values.sql_literals import decimal, integer, integer_limit
 
@@ -51,6 +51,8 @@ class RowSql:
                 return f"CASE WHEN {present} THEN 1 END"
             case Derivation() as derived:
                 return self._derived_sql(column, derived)
+            case Parts() as parts:
+                return self._parts_sql(parts)
 
     def ordered_column(self, name: str) -> str:
         """The date or timestamp where rows are ordered by it."""
@@ -92,6 +94,29 @@ class RowSql:
             raise KeyholeError("KH010", f'derived column "{column.name}" is not made from a date or timestamp')
         typed = spelling.cast(value, spelling.type_name(column))
         return f"CASE WHEN {base} BETWEEN {spelling.years(source.sql_type)} THEN {typed} END"
+
+    def _parts_sql(self, parts: Parts) -> str:
+        """The group of a row, NULL where it is in none: of many cuts few are compared with its value."""
+        base = self.table.column(parts.column)
+        value = self.column(base.name)
+
+        def number(group: int | None) -> str:
+            return "NULL" if group is None else str(group)
+
+        def between(first: int, past: int) -> str:
+            groups = set(parts.groups[first : past + 1])
+            if len(groups) == 1:
+                return number(groups.pop())
+            middle = (first + past) // 2
+            below = self.compare(value, base, "<", parts.cuts[middle])
+            return f"CASE WHEN {below} THEN {between(first, middle)} ELSE {between(middle + 1, past)} END"
+
+        arms = [f"WHEN ({value}) IS NULL THEN {number(parts.nulls)}"]
+        for test, group in zip(parts.tests, parts.groups, strict=False):
+            assert isinstance(test, Leaf | Not | And | Or)
+            arms.append(f"WHEN {self.holds(test)} THEN {number(group)}")
+        rest = "NULL" if parts.tests else between(0, len(parts.cuts))
+        return self.dialect.spelling.cast(f"CASE {' '.join(arms)} ELSE {rest} END", "integer")
 
     def holds(self, condition: Condition) -> str:
         """A row condition, true where it is in SQL; where it is not, false or unknown."""

@@ -10,7 +10,7 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, is_star, name, position, start, write_node
 from planner.scope.functional_dependencies import leading_columns
-from planner.scope.key_classes import by_expressions, key_expression
+from planner.scope.key_classes import by_expressions, find_plain, key_expression
 from planner.scope.names import Scope, derivation, find_column, same
 
 _LARGEST_INTEGER = 2**31 - 1  # PostgreSQL reads a longer number as a numeric, which is no position
@@ -29,11 +29,11 @@ def read_group_by(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
         _check_shows_no_column(select, scope)
         return ()
     assert group is not None, "keys are listed"
-    items = [_resolve_item(bare(item), select, scope) for item in group.expressions]
+    items = [resolve_item(bare(item), select, scope) for item in group.expressions]
     for item in items:
         if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
             raise _refusal_of_grouping_sets(item)
-    listed = [find_column(item, scope) for item in items]
+    listed = [find_plain(item, scope) for item in items]
     computed = by_expressions(items, scope)
     several = [column for columns in computed.values() for column in columns]
     names = {column.name for column in leading_columns([*(c for c in listed if c is not None), *several], scope)}
@@ -72,7 +72,7 @@ def grouped_expressions(select: exp.Select, scope: Scope) -> tuple[tuple[Column,
     """What a question's select list may show: the columns it groups by, and expressions of keys, by their text."""
     if groups_nothing(select):
         return (), frozenset()
-    items = [_resolve_item(bare(item), select, scope) for item in select.args["group"].expressions]
+    items = [resolve_item(bare(item), select, scope) for item in select.args["group"].expressions]
     columns = [find_column(item, scope) for item in items]
     found = [key_expression(item, scope) for item, column in zip(items, columns, strict=True) if column is None]
     return (
@@ -91,7 +91,7 @@ def grouped_columns(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
         raise _refusal_of_grouping_sets(group)
     columns: dict[str, Column] = {}
     for item in group.expressions:
-        chosen = _resolve_item(bare(item), select, scope)
+        chosen = resolve_item(bare(item), select, scope)
         if isinstance(chosen, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
             raise _refusal_of_grouping_sets(chosen)
         column = find_column(chosen, scope)
@@ -160,7 +160,7 @@ def _list_key_columns(scope: Scope) -> str:
 
 
 def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
-    item = _resolve_item(bare(item), select, scope)
+    item = resolve_item(bare(item), select, scope)
     if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
         raise _refusal_of_grouping_sets(item)
     column = find_column(item, scope)
@@ -231,7 +231,7 @@ def _read_to_char(item: exp.Expr, scope: Scope) -> Column | None:
     return None
 
 
-def _resolve_item(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
+def resolve_item(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
     """What a position or an output alias stands for; as in PostgreSQL, a column of the table comes before an alias."""
     index = read_position(item, select, clause="GROUP BY")
     if index is not None:

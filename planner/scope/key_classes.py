@@ -5,16 +5,16 @@ outside its public domain, or NULL, are in no group, whatever the expression giv
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 from sqlglot import exp
 
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Column, Derivation, Lookup, LookupValues, SqlType, Value
+from planner.catalog.model import Column, Derivation, Lookup, LookupValues, Parts, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node
 from planner.scope.key_expressions import images
@@ -22,6 +22,7 @@ from planner.scope.key_values import NotExact, Typed, type_value
 from planner.scope.names import Scope, find_column, kind_of, part_of
 
 MOST_VALUES = 10_000  # every value is computed when the question is read; docs/asking.md promises so many
+_FEW_CUTS = 3  # that a name in the ledger shows
 _COARSEST_FIRST = ("year", "quarter", "month", "week", "day", "hour")
 _TOLD_BY = {
     "year": ("year", "quarter", "month", "day", "hour"),
@@ -45,8 +46,8 @@ def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
     """The expression over key columns alone, or None if it reads others or none. Raises KH201, KH202."""
     found: dict[str, Column] = {}
 
-    def leaf(column: Column, to: exp.DType | None) -> exp.Expr:
-        named = scope.reference(column)
+    def leaf(column: Column, to: exp.DType | None, written: Column | None = None) -> exp.Expr:
+        named = scope.reference(written or column)
         found[write_node(named)] = column
         return named if to is None else exp.Cast(this=named, to=exp.DataType(this=to))
 
@@ -60,7 +61,8 @@ def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
         if instead is not None and isinstance(part, exp.Column):
             stamp = scope.column(part).sql_type is SqlType.TIMESTAMP
             return leaf(instead, exp.DType.TIMESTAMP if stamp else None)
-        return part
+        parts = None if column is None else parts_of(column, scope)
+        return part if parts is None else leaf(parts, None, column)
 
     if any(isinstance(part, exp.Query | exp.AggFunc | exp.Window | exp.Parameter | exp.Star) for part in node.walk()):
         return None
@@ -72,6 +74,12 @@ def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
     if not read or not read <= set(found):
         return None
     return KeyExpression(text, tuple((name, found[name]) for name in sorted(read)), tree)
+
+
+def parts_of(column: Column, scope: Scope) -> Column | None:
+    """The groups that the question's expressions make of a column's values; None if they make none."""
+    made = ((one, one.derivation) for one in scope.table.columns)
+    return next((one for one, parts in made if isinstance(parts, Parts) and parts.column == column.name), None)
 
 
 def _copy_in_place(node: exp.Expr) -> exp.Expr:
@@ -142,15 +150,21 @@ def _asked_part(node: exp.Expr | None) -> str:
             return ""
 
 
+def find_plain(item: exp.Expr, scope: Scope) -> Column | None:
+    """The column that an item of GROUP BY is, unless the question groups by parts of its values."""
+    column = find_column(item, scope)
+    return None if column is None or (column.domain is None and parts_of(column, scope) is not None) else column
+
+
 def by_expressions(items: Sequence[exp.Expr], scope: Scope) -> dict[int, tuple[Column, ...]]:
     """For the place of each item that is an expression of keys, the columns by which to group instead.
 
     Raises KH202 for expressions whose values are not computed here.
     """
-    plain = {column.name: column for item in items if (column := find_column(item, scope)) is not None}
+    plain = {column.name: column for item in items if (column := find_plain(item, scope)) is not None}
     found: dict[int, KeyExpression] = {}
     for index, item in enumerate(items):
-        if find_column(item, scope) is None and (expression := key_expression(item, scope)) is not None:
+        if find_plain(item, scope) is None and (expression := key_expression(item, scope)) is not None:
             found[index] = expression
     result: dict[int, tuple[Column, ...]] = {}
     for index, expression in found.items():
@@ -188,15 +202,21 @@ def _tell_apart(expression: KeyExpression, item: exp.Expr) -> None:
 def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.Expr, scope: Scope) -> Column:
     """The column by which expressions of one key group: the key itself, or the classes that they make of its values."""
     domain = base.domain or ()
+    if isinstance(base.derivation, Parts) and base.derivation.distinct:
+        return base
     if len(domain) > MOST_VALUES:
         raise _refusal(item, f"It would have to be computed for {len(domain):,} values.")
     try:
-        pairs = _pairs(expressions, write_node(scope.reference(base)), base)
+        pairs = _pairs(expressions, expressions[0].columns[0][0], base)
     except NotExact as part:
         raise _not_exact(item, part) from None
     first = tuple(dict.fromkeys(value for _, value in pairs))
     if len(first) == len(domain):
         return base
+    if isinstance(base.derivation, Parts):
+        places = {value: place for place, value in enumerate(first)}
+        merged = [places[value] for _, value in pairs]
+        return _merge_parts(base, base.derivation, merged, scope.table.column(base.derivation.column))
     if isinstance(base.derivation, Lookup) or scope.listed is not None:
         raise _refusal(item, "It gives several values of a key one value, and the key is another table's column.")
     name = ", ".join(expression.text for expression in expressions)
@@ -230,7 +250,38 @@ def _pairs(expressions: tuple[KeyExpression, ...], name: str, base: Column) -> t
     return tuple(pairs)
 
 
+def _merge_parts(column: Column, parts: Parts, merged: Sequence[int], base: Column) -> Column:
+    """A column of groups with those together that are one group; their numbers become others."""
+    numbers: tuple[int | None, ...] = tuple(None if group is None else merged[group] for group in parts.groups)
+    cuts = parts.cuts
+    if not parts.tests:  # what does not change at a cut needs none
+        kept = [place for place, (one, after) in enumerate(pairwise(numbers)) if one != after]
+        cuts, numbers = tuple(cuts[place] for place in kept), (*(numbers[place] for place in kept), numbers[-1])
+    firsts = [merged.index(group) for group in range(max(merged) + 1)]
+    together = replace(
+        parts,
+        cuts=cuts,
+        groups=numbers,
+        nulls=None if parts.nulls is None else merged[parts.nulls],
+        shown=tuple(parts.shown[first] for first in firsts),
+    )
+    return replace(column, domain=tuple(range(len(firsts))), derivation=together, ledger=label_parts(together, base))
+
+
+def label_parts(parts: Parts, base: Column) -> str:
+    """What the ledger calls groups of a column's values: what that column is called there, and what groups them.
+
+    Equal groups of one column have one name, however an expression writes them.
+    """
+    digest = sha256(f"{base.label!r}\n{parts.meaning}".encode()).hexdigest()[:32]
+    at = ", ".join(map(as_text, parts.cuts[:_FEW_CUTS]))
+    more = ", ..." if len(parts.cuts) > _FEW_CUTS else ""
+    return f"{base.label} grouped{f' at {at}{more}' if at else ''} {digest}"
+
+
 def _domain_values(column: Column) -> Iterator[Typed]:
+    if isinstance(column.derivation, Parts):
+        return (type_value(value, column.derivation.kind) for value in column.derivation.shown)
     return (type_value(value, column.sql_type) for value in column.domain or ())
 
 

@@ -14,6 +14,7 @@ from sqlglot import exp
 from planner.catalog.derived_columns import DATE_PARTS, EXTRACTED_FROM_DATE
 from planner.parser.tree import write_node
 from planner.scope.key_arithmetic import compute, round_whole
+from planner.scope.key_functions import FUNCTIONS, apply_function
 from planner.scope.key_values import (
     NUMBERS,
     TEXTS,
@@ -63,15 +64,32 @@ _ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
         (exp.And, ("this", "expression")),
         (exp.Or, ("this", "expression")),
         (exp.Not, ("this",)),
-        (exp.Is, ("this", "expression")),
+        (exp.Is, ("this", "expression", "negate")),
         (exp.EQ, ("this", "expression")),
         (exp.NEQ, ("this", "expression")),
         (exp.LT, ("this", "expression")),
         (exp.LTE, ("this", "expression")),
         (exp.GT, ("this", "expression")),
         (exp.GTE, ("this", "expression")),
-        (exp.In, ("this", "expressions")),
-        (exp.Between, ("this", "low", "high")),
+        (exp.In, ("this", "expressions", "negate")),
+        (exp.Between, ("this", "low", "high", "negate")),
+        (exp.Like, ("this", "expression", "negate")),
+        (exp.Abs, ("this",)),
+        (exp.Sign, ("this",)),
+        (exp.Round, ("this", "decimals")),
+        (exp.Trunc, ("this", "decimals")),
+        (exp.Greatest, ("this", "expressions", "ignore_nulls")),
+        (exp.Least, ("this", "expressions", "ignore_nulls")),
+        (exp.WidthBucket, ("this", "min_value", "max_value", "num_buckets", "threshold")),
+        (exp.Array, ("expressions", "value_constructor")),
+        (exp.Concat, ("expressions", "safe", "coalesce")),
+        (exp.Left, ("this", "expression")),
+        (exp.Right, ("this", "expression")),
+        (exp.Substring, ("this", "start", "length")),
+        (exp.Trim, ("this", "position", "expression")),
+        (exp.Replace, ("this", "expression", "replacement")),
+        (exp.SplitPart, ("this", "delimiter", "part_index")),
+        (exp.Length, ("this",)),
         (exp.Cast, ("this", "to", "_type")),
         (exp.Date, ("this",)),
         (exp.TimestampTrunc, ("this", "unit")),
@@ -110,6 +128,8 @@ def image(node: exp.Expr, values: Mapping[str, Typed]) -> Typed:
 
 
 def _image(node: exp.Expr, of: Callable[[exp.Expr], Typed], values: Mapping[str, Typed]) -> Typed:
+    if isinstance(node, FUNCTIONS):
+        return apply_function(node, of)
     match node:
         case exp.Column():
             return values[write_node(node)]
@@ -187,19 +207,22 @@ def _truth(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
         case exp.Not():
             return negate(Typed("boolean", read_boolean(of(node.this), node)))
         case exp.Is(expression=exp.Null()):
-            return Typed("boolean", of(node.this).raw is None)
+            return Typed("boolean", (of(node.this).raw is None) is not bool(node.args.get("negate")))
         case exp.Is(expression=exp.Boolean() as wanted):
-            return Typed("boolean", read_boolean(of(node.this), node) is bool(wanted.this))
+            same = read_boolean(of(node.this), node) is bool(wanted.this)
+            return Typed("boolean", same is not bool(node.args.get("negate")))
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
             return compare(type(node), of(node.this), of(node.expression), node)
         case exp.In() if node.expressions:
             first, *others = unify([of(node.this), *map(of, node.expressions)], node)
-            return any_true([compare(exp.EQ, first, other, node) for other in others])
+            found = any_true([compare(exp.EQ, first, other, node) for other in others])
+            return negate(found) if node.args.get("negate") else found
         case exp.Between():
             inner = of(node.this)
             low = compare(exp.LT, inner, of(node.args["low"]), node)
             high = compare(exp.GT, inner, of(node.args["high"]), node)
-            return negate(any_true([low, high]))
+            outside = any_true([low, high])
+            return outside if node.args.get("negate") else negate(outside)
         case _:
             raise NotExact(write_node(node)[:80])
 

@@ -7,7 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from fractions import Fraction
+from math import floor
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -40,8 +42,13 @@ class Typed:
     raw: Raw
 
 
-def type_value(value: Value, kind: SqlType) -> Typed:
-    """A key's value. Raises `NotExact` for a type whose values are not exact here."""
+def type_value(value: Value | None, kind: SqlType) -> Typed:
+    """A key's value, or NULL. Raises `NotExact` for a type whose values are not exact here."""
+    if kind in (SqlType.NUMERIC, SqlType.DOUBLE):
+        assert value is None or isinstance(value, int | Decimal)
+        return Typed("numeric", None if value is None else Fraction(value))
+    if value is None:
+        return Typed(kind.value, None)
     if kind not in (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP):
         raise NotExact(f"a key of type {kind.value}")
     assert isinstance(value, str | bool | int | date)
@@ -192,6 +199,8 @@ def _integer(found: Typed, kind: str, node: exp.Expr) -> Typed:
     raw = found.raw
     if found.kind in NUMBERS and not (isinstance(raw, Fraction) and raw.denominator != 1):
         return Typed("integer", raw)
+    if found.kind == "numeric" and isinstance(raw, Fraction):
+        return Typed("integer", floor(abs(raw) + Fraction(1, 2)) * (1 if raw > 0 else -1))
     if found.kind == "boolean" and kind == "INT":
         return Typed("integer", None if raw is None else int(bool(raw)))
     if found.kind in TEXTS:

@@ -13,6 +13,7 @@ CORPUS = {
     "written_by_tools.sql": "retail",
     "flattened.sql": "retail",
     "guards.sql": "retail",
+    "computed_keys.sql": "retail",
     "key_expressions.sql": "retail",
     "row_conditions.sql": "retail",
     "scorecards.sql": "retail",

@@ -47,7 +47,7 @@ SELECT t.ward, r.region FROM (SELECT ward, count(*) AS n FROM visits GROUP BY wa
 --> [ward 3] f0 > 3000 ~300; count(*) delta 1
 SELECT * FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t WHERE n > 3000
 --> KH101 count(*)
-SELECT ward FROM (SELECT age AS ward, ward AS w FROM visits) v GROUP BY ward HAVING count(*) > 100
+SELECT ward FROM (SELECT disease AS ward, ward AS w FROM visits) v GROUP BY ward HAVING count(*) > 100
 --> KH202 ward
 SELECT w AS age FROM (SELECT ward AS w, age AS years FROM visits) v GROUP BY age HAVING count(*) > 100
 --> [ward 3] f0 > 100 ~10; count(*) delta 1

@@ -107,7 +107,27 @@ SELECT ward FROM visits GROUP BY ward HAVING insured AND count(*) > 40
 --! Move conditions on rows to WHERE.
 SELECT ward FROM visits WHERE insured GROUP BY ward HAVING count(*) > 40
 --> answered
-SELECT age / 10 FROM visits GROUP BY age / 10 HAVING count(*) > 40
+SELECT height * 2 FROM visits GROUP BY 1 HAVING count(*) > 40
+--! Group by height > 10, or with WHERE height BETWEEN 0 AND 100 by floor(height / 10).
+SELECT height > 10 FROM visits GROUP BY 1 HAVING count(*) > 40
+--> answered
+SELECT floor(weight) FROM sales GROUP BY 1 HAVING count(*) > 40
+--! Group by weight > 10, or with WHERE weight BETWEEN 0 AND 100 by floor(weight / 10).
+SELECT floor(weight / 10) FROM sales WHERE weight BETWEEN 0 AND 100 GROUP BY 1 HAVING count(*) > 4000
+--> answered
+SELECT floor(cost * 1000) FROM visits GROUP BY 1 HAVING count(*) > 40
+--! Group by wider steps, or restrict the column in WHERE.
+SELECT floor(cost) FROM visits GROUP BY 1 HAVING count(*) > 40
+--> answered
+SELECT quantity > amount FROM sales GROUP BY 1 HAVING count(*) > 40
+--! Group by quantity > 10, or with WHERE quantity BETWEEN 0 AND 100 by floor(quantity / 10).
+SELECT floor(quantity / 10) FROM sales WHERE quantity BETWEEN 0 AND 100 GROUP BY 1 HAVING count(*) > 4000
+--> answered
+SELECT customer_id % 10 FROM sales GROUP BY 1 HAVING count(*) > 40
+--! Group by customer_id > 10, or with WHERE customer_id BETWEEN 0 AND 100 by floor(customer_id / 10).
+SELECT customer_id > 10 FROM sales GROUP BY 1 HAVING count(*) > 40
+--> answered
+SELECT disease || 'x' FROM visits GROUP BY disease || 'x' HAVING count(*) > 40
 --! Group by declared columns.
 SELECT hour FROM visits GROUP BY hour HAVING count(*) > 40
 --> answered
@@ -383,17 +403,9 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(cost * cost * cost * cost) > 5
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost * cost * cost * cost) > 500000
 --> answered
 --@ retail with more keys
-SELECT age FROM visits GROUP BY age HAVING count(*) > 40
---! Declare [tables.visits.columns.age] key = { values = [...] }, values_from or range in keyhole.toml.
-SELECT age FROM visits GROUP BY age HAVING count(*) > 40
---> answered
-SELECT date_trunc('week', invoice_date) FROM sales GROUP BY 1 HAVING count(*) > 5
---! Declare a column of sales with expression = "date_trunc('week', invoice_date)" and a key range in keyhole.toml.
-SELECT date_trunc('week', invoice_date) FROM sales GROUP BY 1 HAVING count(*) > 500
---> answered
-SELECT country, count(*) > quantity FROM sales GROUP BY country, quantity
---! Declare [tables.sales.columns.quantity] key = { values = [...] }, values_from or range in keyhole.toml.
-SELECT country, count(*) > quantity FROM sales GROUP BY country, quantity
+SELECT disease FROM visits GROUP BY disease HAVING count(*) > 40
+--! Declare [tables.visits.columns.disease] key = { values = [...] }, values_from or range in keyhole.toml.
+SELECT disease FROM visits GROUP BY disease HAVING count(*) > 40
 --> answered
 --@ rooms
 SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.capacity HAVING count(*) = 0.125 * r.capacity

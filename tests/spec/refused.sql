@@ -253,8 +253,6 @@ SELECT customer_id FROM sales GROUP BY customer_id HAVING count(*) > 5
 --> KH202 customer_id
 SELECT initcap(country) FROM sales GROUP BY initcap(country) HAVING count(*) > 5
 --> KH202 country)
-SELECT date_trunc('week', invoice_date) FROM sales GROUP BY 1 HAVING count(*) > 5
---> KH202 date_trunc
 SELECT country FROM sales GROUP BY 2 HAVING count(*) > 5
 --> KH215 2
 SELECT country FROM sales GROUP BY country, 0 HAVING count(*) > 5

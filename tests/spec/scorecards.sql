@@ -244,7 +244,7 @@ SELECT country, CASE WHEN count(*) > 100 THEN count(*) ELSE 0 END FROM sales GRO
 --> KH101 count(*)
 
 SELECT country, count(*) > quantity FROM sales GROUP BY country, quantity
---> KH202 quantity
+--> KH208 quantity
 
 SELECT country, quantity > 3 FROM sales GROUP BY country
 --> KH101 quantity

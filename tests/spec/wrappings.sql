@@ -70,12 +70,12 @@ SELECT ward FROM visits GROUP BY ward HAVING insured AND count(*) > 40
 --> KH207 insured
 SELECT nothing FROM visits GROUP BY nothing HAVING count(*) > 40
 --> KH201 nothing
-SELECT age FROM visits GROUP BY age HAVING count(*) > 40
---> KH202 age
-SELECT age / 10 FROM visits GROUP BY age / 10 HAVING count(*) > 40
---> KH202 age
+SELECT disease FROM visits GROUP BY disease HAVING count(*) > 40
+--> KH202 disease
+SELECT disease || 'x' FROM visits GROUP BY disease || 'x' HAVING count(*) > 40
+--> KH202 disease
 SELECT CASE WHEN age > 65 THEN 'old' ELSE 'young' END AS c FROM visits GROUP BY 1 HAVING count(*) > 40
---> KH202 age
+--> [CASE WHEN age > 65 THEN 'old' ELSE 'young' END 2] f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE ward = 'nowhere' GROUP BY ward HAVING count(*) > 40
 --> [ward 0] f0 > 40 ~4; count(*) delta 1
 -- # Derived keys.

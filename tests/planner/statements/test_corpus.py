@@ -31,6 +31,7 @@ _FILES = (
     "written_by_tools.sql",
     "flattened.sql",
     "guards.sql",
+    "computed_keys.sql",
     "key_expressions.sql",
     "row_conditions.sql",
     "scorecards.sql",

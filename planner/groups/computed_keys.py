@@ -1,0 +1,381 @@
+"""The columns that GROUP BY computes: each expression's own, made for one question, with a public list of groups.
+
+    GROUP BY extract(dow FROM arrived)     a derived column, as the owner may declare one
+    GROUP BY quantity > 10                 the parts into which 10 cuts the values of quantity, and NULL
+
+Guarantee: the groups are a function of the policy and the statement's own text. What row is in which group follows from
+one column of the row, and computing it fails on no row. A row outside the groups is in none.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, floor, inf, isfinite, nextafter
+
+from sqlglot import exp
+
+from planner.catalog.derived_columns import DATE_PARTS, derived_type
+from planner.catalog.domains import count_values
+from planner.catalog.fault import Fault
+from planner.catalog.model import Column, Derivation, Parts, SqlType, Value
+from planner.errors import KeyholeError
+from planner.groups.conditions import part_by_conditions
+from planner.groups.cuts import MOST_CUTS, Cut, CutFinder, NotFinite, TooMany
+from planner.groups.ranges import Times, number_range, said_of_rows, time_range
+from planner.parser.lexer import readable
+from planner.parser.tree import bare, position, write_node
+from planner.question.condition import Condition
+from planner.scope.group_by import resolve_item
+from planner.scope.key_classes import key_expression, label_parts
+from planner.scope.names import Scope, derivation, find_column
+from planner.values.datetimes import truncate_to_unit
+from planner.values.sql_literals import integer_limit, numeric_modifier
+
+_NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
+_TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
+_FINEST = 18  # decimals that are told apart of a numeric whose type does not say
+_ALWAYS = {
+    "quarter": (1, 4),
+    "month": (1, 12),
+    "week": (1, 53),
+    "day": (1, 31),
+    "dow": (0, 6),
+    "isodow": (1, 7),
+    "doy": (1, 366),
+    "hour": (0, 23),
+}
+
+
+def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
+    """The scope with a column for everything that GROUP BY computes and that is no expression of declared keys.
+
+    Raises KH202 for an expression whose values are not finitely many, or more than a question may have groups.
+    """
+    group = select.args.get("group")
+    if group is None or scope.listed is not None:
+        return scope
+    try:
+        items = [resolve_item(bare(item), select, scope) for item in group.expressions]
+        open_ = [item for item in items if _is_computed(item, scope)]
+    except KeyholeError:
+        return scope  # it is refused where the keys are read
+    if not open_:
+        return scope
+    said = said_of_rows(select, scope)
+    for item in open_:
+        for derived in _derivations(item, scope):
+            scope = _with_derived(scope, derived, said, item)
+    for column in _read_columns(open_, scope):
+        reading = [item for item in open_ if column.name in _names_read(item, scope)]
+        scope = _with_parts(scope, column, reading, said)
+    return scope
+
+
+def _is_computed(item: exp.Expr, scope: Scope) -> bool:
+    """Whether an item of GROUP BY is an expression that declared keys do not tell."""
+    if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple | exp.Star):
+        return False
+    if item.find(exp.Column) is None:
+        return False
+    if item.find(exp.Query, exp.AggFunc, exp.Window, exp.Parameter) is not None:
+        return False
+    column = find_column(item, scope)
+    if column is not None:
+        return column.domain is None and column.name not in scope.table.unit and _has_few_values(column)
+    return key_expression(item, scope) is None
+
+
+def _has_few_values(column: Column) -> bool:
+    """Whether a column's type and bounds alone tell its values."""
+    whole = column.sql_type is SqlType.INTEGER and column.bounds is not None
+    return column.derivation is None and (whole or column.sql_type is SqlType.BOOLEAN)
+
+
+def _derivations(item: exp.Expr, scope: Scope) -> Iterator[Derivation]:
+    """The parts of times that an expression reads and that are no columns of the table yet."""
+    for node in item.walk():
+        if isinstance(node, exp.TimeToStr):
+            read = find_column(bare(node.this), scope)
+            if read is not None and read.domain is None and read.sql_type in _TIMES:
+                yield Derivation("date_trunc", _shown_part(node), read.name)
+            continue
+        written = derivation(node, scope)
+        if written is not None and find_column(node, scope) is None:
+            yield written
+
+
+def _shown_part(node: exp.TimeToStr) -> str:
+    """The finest part that a pattern of to_char shows."""
+    form = str(node.args["format"])
+    marks = (("%H", "hour"), ("%d", "day"), ("%m", "month"), ("Q", "quarter"))
+    return next((part for mark, part in marks if mark in form), "year" if "%Y" in form else "day")
+
+
+def _with_derived(scope: Scope, derived: Derivation, said: tuple[Condition, ...], item: exp.Expr) -> Scope:
+    """The scope with a derived column, with the values that it can have."""
+    base = scope.table.column(derived.column)
+    if not base.groupable:
+        raise _not_groupable(item, base)
+    if derived.part == "day" and derived.function == "date_trunc":
+        derived = Derivation("date", "", derived.column)  # one column for both spellings
+    try:
+        kind = derived_type(derived, base.sql_type)
+    except Fault:
+        return scope
+    always = _ALWAYS.get(derived.part) if derived.function == "extract" else None
+    if derived.function == "extract" and always is None and derived.part != "year":
+        return scope
+    domain: tuple[Value, ...]
+    if always is not None:
+        domain = tuple(range(always[0], always[1] + 1))
+    else:
+        times = time_range(base, scope, said)
+        if times is None:
+            raise _open_range(item, base)
+        domain = _periods(derived, times, item)
+    if not domain:
+        return scope
+    column = Column(
+        name=f"{derived.function}({derived.part} {derived.column})".replace("( ", "("),
+        sql_type=kind,
+        declared=kind.value,
+        domain=domain,
+        derivation=derived,
+        immutable=base.immutable,
+        prunable=base.prunable,
+        computed=True,
+    )
+    if any(known.name == column.name for known in scope.table.columns):
+        return scope
+    return replace(scope, table=replace(scope.table, columns=(*scope.table.columns, column)))
+
+
+def _periods(derived: Derivation, times: Times, item: exp.Expr) -> tuple[Value, ...]:
+    last = times.past - timedelta(microseconds=1)
+    if derived.function == "extract":
+        return tuple(range(times.first.year, last.year + 1))
+    part = "day" if derived.function == "date" else derived.part
+    if part not in (*DATE_PARTS, "hour") or times.first > last:
+        return ()
+    least = {"hour": 1 / 24, "day": 1, "week": 7, "month": 28, "quarter": 90, "year": 365}[part]
+    size = int((last - times.first).days / least) + 1
+    if size > MOST_CUTS:
+        raise _too_many(item, size)
+    first = truncate_to_unit(times.first, part)
+    if part == "hour":
+        return count_values(first, truncate_to_unit(last, part), "1 hour", SqlType.TIMESTAMP, most=MOST_CUTS)
+    step = "3 months" if part == "quarter" else f"1 {part}"
+    return count_values(first.date(), last.date(), step, SqlType.DATE, most=MOST_CUTS)
+
+
+def _names_read(item: exp.Expr, scope: Scope) -> frozenset[str]:
+    return frozenset(column.name for column in _read_columns([item], scope))
+
+
+def _read_columns(items: Iterable[exp.Expr], scope: Scope) -> tuple[Column, ...]:
+    """The columns without a list of values that expressions read, but for what keys tell of them."""
+    found: dict[str, Column] = {}
+
+    def visit(node: exp.Expr) -> None:
+        column = find_column(node, scope)
+        if column is not None:
+            if column.domain is None:
+                found[column.name] = column
+        elif key_expression(node, scope) is None:
+            for child in node.iter_expressions():
+                visit(child)
+
+    try:
+        for item in items:
+            visit(bare(item))
+    except KeyholeError:
+        return ()
+    return tuple(found.values())
+
+
+def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]) -> Scope:
+    """The scope with the parts into which expressions cut a column's values."""
+    if not column.groupable:
+        raise _not_groupable(items[0], column)
+    name = ", ".join(dict.fromkeys(write_node(_name_alike(item, scope)) for item in items))
+    taken = {known.name for known in scope.table.columns}
+    if name in taken:
+        name += " by value"
+    if column.sql_type in _NUMBERS:
+        parts = _cut_numbers(scope, column, items, said)
+    else:
+        parts = part_by_conditions(scope, column, items)
+    if parts is None:
+        return scope
+    made = Column(
+        name=name,
+        sql_type=SqlType.INTEGER,
+        declared="integer",
+        domain=tuple(range(len(parts.shown))),
+        derivation=parts,
+        immutable=column.immutable,
+        prunable=False,
+        ledger=label_parts(parts, column),
+        computed=True,
+    )
+    return replace(scope, table=replace(scope.table, columns=(*scope.table.columns, made)))
+
+
+def _cut_numbers(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]) -> Parts | None:
+    low, high = number_range(column, said)
+    finder = CutFinder(
+        name=write_node(scope.reference(column)),
+        is_whole=column.sql_type is SqlType.INTEGER,
+        is_double=column.sql_type is SqlType.DOUBLE,
+        low=low,
+        high=high,
+    )
+    read: list[exp.Expr] = []
+    for item in items:
+        named = _name_alike(item, scope)
+        read.append(named)
+        try:
+            finder.read(named)
+        except NotFinite as part:
+            raise _not_finite(item, column, str(part)) from None
+        except TooMany as many:
+            raise _too_many(item, many.args[0]) from None
+    parts = _number_parts(column, sorted(finder.cuts), finder.window)
+    alone = len(read) == 1 and finder.is_chain(read[0])
+    return replace(parts, distinct=True) if alone else parts
+
+
+def _name_alike(item: exp.Expr, scope: Scope) -> exp.Expr:
+    """The expression with every reference to a column spelled as the scope spells it."""
+
+    def named(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and (found := find_column(node, scope)) is not None:
+            return scope.reference(found)
+        return node
+
+    copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]
+    return copied.transform(named, copy=False)
+
+
+def _number_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None) -> Parts:
+    """The parts between cuts; outside of the window are none."""
+    if window is not None:
+        found = [cut for cut in found if window[0] <= cut <= window[1]]
+    starts: dict[Value, Cut] = {}
+    for cut in found:
+        starts.setdefault(_first_above(column, cut), cut)
+    kept = list(starts.items())
+    ends = [cut[0] for _, cut in kept]
+    shown: list[Value | None] = []
+    groups: list[int | None] = []
+    middles = [*(([ends[0] - 1, *[(a + b) / 2 for a, b in pairwise(ends)], ends[-1] + 1]) if ends else [Fraction(0)])]
+    for place, middle in enumerate(middles):
+        outside = window is not None and place in (0, len(kept))
+        value = None if outside else _value_in(column, place, kept, middle)
+        groups.append(None if value is None else len(shown))
+        if value is not None:
+            shown.append(value)
+    nulls = None
+    if not column.required:
+        nulls = len(shown)
+        shown.append(None)
+    return Parts(
+        column=column.name,
+        kind=column.sql_type,
+        cuts=tuple(value for value, _ in kept),
+        groups=tuple(groups),
+        nulls=nulls,
+        shown=tuple(shown),
+    )
+
+
+def _first_above(column: Column, cut: Cut) -> Value:
+    """The least value of a column that does not lie below a cut."""
+    at, below = cut
+    if column.sql_type is SqlType.DOUBLE:
+        number = float(at)
+        if Fraction(number) < at or (below and Fraction(number) == at):
+            number = nextafter(number, inf)
+        return Decimal(number)
+    scale = _scale(column)
+    steps = at * 10**scale
+    first = floor(steps) + 1 if below else ceil(steps)
+    return first if column.sql_type is SqlType.INTEGER else Decimal(first).scaleb(-scale)
+
+
+def _scale(column: Column) -> int:
+    if column.sql_type is SqlType.INTEGER:
+        return 0
+    typed = numeric_modifier(column.declared)
+    return _FINEST if typed is None else typed[1]
+
+
+def _value_in(column: Column, place: int, kept: list[tuple[Value, Cut]], middle: Fraction) -> Value | None:
+    """A value that lies in a part and that the column's type has; None if there is none."""
+    typed = numeric_modifier(column.declared)
+    if column.sql_type is SqlType.DOUBLE or (column.sql_type is SqlType.NUMERIC and typed is None):
+        if not isfinite(float(middle)):
+            return None
+        return Decimal(float(middle)) if column.sql_type is SqlType.DOUBLE else _rounded(middle)
+    unit = Fraction(1, 10 ** _scale(column))
+    if not kept:
+        exact = Fraction(0)
+    else:
+        start = kept[max(place - 1, 0)][0]
+        assert isinstance(start, int | Decimal)
+        exact = Fraction(start) - (unit if place == 0 else 0)
+    if column.sql_type is SqlType.INTEGER:
+        limit = integer_limit(column.declared)
+        return exact.numerator if -limit - 1 <= exact <= limit else None
+    assert typed is not None
+    precision, scale = typed
+    return Decimal(int(exact * 10**scale)).scaleb(-scale) if abs(exact) < 10 ** (precision - scale) else None
+
+
+def _rounded(value: Fraction) -> Decimal:
+    return Decimal(round(value * 10**_FINEST)).scaleb(-_FINEST).normalize()
+
+
+def _not_groupable(item: exp.Expr, column: Column) -> KeyholeError:
+    return KeyholeError(
+        "KH202",
+        f"{write_node(item)[:80]} is not a column with a public domain",
+        detail=f"The owner does not allow groups that are computed from {column.name}.",
+        hint="Group by declared columns.",
+        position=position(item),
+    )
+
+
+def _not_finite(item: exp.Expr, column: Column, part: str) -> KeyholeError:
+    named = readable(column.name)
+    return KeyholeError(
+        "KH202",
+        f"{write_node(item)[:80]} is not a column with a public domain",
+        detail=f"Nothing public says which values {part} has: not the bounds of {column.name}, nor WHERE.",
+        hint=f"Group by {named} > 10, or with WHERE {named} BETWEEN 0 AND 100 by floor({named} / 10).",
+        position=position(item),
+    )
+
+
+def _open_range(item: exp.Expr, column: Column) -> KeyholeError:
+    named = readable(column.name)
+    return KeyholeError(
+        "KH202",
+        f"{write_node(item)[:80]} is not a column with a public domain",
+        detail=f"Nothing public says over which time it runs: WHERE does not restrict {column.name}, and no key does.",
+        hint=f"Restrict it: WHERE {named} >= '2026-01-01' AND {named} < '2027-01-01'.",
+        position=position(item),
+    )
+
+
+def _too_many(item: exp.Expr, size: int) -> KeyholeError:
+    return KeyholeError(
+        "KH202",
+        f"{write_node(item)[:80]} has {size:,} values",
+        detail=f"A question has at most {MOST_CUTS:,} groups.",
+        hint="Group by wider steps, or restrict the column in WHERE.",
+        position=position(item),
+    )

@@ -1,0 +1,207 @@
+"""The groups that conditions make of a text, boolean, date or timestamp: which of them hold decides.
+
+    CASE WHEN code LIKE 'A%' THEN 'new' WHEN code IN ('D', 'POST') THEN 'fee' ELSE 'other' END
+
+Constants that are compared stand alone; every other value is told by the patterns that it matches. A group is made for
+each combination that a text is found for. The few combinations of patterns for which none is found are in no group.
+"""
+
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from itertools import permutations
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, Parts, SqlType, Table, Value
+from planner.catalog.sql_types import text_limit
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, contains
+from planner.predicates.condition import row_truth
+from planner.question.condition import Compare, Condition, Like, Not, Within, all_of, columns
+from planner.question.row_work import are_dear
+from planner.scope.names import Scope, find_column
+from planner.values.like import like
+from planner.values.model import Given
+
+_MOST_PATTERNS = 4
+_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_TESTS = (
+    exp.EQ,
+    exp.NEQ,
+    exp.GT,
+    exp.GTE,
+    exp.LT,
+    exp.LTE,
+    exp.In,
+    exp.Between,
+    exp.Is,
+    exp.Like,
+    exp.Case,
+)
+
+
+def part_by_conditions(scope: Scope, column: Column, items: list[exp.Expr]) -> Parts | None:
+    """The groups that conditions on a column make of its values; None if something else is asked of it."""
+    leaves: dict[Condition, None] = {}
+    for item in items:
+        found = _conditions(bare(item), column, scope)
+        if found is None:
+            return None
+        leaves |= dict.fromkeys(leaf for one in found for leaf in one.leaves())
+    if any(columns(leaf) != {column.name} for leaf in leaves):
+        return None
+    match column.sql_type:
+        case SqlType.BOOLEAN:
+            return _of_truths(column)
+        case SqlType.DATE | SqlType.TIMESTAMP:
+            return _of_times(column, list(leaves))
+        case SqlType.TEXT:
+            return _of_texts(column, list(leaves), scope.table)
+        case _:
+            return None
+
+
+def _conditions(node: exp.Expr, column: Column, scope: Scope) -> list[Condition] | None:
+    """What an expression asks of a column; None if it reads it otherwise than in conditions."""
+    if not any(find_column(one, scope) == column for one in node.find_all(exp.Column)):
+        return []
+    if isinstance(node, _TESTS) or find_column(node, scope) == column:
+        only = all(find_column(one, scope) == column for one in node.find_all(exp.Column))
+        if only and not (isinstance(node, exp.Case) and _reads_itself(node, column, scope)):
+            try:
+                truth = row_truth(node, scope, _NOTHING_GIVEN)
+            except KeyholeError:
+                truth = None
+            if truth is not None:
+                return [truth.true, truth.false]
+    if find_column(node, scope) == column:
+        return None
+    if isinstance(node, exp.Case) and node.this is not None:
+        branches = [exp.EQ(this=node.this.copy(), expression=one.this.copy()) for one in node.args["ifs"]]
+        rest = [one.args["true"] for one in node.args["ifs"]]
+        rest += [] if node.args.get("default") is None else [node.args["default"]]
+        parts: list[exp.Expr] = [*branches, *rest]
+    else:
+        parts = [one for one in node.iter_expressions() if not isinstance(one, exp.DataType)]
+    found: list[Condition] = []
+    for part in parts:
+        inner = _conditions(bare(part), column, scope)
+        if inner is None:
+            return None
+        found += inner
+    return found
+
+
+def _reads_itself(node: exp.Case, column: Column, scope: Scope) -> bool:
+    """Whether a CASE gives the column as a value."""
+    results = [one.args["true"] for one in node.args["ifs"]]
+    results += [] if node.args.get("default") is None else [node.args["default"]]
+    return any(find_column(bare(one), scope) == column or contains(one, exp.Column) for one in results)
+
+
+def _made(column: Column, shown: list[Value | None], *, cuts: list[Value], tests: list[Condition]) -> Parts:
+    groups: tuple[int | None, ...] = tuple(range(len(shown)))
+    nulls = None if column.required else len(shown)
+    return Parts(
+        column=column.name,
+        kind=column.sql_type,
+        cuts=tuple(cuts),
+        groups=groups,
+        nulls=nulls,
+        shown=tuple(shown if nulls is None else [*shown, None]),
+        tests=tuple(tests),
+    )
+
+
+def _of_truths(column: Column) -> Parts:
+    tests: list[Condition] = [Compare(column.name, "=", value) for value in (False, True)]
+    return _made(column, [False, True], cuts=[], tests=tests)
+
+
+def _of_times(column: Column, leaves: list[Condition]) -> Parts | None:
+    starts: set[date] = set()
+    for operator, value in _compared(leaves):
+        if not isinstance(value, date):
+            return None
+        if operator in ("=", "<>", ">=", "<"):
+            starts.add(value)
+        if operator in ("=", "<>", ">", "<="):
+            starts.add(_next(value))
+    cuts = sorted(starts)
+    if not cuts:
+        return _made(column, [_of_type(column, date(2000, 1, 1))], cuts=[], tests=[])
+    try:
+        shown: list[Value | None] = [cuts[0] - timedelta(days=1), *cuts]
+    except OverflowError:
+        return None
+    return _made(column, shown, cuts=list(cuts), tests=[])
+
+
+def _of_type(column: Column, value: date) -> date:
+    return value if column.sql_type is SqlType.DATE else datetime(value.year, value.month, value.day)
+
+
+def _next(value: date) -> date:
+    return value + (timedelta(microseconds=1) if isinstance(value, datetime) else timedelta(days=1))
+
+
+def _compared(leaves: list[Condition]) -> Iterator[tuple[str, Value]]:
+    for leaf in leaves:
+        match leaf:
+            case Compare(_, operator, value):
+                yield operator, value
+            case Within(_, values):
+                yield from (("=", value) for value in values)
+            case _:
+                pass
+
+
+def _of_texts(column: Column, leaves: list[Condition], table: Table) -> Parts | None:
+    compared = list(_compared(leaves))
+    if any(operator not in ("=", "<>") for operator, _ in compared):
+        return None
+    constants = list(dict.fromkeys(str(value) for _, value in compared))
+    patterns = sorted({leaf.pattern for leaf in leaves if isinstance(leaf, Like)})
+    if len(patterns) > _MOST_PATTERNS or are_dear(leaves, table):
+        return None
+    limit = text_limit(column.declared)
+    most = min(column.longest_text, limit or column.longest_text)
+    others: dict[tuple[bool, ...], str] = {}
+    for text in _texts(patterns):
+        if len(text) < most and text not in constants:
+            others.setdefault(tuple(like(text, pattern) for pattern in patterns), text)
+    tests: list[Condition] = [Compare(column.name, "=", text) for text in constants]
+    for matched in others:
+        signs = zip(patterns, matched, strict=True)
+        matching: list[Condition] = [
+            Like(column.name, pattern) if holds else Not(Like(column.name, pattern)) for pattern, holds in signs
+        ]
+        tests.append(all_of([*(Not(Compare(column.name, "=", text)) for text in constants), *matching]))
+    if not tests:
+        return None
+    return _made(column, [*constants, *others.values()], cuts=[], tests=tests)
+
+
+def _texts(patterns: list[str]) -> Iterator[str]:
+    """Texts to find one in for each combination of patterns: what these say, together in every order, and others."""
+    yield from ("", "x", "~", "xx", "-")
+    said = [_plain(pattern) for pattern in patterns]
+    for count in range(1, len(said) + 1):
+        for chosen in permutations(said, count):
+            yield "".join(chosen)
+            yield "x".join(chosen)
+            yield "x" + "".join(chosen)
+            yield "".join(chosen) + "x"
+
+
+def _plain(pattern: str) -> str:
+    """A text that a pattern matches."""
+    found, characters = "", iter(pattern)
+    for character in characters:
+        if character == "\\":
+            found += next(characters, "")
+        elif character == "_":
+            found += "x"
+        elif character != "%":
+            found += character
+    return found

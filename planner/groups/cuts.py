@@ -1,0 +1,368 @@
+"""Where an expression of one number can change its value: the cuts of the number line between which it is constant.
+
+    floor(x / 10) * 10 for x in 0 .. 100        cuts at 0, 10, ..., 110
+    CASE WHEN x > 10 THEN 'many' ELSE 'few' END a cut just after 10
+
+Guarantee: between two neighbouring cuts of the result, and within `window` where that is not None, the expression has
+one value for all numbers x. Cuts are a function of the expression and of the bounds given.
+
+Every part of the expression is, between cuts, one of finitely many lines `a x + b` (`pieces`), or constant (`steps`).
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
+from math import ceil, floor
+
+from sqlglot import exp
+
+from planner.parser.tree import bare, write_node
+
+Line = tuple[Fraction, Fraction]
+Cut = tuple[Fraction, bool]
+"""A place on the number line, and whether the number there lies below the cut."""
+
+MOST_CUTS = 1_000_000
+_COMPARED: dict[type[exp.Expr], bool | None] = {  # whether a number that is equal is below the cut; None: both
+    exp.GT: True,
+    exp.LTE: True,
+    exp.GTE: False,
+    exp.LT: False,
+    exp.EQ: None,
+    exp.NEQ: None,
+}
+
+
+class NotFinite(Exception):
+    """An expression with values that are not known to be finitely many; the text says why."""
+
+
+class TooMany(Exception):
+    """An expression with more values than a question may have groups; the argument is how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The values of a part of an expression between two cuts; `whole` if PostgreSQL computes it with integers."""
+
+    pieces: frozenset[Line] = frozenset()
+    steps: bool = False
+    whole: bool = False
+
+    @property
+    def varies(self) -> bool:
+        """Whether it is another number for each x."""
+        return any(a for a, _ in self.pieces)
+
+    @property
+    def constant(self) -> Fraction | None:
+        """Its one value, whatever x is; None if it has none."""
+        (line, *others) = self.pieces or ((Fraction(1), Fraction(0)),)
+        return line[1] if not (self.steps or others or line[0]) else None
+
+
+_STEPS = Shape(steps=True)
+_ZERO = Shape(frozenset(((Fraction(0), Fraction(0)),)), whole=True)
+_X = (Fraction(1), Fraction(0))
+
+
+@dataclass(slots=True)
+class CutFinder:
+    """The cuts of expressions of the column written `name`, whose values are counted from `low` to `high`."""
+
+    name: str
+    is_whole: bool
+    is_double: bool
+    low: Fraction | None
+    high: Fraction | None
+    cuts: set[Cut] = field(default_factory=set)
+    window: tuple[Cut, Cut] | None = None
+
+    def read(self, node: exp.Expr) -> None:
+        """Add the cuts of an expression. Raises `NotFinite`, `TooMany`."""
+        if self._shape(node).varies:
+            self._cut_everywhere(node)
+
+    def is_chain(self, node: exp.Expr) -> bool:
+        """Whether an expression that was read steps once and then grows or falls: no value comes twice."""
+        node = bare(node)
+        match node:
+            case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc() | exp.WidthBucket():
+                return self._is_line(node.this)
+            case exp.Div() if self._shape(node).steps and self._shape(node.this).varies:
+                return self._is_line(node.this)
+            case exp.Neg() | exp.Cast() | exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
+                if isinstance(node, exp.Cast):
+                    numbers = ("INT", "BIGINT", "DECIMAL", "DOUBLE")
+                    if node.to.expressions or node.to.this not in [exp.DataType.Type[name] for name in numbers]:
+                        return False
+                    return self.is_chain(node.this) and not self._shape(node.this).varies
+                if isinstance(node, exp.Neg):
+                    return self.is_chain(node.this)
+                by = self._shape(node.expression).constant
+                whole = isinstance(node, exp.Div) and self._shape(node.this).whole
+                return by is not None and by != 0 and not whole and self.is_chain(node.this)
+            case _:
+                return False
+
+    def _is_line(self, node: exp.Expr) -> bool:
+        found = self._shape(node)
+        return found.varies and not found.steps and len(found.pieces) == 1
+
+    def _shape(self, node: exp.Expr) -> Shape:
+        node = bare(node)
+        match node:
+            case exp.Column():
+                own = write_node(node) == self.name
+                return Shape(frozenset((_X,)), whole=self.is_whole) if own else _STEPS
+            case exp.Literal():
+                return _literal(node)
+            case exp.Neg():
+                return self._linear(_ZERO, node.this, exp.Sub, node)
+            case exp.Add() | exp.Sub() | exp.Mul():
+                return self._linear(self._shape(node.this), node.expression, type(node), node)
+            case exp.Div():
+                return self._quotient(node)
+            case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc():
+                return self._rounded(node)
+            case exp.Cast():
+                return self._cast(node)
+            case exp.WidthBucket():
+                return self._buckets(node)
+            case exp.Predicate():
+                return self._truth(node)
+            case exp.Case() | exp.Coalesce() | exp.Greatest() | exp.Least() | exp.Nullif() | exp.Abs() | exp.Sign():
+                return self._choice(node)
+            case _:
+                return self._function(node)
+
+    def _truth(self, node: exp.Expr) -> Shape:
+        match node:
+            case exp.GT() | exp.LTE() | exp.GTE() | exp.LT() | exp.EQ() | exp.NEQ():
+                self._compare(self._shape(node.this), self._shape(node.expression), _COMPARED[type(node)], node)
+            case exp.Between():
+                inner = self._shape(node.this)
+                self._compare(inner, self._shape(node.args["low"]), _COMPARED[exp.GTE], node)
+                self._compare(inner, self._shape(node.args["high"]), _COMPARED[exp.LTE], node)
+            case exp.In():
+                self._compare_all(node.this, node.expressions, node)
+            case exp.Is(expression=exp.Null()):
+                self._shape(node.this)
+            case _:
+                return self._function(node)
+        return _STEPS
+
+    def _linear(self, left: Shape, right_node: exp.Expr, operation: type[exp.Expr], node: exp.Expr) -> Shape:
+        right = self._shape(right_node)
+        whole = left.whole and right.whole
+        if left.steps or right.steps:
+            if left.varies or right.varies:
+                raise NotFinite(write_node(node)[:80])
+            return Shape(steps=True, whole=whole)
+        found = set[Line]()
+        for (a, b), (c, d) in product(left.pieces, right.pieces):
+            if operation is exp.Mul:
+                if a and c:
+                    raise NotFinite(write_node(node)[:80])
+                found.add((a * d + b * c, b * d))
+            else:
+                sign = 1 if operation is exp.Add else -1
+                found.add((a + sign * c, b + sign * d))
+        return Shape(frozenset(found), whole=whole)
+
+    def _quotient(self, node: exp.Div) -> Shape:
+        left, divisor = self._shape(node.this), self._shape(node.expression)
+        if not left.varies and not divisor.varies:
+            return Shape(steps=True, whole=left.whole and divisor.whole)
+        by = divisor.constant
+        if not by or left.steps:
+            raise NotFinite(write_node(node)[:80])
+        found = Shape(frozenset((a / by, b / by) for a, b in left.pieces), whole=False)
+        return self._stepped(found, _toward_zero, node) if left.whole and divisor.whole else found
+
+    def _rounded(self, node: exp.Expr) -> Shape:
+        inner = self._shape(node.this)
+        places = node.args.get("decimals")
+        scale = Fraction(1)
+        if places is not None:
+            digits = self._shape(places).constant
+            if digits is None or digits.denominator != 1 or abs(digits) > 12:
+                raise NotFinite(write_node(node)[:80])
+            scale = Fraction(10) ** digits.numerator
+        if not inner.varies:
+            return Shape(steps=True, whole=False)
+        scaled = Shape(frozenset((a * scale, b * scale) for a, b in inner.pieces))
+        if isinstance(node, exp.Round):
+            self._check_exact(node)
+        sides: dict[type[exp.Expr], _Side] = {exp.Floor: _down, exp.Ceil: _up, exp.Trunc: _toward_zero}
+        return self._stepped(scaled, sides.get(type(node), _half_away), node)
+
+    def _cast(self, node: exp.Cast) -> Shape:
+        inner = self._shape(node.this)
+        kind = node.to.this
+        value = str(kind.value) if isinstance(kind, exp.DataType.Type) else ""
+        if value in ("INT", "BIGINT", "SMALLINT"):
+            if not inner.varies or inner.whole:
+                return Shape(inner.pieces, inner.steps, whole=True)
+            self._check_exact(node)
+            found = self._stepped(inner, _half_away, node)
+            return Shape(found.pieces, found.steps, whole=True)
+        if value in ("DECIMAL", "DOUBLE") and not node.to.expressions:
+            return Shape(inner.pieces, inner.steps)
+        return self._function(node)
+
+    def _check_exact(self, node: exp.Expr) -> None:
+        """Refuse to round double precision, whose halves PostgreSQL rounds to even numbers."""
+        numeric = (cast for cast in node.this.find_all(exp.Cast) if cast.to.this == exp.DataType.Type.DECIMAL)
+        if self.is_double and next(numeric, None) is None:
+            raise NotFinite(write_node(node)[:80])
+
+    def _buckets(self, node: exp.WidthBucket) -> Shape:
+        inner = self._shape(node.this)
+        if isinstance(array := node.args.get("threshold"), exp.Array):
+            edges = [self._shape(one).constant for one in array.expressions]
+        else:
+            low, high, count = (
+                self._shape(node.args[name]).constant for name in ("min_value", "max_value", "num_buckets")
+            )
+            if low is None or high is None or count is None or count.denominator != 1 or not 0 < count <= MOST_CUTS:
+                raise NotFinite(write_node(node)[:80])
+            if low >= high:
+                raise NotFinite(write_node(node)[:80])
+            edges = [low + (high - low) * i / count.numerator for i in range(count.numerator + 1)]
+        known = [edge for edge in edges if edge is not None]
+        if len(known) < len(edges) or known != sorted(known):
+            raise NotFinite(write_node(node)[:80])
+        for edge in known:
+            self._compare(inner, Shape(frozenset(((Fraction(0), edge),))), _COMPARED[exp.GTE], node)
+        return Shape(steps=True, whole=True)
+
+    def _around_zero(self, node: exp.Expr) -> Shape:
+        inner = self._shape(node.this)
+        self._compare(inner, _ZERO, None, node)
+        if isinstance(node, exp.Sign):
+            return _STEPS
+        mirrored = {(-a, -b) for a, b in inner.pieces}
+        return Shape(inner.pieces | mirrored, inner.steps, whole=inner.whole)
+
+    def _choice(self, node: exp.Expr) -> Shape:
+        if isinstance(node, exp.Abs | exp.Sign):
+            return self._around_zero(node)
+        if isinstance(node, exp.Nullif):
+            first = self._shape(node.this)
+            self._compare(first, self._shape(node.expression), None, node)
+            return first
+        if isinstance(node, exp.Case):
+            for branch in node.args["ifs"]:
+                if node.this is None:
+                    self._shape(branch.this)
+                else:
+                    self._compare(self._shape(node.this), self._shape(branch.this), None, node)
+            results = [branch.args["true"] for branch in node.args["ifs"]]
+            results += [] if node.args.get("default") is None else [node.args["default"]]
+        else:
+            results = [node.this, *node.expressions]
+        found = [self._shape(one) for one in results]
+        if isinstance(node, exp.Greatest | exp.Least):
+            for index, one in enumerate(found):
+                for other in found[:index]:
+                    self._compare(one, other, None, node)
+        return Shape(
+            frozenset(line for one in found for line in one.pieces),
+            steps=any(one.steps for one in found),
+            whole=all(one.whole or one.steps for one in found),
+        )
+
+    def _function(self, node: exp.Expr) -> Shape:
+        """Anything else: constant where its arguments are."""
+        for child in node.iter_expressions():
+            if not isinstance(child, exp.DataType | exp.Var | exp.Identifier) and self._shape(child).varies:
+                self._cut_everywhere(node)
+        return _STEPS
+
+    def _compare_all(self, tested: exp.Expr, others: Iterable[exp.Expr], node: exp.Expr) -> None:
+        inner = self._shape(tested)
+        for other in others:
+            self._compare(inner, self._shape(other), None, node)
+
+    def _compare(self, left: Shape, right: Shape, equal_below: bool | None, node: exp.Expr) -> None:  # noqa: FBT001
+        if (left.steps and right.varies) or (right.steps and left.varies):
+            raise NotFinite(write_node(node)[:80])
+        for (a, b), (c, d) in product(left.pieces, right.pieces):
+            if a == c:
+                continue
+            at = (d - b) / (a - c)
+            sides = (True, False) if equal_below is None else (equal_below is (a > c),)
+            self.cuts |= {(at, side) for side in sides}
+        if len(self.cuts) > MOST_CUTS:
+            raise TooMany(len(self.cuts))
+
+    def _stepped(self, inner: Shape, side: "_Side", node: exp.Expr) -> Shape:
+        """What is rounded to whole numbers changes at each of them."""
+        if inner.steps:
+            raise NotFinite(write_node(node)[:80])
+        for a, b in inner.pieces:
+            if a:
+                self._cut_at_steps(a, b, side, node)
+        return _STEPS
+
+    def _cut_at_steps(self, a: Fraction, b: Fraction, side: "_Side", node: exp.Expr) -> None:
+        low, high = self._bounds(node)
+        ends = sorted((a * low + b, a * high + b))
+        first, last = floor(ends[0]) - 1, ceil(ends[1]) + 1
+        if last - first > MOST_CUTS:
+            raise TooMany(last - first)
+        found = sorted(((at - b) / a, below if a > 0 else not below) for at, below in side(first, last))
+        first_cut = max(cut for cut in found if cut <= (low, False))
+        self.cuts |= set(found)
+        self._look_through((first_cut, min(cut for cut in found if cut > (high, False))))
+
+    def _cut_everywhere(self, node: exp.Expr) -> None:
+        """Every whole number by itself."""
+        if not self.is_whole:
+            raise NotFinite(write_node(node)[:80])
+        low, high = self._bounds(node)
+        first, last = ceil(low), floor(high) + 1
+        if last - first > MOST_CUTS:
+            raise TooMany(last - first)
+        self.cuts |= {(Fraction(at), False) for at in range(first, last + 1)}
+        self._look_through(((Fraction(first), False), (Fraction(last), False)))
+
+    def _look_through(self, within: tuple[Cut, Cut]) -> None:
+        if self.window is not None:
+            within = max(self.window[0], within[0]), min(self.window[1], within[1])
+        self.window = within
+
+    def _bounds(self, node: exp.Expr) -> tuple[Fraction, Fraction]:
+        if self.low is None or self.high is None:
+            raise NotFinite(write_node(node)[:80])
+        return self.low, self.high
+
+
+_Side = Callable[[int, int], Iterator[Cut]]
+
+
+def _down(first: int, last: int) -> Iterator[Cut]:
+    return ((Fraction(at), False) for at in range(first, last + 1))
+
+
+def _up(first: int, last: int) -> Iterator[Cut]:
+    return ((Fraction(at), True) for at in range(first, last + 1))
+
+
+def _toward_zero(first: int, last: int) -> Iterator[Cut]:
+    return ((Fraction(at), at < 0) for at in range(first, last + 1) if at)
+
+
+def _half_away(first: int, last: int) -> Iterator[Cut]:
+    return ((Fraction(2 * at + 1, 2), at < 0) for at in range(first, last + 1))
+
+
+def _literal(node: exp.Literal) -> Shape:
+    text = str(node.this)
+    try:
+        value = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        return _STEPS
+    return Shape(frozenset(((Fraction(0), value),)), whole=text.isdigit() and not node.is_string)

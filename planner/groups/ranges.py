@@ -1,0 +1,146 @@
+"""The public range of a column in a question: what its WHERE says in constants, what bounds and keys are declared."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.catalog.derived_columns import calendar_step
+from planner.catalog.model import Column, Derivation, SqlType, Value
+from planner.errors import KeyholeError
+from planner.parser.tree import bare
+from planner.predicates.condition import row_condition
+from planner.question.condition import Compare, Condition, Within
+from planner.scope.names import Scope
+from planner.values.datetimes import truncate_to_unit
+from planner.values.expressions import uses_clock
+from planner.values.model import Given
+
+_DAYS = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
+_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The moments from `first` to before `past`."""
+
+    first: datetime
+    past: datetime
+
+
+def said_of_rows(select: exp.Select, scope: Scope) -> tuple[Condition, ...]:
+    """The conjuncts of WHERE that say the same each time: without parameters, and without the clock."""
+    where = select.args.get("where")
+    return () if where is None else tuple(_said(where.this, scope))
+
+
+def _said(node: exp.Expr, scope: Scope) -> Iterator[Condition]:
+    inner = bare(node)
+    if isinstance(inner, exp.And) and not inner.args.get("negate"):
+        yield from _said(inner.this, scope)
+        yield from _said(inner.expression, scope)
+        return
+    if uses_clock(inner) or inner.find(exp.Parameter, exp.Placeholder, exp.Query) is not None:
+        return
+    try:
+        condition = row_condition(inner, scope, _NOTHING_GIVEN)
+    except KeyholeError:
+        return  # it is refused where it is read for its own sake
+    yield from condition.conjuncts()
+
+
+def number_range(column: Column, said: tuple[Condition, ...]) -> tuple[Fraction | None, Fraction | None]:
+    """The least and the greatest number of a column that a question asks about; None where that is open."""
+    lows: list[Fraction] = []
+    highs: list[Fraction] = []
+    if column.bounds is not None:
+        lows.append(Fraction(column.bounds[0]))
+        highs.append(Fraction(column.bounds[1]))
+    for operator, value in _compared(column.name, said):
+        if isinstance(value, bool) or not isinstance(value, int | Decimal):
+            continue
+        if operator in (">", ">=", "="):
+            lows.append(Fraction(value))
+        if operator in ("<", "<=", "="):
+            highs.append(Fraction(value))
+    return max(lows, default=None), min(highs, default=None)
+
+
+def time_range(column: Column, scope: Scope, said: tuple[Condition, ...]) -> Times | None:
+    """The moments of a date or timestamp that a question asks about, or for which keys are declared; None if open.
+
+    Where WHERE leaves an end open, it is that of the key with the shortest calendar.
+    """
+    found = _ends(column, "", said)
+    spans: list[Times] = []
+    for key in scope.table.columns:
+        part = _truncates(key, column)
+        if not part or not key.domain:
+            continue
+        lows, pasts = _ends(key, part, said)
+        found = found[0] + lows, found[1] + pasts
+        days = [value for value in key.domain if isinstance(value, date)]
+        spans.append(Times(_moment(min(days)), _after(part, max(days))))
+    narrow = min(spans, key=lambda one: one.past - one.first, default=None)
+    first = max(found[0], default=None if narrow is None else narrow.first)
+    past = min(found[1], default=None if narrow is None else narrow.past)
+    return None if first is None or past is None else Times(first, past)
+
+
+def _truncates(key: Column, column: Column) -> str:
+    derived = key.derivation
+    if not isinstance(derived, Derivation) or derived.column != column.name or derived.function == "extract":
+        return ""
+    return calendar_step(key) or ""
+
+
+def _ends(column: Column, part: str, said: tuple[Condition, ...]) -> tuple[list[datetime], list[datetime]]:
+    """From when and before when a column's moments lie; `part` is what one of its values stands for."""
+    firsts: list[datetime] = []
+    pasts: list[datetime] = []
+    whole = part or ("day" if column.sql_type is SqlType.DATE else "")
+    for operator, value in _compared(column.name, said):
+        if not isinstance(value, date):
+            continue
+        if operator in (">", ">=", "="):
+            firsts.append(_after(whole, value) if operator == ">" and whole else _moment(value))
+        if operator in ("<", "<=", "="):
+            pasts.append(_moment(value) if operator == "<" else _after(whole, value))
+    return firsts, pasts
+
+
+def _compared(name: str, said: tuple[Condition, ...]) -> Iterator[tuple[str, Value]]:
+    for one in said:
+        match one:
+            case Compare(column, operator, value) if column == name:
+                yield operator, value
+            case Within(column, values) if column == name and values:
+                yield ">=", min(values)
+                yield "<=", max(values)
+            case _:
+                pass
+
+
+def _moment(value: date) -> datetime:
+    return value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+
+
+def _after(part: str, value: date) -> datetime:
+    """The first moment after what a value stands for: a day, a month, or itself."""
+    try:
+        if part == "hour":
+            return _moment(value) + timedelta(hours=1)
+        if not part:
+            return _moment(value) + timedelta(microseconds=1)
+        days = _DAYS[part]
+        start = _moment(value)
+        return (
+            start + timedelta(days=days)
+            if part in ("day", "week")
+            else truncate_to_unit(start + timedelta(days=days), part)
+        )
+    except OverflowError:
+        return datetime.max

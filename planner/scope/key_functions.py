@@ -1,0 +1,180 @@
+"""Functions of numbers and texts in expressions of keys, as PostgreSQL computes them; only what is exact."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import ceil, floor
+
+from sqlglot import exp
+
+from planner.parser.tree import write_node
+from planner.scope.key_values import (
+    NUMBERS,
+    TEXTS,
+    NotExact,
+    Raw,
+    Typed,
+    compare,
+    exact_number,
+    negate,
+    read_fraction,
+    to_text,
+    unify,
+)
+from planner.values.like import like
+
+_Of = Callable[[exp.Expr], Typed]
+_MOST_PLACES = 12
+_OF_NUMBERS = (exp.Abs, exp.Sign, exp.Round, exp.Trunc, exp.WidthBucket, exp.Greatest, exp.Least)
+_OF_TEXTS = (
+    exp.Left,
+    exp.Right,
+    exp.Substring,
+    exp.Trim,
+    exp.Replace,
+    exp.SplitPart,
+    exp.Length,
+    exp.Concat,
+    exp.Like,
+)
+FUNCTIONS = (*_OF_NUMBERS, *_OF_TEXTS)
+
+
+def apply_function(node: exp.Expr, of: _Of) -> Typed:
+    """The value of one of `FUNCTIONS`. Raises `NotExact`."""
+    return _of_texts(node, of) if isinstance(node, _OF_TEXTS) else _of_numbers(node, of)
+
+
+def _of_numbers(node: exp.Expr, of: _Of) -> Typed:
+    match node:
+        case exp.Greatest() | exp.Least():
+            return _extreme(node, of)
+        case exp.WidthBucket():
+            return _bucket(node, of)
+        case exp.Abs() | exp.Sign():
+            found = of(node.this)
+            value = read_fraction(found, node)
+            if isinstance(node, exp.Abs):
+                return Typed(found.kind, None if value is None else abs(value))
+            return Typed("numeric", None if value is None else Fraction((value > 0) - (value < 0)))
+        case _:
+            return _rounded(node, of)
+
+
+def _rounded(node: exp.Expr, of: _Of) -> Typed:
+    found = of(node.this)
+    if isinstance(found.raw, tuple) and found.kind == "quotient":
+        dividend, divisor = found.raw
+        assert isinstance(dividend, Fraction)
+        assert isinstance(divisor, Fraction)
+        found = Typed("numeric", dividend / divisor)
+    value = read_fraction(found, node)
+    places = 0 if node.args.get("decimals") is None else _whole(of(node.args["decimals"]), node)
+    if places is None or abs(places) > _MOST_PLACES:
+        raise NotExact(write_node(node)[:80])
+    if value is None:
+        return Typed("numeric", None)
+    scaled = abs(value) * Fraction(10) ** places
+    whole = floor(scaled + Fraction(1, 2)) if isinstance(node, exp.Round) else floor(scaled)
+    result = Fraction(whole) / Fraction(10) ** places
+    return exact_number(-result if value < 0 else result, "numeric", node)
+
+
+def _extreme(node: exp.Expr, of: _Of) -> Typed:
+    found = unify([of(node.this), *map(of, node.expressions)], node)
+    known = [one for one in found if one.raw is not None]
+    if not known:
+        return found[0]
+    best = known[0]
+    for one in known[1:]:
+        operation = exp.GT if isinstance(node, exp.Greatest) else exp.LT
+        if compare(operation, one, best, node).raw is True:
+            best = one
+    return best
+
+
+def _bucket(node: exp.WidthBucket, of: _Of) -> Typed:
+    value = read_fraction(of(node.this), node)
+    threshold = node.args.get("threshold")
+    if isinstance(threshold, exp.Array):
+        edges = [read_fraction(of(edge), node) for edge in threshold.expressions]
+        known = [edge for edge in edges if edge is not None]
+        if len(known) < len(edges) or known != sorted(known):
+            raise NotExact(write_node(node)[:80])
+        return Typed("integer", None if value is None else sum(edge <= value for edge in known))
+    low, high = (read_fraction(of(node.args[name]), node) for name in ("min_value", "max_value"))
+    count = _whole(of(node.args["num_buckets"]), node)
+    if low is None or high is None or count is None or count < 1 or low >= high:
+        raise NotExact(write_node(node)[:80])
+    if value is None:
+        return Typed("integer", None)
+    if value < low or value >= high:
+        return Typed("integer", 0 if value < low else count + 1)
+    return Typed("integer", floor((value - low) * count / (high - low)) + 1)
+
+
+def _whole(found: Typed, node: exp.Expr) -> int | None:
+    value = read_fraction(found, node)
+    if value is None:
+        return None
+    if value.denominator != 1:
+        raise NotExact(write_node(node)[:80])
+    return ceil(value)
+
+
+def _of_texts(node: exp.Expr, of: _Of) -> Typed:
+    if isinstance(node, exp.Concat):
+        parts = [to_text(of(part), node) for part in node.expressions]
+        if any(part.kind == "opaque" for part in parts):
+            raise NotExact(write_node(node)[:80])
+        return Typed("text", "".join("" if part.raw is None else str(part.raw) for part in parts))
+    text = _text(of(node.this), node)
+    if isinstance(node, exp.Like):
+        return _like(text, _text(of(node.expression), node), node)
+    if isinstance(node, exp.Length):
+        return Typed("integer", None if text is None else len(text))
+    arguments: list[Raw] = []
+    for name in ("expression", "start", "length", "replacement", "delimiter", "part_index"):
+        given = node.args.get(name)
+        if isinstance(given, exp.Expr):
+            found = of(given)
+            arguments.append(_whole(found, node) if found.kind in NUMBERS else _text(found, node))
+    if text is None or None in arguments:
+        return Typed("text", None)
+    return Typed("text", _text_of(node, text, arguments))
+
+
+def _text(found: Typed, node: exp.Expr) -> str | None:
+    if found.kind not in TEXTS:
+        raise NotExact(write_node(node)[:80])
+    return None if found.raw is None else str(found.raw)
+
+
+def _like(text: str | None, pattern: str | None, node: exp.Expr) -> Typed:
+    escaped = pattern is not None and (len(pattern) - len(pattern.rstrip("\\"))) % 2 == 1
+    if escaped:
+        raise NotExact(write_node(node)[:80])
+    found = Typed("boolean", None if text is None or pattern is None else like(text, pattern))
+    return negate(found) if node.args.get("negate") else found
+
+
+def _text_of(node: exp.Expr, text: str, arguments: list[Raw]) -> str:
+    match node, arguments:
+        case exp.Left(), [int() as count]:
+            return text[:count]
+        case exp.Right(), [int() as count]:
+            return text[-count:] if count > 0 else text[-count:] if count < 0 else ""
+        case exp.Substring(), [int() as first]:
+            return text[max(first - 1, 0) :]
+        case exp.Substring(), [int() as first, int() as length] if length >= 0:
+            return text[max(first - 1, 0) : max(first - 1 + length, 0)]
+        case exp.Replace(), [str() as old, str() as new]:
+            return text.replace(old, new) if old else text
+        case exp.SplitPart(), [str() as delimiter, int() as index] if delimiter and index > 0:
+            return dict(enumerate(text.split(delimiter), start=1)).get(index, "")
+        case exp.Trim(), [] | [str()]:
+            removed = str(arguments[0]) if arguments else " "
+            side = str(node.args.get("position") or "BOTH").upper()
+            text = text.lstrip(removed) if side in ("BOTH", "LEADING") and removed else text
+            return text.rstrip(removed) if side in ("BOTH", "TRAILING") and removed else text
+        case _:
+            raise NotExact(write_node(node)[:80])

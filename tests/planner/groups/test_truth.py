@@ -1,0 +1,256 @@
+"""Computed keys over rows drawn at random: PostgreSQL and DuckDB, asked as rewritten, find PostgreSQL's own groups."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import psycopg
+import pytest
+
+from planner.bind.question import ask
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Catalog, Column, Derivation, SqlType, Table
+from planner.extract.outer_query import outer_sql
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
+from planner.plan.build import plan
+from planner.statements.settings import accuracy
+from tests.planner.asked import TODAY, asking
+from tests.worlds.retail import retail
+
+LINES = Table(
+    name="lines",
+    relation="lines",
+    columns=(
+        Column("person", SqlType.INTEGER, "integer"),
+        Column("city", SqlType.TEXT, "text", domain=("Aachen", "Bonn", "Berlin", " Basel")),
+        Column("met", SqlType.TIMESTAMP, "timestamp without time zone"),
+        Column(
+            "hour", SqlType.INTEGER, "integer", domain=tuple(range(24)), derivation=Derivation("extract", "hour", "met")
+        ),
+        Column("n", SqlType.INTEGER, "integer", bounds=(Decimal(-20), Decimal(60)), grid=Decimal(1)),
+        Column("price", SqlType.NUMERIC, "numeric(10,2)", bounds=(Decimal(0), Decimal(50)), grid=Decimal("0.01")),
+        Column("loose", SqlType.NUMERIC, "numeric", bounds=(Decimal(-3), Decimal(3)), grid=Decimal("0.01")),
+        Column("weight", SqlType.DOUBLE, "double precision", bounds=(Decimal(-5), Decimal(5)), grid=Decimal("0.01")),
+        Column("code", SqlType.TEXT, "character varying(12)"),
+        Column("gift", SqlType.BOOLEAN, "boolean"),
+        Column("paid", SqlType.DATE, "date"),
+    ),
+    unit=("person",),
+    groups_per_unit=24,
+    rows_per_unit=1000,
+    row_cap=None,
+    refresh="static",
+    seed="lines",
+)
+CATALOG: Catalog = replace(
+    retail(), tables=(LINES, replace(LINES, name="rows", relation="rows", unit=(), rows_per_unit=None))
+)
+WHEN = "met >= '2026-01-05' AND met < '2026-02-12 06:00'"
+KEYS = [
+    "n > 10",
+    "NOT (n <= 10)",
+    "n BETWEEN 3 AND 7",
+    "n IN (1, 2, 5)",
+    "n NOT IN (1, 2, 5)",
+    "n IS NULL",
+    "n IS NOT NULL",
+    "CASE WHEN n >= 20 THEN 'bulk' WHEN n < 0 THEN 'return' ELSE 'retail' END",
+    "CASE WHEN n >= 20 THEN 'bulk' WHEN n < 0 THEN 'return' END",
+    "CASE n WHEN 1 THEN 'one' WHEN 2 THEN 'two' ELSE 'more' END",
+    "coalesce(n, 0) > 5",
+    "coalesce(n, 7)",
+    "n % 7",
+    "mod(n, 3)",
+    "n / 10",
+    "n / 10 * 10",
+    "(n - 5) / 10",
+    "abs(n) / 10",
+    "-n / 7",
+    "greatest(n, 10) / 5",
+    "n * 2 > 15",
+    "2 * n + 1 >= 7 AND n <> 9",
+    "width_bucket(n, 0, 50, 5)",
+    "width_bucket(n, ARRAY[0, 10, 20])",
+    "sign(n)",
+    "floor(n / 10.0) * 10",
+    "round(n, -1)",
+    "n::text",
+    "floor(price / 10) * 10",
+    "ceil(price / 10)",
+    "round(price)",
+    "round(price / 5) * 5",
+    "trunc(price, -1)",
+    "price::int",
+    "price > 9.99",
+    "price >= 10.005",
+    "CASE WHEN price < 10 THEN 'low' WHEN price < 25.5 THEN 'mid' ELSE 'high' END",
+    "width_bucket(price, 0, 50, 4)",
+    "floor(loose)",
+    "round(loose, 1)",
+    "ceil(-loose * 2)",
+    "trunc(loose / 0.7)",
+    "floor(weight)",
+    "floor(weight / 0.5)",
+    "weight > 0.1",
+    "ceil(weight * 2)",
+    "trunc(weight)",
+    "width_bucket(weight, -5, 5, 10)",
+    "code LIKE 'A%'",
+    "code NOT LIKE 'A%'",
+    "code LIKE 'A%' OR code LIKE '_2%'",
+    "CASE WHEN code IN ('A1', 'B2') THEN 'known' WHEN code LIKE 'A%' THEN 'a' WHEN code IS NULL THEN '' ELSE 'z' END",
+    "code = 'A1'",
+    "gift",
+    "coalesce(gift, false)",
+    "CASE WHEN gift THEN 'gift' ELSE 'own' END",
+    "gift IS TRUE",
+    "paid < '2026-01-20'",
+    "CASE WHEN paid BETWEEN '2026-01-10' AND '2026-01-20' THEN 'mid' WHEN paid IS NULL THEN 'open' ELSE 'else' END",
+    "met >= '2026-01-20 12:00'",
+    "extract(dow FROM met)",
+    "extract(isodow FROM met) >= 6",
+    "CASE WHEN extract(dow FROM met) IN (0, 6) THEN 'weekend' ELSE 'week' END",
+    "extract(dow FROM met) IN (0, 6)",
+    "extract(quarter FROM met)",
+    "extract(dow FROM paid)",
+    "left(city, 1)",
+    "right(city, 2)",
+    "substring(city FROM 1 FOR 2)",
+    "trim(city)",
+    "length(city)",
+    "replace(city, 'B', 'P')",
+    "split_part(city, 'e', 1)",
+    "lower(left(city, 1)) = 'b'",
+    "city LIKE 'B%'",
+    "concat(left(city, 1), '!')",
+]
+RANGED = [
+    "met::date",
+    "date_trunc('day', met)",
+    "date_trunc('week', met)",
+    "date_trunc('month', met)",
+    "date_trunc('week', met)::date",
+    "to_char(met, 'YYYY-MM-DD')",
+    "to_char(met, 'YYYY-MM')",
+    "extract(year FROM met)",
+    "extract(week FROM met)",
+    "extract(week FROM met) > 3",
+]
+
+
+def _draw(seed: int, size: int) -> list[tuple[Any, ...]]:
+    drawn = random.Random(seed)
+
+    def maybe(value: Any) -> Any:
+        return None if drawn.random() < 0.1 else value
+
+    return [
+        (
+            drawn.randrange(40),
+            maybe(drawn.choice(("Aachen", "Bonn", "Berlin", " Basel"))),
+            datetime(2026, 1, 1) + timedelta(seconds=drawn.randrange(50 * 86400)),
+            maybe(drawn.randint(-20, 60)),
+            maybe(Decimal(drawn.choice((drawn.randint(0, 5000), 1000, 999, 2550, 250))).scaleb(-2)),
+            maybe(Decimal(drawn.randint(-300, 300)).scaleb(-2)),
+            maybe(drawn.choice((drawn.randint(-500, 500) / 100, drawn.uniform(-5, 5)))),
+            maybe(drawn.choice(("A1", "B2", "A2", "C", "Axx", "x2", ""))),
+            maybe(drawn.random() < 0.5),
+            maybe((datetime(2026, 1, 1) + timedelta(days=drawn.randrange(40))).date()),
+        )
+        for _ in range(size)
+    ]
+
+
+_STORED = (
+    "person integer, city text, met timestamp, n integer, price numeric(10,2), loose numeric, weight float8, "
+    "code varchar(12), gift boolean, paid date"
+)
+
+
+@pytest.fixture(scope="module")
+def worlds(postgres_url: str) -> Iterator[tuple[psycopg.Connection[Any], duckdb.DuckDBPyConnection]]:
+    rows = _draw(1, 1500)
+    duck = duckdb.connect()
+    places = ", ".join("?" * 10)
+    with psycopg.connect(postgres_url, autocommit=True) as opened:
+        opened.execute("DROP SCHEMA IF EXISTS computed_keys CASCADE")
+        opened.execute("CREATE SCHEMA computed_keys")
+        opened.execute("SET search_path = computed_keys")
+        for table in ("lines", "rows"):
+            opened.execute(f"CREATE TABLE stored_{table} ({_STORED})")
+            duck.execute(f"CREATE TABLE {table} ({_STORED.replace('loose numeric', 'loose decimal(18,3)')})")
+            with opened.cursor() as cursor:
+                cursor.executemany(f"INSERT INTO stored_{table} VALUES ({places.replace('?', '%s')})", rows)
+            duck.executemany(f"INSERT INTO {table} VALUES ({places})", rows)
+            opened.execute(
+                f"CREATE VIEW {table} AS SELECT *, extract(hour FROM met)::integer AS hour FROM stored_{table}"
+            )
+        yield opened, duck
+        opened.execute("DROP SCHEMA computed_keys CASCADE")
+        duck.close()
+
+
+WANTED = accuracy({"keyhole.tolerance": "1"}, retail().defaults)
+
+
+def _shape(cursor: Any) -> tuple[list[tuple[str, int]], list[str]]:
+    described = [(column.name, column.type_code) for column in cursor.description or ()]
+    return described, sorted(map(repr, cursor.fetchall()))
+
+
+def _check(sql: str, most: int, worlds: tuple[Any, Any]) -> None:
+    postgres, duck = worlds
+    theirs = _shape(postgres.execute(sql))
+    (question,) = asking(sql, CATALOG).questions
+    what = ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY)
+    for engine, dialect in ((postgres, POSTGRES), (duck, DUCKDB)):
+        counted = engine.execute(plan(what, dialect=dialect).rewritten.sql).fetchall()
+        width = len(what.keys.columns)
+        texts = {tuple(map(as_text, what.keys.key(i))) for i in range(what.keys.size)}
+        held = [
+            tuple(map(as_text, row[:width]))
+            for row in counted
+            if tuple(map(as_text, row[:width])) in texts and row[width] > most
+        ]
+        outer = outer_sql(asking(sql, CATALOG), first_parameter=1)
+        arrays = [[key[array.column] for key in held] for array in outer.arrays]
+        ours = _shape(psycopg.RawCursor(postgres).execute(outer.sql, arrays))
+        assert ours == theirs, (sql, dialect.name, outer.sql)
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("table", ["lines", "rows"])
+def test_groups_are_postgresqls(key: str, table: str, worlds: tuple[Any, Any]) -> None:
+    known = "" if "city" not in key else "WHERE city IN ('Aachen', 'Bonn', 'Berlin', ' Basel')"
+    if " met" in key or "(met" in key or "FROM paid" in key:
+        known = "WHERE paid IS NOT NULL"
+    for most in (0, 40):
+        _check(f"SELECT {key} AS g FROM {table} {known} GROUP BY {key} HAVING count(*) > {most}", most, worlds)
+
+
+@pytest.mark.parametrize("key", RANGED)
+def test_times_in_a_range_are_postgresqls(key: str, worlds: tuple[Any, Any]) -> None:
+    _check(f"SELECT {key} FROM lines WHERE {WHEN} GROUP BY 1 HAVING count(*) > 0", 0, worlds)
+    qualified = key if "date" in key else key.replace("met", "l.met")
+    _check(f"SELECT l.hour, {qualified} FROM lines l WHERE {WHEN} GROUP BY 1, 2 HAVING count(*) > 2", 2, worlds)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("n > 10", "hour < 12"),
+        ("n > 10", "n > 20"),
+        ("n > 10", "gift", "hour / 8"),
+        ("floor(price / 10)", "extract(dow FROM met)"),
+        ("hour", "code LIKE 'A%'"),
+    ],
+)
+def test_several_computed_keys(keys: tuple[str, ...], worlds: tuple[Any, Any]) -> None:
+    places = ", ".join(str(place + 1) for place in range(len(keys)))
+    for table in ("lines", "rows"):
+        _check(f"SELECT {', '.join(keys)} FROM {table} GROUP BY {places} HAVING count(*) > 3", 3, worlds)

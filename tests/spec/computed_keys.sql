@@ -1,0 +1,83 @@
+-- # Groups computed from columns: conditions, steps and times that no key is declared for.
+SELECT quantity > 10 AS several, country FROM sales GROUP BY 1, 2 HAVING count(DISTINCT customer_id) > 20
+--> [quantity > 10 3, country 4] f0 > 20 ~2; count(DISTINCT customer_id) delta 1 in 0..1
+SELECT NOT (quantity <= 10) FROM sales GROUP BY NOT (quantity <= 10) HAVING count(*) > 20
+--> [NOT (quantity <= 10) 3] f0 > 20 ~2; count(*) delta 100 in 0..100
+SELECT CASE WHEN quantity >= 100 THEN 'bulk' WHEN quantity < 0 THEN 'return' ELSE 'retail' END AS kind, month FROM sales GROUP BY 1, 2 HAVING count(*) > 1000
+--> [CASE WHEN quantity >= 100 THEN 'bulk' WHEN quantity < 0 THEN 'return' ELSE 'retail' END 3, month 13] f0 > 1000 ~100; count(*) delta 100 in 0..100
+SELECT floor(amount / 10) * 10 AS price_from, count(*) > 5000 AS common FROM sales GROUP BY 1
+--> [floor(amount / 10) * 10 102] true show f0 > 5000 ~500; count(*) delta 100 in 0..100
+SELECT width_bucket(amount, 0, 100, 5) AS price, month FROM sales GROUP BY 1, 2 HAVING sum(quantity) > 1000
+--> [width_bucket(amount, 0, 100, 5) 8, month 13] f0 > 1000 ~100; sum(quantity) delta 1000 in 0..1000
+SELECT invoice_date::date AS day FROM sales WHERE invoice_date >= '2011-11-01' AND invoice_date < '2011-12-01' GROUP BY 1 HAVING count(DISTINCT customer_id) > 100
+--> [date(invoice_date) 30] where ("invoice_date" < timestamp '2011-12-01 00:00:00' AND "invoice_date" >= timestamp '2011-11-01 00:00:00') f0 > 100 ~10; count(DISTINCT customer_id) delta 1 in 0..1
+SELECT invoice_date::date AS day FROM sales GROUP BY 1 HAVING count(*) > 100
+--> [date(invoice_date) 396] f0 > 100 ~10; count(*) delta 100 in 0..100
+SELECT extract(dow FROM invoice_date) AS weekday, month FROM sales GROUP BY 1, 2 HAVING count(DISTINCT customer_id) > 200
+--> [extract(dow invoice_date) 7, month 13] f0 > 200 ~20; count(DISTINCT customer_id) delta 1
+SELECT to_char(invoice_date, 'HH24') AS h FROM sales GROUP BY 1 HAVING count(*) > 200
+--> KH202 to_char(invoice_date,
+SELECT extract(dow FROM invoice_date) IN (0, 6) AS weekend FROM sales GROUP BY 1 HAVING count(*) > 200
+--> [CAST("extract(dow invoice_date)" AS DECIMAL) IN (0, 6) 2] f0 > 200 ~20; count(*) delta 100 in 0..100
+SELECT date_trunc('week', invoice_date) AS week FROM sales WHERE invoice_date BETWEEN '2011-01-03' AND '2011-06-26' GROUP BY week HAVING count(DISTINCT customer_id) > 150
+--> [date_trunc(week invoice_date) 25] where ("invoice_date" <= timestamp '2011-06-26 00:00:00' AND "invoice_date" >= timestamp '2011-01-03 00:00:00') f0 > 150 ~15; count(DISTINCT customer_id) delta 1 in 0..1
+SELECT left(country, 1) AS initial FROM sales GROUP BY 1 HAVING count(DISTINCT customer_id) > 50
+--> [country 4] f0 > 50 ~5; count(DISTINCT customer_id) delta 1 in 0..1
+SELECT length(country) > 7 FROM sales GROUP BY 1 HAVING count(*) > 50
+--> [length(country) > 7 2] f0 > 50 ~5; count(*) delta 100 in 0..100
+SELECT country LIKE '%a%' FROM sales GROUP BY 1 HAVING count(*) > 50
+--> [country LIKE '%a%' 2] f0 > 50 ~5; count(*) delta 100 in 0..100
+SELECT gift FROM sales GROUP BY gift HAVING count(*) > 50
+--> [gift by value 3] f0 > 50 ~5; count(*) delta 100 in 0..100
+SELECT coalesce(gift, false) AS gift FROM sales GROUP BY 1 HAVING count(*) > 50
+--> [coalesce(gift, FALSE) 2] f0 > 50 ~5; count(*) delta 100 in 0..100
+SELECT quantity FROM sales GROUP BY quantity HAVING count(*) > 50
+--> [quantity by value 202] f0 > 50 ~5; count(*) delta 100 in 0..100
+SELECT s.quantity / 10 AS tens, r.region FROM sales s JOIN regions r ON r.name = s.country GROUP BY 1, 2 HAVING count(*) > 100
+--> [s.quantity / 10 22, region 3] f0 > 100 ~10; count(*) delta 100 in 0..100
+SELECT age / 10 * 10 AS age FROM visits GROUP BY age / 10 * 10 HAVING count(*) > 40
+--> [age / 10 * 10 13] f0 > 40 ~4; count(*) delta 1
+SELECT age / 10 * 10 AS age FROM visits GROUP BY 1 ORDER BY 1 LIMIT 3
+--> [age / 10 * 10 13] true; 
+SELECT age >= 18 AS adult, insured FROM visits GROUP BY 1, 2 HAVING avg(cost) > 100 AND count(*) > 50
+--> [age >= 18 3, insured by value 3] (f0 > 0 ~1000 and f1 > 50 ~5); avg(cost) - 100 1x-200 delta 9800; count(*) delta 1
+SELECT CASE WHEN disease IN ('flu', 'cold') THEN 'common' WHEN disease LIKE 'x%' THEN 'rare' ELSE 'other' END AS kind FROM visits GROUP BY 1 HAVING count(*) > 40
+--> [CASE WHEN disease IN ('flu', 'cold') THEN 'common' WHEN disease LIKE 'x%' THEN 'rare' ELSE 'other' END 3] f0 > 40 ~4; count(*) delta 1
+SELECT disease = 'flu' AS flu, ward FROM visits GROUP BY 1, 2 HAVING count(*) > 40
+--> [disease = 'flu' 3, ward 3] f0 > 40 ~4; count(*) delta 1
+SELECT disease < 'm' FROM visits GROUP BY 1 HAVING count(*) > 40
+--> KH202 disease
+SELECT upper(disease) FROM visits GROUP BY 1 HAVING count(*) > 40
+--> KH202 upper(disease)
+SELECT floor(height * 10) FROM visits GROUP BY 1 HAVING count(*) > 40
+--> [floor(height * 10) 32] f0 > 40 ~4; count(*) delta 1
+SELECT height * 2 FROM visits GROUP BY 1 HAVING count(*) > 40
+--> KH202 height
+SELECT floor(weight) FROM sales GROUP BY 1 HAVING count(*) > 40
+--> KH202 weight)
+SELECT floor(weight) FROM sales WHERE weight BETWEEN 0 AND 5 GROUP BY 1 HAVING count(*) > 40
+--> [floor(weight) 7] where ("weight" <= 5 AND "weight" >= 0) f0 > 40 ~4; count(*) delta 100 in 0..100
+SELECT floor(cost * 1000) FROM visits GROUP BY 1 HAVING count(*) > 40
+--> KH202 cost
+SELECT quantity > amount FROM sales GROUP BY 1 HAVING count(*) > 40
+--> KH202 quantity
+SELECT customer_id % 10 FROM sales GROUP BY 1 HAVING count(*) > 40
+--> KH202 customer_id
+SELECT customer_id FROM sales WHERE customer_id BETWEEN 1 AND 10 GROUP BY 1 HAVING count(*) > 40
+--> KH202 customer_id
+SELECT random() > 0.5 FROM sales GROUP BY 1 HAVING count(*) > 40
+--> KH202 random()
+SELECT quantity > 10 FROM sales GROUP BY quantity > 20 HAVING count(*) > 40
+--> KH101 quantity
+SELECT quantity FROM sales GROUP BY quantity > 20 HAVING count(*) > 40
+--> KH101 quantity
+SELECT quantity > 20 AS many FROM sales GROUP BY 1 ORDER BY count(*) DESC LIMIT 1
+--> KH304 count(*)
+SELECT quantity > 20 AS many FROM sales GROUP BY 1 HAVING count(*) > 500 UNION SELECT quantity > 20 FROM sales GROUP BY 1 HAVING sum(amount) > 1000
+--> [quantity > 20 3] f0 > 500 ~50; count(*) delta 100 in 0..100 & [quantity > 20 3] f0 > 100000 ~10000; sum(amount) delta 150000 in -100000..150000
+SELECT many FROM (SELECT quantity > 20 AS many FROM sales GROUP BY 1 HAVING count(*) > 500) q WHERE many
+--> [quantity > 20 3] f0 > 500 ~50; count(*) delta 100 in 0..100
+SELECT q.kind, count(*) FROM (SELECT country, quantity / 50 AS kind FROM sales GROUP BY 1, 2 HAVING count(*) > 500) q GROUP BY 1
+--> [country 4, quantity / 50 6] f0 > 500 ~50; count(*) delta 100 in 0..100
+SELECT kind FROM (SELECT *, CASE WHEN quantity > 20 THEN 'bulk' ELSE 'few' END AS kind FROM sales) s GROUP BY kind HAVING count(*) > 500
+--> [CASE WHEN quantity > 20 THEN 'bulk' ELSE 'few' END 2] f0 > 500 ~50; count(*) delta 100 in 0..100
