@@ -8,7 +8,7 @@ cells of all tables with the same units. Proof: docs/proofs/cells.md.
 
 from dataclasses import dataclass
 
-from planner.catalog.model import Derivation, Lookup, Table
+from planner.catalog.model import Column, Derivation, Lookup, SqlType, Table
 from planner.question.model import Functional, Measure, Question
 
 
@@ -68,7 +68,7 @@ def _has_one_sign(functional: Functional) -> bool:
 
 
 def _are_finest(question: Question, table: Table) -> bool:
-    """Return True if each group of the question is one cell: its keys determine every key column of the table."""
+    """Return True if each group of the question is one cell: its keys determine every column by which one can group."""
     given = set(question.keys.names)
 
     def follows(name: str) -> bool:
@@ -77,4 +77,9 @@ def _are_finest(question: Question, table: Table) -> bool:
             return True
         return isinstance(column.derivation, Lookup | Derivation) and column.derivation.column in given
 
-    return all(follows(column.name) for column in table.columns if column.domain is not None)
+    return all(follows(one.name) for one in table.columns if one.domain is not None or _can_be_grouped(one))
+
+
+def _can_be_grouped(column: Column) -> bool:
+    """Return True if questions may compute keys of the column, whose groups are then finer cells."""
+    return column.groupable and column.derivation is None and column.sql_type is not SqlType.OTHER

@@ -68,6 +68,7 @@ def _column(policy: Policy, table: str, name: str, source: tuple[SourceColumn, .
         required=any(known.name == name and not known.nullable for known in source),
         bands=compiled_bands(column.bands),
         enumerated=any(known.name == name and known.enumerated for known in source),
+        groupable=section.groupable is not False if column.groupable is None else column.groupable,
     )
 
 

@@ -386,6 +386,7 @@ class ColumnSection(Section):
     type: str | None = None
     max_length: Annotated[int, Field(ge=1, le=100_000)] | None = None
     filter: bool | None = None
+    groupable: bool | None = None
     comment: str | None = None
 
 
@@ -433,6 +434,7 @@ class TableSection(Section):
     bands: BandsSection | None = None
     same_unit_as: str | None = None
     joined_rows_per_unit: Annotated[int, Field(ge=1, le=MOST_OF_ONE_TABLE)] | None = None
+    groupable: bool | None = None
     immutable: Names = ()
     append_only: bool = False
     arrived: Annotated[str, Field(min_length=1)] | None = None

@@ -51,6 +51,7 @@ privacy_unit = "person"
 max_groups_per_unit = 1
 rows_per_unit = 2
 same_unit_as = "stays"
+groupable = false
 refresh = "static"
 
 [tables.tests.columns.day]

@@ -25,9 +25,9 @@ _TABLE_CAPS = ("epsilon_per_table", "approval_above_epsilon")
 
 def find_public_table_faults(place: tuple[str, ...], table: TableSection) -> Faults:
     """Keys that only private tables have."""
-    of_private = (*_OF_UNITS, "bands", "immutable", *_ARRIVAL, *_TABLE_CAPS, "seed")
+    of_private = (*_OF_UNITS, "bands", "groupable", "immutable", *_ARRIVAL, *_TABLE_CAPS, "seed")
     for key in of_private:
-        if getattr(table, key) not in (None, (), {}, False):
+        if getattr(table, key) not in (None, (), {}, False) or (key == "groupable" and table.groupable is not None):
             yield (*place, key), Fault("KH002", "has no meaning in a public table", hint="Remove it.")
     if table.refresh is not None:
         hint = "Remove it: a public table changes when keyhole check --confirm says so."

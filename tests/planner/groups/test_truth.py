@@ -143,7 +143,7 @@ RANGED = [
 ]
 
 
-def _draw(seed: int, size: int) -> list[tuple[Any, ...]]:
+def draw(seed: int, size: int) -> list[tuple[Any, ...]]:
     drawn = random.Random(seed)
 
     def maybe(value: Any) -> Any:
@@ -166,7 +166,7 @@ def _draw(seed: int, size: int) -> list[tuple[Any, ...]]:
     ]
 
 
-_STORED = (
+STORED = (
     "person integer, city text, met timestamp, n integer, price numeric(10,2), loose numeric, weight float8, "
     "code varchar(12), gift boolean, paid date"
 )
@@ -174,7 +174,7 @@ _STORED = (
 
 @pytest.fixture(scope="module")
 def worlds(postgres_url: str) -> Iterator[tuple[psycopg.Connection[Any], duckdb.DuckDBPyConnection]]:
-    rows = _draw(1, 1500)
+    rows = draw(1, 1500)
     duck = duckdb.connect()
     places = ", ".join("?" * 10)
     with psycopg.connect(postgres_url, autocommit=True) as opened:
@@ -182,8 +182,8 @@ def worlds(postgres_url: str) -> Iterator[tuple[psycopg.Connection[Any], duckdb.
         opened.execute("CREATE SCHEMA computed_keys")
         opened.execute("SET search_path = computed_keys")
         for table in ("lines", "rows"):
-            opened.execute(f"CREATE TABLE stored_{table} ({_STORED})")
-            duck.execute(f"CREATE TABLE {table} ({_STORED.replace('loose numeric', 'loose decimal(18,3)')})")
+            opened.execute(f"CREATE TABLE stored_{table} ({STORED})")
+            duck.execute(f"CREATE TABLE {table} ({STORED.replace('loose numeric', 'loose decimal(18,3)')})")
             with opened.cursor() as cursor:
                 cursor.executemany(f"INSERT INTO stored_{table} VALUES ({places.replace('?', '%s')})", rows)
             duck.executemany(f"INSERT INTO {table} VALUES ({places})", rows)

@@ -1,0 +1,160 @@
+"""Computed keys and one unit: taken away, it changes no more groups, and none by more, than the plan says."""
+
+import random
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pytest
+
+from planner.bind.question import ask
+from planner.catalog.model import Catalog
+from planner.functionals.unit_groups import groups_of_one_unit
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
+from planner.plan.build import plan
+from planner.question.model import Question
+from planner.statements.settings import accuracy
+from tests.effort import rounds
+from tests.planner.asked import TODAY, asking
+from tests.planner.groups.test_truth import CATALOG, LINES, STORED, draw
+
+WANTED = accuracy({"keyhole.tolerance": "1"}, CATALOG.defaults)
+KEYS = (
+    "n > 10",
+    "n / 10, city",
+    "floor(price / 10) * 10, hour",
+    "width_bucket(weight, -5, 5, 10)",
+    "CASE WHEN n > 10 THEN 'a' WHEN n IS NULL THEN 'b' ELSE 'c' END, city",
+    "code LIKE 'A%', gift",
+    "extract(dow FROM met), n > 3",
+    "paid < '2026-01-20', left(city, 1)",
+    "n % 5, extract(quarter FROM met), hour < 12",
+)
+AGGREGATES = "count(*) > 3 AND sum(n) > 5 AND count(DISTINCT person) > 2"
+
+
+def _world(groups: int, rows: int) -> Catalog:
+    columns = tuple(
+        replace(one, per_unit=(Decimal(-30), Decimal(40))) if one.name == "n" else one for one in LINES.columns
+    )
+    return replace(CATALOG, tables=(replace(LINES, columns=columns, groups_per_unit=groups, rows_per_unit=rows),))
+
+
+def _asked(keys: str, catalog: Catalog) -> Question:
+    sql = f"SELECT 1 FROM lines GROUP BY {keys} HAVING {AGGREGATES}"
+    (question,) = asking(sql, catalog).questions
+    return ask(question, catalog, accuracy=WANTED, parameters={}, today=TODAY)
+
+
+def _totals(opened: Any, sql: str, width: int) -> dict[tuple[Any, ...], tuple[int, ...]]:
+    found = opened.execute(sql).fetchall()
+    return {row[:width]: tuple(int(one or 0) for one in row[width:]) for row in found}
+
+
+@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize(("groups", "rows"), [(1, 2), (2, 5), (3, 1)])
+def test_a_unit_changes_no_more_than_is_said(keys: str, groups: int, rows: int) -> None:
+    """Of units with more rows and groups than the bounds admit, a few of each world are taken away."""
+    for seed in range(rounds(40, quick=2)):
+        catalog = _world(groups, rows)
+        question = _asked(keys, catalog)
+        made = plan(question, dialect=DUCKDB)
+        width = len(made.question.keys.columns)
+        with duckdb.connect() as opened:
+            opened.execute(f"CREATE TABLE lines ({STORED.replace('loose numeric', 'loose decimal(18,3)')})")
+            opened.executemany(f"INSERT INTO lines VALUES ({', '.join('?' * 10)})", draw(seed, 160))
+            whole = _totals(opened, made.rewritten.sql, width)
+            for person in random.Random(seed).sample(range(40), 6):
+                opened.execute("BEGIN")
+                opened.execute("DELETE FROM lines WHERE person = ?", [person])
+                without = _totals(opened, made.rewritten.sql, width)
+                opened.execute("ROLLBACK")
+                _check(made.question, whole, without)
+
+
+def _check(
+    question: Question, whole: dict[tuple[Any, ...], tuple[int, ...]], without: dict[tuple[Any, ...], tuple[int, ...]]
+) -> None:
+    nothing = (0,) * len(question.computed)
+    moved = [
+        (whole.get(key, nothing), without.get(key, nothing))
+        for key in {*whole, *without}
+        if whole.get(key, nothing) != without.get(key, nothing)
+    ]
+    assert len(moved) <= groups_of_one_unit(question)
+    for functional, before, after in (
+        (functional, before[at], after[at])
+        for before, after in moved
+        for at, functional in enumerate(question.computed)
+    ):
+        assert abs(before - after) <= functional.sensitivity
+
+
+ODD: tuple[tuple[Any, ...], ...] = (
+    (
+        1,
+        "",
+        datetime(1, 1, 1),
+        2**31 - 1,
+        Decimal("99999999.99"),
+        Decimal(0),
+        float("nan"),
+        "",
+        True,
+        date(9999, 12, 31),
+    ),
+    (1, "Bonn", None, -(2**31), Decimal("-99999999.99"), None, float("inf"), "\\", None, None),
+    (None, None, datetime(9999, 12, 31, 23, 59, 59), None, None, None, float("-inf"), "%_%", False, date(1, 1, 1)),
+    (2, "Aachen", datetime(2026, 1, 1), 0, Decimal(0), Decimal(0), -0.0, "\u00e4" * 12, None, date(1, 1, 1)),
+)
+
+
+def test_no_row_makes_a_question_fail(postgres_url: str) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres_url) as postgres, duckdb.connect() as duck:
+        postgres.execute("CREATE SCHEMA odd_keys")
+        postgres.execute("SET LOCAL search_path = odd_keys")
+        for engine, mark, typed in (
+            (postgres, "%s", STORED),
+            (duck, "?", STORED.replace("loose numeric", "loose decimal(18,3)")),
+        ):
+            engine.execute(f"CREATE TABLE lines ({typed})")
+            for row in ODD:
+                engine.execute(f"INSERT INTO lines VALUES ({', '.join([mark] * 10)})", row)
+        postgres.execute("INSERT INTO lines VALUES (3, 'x', 'infinity', 1, 'NaN', 'NaN', 0, '', true, '-infinity')")
+        duck.execute("INSERT INTO lines VALUES (3, 'x', 'infinity', 1, 0, 0, 0, '', true, '-infinity')")
+        for keys in KEYS:
+            question = _asked(keys, _world(2, 3))
+            for engine, dialect in ((postgres, POSTGRES), (duck, DUCKDB)):
+                engine.execute(plan(question, dialect=dialect).rewritten.sql).fetchall()
+        postgres.rollback()
+
+
+def test_spellings_are_one_axis() -> None:
+    def axis(keys: str) -> str:
+        (column,) = _asked(keys, _world(2, 3)).keys.columns
+        return column.label
+
+    assert (
+        axis("n > 10")
+        == axis("NOT (n <= 10)")
+        == axis("n >= 11")
+        == axis("CASE WHEN n > 10 THEN 1 WHEN n < 11 THEN 2 END")
+    )
+    assert axis("floor(price / 10)") == axis("floor(price / 10) * 10") == axis("floor(price * 0.1) + 1")
+    assert axis("met > '2026-01-20'") != axis("paid > '2026-01-20'")
+    assert len({axis("n > 10"), axis("n > 20"), axis("coalesce(n > 10, false)")}) == 3
+    assert axis("hour < 12") == axis("hour") == axis("hour / 3")
+
+
+def test_what_the_unit_tells_multiplies_nothing() -> None:
+    by_month = replace(LINES, unit=("person", "hour"), groups_per_unit=1)
+    catalog = replace(CATALOG, tables=(by_month,))
+    (question,) = asking("SELECT 1 FROM lines GROUP BY hour, person > 3 HAVING count(*) > 3", catalog).questions
+    assert ask(question, catalog, accuracy=WANTED, parameters={}, today=TODAY).table.groups_per_unit == 1
+    (question,) = asking("SELECT 1 FROM lines GROUP BY hour, n > 3 HAVING count(*) > 3", catalog).questions
+    assert ask(question, catalog, accuracy=WANTED, parameters={}, today=TODAY).table.groups_per_unit == 3
