@@ -18,6 +18,7 @@ from planner.errors import KeyholeError
 from planner.functionals.atoms import Atoms, atoms
 from planner.functionals.ranked import rank_by, settle_price
 from planner.functionals.unit_rows import canonical_rows
+from planner.groups.computed_keys import describe_outside
 from planner.question.condition import ALWAYS
 from planner.question.model import Accuracy, Question, Ranked
 from planner.question.products import with_products
@@ -90,6 +91,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
     ranked = _rank(embedded, what, table, accuracy, given)
     clock = what.clock or (embedded.per_unit is not None and uses_clock(embedded.per_unit.tree))
     warnings = made.warnings + tuple(_warnings(made, what.keys, ranked=ranked, clock=clock, given=given))
+    warnings += tuple(describe_outside(what.keys.columns))
     warnings += tuple(
         f"{name} is false for the values of {key} that have no threshold"
         for name, places in zip(embedded.predicate_names, what.false_at, strict=True)

@@ -53,6 +53,10 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     if within_reach > table.groups_per_unit:
         groups = f"{table.groups_per_unit:,} of {within_reach:,} groups, and its rows in others do not count"
     yield f"one ({table.unit_text}) is in at most {groups}; rows without {' or '.join(table.unit)} are left out"
+    computed = [key.name for key in plan.question.keys.columns if key.computed and not table.determines(key)]
+    if computed:
+        names = " and ".join(computed)
+        yield f"that is the owner's bound for declared keys, for each value of {names} or each row that counts"
     if (told := cut_rows_sentence(plan)) is not None:
         yield told
     if table.row_cap:

@@ -20,6 +20,7 @@ from sqlglot import exp
 from planner.catalog.derived_columns import DATE_PARTS, derived_type
 from planner.catalog.domains import count_values
 from planner.catalog.fault import Fault
+from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Derivation, Parts, SqlType, Value
 from planner.errors import KeyholeError
 from planner.groups.conditions import part_by_conditions
@@ -27,7 +28,7 @@ from planner.groups.cuts import MOST_CUTS, Cut, CutFinder, NotFinite, TooMany
 from planner.groups.ranges import Times, number_range, said_of_rows, time_range
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, position, write_node
-from planner.question.condition import Condition
+from planner.question.condition import And, Condition
 from planner.scope.group_by import resolve_item
 from planner.scope.key_classes import key_expression, label_parts
 from planner.scope.names import Scope, derivation, find_column
@@ -72,6 +73,26 @@ def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
         reading = [item for item in open_ if column.name in _names_read(item, scope)]
         scope = _with_parts(scope, column, reading, said)
     return scope
+
+
+def describe_outside(keys: Iterable[Column]) -> Iterator[str]:
+    """Which rows are in no group of a computed key, in a sentence for each key of which some may be."""
+    for key in keys:
+        if not key.computed or not key.domain:
+            continue
+        match key.derivation:
+            case Parts() as parts if parts.cuts and parts.groups[0] is None and parts.groups[-1] is None:
+                first, past = as_text(parts.cuts[0]), as_text(parts.cuts[-1])
+                yield f"rows whose {parts.column} is below {first}, or {past} or more, are in no group of {key.name}"
+            case Parts() as parts if parts.tests and any(isinstance(one, And) for one in parts.tests):
+                yield f"values of {parts.column} of which no example was found are in no group of {key.name}"
+            case Derivation(function="extract", part=part) as derived if part != "year":
+                yield f"rows without {derived.column} are in no group of {key.name}"
+            case Derivation() as derived:
+                first, last = as_text(min(key.domain)), as_text(max(key.domain))
+                yield f"rows whose {derived.column} is NULL or not in {first} .. {last} are in no group of {key.name}"
+            case _:
+                pass
 
 
 def _is_computed(item: exp.Expr, scope: Scope) -> bool:

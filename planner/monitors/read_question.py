@@ -36,6 +36,10 @@ def read_question(catalog: Catalog, monitor: Monitor) -> Question:
         raise refused_question(monitor, error) from None
     _check_table(question, monitor)
     _check_form(question, monitor)
+    computed = next((key.name for key in question.keys.columns if key.computed), None)
+    if computed is not None:
+        hint = "Declare it in the policy: a column with an expression and a key."
+        raise cannot_be_watched(monitor, f"its key {computed} is computed from a column", hint=hint)
     if not question.keys.size:
         hint = "Widen what WHERE says of the keys."
         raise cannot_be_watched(monitor, "WHERE leaves no groups", hint=hint)

@@ -217,9 +217,13 @@ def plan(
 def _make_asked(service: "Service", sql: str, given: Given, analyst: str | None) -> "Asked":
     from planner.statements.settings import read_catalog
     from proxy.pipeline.messages import Asked, bare_question
+    from proxy.pipeline.refusals import shows_computed
 
+    question = bare_question(sql, read_catalog(service.catalog, given))
+    if (refused := shows_computed(question)) is not None:
+        raise refused
     return Asked(
-        question=bare_question(sql, read_catalog(service.catalog, given)),
+        question=question,
         settings=given,
         parameters={},
         analyst=service.analyst(analyst),

@@ -12,12 +12,13 @@ from math import ceil
 from accountant.errors import BalanceScope, NotApproved, OverBudget
 from accountant.model import NANO
 from planner.catalog.fault import nearest
-from planner.catalog.model import Catalog
+from planner.catalog.model import Catalog, Parts
 from planner.catalog.pace import LONGEST_TIMEOUT_MS, UNSURE, ExpectedTime, write_seconds
 from planner.catalog.tolerance import quote_literal, widen_tolerances
 from planner.errors import KeyholeError
 from planner.explain.balances import QuestionBalance
 from planner.question.plan import Plan
+from planner.scope.embedded import Embedded
 from proxy.report.limit_names import name_limit, tell_apart
 from proxy.report.terminal import visible
 
@@ -43,6 +44,19 @@ def not_a_bare_question(text: str, catalog: Catalog) -> KeyholeError:
         "this is not a question by itself",
         detail="Without the PostgreSQL endpoint only the keys of one question are returned.",
         hint="Ask SELECT keys FROM table GROUP BY keys HAVING ..., or use the PostgreSQL endpoint.",
+    )
+
+
+def shows_computed(question: Embedded) -> KeyholeError | None:
+    """A question by keys that PostgreSQL computes to show them, where no shadow does; None for any other."""
+    computed = next((key for key in question.keys if isinstance(key.derivation, Parts)), None)
+    if computed is None:
+        return None
+    return KeyholeError(
+        "KH106",
+        f"{computed.name} is computed from a column",
+        detail="Its values are computed by PostgreSQL, and only keys that stand in the table are returned here.",
+        hint="Ask through the PostgreSQL endpoint.",
     )
 
 

@@ -16,6 +16,7 @@ from planner.statements.settings import find_setting, read_catalog
 from proxy.concurrency.fair_queue import alone
 from proxy.dashboard.question_list import Listed
 from proxy.pipeline.messages import Asked, ordered_question
+from proxy.pipeline.refusals import shows_computed
 from proxy.service.service import Service
 
 MOST_SQL_CHARACTERS = 100_000  # half of what a question may have over PostgreSQL, so that a body has its limit
@@ -92,6 +93,8 @@ class QuestionIn(BaseModel):
         named = self.model_dump(exclude={"sql", "parameters"}, exclude_none=True)
         settings = {f"keyhole.{name}": str(value) for name, value in named.items()}
         question, order = ordered_question(self.sql, read_catalog(service.catalog, settings))
+        if (refused := shows_computed(question)) is not None:
+            raise refused
         return Asked(
             question=question,
             settings=settings,

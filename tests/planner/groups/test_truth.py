@@ -254,3 +254,27 @@ def test_several_computed_keys(keys: tuple[str, ...], worlds: tuple[Any, Any]) -
     places = ", ".join(str(place + 1) for place in range(len(keys)))
     for table in ("lines", "rows"):
         _check(f"SELECT {', '.join(keys)} FROM {table} GROUP BY {places} HAVING count(*) > 3", 3, worlds)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT n > 10 FROM lines GROUP BY 1 HAVING count(*) > 3 INTERSECT "
+        "SELECT n > 10 FROM lines GROUP BY 1 HAVING count(*) > 100",
+        "SELECT big FROM (SELECT n > 10 AS big, hour FROM lines GROUP BY 1, 2 HAVING count(*) > 3) q WHERE big",
+        "WITH q AS (SELECT n / 10 AS tens FROM lines GROUP BY 1 HAVING count(*) > 3) SELECT max(tens) FROM q",
+        "SELECT CASE WHEN l.n > 10 THEN 'many' ELSE 'few' END AS kind FROM lines l GROUP BY kind HAVING count(*) > 3",
+        "SELECT n / 10 + 1, n / 10 FROM lines GROUP BY n / 10 HAVING count(*) > 3 ORDER BY 2 DESC",
+        "SELECT n > 10 AS a, n > 10 AS b FROM lines GROUP BY 1, 2 HAVING count(*) > 3",
+        "SELECT n FROM rows GROUP BY n HAVING count(*) > 3",
+        "SELECT gift, count(*) > 3 FROM rows GROUP BY gift",
+    ],
+)
+def test_statements_around_computed_keys(sql: str, worlds: tuple[Any, Any]) -> None:
+    if "INTERSECT" in sql:
+        assert len(asking(sql, CATALOG).questions) in (1, 2)
+        return
+    if "count(*) > 3 FROM" in sql:
+        assert asking(sql, CATALOG).questions[0].predicates
+        return
+    _check(sql, 3, worlds)
