@@ -21,8 +21,10 @@ def without_nulls(node: exp.Coalesce, within: RowScope) -> tuple[exp.Expr, ...]:
 
 def coalesced_term(inner: ColumnTerm | None, arguments: tuple[exp.Expr, ...], within: RowScope) -> ColumnTerm | None:
     """A column with a constant in place of NULL: `inner` is the first of the arguments, none of which is NULL."""
-    if inner is None or not inner.plain or len(arguments) == 1:
+    if inner is None or len(arguments) == 1:
         return inner
+    if not inner.plain:
+        return None
     if not within.is_constant(arguments[1]) or is_real(inner.column):
         return None
     default = within.constant(arguments[1])
