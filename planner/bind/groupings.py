@@ -26,7 +26,18 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from planner.catalog.derived_columns import follows_by_calendar
-from planner.catalog.model import Column, Derivation, FixedKey, Grouping, Lookup, Parts, Product, RowCap, Table
+from planner.catalog.model import (
+    Column,
+    Computed,
+    Derivation,
+    FixedKey,
+    Grouping,
+    Lookup,
+    Parts,
+    Product,
+    RowCap,
+    Table,
+)
 from planner.scope.functional_dependencies import by_key
 
 
@@ -91,7 +102,7 @@ def determines(base: Column, column: Column, table: Table) -> bool:
             return derived == base.derivation or follows_by_calendar(derived, base)
         case Parts(column=first):
             return determines(base, table.column(first), table)
-        case Product() | None:
+        case Product() | Computed() | None:
             return False
 
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 from mechanisms.registry import BOUNDED
 from planner.catalog.monitors import Monitor
 from planner.catalog.pace import Pace, TableSize
+from planner.catalog.row_terms import Computed as Computed
 from planner.errors import KeyholeError, UnknownColumn
 
 Value: TypeAlias = str | int | bool | Decimal | date | datetime
@@ -233,7 +234,7 @@ class Column:
     bounds: tuple[Decimal, Decimal] | None = None
     grid: Decimal | None = None
     per_unit: tuple[Decimal, Decimal] | None = None
-    derivation: Derivation | Lookup | Parts | Product | None = None
+    derivation: Derivation | Lookup | Parts | Product | Computed | None = None
     immutable: bool = False
     prunable: bool = True
     comment: str | None = None
@@ -263,8 +264,25 @@ class Column:
                 return f"{self.ledger or base}.{pinned.partition(' ')[0]}={pinned}"
             case Derivation(function=function, part=part, column=base):
                 return self.ledger or f"{self.name}={function}({part} {base})"
-            case Parts() | Product() | None:
+            case Parts() | Product() | Computed() | None:
                 return self.ledger or self.name
+
+
+class ComputedName(str):
+    """The name of a column that a question computes, which is the text of its expression, with the column itself.
+
+    Conditions and terms name their columns; no table has these, and every table knows them by such a name.
+    """
+
+    __slots__ = ("column",)
+    column: Column
+
+    @classmethod
+    def of(cls, column: Column) -> "ComputedName":
+        """Return the name of a computed column."""
+        made = cls(column.name)
+        made.column = replace(column, name=made)
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,7 +416,9 @@ class Table:
         return (*of_measures, *(BandColumn(f"{bands.aggregate}_band", None, bands) for bands in self.bands))
 
     def column(self, name: str, *, position: int | None = None) -> Column:
-        """The exposed column of that name. Raises KH201."""
+        """The exposed column of that name, or the computed one. Raises KH201."""
+        if isinstance(name, ComputedName):
+            return name.column
         for column in self.columns:
             if column.name == name:
                 return column
@@ -429,6 +449,8 @@ class Table:
             return self.determines(self.column(column.derivation.column))
         if isinstance(column.derivation, Product):
             return all(self.determines(self.column(factor)) for factor in column.derivation.columns)
+        if isinstance(column.derivation, Computed):
+            return all(self.determines(self.column(name)) for name in column.derivation.term.columns)
         units = [self.column(name) for name in self.unit]
         stored = [unit.name for unit in units if unit.derivation is None]
         return column.derivation.column in stored or any(unit.derivation == column.derivation for unit in units)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from planner.catalog.model import Product
+from planner.catalog.model import Column, Computed, Product
 from planner.explain.balances import QuestionBalance
 from planner.explain.guarantee import cells_sentence, cut_rows_sentence, guarantee_sentence, shared_noise_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
@@ -27,6 +27,11 @@ def explain_text(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
     return tuple(_lines(plan, left, rules))
 
 
+def _places(column: Column) -> int:
+    """In how many decimal places of the user's unit a computed column counts."""
+    return column.derivation.term.scale if isinstance(column.derivation, Computed) else 0
+
+
 def bounding_notes(plan: Plan) -> Iterator[str]:
     """What happens to a privacy unit's rows before anything is summed."""
     per_unit = plan.question.per_unit
@@ -40,7 +45,8 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     for name in dict.fromkeys(factor for one in summed for factor in products.get(one.name, (one.name,))):
         bounds = table.column(name).bounds
         if bounds:
-            yield f"values of {name} are clipped to {plain(bounds[0])} .. {plain(bounds[1])}"
+            low, high = (plain(one.scaleb(-_places(table.column(name)))) for one in bounds)
+            yield f"values of {name} are clipped to {low} .. {high}"
     for name in products:
         bounds = table.column(name).bounds
         if bounds:

@@ -10,7 +10,7 @@ from math import ceil, floor, gcd, lcm
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
 from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Part
-from planner.catalog.model import Column, Product, SqlType, Table
+from planner.catalog.model import Column, Computed, Product, SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.implied_totals import declared_range, implied_range
 from planner.functionals.row_range import row_range
@@ -216,8 +216,9 @@ def _bound_unit(
         return largest, None
     if table.row_cap is not None:
         return largest * table.row_cap.rows, None
-    multiplies = any(term.column and isinstance(table.column(term.column).derivation, Product) for term in terms)
-    alone = not mean and not multiplies and terms[0].power
+    kinds = Product | Computed
+    composed = any(term.column and isinstance(table.column(term.column).derivation, kinds) for term in terms)
+    alone = not mean and not composed and terms[0].power
     if alone and len({(t.column, t.power, t.coefficient) for t in terms}) == 1:
         return _plain_sum(terms[0], grids, table, position=position)
     known = [] if mean else [implied_range(terms, table), declared_range(terms, table)]

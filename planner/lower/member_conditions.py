@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from planner.catalog.model import Column, Derivation, Lookup, Parts, SqlType, Table
+from planner.catalog.model import Column, Computed, Derivation, Lookup, Parts, SqlType, Table
 from planner.lower.dialects.model import Dialect
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS, And, Compare, Condition, Not, Or, all_of, any_of, columns
@@ -104,10 +104,14 @@ class _Splitting:
 
 
 def place_of(table: Table, name: str) -> int | None:
-    """The place of the joined table of which a column is stored; None for products, whose factors may be of several."""
+    """The place of the joined table of which a column is stored; None for products, whose factors may be of several,
+    and for what is computed of several."""
     column = table.column(name)
     while isinstance(column.derivation, Derivation | Lookup | Parts):
         column = table.column(column.derivation.column)
+    if isinstance(column.derivation, Computed):
+        places = {place_of(table, one) for one in column.derivation.term.columns}
+        return places.pop() if len(places) == 1 else None
     if column.derivation is not None:
         return None
     return next(i for i, one in enumerate(table.members) if any(named == column.name for _, named in one.columns))

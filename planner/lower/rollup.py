@@ -19,7 +19,7 @@ from hashlib import sha256
 from types import MappingProxyType
 
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, Product, Table
+from planner.catalog.model import Column, Computed, Product, Table
 from planner.catalog.refresh import parse_refresh
 from planner.lower.computed_conditions import compute_conditions
 from planner.lower.contribution_bounds import Bounding, exceeds_groups, not_null
@@ -217,7 +217,7 @@ def _rolled_row(table: Table, dialect: Dialect) -> RowSql:
     measures = {column: name for column, (name, _) in stored_measures(RowSql(table=table, dialect=dialect)).items()}
     columns = tuple(
         column
-        if isinstance(column.derivation, Product)
+        if isinstance(column.derivation, Product | Computed)
         else replace(column, derivation=None, determined=table.determines(column))
         for column in table.columns
     )

@@ -13,10 +13,11 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor
 
-from planner.catalog.model import Column, Derivation, Lookup, Parts, Product, SqlType, Table, Value
+from planner.catalog.model import Column, Computed, Derivation, Lookup, Parts, Product, SqlType, Table, Value
 from planner.catalog.sql_types import text_limit
 from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect, ExactValues
+from planner.lower.row_terms import compute_term
 from planner.question.condition import And, Compare, Condition, IsNull, Leaf, Like, Not, Or, Within
 from planner.values.like import collapse_wildcards, only_lengths, split_at_percent
 from planner.values.sql_literals import decimal, integer, integer_limit
@@ -49,8 +50,10 @@ class RowSql:
             case Product(columns=factors):  # read for whether it is NULL alone
                 present = " AND ".join(f"({self.column(factor)}) IS NOT NULL" for factor in dict.fromkeys(factors))
                 return f"CASE WHEN {present} THEN 1 END"
-            case Derivation() as derived:
-                return self._derived_sql(column, derived)
+            case Derivation():
+                return self.derived(column)
+            case Computed(term):
+                return compute_term(self, term)
             case Parts() as parts:
                 return self._parts_sql(parts)
 
@@ -77,7 +80,10 @@ class RowSql:
             raise KeyholeError("KH205", f'column "{column.name}" has a type that cannot be computed with')
         return self.dialect.stored_column(self.dialect.spelling.identifier(column.name), column)
 
-    def _derived_sql(self, column: Column, derivation: Derivation) -> str:
+    def derived(self, column: Column) -> str:
+        """The value of a column that is derived of a stored date or timestamp, whether or not the table has it."""
+        derivation = column.derivation
+        assert isinstance(derivation, Derivation)
         source = self.table.column(derivation.column)
         base = self._stored_sql(source)
         dialect, spelling = self.dialect, self.dialect.spelling

@@ -5,7 +5,7 @@ from hashlib import sha256
 
 from mechanisms.formula import Cut, Formula
 from planner.catalog.listed_values import digest_texts
-from planner.catalog.model import Column, Lookup, Parts, Product, SqlType, Table
+from planner.catalog.model import Column, Computed, Lookup, Parts, Product, SqlType, Table
 from planner.functionals.cells import OWN_GROUP, cell_reach
 from planner.functionals.identity import functional_identity, summed_identity
 from planner.functionals.per_key_offsets import LIMIT
@@ -192,6 +192,8 @@ def _column(column: Column) -> str:
             source = f"parts of {base!r} {sha256(parts.meaning.encode()).hexdigest()}"
         case Product(columns=factors):
             source = f"product of {factors!r}"
+        case Computed(term):
+            source = f"computed as {term!r}"
         case derived:
             source = f"{derived.function}({derived.part!r}, {derived.column!r})"
     return (

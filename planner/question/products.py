@@ -15,7 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from planner.catalog.model import Column, Product, SqlType, Table
+from planner.catalog.model import Column, Computed, Product, SqlType, Table
 from planner.parser.lexer import readable
 from planner.values.decimals import terminating_decimal
 
@@ -96,6 +96,6 @@ def with_products(table: Table, columns: Iterable[Column | None]) -> Table:
 
 
 def without_products(table: Table) -> Table:
-    """The table as the policy has it, whatever a question multiplies."""
-    kept = tuple(column for column in table.columns if not isinstance(column.derivation, Product))
+    """The table as the policy has it, whatever a question multiplies or computes."""
+    kept = tuple(column for column in table.columns if not isinstance(column.derivation, Product | Computed))
     return table if len(kept) == len(table.columns) else replace(table, columns=kept)

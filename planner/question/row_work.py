@@ -15,7 +15,7 @@ time of an answer how much of it one row took.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from planner.catalog.model import Column, Table
+from planner.catalog.model import Column, Computed, Table
 from planner.errors import KeyholeError
 from planner.question.condition import Condition, Like
 from planner.values.like import collapse_wildcards, split_at_percent
@@ -28,6 +28,8 @@ MOST_PERCENTS = 100  # in one pattern: PostgreSQL calls itself once for each
 UNNOTICED_TESTS = 16
 """That some rows may be spared: a microsecond or two together. Where DuckDB spares them to all rows of a table, as no
 value lies where they look, that is a part of what reading the rows takes."""
+MOST_TESTS = 20_000
+"""Comparisons and steps of expressions on one row, a millisecond at most: a list of WHERE has thousands of parts."""
 _AS_MANY_TESTS = 5  # whose time a derived column takes
 
 
@@ -46,8 +48,31 @@ def are_dear(conditions: Iterable[Condition], table: Table) -> bool:
     if work > MOST_PATTERN_WORK or len(patterns) > MOST_PATTERNS or most_percents > MOST_PERCENTS:
         raise _too_dear(work, [table.column(name) for name in by_column])
     looked_for = any(is_looked_for(leaf.pattern) for leaf in patterns)
-    derived = sum(table.column(leaf.column).derivation is not None for leaf in leaves)
-    return looked_for or len(leaves) + _AS_MANY_TESTS * derived > UNNOTICED_TESTS
+    tests = sum(_tests_like(table.column(leaf.column)) for leaf in leaves)
+    if tests > MOST_TESTS:
+        raise _too_long(tests)
+    return looked_for or tests > UNNOTICED_TESTS
+
+
+def _tests_like(column: Column) -> int:
+    """How many tests take as much time as a test of the column."""
+    match column.derivation:
+        case None:
+            return 1
+        case Computed(term):
+            return 1 + term.size // 3
+        case _:
+            return 1 + _AS_MANY_TESTS
+
+
+def _too_long(tests: int) -> KeyholeError:
+    return KeyholeError(
+        "KH214",
+        f"the conditions of this question may take the time of {tests:,} comparisons on a single row",
+        detail=f"At most {MOST_TESTS:,} are allowed, so that nobody can tell one row by the time it takes. "
+        "Each step of an expression counts as well.",
+        hint="Ask for fewer conditions at once.",
+    )
 
 
 def is_looked_for(pattern: str) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, Derivation, Lookup, Parts, Product, SqlType, Table, Value
+from planner.catalog.model import Column, Computed, Derivation, Lookup, Parts, Product, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, name, position
@@ -311,7 +311,7 @@ def part_of(node: exp.TimestampTrunc) -> str:
     return "week" if part.startswith("week") else part
 
 
-def same(first: Derivation | Lookup | Parts | Product | None, second: Derivation) -> bool:
+def same(first: Derivation | Lookup | Parts | Product | Computed | None, second: Derivation) -> bool:
     """Whether two derivations give the same values: a timestamp's day has two spellings."""
     days = (("date", ""), ("date_trunc", "day"))
     if not isinstance(first, Derivation) or first.column != second.column:

@@ -8,7 +8,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.decimals import exact_values, keep_numeric
 from planner.lower.dialects.grid import Grid
 from planner.lower.dialects.model import Dialect, Rounded
-from planner.lower.dialects.standard import extract_part, like, total, truncate_moment
+from planner.lower.dialects.standard import extract_part, like, total, translate_case, truncate_moment
 from planner.values.spelling import STANDARD
 from planner.values.sql_literals import duckdb_numeric
 
@@ -81,6 +81,27 @@ def _generate_rows(count: int) -> str:
     return f"({pieces}) AS series"
 
 
+def _microseconds(moment: str) -> str:
+    return f"epoch_us({moment})"
+
+
+def _days(day: str) -> str:
+    return f"({day} - DATE '1970-01-01')"
+
+
+def _whole_number(expression: str, declared: str, digits: int, scale: int, kind: str) -> str:
+    # of 38 digits, so that the product with 10^scale is kept in 128 bits
+    x = f"TRY_CAST({expression} AS decimal(38, {scale}))"
+    fits = f"{x} > {-(10**digits)} AND {x} < {10**digits}"
+    if duckdb_numeric(declared)[1] > scale:
+        fits += f" AND {x} = {expression}"
+    return f"CASE WHEN {fits} THEN CAST({x} * {10**scale} AS {kind}) END"
+
+
+def _whole_quotient(dividend: str, divisor: str) -> str:
+    return f"({dividend} // {divisor})"
+
+
 DUCKDB = Dialect(
     name="duckdb",
     spelling=STANDARD,
@@ -109,6 +130,11 @@ DUCKDB = Dialect(
     floor_moment=_floor_moment,
     truncate_moment=truncate_moment,
     extract_part=extract_part,
+    microseconds=_microseconds,
+    days=_days,
+    whole_number=_whole_number,
+    whole_quotient=_whole_quotient,
+    ascii_case=translate_case,
     like=like,
     total=total,
     generate_rows=_generate_rows,

@@ -116,6 +116,22 @@ class Dialect:
     extract_part: Callable[[str, str], str]
     """A part of a timestamp of the years 1 to 9999 as a number: `year`, `dow` and so on, as PostgreSQL counts them."""
 
+    microseconds: Callable[[str], str]
+    """A timestamp of the years 1 to 9999 as microseconds since 1970."""
+
+    days: Callable[[str], str]
+    """A date of the years 1 to 9999 as days since 1970."""
+
+    whole_number: Callable[[str, str, int, int, str], str]
+    """A numeric of a declared type as a whole number of 10^-scale, in a type for these; NULL where it has more digits
+    before the point than said, or more behind it than `scale`."""
+
+    whole_quotient: Callable[[str, str], str]
+    """A whole number that is not negative divided by a positive one or NULL, without its remainder."""
+
+    ascii_case: Callable[[str, str], str]
+    """`lower` or `upper` of the ASCII letters of a text alone."""
+
     like: Callable[[str, str], str]
     """Whether a text matches a collapsed pattern, whose escape is the backslash."""
 

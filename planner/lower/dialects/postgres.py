@@ -81,6 +81,30 @@ def _generate_rows(count: int) -> str:
     return f"generate_series(CAST(0 AS bigint), {count - 1}) AS series(i)"
 
 
+def _microseconds(moment: str) -> str:
+    return f"CAST(extract(epoch FROM {moment}) * 1000000 AS bigint)"
+
+
+def _days(day: str) -> str:
+    return f"({day} - DATE '1970-01-01')"
+
+
+def _whole_number(expression: str, declared: str, digits: int, scale: int, kind: str) -> str:
+    modifier = numeric_modifier(declared)
+    fits = f"abs({expression}) < {10**digits}"
+    if modifier is None or modifier[1] > scale:
+        fits += f" AND {expression} = trunc({expression}, {scale})"
+    return f"CASE WHEN {fits} THEN CAST({expression} * {10**scale} AS {kind}) END"
+
+
+def _whole_quotient(dividend: str, divisor: str) -> str:
+    return f"({dividend} / {divisor})"
+
+
+def _ascii_case(function: str, text: str) -> str:
+    return f'{function}({text} COLLATE "C")'
+
+
 POSTGRES = Dialect(
     name="postgres",
     spelling=STANDARD,
@@ -107,6 +131,11 @@ POSTGRES = Dialect(
     floor_moment=_floor_moment,
     truncate_moment=truncate_moment,
     extract_part=extract_part,
+    microseconds=_microseconds,
+    days=_days,
+    whole_number=_whole_number,
+    whole_quotient=_whole_quotient,
+    ascii_case=_ascii_case,
     like=like,
     total=total,
     generate_rows=_generate_rows,

@@ -22,6 +22,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.decimals import exact_values, keep_numeric, narrow
 from planner.lower.dialects.grid import INT4, INT8, Grid
 from planner.lower.dialects.model import Dialect, Rounded
+from planner.lower.dialects.standard import translate_case
 from planner.values.spelling import Spelling
 from planner.values.sql_literals import duckdb_numeric, text
 
@@ -167,6 +168,25 @@ def _generate_rows(count: int) -> str:
     return f"(SELECT id AS i FROM range({count})) AS series"
 
 
+def _microseconds(moment: str) -> str:
+    return f"unix_micros({SPELLING.cast(moment, 'timestamp_ltz')})"
+
+
+def _days(day: str) -> str:
+    return f"datediff({day}, DATE '1970-01-01')"
+
+
+def _whole_number(expression: str, declared: str, digits: int, scale: int, kind: str) -> str:
+    x = SPELLING.cast(expression, f"decimal({digits + scale}, {scale})")
+    fits = f"{x} IS NOT NULL" if duckdb_numeric(declared)[1] <= scale else f"{x} = {expression}"
+    factor = SPELLING.cast(str(10**scale), f"decimal({scale + 1}, 0)")
+    return f"CASE WHEN {fits} THEN {SPELLING.cast(f'{x} * {factor}', kind)} END"
+
+
+def _whole_quotient(dividend: str, divisor: str) -> str:
+    return f"({dividend} div {divisor})"
+
+
 SPARK = Dialect(
     name="spark",
     spelling=SPELLING,
@@ -193,6 +213,11 @@ SPARK = Dialect(
     floor_moment=_floor_moment,
     truncate_moment=_truncate_moment,
     extract_part=_extract_part,
+    microseconds=_microseconds,
+    days=_days,
+    whole_number=_whole_number,
+    whole_quotient=_whole_quotient,
+    ascii_case=translate_case,
     like=_like,
     total=_total,
     generate_rows=_generate_rows,

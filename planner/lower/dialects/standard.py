@@ -1,5 +1,7 @@
 """What DuckDB and PostgreSQL say alike, and Spark in words of its own."""
 
+from string import ascii_lowercase, ascii_uppercase
+
 from planner.values.spelling import STANDARD
 
 
@@ -17,6 +19,13 @@ def like(expression: str, pattern: str) -> str:
     """Whether the text matches a pattern whose escape is the backslash."""
     escape = r" ESCAPE '\'" if "\\" in pattern else ""
     return f"{expression} LIKE {STANDARD.text(pattern)}{escape}"
+
+
+def translate_case(function: str, text: str) -> str:
+    """A text with its ASCII letters small, or capitals."""
+    letters = (ascii_uppercase, ascii_lowercase)
+    old, new = letters if function == "lower" else letters[::-1]
+    return f"translate({text}, '{old}', '{new}')"
 
 
 def total(expression: str, _: int) -> str:

@@ -1,0 +1,54 @@
+"""Expressions of one row's columns that a question computes: total, typed, and no larger than is known beforehand."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What an expression of a row is. Times and lengths of time are whole days or microseconds."""
+
+    WHOLE = "integer"
+    EXACT = "numeric"
+    FLOATING = "double precision"
+    DAY = "date"
+    MOMENT = "timestamp"
+    LENGTH = "interval"
+    TEXT = "text"
+    TRUTH = "boolean"
+
+
+@dataclass(frozen=True, slots=True)
+class RowTerm:
+    """An expression of one row's columns that has a value or none, and never fails.
+
+    `function` is `column` or `stored`, with the name as `value`, `constant`, or a function of `arguments`. Exact kinds
+    are whole numbers of 10^-scale, none larger than `limit`; of a text `limit` is how many characters it has at most.
+    Of a double, neither it nor its inverse is larger than 10^limit unless it is 0.
+    """
+
+    function: str
+    kind: Kind
+    arguments: tuple["RowTerm", ...] = ()
+    value: str | int | float | bool = ""
+    scale: int = 0
+    limit: int = 0
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that it reads."""
+        if self.function in ("column", "stored", "part", "start"):
+            return frozenset((str(self.value),))
+        return frozenset().union(*(one.columns for one in self.arguments))
+
+    @property
+    def size(self) -> int:
+        """How many steps it takes to compute: what some functions are written with is computed several times."""
+        times = 3 if self.function in ("quotient", "remainder", "round", "trunc", "= by", "< by") else 1
+        return 1 + times * sum(one.size for one in self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """What a question computes of a row: an expression of its columns, compared or added up like a column."""
+
+    term: RowTerm
