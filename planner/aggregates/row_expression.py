@@ -11,13 +11,16 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from planner.aggregates.computed_measure import computed_measure
 from planner.aggregates.refusals import (
     unusable_type,
 )
 from planner.catalog.model import Column, Product, SqlType
+from planner.catalog.row_terms import Kind
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node
 from planner.predicates.condition import row_truth
+from planner.predicates.row_scope import RowScope
 from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Leaf, Not, all_of, any_of
 from planner.question.products import MOST_FACTORS, product_column
 from planner.scope.names import Scope, find_column
@@ -138,6 +141,9 @@ def _read_node(node: exp.Expr, scope: Scope, given: Given) -> RowExpression:
     column = find_column(node, scope)
     if column is not None:
         return _column(column, node)
+    computed = computed_measure(node, RowScope(scope, given))
+    if computed is not None:
+        return _computed(*computed)
     match node:
         case exp.Case():
             return _case(node, scope, given)
@@ -179,6 +185,11 @@ def _column(column: Column, node: exp.Expr) -> RowExpression:
     kinds = {SqlType.INTEGER: Arithmetic.INTEGER, SqlType.DOUBLE: Arithmetic.FLOATING}
     arithmetic = kinds.get(column.sql_type, Arithmetic.EXACT)
     return RowExpression((Part(Fraction(1), column, ALWAYS, 1),), Values(column.name, ALWAYS), arithmetic)
+
+
+def _computed(column: Column, step: Fraction, kind: Kind) -> RowExpression:
+    arithmetic = Arithmetic.INTEGER if kind is Kind.WHOLE else Arithmetic.EXACT
+    return RowExpression((Part(step, column, ALWAYS, 1),), Values(column.name, ALWAYS), arithmetic)
 
 
 def _case(node: exp.Case, scope: Scope, given: Given) -> RowExpression:

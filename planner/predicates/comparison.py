@@ -5,6 +5,7 @@ from sqlglot import exp
 from planner.catalog.model import SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position
+from planner.predicates.computed.compare import compare_terms
 from planner.predicates.refusals import no_term
 from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.coalesce import without_nulls
@@ -31,6 +32,10 @@ def sides_compared(left: exp.Expr, operator: str, right: exp.Expr, within: RowSc
     itself = _itself(left, right, operator, within)
     if itself is not None:
         return itself
+    if not within.is_constant(left) and not within.is_constant(right):
+        both = compare_terms(left, operator, right, within)
+        if both is not None:
+            return both
     if within.is_constant(left):
         left, operator, right = right, FLIPPED[operator], left
     found = operand(left, within)

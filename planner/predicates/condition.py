@@ -11,6 +11,7 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import bare
 from planner.predicates.comparison import distinct, read_between, rows_equal, sides_compared
+from planner.predicates.computed.compare import computed_term
 from planner.predicates.infinite_times import written_base
 from planner.predicates.membership import membership, quantifier, read_quantified
 from planner.predicates.pattern import pattern_truth
@@ -142,6 +143,7 @@ def _is(node: exp.Expr, within: RowScope) -> Truth:
         if within.is_constant(node.this):
             return always(value=within.constant(node.this) is None)
         found = None if isinstance(bare(node.this), exp.Coalesce) else term(node.this, within)
+        found = found or computed_term(node.this, within)
         column = find_column(node.this, within.scope) or (found.column if found is not None else None)
         if column is not None:
             base = written_base(column, bare(node.this), within.scope)

@@ -171,7 +171,7 @@ SELECT ward FROM visits GROUP BY ward HAVING max(cost * age) > 5
 SELECT ward FROM visits GROUP BY ward HAVING sum(power(age, 2)) > 4000
 --> KH204 power(age,
 SELECT ward FROM visits GROUP BY ward HAVING sum(age % 2) > 40
---> KH204 age
+--> [ward 3] f0 > 40 ~4; sum(age % 2) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING sum(ward) > 40
 --> KH204 sum(ward)
 SELECT ward FROM visits GROUP BY ward HAVING sum(arrived) > 40

@@ -147,10 +147,6 @@ SELECT ward FROM visits GROUP BY ward HAVING count(*) > age
 --! Compare an aggregate with a number, a parameter, or a public table's column joined by one of the keys.
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40
 --> answered
-SELECT ward FROM visits WHERE disease || 'x' = 'flux' GROUP BY ward HAVING count(*) > 40
---! Use =, <>, <, <=, >, >=, BETWEEN, IN, LIKE or IS NULL between a column and constants, or ask the owner for a derived column.
-SELECT ward FROM visits WHERE disease = 'flu' GROUP BY ward HAVING count(*) > 40
---> answered
 SELECT ward FROM visits WHERE arrived > '2026-13-05' GROUP BY ward HAVING count(*) > 40
 --! Write year, month and day in this order: '2026-12-31' or '2026-12-31 23:59:59'.
 SELECT ward FROM visits WHERE arrived > '2026-05-13' GROUP BY ward HAVING count(*) > 40
@@ -331,10 +327,6 @@ SELECT extract(hour FROM arrived::date) AS h FROM visits GROUP BY 1 HAVING count
 --! Group by the key itself, and compute from it around the question: SELECT ... FROM (<question>) AS q.
 SELECT extract(hour FROM day) AS h FROM (SELECT day FROM visits GROUP BY day HAVING count(*) > 40) AS q
 --> answered
-SELECT day::date, hour / 12 FROM visits GROUP BY 1, 2 HAVING count(*) > 10 AND hour / 12 = 0
---! Write hour >= -11 AND hour < 12.
-SELECT day, hour FROM visits WHERE hour >= -11 AND hour < 12 GROUP BY 1, 2 HAVING count(*) > 40
---> answered
 SELECT country FROM sales WHERE invoice_date >= TO_TIMESTAMP('2011-1-1', 'YYYY-MM-DD') GROUP BY country HAVING count(*) > 400
 --! Write date '2026-12-31' or timestamp '2026-12-31 23:59:59'.
 SELECT country FROM sales WHERE invoice_date >= timestamp '2011-01-01 00:00:00' GROUP BY country HAVING count(*) > 400
@@ -351,17 +343,9 @@ SELECT ward FROM visits WHERE disease ILIKE 'kidney%' GROUP BY ward HAVING count
 --! Name the spellings: disease LIKE 'kidney%' OR disease LIKE 'Kidney%' OR disease LIKE 'KIDNEY%'.
 SELECT ward FROM visits WHERE disease LIKE 'kidney%' OR disease LIKE 'Kidney%' OR disease LIKE 'KIDNEY%' GROUP BY ward HAVING count(*) > 400
 --> answered
-SELECT ward FROM visits WHERE upper(disease) = 'FLU' GROUP BY ward HAVING count(*) > 400
---! Name the spellings: disease IN ('flu', 'Flu', 'FLU').
-SELECT ward FROM visits WHERE disease IN ('flu', 'Flu', 'FLU') GROUP BY ward HAVING count(*) > 400
---> answered
 SELECT ward FROM visits WHERE disease ~ '^flu' GROUP BY ward HAVING count(*) > 400
 --! Write disease LIKE 'flu%'.
 SELECT ward FROM visits WHERE disease LIKE 'flu%' GROUP BY ward HAVING count(*) > 400
---> answered
-SELECT ward FROM visits WHERE cost / 100 > 10 GROUP BY ward HAVING count(*) > 400
---! Write cost > 1000.
-SELECT ward FROM visits WHERE cost > 1000 GROUP BY ward HAVING count(*) > 400
 --> answered
 SELECT ward FROM visits WHERE (ward, disease) IN (('A', 'flu', 1)) GROUP BY ward HAVING count(*) > 400
 --! Give both the same number of members: (a, b) IN ((1, 'x'), (2, 'y')).
@@ -439,6 +423,23 @@ SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room HAVI
 SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.capacity HAVING r.capacity * count(*) > 100
 --! Move it to the other side: count(*) > 0.8 * capacity.
 SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.capacity HAVING count(*) > 0.8 * r.capacity
+--> answered
+--@ retail
+SELECT ward FROM visits WHERE disease < ward GROUP BY ward HAVING count(*) > 40
+--! Use =, <>, <, <=, >, >=, BETWEEN, IN, LIKE or IS NULL between a column and constants, or ask the owner for a derived column.
+SELECT ward FROM visits WHERE disease <> ward GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING avg(least(extract(epoch FROM arrived - date_trunc('day', arrived)), 86400)) > 43200
+--! Clip it: least(greatest(least(EXTRACT(EPOCH FROM arrived - date_trunc('DAY', arrived)), 86400), 0), 100).
+SELECT ward FROM visits GROUP BY ward HAVING avg(least(greatest(extract(epoch FROM arrived - date_trunc('day', arrived)), 0), 86400)) > 43200
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING avg(arrived::date - date '2026-01-01') > 5
+--! Clip it: least(greatest(CAST(arrived AS DATE) - CAST('2026-01-01' AS DATE), 0), 100).
+SELECT ward FROM visits GROUP BY ward HAVING avg(least(greatest(CAST(arrived AS DATE) - CAST('2026-01-01' AS DATE), 0), 100)) > 5
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING avg(arrived - timestamp '2026-01-01') > 5
+--! Add up its seconds: least(greatest(extract(epoch FROM arrived - CAST('2026-01-01' AS TIMESTAMP)), 0), 864000).
+SELECT ward FROM visits GROUP BY ward HAVING avg(least(greatest(extract(epoch FROM arrived - CAST('2026-01-01' AS TIMESTAMP)), 0), 864000)) > 432000
 --> answered
 --@ stays
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY 1, 2) v JOIN regions ON ward = name WHERE n > 3 GROUP BY ward HAVING count(*) > 100

@@ -69,4 +69,4 @@ SELECT hour / 0 FROM visits GROUP BY 1 HAVING count(*) > 10
 --> KH202 hour
 
 SELECT day::date, hour / 12 FROM visits GROUP BY 1, 2 HAVING count(*) > 10 AND hour / 12 = 0
---> KH205 hour
+--> KH207 hour

@@ -291,10 +291,6 @@ SELECT country FROM sales GROUP BY country HAVING stddev(amount) > avg(amount)
 --> KH208 avg
 SELECT country FROM sales GROUP BY country HAVING count(*) OVER () > 5
 --> KH204
-SELECT country FROM sales WHERE 1 / (quantity - 5) > 0 GROUP BY country HAVING count(*) > 5
---> KH205 1 /
-SELECT country FROM sales WHERE quantity = customer_id GROUP BY country HAVING count(*) > 5
---> KH205 customer_id
 SELECT country FROM sales WHERE quantity::text = '5' GROUP BY country HAVING count(*) > 5
 --> KH205 quantity
 SELECT country FROM sales WHERE stock_code ~ 'a' GROUP BY country HAVING count(*) > 5
@@ -303,16 +299,12 @@ SELECT country FROM sales WHERE stock_code ILIKE 'kin' GROUP BY country HAVING c
 --> KH205 stock_code
 SELECT country FROM sales WHERE stock_code SIMILAR TO 'a!%' ESCAPE '!' GROUP BY country HAVING count(*) > 5
 --> KH205 stock_code
-SELECT country FROM sales WHERE length(stock_code) > 5 GROUP BY country HAVING count(*) > 5
---> KH205 length
 SELECT country FROM sales WHERE stock_code < 'M' GROUP BY country HAVING count(*) > 5
 --> KH205
 SELECT country FROM sales WHERE attributes = 'x' GROUP BY country HAVING count(*) > 5
 --> KH205 attributes
 SELECT country FROM sales WHERE quantity = random() GROUP BY country HAVING count(*) > 5
 --> KH205 random
-SELECT country FROM sales WHERE CASE WHEN gift THEN quantity % 2 = 0 ELSE false END GROUP BY country HAVING count(*) > 5
---> KH205
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 65
 --> KH206 avg(age)
 SELECT ward FROM visits GROUP BY ward HAVING NOT (avg(age) > 65)

@@ -46,7 +46,7 @@ SELECT country FROM sales WHERE extract(year FROM invoice_date) = 2011 GROUP BY 
 --> [country 4] where ("invoice_date" < timestamp '2012-01-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') f0 > 400 ~40; count(*) delta 100 in 0..100
 
 SELECT country FROM sales WHERE extract(month FROM invoice_date) = 6 GROUP BY country HAVING count(*) > 400
---> KH205 invoice_date)
+--> [country 4] where "part(month invoice_date)" = 6 f0 > 400 ~40; count(*) delta 100 in 0..100
 
 SELECT country FROM sales WHERE date_trunc('year', invoice_date) = '2011-01-01' GROUP BY country HAVING count(*) > 400
 --> [country 4] where ("invoice_date" < timestamp '2012-01-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') f0 > 400 ~40; count(*) delta 100 in 0..100
@@ -67,7 +67,7 @@ SELECT ward FROM visits WHERE disease ILIKE 'kidney%' GROUP BY ward HAVING count
 --> KH205 disease
 
 SELECT ward FROM visits WHERE upper(disease) = 'FLU' GROUP BY ward HAVING count(*) > 400
---> KH205 upper(disease)
+--> [ward 3] where "upper(disease)" = 'FLU' f0 > 400 ~40; count(*) delta 1
 
 SELECT ward FROM visits WHERE disease ~ '^flu' GROUP BY ward HAVING count(*) > 400
 --> KH205 disease
@@ -85,10 +85,10 @@ SELECT ward FROM visits WHERE age + 5 > 70 AND 2 * age < 181 GROUP BY ward HAVIN
 --> [ward 3] where ("age" < 91 AND "age" > 65) f0 > 400 ~40; count(*) delta 1
 
 SELECT ward FROM visits WHERE age % 2 = 0 GROUP BY ward HAVING count(*) > 400
---> KH205 age
+--> [ward 3] where "remainder(age, 2)" = 0 f0 > 400 ~40; count(*) delta 1
 
 SELECT ward FROM visits WHERE cost / 100 > 10 GROUP BY ward HAVING count(*) > 400
---> KH205 cost
+--> [ward 3] where "(10000000000000e-10 < cost(28,10))" = true f0 > 400 ~40; count(*) delta 1
 
 SELECT ward FROM visits WHERE (ward, disease) IN (('A', 'flu'), ('B', 'cold')) GROUP BY ward HAVING count(*) > 400
 --> [ward 3] where (("disease" = 'cold' AND "ward" = 'B') OR ("disease" = 'flu' AND "ward" = 'A')) f0 > 400 ~40; count(*) delta 1
@@ -128,3 +128,106 @@ SELECT country FROM sales GROUP BY country HAVING count(*) > 8_000
 
 SELECT country FROM sales WHERE quantity = 'many' GROUP BY country HAVING count(*) > 400
 --> KH212 'many'
+
+-- # what is computed of a row
+SELECT country FROM sales WHERE 1 / (quantity - 5) > 0 GROUP BY country HAVING count(*) > 5
+--> [country 4] where "quotient(1, (quantity + -5))" > 0 f0 > 5 ~0; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE quantity = customer_id GROUP BY country HAVING count(*) > 5
+--> [country 4] where "(customer_id@ = quantity@)" = true f0 > 5 ~0; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE length(stock_code) > 5 GROUP BY country HAVING count(*) > 5
+--> [country 4] where "length(stock_code)" > 5 f0 > 5 ~0; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE CASE WHEN gift THEN quantity % 2 = 0 ELSE false END GROUP BY country HAVING count(*) > 5
+--> [country 4] where ("gift" = true AND "remainder(quantity, 2)" = 0) f0 > 5 ~0; count(*) delta 100 in 0..100
+
+SELECT month FROM sales WHERE amount > 10 * quantity GROUP BY month HAVING count(*) > 500
+--> [month 13] where "(((10 * quantity) * 100) < amount(10,2))" = true f0 > 500 ~50; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE amount / nullif(quantity, 0) > 5 GROUP BY country HAVING count(*) > 100
+--> [country 4] where "< by(((5 * nullif(quantity, 0)) * 100), amount(10,2), nullif(quantity, 0))" = true f0 > 100 ~10; count(*) delta 100 in 0..100
+
+SELECT month FROM sales WHERE invoice_date - date_trunc('month', invoice_date) < interval '7 days' GROUP BY month HAVING count(*) > 3000
+--> [month 13] where "(invoice_date - (start(month invoice_date) * 86400000000))" < 604800000000 f0 > 3000 ~300; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE abs(quantity) * amount > 100 AND length(stock_code) = 5 GROUP BY country HAVING count(*) > 100
+--> [country 4] where ("(abs(quantity) * amount(10,2))" > 10000 AND "length(stock_code)" = 5) f0 > 100 ~10; count(*) delta 100 in 0..100
+
+SELECT month FROM sales WHERE extract(isodow FROM invoice_date) >= 6 OR stock_code = upper(stock_code) GROUP BY month HAVING count(*) > 1000
+--> [month 13] where ("(same(((floor(invoice_date, 86400000000) + 3) - (floor((floor(invoice_date, 86400000000) + 3), 7) * 7)) numeric.0) + 1)" >= 6 OR "(stock_code = upper(stock_code))" = true) f0 > 1000 ~100; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE lower(trim(stock_code)) = 'kiwi' GROUP BY country HAVING count(*) > 100
+--> [country 4] where "lower(trim(stock_code))" = 'kiwi' f0 > 100 ~10; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE lower(stock_code) LIKE '%kiwi-basket%' GROUP BY country HAVING count(*) > 100
+--> KH205 lower(stock_code)
+
+SELECT country FROM sales WHERE amount BETWEEN quantity AND 2 * quantity GROUP BY country HAVING count(*) > 100
+--> [country 4] where ("(((2 * quantity) * 100) < amount(10,2))" = false AND "(amount(10,2) < (quantity * 100))" = false) f0 > 100 ~10; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE NOT (amount >= quantity) GROUP BY country HAVING count(*) > 100
+--> [country 4] where "(amount(10,2) < (quantity * 100))" = true f0 > 100 ~10; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE weight * quantity > 12.5 GROUP BY country HAVING count(*) > 100
+--> [country 4] where "(weight * double(quantity))" > 12.5 f0 > 100 ~10; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE amount - quantity IN (1, 2) GROUP BY country HAVING count(*) > 100
+--> [country 4] where "(amount(10,2) + (negate(quantity) * 100))" IN (100, 200) f0 > 100 ~10; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE extract(hour FROM invoice_date) BETWEEN 9 AND 11 GROUP BY country HAVING count(*) > 100
+--> [country 4] where ("floor(same((invoice_date - (floor(invoice_date, 86400000000) * 86400000000)) integer.0), 3600000000)" <= 11 AND "floor(same((invoice_date - (floor(invoice_date, 86400000000) * 86400000000)) integer.0), 3600000000)" >= 9) f0 > 100 ~10; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE amount + quantity IS NOT NULL GROUP BY country HAVING count(*) > 100
+--> [country 4] where NOT ("(amount(10,2) + (quantity * 100))" IS NULL) f0 > 100 ~10; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE customer_id % 10 = 3 GROUP BY country HAVING count(*) > 100
+--> [country 4] where "remainder(customer_id, 10)" = 3 f0 > 100 ~10; count(*) delta 100 in 0..100
+
+SELECT ward FROM visits WHERE arrived - day > interval '18 hours' GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "(arrived - (day * 86400000000))" > 64800000000 f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE arrived::date - day < 30 GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "(floor(arrived, 86400000000) - day)" < 30 f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE extract(epoch FROM arrived - date_trunc('day', arrived)) / 3600 >= 18 GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "(same((arrived - (floor(arrived, 86400000000) * 86400000000)) numeric.6) < 64800000000e-6)" = false f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE greatest(age, 18) * 2 > least(cost, 100) GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "(least(cost(28,10), 1000000000000e-10) < ((greatest(age, 18) * 2) * 10000000000))" = true f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE cost > 10 * age) > 40
+--> [ward 3] f0 > 40 ~4; count(*) FILTER (WHERE cost > 10 * age) delta 1
+
+SELECT ward FROM visits GROUP BY ward HAVING sum(CASE WHEN cost > 10 * age THEN cost ELSE 0 END) > 4000
+--> [ward 3] f0 > 8000 ~800; sum(CASE WHEN cost > 10 * age THEN cost ELSE 0 END) delta 10000
+
+SELECT ward FROM visits GROUP BY ward HAVING avg(abs(age - 50)) > 20
+--> [ward 3] f0 > 0 ~100; avg(abs(age - 50)) - 20 1x-20 delta 40
+
+SELECT ward FROM visits GROUP BY ward HAVING sum(round(age / 10.0)) > 40
+--> KH204 round(age
+
+SELECT ward FROM visits GROUP BY ward HAVING avg(least(greatest(arrived::date - date '2026-01-01', 0), 60)) > 5
+--> [ward 3] f0 > 0 ~25; avg(least(greatest(CAST(arrived AS DATE) - CAST('2026-01-01' AS DATE), 0), 60)) - 5 1x-5 delta 55
+
+SELECT ward FROM visits GROUP BY ward HAVING avg(least(extract(epoch FROM arrived - date_trunc('day', arrived)), 86400)) > 43200
+--> KH203 least(extract(epoch
+
+SELECT ward FROM visits GROUP BY ward HAVING avg(arrived::date - date '2026-01-01') > 5
+--> KH203 arrived::date
+
+SELECT ward FROM visits GROUP BY ward HAVING avg(arrived - timestamp '2026-01-01') > 5
+--> KH204 arrived
+
+SELECT ward FROM visits WHERE to_char(arrived, 'Day') = disease GROUP BY ward HAVING count(*) > 40
+--> KH205 to_char(arrived,
+
+SELECT ward FROM visits WHERE disease < ward GROUP BY ward HAVING count(*) > 40
+--> KH205 ward
+
+SELECT ward FROM visits WHERE age + cost + height > 12 GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "(double(((age * 10000) + cost(13,4))) + height)" > 12 f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE coalesce(left(disease, 3), 'flu') = 'flu' GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "coalesce(left(disease, 3), 'flu')" = 'flu' f0 > 40 ~4; count(*) delta 1

@@ -265,13 +265,13 @@ SELECT ward FROM visits WHERE disease NOT LIKE 'f%' GROUP BY ward HAVING count(*
 SELECT ward FROM visits WHERE lower(disease) = 'flu' GROUP BY ward HAVING count(*) > 40
 --> [ward 3] where "disease" IN ('FLU', 'FLu', 'FlU', 'Flu', 'fLU', 'fLu', 'flU', 'flu') f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE disease || 'x' = 'flux' GROUP BY ward HAVING count(*) > 40
---> KH205 disease
+--> [ward 3] where "(disease || 'x')" = 'flux' f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE age BETWEEN 18 AND 65 GROUP BY ward HAVING count(*) > 40
 --> [ward 3] where ("age" <= 65 AND "age" >= 18) f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE age NOT BETWEEN 18 AND 65 GROUP BY ward HAVING count(*) > 40
 --> [ward 3] where ("age" < 18 OR "age" > 65) f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE age % 2 = 0 GROUP BY ward HAVING count(*) > 40
---> KH205 age
+--> [ward 3] where "remainder(age, 2)" = 0 f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE cost > 99.99::numeric(10, 2) GROUP BY ward HAVING count(*) > 40
 --> KH212 99.99::numeric(10,
 SELECT ward FROM visits WHERE height > 1.8 GROUP BY ward HAVING count(*) > 40
@@ -317,7 +317,7 @@ SELECT ward FROM visits WHERE (ward, insured) = ('A', true) GROUP BY ward HAVING
 SELECT ward FROM visits WHERE coalesce(age, 0) > 65 GROUP BY ward HAVING count(*) > 40
 --> [ward 3] where "age" > 65 f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE age > cost GROUP BY ward HAVING count(*) > 40
---> KH205 cost
+--> [ward 3] where "(cost(28,10) < (age * 10000000000))" = true f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE age IN (SELECT 5) GROUP BY ward HAVING count(*) > 40
 --> KH107 5)
 SELECT ward FROM visits WHERE EXISTS (SELECT 1) GROUP BY ward HAVING count(*) > 40

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from planner.catalog.model import SqlType
 from planner.parser.tree import bare, contains
+from planner.predicates.computed.compare import computed_term
 from planner.predicates.infinite_times import written_term
 from planner.predicates.refusals import divided_column, no_term, subquery_inside, unlisted_refusal
 from planner.predicates.row_scope import RowScope
@@ -26,7 +27,7 @@ from planner.values.model import Number, Untyped, number
 
 def operand(node: exp.Expr, within: RowScope) -> ColumnTerm:
     """The column, or function of one, on one side of a comparison. Raises KH205 for anything else."""
-    found = term(node, within)
+    found = term(node, within) or computed_term(node, within)
     if found is not None:
         return found
     if node.find(exp.Query):

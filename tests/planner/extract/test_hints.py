@@ -181,7 +181,7 @@ def _is_accepted(sql: str, error: KeyholeError) -> None:
 
 def test_a_shown_condition_is_accepted_and_in_the_words_of_the_refused_one() -> None:
     shown = [(sql, found) for sql, error in _refusals() if (found := shown_condition(error.hint or "")) is not None]
-    assert len(shown) >= 8
+    assert len(shown) >= 5
     all_hold(_keeps_the_words, shown)
 
 

@@ -1,0 +1,65 @@
+"""Expressions of a row that an aggregate adds up although they are no sum of columns: a time between dates, abs, least.
+
+Each is a computed column in whole steps, clipped to the range that follows from the bounds of what it reads.
+
+Guarantee: none is needed of the range. Values beyond it are clipped like those of any measure, so that it decides how
+much a row may add and never whether that is true.
+"""
+
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.catalog.model import Column
+from planner.catalog.row_terms import Kind
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, position, write_node
+from planner.predicates.computed.compare import computed_column
+from planner.predicates.computed.numbers import EXACT, NoTermError
+from planner.predicates.computed.read import read_term
+from planner.predicates.row_scope import RowScope
+
+_FUNCTIONS = (
+    exp.Abs, exp.Floor, exp.Ceil, exp.Round, exp.Trunc, exp.Greatest, exp.Least, exp.Nullif, exp.Mod, exp.Extract,
+    exp.Length,
+)  # fmt: skip
+
+
+def computed_measure(node: exp.Expr, within: RowScope) -> tuple[Column, Fraction, Kind] | None:
+    """Return a computed column with its bounds, what one of its steps is worth, and whether it is an integer's.
+
+    None for an expression that is a sum of columns, or no term. Raises KH203 where it may be arbitrarily large, KH204
+    for a length of time.
+    """
+    node = bare(node)
+    if not isinstance(node, _FUNCTIONS) and not (isinstance(node, exp.Sub) and not _is_number(node.this, within)):
+        return None
+    term = read_term(node, within)
+    if term is None or term.function == "ratio" or term.kind not in (*EXACT, Kind.LENGTH):
+        return None
+    if term.kind is Kind.LENGTH:
+        raise KeyholeError(
+            "KH204",
+            f"{write_node(node)[:80]} is an interval, which is not added up",
+            detail="Aggregates add up numbers.",
+            hint=f"Add up its seconds: least(greatest(extract(epoch FROM {write_node(node)}), 0), 864000).",
+            position=position(node),
+        )
+    try:
+        made = computed_column(term, within)
+    except NoTermError:
+        return None
+    if made.bounds is None:
+        raise KeyholeError(
+            "KH203",
+            f"the range of {write_node(node)[:80]} is not known",
+            detail="It follows from the declared bounds of the columns, and dates have none.",
+            hint=f"Clip it: least(greatest({write_node(node)}, 0), 100).",
+            position=position(node),
+        )
+    return made, Fraction(1, 10**term.scale), term.kind
+
+
+def _is_number(node: exp.Expr, within: RowScope) -> bool:
+    found = read_term(node, within)
+    return found is None or found.kind in EXACT or found.kind is Kind.FLOATING

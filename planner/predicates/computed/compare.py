@@ -1,0 +1,244 @@
+"""Terms compared: with constants as columns that are computed, with one another as truths that are."""
+
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, Computed, ComputedName, SqlType
+from planner.catalog.row_terms import Kind, RowTerm
+from planner.parser.tree import bare, write_node
+from planner.predicates.column_comparison import compare_column, is_real
+from planner.predicates.computed import numbers, ratios, times
+from planner.predicates.computed.numbers import EXACT, NUMBERS, NoTermError
+from planner.predicates.computed.ranges import steps_between
+from planner.predicates.computed.read import read_term, read_terms
+from planner.predicates.computed.text import spell
+from planner.predicates.refusals import unlisted_refusal
+from planner.predicates.row_scope import RowScope
+from planner.predicates.terms.model import ColumnTerm, plain_term
+from planner.question.condition import Compare
+from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
+from planner.scope.names import find_column
+from planner.values.datetimes import midnight, moment, span
+from planner.values.model import Constant, Number, Span, Untyped, number, wrong
+
+_BIGINT = 2**63
+_MOST_STEPS = 10**6  # of the range of a measure
+_EPOCH = datetime(1970, 1, 1)
+
+
+def computed_column(term: RowTerm, within: RowScope) -> Column:
+    """Return the column that a term is, in steps of its own.
+
+    Raises `NoTermError` for one that reads several joined private tables, or that a column is called like.
+    """
+    members = within.scope.members
+    if members and not any(term.columns <= {named for _, named in one.columns} for one in members):
+        raise NoTermError
+    match term.kind:
+        case Kind.TEXT:
+            kind, declared = SqlType.TEXT, "text"
+        case Kind.TRUTH:
+            kind, declared = SqlType.BOOLEAN, "boolean"
+        case Kind.FLOATING:
+            kind, declared = SqlType.DOUBLE, "double precision"
+        case _ if term.limit < _BIGINT:
+            kind, declared = SqlType.INTEGER, "bigint"
+        case _:
+            kind, declared = SqlType.NUMERIC, "numeric(38,0)"
+    between = steps_between(term, within.scope.table)
+    made = Column(
+        spell(term),
+        kind,
+        declared,
+        derivation=Computed(term),
+        bounds=None if between is None else (Decimal(between[0]), Decimal(between[1])),
+        grid=None if between is None else _grid(between),
+        max_length=term.limit if kind is SqlType.TEXT else None,
+    )
+    if any(column.name == made.name for column in within.scope.table.columns):
+        raise NoTermError
+    return ComputedName.of(made).column
+
+
+def _grid(between: tuple[int, int]) -> Decimal:
+    """How finely a sum is taken: finer grids would only make totals longer than noise lets anybody see."""
+    grid = 1
+    while (between[1] - between[0]) / grid > _MOST_STEPS:
+        grid *= 10
+    return Decimal(grid)
+
+
+def computed_term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:
+    """Return an expression of columns, by how it is compared with constants; None for what is no term."""
+    term = read_term(node, within)
+    if term is None or term.function == "column":
+        return None
+    try:
+        if term.function == "ratio":
+            return _ratio_term(term, within)
+        column = computed_column(term, within)
+    except (NoTermError, numbers.TooWideError):
+        return None
+    if term.kind in (Kind.TEXT, Kind.FLOATING):
+        return plain_term(column)
+
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        if constant is None:
+            return UNKNOWN
+        steps = _steps(term, constant, at)
+        return compare_column(column, operator, Number(steps, integral=steps.denominator == 1), at)
+
+    return ColumnTerm(column, compare)
+
+
+def _steps(term: RowTerm, constant: Constant, at: exp.Expr) -> Fraction:
+    """Return a constant in the steps of the term that it is compared with."""
+    match term.kind, constant:
+        case ((Kind.WHOLE | Kind.EXACT), (Number() | Untyped())):
+            found = number(constant.text, at) if isinstance(constant, Untyped) else constant
+            assert isinstance(found, Number)
+            if term.kind is Kind.WHOLE and isinstance(constant, Untyped) and not found.integral:
+                raise wrong(at, f"{write_node(at)[:80]} is not an integer")
+            return found.value * Fraction(10**term.scale)
+        case Kind.LENGTH, (Span() | Untyped()):
+            length = span(constant.text, at) if isinstance(constant, Untyped) else constant
+            return Fraction(times.span_microseconds(length))
+        case ((Kind.DAY | Kind.MOMENT), (Untyped() | date())):
+            value = midnight(constant) if isinstance(constant, date) else moment(constant.text, at)
+            if isinstance(constant, Untyped) and term.kind is Kind.DAY:
+                value = midnight(value.date())
+            steps = (value - _EPOCH) // timedelta(microseconds=1)
+            return Fraction(steps, times.DAY if term.kind is Kind.DAY else 1)
+        case _:
+            raise wrong(at, f"{write_node(at)[:80]} is not of the type that it is compared with")
+
+
+def _ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
+    """A quotient, compared with a constant by multiplying out."""
+    zero = numbers.constant(Fraction(0), integral=True)
+    present = computed_column(_less(zero, term), within)
+
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        if constant is None:
+            return UNKNOWN
+        found = number(constant.text, at) if isinstance(constant, Untyped) else constant
+        if not isinstance(found, Number):
+            raise wrong(at, f"{write_node(at)[:80]} is not a number")
+        try:
+            other = numbers.constant(found.value, integral=found.integral)
+            return _truth(term, operator, other, within)
+        except (NoTermError, numbers.TooWideError):
+            raise unlisted_refusal(
+                at, f"{write_node(at)[:80]} has too many digits to be compared with a quotient"
+            ) from None
+
+    return ColumnTerm(present, compare)
+
+
+def compare_terms(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth | None:
+    """Return the truth of a comparison of two expressions of columns, or None for what is no such comparison."""
+    try:
+        return _compare_terms(left, operator, right, within)
+    except NoTermError:
+        return None
+
+
+def _compare_terms(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth | None:
+    stored = [_stored(one, within) for one in (left, right)]
+    make = _comparison(operator)
+    if stored[0] is not None and stored[1] is not None and _is_alike(stored[0], stored[1]):
+        return _named(make(_of_stored(stored[0]), _of_stored(stored[1])), operator, within)
+    if any(one.sql_type is SqlType.BOOLEAN or one.sql_type is SqlType.UUID for one in stored if one is not None):
+        return None
+    found = read_terms((left, right), within, lambda both: make(both[0], both[1]))
+    return None if found is None else _named(found, operator, within)
+
+
+def _stored(node: exp.Expr, within: RowScope) -> Column | None:
+    node = bare(node)
+    if not isinstance(node, exp.Column) or within.scope.listed is not None:
+        return None
+    column = find_column(node, within.scope)
+    return None if column is None or column.derivation is not None else column
+
+
+_KINDS = {
+    SqlType.DOUBLE: Kind.FLOATING,
+    SqlType.DATE: Kind.DAY,
+    SqlType.TIMESTAMP: Kind.MOMENT,
+    SqlType.NUMERIC: Kind.EXACT,
+    SqlType.INTEGER: Kind.WHOLE,
+    SqlType.BOOLEAN: Kind.TRUTH,
+    SqlType.UUID: Kind.TRUTH,
+}
+
+
+def _is_alike(left: Column, right: Column) -> bool:
+    """Whether every engine compares two columns as they are stored, as PostgreSQL does."""
+    if left.sql_type is not right.sql_type or left.sql_type not in _KINDS or is_real(left) is not is_real(right):
+        return False
+    return left.sql_type is not SqlType.NUMERIC or left.declared == right.declared
+
+
+def _of_stored(column: Column) -> RowTerm:
+    return RowTerm("stored", _KINDS[column.sql_type], value=column.name)
+
+
+def _comparison(operator: str) -> Callable[[RowTerm, RowTerm], RowTerm]:
+    """Return what makes the one truth that an operator, or its negation, is."""
+    if operator in ("=", "<>"):
+        return _equal
+    return _less if operator in ("<", ">=") else lambda left, right: _less(right, left)
+
+
+def _named(term: RowTerm, operator: str, within: RowScope) -> Truth:
+    name = computed_column(term, within).name
+    wanted = operator in ("=", "<", ">")
+    return known_unless_null(name, true=Compare(name, "=", wanted), false=Compare(name, "=", not wanted))
+
+
+def _truth(left: RowTerm, operator: str, right: RowTerm, within: RowScope) -> Truth:
+    return _named(_comparison(operator)(left, right), operator, within)
+
+
+def _aligned(left: RowTerm, right: RowTerm) -> tuple[RowTerm, RowTerm]:
+    kinds = {left.kind, right.kind}
+    if left.function == "stored":
+        return left, right
+    if kinds <= NUMBERS:
+        one, other = numbers.alike([left, right])
+        return one, other
+    if kinds == {Kind.DAY, Kind.MOMENT}:
+        return times.moment(left), times.moment(right)
+    if len(kinds) > 1 or Kind.TRUTH in kinds:
+        raise NoTermError
+    return left, right
+
+
+def _less(left: RowTerm, right: RowTerm) -> RowTerm:
+    if Kind.TEXT in (left.kind, right.kind) or (left.function == "stored" and left.kind is Kind.TRUTH):
+        raise NoTermError
+    return _multiplied_out("<", left, right)
+
+
+def _equal(left: RowTerm, right: RowTerm) -> RowTerm:
+    if spell(right) < spell(left):
+        left, right = right, left
+    return _multiplied_out("=", left, right)
+
+
+def _multiplied_out(function: str, left: RowTerm, right: RowTerm) -> RowTerm:
+    if "ratio" not in (left.function, right.function):
+        return RowTerm(function, Kind.TRUTH, _aligned(left, right))
+    if not {left.kind, right.kind} <= EXACT:
+        raise NoTermError
+    (over, under), (other, below) = ratios.split(left), ratios.split(right)
+    sides = numbers.alike([numbers.multiplied(over, below), numbers.multiplied(other, under)])
+    divisor = numbers.multiplied(under, below)
+    if divisor.function == "constant":
+        return RowTerm(function, Kind.TRUTH, tuple(sides))
+    return RowTerm(f"{function} by", Kind.TRUTH, (*sides, divisor))

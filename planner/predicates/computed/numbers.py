@@ -1,0 +1,190 @@
+"""Arithmetic of terms: exact numbers as whole numbers of a decimal step, doubles within a range that no step leaves.
+
+Guarantee: each exact term is at most `limit` steps of 10^-scale, and `limit` has at most 38 digits, so that every
+engine computes it exactly. Each double is 0 or between 10^-limit and 10^limit by size, so that no engine's arithmetic
+overflows or underflows, and all give the same bits.
+"""
+
+from fractions import Fraction
+
+from planner.catalog.row_terms import Kind, RowTerm
+
+LARGEST = 10**38  # what the longest decimals of DuckDB and Spark hold
+_DIVISIBLE = 2**63  # whole numbers that all engines divide as bigints
+_LARGEST_EXPONENT = 290
+STORED_EXPONENT = 60  # of a stored double: a product of four is within range
+_SUM_EXPONENT = 17  # how much smaller than its operands a difference of doubles may be, unless it is 0
+_EXACT_DOUBLE = 2**53
+
+EXACT = frozenset((Kind.WHOLE, Kind.EXACT))
+NUMBERS = frozenset((*EXACT, Kind.FLOATING))
+
+
+class TooWideError(Exception):
+    """The expression may have more digits than every engine computes with."""
+
+
+class NoTermError(Exception):
+    """The expression is no term."""
+
+
+def whole(function: str, kind: Kind, *arguments: RowTerm, scale: int, limit: int) -> RowTerm:
+    """Return an exact term, or a time in its units. Raises `TooWideError`."""
+    if limit >= LARGEST or scale > 30:
+        raise TooWideError
+    return RowTerm(function, kind, arguments, scale=scale, limit=limit)
+
+
+def constant(value: Fraction, *, integral: bool) -> RowTerm:
+    """Return an exact constant. Raises `NoTermError` for one without an end."""
+    scale = 0
+    while (value * 10**scale).denominator != 1:
+        scale += 1
+        if scale > 30:
+            raise NoTermError
+    steps = int(value * 10**scale)
+    if abs(steps) >= LARGEST:
+        raise TooWideError
+    return RowTerm(
+        "constant", Kind.WHOLE if integral else Kind.EXACT, value=steps, scale=scale, limit=max(abs(steps), 1)
+    )
+
+
+def rescaled(term: RowTerm, scale: int) -> RowTerm:
+    """Return an exact term in steps of 10^-scale, which are as fine as its own or finer."""
+    if scale == term.scale:
+        return term
+    factor = 10 ** (scale - term.scale)
+    if term.function == "constant":
+        assert isinstance(term.value, int)
+        return RowTerm("constant", term.kind, value=term.value * factor, scale=scale, limit=term.limit * factor)
+    times = RowTerm("constant", Kind.WHOLE, value=factor, limit=factor)
+    return whole("*", term.kind, term, times, scale=scale, limit=term.limit * factor)
+
+
+def alike(terms: list[RowTerm]) -> list[RowTerm]:
+    """Return the terms of one kind and scale: as PostgreSQL has it, a double among them makes all doubles."""
+    if any(one.kind is Kind.FLOATING for one in terms):
+        return [floating(one) for one in terms]
+    scale = max(one.scale for one in terms)
+    kinds = {one.kind for one in terms}
+    if len(kinds) > 1 and not kinds <= EXACT:
+        raise NoTermError
+    return [rescaled(one, scale) for one in terms]
+
+
+def joint_kind(*terms: RowTerm) -> Kind:
+    """Return the kind of numbers that are added or chosen from: numeric where one is."""
+    return Kind.EXACT if any(one.kind is Kind.EXACT for one in terms) else terms[0].kind
+
+
+def floating(term: RowTerm) -> RowTerm:
+    """Return a number as a double, where every engine's nearest double is the same one."""
+    if term.kind is Kind.FLOATING:
+        return term
+    if term.kind not in EXACT:
+        raise NoTermError
+    if term.function == "constant":
+        assert isinstance(term.value, int)
+        value = float(Fraction(term.value, 10**term.scale))
+        if value and not 1e-30 < abs(value) < 1e30:
+            raise TooWideError
+        return RowTerm("constant", Kind.FLOATING, value=value, limit=30)
+    if term.limit > (_DIVISIBLE if term.scale == 0 else _EXACT_DOUBLE) or term.scale > 22:
+        raise TooWideError
+    return RowTerm("double", Kind.FLOATING, (term,), limit=max(len(str(term.limit)), term.scale) + 1)
+
+
+def _double(function: str, *arguments: RowTerm, limit: int) -> RowTerm:
+    if limit > _LARGEST_EXPONENT:
+        raise TooWideError
+    return RowTerm(function, Kind.FLOATING, arguments, limit=limit)
+
+
+def added(left: RowTerm, right: RowTerm, *, kind: Kind | None = None) -> RowTerm:
+    """Return the sum of two numbers."""
+    left, right = alike([left, right]) if kind is None else [left, right]
+    if left.kind is Kind.FLOATING:
+        return _double("+", left, right, limit=max(left.limit, right.limit) + _SUM_EXPONENT)
+    made = joint_kind(left, right) if kind is None else kind
+    return whole("+", made, left, right, scale=left.scale, limit=left.limit + right.limit)
+
+
+def negated(term: RowTerm) -> RowTerm:
+    """Return a number with the other sign."""
+    if term.function == "constant":
+        assert not isinstance(term.value, str)
+        return RowTerm("constant", term.kind, value=-term.value, scale=term.scale, limit=term.limit)
+    return RowTerm("negate", term.kind, (term,), scale=term.scale, limit=term.limit)
+
+
+def multiplied(left: RowTerm, right: RowTerm) -> RowTerm:
+    """Return the product of two numbers."""
+    if Kind.FLOATING in (left.kind, right.kind):
+        left, right = floating(left), floating(right)
+        return _double("*", left, right, limit=left.limit + right.limit)
+    one = RowTerm("constant", Kind.WHOLE, value=1, limit=1)
+    if one in (left, right):
+        return right if left == one else left
+    limit, scale = left.limit * right.limit, left.scale + right.scale
+    if left.function == right.function == "constant":
+        assert isinstance(left.value, int)
+        assert isinstance(right.value, int)
+        if limit >= LARGEST:
+            raise TooWideError
+        value = left.value * right.value
+        return RowTerm("constant", joint_kind(left, right), value=value, scale=scale, limit=limit)
+    return whole("*", joint_kind(left, right), left, right, scale=scale, limit=limit)
+
+
+def divided_doubles(left: RowTerm, right: RowTerm) -> RowTerm:
+    """Return the quotient of doubles, NULL where the divisor is 0."""
+    left, right = floating(left), floating(right)
+    return _double("/", left, right, limit=left.limit + right.limit)
+
+
+def divided_whole(left: RowTerm, right: RowTerm) -> RowTerm:
+    """Return the quotient of integers without its remainder, NULL where the divisor is 0."""
+    if max(left.limit, right.limit) >= _DIVISIBLE:
+        raise TooWideError
+    return whole("quotient", Kind.WHOLE, left, right, scale=0, limit=left.limit)
+
+
+def remainder(left: RowTerm, right: RowTerm) -> RowTerm:
+    """Return what a division leaves, with the sign of what is divided; NULL where the divisor is 0."""
+    left, right = alike([left, right])
+    if left.kind is Kind.FLOATING:
+        raise TooWideError
+    limit = min(left.limit, right.limit)
+    return whole("remainder", joint_kind(left, right), left, right, scale=left.scale, limit=limit)
+
+
+def absolute(term: RowTerm) -> RowTerm:
+    """Return a number without its sign."""
+    return RowTerm("abs", term.kind, (term,), scale=term.scale, limit=term.limit)
+
+
+def stepped(function: str, term: RowTerm, places: int) -> RowTerm:
+    """Return `floor`, `ceil`, `trunc` or `round` of an exact number to decimal places; `floor` and `ceil` of doubles.
+
+    PostgreSQL rounds the half of a numeric away from 0. A double's half it rounds to even, which others do not.
+    """
+    if term.kind is Kind.FLOATING:
+        if function not in ("floor", "ceil") or places:
+            raise NoTermError
+        return _double(function, term, limit=term.limit + 1)
+    if places >= term.scale:
+        return RowTerm("same", term.kind, (term,), scale=term.scale, limit=term.limit)
+    if places < 0 or 4 * term.limit + 4 * 10**term.scale >= _DIVISIBLE:
+        raise TooWideError
+    step = 10 ** (term.scale - places)
+    return whole(function, term.kind, term, RowTerm("constant", Kind.WHOLE, value=step, limit=step), scale=places,
+                 limit=term.limit // step + 1)  # fmt: skip
+
+
+def floored(term: RowTerm, step: int, *, kind: Kind, scale: int = 0) -> RowTerm:
+    """Return how many whole steps a term has, rounded down: days of a moment."""
+    if 4 * term.limit + 4 * step >= _DIVISIBLE:
+        raise TooWideError
+    by = RowTerm("constant", Kind.WHOLE, value=step, limit=step)
+    return whole("floor", kind, term, by, scale=scale, limit=term.limit // step + 1)

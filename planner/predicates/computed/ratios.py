@@ -1,0 +1,75 @@
+"""Quotients of exact numbers, kept as numerator and divisor: they are compared by multiplying out, which is exact.
+
+PostgreSQL rounds such a quotient to some sixteen digits; compared with a constant nearer to it than that, it may be
+on the other side there. A ratio whose divisor is 0 is NULL.
+"""
+
+from sqlglot import exp
+
+from planner.catalog.row_terms import Kind, RowTerm
+from planner.predicates.computed import numbers
+from planner.predicates.computed.numbers import NoTermError
+
+_ONE = RowTerm("constant", Kind.WHOLE, value=1, limit=1)
+
+
+def split(term: RowTerm) -> tuple[RowTerm, RowTerm]:
+    """Return numerator and divisor; of a term that is no ratio, itself and 1."""
+    return (term.arguments[0], term.arguments[1]) if term.function == "ratio" else (term, _ONE)
+
+
+def _ratio(over: RowTerm, under: RowTerm) -> RowTerm:
+    if under.function == "constant":
+        assert isinstance(under.value, int)
+        if under.value == 0:
+            raise NoTermError
+        if under.value < 0:
+            over, under = numbers.negated(over), numbers.negated(under)
+    return RowTerm("ratio", Kind.EXACT, (over, under))
+
+
+def no_ratio(term: RowTerm) -> RowTerm:
+    """Return a term that is no ratio. Raises `NoTermError` for one."""
+    if term.function == "ratio":
+        raise NoTermError
+    return term
+
+
+def negated(term: RowTerm) -> RowTerm:
+    """Return the number with the other sign."""
+    over, under = split(term)
+    return _ratio(numbers.negated(over), under) if term.function == "ratio" else numbers.negated(term)
+
+
+def absolute(term: RowTerm) -> RowTerm:
+    """Return the number without its sign."""
+    over, under = split(term)
+    if term.function == "ratio":
+        return _ratio(numbers.absolute(over), numbers.absolute(under))
+    return numbers.absolute(term)
+
+
+def arithmetic(kind: type[exp.Expr], left: RowTerm, right: RowTerm) -> RowTerm:
+    """Return `+ - * / %` of two numbers, typed as PostgreSQL types it."""
+    if Kind.FLOATING in (left.kind, right.kind):
+        left, right = no_ratio(left), no_ratio(right)
+    if kind is exp.Mod:
+        return numbers.remainder(no_ratio(left), no_ratio(right))
+    if kind is exp.Div:
+        if Kind.FLOATING in (left.kind, right.kind):
+            return numbers.divided_doubles(left, right)
+        if left.kind is right.kind is Kind.WHOLE:
+            return numbers.divided_whole(left, right)
+    if kind is exp.Sub:
+        right = negated(right)
+    if kind is not exp.Div and "ratio" not in (left.function, right.function):
+        return numbers.multiplied(left, right) if kind is exp.Mul else numbers.added(left, right)
+    (over, under), (other, below) = split(left), split(right)
+    times = numbers.multiplied
+    match kind:
+        case exp.Mul:
+            return _ratio(times(over, other), times(under, below))
+        case exp.Div:
+            return _ratio(times(over, below), times(under, other))
+        case _:
+            return _ratio(numbers.added(times(over, below), times(other, under)), times(under, below))

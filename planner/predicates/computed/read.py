@@ -1,0 +1,275 @@
+"""An expression of a row's columns as a term, typed as PostgreSQL types it. Begin here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from functools import reduce
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, Computed, Derivation, Lookup, Product, SqlType
+from planner.catalog.row_terms import Kind, RowTerm
+from planner.parser.tree import bare, contains
+from planner.predicates.column_comparison import is_real
+from planner.predicates.computed import numbers, ratios, texts, times
+from planner.predicates.computed.numbers import EXACT, NUMBERS, NoTermError, TooWideError
+from planner.predicates.row_scope import RowScope
+from planner.scope.names import find_column, kind_of
+from planner.values.datetimes import step_name
+from planner.values.functions import text_of
+from planner.values.model import Constant, Number, Span
+from planner.values.sql_literals import integer_limit, numeric_modifier
+
+WIDTHS = ((18, 10), (15, 8), (12, 6), (9, 4))
+"""Digits before and behind the point that are computed with, of a numeric that may have more: the first of these with
+which the whole expression has at most 38."""
+MOST_STEPS = 60
+_TIMES = frozenset((Kind.DAY, Kind.MOMENT))
+
+
+def read_term(node: exp.Expr, within: RowScope) -> RowTerm | None:
+    """Return the term that an expression is, or None. Raises KH201 for unknown names."""
+    return read_terms((node,), within, lambda found: found[0])
+
+
+def read_terms(
+    nodes: tuple[exp.Expr, ...], within: RowScope, make: Callable[[list[RowTerm]], RowTerm]
+) -> RowTerm | None:
+    """Return what is made of the terms that some expressions are, with the most digits that all engines compute."""
+    for width in WIDTHS:
+        reader = _Reader(within, width)
+        try:
+            made = make([reader.read(node) for node in nodes])
+        except TooWideError:
+            continue
+        except NoTermError:
+            return None
+        return made if made.size <= MOST_STEPS and made.columns else None
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    within: RowScope
+    width: tuple[int, int]
+
+    def read(self, node: exp.Expr) -> RowTerm:
+        """Return the term. Raises `NoTermError`, `TooWideError`."""
+        node = bare(node)
+        if self.within.is_constant(node):
+            return self._constant(self.within.constant(node), node)
+        match node:
+            case exp.Column() if (column := find_column(node, self.within.scope)) is not None:
+                return self._column(column)
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
+                return self._arithmetic(node)
+            case exp.Neg():
+                return ratios.negated(self._number(node.this))
+            case exp.Abs():
+                return ratios.absolute(self._number(node.this))
+            case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc():
+                return self._stepped(node)
+            case exp.Coalesce() | exp.Greatest() | exp.Least():
+                return self._chosen(node)
+            case exp.Nullif():
+                return self._null_if(node)
+            case exp.Cast() if not isinstance(node, exp.TryCast):
+                return self._cast(node)
+            case exp.Date() | exp.TimestampTrunc() | exp.Extract():
+                return self._time(node)
+            case _:
+                return self._text(node)
+
+    def _time(self, node: exp.Expr) -> RowTerm:
+        match node:
+            case exp.Extract():
+                return times.extracted(str(node.this).lower().strip("'"), self._local(node.expression))
+            case exp.Date() if not node.expressions and node.args.get("zone") is None:
+                return times.day_of(self.read(node.this))
+            case exp.TimestampTrunc() if node.args.get("zone") is None:
+                return times.truncated(step_name(str(node.unit)), self._local(node.this))
+            case _:
+                raise NoTermError
+
+    def _constant(self, value: Constant, node: exp.Expr) -> RowTerm:
+        match value:
+            case Number(exact, integral):
+                if not integral and contains(node, exp.Cast, exp.Parameter):
+                    raise NoTermError  # it may be a double
+                return numbers.constant(exact, integral=integral)
+            case Span(0, _, _):
+                return times.length(times.span_microseconds(value))
+            case date():
+                return times.time_constant(value)
+            case _:
+                text = text_of(value)
+                if text is None:
+                    raise NoTermError
+                return texts.text_constant(text)
+
+    def _column(self, column: Column) -> RowTerm:
+        if isinstance(column.derivation, Lookup | Product | Computed) or self.within.scope.listed is not None:
+            raise NoTermError
+        match column.sql_type:
+            case SqlType.INTEGER:
+                limit = integer_limit(column.declared) + 1
+                return RowTerm("column", Kind.WHOLE, value=column.name, limit=limit)
+            case SqlType.NUMERIC:
+                digits, scale = self._digits(column)
+                return RowTerm("column", Kind.EXACT, value=column.name, scale=scale, limit=10 ** (digits + scale) - 1)
+            case SqlType.DOUBLE if not is_real(column):
+                return RowTerm("column", Kind.FLOATING, value=column.name, limit=numbers.STORED_EXPONENT)
+            case SqlType.DATE | SqlType.TIMESTAMP:
+                return times.time_column(column)
+            case SqlType.TEXT:
+                return RowTerm("column", Kind.TEXT, value=column.name, limit=column.longest_text)
+            case _:
+                raise NoTermError
+
+    def _digits(self, column: Column) -> tuple[int, int]:
+        """How many digits of a numeric are computed with, before and behind the point."""
+        modifier = numeric_modifier(column.declared)
+        if modifier is None:
+            return self.width
+        precision, scale = modifier
+        whole, scale = max(precision - scale, 0), max(scale, 0)
+        return self.width if whole + 2 * scale > 36 else (whole, scale)
+
+    def _number(self, node: exp.Expr) -> RowTerm:
+        found = self.read(node)
+        if found.kind not in NUMBERS:
+            raise NoTermError
+        return found
+
+    def _local(self, node: exp.Expr) -> RowTerm:
+        """Return a time without time zone, or a length of time. What is read of a date, PostgreSQL reads of a moment in
+        the session's zone."""
+        found = self.read(node)
+        if found.kind is Kind.DAY and not self.within.given.utc and not isinstance(bare(node), exp.Cast):
+            raise NoTermError
+        if found.kind not in (*_TIMES, Kind.LENGTH):
+            raise NoTermError
+        if found.function == "column":
+            column = self.within.scope.table.column(str(found.value))
+            if isinstance(column.derivation, Derivation):
+                return RowTerm("same", found.kind, (found,), limit=found.limit)
+        return found
+
+    def _arithmetic(self, node: exp.Binary) -> RowTerm:
+        left, right = self.read(node.this), self.read(node.expression)
+        kinds = {left.kind, right.kind}
+        if kinds <= NUMBERS:
+            return ratios.arithmetic(type(node), left, right)
+        match node:
+            case exp.Sub() if kinds <= _TIMES:
+                return times.difference(left, right)
+            case exp.Add() if right.kind in _TIMES and left.kind not in _TIMES:
+                return times.shifted(right, left, 1)
+            case exp.Add() | exp.Sub() if left.kind in _TIMES:
+                return times.shifted(left, right, 1 if isinstance(node, exp.Add) else -1)
+            case exp.Add() | exp.Sub() if kinds == {Kind.LENGTH}:
+                by = right if isinstance(node, exp.Add) else numbers.negated(right)
+                return numbers.added(left, by, kind=Kind.LENGTH)
+            case exp.Mul() if kinds == {Kind.LENGTH, Kind.WHOLE}:
+                if left.kind is Kind.WHOLE:
+                    left, right = right, left
+                return numbers.whole("*", Kind.LENGTH, left, right, scale=0, limit=left.limit * right.limit)
+            case _:
+                raise NoTermError
+
+    def _stepped(self, node: exp.Expr) -> RowTerm:
+        places = node.args.get("decimals")
+        function = type(node).__name__.lower()
+        count = 0
+        if places is not None:
+            found = self.within.constant(places) if self.within.is_constant(places) else None
+            if not isinstance(found, Number) or not found.integral or function in ("floor", "ceil"):
+                raise NoTermError
+            count = int(found.value)
+        return numbers.stepped(function, ratios.no_ratio(self._number(node.this)), count)
+
+    def _chosen(self, node: exp.Expr) -> RowTerm:
+        found = [self.read(one) for one in (node.this, *node.expressions)]
+        found = self._alike(found)
+        function = type(node).__name__.lower()
+        if found[0].kind is Kind.TEXT and function != "coalesce":
+            raise NoTermError  # the order of texts depends on a collation
+        kind = numbers.joint_kind(*found) if found[0].kind in EXACT else found[0].kind
+        return RowTerm(function, kind, tuple(found), scale=found[0].scale, limit=max(one.limit for one in found))
+
+    def _alike(self, found: list[RowTerm]) -> list[RowTerm]:
+        for one in found:
+            ratios.no_ratio(one)
+        kinds = {one.kind for one in found}
+        if kinds <= NUMBERS:
+            return numbers.alike(found)
+        if kinds == _TIMES:
+            return [times.moment(one) for one in found]
+        if len(kinds) > 1:
+            raise NoTermError
+        return found
+
+    def _null_if(self, node: exp.Expr) -> RowTerm:
+        value, other = (ratios.no_ratio(self.read(one)) for one in (node.this, node.expression))
+        if value.kind is Kind.FLOATING or other.kind is not Kind.FLOATING:
+            left, right = self._alike([value, other])
+            return RowTerm("nullif", value.kind, (left, right), scale=left.scale, limit=left.limit)
+        raise NoTermError
+
+    def _cast(self, node: exp.Cast) -> RowTerm:
+        kind, inner = kind_of(node), self.read(node.this)
+        match kind:
+            case "DECIMAL" if inner.kind in EXACT:
+                return (
+                    RowTerm("same", Kind.EXACT, (inner,), scale=inner.scale, limit=inner.limit)
+                    if inner.function != "ratio"
+                    else inner
+                )
+            case "DOUBLE" if inner.kind in NUMBERS:
+                return numbers.floating(ratios.no_ratio(inner))
+            case "INT" | "BIGINT" if inner.kind is Kind.WHOLE:
+                return inner
+            case "TIMESTAMP" if inner.kind in _TIMES:
+                return times.moment(inner)
+            case "DATE" if inner.kind in _TIMES:
+                return times.day_of(inner)
+            case "TEXT" | "VARCHAR" if inner.kind is Kind.TEXT:
+                return inner
+            case _:
+                raise NoTermError
+
+    def _text(self, node: exp.Expr) -> RowTerm:
+        match node:
+            case exp.Lower() | exp.Upper():
+                return texts.changed(type(node).__name__.lower(), self.read(node.this))
+            case exp.Trim():
+                which = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
+                if node.expression and self._word(node.expression) != " ":
+                    raise NoTermError
+                return texts.changed(which, self.read(node.this))
+            case exp.Left() | exp.Right():
+                return texts.part_of(type(node).__name__.lower(), self.read(node.this), self._count(node.expression))
+            case exp.Substring():
+                counts = [self._count(one) for one in (node.args.get("start"), node.args.get("length")) if one]
+                return texts.part_of("substring", self.read(node.this), *counts)
+            case exp.Replace():
+                old, new = self._word(node.expression), self._word(node.args.get("replacement"))
+                return texts.replaced(self.read(node.this), old, new)
+            case exp.DPipe():
+                return reduce(texts.joined, (self.read(node.this), self.read(node.expression)))
+            case exp.Length():
+                return texts.length_of(self.read(node.this))
+            case _:
+                raise NoTermError
+
+    def _count(self, node: exp.Expr) -> int:
+        found = self.within.constant(node) if self.within.is_constant(node) else None
+        if not isinstance(found, Number) or not found.integral:
+            raise NoTermError
+        return int(found.value)
+
+    def _word(self, node: exp.Expr | None) -> str:
+        found = text_of(self.within.constant(node)) if node is not None and self.within.is_constant(node) else None
+        if found is None or "\x00" in found:
+            raise NoTermError
+        return found

@@ -1,0 +1,37 @@
+"""A term as text: the name of the column that it is, one for each term over the same table."""
+
+from planner.catalog.row_terms import Kind, RowTerm
+from planner.parser.lexer import readable
+
+_INFIX = frozenset(("+", "-", "*", "/", "=", "<", "||"))
+
+
+def spell(term: RowTerm) -> str:
+    """Return the expression as text, with the digits that are computed with where these could be others."""
+    arguments = [spell(one) for one in term.arguments]
+    match term.function:
+        case "constant":
+            return _constant(term)
+        case "text":
+            return str(term.value)
+        case "column" if term.kind is Kind.EXACT:
+            return f"{readable(str(term.value))}({len(str(term.limit))},{term.scale})"
+        case "column" | "stored":
+            return readable(str(term.value)) + ("" if term.function == "column" else "@")
+        case "part" | "start":
+            return f"{term.function}({arguments[0]} {readable(str(term.value))})"
+        case "+" if term.arguments[1].function == "negate":
+            return f"({arguments[0]} - {spell(term.arguments[1].arguments[0])})"
+        case function if function in _INFIX:
+            return f"({arguments[0]} {function} {arguments[1]})"
+        case function:
+            unit = f" {term.kind.value}.{term.scale}" if function == "same" else ""
+            return f"{function}({', '.join(arguments)}{unit})"
+
+
+def _constant(term: RowTerm) -> str:
+    if term.kind is Kind.TEXT:
+        return "'" + str(term.value).replace("'", "''") + "'"
+    if term.kind is Kind.FLOATING:
+        return repr(term.value)
+    return f"{term.value}" + (f"e-{term.scale}" if term.scale else "")

@@ -1,0 +1,64 @@
+"""Functions of texts that all engines compute alike: of the ASCII letters alone where capitals count.
+
+Of a stored text the first characters count, as in every condition. No text made of it has more than `_LONGEST`.
+"""
+
+from planner.catalog.row_terms import Kind, RowTerm
+from planner.predicates.computed.numbers import NoTermError, TooWideError
+
+_LONGEST = 10_000
+
+
+def _text(function: str, *arguments: RowTerm, limit: int) -> RowTerm:
+    if limit > _LONGEST:
+        raise TooWideError
+    return RowTerm(function, Kind.TEXT, arguments, limit=limit)
+
+
+def text_constant(value: str) -> RowTerm:
+    """Return a constant text. Raises `NoTermError` for what SQL's text cannot hold."""
+    if "\x00" in value or len(value) > _LONGEST:
+        raise NoTermError
+    return RowTerm("constant", Kind.TEXT, value=value, limit=len(value))
+
+
+def number_constant(value: int) -> RowTerm:
+    """Return how many characters a function takes."""
+    return RowTerm("constant", Kind.WHOLE, value=value, limit=max(abs(value), 1))
+
+
+def changed(function: str, text: RowTerm) -> RowTerm:
+    """Return `lower`, `upper`, or the text without blanks: `trim`, `ltrim`, `rtrim`."""
+    return _text(function, _of_text(text), limit=text.limit)
+
+
+def part_of(function: str, text: RowTerm, *numbers: int) -> RowTerm:
+    """Return `left`, `right` or `substring` by numbers of characters."""
+    if any(not 0 <= one <= _LONGEST for one in numbers) or (function == "substring" and numbers[0] < 1):
+        raise NoTermError
+    limit = min(text.limit, numbers[-1]) if function != "substring" or len(numbers) == 2 else text.limit
+    return _text(function, _of_text(text), *map(number_constant, numbers), limit=limit)
+
+
+def replaced(text: RowTerm, old: str, new: str) -> RowTerm:
+    """Return the text with every `old` replaced."""
+    if not old:
+        raise NoTermError
+    limit = max(text.limit, text.limit // len(old) * len(new) + text.limit % len(old))
+    return _text("replace", _of_text(text), text_constant(old), text_constant(new), limit=limit)
+
+
+def joined(left: RowTerm, right: RowTerm) -> RowTerm:
+    """Return one text behind the other, NULL where one of them is."""
+    return _text("||", _of_text(left), _of_text(right), limit=left.limit + right.limit)
+
+
+def length_of(text: RowTerm) -> RowTerm:
+    """Return how many characters the text has."""
+    return RowTerm("length", Kind.WHOLE, (_of_text(text),), limit=max(text.limit, 1))
+
+
+def _of_text(term: RowTerm) -> RowTerm:
+    if term.kind is not Kind.TEXT:
+        raise NoTermError
+    return term

@@ -1,0 +1,230 @@
+"""Random conditions over a table of odd values, and what each engine makes of them, row by row."""
+
+from dataclasses import replace
+from decimal import Decimal
+from random import Random
+
+from planner.aggregates.computed_measure import computed_measure
+from planner.catalog.model import Column, Derivation, SqlType, Table
+from planner.catalog.row_terms import Kind
+from planner.errors import KeyholeError
+from planner.lower.dialects.model import Dialect
+from planner.lower.row import RowSql
+from planner.predicates.condition import row_truth
+from planner.predicates.row_scope import RowScope
+from planner.question.three_valued import Truth
+from planner.scope.names import Scope
+from planner.values.model import Given
+from tests.planner.asked import TODAY, select
+
+TABLE = Table(
+    name="odd",
+    relation="odd",
+    columns=(
+        Column("id", SqlType.INTEGER, "integer"),
+        Column("n", SqlType.INTEGER, "integer"),
+        Column("m", SqlType.INTEGER, "smallint"),
+        Column("big", SqlType.INTEGER, "bigint"),
+        Column("price", SqlType.NUMERIC, "numeric(10,2)"),
+        Column("cost", SqlType.NUMERIC, "numeric"),
+        Column("x", SqlType.DOUBLE, "double precision"),
+        Column("y", SqlType.DOUBLE, "double precision"),
+        Column("arrived", SqlType.TIMESTAMP, "timestamp without time zone"),
+        Column("left_at", SqlType.TIMESTAMP, "timestamp without time zone"),
+        Column("born", SqlType.DATE, "date"),
+        Column("died", SqlType.DATE, "date"),
+        Column("name", SqlType.TEXT, "text"),
+        Column("code", SqlType.TEXT, "text", max_length=6),
+        Column("month", SqlType.DATE, "date", derivation=Derivation("date_trunc", "month", "arrived")),
+    ),
+    unit=(),
+    groups_per_unit=1,
+    rows_per_unit=None,
+    row_cap=None,
+    refresh="static",
+    seed="odd",
+)
+STORED = tuple(column for column in TABLE.columns if column.derivation is None)
+
+WHOLE = ("0", "1", "-1", "2", "3", "7", "-7", "100", "32767", "-32768")
+VALUES: dict[str, tuple[str, ...]] = {
+    "n": (*WHOLE, "2147483647", "-2147483648"),
+    "m": WHOLE,
+    "big": (*WHOLE, "9223372036854775807", "-9223372036854775808", "9007199254740993", "4611686018427387904"),
+    "price": ("0", "0.5", "-0.5", "1.25", "2.5", "-2.5", "99999999.99", "-99999999.99", "10", "0.01"),
+    "cost": ("0", "0.5", "-0.5", "1.25", "3", "-7", "1000000", "0.0001", "12345.6789", "99999999999", "0.0000001"),
+    "x": ("0", "-0", "0.5", "-0.5", "1", "2.5", "0.1", "0.2", "0.30000000000000004", "1e20", "-1e20", "1e-20",
+          "9007199254740993", "1e300", "-1e300", "1e-300", "5e-324", "NaN", "Infinity", "-Infinity"),
+    "arrived": ("2026-01-01 00:00:00", "2026-01-31 23:59:59.999999", "2024-02-29 12:30:00", "1969-12-31 23:59:59.5",
+                "1970-01-01", "0001-01-01", "9999-12-31 23:59:59.999999", "2026-01-04 07:00:00", "1582-10-05 01:02:03"),
+    "born": ("2026-01-01", "2026-01-31", "2024-02-29", "1969-12-31", "1970-01-01", "0001-01-01", "9999-12-31"),
+    "name": ("", " ", "a", "A", "ab", " ab ", "AB", "Ann Lee", "é", "É", "ß", "i", "I", "tab\t", "100%", "a_b", "\\",
+             "it''s", "zzzzzzzzzzzzzzzz", "日本"),
+}  # fmt: skip
+VALUES |= {"y": VALUES["x"], "left_at": VALUES["arrived"], "died": VALUES["born"], "code": VALUES["name"]}
+FAR = {"arrived": ("infinity", "-infinity", "10000-01-01", "0044-03-15 BC"), "born": ("infinity", "-infinity",
+       "10000-01-01", "0044-03-15 BC")}  # fmt: skip
+"""Times that are computed with nowhere, and that PostgreSQL may compute with."""
+NUMBERS = ("n", "m", "big", "price", "cost", "x", "y")
+
+
+class Writer:
+    """Writes conditions at random, as people would with more patience."""
+
+    def __init__(self, drawn: Random) -> None:
+        self.drawn = drawn
+
+    def condition(self) -> str:
+        kind = self.drawn.randrange(9)
+        operator = self.drawn.choice(("<", "<=", ">", ">=", "=", "<>"))
+        equality = self.drawn.choice(("=", "<>"))
+        match kind:
+            case 0 | 1:
+                return f"{self.number(2)} {operator} {self.number(1)}"
+            case 2:
+                return f"{self.number(3)} {operator} {self.drawn.choice(('0', '1', '2.5', '-7', '100'))}"
+            case 3:
+                return f"{self.length()} {operator} interval '{self.drawn.choice(('3 days', '-1 hour', '1 month'))}'"
+            case 4:
+                return f"{self.time()} {operator} {self.time()}"
+            case 5:
+                return f"{self.part()} {operator} {self.drawn.choice(('0', '1', '3', '6', '12'))}"
+            case 6:
+                return f"{self.text(2)} {equality} {self.text(1)}"
+            case 7:
+                return f"{self.text(2)} {equality} {self.drawn.choice(self.literals())}"
+            case _:
+                return f"length({self.text(2)}) {operator} {self.drawn.randrange(6)}"
+
+    def number(self, depth: int) -> str:
+        if depth == 0 or self.drawn.random() < 0.3:
+            return self.drawn.choice((*NUMBERS, "n", "price", "10", "2", "0.5"))
+        left, right = self.number(depth - 1), self.number(depth - 1)
+        match self.drawn.randrange(12):
+            case 0 | 1 | 2 | 3:
+                return f"({left} {self.drawn.choice('+-*')} {right})"
+            case 4 | 5:
+                return f"({left} / {self.drawn.choice((f'nullif({right}, 0)', '2', '-3', right))})"
+            case 6:
+                return f"mod({self.drawn.choice(('n', 'm', 'big'))}, {self.drawn.choice(('2', '7', '-3', 'm'))})"
+            case 7:
+                function = self.drawn.choice(("abs", "floor", "ceil", "-"))
+                return f"{function}({left})"
+            case 8:
+                return f"round({self.drawn.choice(('price', 'price * n', 'price * price'))}, {self.drawn.randrange(3)})"
+            case 9:
+                return f"{self.drawn.choice(('greatest', 'least', 'coalesce'))}({left}, {right})"
+            case 10:
+                return f"({self.drawn.choice(('born - died', 'died - born'))})"
+            case _:
+                return f"extract(epoch FROM {self.length()})"
+
+    def moment(self) -> str:
+        return self.drawn.choice(
+            ("arrived", "left_at", "date_trunc('month', arrived)", "date_trunc('week', left_at)",
+             "date_trunc('hour', arrived)", "date_trunc('day', left_at)", "born::timestamp",
+             "(arrived + interval '3 days')", "date_trunc('year', arrived)", "date_trunc('quarter', left_at)")
+        )  # fmt: skip
+
+    def length(self) -> str:
+        return f"({self.moment()} - {self.moment()})"
+
+    def time(self) -> str:
+        return self.drawn.choice((self.moment(), "born", "died", "(born + 7)", "(died - n)", "arrived::date", "month"))
+
+    def part(self) -> str:
+        part = self.drawn.choice(("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute"))
+        of = self.drawn.choice(("arrived", "left_at", "(arrived + interval '3 days')"))
+        return f"extract({part} FROM {of})" if self.drawn.random() < 0.8 else f"extract(day FROM {self.length()})"
+
+    def text(self, depth: int) -> str:
+        if depth == 0:
+            return self.drawn.choice(("name", "code"))
+        inner = self.text(depth - 1)
+        return self.drawn.choice(
+            (inner, f"lower({inner})", f"upper({inner})", f"trim({inner})", f"ltrim({inner})", f"rtrim({inner})",
+             f"left({inner}, {self.drawn.randrange(4)})", f"right({inner}, {self.drawn.randrange(4)})",
+             f"substring({inner}, 2, 2)", f"replace({inner}, 'a', 'xy')", f"{inner} || '-'", f"coalesce({inner}, 'a')",
+             f"substring({inner}, 2)", f"nullif({inner}, '')")
+        )  # fmt: skip
+
+    @staticmethod
+    def literals() -> tuple[str, ...]:
+        return ("'a'", "'ab'", "''", "'AB'", "'ann lee'", "'é'", "' '")
+
+
+def read(sql: str) -> Truth | None:
+    """Return what a condition is to Keyhole, or None if it is refused."""
+    where = select(f"SELECT 1 FROM odd WHERE {sql}").args["where"]
+    given = Given(parameters={}, today=TODAY, utc=True)
+    try:
+        return row_truth(where.this, Scope(TABLE, "odd"), given)
+    except KeyholeError as error:
+        if error.code not in ("KH205", "KH212"):
+            raise
+        return None
+
+
+def lowered(truth: Truth, dialect: Dialect) -> str:
+    """Return the truth as SQL: 1 where it is true, 0 where it is false, NULL where it is unknown."""
+    row = RowSql(table=TABLE, dialect=dialect)
+    return (
+        f"CASE WHEN {row.holds(truth.true)} THEN 1 WHEN {row.holds(truth.false)} THEN 0"
+        f" WHEN ({row.holds(truth.not_true)}) AND ({row.holds(truth.not_false)}) THEN NULL ELSE 9 END"
+    )
+
+
+def rows(drawn: Random, count: int, *, far: bool) -> list[dict[str, str | None]]:
+    """Rows of texts that each engine casts to its columns' types."""
+    found: list[dict[str, str | None]] = []
+    for i in range(count):
+        row: dict[str, str | None] = {"id": str(i)}
+        for column in STORED[1:]:
+            values = VALUES[column.name]
+            if far and column.name in FAR:
+                values = (*values, *FAR[column.name])
+            row[column.name] = None if drawn.random() < 0.08 else drawn.choice(values)
+        found.append(row)
+    return found
+
+
+def values_sql(found: list[dict[str, str | None]], cast: str, types: dict[str, str]) -> str:
+    """Return a SELECT of the rows, each value cast from its text."""
+
+    def spelled(column: Column, text: str | None) -> str:
+        kind = types.get(column.name, column.declared)
+        return f"{cast}({'NULL' if text is None else chr(39) + text + chr(39)} AS {kind}) AS {column.name}"
+
+    return " UNION ALL ".join(f"SELECT {', '.join(spelled(one, row[one.name]) for one in STORED)}" for row in found)
+
+
+def conditions(drawn: Random, count: int) -> list[tuple[str, Truth]]:
+    """Return so many conditions that plan, each with what it is."""
+    writer = Writer(drawn)
+    found: list[tuple[str, Truth]] = []
+    while len(found) < count:
+        text = writer.condition()
+        truth = read(text)
+        if truth is not None:
+            found.append((text, truth))
+    return found
+
+
+def measures(drawn: Random, count: int) -> list[tuple[str, Column, Kind]]:
+    """Return so many expressions that sums take, each with the column that is computed."""
+    writer, found = Writer(drawn), list[tuple[str, Column, Kind]]()
+    bounded = replace(TABLE, columns=tuple(map(_bounded, TABLE.columns)))
+    within = RowScope(Scope(bounded, "odd"), Given(parameters={}, today=TODAY, utc=True))
+    while len(found) < count:
+        number = writer.drawn.choice(
+            (writer.number(2), f"extract(epoch FROM {writer.length()})", writer.part(), "born - died")
+        )
+        text = f"least(greatest({number}, -{drawn.randrange(50)}), {drawn.choice((1, 10, 100000, 50_000_000))})"
+        made = computed_measure(select(f"SELECT {text}").expressions[0], within)
+        if made is not None:
+            found.append((text, made[0], made[2]))
+    return found
+
+
+def _bounded(column: Column) -> Column:
+    return replace(column, bounds=(Decimal(-100), Decimal(100))) if column.name in ("n", "m", "price") else column

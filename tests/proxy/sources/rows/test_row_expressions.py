@@ -1,0 +1,129 @@
+"""Random expressions of a row, over odd values: none fails, both engines agree, and so does PostgreSQL's own result."""
+
+import re
+from collections.abc import Iterator
+from random import Random
+
+import duckdb
+import psycopg
+import pytest
+
+from planner.catalog.model import Computed
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
+from planner.lower.measure import row_value
+from planner.lower.row import RowSql
+from tests.effort import rounds
+from tests.proxy.sources.row_expressions import FAR, STORED, TABLE, conditions, lowered, measures, rows, values_sql
+
+_TRY = """
+CREATE FUNCTION pg_temp.told(condition text, row_id integer) RETURNS integer AS $$
+DECLARE held boolean;
+BEGIN
+    EXECUTE format('SELECT %s FROM odd WHERE id = $1', condition) INTO held USING row_id;
+    RETURN CASE WHEN held THEN 1 WHEN NOT held THEN 0 END;
+EXCEPTION WHEN OTHERS THEN RETURN -1;
+END $$ LANGUAGE plpgsql
+"""
+_STEPS = """
+CREATE FUNCTION pg_temp.steps(expression text, step text, row_id integer) RETURNS numeric AS $$
+DECLARE found numeric;
+BEGIN
+    EXECUTE format('SELECT floor((%s)::numeric / %s + 0.5) FROM odd WHERE id = $1', expression, step)
+    INTO found USING row_id;
+    RETURN found;
+EXCEPTION WHEN OTHERS THEN RETURN NULL;
+END $$ LANGUAGE plpgsql
+"""
+_SEED, _ROWS = 17, 60
+_BEYOND = (
+    "0.0000001",
+    "12345.6789",
+    "99999999999",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1e300",
+    "-1e300",
+    "1e-300",
+    "5e-324",
+)
+"""Numbers of which Keyhole computes nothing, as if they were NULL."""
+_FAR = (*FAR["arrived"], *FAR["born"])
+_CHOICES = ("least", "greatest", "coalesce")
+
+
+@pytest.fixture(scope="module")
+def server(postgres_url: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("SET TimeZone TO 'UTC'")
+        connection.execute(_TRY)
+        connection.execute(_STEPS)
+        yield connection
+
+
+def _load(server: psycopg.Connection, found: list[dict[str, str | None]]) -> duckdb.DuckDBPyConnection:
+    duck = duckdb.connect()
+    made = values_sql(found, "TRY_CAST", {"cost": "decimal(38,10)"}).replace(" BC'", " (BC)'")
+    duck.execute(f"CREATE TABLE odd AS {made}")
+    server.execute(f"CREATE TEMP TABLE odd AS {values_sql(found, 'CAST', {})}")
+    return duck
+
+
+def _is_rounded(server: psycopg.Connection, text: str, row: str | None) -> bool:
+    """Whether the two sides are nearer to each other than PostgreSQL's rounding of a numeric quotient."""
+    left, _, right = re.split(r" (<=|>=|<>|<|>|=) ", text)
+    near = f"SELECT abs(({left}) - ({right})) <= 1e-9 * greatest(abs({left}), 1) FROM odd WHERE id = {row}"
+    return server.execute(near).fetchone() == (True,)
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["years 1 to 9999", "far times"])
+def test_no_row_fails_and_all_engines_agree_with_postgresql(server: psycopg.Connection, *, far: bool) -> None:
+    drawn = Random(_SEED + far)
+    found = rows(drawn, _ROWS, far=far)
+    compared = failed = 0
+    with _load(server, found) as duck:
+        for text, truth in conditions(drawn, rounds(1_500, quick=150)):
+            ours = duck.execute(f"SELECT {lowered(truth, DUCKDB)} FROM odd ORDER BY id").fetchall()
+            told = server.execute(f"SELECT {lowered(truth, POSTGRES)} FROM odd ORDER BY id").fetchall()
+            assert ours == told, text
+            own = server.execute("SELECT pg_temp.told(%s, id) FROM odd ORDER BY id", (text,)).fetchall()
+            for row, (mine,), (theirs,) in zip(found, ours, own, strict=True):
+                assert mine != 9, text
+                failed += theirs == -1
+                read = [row[one.name] for one in STORED if one.name in text]
+                folded = ("lower" in text or "upper" in text) and any(one and not one.isascii() for one in read)
+                beyond = any(value in _BEYOND for value in read) and (
+                    mine is None or any(one in text for one in _CHOICES)
+                )
+                if theirs == -1 or far or folded or beyond:
+                    continue
+                assert mine == theirs or ("/" in text and _is_rounded(server, text, row["id"])), (text, row)
+                compared += 1
+    server.execute("DROP TABLE odd")
+    assert failed > 0
+    assert far or compared > rounds(50_000, quick=5_000)
+
+
+def test_what_is_added_up_lies_in_its_range_and_is_what_postgresql_computes(server: psycopg.Connection) -> None:
+    drawn = Random(_SEED)
+    found = rows(drawn, _ROWS, far=True)
+    compared = 0
+    with _load(server, found) as duck:
+        for text, column, _ in measures(drawn, rounds(600, quick=80)):
+            made = row_value(RowSql(table=TABLE, dialect=DUCKDB), column)
+            other = row_value(RowSql(table=TABLE, dialect=POSTGRES), column)
+            ours = duck.execute(f"SELECT {made.sql} FROM odd ORDER BY id").fetchall()
+            assert ours == server.execute(f"SELECT {other.sql} FROM odd ORDER BY id").fetchall(), text
+            assert isinstance(column.derivation, Computed)
+            step = f"{column.grid}e-{column.derivation.term.scale}"
+            own = server.execute("SELECT pg_temp.steps(%s, %s, id) FROM odd ORDER BY id", (text, step)).fetchall()
+            for row, (mine,), (theirs,) in zip(found, ours, own, strict=True):
+                assert mine is None or made.low <= mine <= made.high, (text, row)
+                read = [row[one.name] for one in STORED if one.name in text]
+                if theirs is None or mine is None or any(one in _BEYOND or one in _FAR for one in read):
+                    continue
+                assert abs(mine - min(max(theirs, made.low), made.high)) <= ("/" in text), (text, row)
+                compared += 1
+    server.execute("DROP TABLE odd")
+    assert compared > rounds(10_000, quick=1_000)
