@@ -38,16 +38,16 @@ def test_all_of_the_house_was_found() -> None:
     assert len(PAGES) > 10
 
 
-@pytest.mark.parametrize("path", SIGNS, ids=shown)
-def test_a_package_has_a_sign_that_says_what_it_does_and_where_to_begin(path: Path) -> None:
-    text = house.sign(path)
-    assert len(text) >= SHORTEST_SIGN
-    assert house.sentence(text).endswith(".")
-    if path.parents[2] != ROOT and path.parents[1] != ROOT:
-        return  # a folder inside a room: the room's own sign says where to begin
-    first = re.fullmatch(r"`([^`]+)`\.", house.line(text, "Read first:"))
-    assert first is not None
-    assert (path.parent / first[1]).is_file()
+def test_a_package_has_a_sign_that_says_what_it_does_and_where_to_begin() -> None:
+    for path in SIGNS:
+        text = house.sign(path)
+        assert len(text) >= SHORTEST_SIGN, shown(path)
+        assert house.sentence(text).endswith("."), shown(path)
+        if path.parents[2] != ROOT and path.parents[1] != ROOT:
+            continue  # a folder inside a room: the room's own sign says where to begin
+        first = re.fullmatch(r"`([^`]+)`\.", house.line(text, "Read first:"))
+        assert first is not None, shown(path)
+        assert (path.parent / first[1]).is_file(), shown(path)
 
 
 def codes_raised(package: Path) -> Iterator[str]:
@@ -75,23 +75,27 @@ def exceptions_raised(package: Path) -> Iterator[str]:
 ROOMS = [room for name in house.HOUSES for room in house.rooms(name) if room.path.name == "__init__.py"]
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=lambda room: f"{room.house}/{room.name}")
-def test_a_sign_names_what_may_be_refused(room: house.Room) -> None:
+def test_a_sign_names_what_may_be_refused() -> None:
+    for room in ROOMS:
+        insist_refusals(room)
+
+
+def insist_refusals(room: house.Room) -> None:
     package = room.path.parent
     refused = house.line(house.sign(room.path), "May refuse:")
     written = "\n".join(path.read_text(encoding="utf-8") for path in modules(package) if path != room.path)
     codes = set(re.findall(r"KH\d{3}", refused))
     raised = set(codes_raised(package))
     assert raised <= codes, f"{shown(room.path)} lacks {', '.join(sorted(raised - codes))}"
-    assert {code for code in codes if f'"{code}"' not in written} == set()
+    assert {code for code in codes if f'"{code}"' not in written} == set(), shown(room.path)
     if room.house in ("accountant", "mechanisms"):
         own = {name for name in exceptions_raised(package) if name not in ("ValueError", "AssertionError")}
-        assert set(re.findall(r"`(\w+)`", refused)) == {name for name in own if not name.startswith("_")}
+        assert set(re.findall(r"`(\w+)`", refused)) == {name for name in own if name[0] != "_"}, shown(room.path)
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=lambda room: f"{room.house}/{room.name}")
-def test_a_sign_says_what_its_layer_allows(room: house.Room) -> None:
-    assert house.line(house.sign(room.path), "May import:") == f"{room.may_import}."
+def test_a_sign_says_what_its_layer_allows() -> None:
+    for room in ROOMS:
+        assert house.line(house.sign(room.path), "May import:") == f"{room.may_import}.", shown(room.path)
 
 
 def test_the_tables_of_the_architecture_page_are_the_signs() -> None:
@@ -129,17 +133,16 @@ def named_files(text: str) -> Iterator[str]:
             yield name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=shown)
-def test_every_file_that_a_page_names_exists(page: Path) -> None:
-    missing = [name for name in named_files(page.read_text(encoding="utf-8")) if not (ROOT / name).exists()]
-    assert missing == []
+def test_every_file_that_a_page_names_exists() -> None:
+    for page in PAGES:
+        missing = [name for name in named_files(page.read_text(encoding="utf-8")) if not (ROOT / name).exists()]
+        assert missing == [], shown(page)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=shown)
-def test_a_page_names_python_files_by_their_whole_path(page: Path) -> None:
+def test_a_page_names_python_files_by_their_whole_path() -> None:
     """The bare name of a file cannot be looked up, and nobody notices when it moves."""
-    bare = re.findall(r"`([\w-]+\.py)`", page.read_text(encoding="utf-8"))
-    assert bare == []
+    for page in PAGES:
+        assert re.findall(r"`([\w-]+\.py)`", page.read_text(encoding="utf-8")) == [], shown(page)
 
 
 def defines(path: Path, name: str) -> bool:
@@ -182,11 +185,11 @@ def test_a_folder_can_be_read_in_one_look(name: str) -> None:
 PLACED = re.compile(r"`(\w+)` in\s+`([\w/]+\.py)`")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=shown)
-def test_what_a_page_says_to_be_in_a_file_is_defined_there(page: Path) -> None:
-    for name, path in PLACED.findall(page.read_text(encoding="utf-8")):
+def test_what_a_page_says_to_be_in_a_file_is_defined_there() -> None:
+    placed = [(page, *found) for page in PAGES for found in PLACED.findall(page.read_text(encoding="utf-8"))]
+    for page, name, path in placed:
         text = (ROOT / path).read_text(encoding="utf-8")
-        assert re.search(rf"^(class|def) {name}\b|^{name}\b.*=", text, re.M), f"{name} in {path}"
+        assert re.search(rf"^(class|def) {name}\b|^{name}\b.*=", text, re.M), f"{shown(page)}: {name} in {path}"
 
 
 NOUNS = re.compile(r"`([a-z]{3,}(?:_[a-z]{3,})+)`")  # two words at least: one letter and an index is mathematics
@@ -195,13 +198,12 @@ DEEP_PAGES = [
 ]
 
 
-@pytest.mark.parametrize("page", DEEP_PAGES, ids=shown)
-def test_what_a_page_names_of_the_code_is_in_the_code(page: Path) -> None:
-    gone = set(NOUNS.findall(page.read_text(encoding="utf-8"))) - words_of_the_code()
-    assert gone == set()
+def test_what_a_page_names_of_the_code_is_in_the_code() -> None:
+    words = words_of_the_code()
+    for page in DEEP_PAGES:
+        assert set(NOUNS.findall(page.read_text(encoding="utf-8"))) - words == set(), shown(page)
 
 
-@cache
 def words_of_the_code() -> frozenset[str]:
     sources = [path for name in (*ALL, "tests") for path in modules(ROOT / name)]
     return frozenset(word for path in sources for word in re.findall(r"\w+", path.read_text(encoding="utf-8")))
@@ -246,6 +248,7 @@ def test_a_number_says_what_it_trades(name: str) -> None:
     assert [found for path in modules(ROOT / name) for found in unexplained_numbers(path)] == []
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     """The names that GitHub gives to a page's headings, and those that stand in the text."""
     text = page.read_text(encoding="utf-8")
@@ -255,13 +258,14 @@ def anchors(page: Path) -> set[str]:
     return headings | set(re.findall(r'<a id="([^"]+)">', text))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=shown)
-def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
-    for link, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]+))?\)", page.read_text(encoding="utf-8")):
+def test_every_link_of_a_page_leads_somewhere() -> None:
+    links = re.compile(r"\]\(([^)#\s]*)(?:#([^)]+))?\)")
+    found = [(page, *link) for page in PAGES for link in links.findall(page.read_text(encoding="utf-8"))]
+    for page, link, anchor in found:
         if "://" not in link:
             target = (page.parent / link).resolve() if link else page
-            assert target.exists(), link
-            assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
+            assert target.exists(), f"{shown(page)}: {link}"
+            assert not anchor or anchor in anchors(target), f"{shown(page)}: {link}#{anchor}"
 
 
 def test_no_two_classes_have_one_name() -> None:

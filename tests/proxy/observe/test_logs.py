@@ -231,7 +231,8 @@ def test_the_level_decides_what_is_logged() -> None:
 
 def logged_by(path: Path) -> Iterator[str]:
     """The events that a file names in calls of `log`."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)) if "log." in text else ():
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="log")), args=[ast.Constant(value=str(event)), *_]):
                 yield event
