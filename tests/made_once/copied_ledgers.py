@@ -14,11 +14,12 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from accountant.store import schema
+from accountant.store import schema, store
 from accountant.store.punctual import within
 
 _LONGEST_S = 600.0
 _migrate = schema._upgrade
+_make_engine = store._engine
 _postgres_script: list[str] = []
 
 
@@ -27,7 +28,28 @@ def copied_ledgers() -> Iterator[None]:
     """While the block runs, new ledgers of this process are made so."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(schema, "_upgrade", _make_tables)
+        patched.setattr(store, "_engine", _make_engine_that_compiles_once)
         yield
+
+
+def _make_engine_that_compiles_once(url: str, *, timeout_ms: int, create: bool) -> sa.Engine:
+    """`_engine` of the store. SQLAlchemy keeps the texts of statements by engine and dialect, and would write all of
+    them anew for each ledger."""
+    engine = _make_engine(url, timeout_ms=timeout_ms, create=create)
+    if engine.dialect.name == "sqlite":
+        known = _known_sqlite()
+        assert type(engine.dialect) is type(known.dialect)
+        engine.dialect = engine.pool._dialect = known.dialect
+        engine._compiled_cache = known._compiled_cache
+    return engine
+
+
+@cache
+def _known_sqlite() -> sa.Engine:
+    """Return an engine whose dialect has seen a connection."""
+    engine = sa.create_engine("sqlite://")
+    engine.connect().close()
+    return engine
 
 
 def _make_tables(engine: sa.Engine) -> None:
