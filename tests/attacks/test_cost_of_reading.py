@@ -13,6 +13,7 @@ from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
 from planner.statements.classify import split
 from planner.values.array_literals import members
+from tests.in_turn import in_turn
 
 MANY = 100_000
 LONG = {
@@ -58,7 +59,7 @@ def test_an_array_that_never_ends_is_none(text: str) -> None:
     assert members(text) is None
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("text", "expected"),
     [
         ("{}", []),

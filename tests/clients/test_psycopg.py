@@ -11,6 +11,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
+from tests.in_turn import in_turn
 from tests.worlds import gallery
 from tests.worlds.house import notices
 from tests.worlds.served import Served, unchanged
@@ -29,8 +30,8 @@ def test_values_and_types(clinic: Served, binary: bool) -> None:
         assert set(empty.values()) == {3, None}
 
 
-@pytest.mark.parametrize("binary", [False, True])
-@pytest.mark.parametrize("key", list(gallery.TYPED))
+@in_turn("binary", [False, True])
+@in_turn("key", list(gallery.TYPED))
 def test_keys_of_every_type(clinic: Served, key: str, binary: bool) -> None:
     with clinic.connect() as connection:
         rows = connection.execute(gallery.about(key).encode(), binary=binary).fetchall()

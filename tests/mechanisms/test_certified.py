@@ -9,6 +9,7 @@ import pytest
 
 from mechanisms.certified import exponential, logistic, negative_exponentials, rational
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
+from tests.in_turn import in_turn
 
 RATES = (
     LEAST_RATE,
@@ -21,7 +22,7 @@ RATES = (
 )
 
 
-@pytest.mark.parametrize("rate", RATES)
+@in_turn("rate", RATES)
 def test_prefixes_agree_with_decimal_arithmetic(rate: Fraction) -> None:
     with localcontext() as context:
         context.prec = 120
@@ -35,7 +36,7 @@ def test_prefixes_agree_with_decimal_arithmetic(rate: Fraction) -> None:
             assert logistic(rate, doubled=3, most=3).prefix(bits) == int(squared / (1 + squared) * scale)
 
 
-@pytest.mark.parametrize("rate", RATES)
+@in_turn("rate", RATES)
 def test_bounds_enclose_and_tighten(rate: Fraction) -> None:
     for precision in (160, 320, 640):
         coarse = negative_exponentials(rate, 4, precision)

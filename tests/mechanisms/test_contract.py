@@ -25,6 +25,7 @@ from mechanisms.published.tslm import Tslm
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 from mechanisms.threshold.one_shot import least_rate
 from tests.effort import examples
+from tests.in_turn import in_turn
 
 Pattern = frozenset[Cut]
 Chances = npt.NDArray[np.float64]
@@ -353,8 +354,8 @@ def test_disjoint_functionals_cost_the_dearest() -> None:
     assert apart.worst_case_epsilon == pytest.approx(together.worst_case_epsilon / 2, rel=1e-3)
 
 
-@pytest.mark.parametrize("mechanism", [Keyhole(), Tslm(), Nlm()])
-@pytest.mark.parametrize(("fnr", "fpr"), [(0.5, 0.5), (0.0, 0.1), (0.1, 1.0), (0.7, 0.6)])
+@in_turn("mechanism", [Keyhole(), Tslm(), Nlm()])
+@in_turn(("fnr", "fpr"), [(0.5, 0.5), (0.0, 0.1), (0.1, 1.0), (0.7, 0.6)])
 def test_empty_promises_are_refused(mechanism: Mechanism, fnr: float, fpr: float) -> None:
     with pytest.raises(Unachievable):
         mechanism.calibrate(question(count(0), (1,), fnr=fnr, fpr=fpr))

@@ -5,7 +5,7 @@ import importlib
 from pathlib import Path
 from types import ModuleType
 
-import pytest
+from tests.in_turn import in_turn
 
 ROOT = Path(__file__).resolve().parents[2]
 PATHS = [path.relative_to(ROOT) for path in sorted((ROOT / "mechanisms").rglob("*.py")) if ">>> " in path.read_text()]
@@ -15,7 +15,7 @@ def module(path: Path) -> ModuleType:
     return importlib.import_module(".".join(path.with_suffix("").parts))
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+@in_turn("path", PATHS)
 def test_examples(path: Path) -> None:
     tried = doctest.testmod(module(path))
     assert (tried.attempted > 0, tried.failed) == (True, 0)

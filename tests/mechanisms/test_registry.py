@@ -14,6 +14,7 @@ from mechanisms.registry import BOUNDED, DEFAULT, DENYING, MECHANISMS, compare
 from mechanisms.threshold.joint_loss import all_at_once
 from mechanisms.threshold.one_shot import acceptance, rejection
 from tests.effort import cases
+from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 
 KEYS = 60_000
@@ -85,8 +86,8 @@ SPARSE = frozenset({"svt", "svt_generalised"})  # test_sparse_vector has them: n
 ON_ANY_FORMULA = tuple(name for name in MECHANISMS if name != "svt")
 
 
-@pytest.mark.parametrize("formula", FORMULAS)
-@pytest.mark.parametrize("name", ["keyhole", "tslm", "naive", "probe_one_phase"])
+@in_turn("formula", FORMULAS)
+@in_turn("name", ["keyhole", "tslm", "naive", "probe_one_phase"])
 def test_false_negatives_at_the_worst_case(name: str, formula: str) -> None:
     """60,000 keys one unit beyond every threshold; false alarm 1e-8 per case, 24 cases."""
     calibration = calibrated(name, formula)
@@ -149,7 +150,7 @@ def test_thresholds_on_one_value_keep_their_order() -> None:
     assert (answers[0].passed & ~answers[1].passed).any()
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@in_turn("name", MECHANISMS)
 def test_constants_draw_nothing_and_cost_nothing(name: str) -> None:
     for formula, expected in ((TRUE, True), (FALSE, False)):
         calibration = MECHANISMS[name].calibrate(task_of(formula, 2))
@@ -159,7 +160,7 @@ def test_constants_draw_nothing_and_cost_nothing(name: str) -> None:
         assert (outcome.epsilon == 0).all()
 
 
-@pytest.mark.parametrize("name", ON_ANY_FORMULA)
+@in_turn("name", ON_ANY_FORMULA)
 def test_extreme_aggregates_do_not_overflow(name: str) -> None:
     calibration = calibrated(name, "mixed")
     edge = 2**62
@@ -168,7 +169,7 @@ def test_extreme_aggregates_do_not_overflow(name: str) -> None:
     assert passed.tolist() == [True, False, True]
 
 
-@pytest.mark.parametrize("name", ON_ANY_FORMULA)
+@in_turn("name", ON_ANY_FORMULA)
 def test_calibration_is_a_function_of_public_inputs(name: str) -> None:
     assert calibrated(name, "mixed") == calibrated(name, "mixed")
 

@@ -5,6 +5,7 @@ from itertools import chain
 import psycopg
 import pytest
 
+from tests.in_turn import in_turn
 from tests.worlds import shop
 from tests.worlds.house import House, unchanged
 
@@ -136,7 +137,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("attack", REFUSED)
+@in_turn("attack", REFUSED)
 def test_a_statement_that_would_read_or_change_is_refused(on_postgres: House, attack: str) -> None:
     """In every way that a client can send it: alone, prepared, after other statements, in a transaction."""
     forms = ((attack, False), (attack, True), (f"SELECT 1; {attack}", False), (f"BEGIN; {attack}; COMMIT", False))
@@ -183,7 +184,7 @@ CROOKED = [
 ]
 
 
-@pytest.mark.parametrize("question", CROOKED)
+@in_turn("question", CROOKED)
 def test_a_question_that_is_not_one_formula_over_one_table_is_refused(on_postgres: House, question: str) -> None:
     with unchanged(on_postgres), on_postgres.connect() as connection:
         with pytest.raises(psycopg.Error) as caught:

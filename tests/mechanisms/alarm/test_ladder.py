@@ -20,6 +20,7 @@ from mechanisms.alarm.ladder import (
 )
 from mechanisms.alarm.run import AlarmState
 from mechanisms.alarm.shapes import Regime
+from tests.in_turn import in_turn
 from tests.mechanisms.alarm.chosen_digits import ChosenDigits
 from tests.mechanisms.alarm.law_by_hand import (
     calibrated,
@@ -58,8 +59,8 @@ def test_what_is_reserved(cut: int, tolerance: int, alarm: float, reserved: floa
     assert round(made.worst_case_epsilon, 3) == reserved
 
 
-@pytest.mark.parametrize("schedule", [LADDER, THREE], ids=["two", "three"])
-@pytest.mark.parametrize("regime", Regime)
+@in_turn("schedule", [LADDER, THREE])
+@in_turn("regime", Regime)
 def test_rates_and_loss_are_those_of_the_rungs(schedule: LadderSchedule, regime: Regime) -> None:
     task = calibrated(regime, looks=24, cut=50, tolerance=10, least=0).task
     made = calibrate_ladder(task, schedule=schedule)

@@ -13,6 +13,7 @@ from mechanisms.alarm.calibration import AlarmCalibration
 from mechanisms.alarm.run import FIRST_DIGITS, AlarmState, draw_alarms, look_at_values
 from mechanisms.alarm.shapes import Regime
 from tests.effort import examples
+from tests.in_turn import in_turn
 from tests.mechanisms.alarm.chosen_digits import ChosenDigits, first_digits
 from tests.mechanisms.alarm.law_by_hand import calibrated, rung_by_hand, totals_by_hand, weight_by_hand
 from tests.seeded_noise import SeededNoise
@@ -153,7 +154,7 @@ def test_a_look_has_one_value_for_each_key() -> None:
 SOUND = AlarmState(uniform=5, digits=FIRST_DIGITS, total=7, highest=2, last_look=3, rang_at=0)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "numbers",
     [
         SOUND.integers()[:-1],
@@ -163,15 +164,6 @@ SOUND = AlarmState(uniform=5, digits=FIRST_DIGITS, total=7, highest=2, last_look
         replace(SOUND, rang_at=2).integers(),
         (0, 0, 0, 0, 3, 4),
         (0, 0, 0, 0, 3, 0),
-    ],
-    ids=[
-        "short",
-        "negative",
-        "too few digits",
-        "too large",
-        "secret kept",
-        "rung unseen",
-        "no number",
     ],
 )
 def test_numbers_that_no_state_has_are_not_read(numbers: tuple[int, ...]) -> None:

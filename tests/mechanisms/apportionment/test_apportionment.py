@@ -15,6 +15,7 @@ from mechanisms.apportionment.probe import probe_shares
 from mechanisms.apportionment.tree import bound_shares, closed_form, lay_out, tree_bound
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts
 from mechanisms.threshold.joint_loss import sets_at_once
+from tests.in_turn import in_turn
 
 BETA = 0.05
 
@@ -88,13 +89,13 @@ TABLE: list[tuple[Formula, float, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("formula", "published", "ours"), TABLE)
+@in_turn(("formula", "published", "ours"), TABLE)
 def test_reference_table(formula: Formula, published: float, ours: float) -> None:
     assert round(probe_total(formula), 2) == published
     assert round(keyhole_total(shares_of(formula)), 2) == ours
 
 
-@pytest.mark.parametrize(("formula", "published", "ours"), TABLE)
+@in_turn(("formula", "published", "ours"), TABLE)
 def test_the_tree_form_is_sound_and_exact_where_nothing_repeats(
     formula: Formula, published: float, ours: float
 ) -> None:

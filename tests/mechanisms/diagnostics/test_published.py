@@ -28,6 +28,7 @@ from mechanisms.diagnostics.roc_curve import roc_curve
 from mechanisms.diagnostics.score_histogram import ScoreHistogram
 from mechanisms.formula import Integers
 from tests.effort import rounds
+from tests.in_turn import in_turn
 from tests.mechanisms.diagnostics.test_score_histogram import area_by_ranks, sample
 from tests.seeded_noise import SeededNoise
 
@@ -40,7 +41,7 @@ def all_partitions(cells: int) -> list[tuple[int, ...]]:
     return [(*edges, cells) for length in lengths for edges in all_partitions(cells - length)]
 
 
-@pytest.mark.parametrize("cells", range(1, 9))
+@in_turn("cells", range(1, 9))
 def test_the_least_partition_is_the_least_of_all(cells: int) -> None:
     counts = np.random.default_rng(cells).integers(0, 30, cells)
     of_noise = 3 * unit_of_costs(cells)

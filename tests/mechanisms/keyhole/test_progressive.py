@@ -25,6 +25,7 @@ from mechanisms.three_valued import find_undecided, settle_formula
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 from mechanisms.threshold.three_zone import EmptyGroups
 from tests.effort import examples, rounds
+from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 
 KEYS = 60_000
@@ -121,7 +122,7 @@ def test_a_single_literal_uses_up_its_rates(name: str) -> None:
     assert abs(np.mean(~outcome.passed) - 0.05) < 8 * spread
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@in_turn("name", FORMULAS)
 def test_loss_is_never_above_the_worst_case(name: str) -> None:
     calibration = PROGRESSIVE.calibrate(task_of(*FORMULAS[name]))
     generator = np.random.default_rng(7)
@@ -172,7 +173,7 @@ def test_empty_groups_of_a_large_domain_do_not_stray_into_the_answer() -> None:
     assert strays <= 7
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("formula", "distance"),
     [
         (count(0, 1000, 100), 1000),

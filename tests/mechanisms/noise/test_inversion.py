@@ -11,6 +11,7 @@ from mechanisms.certified import Survivals, digits_survivals, exponential, geome
 from mechanisms.formula import Integers
 from mechanisms.noise.exact import LEAST_RATE
 from mechanisms.noise.inversion import Inversion, Words
+from tests.in_turn import in_turn
 
 WORDS = np.arange(1 << 16, dtype=np.uint16)
 RATES = [Fraction(1, 16), Fraction(2890371, 10**7), Fraction(1), Fraction(3), Fraction(40)]
@@ -44,8 +45,8 @@ def decay(rate: Fraction) -> Decimal:
     return (-Decimal(rate.numerator) / Decimal(rate.denominator)).exp()
 
 
-@pytest.mark.parametrize("rate", RATES)
-@pytest.mark.parametrize("below", [False, True])
+@in_turn("rate", RATES)
+@in_turn("below", [False, True])
 def test_every_word_of_an_endless_law_is_compared_rightly(rate: Fraction, *, below: bool) -> None:
     """Of all words as many reach each value as there are whole cells below its survival, and one more where a tie falls
     below: by decimal arithmetic of a hundred digits."""
@@ -83,8 +84,8 @@ def test_the_last_digit_is_the_sign_and_nothing_else(rate: Fraction) -> None:
     assert np.array_equal(drawn[0::2], read(law, WORDS, below=True)[0::2])
 
 
-@pytest.mark.parametrize("rate", RATES)
-@pytest.mark.parametrize("signed", [False, True])
+@in_turn("rate", RATES)
+@in_turn("signed", [False, True])
 def test_searching_finds_what_the_table_says(rate: Fraction, *, signed: bool) -> None:
     """A few draws are searched for, many are looked up: word by word the same, ties and the end among them."""
     law = endless(rate)

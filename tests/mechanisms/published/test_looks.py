@@ -24,6 +24,7 @@ from mechanisms.published.mim import (
 )
 from mechanisms.published.ppwlm import Ppwlm, ppwlm_test
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
+from tests.in_turn import in_turn
 from tests.mechanisms.threshold.crossing_by_hand import Flags, outcomes, worst_rule
 from tests.seeded_noise import SeededNoise
 
@@ -88,8 +89,8 @@ def alike(values: tuple[int, ...], keys: int = KEYS) -> Integers:
     return np.repeat(np.array(values, dtype=np.int64)[:, np.newaxis], keys, axis=1)
 
 
-@pytest.mark.parametrize("formula", FORMULAS)
-@pytest.mark.parametrize("name", MECHANISMS)
+@in_turn("formula", FORMULAS)
+@in_turn("name", MECHANISMS)
 def test_false_negatives_at_the_worst_case(name: str, formula: str) -> None:
     """40,000 keys that just qualify; false alarm 1e-8 per case (binomial at the promised rate), 35 cases."""
     mechanism = MECHANISMS[name]
@@ -101,8 +102,8 @@ def test_false_negatives_at_the_worst_case(name: str, formula: str) -> None:
     assert outcome.epsilon.max() <= calibration.worst_case_epsilon
 
 
-@pytest.mark.parametrize("formula", FORMULAS)
-@pytest.mark.parametrize("name", MECHANISMS)
+@in_turn("formula", FORMULAS)
+@in_turn("name", MECHANISMS)
 def test_false_positives_at_the_worst_case(name: str, formula: str) -> None:
     """40,000 keys whose relaxed formula is just false; false alarm 1e-8 per case (binomial), 35 cases."""
     mechanism = MECHANISMS[name]

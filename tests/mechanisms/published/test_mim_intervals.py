@@ -6,6 +6,7 @@ import pytest
 
 from mechanisms.protocol import Knowledge
 from mechanisms.published.mim import false_positives_of_one_look, false_positives_of_two_looks
+from tests.in_turn import in_turn
 
 SHARE = 0.05
 DATA = {  # table 1, of a threshold of 100: keys at 10, and keys at 25 or 40
@@ -24,8 +25,8 @@ def bounds(known: Knowledge, epsilon: float) -> tuple[float, float]:
     return log_share * (1.0 + math.log(ratio) / math.log(SHARE)) / known.far_distance, log_share / known.near_distance
 
 
-@pytest.mark.parametrize("data", DATA)
-@pytest.mark.parametrize("epsilon", [0.06, 0.08, 0.10, 0.15])
+@in_turn("data", DATA)
+@in_turn("epsilon", [0.06, 0.08, 0.10, 0.15])
 def test_the_interval_is_empty_as_printed_and_not_with_its_bounds_exchanged(data: str, epsilon: float) -> None:
     """From the lower bound on two looks are expected to err less than one, by the equations that choose a mechanism."""
     known, low, high = DATA[data]

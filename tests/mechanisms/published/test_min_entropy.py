@@ -17,6 +17,7 @@ from mechanisms.published.min_entropy import (
     minimise_entropy,
     posterior_box,
 )
+from tests.in_turn import in_turn
 
 
 def least_in_box(low: Values, high: Values) -> float:
@@ -41,7 +42,7 @@ def least_of_weights(epsilons: Values, priors: Values) -> float:
     return float(np.min(-np.sum(posteriors * np.log(posteriors), axis=1)))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@in_turn("seed", range(60))
 def test_algorithm_5_finds_the_least_vertex(seed: int) -> None:
     generator = np.random.default_rng(seed)
     epsilons = generator.exponential(scale=generator.choice([0.1, 1.0, 3.0]), size=generator.integers(1, 11))
@@ -58,7 +59,7 @@ def test_the_printed_comparison_of_algorithm_5_would_overstate_gamma() -> None:
     assert entropy(minimise_entropy([0.5] * 6)) < math.log(6) - 0.1
 
 
-@pytest.mark.parametrize("seed", range(60))
+@in_turn("seed", range(60))
 def test_counts_per_level_agree_with_algorithm_5(seed: int) -> None:
     generator = np.random.default_rng(1000 + seed)
     losses = np.concatenate((generator.exponential(size=generator.integers(0, 3)), generator.choice([[0.0], [0.7]])))
@@ -79,8 +80,8 @@ def test_levels_hold_many_keys_and_refuse_too_many() -> None:
         minimise_entropy([0.1] * 25)
 
 
-@pytest.mark.parametrize("priors", ["uniform", "general"])
-@pytest.mark.parametrize("seed", range(40))
+@in_turn("priors", ["uniform", "general"])
+@in_turn("seed", range(40))
 def test_the_bracket_holds_the_true_minimum(seed: int, priors: str) -> None:
     generator = np.random.default_rng(2000 + seed)
     keys = int(generator.integers(1, 13))
@@ -105,7 +106,7 @@ def classes(seed: int, most_keys: int) -> tuple[Values, Values, npt.NDArray[np.i
     return losses, priors, counts
 
 
-@pytest.mark.parametrize("seed", range(40))
+@in_turn("seed", range(40))
 def test_classes_with_priors_agree_with_every_vertex(seed: int) -> None:
     """Up to nine keys for the box, twelve for the true set."""
     losses, priors, counts = classes(seed, 9)
@@ -119,7 +120,7 @@ def test_classes_with_priors_agree_with_every_vertex(seed: int) -> None:
     assert truly == pytest.approx(least_of_weights(keys, weights), abs=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@in_turn("seed", range(20))
 def test_equal_priors_are_the_levels(seed: int) -> None:
     losses, _, counts = classes(seed, 20)
     levels = dict.fromkeys(losses.tolist(), 0)

@@ -16,6 +16,7 @@ from mechanisms.published.ppwlm import ppwlm_test, published_look
 from mechanisms.published.share_carryover import CELLS, worst_of_any_rule, zones_of_misses, zones_of_returns
 from mechanisms.threshold.joint_loss import all_at_once
 from tests.effort import examples, rounds
+from tests.in_turn import in_turn
 from tests.mechanisms.threshold.crossing_by_hand import worst_rule
 
 EVERY_INTEGER = 1 << 30
@@ -35,8 +36,8 @@ def bound(levels: list[Fraction], *, share: float, fine_steps: int, cells: int, 
     return worst_of_any_rule(levels, fine_steps=fine_steps, look_of=look_of, zones_of=zones, cells=cells)
 
 
-@pytest.mark.parametrize("tolerance", [None, 30, 60, 90])
-@pytest.mark.parametrize(("looks", "factor", "fine_steps"), [(2, 8, 3), (3, 4, 2), (4, 3, 1), (4, 3, 3), (5, 3, 2)])
+@in_turn("tolerance", [None, 30, 60, 90])
+@in_turn(("looks", "factor", "fine_steps"), [(2, 8, 3), (3, 4, 2), (4, 3, 1), (4, 3, 3), (5, 3, 2)])
 def test_the_bound_is_the_exact_worst_rule_on_whole_integers(
     looks: int, factor: int, fine_steps: int, tolerance: int | None
 ) -> None:

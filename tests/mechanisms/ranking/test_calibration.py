@@ -19,6 +19,7 @@ from mechanisms.ranking.calibration import (
     loss_of_unit,
 )
 from tests.effort import cases
+from tests.in_turn import in_turn
 from tests.mechanisms.ranking.law_by_hand import overtaken
 
 TASK = RankingTask(keys=30, limit=5, descending=True, sensitivity=1, tolerance=20, fnr=0.05, fpr=0.1)
@@ -37,7 +38,7 @@ REFERENCE = [
 ]
 
 
-@pytest.mark.parametrize(("keys", "limit", "of_a_hundred", "of_ten"), REFERENCE)
+@in_turn(("keys", "limit", "of_a_hundred", "of_ten"), REFERENCE)
 def test_reference_values(keys: int, limit: int, of_a_hundred: float, of_ten: float) -> None:
     for tolerance, expected in ((100, of_a_hundred), (10, of_ten)):
         task = replace(TASK, keys=keys, limit=limit, tolerance=tolerance)

@@ -19,6 +19,7 @@ from mechanisms.risk.advantage import (
     true_positive_rate,
 )
 from mechanisms.risk.fixed_list import TradeOff, compose_fixed
+from tests.in_turn import in_turn
 
 LISTS = [
     ([1.0], 0.4621, 0.4621, 0.0272, 0.2718),
@@ -31,7 +32,7 @@ LISTS = [
 ]
 
 
-@pytest.mark.parametrize(("losses", "adaptive", "fixed", "at_1", "at_10"), LISTS)
+@in_turn(("losses", "adaptive", "fixed", "at_1", "at_10"), LISTS)
 def test_lists_have_their_published_advantages(
     losses: list[float], adaptive: float, fixed: float, at_1: float, at_10: float
 ) -> None:
@@ -58,8 +59,8 @@ def test_targets_are_turned_into_losses() -> None:
         assert epsilon_for_posterior(prior=prior, posterior=posterior) == pytest.approx(epsilon, abs=5e-5)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
-@pytest.mark.parametrize("many", [2, 3, 10, 1000])
+@in_turn("epsilon", [0.01, 0.3, 1.0, 4.0])
+@in_turn("many", [2, 3, 10, 1000])
 def test_targets_are_inverses(epsilon: float, many: int) -> None:
     assert epsilon_for_advantage(membership_advantage(epsilon)) == pytest.approx(epsilon, rel=1e-9)
     success = guess_among(epsilon, candidates=many)

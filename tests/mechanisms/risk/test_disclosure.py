@@ -10,6 +10,7 @@ import pytest
 
 from mechanisms.risk.disclosure import chance_within, jump, ratio_at_most, rule_of_thumb
 from mechanisms.risk.share_learning import SharePair, chance_by_disjoint, chance_by_ratio, least_group
+from tests.in_turn import in_turn
 
 CHANCES = [
     (1000, 0.5, (0.9995, 0.9752, 0.8244, 0.2569, 0.0513)),
@@ -37,7 +38,7 @@ def least_ratio(width: float, share: float) -> float:
     return high
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("width", "share", "published"),
     [
         (0.2, 0.3, 21.61),
@@ -67,8 +68,8 @@ def test_lemma_2_is_the_law_of_the_ratio(group: float, holders: float, scale: fl
         assert ratio_at_most(z, group=group, holders=holders, scale=scale) == pytest.approx(expected, abs=1e-3), z
 
 
-@pytest.mark.parametrize("z", [-1.0, 0.0, 1.0])
-@pytest.mark.parametrize(("group", "holders", "scale"), LAWS)
+@in_turn("z", [-1.0, 0.0, 1.0])
+@in_turn(("group", "holders", "scale"), LAWS)
 def test_the_singularities_are_removable(z: float, group: float, holders: float, scale: float) -> None:
     at, below, above = (
         ratio_at_most(z + step, group=group, holders=holders, scale=scale) for step in (0.0, -1e-4, 1e-4)

@@ -15,6 +15,7 @@ from mechanisms.protocol import Exposure, Unachievable
 from mechanisms.standing.alarms import alarms_decide, calibrate_standing
 from mechanisms.standing.task import StandingTask
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
+from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 
 GROWING, COMING = Regime.GROWING, Regime.COMING_AND_GOING
@@ -122,7 +123,7 @@ def test_a_constant_formula_is_answered_and_costs_nothing(formula: Formula, answ
     assert found.worst_case_epsilon == 0.0
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "task",
     [
         watched(below(0)),
@@ -204,7 +205,7 @@ def test_looks_out_of_order_and_values_of_others_are_refused() -> None:
             found.look(state, wrong, look=5, noise=SeededNoise(1))
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "wrong",
     [
         {"looks": 0},

@@ -26,6 +26,7 @@ from mechanisms.standing.distance import (
 from mechanisms.standing.protocol import Standing
 from mechanisms.standing.task import StandingTask
 from mechanisms.threshold.joint_loss import all_at_once
+from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 
 GROWING, COMING, SIGNED = Regime.GROWING, Regime.COMING_AND_GOING, Regime.SIGNED
@@ -78,7 +79,7 @@ PRICES = [
 ]
 
 
-@pytest.mark.parametrize(("formula", "values", "regime"), PRICES)
+@in_turn(("formula", "values", "regime"), PRICES)
 def test_one_alarm_is_paid_for_however_many_thresholds_there_are(
     formula: Formula, values: Regime, regime: Regime
 ) -> None:

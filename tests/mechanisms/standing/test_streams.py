@@ -13,6 +13,7 @@ from mechanisms.standing.streams import NO_BOUND, WATCHING, StandingStream, watc
 from mechanisms.standing.task import StandingTask
 from mechanisms.streams.names import HIERARCHIES
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
+from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 
 LOOKS = 8
@@ -102,7 +103,7 @@ def test_what_streams_do_not_watch_is_refused() -> None:
         watch_by_stream(TASK, name="pegasos", epsilon=SHARP)
 
 
-@pytest.mark.parametrize("name", WATCHING)
+@in_turn("name", WATCHING)
 def test_states_are_of_one_calibration_and_checked(name: str) -> None:
     stream = watch_by_stream(TASK, name=name, epsilon=SHARP)
     values = np.array([[5, 0, 900]], dtype=np.int64)

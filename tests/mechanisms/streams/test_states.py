@@ -23,6 +23,7 @@ from mechanisms.streams.stream import StreamMechanism
 from mechanisms.streams.tick_laplace import BackwardSmoothing, TickLaplace
 from mechanisms.streams.window_sum import WindowSumSmoother
 from mechanisms.streams.zeros import Zeros
+from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 
 Mechanism = StreamMechanism[Any] | HierarchyMechanism[Any]
@@ -83,7 +84,7 @@ def test_a_stored_state_goes_on_as_if_nothing_had_happened(mechanism: Mechanism)
     assert run(mechanism, counts, store=store) == run(mechanism, counts)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
+@in_turn("mechanism", MECHANISMS)
 def test_nothing_looks_ahead(mechanism: Mechanism) -> None:
     """Counts that differ from tick 12 on leave all estimates before it as they are, noise being the same."""
     counts = counts_for(mechanism, seed=93)

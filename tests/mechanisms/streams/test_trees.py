@@ -17,6 +17,7 @@ from mechanisms.streams.block_tree import BlockTree
 from mechanisms.streams.signed_tree import SignedTree
 from mechanisms.streams.stream import StreamMechanism
 from tests.effort import examples
+from tests.in_turn import in_turn
 from tests.mechanisms.streams.given_noise import GivenNoise, run_stream
 
 Tree = Callable[[int], StreamMechanism[Any]]
@@ -76,7 +77,7 @@ def test_a_changed_count_is_hidden_by_moving_as_many_draws_as_there_are_levels(n
     assert tree.rate == Fraction(1, LEVELS[name])
 
 
-@pytest.mark.parametrize("window", [2, 8, 24, 168, 512, 1024, 2048])
+@in_turn("window", [2, 8, 24, 168, 512, 1024, 2048])
 def test_noise_at_each_tick_makes_better_window_sums_than_trees_up_to_a_thousand_ticks(window: int) -> None:
     """By the variance of the nodes of each window: noise at each tick errs less up to 512 ticks, by a twelfth at 1,024
     (.03 by logarithm to ten), and more from 2,048 on."""

@@ -20,6 +20,7 @@ from mechanisms.threshold.one_shot import (
     least_epsilon,
     rejection,
 )
+from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 
 
@@ -146,8 +147,8 @@ def test_tails_of_the_law() -> None:
             assert lower_tail(rate, value - 1) + upper_tail(rate, value) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(("sensitivity", "tolerance"), [(1, 0), (1, 1), (1, 30), (5, 0), (5, 25), (7, 200)])
-@pytest.mark.parametrize("allow_block", [True, False])
+@in_turn(("sensitivity", "tolerance"), [(1, 0), (1, 1), (1, 30), (5, 0), (5, 25), (7, 200)])
+@in_turn("allow_block", [True, False])
 def test_acceptance_is_indistinguishable_between_neighbours(
     sensitivity: int, tolerance: int, allow_block: bool
 ) -> None:

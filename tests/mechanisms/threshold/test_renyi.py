@@ -16,6 +16,7 @@ from mechanisms.noise.discrete_laplace import mass
 from mechanisms.protocol import DecisionTask
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 from mechanisms.threshold.renyi import ORDERS, conversion, curve, divergence, most_curve, most_divergence, to_nano
+from tests.in_turn import in_turn
 
 DELTA = 1e-9
 ROUNDED = Decimal("1e-24")
@@ -48,7 +49,7 @@ def test_the_divergence_is_convex_in_the_move_and_below_the_pure_loss(rate: Frac
     assert here <= most_divergence(epsilon=pure, order=order) + ROUNDED
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@in_turn("order", ORDERS)
 def test_fine_noise_tends_to_the_continuous_law(order: int) -> None:
     epsilon, a = 0.0496, order
     limit = a / (2 * a - 1) * math.exp((a - 1) * epsilon) + (a - 1) / (2 * a - 1) * math.exp(-a * epsilon)

@@ -31,6 +31,7 @@ from mechanisms.threshold.three_zone import (
     wrong,
 )
 from tests.effort import cases, examples, rounds
+from tests.in_turn import in_turn
 
 Floats = npt.NDArray[np.float64]
 
@@ -239,8 +240,8 @@ def test_exact_crossing_saves_a_fifth_of_the_surcharge_of_the_union_bound(
     assert float(exact.rate) <= 1.026 * least
 
 
-@pytest.mark.parametrize("keys", [500, 68_509, 10**6])
-@pytest.mark.parametrize("tolerance", [100, 200, 300])
+@in_turn("keys", [500, 68_509, 10**6])
+@in_turn("tolerance", [100, 200, 300])
 def test_early_looks_return_hardly_any_empty_group_however_many_there_are(keys: int, tolerance: int) -> None:
     """By the exact law, at a threshold of 1,000: as few as one look alone would, or one in twenty answers."""
     empty = EmptyGroups(distance=1000, chance=0.05 / keys)
