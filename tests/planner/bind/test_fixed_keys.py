@@ -17,6 +17,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.question.condition import ALWAYS, And, Compare, Condition, Within, evaluate
 from tests.effort import examples
+from tests.in_turn import in_turn
 from tests.planner.asked import asked
 from tests.planner.bind.test_groupings import DAYS, SALES
 from tests.worlds.stays import people
@@ -33,7 +34,7 @@ def _fixed(where: Condition, table: Table = DECLARED, keys: Sequence[str] = ("st
     return {key.name: key.values for key in found.fixed}
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("where", "months"),
     [
         (Compare("month", "=", MONTHS[1]), MONTHS[1:2]),
@@ -63,7 +64,7 @@ def test_a_list_or_a_range_of_a_calendar_fixes_its_periods(where: Condition, mon
     assert _fixed(where) == {"month": months}
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "where",
     [
         ALWAYS,

@@ -16,6 +16,7 @@ from planner.catalog.model import Catalog, Column, Derivation, Grouping, Lookup,
 from planner.functionals.unit_groups import groups_of_one_unit
 from planner.question.model import Question
 from tests.effort import examples
+from tests.in_turn import in_turn
 from tests.planner.asked import asked
 from tests.worlds.stays import STAYS, people
 
@@ -81,7 +82,7 @@ def _declare(*declared: tuple[str, int | None, int | None], table: Table = SALES
     return replace(table, groupings=groupings)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("base", "column", "expected"),
     [
         ("day", "day", True),
@@ -262,7 +263,7 @@ def _ask(sql: str, catalog: Catalog | None = None) -> Question:
     return asked(sql, catalog=catalog)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("sql", "groups", "rows", "most"),
     [
         ("SELECT ward FROM stays GROUP BY ward HAVING count(*) > 100", 1, 15, 15),

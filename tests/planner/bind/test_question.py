@@ -20,13 +20,14 @@ from planner.functionals.guards import holds_at_zero
 from planner.question.condition import evaluate
 from planner.question.model import Functional, Question
 from tests.effort import rounds
+from tests.in_turn import in_turn
 from tests.planner.asked import asked, refusal
 from tests.planner.rendering import question_text
 from tests.planner.spec import pairs
 from tests.worlds.retail import retail
 
 
-@pytest.mark.parametrize(("sql", "outcome"), pairs("questions.sql"))
+@in_turn(("sql", "outcome"), pairs("questions.sql"))
 def test_question(sql: str, outcome: str) -> None:
     if outcome.startswith("KH"):
         code = outcome.split()[0]

@@ -1,12 +1,11 @@
 """ORDER BY an aggregate: what keys are ranked by, how far, and within which tolerance; what cannot be ranked by."""
 
-import pytest
-
 from planner.bind.question import ask
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
+from tests.in_turn import in_turn
 from tests.planner.asked import TODAY
 from tests.planner.rendering import question_text
 from tests.planner.spec import pairs
@@ -32,6 +31,6 @@ def outcome(sql: str) -> str:
     return " | ".join(map(question_text, made)) or "nothing is asked"
 
 
-@pytest.mark.parametrize(("sql", "wanted"), [*pairs("rankings.sql"), *pairs("ranks.sql")])
+@in_turn(("sql", "wanted"), [*pairs("rankings.sql"), *pairs("ranks.sql")])
 def test_what_becomes_of_a_ranking(sql: str, wanted: str) -> None:
     assert outcome(sql) == wanted

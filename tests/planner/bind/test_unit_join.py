@@ -27,6 +27,7 @@ from proxy.pipeline.claim import claim
 from proxy.pipeline.messages import Asked
 from proxy.service.data_versions import data_version
 from proxy.service.service import OWNER
+from tests.in_turn import in_turn
 from tests.planner.asked import TODAY
 from tests.planner.spec import pairs
 from tests.worlds.stays import LABS, PATIENTS, STAYS, people
@@ -59,12 +60,12 @@ def _outcome(sql: str) -> str:
     return f"{table.name} by {keys}, {table.groups_per_unit} groups of {table.rows_per_unit} rows"
 
 
-@pytest.mark.parametrize(("sql", "outcome"), pairs("same_unit.sql"))
+@in_turn(("sql", "outcome"), pairs("same_unit.sql"))
 def test_statement(sql: str, outcome: str) -> None:
     assert _outcome(sql) == outcome
 
 
-@pytest.mark.parametrize("sql", [sql for sql, outcome in pairs("same_unit.sql") if outcome.startswith("KH")])
+@in_turn("sql", [sql for sql, outcome in pairs("same_unit.sql") if outcome.startswith("KH")])
 def test_a_hint_that_shows_a_question_or_a_join_shows_one_that_works(sql: str) -> None:
     with pytest.raises(KeyholeError) as refused:
         _plans(sql)
@@ -160,8 +161,8 @@ CHANGES: dict[str, Callable[[Table], Table]] = {
 }
 
 
-@pytest.mark.parametrize("changed", CHANGES)
-@pytest.mark.parametrize("table", ["stays", "patients"])
+@in_turn("changed", CHANGES)
+@in_turn("table", ["stays", "patients"])
 def test_another_table_of_the_join_is_another_question(table: str, changed: str) -> None:
     sql = JOINED.format("sex, s.ward", "sex, s.ward")
     tables = tuple(CHANGES[changed](t) if t.name == table else t for t in people().tables)
@@ -197,7 +198,7 @@ SHARES: list[tuple[list[int | None], list[int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("declared", "read"), SHARES)
+@in_turn(("declared", "read"), SHARES)
 def test_the_rows_that_are_joined_multiply_to_a_million_unless_the_owner_wants_more(
     declared: list[int | None], read: list[int]
 ) -> None:

@@ -19,6 +19,7 @@ from planner.question.model import Question
 from planner.statements.classify import Asking, classify
 from planner.statements.settings import accuracy
 from proxy.pipeline.messages import bare_question
+from tests.in_turn import in_turn
 from tests.planner.spec import pairs
 from tests.worlds.stays import stays
 
@@ -69,12 +70,12 @@ def _summary(question: Question) -> str:
     return "; ".join([*sorted(totals), *sorted(sums)])
 
 
-@pytest.mark.parametrize(("sql", "expected"), pairs("per_unit.sql"))
+@in_turn(("sql", "expected"), pairs("per_unit.sql"))
 def test_corpus(sql: str, expected: str) -> None:
     assert outcome(sql) == expected
 
 
-@pytest.mark.parametrize("sql", [sql for sql, found in pairs("per_unit.sql") if found in ("KH110", "KH103", "KH101")])
+@in_turn("sql", [sql for sql, found in pairs("per_unit.sql") if found in ("KH110", "KH103", "KH101")])
 def test_hints_show_questions_that_work(sql: str) -> None:
     hint = refused(sql).hint or ""
     if hint.startswith(("SELECT", "WITH")) and "..." not in hint:

@@ -15,6 +15,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.statements.settings import accuracy
+from tests.in_turn import in_turn
 from tests.planner.asked import TODAY, asked, asking
 from tests.worlds.retail import retail
 
@@ -31,7 +32,7 @@ def test_texts() -> None:
     assert tolerances("count(DISTINCT a, b)=3").named == (("count(distincta,b)", Amount(Decimal(3), percent=False)),)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "text",
     [
         "",
@@ -84,7 +85,7 @@ INSURED = "FILTER (WHERE insured)"
 OTHERS = "FILTER (WHERE NOT insured)"
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("formula", "rows", "allowed"),
     [
         (f"count(*) {INSURED} > count(*) {OTHERS}", "50", 5),  # a tenth of 50 rows

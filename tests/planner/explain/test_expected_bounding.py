@@ -4,18 +4,18 @@ from dataclasses import replace
 from math import log, sqrt
 
 import numpy as np
-import pytest
 
 from planner.catalog.model import Table
 from planner.explain.expected_bounding import expected_cuts
+from tests.in_turn import in_turn
 from tests.planner.explain.test_render import planned
 from tests.worlds.questions import CAPPED, CLIPPED, ROWS
 
 UNITS = 40_000
 
 
-@pytest.mark.parametrize("mean", [1.0, 3.0, 15.0, 60.0])
-@pytest.mark.parametrize(
+@in_turn("mean", [1.0, 3.0, 15.0, 60.0])
+@in_turn(
     ("having", "table", "most", "each"),
     [
         ("count(*) > 500", CLIPPED, 20, 1),

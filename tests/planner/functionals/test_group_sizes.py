@@ -18,6 +18,7 @@ from planner.plan.build import plan
 from planner.plan.reduce import reduce_question
 from planner.question.model import Question
 from tests.effort import rounds
+from tests.in_turn import in_turn
 from tests.planner.asked import asked
 from tests.seeded_noise import SeededNoise
 from tests.worlds.retail import RETAIL, VISITS
@@ -31,7 +32,7 @@ def meant(formula: str, *, tolerance: str = "10%", min_rows: str = "") -> list[i
     return [functional.rows for functional in made.functionals if functional.rows > 1]
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("formula", "rows"),
     [
         ("avg(age) > 60", [50]),
@@ -134,7 +135,7 @@ def drawn(random_: random.Random) -> Question:
     return asked(WARDS + formula, tolerance=random_.choice(["10%", "35%", "count=25, 8%", "90%", "avg=3, 20%"]))
 
 
-@pytest.mark.parametrize("seed", range(rounds(200, quick=40)))
+@in_turn("seed", range(rounds(200, quick=40)))
 def test_what_passes_with_relaxed_sums_passes_with_means_within_the_tolerance_whatever_its_size(seed: int) -> None:
     """Against groups at the edges and at random: the relaxed minimal formula on sums implies that on means, where a
     count guards the mean; where none does, it does so for groups of at least `min_rows` rows."""
@@ -191,8 +192,8 @@ KEYS = rounds(40_000, quick=8_000)
 FALSE_ALARM = 1e-9
 
 
-@pytest.mark.parametrize("mechanism", ["keyhole", "progressive"])
-@pytest.mark.parametrize(
+@in_turn("mechanism", ["keyhole", "progressive"])
+@in_turn(
     ("rows", "short"),
     [
         (450, 6 * 450),  # as few rows as the relaxed count lets pass, and a mean that misses by all of the tolerance

@@ -6,7 +6,6 @@ from decimal import Decimal
 from random import Random
 
 import duckdb
-import pytest
 
 from planner.bind.unit_join import joined_on_unit
 from planner.catalog.model import Catalog, Column, SqlType
@@ -16,6 +15,7 @@ from planner.plan.build import plan
 from planner.policy.expression_totals import read_total
 from planner.question.model import Functional, Term
 from tests.effort import rounds
+from tests.in_turn import in_turn
 from tests.planner.asked import asked
 from tests.worlds.retail import SALES, retail
 
@@ -63,7 +63,7 @@ def in_units(found: Functional) -> tuple[float, float]:
     return float(low * found.unit_size), float(high * found.unit_size)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("expression", "expected"),
     [
         ("price * (1 - discount)", (0, 150)),  # and not 4 rows of 100
@@ -160,7 +160,7 @@ def declared_functional(sql: str, found: Catalog, *, than: str = "> 100000") -> 
     return question.functionals[0]
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("expression", "expected"),
     [
         ("sum(price * (1 - discount))", (0, 90)),

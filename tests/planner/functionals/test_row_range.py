@@ -12,6 +12,7 @@ from planner.functionals.row_range import MOST_CONDITIONS, not_true, row_range, 
 from planner.question.condition import ALWAYS, NEVER, And, Compare, Condition, IsNull, Not, Or, Within, evaluate
 from planner.question.model import Term
 from tests.effort import examples
+from tests.in_turn import in_turn
 from tests.worlds.retail import VISITS
 
 RANGES = {"age": (0, 110), "cost": (-3, 8)}
@@ -90,7 +91,7 @@ def test_not_true_is_true_exactly_where_the_condition_is_not(condition: Conditio
     assert not_true(ALWAYS) == NEVER
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("terms", "expected"),
     [
         ([Term(1, "age", ALWAYS, 1), Term(-65, "age", ALWAYS, 0)], (-65, 45)),
@@ -133,9 +134,9 @@ JOINED = replace(VISITS, columns=(*VISITS.columns, BEDS))
 FOUND: tuple[Condition, Condition] = (Not(IsNull("beds")), Within("ward", ("A", "B")))
 
 
-@pytest.mark.parametrize("found", FOUND)
-@pytest.mark.parametrize("ward", ["A", "B", "C", None])
-@pytest.mark.parametrize("age", [None, 0, 66, 110])
+@in_turn("found", FOUND)
+@in_turn("ward", ["A", "B", "C", None])
+@in_turn("age", [None, 0, 66, 110])
 def test_a_looked_up_column_has_a_value_where_it_is_found(found: Condition, ward: str | None, age: int | None) -> None:
     """Planning says it by the column, rewriting by what it is looked up by: sensitivities of both have to agree."""
     over = Compare("age", ">", 65)

@@ -7,7 +7,6 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from planner.functionals.sensitivity import MOST_FUNCTIONALS, affected_together,
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or, Within, evaluate
 from planner.question.model import Functional, Measure, Term
 from tests.effort import examples
+from tests.in_turn import in_turn
 from tests.worlds.questions import CAPPED, CLIPPED, FRANCE, ROWS, SPAIN, average, count, question, total, units
 
 CONDITIONS: tuple[Condition, ...] = (
@@ -177,7 +177,7 @@ def test_no_functionals_and_too_many() -> None:
     assert len(affected_together(question(TRUE, *many[:-1]))) == 2
 
 
-@pytest.mark.parametrize("size", range(1, 8))
+@in_turn("size", range(1, 8))
 def test_the_sets_are_exactly_the_maximal_ones(size: int) -> None:
     """Filters that are pairs of values: two are apart unless they share a value. Against brute force."""
     names = ("France", "Germany", "Norway", "Spain")

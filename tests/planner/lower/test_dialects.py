@@ -14,6 +14,7 @@ from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.dialects.sail import SAIL
 from planner.lower.dialects.spark import SPARK
+from tests.in_turn import in_turn
 
 ROOT = Path(__file__).parents[3]
 DIALECTS = (DUCKDB, POSTGRES, SPARK, SAIL)
@@ -53,7 +54,7 @@ def test_a_comparison_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert _compared(path) == ["row.py:1", "row.py:3"]
 
 
-@pytest.mark.parametrize("field", [field.name for field in fields(Dialect)])
+@in_turn("field", [field.name for field in fields(Dialect)])
 def test_every_field_is_a_difference(field: str) -> None:
     assert len({getattr(dialect, field) for dialect in DIALECTS}) > 1
 

@@ -14,6 +14,7 @@ from planner.monitors.affordable import find_fitting
 from planner.monitors.explain import describe_monitor, explain_monitor, monitor_json
 from planner.monitors.guarantee import promise, promise_json
 from planner.monitors.model import MonitorPlan
+from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 from tests.worlds.monitored import BY_WARD, TABLES, declared, planned
 
@@ -119,7 +120,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("keys", "code", "hint"), REFUSED)
+@in_turn(("keys", "code", "hint"), REFUSED)
 def test_what_cannot_be_watched_so_is_refused(keys: dict[str, str], code: str, hint: str) -> None:
     with pytest.raises(KeyholeError) as caught:
         _at_once(**keys)

@@ -10,6 +10,7 @@ from mechanisms.alarm.prices import Way
 from mechanisms.alarm.shapes import Regime
 from planner.errors import KeyholeError
 from planner.monitors.looks import look_of
+from tests.in_turn import in_turn
 from tests.worlds.monitored import BY_WARD, OF_A_DAY, SQL, TABLES, planned
 
 OF_STAYS = "SELECT ward, day FROM stays GROUP BY ward, day HAVING count(DISTINCT patient_id) > 100"
@@ -105,7 +106,7 @@ def test_fewer_windows_than_a_unit_may_be_in_cost_a_unit_less() -> None:
     assert short.epsilon_per_unit == pytest.approx(9 * short.epsilon_per_cell)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("having", "early"),
     [
         ("count(*) > 400", True),

@@ -4,6 +4,7 @@ import pytest
 
 from planner.errors import KeyholeError
 from planner.monitors.refusals import in_policy
+from tests.in_turn import in_turn
 from tests.worlds.monitored import BY_WARD, OF_A_DAY, SQL, TABLES, planned
 
 MEAN = "SELECT ward, day FROM visits GROUP BY ward, day HAVING avg(cost) > 400"
@@ -41,7 +42,7 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("sql", "message"), QUESTIONS)
+@in_turn(("sql", "message"), QUESTIONS)
 def test_what_is_no_standing_question_is_refused(sql: str, message: str) -> None:
     error = _refused(sql)
     assert error.code == "KH602"

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import KeyholeError
+from tests.in_turn import in_turn
 from tests.worlds.monitored import BY_WARD, OF_A_DAY, SQL, TABLES, at, planned
 
 BY_REPORT = "SELECT ward, reported FROM visits GROUP BY ward, reported HAVING count(*) > 400"
@@ -139,7 +140,7 @@ MISFITS: list[tuple[str, dict[str, str], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("sql", "keys", "message", "hint"), MISFITS)
+@in_turn(("sql", "keys", "message", "hint"), MISFITS)
 def test_what_does_not_fit_together_is_refused(sql: str, keys: dict[str, str], message: str, hint: str) -> None:
     error = _refused(sql, **keys)
     assert error.code == "KH601"
