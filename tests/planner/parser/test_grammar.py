@@ -17,6 +17,7 @@ from planner.parser.lexer import tokens
 from planner.parser.tree import parse
 from planner.statements.classify import classify, split
 from tests.effort import examples, rounds
+from tests.in_turn import in_turn
 from tests.planner.asked import refusal
 from tests.planner.spec import SPEC, pairs
 from tests.worlds.retail import retail
@@ -108,7 +109,7 @@ def test_the_corpus_is_postgresqls_sql() -> None:
     assert {sql for sql in CORPUS if not accepted(sql)} == set(REFUSED)
 
 
-@pytest.mark.parametrize("sql", REFUSED)
+@in_turn("sql", REFUSED)
 def test_what_postgresql_refuses_is_not_asked(sql: str) -> None:
     assert not is_asked(sql)
 
@@ -128,7 +129,7 @@ def test_what_postgresql_reads_is_read_with_known_exceptions() -> None:
     assert all(unread.values())
 
 
-@pytest.mark.parametrize("sql", GENEROUS)
+@in_turn("sql", GENEROUS)
 def test_what_the_parser_reads_more_generously_is_refused_in_postgresqls_words(sql: str) -> None:
     with pytest.raises(postgast.PgQueryError) as judged:
         postgast.parse(sql)
@@ -155,7 +156,7 @@ def test_a_word_that_the_parser_can_do_without_is_missed(sql: str, missing: str)
     assert (error.code, error.message) == ("KH100", f"syntax error: {missing} is missing")
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "sql",
     [
         "SELECT * FROM (SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40) filter (w)",

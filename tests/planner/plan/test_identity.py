@@ -3,8 +3,6 @@
 from dataclasses import replace
 from decimal import Decimal
 
-import pytest
-
 from mechanisms.formula import TRUE, AnyOf, Cut
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import FixedKey
@@ -12,6 +10,7 @@ from planner.functionals.per_key_offsets import LIMIT
 from planner.plan.identity import fingerprint, path_identities
 from planner.question.condition import Compare
 from planner.question.model import Accuracy, Offsets, Question
+from tests.in_turn import in_turn
 from tests.worlds.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, question
 
 ASKED = replace(
@@ -27,7 +26,7 @@ def identity(asked: Question, digest: str = "policy") -> str | None:
     return found
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "other",
     [
         replace(ASKED, formula=AnyOf((Cut(0, 5, above=True, tolerance=1), Cut(0, 2, above=False, tolerance=7)))),
@@ -47,7 +46,7 @@ def test_what_leaves_the_values_alone(other: Question) -> None:
 MADE = Compare(column="country", operator="=", value=COUNTRIES[0])
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "other",
     [
         replace(ASKED, where=MADE),

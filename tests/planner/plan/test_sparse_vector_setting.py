@@ -15,6 +15,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.question.plan import Plan
 from planner.statements.settings import accuracy
+from tests.in_turn import in_turn
 from tests.planner.asked import asked
 from tests.worlds.retail import EVERY_MECHANISM, retail
 
@@ -60,7 +61,7 @@ def followed(hint: str | None, **settings: str) -> list[dict[str, str]]:
     return found
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("sql", "settings", "code"),
     [
         (COUNT, {"mechanism": "svt"}, "KH402"),

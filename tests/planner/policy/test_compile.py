@@ -20,6 +20,7 @@ from planner.policy.compile import SourceColumn, compile_catalog
 from planner.policy.relation_names import relation
 from planner.policy.sections import TableSection
 from tests.effort import rounds
+from tests.in_turn import in_turn
 from tests.worlds.policies import BASE, SCHEMA, VERIFIER, changed, compiled, parsed, pins_for
 
 
@@ -141,7 +142,7 @@ REFUSED: list[tuple[str, str, str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "code", "key", "word"), REFUSED)
+@in_turn(("old", "new", "code", "key", "word"), REFUSED)
 def test_a_refusal_names_code_key_and_fix(old: str, new: str, code: str, key: str, word: str) -> None:
     with pytest.raises(KeyholeError) as refused:
         compiled(changed((old, new)))
@@ -219,7 +220,7 @@ def test_a_relation_is_quoted_or_a_file_beside_the_policy(name: str, written: st
     assert relation(name, TableSection(relation=written), directory=Path("/data"), kind="duckdb") == expected
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("declared", "kind"),
     [
         ("character varying(10)", SqlType.TEXT),
@@ -315,7 +316,7 @@ def test_the_limit_of_the_policy_holds_for_ranges() -> None:
         compiled(wide)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("first", "last", "step", "kind"),
     [
         (1, 10, 0, SqlType.INTEGER),

@@ -10,6 +10,7 @@ from planner.catalog.relations import RelationIdentity
 from planner.policy.rules.document import warnings
 from planner.policy.rules.doubts import describe_source_doubts
 from proxy.cli.check import check
+from tests.in_turn import in_turn
 from tests.worlds import shop
 from tests.worlds.house import new_database, write_policy
 from tests.worlds.policies import changed, parsed
@@ -40,7 +41,7 @@ DOUBTS = [
 ]
 
 
-@pytest.mark.parametrize(("change", "sentence"), DOUBTS)
+@in_turn(("change", "sentence"), DOUBTS)
 def test_a_doubtful_policy_is_warned_of_in_one_sentence(change: tuple[str, str], sentence: str) -> None:
     text = changed(change)
     if "104.37" in text:

@@ -7,6 +7,7 @@ import pytest
 
 from planner.catalog.model import Total
 from planner.errors import KeyholeError
+from tests.in_turn import in_turn
 from tests.worlds.policies import changed, compiled, parsed
 
 ROWS = "rows_per_unit = 20"
@@ -30,7 +31,7 @@ def test_only_a_table_with_totals_has_another_identity() -> None:
     assert compiled(_with('{ "age * cost" = [0, 8] }')).digest not in digests
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("told", "message"),
     [
         ('{ "cost" = [0, 5] }', "multiplies or adds no columns"),

@@ -12,6 +12,7 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
 from planner.policy.toml_lines import key_lines, line_of
+from tests.in_turn import in_turn
 from tests.worlds.policies import BASE, VERIFIER, changed, parsed
 
 
@@ -129,7 +130,7 @@ REFUSED: list[tuple[str, str, str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "code", "key", "word"), REFUSED)
+@in_turn(("old", "new", "code", "key", "word"), REFUSED)
 def test_a_refusal_names_code_key_and_fix(old: str, new: str, code: str, key: str, word: str) -> None:
     with pytest.raises(KeyholeError) as refused:
         parsed(changed((old, new)))

@@ -7,6 +7,7 @@ import pytest
 from planner.catalog.model import CutRows, Grouping
 from planner.errors import KeyholeError
 from planner.policy.rules.document import warnings
+from tests.in_turn import in_turn
 from tests.worlds.policies import BASE, changed, compiled, parsed
 
 PLACE = "[tables.visits.columns.ward]"
@@ -80,7 +81,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("line", "code", "message"), REFUSED)
+@in_turn(("line", "code", "message"), REFUSED)
 def test_what_bounds_nothing_of_the_table_is_refused(line: str, code: str, message: str) -> None:
     with pytest.raises(KeyholeError) as refused:
         parsed(_with(line))

@@ -10,6 +10,7 @@ from planner.catalog.fault import Fault
 from planner.catalog.monitors import MECHANISMS, Alert, Monitor, Windows
 from planner.errors import KeyholeError
 from planner.policy.durations import nearest_part, parse_duration, parse_moment, write_duration
+from tests.in_turn import in_turn
 from tests.worlds.policies import BASE, changed, compiled, parsed
 
 HOUR = timedelta(hours=1)
@@ -95,7 +96,7 @@ def test_a_day_that_the_horizon_ends_with_belongs_to_it(until: str, ends: dateti
     assert _monitor(until=until).ends == ends
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("text", "seconds"),
     [
         ("1 hour", 3600),
@@ -119,7 +120,7 @@ def test_lengths_of_time_are_read_as_people_write_them(text: str, seconds: int) 
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("raw", "problem"),
     [
         ("1 month", "of unequal length"),
@@ -208,7 +209,7 @@ REFUSED: list[tuple[dict[str, str | None], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("keys", "code", "message"), REFUSED)
+@in_turn(("keys", "code", "message"), REFUSED)
 def test_what_does_not_fit_is_refused_with_its_place(keys: dict[str, str | None], code: str, message: str) -> None:
     error = _refused(_with(**keys))
     assert error.code == code
@@ -280,7 +281,7 @@ def test_a_stream_is_named_with_what_it_may_lose_of_an_event() -> None:
     assert _monitor(mechanism='"zeros"').epsilon is None
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("keys", "at_fault", "problem"),
     [
         ({"mechanism": '"pegasus"'}, "epsilon", 'is missing beside mechanism = "pegasus"'),

@@ -11,6 +11,7 @@ from planner.policy.compile import SourceColumn, compile_catalog, key_domains
 from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
 from planner.policy.simulated_catalog import stand_in_catalog
+from tests.in_turn import in_turn
 from tests.planner.asked import asked
 from tests.worlds.policies import VERIFIER, changed, parsed
 
@@ -107,7 +108,7 @@ def test_columns_of_other_tables_than_the_first_are_qualified_there_and_the_unit
     assert tables["labs"].column("kind").label == "labs.kind"
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("old", "new", "problem"),
     [
         ('same_unit_as = "stays"', 'same_unit_as = "nobody"', "is not a private table"),

@@ -9,6 +9,7 @@ from planner.policy.file import Policy
 from planner.policy.relation_names import relation
 from planner.policy.rules.doubts import describe_size_doubts
 from planner.policy.sections import TableSection
+from tests.in_turn import in_turn
 from tests.worlds.policies import changed, compiled, parsed
 
 _POSTGRES = 'url = "postgresql://reader@db/hospital"'
@@ -75,7 +76,7 @@ def test_an_answer_depends_on_where_it_is_read_and_not_on_the_token() -> None:
         assert compiled(other).digest != base
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("written", "expected"),
     [
         (None, "`visits`"),
@@ -98,7 +99,7 @@ def test_a_relation_is_a_name_or_a_path(written: str | None, expected: str) -> N
         assert parsed(text).relation("visits").endswith(expected.removeprefix("`parquet`.`/data/"))
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "written",
     [
         "visits.csv",

@@ -32,6 +32,7 @@ from planner.question.condition import (
 from planner.question.condition_text import MOST_SPELLED, canonical, spell_condition
 from planner.question.disjoint import disjoint
 from planner.values.like import is_unfinished, like, like_prefix
+from tests.in_turn import in_turn
 
 _NUMBERS = st.integers(0, 3)
 _TEXTS = st.sampled_from(["", "a", "ab", "b", "a%", "_"])
@@ -98,7 +99,7 @@ def test_disjoint_conditions_share_no_row(first: Condition, second: Condition) -
         assert not any(evaluate(first, row) is True and evaluate(second, row) is True for row in ROWS)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("first", "second"),
     [
         (Compare("t", "=", "USA"), Compare("t", "=", "Canada")),

@@ -12,6 +12,7 @@ from planner.catalog.model import Column, SqlType, Value
 from planner.question.condition import ALWAYS, NEVER, And, Compare, Condition, IsNull, Like, Not, Or, Within, evaluate
 from planner.question.possible_rows import may_hold
 from tests.effort import examples
+from tests.in_turn import in_turn
 from tests.worlds.retail import VISITS
 
 _BOUNDS = (Decimal(0), Decimal(2))
@@ -68,7 +69,7 @@ def test_it_says_no_only_where_no_row_satisfies_it(condition: Condition, wards: 
         assert not any(evaluate(condition, row) is True for row in rows)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "condition",
     [
         Compare("y", "=", 3),

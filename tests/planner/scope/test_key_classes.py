@@ -21,6 +21,7 @@ from planner.statements.settings import accuracy
 from proxy.pipeline.claim import Claim, claim, spent_by
 from proxy.pipeline.messages import Asked
 from tests.effort import rounds
+from tests.in_turn import in_turn
 from tests.planner.asked import TODAY, asked, asking, refusal
 from tests.worlds.retail import retail
 
@@ -160,7 +161,7 @@ def _shape(cursor: psycopg.Cursor[Any]) -> tuple[list[tuple[str, int]], list[str
     return described, sorted(map(repr, cursor.fetchall()))
 
 
-@pytest.mark.parametrize("statement", STATEMENTS)
+@in_turn("statement", STATEMENTS)
 def test_postgresql_says_the_same(statement: str, connection: psycopg.Connection[Any]) -> None:
     """Names, types, groups and counts of what PostgreSQL answers, for thresholds that some groups cross, at quick one
     of them."""

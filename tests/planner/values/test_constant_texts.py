@@ -16,6 +16,7 @@ from planner.values.array_literals import members
 from planner.values.expressions import fold
 from planner.values.like import like, parts
 from planner.values.model import Given, Number, nearest_real
+from tests.in_turn import in_turn
 from tests.planner.asked import select
 
 _NODE = exp.Column(this=exp.to_identifier("x"))
@@ -56,7 +57,7 @@ def test_arrays_are_read_as_postgresql_reads_them(postgres_url: str) -> None:
             assert members(text) == row[0], text
 
 
-@pytest.mark.parametrize("text", ["", "a", "{a", "{a}b", "{{a},{b}}", "{a,}", "{,}", "[0:1]={a,b}", '{"a}'])
+@in_turn("text", ["", "a", "{a", "{a}b", "{{a},{b}}", "{a,}", "{,}", "[0:1]={a,b}", '{"a}'])
 def test_what_is_no_array_of_one_dimension(text: str) -> None:
     assert members(text) is None
 
@@ -76,7 +77,7 @@ _ZONED = [
 ]
 
 
-@pytest.mark.parametrize("expression", _ZONED)
+@in_turn("expression", _ZONED)
 def test_times_with_zones_mean_something_in_utc_alone(expression: str, postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
         connection.execute("SET TimeZone = 'UTC'")
@@ -90,8 +91,8 @@ def test_a_zone_is_dropped_from_a_timestamp_without_one() -> None:
     assert _folded("'2011-01-01T00:00:00+05:30'::timestamp", utc=False) == datetime(2011, 1, 1)
 
 
-@pytest.mark.parametrize("kind", ["date", "timestamp", "timestamptz"])
-@pytest.mark.parametrize(
+@in_turn("kind", ["date", "timestamp", "timestamptz"])
+@in_turn(
     "text",
     ["2011-01-01 +00", "2011-01-01 -05", "2011-01-01 +05:30", "2011-01-01  -0530 ", "2011-1-1 Z", "20110101 utc",
      "2011-01-01 +15:59", "2011-01-01 +16", "2011-01-01T+00", "2011-01-01-05", "2011-01-01 +00:00:00"],
@@ -113,7 +114,7 @@ def test_a_zone_may_stand_behind_a_day(text: str, kind: str, postgres_url: str) 
         assert row == (found,)
 
 
-@pytest.mark.parametrize("text", ["5.0", "0.1", "-0", "1e3", "16777217", "3.4028235e38", "1e-45", " 7 "])
+@in_turn("text", ["5.0", "0.1", "-0", "1e3", "16777217", "3.4028235e38", "1e-45", " 7 "])
 def test_a_cast_to_real_is_the_nearest_real(text: str, postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
         row = connection.execute("SELECT %s::text::real::float8", (text,)).fetchone()
