@@ -7,6 +7,7 @@ from psycopg import errors
 from psycopg.pq import TransactionStatus
 
 from tests.end_to_end.certainty import truth
+from tests.in_turn import in_turn
 from tests.worlds import shop
 from tests.worlds.house import House, locked, notices, unchanged
 
@@ -205,7 +206,7 @@ OUTER = [
 ]
 
 
-@pytest.mark.parametrize(("sql", "rows"), OUTER, ids=[sql for sql, _ in OUTER])
+@in_turn(("sql", "rows"), OUTER)
 def test_the_outer_query_runs_over_the_keys(on_duckdb: House, sql: str, rows: list[tuple[object]]) -> None:
     with on_duckdb.connect() as connection:
         assert connection.execute(sql.replace("{q}", shop.BUSY)).fetchall() == rows

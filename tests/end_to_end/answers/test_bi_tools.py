@@ -5,6 +5,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.in_turn import in_turn
 from tests.planner.spec import pairs
 from tests.worlds.house import House, unchanged
 
@@ -49,8 +50,8 @@ def _insist(found: str, wanted: str) -> None:
         assert found == wanted
 
 
-@pytest.mark.parametrize("extended", [False, True], ids=["simple", "extended"])
-@pytest.mark.parametrize(("sql", "wanted"), pairs("bi_introspection.sql"))
+@in_turn("extended", [False, True])
+@in_turn(("sql", "wanted"), pairs("bi_introspection.sql"))
 def test_what_a_tool_sends_by_itself_is_answered_or_refused_and_costs_nothing(
     on_duckdb: House, sql: str, wanted: str, extended: bool
 ) -> None:

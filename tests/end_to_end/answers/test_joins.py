@@ -3,6 +3,7 @@
 import psycopg
 import pytest
 
+from tests.in_turn import in_turn
 from tests.worlds.house import House, unchanged
 
 JOINED = [
@@ -113,7 +114,7 @@ HIDING = [
 ]
 
 
-@pytest.mark.parametrize("sql", HIDING)
+@in_turn("sql", HIDING)
 def test_a_join_that_could_count_a_row_twice_or_hide_a_private_table_is_refused(on_postgres: House, sql: str) -> None:
     with unchanged(on_postgres), on_postgres.connect() as connection:
         with pytest.raises(psycopg.Error) as caught:

@@ -3,6 +3,7 @@
 import psycopg
 import pytest
 
+from tests.in_turn import in_turn
 from tests.worlds.house import House, unchanged
 
 TOTALS = "SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM visits GROUP BY ward, patient_id"
@@ -95,7 +96,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("sql", "state"), REFUSED, ids=[sql for sql, _ in REFUSED])
+@in_turn(("sql", "state"), REFUSED)
 def test_what_could_show_a_unit_or_count_it_twice_is_refused(on_duckdb: House, sql: str, state: str) -> None:
     with unchanged(on_duckdb), on_duckdb.connect() as connection:
         with pytest.raises(psycopg.Error) as caught:

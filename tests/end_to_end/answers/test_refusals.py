@@ -6,6 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.in_turn import in_turn
 from tests.worlds import shop
 from tests.worlds.house import House, opened, unchanged, write_policy
 from tests.worlds.wards import EXPLAINED
@@ -42,7 +43,7 @@ ORACLES = [
 ]
 
 
-@pytest.mark.parametrize(("code", "sql"), REFUSED)
+@in_turn(("code", "sql"), REFUSED)
 def test_a_refusal_costs_nothing_and_its_hint_can_be_followed(on_postgres: House, code: str, sql: str) -> None:
     with on_postgres.connect() as connection, unchanged(on_postgres):
         with pytest.raises(psycopg.Error, match=code) as caught:
@@ -53,8 +54,8 @@ def test_a_refusal_costs_nothing_and_its_hint_can_be_followed(on_postgres: House
             connection.execute(f"EXPLAIN {hint}")
 
 
-@pytest.mark.parametrize("condition", ORACLES)
-@pytest.mark.parametrize(
+@in_turn("condition", ORACLES)
+@in_turn(
     "form",
     [
         "SELECT store FROM sales WHERE {} GROUP BY store HAVING count(*) > 1000",

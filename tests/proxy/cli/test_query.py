@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import pytest
 import typer.main
 
 from planner.errors import KeyholeError
@@ -13,6 +12,7 @@ from planner.statements.settings import SETTINGS
 from proxy.cli import main as cli
 from proxy.report.refusals import as_psql_prints
 from proxy.report.terminal import psql_table
+from tests.in_turn import in_turn
 from tests.worlds.wards import EXPLAINED, QUESTION
 
 
@@ -164,7 +164,7 @@ def test_a_setting_of_the_command_line_is_the_setting_of_that_name(checked: Path
         assert run("simulate", QUESTION.format(1500), "--units", "9", flag, "no such value").status == 1
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("sql", "position", "lines"),
     [
         ("a b", 3, ["LINE 1: a b", "          ^"]),

@@ -16,6 +16,7 @@ from proxy.cli.check import check
 from proxy.console.analyst.catalog_document import catalog_document
 from proxy.console.analyst.question_tree import question_tree
 from proxy.service.service import Service
+from tests.in_turn import in_turn
 from tests.proxy.rest.test_app import ADA, send
 from tests.worlds.console_house import Browser, console_app, inline_code, open_house
 from tests.worlds.wards import QUESTION, TOKENS, install
@@ -194,7 +195,7 @@ TREES = [
 ]
 
 
-@pytest.mark.parametrize(("having", "tree"), TREES)
+@in_turn(("having", "tree"), TREES)
 def test_a_text_is_read_as_the_tree_that_it_is(service: Service, having: str, tree: dict[str, Any]) -> None:
     found = question_tree(f"SELECT ward FROM visits WHERE age > 3 GROUP BY ward HAVING {having}", service.catalog)
     keys = [{"of": "", "name": "ward"}]
@@ -279,7 +280,7 @@ NOT_DRAWN = [
 ]
 
 
-@pytest.mark.parametrize(("sql", "why"), NOT_DRAWN)
+@in_turn(("sql", "why"), NOT_DRAWN)
 def test_what_the_builder_cannot_write_stays_text_and_says_why(service: Service, sql: str, why: str) -> None:
     assert question_tree(sql, service.catalog) == {"builds": False, "why": why}
 

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from proxy.cli.main import app
 from tests.effort import PATIENCE_S
+from tests.in_turn import in_turn
 from tests.proxy.rest.test_monitors import client, events, stream, take
 from tests.worlds.alerted import RECENT, Watch, alerted, start
 from tests.worlds.house import House, new_database
@@ -98,7 +99,7 @@ _EVENTS = [
 ]
 
 
-@pytest.mark.parametrize("seen", range(len(_EVENTS)))
+@in_turn("seen", range(len(_EVENTS)))
 def test_a_stream_goes_on_behind_whatever_was_seen(house: House, seen: int) -> None:
     with client(house) as ada:
         found = take(ada, "recent", _EVENTS[seen - 1][0] if seen else "0", len(_EVENTS) - seen)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from proxy.owner import typed_figures
 from proxy.owner.typed_figures import read_epsilon, read_number, read_share
+from tests.in_turn import in_turn
 
 
 def test_the_examples_say_what_they_print() -> None:
@@ -18,7 +19,7 @@ def test_the_examples_say_what_they_print() -> None:
     assert (tried.attempted > 0, tried.failed) == (True, 0)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("typed", "told"),
     [
         ("0,2", "write 0.2"),
@@ -40,7 +41,7 @@ def test_a_number_in_another_form_is_told_the_one_that_is_read(typed: str, told:
     assert len(str(refused.value)) < 200
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("typed", "told"),
     [
         ("5", "5 is no share between 0 and 1: write 5%"),

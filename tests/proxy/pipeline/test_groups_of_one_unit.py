@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
-
 from mechanisms.formula import TRUE
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, Derivation, Lookup, LookupValues, SqlType, Value
 from planner.functionals.unit_groups import groups_of_one_unit
+from tests.in_turn import in_turn
 from tests.worlds.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, question
 
 REGION = Column(
@@ -27,7 +26,7 @@ YEAR = Column(
 TABLE = replace(CLIPPED, columns=(*CLIPPED.columns, REGION, YEAR), groups_per_unit=3)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("unit", "keys", "groups"),
     [
         (("customer_id",), {"month": MONTHS}, 3),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from proxy.pipeline.key_rows import KeyRows
 from proxy.pipeline.messages import Denial, KeySet, from_bytes
 from tests.effort import examples
+from tests.in_turn import in_turn
 
 
 def _packed(*, columns: list[str], count: int, places: list[list[int]]) -> bytes:
@@ -76,7 +77,7 @@ def test_keys_in_little_memory_differ_where_one_does() -> None:
     assert rows != "ab"
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("stored", "why"),
     [
         (b'{"format":4,"columns":["a"],"count":1,"values":[["1"]]}', "unknown format"),

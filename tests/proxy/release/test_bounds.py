@@ -28,6 +28,7 @@ from proxy.release.charged import PaidRelease, check_affordable
 from proxy.report.section import show_page
 from proxy.service.service import Service
 from proxy.sources.protocol import Counts
+from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 from tests.worlds.house import VERIFIER, check_once, new_database
 
@@ -192,7 +193,7 @@ def _statistics() -> dict[BoundOf, dict[int, float]]:
     return found
 
 
-@pytest.mark.parametrize("of", BoundOf)
+@in_turn("of", BoundOf)
 def test_units_beyond_each_candidate_are_those_counted_by_hand(unasked: Service, of: BoundOf) -> None:
     table = unasked.catalog.table("baskets")
     assert table is not None
@@ -393,7 +394,7 @@ def test_single_rows_have_values_alone(source: str, tmp_path: Path) -> None:
         assert service.balances(None).unit_spent_nano == 0
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("changes", "refusal"),
     [
         ({"table": "nix"}, 'KH201: the policy has no private table "nix"'),

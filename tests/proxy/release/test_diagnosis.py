@@ -37,6 +37,7 @@ from proxy.release.diagnosis import (
 from proxy.service.service import Service
 from proxy.sources.protocol import Counts
 from tests.effort import rounds
+from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 from tests.worlds.house import VERIFIER, check_once, new_database
 
@@ -234,7 +235,7 @@ def _round(value: float, step: float, low: float, high: float) -> int:
     return math.floor(min(max(value, low), high) / step + 0.5)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("score", "number"),
     [
         ("points", lambda points, price: points),
@@ -415,7 +416,7 @@ def _never(*_: Any, **__: Any) -> None:
     raise AssertionError("data were touched")
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("changes", "refusal"),
     [
         ({"table": "nix"}, 'KH201: the policy has no private table "nix"'),

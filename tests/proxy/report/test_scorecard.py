@@ -21,6 +21,7 @@ from proxy.pipeline.messages import KeySet
 from proxy.report.scorecard import ABSENT, Scale, Scorecard, draw_scorecard, ink, luminance
 from proxy.report.scorecard_html import scorecard_html
 from proxy.report.scorecard_terminal import columns_that_fit, print_scorecard
+from tests.in_turn import in_turn
 from tests.planner.asked import asked
 from tests.worlds.retail import COUNTRIES
 
@@ -260,7 +261,7 @@ def test_a_terminal_obeys_no_key() -> None:
         assert all(char.isprintable() or char == "\n" for char in text)
 
 
-@pytest.mark.parametrize("bands", range(2, 12))
+@in_turn("bands", range(2, 12))
 def test_colours_keep_their_order_in_grey_and_marks_can_be_read(bands: int) -> None:
     scale = Scale("any", tuple(map(str, range(bands))), ("",) * bands)
     shades = [luminance(scale.shade(level)) for level in range(bands)]

@@ -27,6 +27,7 @@ from proxy.rest.page_cache import KeptKeys
 from proxy.service.service import Service
 from tests.accountant.verbs.test_idempotency import CHARGE
 from tests.effort import rounds
+from tests.in_turn import in_turn
 from tests.proxy.rest.test_app import ADA, refused, send
 from tests.worlds.rest_house import UNHURRIED
 from tests.worlds.wards import TOKENS, install
@@ -122,7 +123,7 @@ def test_a_cursor_of_another_analyst_is_unknown_until_he_has_read_the_answer(app
     assert service.ledger.verify() == before
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "cursor",
     [
         "",
@@ -146,7 +147,7 @@ def test_a_cursor_that_was_never_given_is_unknown(app: FastAPI, cursor: str) -> 
         refused(page(app, sent, 5), "KH408", status=404)
 
 
-@pytest.mark.parametrize("size", ["0", "-1", "100001", "1.5", "x", "1e3", ""])
+@in_turn("size", ["0", "-1", "100001", "1.5", "x", "1e3", ""])
 def test_pages_have_a_size(app: FastAPI, service: Service, size: str) -> None:
     before = service.ledger.verify()
     refused(ask(app, f"?page_size={size}", threshold=41), "KH408", status=400)
@@ -191,7 +192,7 @@ def test_nothing_is_asked_for_a_form_that_there_is_not(app: FastAPI, service: Se
     assert service.ledger.verify() == before
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("accept", "form"),
     [
         (None, JSON),

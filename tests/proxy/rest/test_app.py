@@ -30,6 +30,7 @@ from proxy.rest.models import MOST_SQL_CHARACTERS, QuestionIn
 from proxy.rest.problems import PROBLEM, http_status
 from proxy.service.service import Service
 from tests.effort import PATIENCE_S
+from tests.in_turn import in_turn
 from tests.worlds.house import hurried
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 
@@ -262,7 +263,7 @@ def test_an_analyst_sees_the_own_budget_alone(app: FastAPI) -> None:
     assert ada["families"][0]["spent_at_most"] > 0
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "headers",
     [
         {},
@@ -274,7 +275,7 @@ def test_an_analyst_sees_the_own_budget_alone(app: FastAPI) -> None:
         {"Authorization": "Bearer \xe9".encode()},
     ],
 )
-@pytest.mark.parametrize(
+@in_turn(
     ("method", "path"), [("POST", "/v1/question"), ("POST", "/v1/explain"), ("POST", "/v1/plan"), ("GET", "/v1/budget")]
 )
 def test_nobody_without_a_token(app: FastAPI, method: str, path: str, headers: dict[str, Any]) -> None:
@@ -361,7 +362,7 @@ def test_refusals_are_problem_documents_with_the_position(
     assert send(app, "GET", "/v1/budget").json() == before
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("fields", "code"),
     [
         ({"fnr": 2}, "KH402"),
@@ -400,7 +401,7 @@ def test_wrong_fields_are_refused(app: FastAPI, fields: dict[str, object], code:
         assert document["title"].startswith(f"body.{next(iter(fields))}")
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "body",
     [
         b"",

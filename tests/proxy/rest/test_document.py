@@ -25,6 +25,7 @@ from proxy.rest.models import MOST_PARAMETERS, MOST_SQL_CHARACTERS
 from proxy.rest.strict_json import MOST_DEPTH, MOST_TEXTS
 from proxy.service.service import Service
 from tests.children import forked
+from tests.in_turn import in_turn
 from tests.worlds.rest_house import UNHURRIED, served
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "rest.md").read_text(encoding="utf-8")
@@ -87,7 +88,7 @@ def test_every_status_that_is_announced_is_explained(service: Service) -> None:
     assert announced <= {int(status) for row in rows for status in re.findall(r"\d{3}", row)}
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("number", "said"),
     [
         (MOST_BODY_BYTES, "a body of a megabyte"),

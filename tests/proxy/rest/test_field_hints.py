@@ -4,8 +4,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from planner.errors import KeyholeError
 from planner.statements.settings import SETTINGS
 from proxy.rest.field_hints import _FIELDS, in_fields
@@ -13,9 +11,10 @@ from proxy.rest.models import QuestionIn
 from proxy.rest.problems import problem
 from tests.end_to_end.certainty import asked
 from tests.end_to_end.spending.test_levers import ask, poor, refused
+from tests.in_turn import in_turn
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("hint", "told"),
     [
         ("SET keyhole.tolerance = '13%';", '"tolerance": "13%"'),

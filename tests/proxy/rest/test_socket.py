@@ -19,6 +19,7 @@ from proxy.rest import uvicorn_server as rest_server
 from proxy.rest.middleware import MOST_HEADERS
 from proxy.service.service import Service
 from tests.effort import PATIENCE_S
+from tests.in_turn import in_turn
 from tests.worlds.house import eventually
 from tests.worlds.rest_house import TOKEN, UNHURRIED, exchange, own_house, read_all, request, served
 from tests.worlds.wards import QUESTION, install
@@ -48,7 +49,7 @@ def spent(service: Service) -> int:
     return service.ledger.verify()
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "framing",
     [
         b"Content-Length: 5\r\nContent-Length: 6\r\n",
@@ -82,7 +83,7 @@ GET = f"GET /v1/budget HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n"
 CHUNKED = JSON_HEADER + b"Transfer-Encoding: chunked\r\n"
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "sent",
     [
         GET + b"X-A: b\r\n c\r\n\r\n",
@@ -147,7 +148,7 @@ def test_a_length_beside_chunks_is_refused_and_nothing_after_it_is_read(port: in
     assert spent(service) == before
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "sent",
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # TLS where none is spoken
@@ -166,7 +167,7 @@ def test_what_is_not_http_is_refused_and_the_connection_ends(port: int, sent: by
     assert b"uvicorn" not in came.lower()
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("target", "status"),
     [
         ("http://elsewhere.example/v1/budget", 404),

@@ -17,6 +17,7 @@ from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.service.column_dependencies import dependencies
 from proxy.service.service import Service
+from tests.in_turn import in_turn
 
 BY_COUNTRY = "SELECT country FROM sales GROUP BY country HAVING count(*) > {}"
 BY_REGION = (
@@ -127,7 +128,7 @@ def test_a_year_of_days_is_closed_when_its_leap_day_is_there(service: Service) -
     } - {"2024-10-01"}
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("finer", "coarser", "follows"),
     [
         (("date_trunc", "hour"), ("date", ""), True),

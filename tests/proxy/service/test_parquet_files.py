@@ -13,6 +13,7 @@ from proxy.cli.check import check, refresh
 from proxy.service.parquet_files import is_lossless
 from proxy.service.pins import pinned_catalog
 from proxy.sources.shared import open_policy_source
+from tests.in_turn import in_turn
 
 POLICY = """\
 [source]
@@ -139,7 +140,7 @@ def engine() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-@pytest.mark.parametrize("wide", [*WHOLE, "FLOAT", "DOUBLE", "DECIMAL(18,4)", "DECIMAL(38,0)"])
+@in_turn("wide", [*WHOLE, "FLOAT", "DOUBLE", "DECIMAL(18,4)", "DECIMAL(38,0)"])
 def test_a_type_that_holds_another_gives_back_its_extremes(engine: duckdb.DuckDBPyConnection, wide: str) -> None:
     for one, ends in WHOLE.items():
         if is_lossless(one, wide):

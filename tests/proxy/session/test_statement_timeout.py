@@ -19,6 +19,7 @@ from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
 from proxy.wire.backend import Report
 from proxy.wire.frontend import Query
+from tests.in_turn import in_turn
 from tests.proxy.conftest import Running
 from tests.proxy.raw_client import RawClient
 
@@ -178,7 +179,7 @@ def test_what_only_names_the_limit_sets_nothing() -> None:
     assert given_ms({"user": "ada"}) == math.inf
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("text", "ms"),
     [
         ("SET statement_timeout TO DEFAULT", 0.0),

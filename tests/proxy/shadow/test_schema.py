@@ -10,6 +10,7 @@ from planner.extract.virtual_relations import VIRTUAL_RELATIONS
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import OWNER
 from proxy.shadow.schema import build_schema, list_few, update_roles
+from tests.in_turn import in_turn
 from tests.worlds.countries import CROWDED, QUESTION, endpoint_catalog
 
 
@@ -90,7 +91,7 @@ def test_a_question_can_be_prepared_and_not_run(shadow: ShadowAddress) -> None:
             ada.execute("EXECUTE q")
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "statement",
     [
         "SELECT * FROM sales",

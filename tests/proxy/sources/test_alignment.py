@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, SqlType, Value
 from proxy.sources.alignment import align_groups, spread_groups
+from tests.in_turn import in_turn
 
 _DOMAINS: dict[str, tuple[SqlType, tuple[Any, ...]]] = {
     "text": (SqlType.TEXT, ("b", "a", "", "ü")),
@@ -56,8 +57,8 @@ def test_numpy_dates(kind: str) -> None:
     assert align_groups([found], [np.array([1, 2, 3])], keys).tolist() == [[3, 1]]
 
 
-@pytest.mark.parametrize("beyond", [-(2**63), -4, 1, 6, 2**63 - 1])
-@pytest.mark.parametrize("values", [(2, 3, 4, 5), (4, 2, 5, 3), (5, 9)])
+@in_turn("beyond", [-(2**63), -4, 1, 6, 2**63 - 1])
+@in_turn("values", [(2, 3, 4, 5), (4, 2, 5, 3), (5, 9)])
 def test_numbers_that_are_no_key_are_dropped(values: tuple[int, ...], beyond: int) -> None:
     keys = KeySpace((Column("number", SqlType.INTEGER, "bigint"),), (values,))
     found = np.array([beyond, 5], dtype=np.int64)

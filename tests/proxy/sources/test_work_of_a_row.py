@@ -32,6 +32,7 @@ from planner.question.row_work import are_dear, is_looked_for
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from tests.effort import examples
+from tests.in_turn import in_turn
 from tests.planner.asked import TODAY, asked
 from tests.planner.question.test_row_work import PATTERNS, TEXTS
 from tests.planner.spec import SPEC, pairs
@@ -166,8 +167,8 @@ def check_duckdb(duck: duckdb.DuckDBPyConnection, sql: str) -> None:
         assert not any("Filters" in one["extra_info"] for one in below)
 
 
-@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-@pytest.mark.parametrize("sql", SPARING.values(), ids=SPARING)
+@in_turn("table", TABLES.values())
+@in_turn("sql", SPARING.values())
 def test_nothing_spares_a_row_a_pattern(
     postgres: psycopg.Connection[tuple[Any, ...]], duck: duckdb.DuckDBPyConnection, table: Table, sql: str
 ) -> None:
@@ -278,7 +279,7 @@ def run(postgres_url: str, dialect: Dialect, sql: str) -> list[tuple[Any, ...]]:
         return asker.execute(sql.encode()).fetchall()
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("condition", "holds"),
     [
         (Like("note", "%z%"), False),  # behind what is seen

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from proxy.wire.scram import MECHANISM, MECHANISM_PLUS, AuthenticationFailed, ScramServer, Verifier, verifier
 from proxy.wire.violation import ProtocolViolation
 from tests.effort import examples
+from tests.in_turn import in_turn
 from tests.proxy.wire.scram_client import ScramClient
 
 CLIENT_NONCE = "rOprNGfwEbeRWgbNEkqO"
@@ -27,7 +28,7 @@ def test_the_exchange_printed_in_rfc_7677() -> None:
     assert server.final(final) == b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("password", "prepared"),
     [
         ("pencil", "pencil"),
@@ -78,7 +79,7 @@ def test_a_mock_looks_like_a_user_whose_password_never_fits() -> None:
     assert len(b64decode(salt_of("eve", b"secret")[2:])) == 16
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "first",
     [
         b"",
@@ -164,7 +165,7 @@ def test_a_client_that_binds_nothing_gets_in(end_point: bytes | None, binding: s
     assert server.final(client.final(server.first(client.first()))) == client.expected
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("mechanism", "binding"),
     [
         (MECHANISM_PLUS, "n"),

@@ -29,6 +29,7 @@ from proxy.wire.frontend import (
 )
 from proxy.wire.server import TRANSITIONS, ConnectionState, ServerConnection
 from proxy.wire.violation import ProtocolViolation
+from tests.in_turn import in_turn
 
 STARTUP = Startup((3, 0), ((b"user", b"ada"),))
 
@@ -141,7 +142,7 @@ def test_an_error_outside_a_batch_skips_nothing() -> None:
     assert messages(connection) == [Query(b"SELECT 1")]
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("state", "data"),
     [
         ("startup", Query(b"SELECT 1").encode()),

@@ -5,6 +5,7 @@ from planner.statements.allow_list import HARMLESS_SETTINGS
 from proxy.wire.encodings import CODECS, codec
 from proxy.wire.frontend import NEWEST_MINOR, Startup
 from proxy.wire.startup import login
+from tests.in_turn import in_turn
 
 
 def startup(**parameters: str) -> Startup:
@@ -52,7 +53,7 @@ def test_what_is_not_on_the_list_is_refused(parameters: dict[str, str]) -> None:
         login(startup(user="ada", **parameters))
 
 
-@pytest.mark.parametrize("name", sorted(HARMLESS_SETTINGS))
+@in_turn("name", sorted(HARMLESS_SETTINGS))
 def test_what_set_allows_may_be_given_at_connection_start(name: str) -> None:
     assert login(startup(user="ada", **{name: "on"})).settings == ((name, "on"),)
     assert login(startup(user="ada", options=f"-c {name.replace(' ', '_')}=on".replace("time_zone", "timezone")))
@@ -70,7 +71,7 @@ def test_names_are_case_insensitive_as_postgresql_has_them() -> None:
     )
 
 
-@pytest.mark.parametrize("name", sorted(CODECS))
+@in_turn("name", sorted(CODECS))
 def test_ascii_is_ascii_in_every_encoding_read(name: str) -> None:
     found = codec(name)
     assert found is not None

@@ -8,6 +8,7 @@ import pytest
 
 from proxy.report.html.page import Drawing, PageSection, PageTable, Part, Verbatim, compose_page
 from proxy.report.html.plots import Axis, Bar, Curve, bar_plot, cell_plot, line_plot, step_plot
+from tests.in_turn import in_turn
 
 HOSTILE = "</title><script>alert('x')</script><img src=\"http://evil\" onerror=a>&\x1b[2J\x00\u202e"
 VOID = {"meta", "img", "br", "hr"}
@@ -92,7 +93,7 @@ def test_the_warning_is_the_first_line_that_is_seen() -> None:
     assert "warning" not in compose_page("Title", ()).partition("<body>")[2]
 
 
-@pytest.mark.parametrize("drawing", every_plot(HOSTILE) + every_plot("plain"))
+@in_turn("drawing", every_plot(HOSTILE) + every_plot("plain"))
 def test_drawings_are_well_formed(drawing: Drawing) -> None:
     root = ET.fromstring(drawing.svg)
     assert root.tag == "svg"
