@@ -1,6 +1,7 @@
 """Which marks a test carries: found from its folder, its fixtures and what its module imports.
 
-`make check` runs what carries neither of `statistical`, `server` and `process`. `make test` leaves out `long`, which
+`make check` runs what carries none of `statistical`, `server`, `process`, `sized` and `long`, in the folders that open
+no house: `accountant`, `mechanisms`, `planner` and `proxy/wire`. `make test` leaves out `long`, which
 `make test-oldest` and `make test-thorough` run: those alone are named, in `tests/long_tests.py`. `make test-oldest`
 runs `interpreter`, the tests that stand on what differs between Pythons: sockets, threads, processes, files and TLS. It
 leaves out `drawn`: a statement has the same text, and an engine the same integers, whatever Python asks.
