@@ -169,6 +169,7 @@ def _ranked_expression(ranked: RankedItem, partition: tuple[Column, ...]) -> Ran
         partition=tuple(key.name for key in partition),
         any_cut=cut.any_cut,
         every_row=cut.every_row,
+        alone=not ranked.windows and not ranked.partition and cut.offset is None,
     )
 
 

@@ -34,6 +34,7 @@ class RankedExpression:
 
     The first `offset` of these are passed over. Those with equal values of the keys in `partition` are ranked among
     themselves. With `any_cut` the places are cut elsewhere, too, and with `every_row` keys beyond the limit are rows.
+    Unless it is `alone`, text around the question reads the places: windows, DISTINCT ON or OFFSET.
     """
 
     tree: exp.Expr
@@ -43,6 +44,7 @@ class RankedExpression:
     partition: tuple[str, ...] = ()
     any_cut: bool = False
     every_row: bool = False
+    alone: bool = True
 
     @property
     def cuts(self) -> tuple[exp.Expr, ...]:

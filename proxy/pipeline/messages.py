@@ -32,7 +32,7 @@ from planner.values.model import ParameterCast, ParameterValue
 from proxy.concurrency.cancellable_work import cancellation_error
 from proxy.pipeline.key_rows import FEWEST, Key, KeyRows, unpack_rows
 from proxy.pipeline.ranking import rank_in_public
-from proxy.pipeline.refusals import not_a_bare_question, not_one_statement
+from proxy.pipeline.refusals import not_a_bare_question, not_one_statement, reads_places
 
 KEY_SET_FORMAT = 2  # of an answer's bytes in the ledger; 1, with a list for each key, is read as well
 PACKED_FORMAT = 3  # of the bytes of very many keys
@@ -98,6 +98,8 @@ def ordered_question(sql: str, catalog: Catalog) -> tuple[Embedded, KeyOrder]:
         match classify(text, catalog):
             case Asking(embedded=(Embedded() as question,)):
                 order = read_key_order(question, text)
+                if question.ranked is not None and not question.ranked.alone:
+                    raise reads_places()
                 if order is not None:
                     return question.shift_by(offset=offset), order
         raise not_a_bare_question(text, catalog)

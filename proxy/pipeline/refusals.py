@@ -60,6 +60,16 @@ def shows_computed(question: Embedded) -> KeyholeError | None:
     )
 
 
+def reads_places() -> KeyholeError:
+    """KH106 for a ranking whose places its statement reads, where no shadow runs that."""
+    return KeyholeError(
+        "KH106",
+        "windows, DISTINCT ON and OFFSET read the places of a ranking",
+        detail="Without the PostgreSQL endpoint only the first groups of one ranking are returned, in their order.",
+        hint="Instead you can ask: ... GROUP BY keys ORDER BY count(*) DESC LIMIT 5; or use the PostgreSQL endpoint.",
+    )
+
+
 def too_dear(plan: Plan) -> KeyholeError:
     """A question that costs more than the ledger can hold."""
     return KeyholeError(
