@@ -2,5 +2,5 @@
 
 May refuse: `Unachievable`.
 May import: `threshold`, `release` and below.
-Read first: `calibration.py`.
+Read first: `task.py`.
 """

@@ -7,7 +7,8 @@ from fractions import Fraction
 from math import floor
 
 from mechanisms.protocol import Unachievable
-from mechanisms.ranking.calibration import RankingTask, tolerance_at
+from mechanisms.ranking.calibration import tolerance_at
+from mechanisms.ranking.task import RankingTask
 from planner.aggregates.comparison import Comparison
 from planner.catalog.model import Table
 from planner.catalog.tolerance import OF_BOUNDS, Amount, Step, allowed_steps, quote_literal, tolerances, with_amount

@@ -57,14 +57,14 @@ class RankedItem:
 class _Order:
     """One place of the SELECT that orders its keys by a size."""
 
-    ordered: exp.Ordered
-    partition: tuple[exp.Expr, ...]
     node: exp.Expr
+    descending: bool
+    partition: tuple[exp.Expr, ...]
 
     @property
     def meaning(self) -> tuple[str, bool, frozenset[str]]:
         """What makes two of them one ranking."""
-        return write_node(bare(self.node)), _falls(self.ordered), frozenset(map(write_node, self.partition))
+        return write_node(bare(self.node)), self.descending, frozenset(map(write_node, self.partition))
 
 
 def ranked_item(
@@ -75,41 +75,39 @@ def ranked_item(
     One that shows `numbers` ranks by ORDER BY where it is cut to the first few; else nobody is told its order. Raises
     KH106 where it ranks them in several ways.
     """
-    windows = {id(window): (window, bounds) for window, bounds in _find_windows(select, place)}
+    windows = list(_find_windows(select, place))
     ordered, end = _find_ordered(select, place, tokens, numbers), place.end
-    orders = [
-        _Order(first, tuple(one.args.get("partition_by") or ()), first.this)
-        for one, _ in windows.values()
-        for first in one.args["order"].expressions[:1]
-    ]
+    orders = [_order_of(window) for window, _ in windows]
     places: list[tuple[int, int]] = []
     if ordered is not None:
         number, item, size = ordered
-        distinct = select.args.get("distinct")
-        kept = () if distinct is None or not number else tuple(distinct.args["on"].expressions)
-        orders.append(_Order(item, kept, size))
-        first, end = _tokens_of(number, place, tokens)
-        places.append((first, end))
-        end = end_of(tokens, first, before=_JOINS, commas=False)
+        partition = tuple(select.args["distinct"].args["on"].expressions) if number else ()
+        orders.append(_Order(size, bool(item.args.get("desc")), partition))
+        places.append(_tokens_of(number, place, tokens))
+        end = end_of(tokens, places[0][0], before=_JOINS, commas=False)
     if not orders:
         return None
     if len({one.meaning for one in orders}) > 1:
         raise _several(orders)
-    found = [window for window, _ in windows.values()]
-    searched = [Searched(one.args["order"].expressions[0].this, *bounds) for one, bounds in windows.values()]
+    searched = [Searched(order.node, *bounds) for order, (_, bounds) in zip(orders, windows, strict=False)]
     places += [(start, _past_direction(past, tokens)) for start, past in spans(searched, text, tokens)]
-    only = orders[-1]
+    found, only = tuple(window for window, _ in windows), orders[-1]
     return RankedItem(
         node=bare(only.node),
-        descending=_falls(only.ordered),
+        descending=only.descending,
         partition=only.partition,
         cut=_read_cut(select, found, partition=only.partition, ordered=ordered is not None),
         spans=tuple(places),
         end=end,
-        windows=tuple(found),
-        private=(*found, *(() if ordered is None else (bare(ordered[2]),))),
-        sizes=tuple(one.ordered.this for one in orders),
+        windows=found,
+        private=(*found, *(() if ordered is None else (bare(only.node),))),
+        sizes=(*(one.node for one in orders), *(() if ordered is None else (ordered[1].this,))),
     )
+
+
+def _order_of(window: exp.Window) -> _Order:
+    first = window.args["order"].expressions[0]
+    return _Order(first.this, bool(first.args.get("desc")), tuple(window.args.get("partition_by") or ()))
 
 
 def shows_sizes_beside_ranks(select: exp.Select) -> bool:
@@ -180,7 +178,7 @@ def _past_direction(at: int, tokens: tuple[Token, ...]) -> int:
 
 
 def _read_cut(
-    select: exp.Select, windows: list[exp.Window], *, partition: tuple[exp.Expr, ...], ordered: bool
+    select: exp.Select, windows: tuple[exp.Window, ...], *, partition: tuple[exp.Expr, ...], ordered: bool
 ) -> PlaceCut:
     """How far down the ranking the statement reads."""
     if any(isinstance(window.this, _PARTS) for window in windows):
@@ -193,10 +191,6 @@ def _read_cut(
     return cut_by_uses(select, windows, partitioned=bool(partition))
 
 
-def _falls(ordered: exp.Ordered) -> bool:
-    return bool(ordered.args.get("desc"))
-
-
 def _several(orders: list[_Order]) -> KeyholeError:
     first, other = (
         next(one for one in orders if one.meaning == meaning)
@@ -207,12 +201,12 @@ def _several(orders: list[_Order]) -> KeyholeError:
         "a question ranks its groups in one way",
         detail=f"It is ranked by {_write(first)}, and by {_write(other)}: each would need noise of its own.",
         hint="Ask one question for each, and join their answers by the keys in a query around both.",
-        position=position(other.ordered),
+        position=position(other.node),
     )
 
 
 def _write(order: _Order) -> str:
-    written = f"{write_node(bare(order.ordered.this))[:60]}{' DESC' if _falls(order.ordered) else ''}"
+    written = f"{write_node(bare(order.node))[:60]}{' DESC' if order.descending else ''}"
     among = ", ".join(map(write_node, order.partition))
     return f"{written} for each {among}" if among else written
 

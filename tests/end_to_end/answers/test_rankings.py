@@ -158,6 +158,7 @@ def test_without_a_tolerance_the_price_is_fixed_and_the_sharpness_told(house: Ho
     quarter = house.service.catalog.budget.per_query / 4
     plan = pipeline.prepare(house.service, asked(house.service, sql))
     assert plan.ranking is not None
+    assert plan.question.ranked is not None
     assert 0 < plan.ranking.worst_case_epsilon <= quarter
     with house.connect() as connection:
         told = notices(connection)

@@ -14,10 +14,10 @@ from mechanisms.ranking.calibration import (
     SCHEDULE,
     RankingCalibration,
     RankingSchedule,
-    RankingTask,
     calibrate_ranking,
     loss_of_unit,
 )
+from mechanisms.ranking.task import RankingTask
 from tests.effort import cases
 from tests.in_turn import in_turn
 from tests.mechanisms.ranking.law_by_hand import overtaken

@@ -12,7 +12,8 @@ from math import exp
 
 import pytest
 
-from mechanisms.ranking.calibration import ONE_LOOK, RankingCalibration, RankingLook, RankingTask, calibrate_ranking
+from mechanisms.ranking.calibration import ONE_LOOK, RankingCalibration, RankingLook, calibrate_ranking
+from mechanisms.ranking.task import RankingTask
 from tests.effort import cases
 from tests.mechanisms.ranking.chosen_noise import Answer, Path, answer, paths_by_chance, worlds
 from tests.mechanisms.ranking.law_by_hand import overtaken

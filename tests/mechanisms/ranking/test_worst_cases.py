@@ -18,10 +18,10 @@ from mechanisms.ranking.calibration import (
     SCHEDULE,
     RankingCalibration,
     RankingSchedule,
-    RankingTask,
     calibrate_ranking,
 )
 from mechanisms.ranking.run import rank_keys
+from mechanisms.ranking.task import RankingTask
 from tests.effort import cases, rounds
 from tests.mechanisms.ranking.law_by_hand import overtaken
 from tests.seeded_noise import SeededNoise

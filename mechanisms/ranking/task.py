@@ -1,0 +1,80 @@
+"""A ranking as numbers, and its contract.
+
+| here | the proof |
+|---|---|
+| keys, limit, offset, tolerance | n, k, a, t |
+| fnr, fpr | beta, alpha |
+
+Proof: docs/proofs/ranking.md.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RankingTask:
+    """One ranking; everything in it is public.
+
+    With `v` the values from the greatest to the least (ascending: from the least to the greatest, and all below with
+    opposite signs): a key with `S <= v[limit] - tolerance` is returned with probability at most `fpr`, and one with
+    `S >= v[limit + 1] + tolerance` is missed with probability at most `fnr`, for every database. Of two keys whose
+    values are `tolerance` apart or more both are returned with the wrong one first with probability at most the smaller
+    of the two. Where `limit >= keys` all are returned, and only the last sentence says anything.
+
+    With `offset` the first so many are passed over: a key that lies between `v[offset]` and `v[limit + 1]`, and is
+    `tolerance` away from both, is missed with probability at most `fnr`, and one that is `tolerance` outside of
+    `v[offset + 1]` and `v[limit]` is returned with probability at most `fpr`. With `any_cut` all are returned, and for
+    any two places that are fixed beforehand a key truly between them that is `tolerance` away from the keys beyond
+    stands outside with probability at most the smaller rate. With `partitions` each has `keys` of its own, and all of
+    this is said of each.
+
+    Parameters:
+        keys: how many the public key domain of one partition has; a mask may leave some out.
+        limit: how many are returned at most of a partition; >= 0.
+        descending: whether the greatest come first.
+        sensitivity: the most one privacy unit changes one key's value, integer units, >= 1.
+        tolerance: integer units, >= 1.
+        fnr, fpr: in (0, 1).
+    """
+
+    keys: int
+    limit: int
+    descending: bool
+    sensitivity: int
+    tolerance: int
+    fnr: float
+    fpr: float
+    partitions: int = 1
+    offset: int = 0
+    any_cut: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a parameter outside its range."""
+        if min(self.keys, self.limit, self.offset, self.partitions) < 0 or self.sensitivity < 1 or self.tolerance < 0:
+            raise ValueError("a ranking is of some keys, with a limit and a tolerance that are not negative")
+        if not (0.0 < self.fnr < 1.0 and 0.0 < self.fpr < 1.0):
+            raise ValueError("error rates lie between 0 and 1")
+
+    @property
+    def told_in_public(self) -> bool:
+        """Whether the answer is known without data: nothing is returned, or there is one key at most."""
+        return self.keys <= 1 or min(self.limit, self.keys) <= self.offset
+
+    @property
+    def parts_once(self) -> bool:
+        """Whether only one place parts what is returned from the rest, if any does."""
+        return not self.offset and not self.any_cut
+
+    @property
+    def conditions(self) -> tuple[tuple[int, int, float], ...]:
+        """What must be rare: that one of `behind` keys overtakes one of `ahead` others that are `tolerance` before it,
+        as `(behind, ahead, chance)`; nothing where only orders are promised."""
+        size, first, last, least = self.keys, self.offset, self.limit, min(self.fnr, self.fpr) / 2.0
+        if self.any_cut:
+            return ((size - 1, 1, least), (1, size - 1, least))
+        if last >= size:
+            return ((1, first, self.fnr), (size - first, 1, self.fpr)) if first else ()
+        if not first:
+            return ((size - last, 1, self.fnr), (1, last, self.fpr))
+        either = self.fnr / 2.0
+        return ((size - last, 1, either), (1, first, either), (1, last, self.fpr), (size - first, 1, self.fpr))
