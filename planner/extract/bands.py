@@ -32,6 +32,7 @@ from planner.parser.edits import Edit
 from planner.parser.lexer import Token
 from planner.parser.tree import bare, contains, name, start, write_node
 from planner.scope.bands import aggregate_sql, at_least, band_sql, below
+from planner.scorecard.find import find_predicates, shows_size
 from planner.scorecard.spans import Searched, spans
 from planner.values.decimals import terminating_decimal
 
@@ -266,3 +267,29 @@ def _span(call: exp.Expr, tokens: tuple[Token, ...]) -> tuple[int, int]:
     """The first and the last token of a call."""
     first = at_offset(tokens, call.meta["start"])
     return first, closing_index(tokens, first + 1)
+
+
+def drop_having_of_rows(read: PrivateRead) -> tuple[Edit, ...]:
+    """Return the edit that leaves HAVING out of a scorecard where it is COUNT(1) > 0, as Tableau writes everywhere.
+
+    Every group that PostgreSQL has has rows. Here, where all public values of the keys are rows, it would ask which of
+    them have any; count(*) > 0, which people write, is that question.
+    """
+    group, having = read.select.args.get("group"), read.select.args.get("having")
+    if group is None or not group.expressions or having is None or not _says_that_there_are_rows(having.this):
+        return ()
+    has_bands = read.catalog.defaults.numbers == "bands"
+    if not any(find_predicates(item) or (has_bands and shows_size(item)) for item in read.select.expressions):
+        return ()
+    place = clauses(read.node, read.tokens)
+    at = place.mark("having")
+    if at is None:
+        return ()
+    return (Edit.of(read.tokens[at - 1].end, read.tokens[place.end - 1].end, ""),)
+
+
+def _says_that_there_are_rows(condition: exp.Expr) -> bool:
+    match bare(condition):
+        case exp.GT(this=exp.Count(this=exp.Literal(this="1")), expression=exp.Literal(this="0", is_string=False)):
+            return True
+    return False

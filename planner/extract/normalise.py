@@ -33,8 +33,7 @@ from sqlglot import exp
 
 from planner.catalog.model import Catalog, Table
 from planner.errors import KeyholeError
-from planner.extract.bands import spell_out_band_columns, spell_out_bands
-from planner.extract.groups_with_rows import drop_having_of_rows
+from planner.extract.bands import drop_having_of_rows, spell_out_band_columns, spell_out_bands
 from planner.extract.inline_public_lists import inline_public_lists
 from planner.extract.key_domains import group_by_listed_keys
 from planner.extract.private_read import PrivateRead

@@ -113,7 +113,7 @@ def _lines(question: Question) -> Iterator[str]:
         for key, places in false_at:
             yield f"predicate {number} false by {key} at {','.join(map(str, places))}"
     if question.ranked is not None:
-        yield from _ranking(question.ranked)
+        yield from _describe_ranking(question.ranked)
     accuracy = question.accuracy
     yield f"accuracy fnr={accuracy.fnr!r} fpr={accuracy.fpr!r} mechanism={accuracy.mechanism}"
     if accuracy.most_positives is not None:
@@ -124,7 +124,7 @@ def _lines(question: Question) -> Iterator[str]:
             yield f"known f{index} far {far} near {near}"
 
 
-def _ranking(ranked: Ranked) -> Iterator[str]:
+def _describe_ranking(ranked: Ranked) -> Iterator[str]:
     """What is ranked by and how far; the second line where it is not only the first few of all keys."""
     order = "falling" if ranked.descending else "rising"
     by = functional_identity(ranked.functional)

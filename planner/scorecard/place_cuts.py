@@ -76,7 +76,7 @@ def cut_by_uses(select: exp.Select, windows: Sequence[exp.Window], *, partitione
 
 
 def _uses_of_window(window: exp.Window, select: exp.Select, *, partitioned: bool) -> Iterator[_Use]:
-    shown = _enclosed(window)
+    shown = _with_parentheses(window)
     if isinstance(shown.parent, exp.Alias):
         shown = shown.parent
     if shown.parent is not select:
@@ -141,7 +141,7 @@ def _uses_in(node: exp.Expr, outer: exp.Select, called: str, *, partitioned: boo
     if any(is_star(item) for item in outer.expressions):
         yield from _uses_around(outer, called, partitioned=partitioned, around=around)
     for column in columns:
-        shown = _enclosed(column)
+        shown = _with_parentheses(column)
         item = shown.parent if isinstance(shown.parent, exp.Alias) else shown
         if item.parent is outer and item in outer.expressions:
             given = name(item.args["alias"]) if isinstance(item, exp.Alias) else called
@@ -183,7 +183,7 @@ def _read_comparison(place: exp.Expr, *, kept: bool = False) -> _Parted | None:
     Parameters:
         kept: rows for which it does not hold are dropped: `dropped` says whether those behind are.
     """
-    around = _enclosed(place)
+    around = _with_parentheses(place)
     node = around.parent
     if isinstance(node, exp.Between) and node.this is around and not node.args.get("symmetric"):
         low, high = _less_one(node.args["low"]), _constant(node.args["high"])
@@ -218,7 +218,7 @@ def _cut_by_name(select: exp.Select, called: str, *, alias: str, partitioned: bo
     return None if cut.limit is None else _Parted(cut.limit, cut.offset, dropped=True)
 
 
-def _enclosed(node: exp.Expr) -> exp.Expr:
+def _with_parentheses(node: exp.Expr) -> exp.Expr:
     """The expression with the parentheses around it."""
     while isinstance(node.parent, exp.Paren):
         node = node.parent
