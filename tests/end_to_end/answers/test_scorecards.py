@@ -105,8 +105,8 @@ def test_a_select_list_over_rest_is_postgresqls(on_duckdb: House, shown: str) ->
     [
         "SELECT store, sum(amount) > 41007, sum(amount) FROM sales GROUP BY store",
         "SELECT store, CASE WHEN count(*) > 707 THEN count(*) END FROM sales GROUP BY store",
-        "SELECT store, count(*) > 707 FROM sales GROUP BY store ORDER BY count(*)",
-        "SELECT store, count(*) > 707, rank() OVER (ORDER BY count(*)) FROM sales GROUP BY store",
+        "SELECT store, count(*) > 707 FROM sales GROUP BY store ORDER BY store, count(*)",
+        "SELECT store, count(*) > 707, sum(count(*)) OVER (ORDER BY count(*)) FROM sales GROUP BY store",
         "SELECT store, count(*) > 707, max(note) FROM sales GROUP BY store",
         "SELECT count(*) > 707, note FROM sales",
     ],
