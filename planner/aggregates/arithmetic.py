@@ -348,4 +348,5 @@ def _mean_per_unit(counted: exp.Distinct, within: GroupScope) -> str | None:
     if where is not None:
         rows += ("" if scope.alias == scope.table.name else f" AS {readable(scope.alias)}") + f" {write_node(where)}"
     inner = f"SELECT {names}, count(*) AS n FROM {rows} GROUP BY {names}"
-    return f"SELECT {', '.join(keys)} FROM ({inner}) AS v GROUP BY {', '.join(keys)} HAVING avg(n) > 2;"
+    shown = ", ".join(keys)
+    return f"Instead you can ask: SELECT {shown} FROM ({inner}) AS v GROUP BY {shown} HAVING avg(n) > 2;"

@@ -79,7 +79,7 @@ def truncated_comparison(left: exp.Expr, operator: str, right: exp.Expr, within:
     """A quotient of integers against a constant; None for what is none, or is compared with something else."""
     if not any(True for _ in left.find_all(exp.Div)) or is_public(left, within):
         return None
-    found, threshold = _truncated(left, within), linear(right, within)
+    found, threshold = _read_truncated(left, within), linear(right, within)
     if found is None or not found.factor or threshold is None or threshold.summands or threshold.own is not None:
         return None
     operator = operator if found.factor > 0 else FLIPPED[operator]
@@ -99,7 +99,7 @@ def truncated_comparison(left: exp.Expr, operator: str, right: exp.Expr, within:
     return _sides(operator, side)
 
 
-def _truncated(node: exp.Expr, within: GroupScope) -> _Truncated | None:
+def _read_truncated(node: exp.Expr, within: GroupScope) -> _Truncated | None:
     """The expression as a multiple of one quotient of integers; None if it is none."""
     node = bare(node)
     match node:
@@ -109,17 +109,17 @@ def _truncated(node: exp.Expr, within: GroupScope) -> _Truncated | None:
             if found is not None and whole and found.own is None and found.missing is None:
                 return _Truncated(replace(found, arithmetic=Arithmetic.EXACT), Fraction(1))
         case exp.Neg():
-            inner = _truncated(node.this, within)
+            inner = _read_truncated(node.this, within)
             return inner and replace(inner, factor=-inner.factor)
         case exp.Cast() if kind_of_cast(node) is not None:
-            return _truncated(node.this, within)
+            return _read_truncated(node.this, within)
         case exp.Round() | exp.Floor() | exp.Ceil() if node.args.get("decimals") is None:
-            inner = _truncated(node.this, within)
+            inner = _read_truncated(node.this, within)
             return inner if inner is not None and inner.factor.denominator == 1 else None
         case exp.Mul():
             for one, other in ((node.this, node.expression), (node.expression, node.this)):
                 number = _constant(other, within)
-                inner = None if number is None else _truncated(one, within)
+                inner = None if number is None else _read_truncated(one, within)
                 if inner is not None and number is not None:
                     return replace(inner, factor=inner.factor * number)
         case _:

@@ -6,10 +6,12 @@ from sqlglot import exp
 
 from planner.bind.select_list import check_item, check_shown, shows_aggregates
 from planner.catalog.model import Column
-from planner.errors import KeyholeError
+from planner.errors import KeyholeError, UnknownColumn
 from planner.extract.hints.questions import (
     excludes_emptiness,
+    join_ways,
     set_operation,
+    spell_out_aliases,
     suggest_domain,
     suggest_question,
     with_public_total,
@@ -73,6 +75,7 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
             place.scope.column(column)
         place_among = list(select.find_all(exp.Window)).index(shown)
         raise over_the_answer(list(place.select.find_all(exp.Window))[place_among], place)
+    _check_aliases(place)
     if shown is not None:
         raise shows_sizes(shown, hint=suggest_domain(place) or _suggest_shown(place))
     group = select.args.get("group")
@@ -118,8 +121,20 @@ def _check_rows(place: QuestionReading, keys: tuple[Column, ...]) -> None:
 
 def _suggest_shown(place: QuestionReading) -> str | None:
     """What shows sizes as what may be shown: a ranking where it is cut to the greatest, and a scorecard or question."""
-    ways = (suggest_ranking(place), suggest_scorecard(place) or suggest_question(place))
-    return "  or  ".join(way for way in ways if way is not None) or None
+    return join_ways(suggest_ranking(place), suggest_scorecard(place) or suggest_question(place))
+
+
+def _check_aliases(place: QuestionReading) -> None:
+    """Refuse names of the select list in HAVING, as PostgreSQL does, and show what they stand for. Raises KH201."""
+    having = place.select.args.get("having")
+    if having is None or spell_out_aliases(place.select, {one.name for one in place.scope.table.columns}) is None:
+        return
+    for column in having.find_all(exp.Column):
+        try:
+            place.scope.column(column)
+        except UnknownColumn as error:
+            error.hint = suggest_question(place) or error.hint
+            raise
 
 
 def _check_cut(place: QuestionReading) -> None:

@@ -7,8 +7,10 @@ from planner.catalog.model import Column, StoredQuestion, Table
 from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError
 from planner.extract.hints.questions import (
+    INSTEAD,
     by_keys,
     each_grouping,
+    join_ways,
     suggest_question,
     whole_table,
     window_around,
@@ -41,7 +43,7 @@ def example_question(table: Table, node: exp.Expr) -> str | None:
     named = [] if select is None else [column.name.lower() for column in select.find_all(exp.Column)]
     key = min(keys, key=lambda column: named.index(column.name) if column.name in named else len(named))
     column = readable(key.name)
-    return f"SELECT {column} FROM {readable(table.name)} GROUP BY {column} HAVING count(*) > 1000;"
+    return f"{INSTEAD}SELECT {column} FROM {readable(table.name)} GROUP BY {column} HAVING count(*) > 1000;"
 
 
 def like_keyholes_table(alias: exp.Expr) -> KeyholeError:
@@ -156,7 +158,7 @@ def groups_by_no_key(error: KeyholeError, place: QuestionReading) -> KeyholeErro
     the whole table as well. As it was where the text names no key.
     """
     shown = (whole_table(place), suggest_question(place)) if error.code == "KH105" else (by_keys(place),)
-    hint = "  or  ".join(question for question in shown if question is not None) or error.hint
+    hint = join_ways(*shown) or error.hint
     return KeyholeError(error.code, error.message, detail=error.detail, hint=hint, position=error.position)
 
 

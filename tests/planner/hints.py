@@ -34,6 +34,9 @@ _LETTERS = {"x > t": "age > 65", "ORDER BY x) > t": "ORDER BY age) > 65", ">= m"
 _CONDITION = re.compile(r"(?:Write|Name the spellings:|Write the range:) (\w+ (?:LIKE|IN|[<>=]+) .*|\(.* OR .*\))\.$")
 
 
+INSTEAD = "Instead you can ask: "
+
+
 def shown_statements(hint: str) -> list[str]:
     """The whole statements in a hint: what begins with SELECT and has no placeholders, and settings by themselves."""
     if "Add: " in hint:
@@ -67,7 +70,7 @@ def shown_condition(hint: str) -> str | None:
 def is_in_words(hint: str) -> bool:
     """Whether a hint shows nothing that can be typed as it stands, so that somebody has to follow it."""
     return not (
-        hint.lower().startswith("select ")
+        hint.removeprefix("Instead you can ask: ").lower().startswith("select ")
         or shown_statements(hint)
         or shown_atoms(hint)
         or shown_condition(hint)

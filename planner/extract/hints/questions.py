@@ -1,5 +1,6 @@
 """What Keyhole answers in the place of a refused statement: for hints."""
 
+from collections.abc import Container
 from decimal import Decimal
 
 from sqlglot import exp
@@ -11,11 +12,13 @@ from planner.extract.private_read import QuestionReading
 from planner.parser.clauses import Clauses, closing_index
 from planner.parser.lexer import Token, readable
 from planner.parser.subquery_readers import conjunct_spans
-from planner.parser.tree import bare, contains, write_node
+from planner.parser.tree import bare, contains, name, write_node
 from planner.scope.bands import find_bands, middle_threshold
 from planner.scope.group_by import read_group_by
 from planner.scope.names import Scope, find_column
 
+INSTEAD = "Instead you can ask: "
+"""What a hint begins with that answers another question than the refused one."""
 _UNITS_IN_THRESHOLD = 50  # what is cheap at any scale: at 10 % tolerance some 0.8 epsilon
 _CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Between, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)
 
@@ -41,13 +44,11 @@ def each_grouping(place: QuestionReading, sets: tuple[tuple[Column, ...], ...]) 
 
 
 def suggest_question(place: QuestionReading) -> str | None:
-    """The question that this statement could have been: its keys, its WHERE, and a HAVING."""
-    keys: tuple[Column, ...] = ()
-    if place.select.args.get("group") is not None:
-        try:
-            keys = read_group_by(place.select, place.scope)
-        except KeyholeError:
-            keys = ()
+    """The question that this statement could have been: its keys, its WHERE, and a HAVING.
+
+    It begins with `INSTEAD` where the threshold is none of the statement's own.
+    """
+    keys = () if place.select.args.get("group") is None else _grouping_keys(place)
     columns = place.scope.table.columns
     if place.scope.listed is not None:
         columns = tuple(place.scope.table.column(column) for _, column in place.scope.listed)
@@ -60,12 +61,59 @@ def suggest_question(place: QuestionReading) -> str | None:
     source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
     where = own_where(place)
     having = place.clauses.part("having", place.text, place.tokens)
-    asked = place.select.args.get("having")
-    if asked is None or not contains_aggregate(asked) or excludes_emptiness(asked):
+    asked, named = place.select.args.get("having"), _without_aliases(place)
+    instead = ""
+    if named is not None:
+        having = named
+    elif asked is None or not contains_aggregate(asked) or excludes_emptiness(asked):
         having = f"HAVING {own or _threshold_of_aggregate(place) or 'count(*) > 1000'}"
-    grouped = (f"SELECT {names}", source, where, f"GROUP BY {names}", having)
+        instead = "" if own else INSTEAD
+    grouped = (f"SELECT {names}", source, where, f"GROUP BY {_grouped_by(place) or names}", having)
     parts = (place.before, *(("SELECT true", source, where, having) if whole else grouped))
-    return " ".join(part for part in parts if part) + ";"
+    return instead + " ".join(part for part in parts if part) + ";"
+
+
+def _without_aliases(place: QuestionReading) -> str | None:
+    return spell_out_aliases(place.select, {column.name for column in place.scope.table.columns})
+
+
+def spell_out_aliases(select: exp.Select, columns: Container[str]) -> str | None:
+    """Return HAVING with the expressions that the select list gives names to, which PostgreSQL does not know there.
+
+    None where it reads no such name, or one for something that has no thresholds.
+    """
+    having = select.args.get("having")
+    called = {name(item.args["alias"]): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+    read = [] if having is None else [one for one in having.find_all(exp.Column) if not one.table]
+    aliases = [one for one in read if name(one.this) in called and name(one.this) not in columns]
+    if having is None or not aliases or having.find(exp.Query) is not None:
+        return None
+    spelled: exp.Having = having.copy()
+    for column in list(spelled.find_all(exp.Column)):
+        meant = called.get(name(column.this))
+        if meant is not None and not column.table and name(column.this) not in columns:
+            column.replace(exp.Paren(this=meant.copy()) if isinstance(meant, exp.Binary) else meant.copy())
+    return f"HAVING {write_node(spelled.this)}" if contains_aggregate(spelled) else None
+
+
+def _grouped_by(place: QuestionReading) -> str | None:
+    """GROUP BY as it stands, where it names more columns than the keys and HAVING may read them; None for the rest."""
+    group, having = place.select.args.get("group"), place.select.args.get("having")
+    grouped = [] if group is None else group.expressions
+    if having is None or not grouped or not all(isinstance(one, exp.Column) for one in grouped):
+        return None
+    read = {name(column.this) for column in having.find_all(exp.Column)}
+    keys = {key.name for key in _grouping_keys(place)}
+    if not any(name(one.this) in read and name(one.this) not in keys for one in grouped):
+        return None
+    return ", ".join(write_node(one) for one in grouped)
+
+
+def _grouping_keys(place: QuestionReading) -> tuple[Column, ...]:
+    try:
+        return read_group_by(place.select, place.scope)
+    except KeyholeError:
+        return ()
 
 
 def whole_table(place: QuestionReading) -> str | None:
@@ -76,7 +124,7 @@ def whole_table(place: QuestionReading) -> str | None:
     source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
     where = own_where(place)
     having = place.clauses.part("having", place.text, place.tokens)
-    return " ".join(part for part in (place.before, "SELECT true", source, where, having) if part) + ";"
+    return INSTEAD + " ".join(part for part in (place.before, "SELECT true", source, where, having) if part) + ";"
 
 
 def by_keys(place: QuestionReading) -> str | None:
@@ -97,7 +145,7 @@ def by_keys(place: QuestionReading) -> str | None:
         place.clauses.part("having", place.text, place.tokens),
     )
     shown = place.text[place.tokens[place.clauses.select].start : source].rstrip()
-    return f"{shown} FROM ({' '.join(part for part in parts if part)}) AS q;"
+    return f"{INSTEAD}{shown} FROM ({' '.join(part for part in parts if part)}) AS q;"
 
 
 def window_around(place: QuestionReading, window: exp.Window) -> str | None:
@@ -107,7 +155,12 @@ def window_around(place: QuestionReading, window: exp.Window) -> str | None:
         return None
     if not place.predicates and place.ranked is None:
         asked = suggest_question(place)
-        return None if asked is None else f"SELECT q.*, {write_node(window)} FROM ({asked.rstrip(';')}) AS q;"
+        keys = {key.name for key in _grouping_keys(place) or _shown_keys(place)}
+        if asked is None or any(column.name not in keys for column in window.find_all(exp.Column)):
+            return None
+        instead = INSTEAD if asked.startswith(INSTEAD) else ""
+        written = asked.removeprefix(INSTEAD).rstrip(";")
+        return f"{instead}SELECT q.*, {write_node(window)} FROM ({written}) AS q;"
     items = [item for item in place.select.expressions if not contains(item, exp.Window)]
     names = [item.alias_or_name for item in items]
     if any(column.name not in names for column in _outside_predicates(window, place)):
@@ -295,11 +348,19 @@ def with_public_total(place: QuestionReading) -> str:
     while at < end - 1:
         inside = first is not None and at > first
         if inside and tokens[at].is_symbol("(") and tokens[at + 1].is_word("select", "with"):
-            written += [place.text[start : tokens[at].start], number]
+            quantified = tokens[at - 1].is_word("all", "any", "some")
+            written += [place.text[start : tokens[at - quantified].start], number]
             at = closing_index(tokens, at)
             start = tokens[at].end
         at += 1
-    return f"{place.before} {''.join(written)}{place.text[start : tokens[end - 1].end]};".strip()
+    return INSTEAD + f"{place.before} {''.join(written)}{place.text[start : tokens[end - 1].end]};".strip()
+
+
+def join_ways(*ways: str | None) -> str | None:
+    """The ways out of a refusal as one hint, which begins with `INSTEAD` if one of them answers another question."""
+    known = [way for way in ways if way is not None]
+    instead = INSTEAD if any(way.startswith(INSTEAD) for way in known) else ""
+    return instead + "  or  ".join(way.removeprefix(INSTEAD) for way in known) if known else None
 
 
 def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, tokens: tuple[Token, ...]) -> str | None:

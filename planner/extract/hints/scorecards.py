@@ -17,7 +17,7 @@ from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.select_list import check_shown, shows_aggregates
 from planner.catalog.model import MOST_BANDS, Column
 from planner.errors import KeyholeError
-from planner.extract.hints.questions import excludes_emptiness, likely_threshold, own_where
+from planner.extract.hints.questions import INSTEAD, excludes_emptiness, likely_threshold, own_where
 from planner.extract.private_read import QuestionReading
 from planner.parser.edits import Edit
 from planner.parser.tree import bare, contains, name, read_limit, write_node
@@ -76,7 +76,7 @@ def suggest_scorecard(place: QuestionReading) -> str | None:
     if own_where(place) != place.clauses.part("where", place.text, place.tokens):
         return None
     first, past = (0, len(place.tokens)) if whole else (place.clauses.select, place.clauses.end)
-    return _write(place, first, past, [*written, *_cut_having(place)])
+    return INSTEAD + _write(place, first, past, [*written, *_cut_having(place)])
 
 
 def _is_filtered_around(place: QuestionReading) -> bool:

@@ -131,7 +131,7 @@ def test_a_refusal_for_a_program(checked: Path, run: Any) -> None:
         assert told.err == ""
         assert told.document["code"] == "KH101"
         assert told.document["position"] == 14
-        assert told.document["hint"].startswith("SELECT ward, count(*) > ")
+        assert told.document["hint"].startswith("Instead you can ask: SELECT ward, count(*) > ")
     assert run("check", "--json", "--policy", "nowhere.toml").document["code"] == "KH001"
     assert run("budget", "--json", "--as", "nobody").document["code"] == "KH401"
 

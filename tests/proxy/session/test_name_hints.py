@@ -69,6 +69,12 @@ CASES = (
     ),
     ("ada", "SELECT country, region FROM regions GROUP BY country", "42803", None),
     ("ada", f"{ASKED} WHERE count(*) > 5 GROUP BY country", "42803", "A condition on an aggregate stands in HAVING."),
+    (
+        "ada",
+        f"SELECT country, count(*) AS n FROM visits {GROUPED} n > 20 AND sum(amount) > 5",
+        "42703",
+        f"{ASKED} {GROUPED} count(*) > 20 AND sum(amount) > 5;",
+    ),
     ("ada", 'SELECT "Risk Score" score score FROM "Patient Files"', "42601", None),
     ("ada", f'SELECT * FROM regions WHERE country = {"/**/" * 600} "north"', "42703", None),  # too long to be held
 )
