@@ -235,7 +235,7 @@ def _ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Ag
     if left.own is not None or left.constant or right.constant or right.missing is not None or len(right.summands) != 1:
         raise divisor_not_positive(node)
     ((below, coefficient),) = right.summands
-    if coefficient <= 0 or least_per_row(below.parts) <= 0:
+    if coefficient <= 0 or not (least_per_row(below.parts) > 0 or is_never_negative(below.parts)):
         raise divisor_not_positive(node)
     above = tuple(
         replace(part, coefficient=part.coefficient * factor / coefficient)
@@ -276,6 +276,16 @@ def least_per_row(parts: tuple[Part, ...]) -> Fraction:
         low, grid = (part.column.bounds or (0, 0))[0], part.column.grid or 1
         least.append(part.coefficient * floor(Fraction(low) / Fraction(grid)) * Fraction(grid))
     return max(Fraction(0), min(least, default=Fraction(0)))
+
+
+def is_never_negative(parts: tuple[Part, ...]) -> bool:
+    """Return True if no row can lower the sum, by the declared bounds."""
+
+    def is_positive(part: Part) -> bool:
+        least = (part.column.bounds or (-1, 0))[0] if part.column is not None else -1
+        return part.coefficient > 0 and (not part.power or least >= 0)
+
+    return all(map(is_positive, parts))
 
 
 def same_rows(one: tuple[Part, ...], other: tuple[Part, ...], within: GroupScope) -> bool:

@@ -82,6 +82,8 @@ class Comparison(_HavingTree):
     `over` are these rows, where they are those of one column or condition.
     `values` are the rows without which SQL says NULL. `position` is 1-based in the question's text. `allowed` is the
     tolerance in the unit of S where it is settled already, `part_of` what the analyst wrote where this is a part of it.
+    A ratio by a sum that may be 0 has that sum as `base`, until one is chosen that groups must reach: then S is shown
+    as a part of it, `shown_by`.
     """
 
     text: str
@@ -102,6 +104,8 @@ class Comparison(_HavingTree):
     allowed: Fraction | None = None
     part_of: str = ""
     over: Part | None = None
+    base: tuple[Part, ...] = ()
+    shown_by: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from planner.aggregates.refusals import (
     divides_integers,
     mean_against_keys,
     true_without_values,
+    without_base,
 )
 from planner.aggregates.row_expression import Arithmetic, Part
 from planner.errors import KeyholeError
@@ -75,6 +76,8 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
     per = _common_per(summands, node, within)
     if any(found.measure in _ALONE for found, _ in summands) and len(summands) > 1:
         raise not_linear(node, within)
+    if per and not least_per_row(per) and (difference.missing is not None or not threshold):
+        raise without_base(node)
     if own is not None and (per or difference.missing is not None):
         raise mean_against_keys(node)
     parts = [part.times(coefficient) for found, coefficient in summands for part in found.parts]
@@ -98,12 +101,13 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
         at=Fraction(0) if per else threshold,
         threshold=threshold,
         origin=threshold if per else Fraction(0),
-        per_row=least_per_row(per) if per else None,
+        per_row=(least_per_row(per) or None) if per else None,
         values=tuple(values),
         slack=Slack.THRESHOLD,
         position=at,
         own=own,
         over=replace(per[0], coefficient=Fraction(1), power=0) if len(per) == 1 else None,
+        base=per if per and not least_per_row(per) else (),
     )
 
 

@@ -138,6 +138,17 @@ def divisor_not_positive(node: exp.Div) -> KeyholeError:
     )
 
 
+def without_base(node: exp.Expr) -> KeyholeError:
+    """KH204 for a ratio by a sum that may be 0, where what replaces NULL counts or the threshold is 0."""
+    return KeyholeError(
+        "KH204",
+        f"{write_node(node)[:80]} divides by a sum that may be 0",
+        detail="Such a ratio is compared with a threshold other than 0, of groups whose divisor is large enough.",
+        hint="Compare the ratio itself with a number above 0, or its numerator with 0.",
+        position=position(node),
+    )
+
+
 def added_to_replaced(node: exp.Expr) -> KeyholeError:
     """KH204 for what is added to a COALESCE of a mean or ratio."""
     return KeyholeError(

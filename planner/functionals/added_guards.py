@@ -11,19 +11,22 @@ the guard with its tolerance, which `group_sizes` takes.
 Proof: docs/proofs/group_sizes.md.
 """
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import floor
+from math import ceil, floor
 
+from planner.aggregates.aggregate import sum_meaning
 from planner.aggregates.comparison import Comparison, Every, Having, Outside, Slack, Some, Spread
 from planner.aggregates.row_expression import Part, Values
 from planner.catalog.model import Table
-from planner.catalog.tolerance import Tolerances
-from planner.functionals.guard_remedy import Remedy, read_alone
+from planner.catalog.tolerance import Tolerances, quote_literal, with_amount
+from planner.errors import KeyholeError
+from planner.functionals.functional import functional
+from planner.functionals.guard_remedy import WORTH, Remedy, next_round, read_alone
 from planner.functionals.guards import ComparisonPlace, Guarded, implies
 from planner.parser.lexer import readable
-from planner.question.condition import ALWAYS
+from planner.question.condition import ALWAYS, Condition
 from planner.question.model import Accuracy, Measure, Term
 
 SLACK = Fraction(
@@ -163,3 +166,117 @@ def _flatten(formula: Having) -> Having:
     for child in map(_flatten, formula.children):
         parts.update(dict.fromkeys(child.children if isinstance(child, Every) else (child,)))
     return Every(tuple(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class RatioBases:
+    """What bases of ratios are made of: the table, the rows that count, whose accuracy and which tolerances.
+
+    `sum(a) / sum(b) > c` is `sum(a) - c sum(b) > 0` where sum(b) is above 0. Of a group whose sum(b) is small the noise
+    says nothing of the ratio. So groups must reach a *base*, `sum(b) >= B`: the one beside the ratio in the text, or
+    one at which both tolerances are worth `WORTH` units. With g the base's tolerance, that of the ratio times `B - g`
+    is that of the difference: no group that passes the base within its tolerance is misjudged by more.
+    """
+
+    table: Table
+    where: Condition
+    accuracy: Accuracy
+    tolerances: Tolerances
+
+    def put(self, formula: Having, *, warn: Callable[[str], None]) -> Having:
+        """Return the formula with a base beside each ratio that needs one. Raises KH204 in complements, KH304."""
+        if not any(isinstance(leaf, Comparison) and leaf.base for leaf in formula.leaves()):
+            return formula
+        for leaf in _find_complemented(formula):
+            if isinstance(leaf, Comparison) and leaf.base:
+                raise KeyholeError(
+                    "KH204",
+                    f"{leaf.text} divides by a sum that may be 0, where the complement counts",
+                    hint="Ask for the groups that pass, and compare around the question.",
+                    position=leaf.position,
+                )
+        return _flatten(self._put(formula, (), warn))
+
+    def _put(self, formula: Having, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
+        match formula:
+            case Every(children):
+                typed = (*beside, *(child for child in children if isinstance(child, Comparison)))
+                return Every(tuple(self._put(child, typed, warn) for child in children))
+            case Some(children):
+                return Some(tuple(self._put(child, (), warn) for child in children))
+            case Comparison() if formula.base:
+                return self._with_base(formula, beside, warn)
+            case _:
+                return formula
+
+    def _with_base(self, ratio: Comparison, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
+        amount = self.tolerances.amount(ratio.names)
+        if amount is None or amount.bounds:
+            wanted = quote_literal(with_amount(self.accuracy.tolerance, ratio.left, "10%"))
+            raise KeyholeError(
+                "KH304",
+                f"{ratio.text} divides by a sum that may be 0: its tolerance is a part of the threshold, or an amount",
+                hint=f"SET keyhole.tolerance = '{wanted}';",
+                position=ratio.position,
+            )
+        tolerance = Fraction(amount.size(threshold=ratio.threshold, bounds=Fraction(0)))
+        typed = [one for one in beside if _is_base(one, ratio)]
+        if typed:
+            least = max(typed, key=lambda one: one.at)
+            known = self.tolerances.amount(least.names)
+            slack = Fraction(0) if known is None else known.size(threshold=least.threshold, bounds=Fraction(0))
+            reached = max(least.at - Fraction(slack), Fraction(0))
+            return replace(ratio, base=(), over=None, allowed=tolerance * reached, shown_by=max(reached, Fraction(1)))
+        base = self._base(ratio, tolerance)
+        if not self.accuracy.adds_guards:
+            raise KeyholeError(
+                "KH206",
+                f"{ratio.text} divides by a sum that may be 0",
+                detail="At a small divisor the ratio drowns in noise, so that groups must reach one.",
+                hint=f"Add: AND {base.text}",
+                position=ratio.position,
+            )
+        warn(
+            f"{ratio.text}: of groups with {base.text}, which was added: at a smaller divisor the ratio drowns in "
+            "noise, and such groups count as false; a number of your own beside it by AND is taken instead"
+        )
+        assert base.allowed is not None
+        reached = base.at - base.allowed
+        return Every((replace(ratio, base=(), over=None, allowed=tolerance * reached, shown_by=reached), base))
+
+    def _base(self, ratio: Comparison, tolerance: Fraction) -> Comparison:
+        divisor = ratio.left.rpartition(" / ")[2]
+        share = self._share()
+        plain = Comparison(
+            text="",
+            left=divisor,
+            names=(divisor,),
+            measure=Measure.TOTAL,
+            parts=ratio.base,
+            operator=">=",
+            at=Fraction(1),
+            threshold=Fraction(1),
+            origin=Fraction(0),
+            per_row=None,
+            values=(),
+            slack=Slack.THRESHOLD,
+            position=ratio.position,
+        )
+        moved = []
+        for one in (plain, replace(ratio, base=())):
+            made, step = functional(one, table=self.table, min_rows=1, where=self.where)
+            moved.append(made.sensitivity * step)
+        needed = max(moved[0] / share, moved[1] / (tolerance * (1 - share)) if tolerance else Fraction(0))
+        number = Fraction(next_round(ceil(WORTH * needed)))
+        text = f"{divisor} >= {number}"
+        return replace(plain, text=text, at=number, threshold=number, allowed=number * share)
+
+    def _share(self) -> Fraction:
+        amount = self.tolerances.amount(("sum",))
+        return Fraction(amount.number) / 100 if amount is not None and amount.percent and amount.number else SLACK
+
+
+def _is_base(one: Comparison, ratio: Comparison) -> bool:
+    """Return True for a threshold on the ratio's divisor that groups must reach."""
+    above = one.operator in (">", ">=") and one.at > 0 and one.own is None and one.per_row is None and not one.base
+    return above and sum_meaning(one.parts) == sum_meaning(ratio.base)

@@ -22,7 +22,7 @@ from planner.catalog.tolerance import (
     with_amount,
 )
 from planner.errors import KeyholeError
-from planner.functionals.added_guards import GuardAdding
+from planner.functionals.added_guards import GuardAdding, RatioBases
 from planner.functionals.functional import functional, grid, literals
 from planner.functionals.group_sizes import GroupSize, group_sizes, mean_of
 from planner.functionals.guard_remedy import WORTH, Remedy, next_round, remedy
@@ -193,6 +193,9 @@ def _read(formula: Having, collected: _Collected, *, refuse_settled: bool = Fals
     Guards that it misses are added, unless the analyst wants none. Raises KH206, and KH220 if `refuse_settled` and
     declared bounds alone decide the whole formula.
     """
+    formula = RatioBases(collected.table, collected.where, collected.accuracy, collected.tolerances).put(
+        formula, warn=collected.warn
+    )
     before = collected.mark()
     try:
         return _read_as_typed(formula, collected, refuse_settled=refuse_settled)
@@ -578,7 +581,7 @@ def _atom(
     number: int, comparison: Comparison, index: int, size: Fraction, formula: Formula, collected: _Collected
 ) -> Atom:
     made = collected.functionals[index]
-    step = size / (comparison.per_row or 1) / made.rows
+    step = size / (comparison.per_row or comparison.shown_by) / made.rows
     below = max((cut.tolerance for cut in cuts(formula) if cut.above), default=0)
     beyond = max((cut.tolerance for cut in cuts(formula) if not cut.above), default=0)
     threshold = comparison.origin + comparison.at / size * step

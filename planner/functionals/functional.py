@@ -118,7 +118,7 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Co
 
 def _name(comparison: Comparison) -> str:
     if comparison.slack is Slack.THRESHOLD:
-        mean = comparison.per_row is not None
+        mean = comparison.per_row is not None or comparison.shown_by != 1
         # whether each group has a threshold of its own, which the left side names already
         own = comparison.threshold != comparison.origin
         return f"{comparison.left} - {decimal(comparison.threshold)}" if mean and not own else comparison.left

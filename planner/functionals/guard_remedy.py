@@ -18,9 +18,11 @@ from planner.parser.lexer import readable
 from planner.question.condition import (
     ALWAYS,
     Condition,
+    IsNull,
     columns,
 )
 from planner.question.condition_text import spell_condition
+from planner.question.disjoint import disjoint
 from planner.question.model import Accuracy
 
 WORTH = 5
@@ -102,6 +104,7 @@ def next_round(number: int) -> int:
 
 
 def read_alone(values: Values) -> str | None:
-    """The column that counts the values by itself, if they are of a condition that reads no other."""
+    """The column that counts the values by itself, if they are of a condition that reads no other and needs a value."""
     read = columns(values.condition)
-    return next(iter(read)) if values.column is None and len(read) == 1 else None
+    column = next(iter(read)) if values.column is None and len(read) == 1 else None
+    return column if column is not None and disjoint(values.condition, IsNull(column)) else None

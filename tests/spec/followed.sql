@@ -47,7 +47,15 @@ SELECT ward FROM visits GROUP BY ward HAVING avg(age) + avg(cost) > 140
 --! Add FILTER (WHERE age IS NOT NULL AND cost IS NOT NULL) to both, or ask one atom each.
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) FILTER (WHERE age IS NOT NULL AND cost IS NOT NULL) + avg(cost) FILTER (WHERE age IS NOT NULL AND cost IS NOT NULL) > 140
 --> answered
-SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) / sum(cost) > 0.5
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / sum(age) > 0
+--! Compare the ratio itself with a number above 0, or its numerator with 0.
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / sum(age) > 0.5 AND sum(age) >= 20000
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING (sum(cost) / sum(age) > 2) IS NOT TRUE
+--! Ask for the groups that pass, and compare around the question.
+SELECT ward FROM (VALUES ('A'), ('B')) v(ward) EXCEPT SELECT ward FROM (SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / sum(age) > 2 AND sum(age) >= 20000) q
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / sum(age - 60) > 0.5
 --! Divide by count(*), or ask the owner to declare bounds above 0 for the column.
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) / count(*) > 50
 --> answered

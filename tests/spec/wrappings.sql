@@ -53,7 +53,7 @@ SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40 ORDER BY count(*) DES
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40 ORDER BY 1
 --> [ward 3] f0 > 40 ~4; count(*) delta 1
 SELECT ward, count(*) AS n FROM visits GROUP BY ward HAVING n > 40
---> KH101 count(*)
+--> KH201 n
 SELECT ward || '!' FROM visits GROUP BY ward HAVING count(*) > 40
 --> [ward 3] f0 > 40 ~4; count(*) delta 1
 SELECT upper(ward) AS ward FROM visits GROUP BY ward HAVING count(*) > 40

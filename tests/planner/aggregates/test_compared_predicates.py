@@ -74,13 +74,21 @@ def _quotient(random_: random.Random) -> str:
     )
 
 
+def _ratio(random_: random.Random) -> str:
+    above = random_.choice(["sum(cost) FILTER (WHERE insured)", "sum(age)", "count(*) FILTER (WHERE insured)"])
+    below = random_.choice(["sum(cost)", "sum(age)", "sum(CASE WHEN insured THEN cost END)"])
+    operator = random_.choice(["<", "<=", ">", ">=", "="])
+    divided = f"1.0 * {above} / nullif({below}, 0)"
+    return f"{divided} {operator} {random_.randint(1, 12) / 4} AND {below} >= {random_.choice(['0.5', '1', '3'])}"
+
+
 def test_what_is_accepted_agrees_with_postgresql(world: World) -> None:
     """Guards that are added are of one value here, which is what SQL's NULL says."""
     random_ = random.Random(20260201)
-    accepted = {_compared: 0, _quotient: 0}
+    accepted = {_compared: 0, _quotient: 0, _ratio: 0}
     cases = rounds(600, quick=120)
     for number in range(cases):
-        kind = _compared if number % 2 else _quotient
+        kind = (_compared, _quotient, _ratio)[number % 3]
         having = kind(random_)
         sql = f"SELECT ward FROM visits GROUP BY ward HAVING {having}"
         error = refusal(sql, tolerance="1", min_rows="1")
@@ -89,4 +97,4 @@ def test_what_is_accepted_agrees_with_postgresql(world: World) -> None:
             continue
         accepted[kind] += 1
         assert world.decided(asked(sql, tolerance="1", min_rows="1")) == world.held(having), having
-    assert min(accepted.values()) > cases // 3, accepted
+    assert min(accepted.values()) > cases // 6, accepted

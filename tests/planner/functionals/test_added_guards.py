@@ -1,7 +1,11 @@
 """Guards that Keyhole adds: the same question as the one with the guard typed, of the group size that is in force."""
 
+from decimal import Decimal
+from fractions import Fraction
+
 import pytest
 
+from mechanisms.formula import cuts
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
@@ -92,3 +96,23 @@ def test_in_an_or_only_the_comparison_is_guarded() -> None:
 def test_what_bounds_decide_is_refused_as_before() -> None:
     with pytest.raises(KeyholeError, match="KH220"):
         asked(WARDS + "avg(age) >= 0")
+
+
+def test_a_ratio_by_a_sum_is_one_of_groups_that_reach_a_base() -> None:
+    """The base is affordable, and the ratio's tolerance is meant for groups that reach it within its tolerance."""
+    ratio = WARDS + "sum(cost) FILTER (WHERE insured) / sum(cost) > 0.5"
+    added = asked(ratio)
+    assert _fingerprint(added) == _fingerprint(asked(f"{ratio} AND sum(cost) >= 500000"))
+    (tested,) = (one for one in added.atoms if one.text.startswith("sum(cost) FILTER"))
+    (base,) = (one for one in added.atoms if one.text.startswith("sum(cost) >="))
+    assert base.lower == 450_000
+    assert (tested.lower, tested.upper) == (Decimal("0.45"), Decimal("0.5"))
+    (cut,) = (one for one in cuts(added.formula) if one.functional == tested.functional)
+    assert cut.tolerance * Fraction(added.functionals[cut.functional].unit_size) == Fraction(1, 20) * 450_000
+
+
+def test_without_added_guards_a_ratio_by_a_sum_shows_its_base() -> None:
+    refused = refusal(WARDS + "sum(cost) / sum(age) > 2", guard="refuse")
+    assert refused is not None
+    assert refused.code == "KH206"
+    assert asked(f"{WARDS}sum(cost) / sum(age) > 2 {(refused.hint or '').removeprefix('Add: ')}", guard="refuse")
