@@ -7,6 +7,7 @@ from sqlglot import exp
 from planner.bind.select_list import check_item, check_shown, shows_aggregates
 from planner.catalog.model import Column
 from planner.errors import KeyholeError, UnknownColumn
+from planner.extract.hints.people import refuse_people
 from planner.extract.hints.questions import (
     excludes_emptiness,
     join_ways,
@@ -226,6 +227,8 @@ def _read_keys(place: QuestionReading, shown: exp.Select) -> tuple[Column, ...]:
     try:
         return read_group_by(shown, place.scope)
     except KeyholeError as error:
+        if error.code == "KH202" and (refusal := refuse_people(error, place)) is not None:
+            raise refusal from None
         if error.code in ("KH100", "KH105", "KH202", "KH215"):
             raise groups_by_no_key(error, place) from None
         sets = grouping_sets(place.select, place.scope) if error.code == "KH106" else ()

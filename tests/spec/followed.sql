@@ -291,10 +291,6 @@ SELECT name FROM regions r WHERE EXISTS (SELECT 1 FROM sales WHERE country = r.n
 --! Qualify its columns with sales, or not at all.
 SELECT name FROM regions r WHERE r.name IN (SELECT country FROM sales GROUP BY country HAVING count(*) > 500)
 --> answered
-SELECT customer_id FROM sales GROUP BY customer_id HAVING count(*) > 5
---! Group by a public column of type text, integer, boolean, date or timestamp that holds values.
-SELECT country FROM sales GROUP BY country HAVING count(*) > 500
---> answered
 SELECT country FROM sales WHERE quantity::text = '5' GROUP BY country HAVING count(*) > 5
 --! Compare quantity itself.
 SELECT country FROM sales WHERE quantity = 5 GROUP BY country HAVING count(*) > 500

@@ -1,0 +1,133 @@
+"""What can be asked in the place of a list of people: in which groups many of them qualify.
+
+    SELECT customer_id FROM sales GROUP BY customer_id HAVING count(*) > 5
+    SELECT country FROM (SELECT country, customer_id, month, count(*) AS total FROM sales
+    GROUP BY country, customer_id, month) v WHERE total > 5 GROUP BY country HAVING count(*) > 50;
+
+Whether one person qualifies is what an answer protects. So no threshold on a person's own rows has a private answer.
+"""
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, Table
+from planner.errors import KeyholeError
+from planner.extract.hints.questions import own_where
+from planner.extract.private_read import QuestionReading
+from planner.parser.lexer import readable
+from planner.parser.tree import bare, is_number, write_node
+from planner.scope.names import find_column
+from planner.scorecard.number_columns import group_expressions
+
+_FEWEST = 50  # people in a group: what is cheap at the usual tolerance
+_TOTAL = "total"
+
+
+def refuse_people(error: KeyholeError, place: QuestionReading) -> KeyholeError | None:
+    """Return the refusal of a question whose groups are people, or rows that a key tells apart; None for any other.
+
+    A duplicates' check is told why it has no answer. Any other gets the question about groups of people.
+    """
+    grouped = _find_grouped(place)
+    people = [column for column in grouped if column.name in place.scope.table.unit and column.domain is None]
+    listed = [column for column in grouped if column.domain is None]
+    if people and not place.scope.table.row_unit:
+        detail = f"Whether one {people[0].name} qualifies is what an answer protects. It can say where many do."
+        asked = suggest_groups_of_people(place, grouped)
+        return _tell(error, detail, hint=error.hint if asked is None else f"Instead you can ask: {asked}")
+    if not listed or not _looks_for_duplicates(place):
+        return None
+    detail = f"Whether a {listed[0].name} is there twice is a matter of one row, and no private answer tells it."
+    return _tell(error, detail, hint="Look for duplicates where the data are kept.")
+
+
+def _tell(error: KeyholeError, detail: str, *, hint: str | None) -> KeyholeError:
+    return KeyholeError(error.code, error.message, detail=detail, hint=hint, position=error.position)
+
+
+def _find_grouped(place: QuestionReading) -> list[Column]:
+    found = []
+    for node in group_expressions(place.select):
+        try:
+            column = find_column(node, place.scope)
+        except KeyholeError:
+            continue
+        if column is not None:
+            found.append(column)
+    return found
+
+
+def _looks_for_duplicates(place: QuestionReading) -> bool:
+    """Return True for HAVING count(*) > 1, and its other spellings."""
+    having = place.select.args.get("having")
+    match None if having is None else bare(having.this):
+        case exp.GT(this=exp.Count(this=exp.Star() | exp.Column() | exp.Literal()), expression=number):
+            return is_number(number, 1)
+        case exp.GTE(this=exp.Count(this=exp.Star() | exp.Column() | exp.Literal()), expression=number):
+            return is_number(number, 2)
+    return False
+
+
+def suggest_groups_of_people(place: QuestionReading, grouped: list[Column]) -> str | None:
+    """Return the question in which groups many people qualify, by the keys that the statement names or the first one.
+
+    None for a table without a key, or where something else than the table is read.
+    """
+    table, select = place.scope.table, place.select
+    if table.row_unit or place.per_unit is not None or place.before or select.args.get("joins"):
+        return None
+    open_keys = [column for column in table.columns if column.domain is not None and column.name not in table.unit]
+    keys = [column for column in grouped if column.domain is not None] or open_keys[:1]
+    if not keys:
+        return None
+    totals, condition = _totals(place)
+    tokens, first = place.tokens, place.clauses.source
+    past = min((index for _, index in place.clauses.marks), default=place.clauses.end)
+    source = place.text[tokens[first].start : tokens[past - 1].end]
+    own = dict.fromkeys((*(key.name for key in keys), *table.unit))
+    groups = ", ".join(place.scope.spell_column(table.column(name)) for name in own)
+    shown = ", ".join(readable(key.name) for key in keys)
+    inner = (f"SELECT {groups}, {', '.join(totals)}", source, own_where(place), f"GROUP BY {groups}")
+    return (
+        f"SELECT {shown} FROM ({' '.join(part for part in inner if part)}) v WHERE {condition} GROUP BY {shown} "
+        f"HAVING count(*) > {_FEWEST};"
+    )
+
+
+def _totals(place: QuestionReading) -> tuple[list[str], str]:
+    """The totals of one person that HAVING compares, named, and the comparison by these names."""
+    table, having = place.scope.table, place.select.args.get("having")
+    counted = table.row_cap is not None or table.rows_per_unit is not None
+    if having is not None:
+        condition: exp.Expr = having.this.copy()
+        called: dict[str, str] = {}
+        calls = [one for one in condition.find_all(exp.AggFunc) if one.find_ancestor(exp.AggFunc) is None]
+        for call in calls:
+            if not _is_total(call, place, counted=counted):
+                break
+            node = call.parent if isinstance(call.parent, exp.Filter) else call
+            text = write_node(node)
+            name = called.setdefault(text, _TOTAL if not called else f"{_TOTAL}{len(called) + 1}")
+            if node is condition:
+                break
+            node.replace(exp.column(name))
+        else:
+            if called:
+                return [f"{text} AS {name}" for text, name in called.items()], write_node(condition)
+    return [f"{_usual_total(table, counted=counted)} AS {_TOTAL}"], f"{_TOTAL} > 3"
+
+
+def _is_total(call: exp.Expr, place: QuestionReading, *, counted: bool) -> bool:
+    if isinstance(call, exp.Count):
+        return counted
+    if not isinstance(call, exp.Sum) or not isinstance(call.this, exp.Column):
+        return False
+    try:
+        column = find_column(call.this, place.scope)
+    except KeyholeError:
+        return False
+    return column is not None and column.per_unit is not None
+
+
+def _usual_total(table: Table, *, counted: bool) -> str:
+    measure = next((column for column in table.columns if column.per_unit is not None), None)
+    return "count(*)" if counted or measure is None else f"sum({readable(measure.name)})"
