@@ -23,11 +23,11 @@ from planner.parser.tree import write_node
 from planner.scope.embedded import Embedded, Predicate, RankedExpression, UnitQuery
 from planner.scope.group_by import read_group_by
 from planner.scope.key_classes import stored_key
+from planner.scorecard.empty_source import empty_source
 from planner.scorecard.number_columns import (
     Numbers,
     NumberSql,
     band_numbers,
-    empty_source,
     group_expressions,
     told_numbers,
 )

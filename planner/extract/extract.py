@@ -31,7 +31,7 @@ from planner.parser.lexer import Token, quote_identifier
 from planner.parser.lexer import tokens as lex
 from planner.parser.tree import Parsed, cut_out, name, offset, parse, position
 from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
-from planner.scorecard.number_columns import without_rows
+from planner.scorecard.empty_source import without_rows
 
 MOST_QUESTIONS = 16  # each is a scan of the source and a reservation of its own
 Found: TypeAlias = Table | StoredQuestion | Monitor | VirtualRelation

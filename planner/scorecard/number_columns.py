@@ -9,15 +9,14 @@ PostgreSQL itself gives each its type: the number is computed over the question'
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import pairwise
 
 from sqlglot import exp
 
-from planner.catalog.model import BandColumn, Bands, Catalog, Column, Table
-from planner.parser.clauses import Clauses, at_offset, closing_index
+from planner.catalog.model import Bands, Column
+from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
-from planner.parser.tree import bare, name, offset, write_node
+from planner.parser.tree import bare, name, offset, start, write_node
 from planner.scope.bands import find_bands
 from planner.scope.embedded import ToldNumber, ToldNumbers, predicate_column
 from planner.scope.names import Scope, find_column
@@ -26,6 +25,7 @@ from planner.scorecard.numbers import (
     PassedOn,
     ShownNumber,
     SortedNumber,
+    named_number,
 )
 from planner.scorecard.proven_bounds import Bound, prove_bound
 from planner.scorecard.shown import ShownPredicate
@@ -197,14 +197,34 @@ class NumberSql:
     def edits(self) -> Iterator[Edit]:
         """Every number of the select list as what stands in its column, and of ORDER BY as that column's place."""
         for place, number in enumerate(self.numbers.shown):
-            start, end = self.tokens[number.first].start, self.tokens[number.past - 1].end
+            begin, end = self.tokens[number.first].start, self.tokens[number.past - 1].end
             written, is_named = self._write(number, place)
             label = "" if number.has_alias or is_named or number.name == "?column?" else number.name
             named = f" AS {quote_identifier(label)}" if label else ""
-            yield Edit.of(start, end, written + named)
+            yield Edit.of(begin, end, written + named)
         for one in self.numbers.sorted:
-            start, end = self.tokens[one.first].start, self.tokens[one.past - 1].end
-            yield Edit.of(start, end, _ORDER_OF_NONE if one.item is None else str(one.item + 1))
+            begin, end = self.tokens[one.first].start, self.tokens[one.past - 1].end
+            yield Edit.of(begin, end, _ORDER_OF_NONE if one.item is None else str(one.item + 1))
+        yield from self._without_edge_last()
+
+    def _without_edge_last(self) -> Iterator[Edit]:
+        """NULLS LAST behind DESC for the bands whose lowest one has no edge, as the numbers themselves would come."""
+        order = self.select.args.get("order")
+        edgeless = {
+            number.item
+            for number, banded in zip(self.numbers.shown, self.numbers.bands, strict=False)
+            if banded is not None and banded.lowest is None
+        }
+        for one in order.expressions if order is not None and edgeless else ():
+            named = named_number(one.this, self.select, self.numbers.shown)
+            first = start(one.this)
+            if named is None or named.item not in edgeless or not one.args.get("desc") or first is None:
+                continue
+            last = at_offset(self.tokens, first)
+            while not self.tokens[last].is_word("desc"):
+                last += 1
+            if last + 1 == len(self.tokens) or not self.tokens[last + 1].is_word("nulls"):
+                yield Edit.of(self.tokens[last].end, self.tokens[last].end, " NULLS LAST")
 
     def _write(self, number: ShownNumber, place: int) -> tuple[str, bool]:
         """A number's column, and whether PostgreSQL names it as it names the number."""
@@ -243,13 +263,30 @@ class NumberSql:
         ((first, past),) = spans([Searched(node, number.first, number.past)], self.text, self.tokens)
         return first, past
 
+    def _without_schemas(self, node: exp.Expr, begin: int, end: int) -> str:
+        """A text of the question whose columns are qualified by the table alone, which is a subquery there."""
+        parts, at = [], begin
+        for column in sorted(node.find_all(exp.Column), key=lambda one: offset(one.this)):
+            if (schema := column.args.get("catalog") or column.args.get("db")) is not None:
+                parts.append(self.text[at : offset(schema)])
+                at = offset(column.args["table"])
+        return "".join((*parts, self.text[at:end]))
+
     def _null(self, number: ShownNumber, node: exp.Expr) -> str:
         """NULL, of the type that PostgreSQL gives an expression of the question."""
         first, past = self._span(number, node)
-        written = self.text[self.tokens[first].start : self.tokens[past - 1].end]
+        written = self._without_schemas(node, self.tokens[first].start, self.tokens[past - 1].end)
         reads_keys = any(column.find_ancestor(exp.AggFunc) is None for column in node.find_all(exp.Column))
-        grouped = ", ".join(map(write_node, self.groups)) if reads_keys else ""
+        grouped = ", ".join(write_node(_without_schema(one)) for one in self.groups) if reads_keys else ""
         return f"(SELECT {written} {self.source}{f' GROUP BY {grouped}' if grouped else ''} HAVING false)"
+
+
+def _without_schema(node: exp.Expr) -> exp.Expr:
+    twin = node.copy()
+    for column in twin.find_all(exp.Column):
+        column.set("db", None)
+        column.set("catalog", None)
+    return twin
 
 
 def group_expressions(select: exp.Select) -> tuple[exp.Expr, ...]:
@@ -265,73 +302,3 @@ def group_expressions(select: exp.Select) -> tuple[exp.Expr, ...]:
             inner = aliases[name(inner.this)]
         found.append(inner)
     return tuple(found)
-
-
-def empty_source(select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...], catalog: Catalog) -> str:
-    """Return the FROM of a question with no row in its private tables, which keep columns that the statement names."""
-    past = min((index for _, index in place.marks), default=place.end)
-    parts = [select.args["from_"], *(select.args.get("joins") or ())]
-    tables = [node for part in parts for node in part.find_all(exp.Table)]
-    return _write_emptied(tables, place.source, past, text, tokens, catalog, select)
-
-
-def _write_emptied(
-    tables: list[exp.Table],
-    first: int,
-    past: int,
-    text: str,
-    tokens: tuple[Token, ...],
-    catalog: Catalog,
-    select: exp.Select,
-) -> str:
-    edits = [one for node in tables if (one := _empty(node, text, tokens, catalog, select)) is not None]
-    at, parts = tokens[first].start, []
-    for edit in sorted(edits):
-        parts += [text[at : edit.start], edit.text]
-        at = edit.end
-    return "".join((*parts, text[at : tokens[past - 1].end]))
-
-
-def _empty(node: exp.Table, text: str, tokens: tuple[Token, ...], catalog: Catalog, select: exp.Select) -> Edit | None:
-    """A private table, or a WITH query that reads one, as a relation without rows."""
-    first = at_offset(tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this))
-    last = at_offset(tokens, offset(node.this))
-    alias = node.args.get("alias")
-    called = name(node.this)
-    named = "" if alias is not None and alias.this is not None else f" AS {quote_identifier(called)}"
-    table = catalog.table(called) if name(node.args.get("db")) in ("", "public") else None
-    if table is not None:
-        return Edit.of(tokens[first].start, tokens[last].end, without_rows(table, _list_mentioned(tokens)) + named)
-    if node.args.get("db") is not None:
-        return None
-    for cte in select.root().find_all(exp.CTE):
-        inside = cte.this
-        if name(cte.args["alias"].this) != called or not isinstance(inside, exp.Select):
-            continue
-        read = [one for one in inside.find_all(exp.Table) if catalog.table(name(one.this)) is not None]
-        if not read or cte.args["alias"].args.get("columns"):
-            continue
-        opening = at_offset(tokens, offset(cte.args["alias"].this))
-        while not tokens[opening].is_symbol("("):
-            opening += 1
-        closing = closing_index(tokens, opening)
-        written = _write_emptied(list(inside.find_all(exp.Table)), opening, closing + 1, text, tokens, catalog, select)
-        return Edit.of(tokens[first].start, tokens[last].end, written + named)
-    return None
-
-
-def _list_mentioned(tokens: tuple[Token, ...]) -> frozenset[str] | None:
-    """Return the names that a statement says; None where a star may mean others, too."""
-    for before, token in pairwise(tokens):
-        if token.is_symbol("*") and (before.is_symbol(".") or before.is_symbol(",") or before.is_word("select")):
-            return None
-    return frozenset(token.value for token in tokens if token.names)
-
-
-def without_rows(table: Table, mentioned: frozenset[str] | None = None) -> str:
-    """Return a private table as a subquery of its columns, or of those that are `mentioned`, that has no row."""
-    declared = [(column.name, column.declared) for column in table.columns]
-    declared += [(shown.name, BandColumn.DECLARED) for shown in table.band_columns]
-    kept = [one for one in declared if mentioned is None or one[0] in mentioned]
-    columns = ", ".join(f"NULL::{type_} AS {quote_identifier(called)}" for called, type_ in kept or declared[:1])
-    return f"(SELECT {columns} WHERE false)"

@@ -14,7 +14,7 @@ from planner.errors import KeyholeError
 from planner.explain.balances import QuestionBalance
 from planner.explain.document import explain_json
 from planner.explain.guarantee import domain_sentence, guarantee_sentence
-from planner.explain.numbers_told import number_notices
+from planner.explain.numbers_told import number_notices, numbers_document
 from planner.explain.render import explain_text
 from planner.explain.wrong_groups import wrong_groups
 from planner.extract.outer_query import outer_sql
@@ -291,8 +291,10 @@ def explain_question(service: Service, asked: Asked, *, form: str) -> tuple[str,
     left, rules = _find_left(service, plan, asked), asked.question.rules
     if form == "json":
         document = explain_json(plan, left=left, rules=rules)
+        if asked.question.numbers is not None:
+            document["numbers"] = numbers_document(asked.question.numbers)
         return (json.dumps([{"Keyhole": document}], indent=2, ensure_ascii=False),)
-    return explain_text(plan, left=left, rules=rules)
+    return (*explain_text(plan, left=left, rules=rules), *number_notices(asked.question.numbers))
 
 
 def explained_document(service: Service, asked: Asked) -> dict[str, object]:

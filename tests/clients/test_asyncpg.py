@@ -51,6 +51,20 @@ async def test_statements_tell_their_types(clinic: Served) -> None:
         assert await statement.fetch(0, 4000) == []
 
 
+@pytest.mark.parametrize(("numbers", "shown"), [("null", None), ("threshold", 1001)])
+async def test_numbers_beside_the_keys_have_their_types(clinic: Served, numbers: str, shown: int | None) -> None:
+    sql = "SELECT ward, count(*) AS n, round(avg(age), 1) AS mean FROM visits GROUP BY ward HAVING count(*) > 1000"
+    async with connected(clinic, server_settings={"keyhole.numbers": numbers}) as connection:
+        statement = await connection.prepare(sql)
+        assert [(column.name, column.type.name) for column in statement.get_attributes()] == [
+            ("ward", "text"),
+            ("n", "int8"),
+            ("mean", "numeric"),
+        ]
+        for _ in range(2):
+            assert sorted(map(tuple, await statement.fetch())) == [("A", shown, None), ("B", shown, None)]
+
+
 @pytest.mark.parametrize("cached", [True, False])
 @pytest.mark.parametrize("key", list(gallery.TYPED))
 async def test_keys_of_every_type(clinic: Served, key: str, cached: bool) -> None:

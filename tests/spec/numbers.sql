@@ -111,3 +111,15 @@ threshold SELECT country, count(*) FILTER (WHERE gift) AS gifts, count(*) FROM s
 --> gifts=at least 51 count=null
 threshold SELECT * FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q WHERE n > 500
 --> n=at least 501
+
+-- # Joins, and questions over several private tables.
+null SELECT r.region, count(*) AS n, max(r.name) FROM sales s JOIN regions r ON r.name = s.country GROUP BY r.region HAVING count(*) > 500
+--> n=null max=null
+null SELECT r.region, count(*) AS n FROM sales, regions r WHERE r.name = sales.country GROUP BY 1 HAVING count(*) > 500 ORDER BY n
+--> n=null unsorted n
+null SELECT country, public.sales.month, sum(public.sales.amount) AS s FROM public.sales GROUP BY country, public.sales.month HAVING count(*) > 500
+--> s=null
+null SELECT country, round(avg(amount), $1) AS a FROM sales GROUP BY country HAVING count(*) > $2
+--> a=null
+threshold SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > $1
+--> n=null

@@ -74,6 +74,19 @@ def test_prepared_statements_keep_their_types_whatever_is_chosen(house: House) -
             assert sorted(cursor.fetchall()) == [("north", None, shown), ("south", None, shown)]
 
 
+def test_explain_and_copy_say_the_same(house: House) -> None:
+    with house.connect() as connection:
+        lines = [line for (line,) in connection.execute(f"EXPLAIN {ASKED}").fetchall()]
+        assert any(line.startswith("Not told: n is NULL") for line in lines)
+        ((found,),) = connection.execute(f"EXPLAIN (FORMAT JSON) {ASKED}").fetchall()
+        assert found[0]["Keyhole"]["numbers"]["columns"] == [{"name": "n", "told": "null", "says": ""}]
+        with connection.cursor().copy(f"COPY ({ASKED}) TO STDOUT") as copied:
+            assert list(copied.rows()) == [("north", None), ("south", None)]
+        with connection.transaction():
+            connection.execute(f"DECLARE c CURSOR FOR {ASKED}")
+            assert connection.execute("FETCH ALL FROM c").fetchall() == [("north", None), ("south", None)]
+
+
 def test_a_ranking_shows_its_first_keys_and_no_number(house: House) -> None:
     with house.connect() as connection:
         connection.execute("SET keyhole.tolerance = 'count=500'")

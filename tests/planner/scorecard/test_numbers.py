@@ -118,8 +118,8 @@ def test_a_column_has_the_type_and_the_name_that_postgresql_gives_it(
             assert mode == "threshold" or None in row or number == "bool_or(gift)"
 
 
-@pytest.mark.parametrize(("statement", "outcome"), [one for one in CORPUS if not one[1].startswith("KH")])
-def test_the_corpus_runs_on_postgresql(empty: psycopg.Connection, statement: str, outcome: str) -> None:
+@pytest.mark.parametrize("statement", [sql for sql, told in CORPUS if not told.startswith("KH") and "$" not in sql])
+def test_the_corpus_runs_on_postgresql(empty: psycopg.Connection, statement: str) -> None:
     mode, _, sql = statement.partition(" ")
     asked = asking(sql, retail().with_numbers(mode))
     outer = outer_sql(asked, first_parameter=1)
@@ -127,10 +127,11 @@ def test_the_corpus_runs_on_postgresql(empty: psycopg.Connection, statement: str
     for array in outer.arrays:
         embedded = asked.embedded[array.embedded]
         assert isinstance(embedded, Embedded)
-        name = embedded.columns[array.column][0]
-        arrays.append(["France"] if name == "country" else ["1"] if name == PLACE else ["true"])
+        name, declared = embedded.columns[array.column]
+        known = {"country": "France", PLACE: "1", "month": "2011-01-01"}
+        arrays.append([known.get(name, "true" if declared == "boolean" else "x")])
     with psycopg.RawCursor(empty) as cursor:
-        cursor.execute(sql.encode())
+        cursor.execute(sql.replace("public.", "").encode())
         as_typed = cursor.description
         cursor.execute(outer.sql.encode(), arrays)
         assert as_typed is not None

@@ -1,0 +1,85 @@
+"""The FROM of a question with no row in its private tables: over it PostgreSQL tells the type of any number.
+
+FROM sales s JOIN regions r ON r.name = s.country
+FROM (SELECT NULL::text AS country WHERE false) s JOIN regions r ON r.name = s.country
+"""
+
+from itertools import pairwise
+
+from sqlglot import exp
+
+from planner.catalog.model import BandColumn, Catalog, Table
+from planner.parser.clauses import Clauses, at_offset, closing_index
+from planner.parser.edits import Edit
+from planner.parser.lexer import Token, quote_identifier
+from planner.parser.tree import name, offset
+
+
+def empty_source(select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...], catalog: Catalog) -> str:
+    """Return the FROM of a question with no row in its private tables, which keep columns that the statement names."""
+    past = min((index for _, index in place.marks), default=place.end)
+    parts = [select.args["from_"], *(select.args.get("joins") or ())]
+    tables = [node for part in parts for node in part.find_all(exp.Table)]
+    return _write_emptied(tables, place.source, past, text, tokens, catalog, select)
+
+
+def _write_emptied(
+    tables: list[exp.Table],
+    first: int,
+    past: int,
+    text: str,
+    tokens: tuple[Token, ...],
+    catalog: Catalog,
+    select: exp.Select,
+) -> str:
+    edits = [one for node in tables if (one := _empty(node, text, tokens, catalog, select)) is not None]
+    at, parts = tokens[first].start, []
+    for edit in sorted(edits):
+        parts += [text[at : edit.start], edit.text]
+        at = edit.end
+    return "".join((*parts, text[at : tokens[past - 1].end]))
+
+
+def _empty(node: exp.Table, text: str, tokens: tuple[Token, ...], catalog: Catalog, select: exp.Select) -> Edit | None:
+    """A private table, or a WITH query that reads one, as a relation without rows."""
+    first = at_offset(tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this))
+    last = at_offset(tokens, offset(node.this))
+    alias = node.args.get("alias")
+    called = name(node.this)
+    named = "" if alias is not None and alias.this is not None else f" AS {quote_identifier(called)}"
+    table = catalog.table(called) if name(node.args.get("db")) in ("", "public") else None
+    if table is not None:
+        return Edit.of(tokens[first].start, tokens[last].end, without_rows(table, _list_mentioned(tokens)) + named)
+    if node.args.get("db") is not None:
+        return None
+    for cte in select.root().find_all(exp.CTE):
+        inside = cte.this
+        if name(cte.args["alias"].this) != called or not isinstance(inside, exp.Select):
+            continue
+        read = [one for one in inside.find_all(exp.Table) if catalog.table(name(one.this)) is not None]
+        if not read or cte.args["alias"].args.get("columns"):
+            continue
+        opening = at_offset(tokens, offset(cte.args["alias"].this))
+        while not tokens[opening].is_symbol("("):
+            opening += 1
+        closing = closing_index(tokens, opening)
+        written = _write_emptied(list(inside.find_all(exp.Table)), opening, closing + 1, text, tokens, catalog, select)
+        return Edit.of(tokens[first].start, tokens[last].end, written + named)
+    return None
+
+
+def _list_mentioned(tokens: tuple[Token, ...]) -> frozenset[str] | None:
+    """Return the names that a statement says; None where a star may mean others, too."""
+    for before, token in pairwise(tokens):
+        if token.is_symbol("*") and (before.is_symbol(".") or before.is_symbol(",") or before.is_word("select")):
+            return None
+    return frozenset(token.value for token in tokens if token.names)
+
+
+def without_rows(table: Table, mentioned: frozenset[str] | None = None) -> str:
+    """Return a private table as a subquery of its columns, or of those that are `mentioned`, that has no row."""
+    declared = [(column.name, column.declared) for column in table.columns]
+    declared += [(shown.name, BandColumn.DECLARED) for shown in table.band_columns]
+    kept = [one for one in declared if mentioned is None or one[0] in mentioned]
+    columns = ", ".join(f"NULL::{type_} AS {quote_identifier(called)}" for called, type_ in kept or declared[:1])
+    return f"(SELECT {columns} WHERE false)"
