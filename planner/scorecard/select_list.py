@@ -60,7 +60,7 @@ def read_select_list(embedded: Embedded) -> SelectList | None:
         values = [reader.read_item(place, item) for place, item in enumerate(embedded.tree.expressions)]
     except _Unread:
         return None
-    names = tuple(reader.name_of(item) for item in embedded.tree.expressions)
+    names = tuple(reader.name_item(place, item) for place, item in enumerate(embedded.tree.expressions))
     return SelectList(names, tuple(value.show for value in values))
 
 
@@ -75,10 +75,16 @@ class _Reader:
         self._truths = {write_node(one.tree): first + number for number, one in enumerate(embedded.predicates)}
 
     def read_item(self, place: int, item: exp.Expr) -> _Value:
-        told = (
-            None if self._numbers is None else next((one for one in self._numbers.columns if one.item == place), None)
-        )
+        told = self._find_number(place)
         return self.read(item) if told is None else self._read_number(told)
+
+    def name_item(self, place: int, item: exp.Expr) -> str:
+        told = self._find_number(place)
+        return self.name_of(item) if told is None else _shorten(told.name)
+
+    def _find_number(self, place: int) -> ToldNumber | None:
+        columns = () if self._numbers is None else self._numbers.columns
+        return next((one for one in columns if one.item == place), None)
 
     def _read_number(self, told: ToldNumber) -> _Value:
         """What stands in the column of a number."""

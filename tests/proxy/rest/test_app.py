@@ -150,6 +150,21 @@ def test_a_scorecard_has_a_column_of_truths_for_each_predicate(app: FastAPI) -> 
     assert asked(app, QUESTION.format(1508)).json()["shown"] is None
 
 
+def test_numbers_beside_the_keys_are_shown_as_the_request_chooses(app: FastAPI) -> None:
+    sql = "SELECT ward, count(*) AS n, count(*) FROM visits GROUP BY ward HAVING count(*) > 1523 ORDER BY n DESC"
+    answer = asked(app, sql).json()
+    assert (answer["columns"], answer["keys"]) == (["ward"], [["A"]])
+    assert answer["shown"] == {"columns": ["ward", "n", "count"], "rows": [["A", None, None]]}
+    assert answer["numbers"]["columns"][0] == {"name": "n", "told": "null", "says": ""}
+    assert answer["numbers"]["sentences"][0].startswith("Not told: n and count are NULL")
+    proved = asked(app, sql, numbers="threshold").json()
+    assert (proved["shown"]["rows"], proved["reused"]) == ([["A", 1524, 1524]], True)
+    assert proved["numbers"]["columns"][0]["says"] == "at least 1524"
+    refused = asked(app, sql, numbers="refuse")
+    assert (refused.status_code, refused.json()["code"]) == (422, "KH101")
+    assert asked(app, sql, numbers="exact").json()["code"] == "KH402"
+
+
 def test_a_ranking_has_places_behind_its_keys_and_truths_behind_these(app: FastAPI) -> None:
     """Of 3,000 visits and 2: another order has a probability below 1e-9."""
     sql = "SELECT ward, count(*) > 1519 AS busy FROM visits WHERE ward IN ('A', 'B') GROUP BY ward"
