@@ -9,7 +9,7 @@ one column of the row, and computing it fails on no row. A row outside the group
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -112,7 +112,8 @@ def _is_computed(item: exp.Expr, scope: Scope) -> bool:
 def _has_few_values(column: Column) -> bool:
     """Whether a column's type and bounds alone tell its values."""
     whole = column.sql_type is SqlType.INTEGER and column.bounds is not None
-    return column.derivation is None and (whole or column.sql_type is SqlType.BOOLEAN)
+    dated = column.sql_type is SqlType.DATE  # over a range that WHERE or a key gives
+    return column.derivation is None and (whole or dated or column.sql_type is SqlType.BOOLEAN)
 
 
 def _derivations(item: exp.Expr, scope: Scope) -> Iterator[Derivation]:
@@ -229,6 +230,8 @@ def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple
         parts = _cut_numbers(scope, column, items, said)
     else:
         parts = part_by_conditions(scope, column, items)
+    if parts is None and column.sql_type is SqlType.DATE:
+        parts = _cut_days(scope, column, said, items[0])
     if parts is None:
         return scope
     made = Column(
@@ -243,6 +246,23 @@ def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple
         computed=True,
     )
     return replace(scope, table=replace(scope.table, columns=(*scope.table.columns, made)))
+
+
+def _cut_days(scope: Scope, column: Column, said: tuple[Condition, ...], item: exp.Expr) -> Parts | None:
+    """Every day of a range by itself; None if the range is open."""
+    times = time_range(column, scope, said)
+    days = () if times is None else _periods(Derivation("date", "", column.name), times, item)
+    if not days or max(days) == date.max:
+        return None
+    last = max(day for day in days if isinstance(day, date))
+    return Parts(
+        column=column.name,
+        kind=column.sql_type,
+        cuts=(*days, last + timedelta(days=1)),
+        groups=(None, *range(len(days)), None),
+        nulls=None if column.required else len(days),
+        shown=days if column.required else (*days, None),
+    )
 
 
 def _cut_numbers(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]) -> Parts | None:

@@ -1,0 +1,45 @@
+"""Groups computed from columns, over the wire: rows, names and types are those of PostgreSQL on the data."""
+
+import psycopg
+import pytest
+
+from tests.end_to_end.plain_sql import both_answers
+from tests.worlds.house import House, notices
+
+# Quantities are 0 to 6, a seventh of each store's sales each; amounts are 30 in north and south, else 20.
+STATEMENTS = [
+    "SELECT quantity > 3 AS several, store FROM sales GROUP BY 1, 2 HAVING count(*) > 811",
+    "SELECT floor(amount / 10) * 10 AS price_from FROM sales GROUP BY 1 HAVING count(*) > 1811",
+    "SELECT CASE WHEN quantity >= 5 THEN 'bulk' WHEN quantity < 2 THEN 'few' ELSE 'some' END AS kind, "
+    "date_trunc('month', day)::date AS month FROM sales GROUP BY 1, 2 HAVING count(*) > 411",
+    "SELECT extract(isodow FROM day) >= 6 AS weekend FROM sales GROUP BY 1 HAVING count(*) > 611",
+    "SELECT note IS NULL, note = 'n' FROM sales GROUP BY 1, 2 HAVING count(*) > 1011",
+    "SELECT day FROM sales WHERE day BETWEEN '2026-01-01' AND '2026-02-28' GROUP BY day HAVING count(*) > 41",
+    "SELECT date_trunc('week', day)::date AS week FROM sales WHERE day >= '2026-01-05' AND day < '2026-02-02' "
+    "GROUP BY 1 HAVING count(*) > 211",
+    "SELECT left(store, 1) AS initial FROM sales GROUP BY 1 HAVING count(*) > 1411",
+    "SELECT several, count(*) FROM (SELECT store, quantity > 3 AS several FROM sales GROUP BY 1, 2 "
+    "HAVING count(*) > 611) q GROUP BY 1 ORDER BY 1",
+    "SELECT width_bucket(cost, 0, 200, 4) AS dear, ward FROM visits GROUP BY 1, 2 "
+    "HAVING count(DISTINCT patient_id) > 311",
+]
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_answers_are_those_of_plain_sql(house: House, on_postgres_url: str, sql: str) -> None:
+    """Every group is far from its threshold: a false alarm has a probability below 1e-9 for each statement."""
+    rows, plainly = both_answers(house, on_postgres_url, sql)
+    assert sorted(rows) == sorted(plainly)
+    assert plainly
+
+
+def test_a_notice_says_which_rows_are_in_no_group(house: House) -> None:
+    with house.connect() as connection:
+        told = notices(connection)
+        connection.execute("SELECT floor(amount / 20) FROM sales GROUP BY 1 HAVING count(*) > 1813")
+    assert any("rows whose amount is below 0.00, or 120.00 or more, are in no group" in one for one in told)
+
+
+def test_what_no_postgresql_would_show_is_refused(house: House) -> None:
+    with house.connect() as connection, pytest.raises(psycopg.Error, match="KH202"):
+        connection.execute("SELECT floor(score) FROM sales GROUP BY 1 HAVING count(*) > 1813")
