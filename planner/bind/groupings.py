@@ -33,6 +33,7 @@ from planner.catalog.model import (
     FixedKey,
     Grouping,
     Lookup,
+    Merged,
     Parts,
     Product,
     RowCap,
@@ -47,6 +48,7 @@ def bound_by_groupings(table: Table, keys: Sequence[Column], fixed: Sequence[Fix
     Parameters:
         fixed: other keys, of which only rows with these values are bounded.
     """
+    keys = take_apart(table, keys)
     made = list_computed(table, keys)
     if not table.groupings and not made:
         return table
@@ -70,6 +72,15 @@ def bound_by_groupings(table: Table, keys: Sequence[Column], fixed: Sequence[Fix
         row_cap=None if cap is None else RowCap(rows=declared.rows(cap.rows), unique=cap.unique),
         groupings=(),
     )
+
+
+def take_apart(table: Table, keys: Sequence[Column]) -> list[Column]:
+    """Return the keys, and in the place of one that puts several together these: they are as fine, or finer."""
+    found: dict[str, Column] = {}
+    for key in keys:
+        several = key.derivation.columns if isinstance(key.derivation, Merged) else ()
+        found |= {one.name: one for one in ([table.column(name) for name in several] or [key])}
+    return list(found.values())
 
 
 def list_computed(table: Table, keys: Sequence[Column]) -> list[Column]:
@@ -102,6 +113,8 @@ def determines(base: Column, column: Column, table: Table) -> bool:
             return derived == base.derivation or follows_by_calendar(derived, base)
         case Parts(column=first):
             return determines(base, table.column(first), table)
+        case Merged(columns=several):
+            return all(determines(base, table.column(one), table) for one in several)
         case Product() | Computed() | None:
             return False
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from decimal import Decimal
 from math import prod
 
-from planner.bind.groupings import bound_by_groupings, list_computed, multiply_computed
+from planner.bind.groupings import bound_by_groupings, list_computed, multiply_computed, take_apart
 from planner.catalog.joined_rows import share_joined_rows
 from planner.catalog.model import Column, Derivation, FixedKey, Lookup, Member, Table, Total
 from planner.catalog.refresh import parse_refresh
@@ -82,6 +82,7 @@ def bound_table(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] 
     """
     if not table.members:
         return bound_by_groupings(table, keys, fixed)
+    keys = take_apart(table, keys)
     read = [_stored_key(table, key) for key in keys if not table.determines(key)]
     bounded: list[Table] = []
     groups = 1

@@ -180,6 +180,26 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
+class Merged:
+    """Combinations of values of several keys in groups that a question makes of them, numbered.
+
+    `known` are each key's values, and `groups` has the group of each combination, the last key's value changing first.
+    A row with another value, or NULL, in one of them is in no group. `shown` has for each group the values of one of
+    its combinations.
+    """
+
+    columns: tuple[str, ...]
+    known: tuple[tuple[Value, ...], ...] = field(hash=False)  # not hashed: there may be many
+    groups: tuple[int, ...] = field(hash=False)
+    shown: tuple[tuple[Value, ...], ...] = field(hash=False, compare=False)
+
+    @property
+    def meaning(self) -> str:
+        """What puts a row into a group, as text: equal texts mean equal groups."""
+        return "\n".join(map(repr, (self.known, self.groups)))
+
+
+@dataclass(frozen=True, slots=True)
 class Product:
     """What a question multiplies: each row's values of these measures, clipped and rounded, in the order of their
     names; one that stands there twice is squared."""
@@ -234,7 +254,7 @@ class Column:
     bounds: tuple[Decimal, Decimal] | None = None
     grid: Decimal | None = None
     per_unit: tuple[Decimal, Decimal] | None = None
-    derivation: Derivation | Lookup | Parts | Product | Computed | None = None
+    derivation: Derivation | Lookup | Merged | Parts | Product | Computed | None = None
     immutable: bool = False
     prunable: bool = True
     comment: str | None = None
@@ -264,7 +284,7 @@ class Column:
                 return f"{self.ledger or base}.{pinned.partition(' ')[0]}={pinned}"
             case Derivation(function=function, part=part, column=base):
                 return self.ledger or f"{self.name}={function}({part} {base})"
-            case Parts() | Product() | Computed() | None:
+            case Merged() | Parts() | Product() | Computed() | None:
                 return self.ledger or self.name
 
 
@@ -447,7 +467,7 @@ class Table:
             return False
         if isinstance(column.derivation, Lookup | Parts):
             return self.determines(self.column(column.derivation.column))
-        if isinstance(column.derivation, Product):
+        if isinstance(column.derivation, Merged | Product):
             return all(self.determines(self.column(factor)) for factor in column.derivation.columns)
         if isinstance(column.derivation, Computed):
             return all(self.determines(self.column(name)) for name in column.derivation.term.columns)

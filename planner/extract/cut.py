@@ -9,7 +9,7 @@ from planner.bind.other_tables import offer_join
 from planner.bind.refusals import no_key
 from planner.bind.unit_join import bound_table
 from planner.bind.unit_query import NOTHING, UnitReading, check_groups, unit_readings
-from planner.catalog.model import Catalog, Column, Parts, Table
+from planner.catalog.model import Catalog, Column, Merged, Parts, Table
 from planner.errors import KeyholeError
 from planner.extract.form import checked_keys, partition_keys
 from planner.extract.key_edits import around_answer, key_edits
@@ -149,9 +149,11 @@ def _place(place: QuestionReading, catalog: Catalog) -> Place:
         tree=select,
     )
     before, behind = around_answer(keys, embedded.table)
+    inner = [name for key in keys if isinstance(key.derivation, Merged) for name in key.derivation.columns]
     alias = quote_identifier(scope.alias)
     body = Edit(tokens[place.clauses.source].start, past, (f"FROM {before}", 0, f"{behind} AS {alias}"))
     answered = tuple(stored_key(key, scope.table.columns) for key in keys)
+    answered += tuple(embedded.table.column(name) for name in dict.fromkeys(inner))
     edits = [body, *key_edits(place, answered)]
     if place.numbers.shown:
         groups, source = group_expressions(select), empty_source(select, place.clauses, text, tokens, catalog)
@@ -196,7 +198,8 @@ def _behind_one_with(select: exp.Select) -> bool:
 def _with(table: Table, keys: tuple[Column, ...]) -> Table:
     """The table with the question's own columns: classes of the values of its keys."""
     own = {key.name: key for key in keys}
-    kept = [column for column in table.columns if not isinstance(column.derivation, Parts)]
+    inner = {name for key in keys if isinstance(key.derivation, Merged) for name in key.derivation.columns}
+    kept = [one for one in table.columns if not isinstance(one.derivation, Parts) or one.name in inner - set(own)]
     known = {column.name for column in kept}
     return replace(table, columns=(*kept, *(key for name, key in own.items() if name not in known)))
 

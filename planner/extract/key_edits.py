@@ -1,12 +1,12 @@
 """The edits that let a select list and ORDER BY read the relation of answered keys in place of the tables."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
 from planner.aggregates.order_statistics import is_truth
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Column, Derivation, Parts, SqlType, Table
+from planner.catalog.model import Column, Derivation, Merged, Parts, SqlType, Table, Value
 from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import unreadable_list, unsupported_spelling
 from planner.parser.clauses import at_offset, closing_index, opening_index
@@ -45,19 +45,29 @@ def key_edits(place: QuestionReading, keys: tuple[Column, ...]) -> list[Edit]:
 
 def around_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
     """What stands before and behind the relation of answered keys so that it has a value of each column of which parts
-    are keys: PostgreSQL computes what is shown from a value that lies in the group."""
-    shown = [
-        f", {_shown_value(key, key.derivation, table.column(key.derivation.column))}"
-        for key in keys
-        if isinstance(key.derivation, Parts)
-    ]
-    return (f"(SELECT answered.*{''.join(shown)} FROM ", " AS answered)") if shown else ("", "")
+    are keys: PostgreSQL computes what is shown from values that lie in the group."""
+    own = {key.name for key in keys}
+    shown: dict[str, str] = {}
+    for key in keys:
+        match key.derivation:
+            case Parts() as parts:
+                shown |= _shown_values(key, table.column(parts.column), parts.shown)
+            case Merged() as merged:
+                for place, name in enumerate(merged.columns):
+                    inner, values = table.column(name), [one[place] for one in merged.shown]
+                    if isinstance(inner.derivation, Parts):
+                        base, lying = table.column(inner.derivation.column), inner.derivation.shown
+                        shown |= _shown_values(key, base, [lying[int(str(value))] for value in values])
+                    elif name not in own:
+                        shown |= _shown_values(key, inner, values)
+    columns = "".join(f", {value}" for name, value in shown.items() if name not in own)
+    return (f"(SELECT answered.*{columns} FROM ", " AS answered)") if columns else ("", "")
 
 
-def _shown_value(key: Column, parts: Parts, base: Column) -> str:
-    values = ", ".join("NULL" if value is None else _literal(as_text(value)) for value in parts.shown)
-    found = f"(ARRAY[{values}]::text[])[answered.{quote_identifier(key.name)} + 1]"
-    return f"{found}::{base.declared} AS {quote_identifier(base.name)}"
+def _shown_values(key: Column, base: Column, values: Sequence[Value | None]) -> dict[str, str]:
+    written = ", ".join("NULL" if value is None else _literal(as_text(value)) for value in values)
+    found = f"(ARRAY[{written}]::text[])[answered.{quote_identifier(key.name)} + 1]"
+    return {base.name: f"{found}::{base.declared} AS {quote_identifier(base.name)}"}
 
 
 def _literal(text: str) -> str:

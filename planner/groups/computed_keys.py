@@ -10,10 +10,6 @@ one column of the row, and computing it fails on no row. A row outside the group
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date, timedelta
-from decimal import Decimal
-from fractions import Fraction
-from itertools import pairwise
-from math import ceil, floor, inf, isfinite, nextafter
 
 from sqlglot import exp
 
@@ -24,7 +20,8 @@ from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Derivation, Parts, SqlType, Value
 from planner.errors import KeyholeError
 from planner.groups.conditions import part_by_conditions
-from planner.groups.cuts import MOST_CUTS, Cut, CutFinder, NotFinite, TooMany
+from planner.groups.cuts import MOST_CUTS, CutFinder, NotFinite, TooMany
+from planner.groups.number_parts import number_parts
 from planner.groups.ranges import Times, number_range, said_of_rows, time_range
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, position, write_node
@@ -33,11 +30,9 @@ from planner.scope.group_by import resolve_item
 from planner.scope.key_classes import key_expression, label_parts
 from planner.scope.names import Scope, derivation, find_column
 from planner.values.datetimes import truncate_to_unit
-from planner.values.sql_literals import integer_limit, numeric_modifier
 
 _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
-_FINEST = 18  # decimals that are told apart of a numeric whose type does not say
 _ALWAYS = {
     "quarter": (1, 4),
     "month": (1, 12),
@@ -284,7 +279,7 @@ def _cut_numbers(scope: Scope, column: Column, items: list[exp.Expr], said: tupl
             raise _not_finite(item, column, str(part)) from None
         except TooMany as many:
             raise _too_many(item, many.args[0]) from None
-    parts = _number_parts(column, sorted(finder.cuts), finder.window)
+    parts = number_parts(column, sorted(finder.cuts), finder.window)
     alone = len(read) == 1 and finder.is_chain(read[0])
     return replace(parts, distinct=True) if alone else parts
 
@@ -299,85 +294,6 @@ def _name_alike(item: exp.Expr, scope: Scope) -> exp.Expr:
 
     copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]
     return copied.transform(named, copy=False)
-
-
-def _number_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None) -> Parts:
-    """The parts between cuts; outside of the window are none."""
-    if window is not None:
-        found = [cut for cut in found if window[0] <= cut <= window[1]]
-    starts: dict[Value, Cut] = {}
-    for cut in found:
-        starts.setdefault(_first_above(column, cut), cut)
-    kept = list(starts.items())
-    ends = [cut[0] for _, cut in kept]
-    shown: list[Value | None] = []
-    groups: list[int | None] = []
-    middles = [*(([ends[0] - 1, *[(a + b) / 2 for a, b in pairwise(ends)], ends[-1] + 1]) if ends else [Fraction(0)])]
-    for place, middle in enumerate(middles):
-        outside = window is not None and place in (0, len(kept))
-        value = None if outside else _value_in(column, place, kept, middle)
-        groups.append(None if value is None else len(shown))
-        if value is not None:
-            shown.append(value)
-    nulls = None
-    if not column.required:
-        nulls = len(shown)
-        shown.append(None)
-    return Parts(
-        column=column.name,
-        kind=column.sql_type,
-        cuts=tuple(value for value, _ in kept),
-        groups=tuple(groups),
-        nulls=nulls,
-        shown=tuple(shown),
-    )
-
-
-def _first_above(column: Column, cut: Cut) -> Value:
-    """The least value of a column that does not lie below a cut."""
-    at, below = cut
-    if column.sql_type is SqlType.DOUBLE:
-        number = float(at)
-        if Fraction(number) < at or (below and Fraction(number) == at):
-            number = nextafter(number, inf)
-        return Decimal(number)
-    scale = _scale(column)
-    steps = at * 10**scale
-    first = floor(steps) + 1 if below else ceil(steps)
-    return first if column.sql_type is SqlType.INTEGER else Decimal(first).scaleb(-scale)
-
-
-def _scale(column: Column) -> int:
-    if column.sql_type is SqlType.INTEGER:
-        return 0
-    typed = numeric_modifier(column.declared)
-    return _FINEST if typed is None else typed[1]
-
-
-def _value_in(column: Column, place: int, kept: list[tuple[Value, Cut]], middle: Fraction) -> Value | None:
-    """A value that lies in a part and that the column's type has; None if there is none."""
-    typed = numeric_modifier(column.declared)
-    if column.sql_type is SqlType.DOUBLE or (column.sql_type is SqlType.NUMERIC and typed is None):
-        if not isfinite(float(middle)):
-            return None
-        return Decimal(float(middle)) if column.sql_type is SqlType.DOUBLE else _rounded(middle)
-    unit = Fraction(1, 10 ** _scale(column))
-    if not kept:
-        exact = Fraction(0)
-    else:
-        start = kept[max(place - 1, 0)][0]
-        assert isinstance(start, int | Decimal)
-        exact = Fraction(start) - (unit if place == 0 else 0)
-    if column.sql_type is SqlType.INTEGER:
-        limit = integer_limit(column.declared)
-        return exact.numerator if -limit - 1 <= exact <= limit else None
-    assert typed is not None
-    precision, scale = typed
-    return Decimal(int(exact * 10**scale)).scaleb(-scale) if abs(exact) < 10 ** (precision - scale) else None
-
-
-def _rounded(value: Fraction) -> Decimal:
-    return Decimal(round(value * 10**_FINEST)).scaleb(-_FINEST).normalize()
 
 
 def _not_groupable(item: exp.Expr, column: Column) -> KeyholeError:

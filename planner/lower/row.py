@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor
 
-from planner.catalog.model import Column, Computed, Derivation, Lookup, Parts, Product, SqlType, Table, Value
+from planner.catalog.model import Column, Computed, Derivation, Lookup, Merged, Parts, Product, SqlType, Table, Value
 from planner.catalog.sql_types import text_limit
 from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect, ExactValues
@@ -56,6 +56,9 @@ class RowSql:
                 return compute_term(self, term)
             case Parts() as parts:
                 return self._parts_sql(parts)
+            case Merged() as merged:
+                whole = self._merged_sql(merged, 0, merged.groups)
+                return self.dialect.spelling.cast(whole, "integer")
 
     def ordered_column(self, name: str) -> str:
         """The date or timestamp where rows are ordered by it."""
@@ -123,6 +126,22 @@ class RowSql:
             arms.append(f"WHEN {self.holds(test)} THEN {number(group)}")
         rest = "NULL" if parts.tests else between(0, len(parts.cuts))
         return self.dialect.spelling.cast(f"CASE {' '.join(arms)} ELSE {rest} END", "integer")
+
+    def _merged_sql(self, merged: Merged, place: int, groups: tuple[int, ...]) -> str:
+        """The group of a combination whose first values are known, from those that are left."""
+        if place == len(merged.columns):
+            return str(groups[0])
+        values, column = merged.known[place], self.table.column(merged.columns[place])
+        width = len(groups) // len(values)
+        alike: dict[tuple[int, ...], list[Value]] = {}
+        for i, value in enumerate(values):
+            alike.setdefault(groups[i * width : (i + 1) * width], []).append(value)
+        expression = self.column(column.name)
+        arms = [
+            f"WHEN {self.within(expression, column, tuple(same))} THEN {self._merged_sql(merged, place + 1, left)}"
+            for left, same in alike.items()
+        ]
+        return f"CASE {' '.join(arms)} END"
 
     def holds(self, condition: Condition) -> str:
         """A row condition, true where it is in SQL; where it is not, false or unknown."""

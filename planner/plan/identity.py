@@ -5,7 +5,7 @@ from hashlib import sha256
 
 from mechanisms.formula import Cut, Formula
 from planner.catalog.listed_values import digest_texts
-from planner.catalog.model import Column, Computed, Lookup, Parts, Product, SqlType, Table
+from planner.catalog.model import Column, Computed, Lookup, Merged, Parts, Product, SqlType, Table
 from planner.functionals.cells import OWN_GROUP, cell_reach
 from planner.functionals.identity import functional_identity, summed_identity
 from planner.functionals.per_key_offsets import LIMIT
@@ -190,6 +190,8 @@ def _column(column: Column) -> str:
             source = f"looked up in {pinned!r} by {base!r}"
         case Parts(column=base) as parts:
             source = f"parts of {base!r} {sha256(parts.meaning.encode()).hexdigest()}"
+        case Merged(columns=several) as merged:
+            source = f"merged of {several!r} {sha256(merged.meaning.encode()).hexdigest()}"
         case Product(columns=factors):
             source = f"product of {factors!r}"
         case Computed(term):

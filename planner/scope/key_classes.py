@@ -14,7 +14,7 @@ from math import prod
 from sqlglot import exp
 
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Column, Derivation, Lookup, LookupValues, Parts, SqlType, Value
+from planner.catalog.model import Column, Derivation, Lookup, LookupValues, Merged, Parts, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node
 from planner.scope.key_expressions import images
@@ -171,8 +171,15 @@ def by_expressions(items: Sequence[exp.Expr], scope: Scope) -> dict[int, tuple[C
         open_ = tuple(column for _, column in expression.columns if column.name not in plain)
         if len(expression.columns) < 2:
             continue
-        if open_:
-            _tell_apart(expression, items[index])
+        merged = _merge_combinations(expression, items[index], scope) if open_ else None
+        if merged is not None:
+            names = {column.name for _, column in expression.columns}
+            others = {one for one in found.values() if one != expression}
+            beside = {*plain, *(column.name for one in others for _, column in one.columns)}
+            if names & beside:
+                raise _refusal(items[index], f"It shares {' and '.join(sorted(names & beside))} with another key.")
+            result[index] = (merged,)
+            continue
         plain |= {column.name: column for column in open_}
         result[index] = tuple(column for _, column in expression.columns)
     for index, expression in found.items():
@@ -184,8 +191,8 @@ def by_expressions(items: Sequence[exp.Expr], scope: Scope) -> dict[int, tuple[C
     return result
 
 
-def _tell_apart(expression: KeyExpression, item: exp.Expr) -> None:
-    """Refuse an expression of several keys that does not tell all their values apart."""
+def _merge_combinations(expression: KeyExpression, item: exp.Expr, scope: Scope) -> Column | None:
+    """The groups that an expression of several keys makes of their values; None if it tells all of them apart."""
     names = [name for name, _ in expression.columns]
     size = prod(len(column.domain or ()) for _, column in expression.columns)
     if size > MOST_VALUES:
@@ -195,8 +202,35 @@ def _tell_apart(expression: KeyExpression, item: exp.Expr) -> None:
         results = images(expression.tree, [dict(zip(names, values, strict=True)) for values in combinations])
     except NotExact as part:
         raise _not_exact(item, part) from None
-    if len({(one.kind, one.raw) for one in results}) < size:
-        raise _refusal(item, "It gives several combinations of keys one value.")
+    numbers: dict[tuple[str, object], int] = {}
+    groups = tuple(numbers.setdefault((one.kind, one.raw), len(numbers)) for one in results)
+    if len(numbers) == size:
+        return None
+    bases = [column for _, column in expression.columns]
+    if scope.listed is not None or any(isinstance(column.derivation, Lookup) for column in bases):
+        raise _refusal(item, "It gives several combinations of keys one value, and one is another table's column.")
+    known = tuple(column.domain or () for column in bases)
+    every = list(product(*known))
+    merged = Merged(
+        columns=tuple(column.name for column in bases),
+        known=known,
+        groups=groups,
+        shown=tuple(every[groups.index(number)] for number in range(len(numbers))),
+    )
+    labels = [column.label for column in bases]
+    digest = sha256(f"{labels!r}\n{merged.meaning}".encode()).hexdigest()[:32]
+    taken = {column.name for column in scope.table.columns}
+    return Column(
+        name=f"{expression.text} together" if expression.text in taken else expression.text,
+        sql_type=SqlType.INTEGER,
+        declared="integer",
+        domain=tuple(range(len(numbers))),
+        derivation=merged,
+        immutable=all(column.immutable for column in bases),
+        prunable=False,
+        ledger=f"{', '.join(labels)} together {digest}",
+        computed=True,
+    )
 
 
 def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.Expr, scope: Scope) -> Column:

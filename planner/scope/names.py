@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, Computed, Derivation, Lookup, Parts, Product, SqlType, Table, Value
+from planner.catalog.model import Column, Computed, Derivation, Lookup, Merged, Parts, Product, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, name, position
@@ -170,13 +170,13 @@ class Scope:
     def _own(self, wanted: str) -> bool:
         if self.members:
             return any(wanted == column for member in self.members for column, _ in member.columns)
-        made = Lookup | Parts
+        made = Lookup | Merged | Parts
         return any(column.name == wanted and not isinstance(column.derivation, made) for column in self.table.columns)
 
     def spell_column(self, column: Column) -> str:
         """How the question would name a column, or write the expressions of keys that it stands for."""
         made = column.derivation
-        if isinstance(made, Parts) or (isinstance(made, Lookup) and made.classes):
+        if isinstance(made, Merged | Parts) or (isinstance(made, Lookup) and made.classes):
             return column.name
         return ".".join(readable(part) for part in self._path(column))
 
@@ -311,7 +311,7 @@ def part_of(node: exp.TimestampTrunc) -> str:
     return "week" if part.startswith("week") else part
 
 
-def same(first: Derivation | Lookup | Parts | Product | Computed | None, second: Derivation) -> bool:
+def same(first: Derivation | Lookup | Merged | Parts | Product | Computed | None, second: Derivation) -> bool:
     """Whether two derivations give the same values: a timestamp's day has two spellings."""
     days = (("date", ""), ("date_trunc", "day"))
     if not isinstance(first, Derivation) or first.column != second.column:

@@ -12,7 +12,7 @@ from math import ceil
 from accountant.errors import BalanceScope, NotApproved, OverBudget
 from accountant.model import NANO
 from planner.catalog.fault import nearest
-from planner.catalog.model import Catalog, Parts
+from planner.catalog.model import Catalog, Merged, Parts
 from planner.catalog.pace import LONGEST_TIMEOUT_MS, UNSURE, ExpectedTime, write_seconds
 from planner.catalog.tolerance import quote_literal, widen_tolerances
 from planner.errors import KeyholeError
@@ -49,7 +49,7 @@ def not_a_bare_question(text: str, catalog: Catalog) -> KeyholeError:
 
 def shows_computed(question: Embedded) -> KeyholeError | None:
     """A question by keys that PostgreSQL computes to show them, where no shadow does; None for any other."""
-    computed = next((key for key in question.keys if isinstance(key.derivation, Parts)), None)
+    computed = next((key for key in question.keys if isinstance(key.derivation, Merged | Parts)), None)
     if computed is None:
         return None
     return KeyholeError(

@@ -81,3 +81,11 @@ SELECT q.kind, count(*) FROM (SELECT country, quantity / 50 AS kind FROM sales G
 --> [country 4, quantity / 50 6] f0 > 500 ~50; count(*) delta 100 in 0..100
 SELECT kind FROM (SELECT *, CASE WHEN quantity > 20 THEN 'bulk' ELSE 'few' END AS kind FROM sales) s GROUP BY kind HAVING count(*) > 500
 --> [CASE WHEN quantity > 20 THEN 'bulk' ELSE 'few' END 2] f0 > 500 ~50; count(*) delta 100 in 0..100
+SELECT upper(country) || ' ' || to_char(month, 'YYYY') AS label FROM sales GROUP BY 1 HAVING sum(amount) > 50000
+--> [upper(country) || ' ' || to_char(month, 'YYYY') 8] f0 > 5000000 ~500000; sum(amount) delta 150000 in -100000..150000
+SELECT CASE WHEN quantity > 10 AND month < '2011-06-01' THEN 'a' ELSE 'b' END AS k, country FROM sales GROUP BY 1, 2 HAVING count(*) > 500
+--> [CASE WHEN quantity > 10 AND month < '2011-06-01' THEN 'a' ELSE 'b' END together 2, country 4] f0 > 500 ~50; count(*) delta 100 in 0..100
+SELECT CASE WHEN quantity > 10 AND month < '2011-06-01' THEN 'a' ELSE 'b' END AS k, month FROM sales GROUP BY 1, 2 HAVING count(*) > 500
+--> KH202 quantity
+SELECT lower(r.region) || country FROM sales s JOIN regions r ON r.name = s.country GROUP BY 1 HAVING count(*) > 40
+--> [country 4] f0 > 40 ~4; count(*) delta 100 in 0..100

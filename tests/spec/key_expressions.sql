@@ -63,7 +63,7 @@ SELECT CASE WHEN ward < 'B' THEN 1 END FROM visits GROUP BY 1 HAVING count(*) > 
 --> KH202 ward
 
 SELECT CASE WHEN hour < 6 THEN ward END FROM visits GROUP BY 1 HAVING count(*) > 10
---> KH202 hour
+--> [CASE WHEN hour < 6 THEN ward END 4] f0 > 10 ~1; count(*) delta 1
 
 SELECT hour / 0 FROM visits GROUP BY 1 HAVING count(*) > 10
 --> KH202 hour

@@ -14,6 +14,7 @@ import pytest
 from planner.bind.question import ask
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Catalog, Column, Derivation, SqlType, Table
+from planner.errors import KeyholeError
 from planner.extract.outer_query import outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
@@ -248,12 +249,25 @@ def test_times_in_a_range_are_postgresqls(key: str, worlds: tuple[Any, Any]) -> 
         ("n > 10", "gift", "hour / 8"),
         ("floor(price / 10)", "extract(dow FROM met)"),
         ("hour", "code LIKE 'A%'"),
+        ("CASE WHEN n > 10 AND hour < 12 THEN 'a' WHEN n IS NULL THEN 'b' ELSE 'c' END", "gift"),
+        ("n > 10 OR gift", "hour < 12 AND price > 5"),
+        ("left(city, 1)", "CASE WHEN n > 10 AND hour < 12 THEN 'a' ELSE 'c' END"),
+        ("CASE WHEN hour < 6 THEN 'night' WHEN price > 20 THEN 'dear' ELSE 'cheap' END",),
+        ("coalesce(n / 20, extract(dow FROM met) - 9)",),
     ],
 )
 def test_several_computed_keys(keys: tuple[str, ...], worlds: tuple[Any, Any]) -> None:
     places = ", ".join(str(place + 1) for place in range(len(keys)))
     for table in ("lines", "rows"):
-        _check(f"SELECT {', '.join(keys)} FROM {table} GROUP BY {places} HAVING count(*) > 3", 3, worlds)
+        known = "WHERE city IS NOT NULL" if "city" in "".join(keys) else ""
+        _check(f"SELECT {', '.join(keys)} FROM {table} {known} GROUP BY {places} HAVING count(*) > 3", 3, worlds)
+
+
+def test_merged_keys_share_no_column() -> None:
+    for other in ("hour >= 12", "hour", "n > 5", "n > 10 OR gift"):
+        sql = f"SELECT 1 FROM lines GROUP BY CASE WHEN n > 10 AND hour < 12 THEN 1 END, {other} HAVING count(*) > 3"
+        with pytest.raises(KeyholeError, match="KH202"):
+            asking(sql, CATALOG)
 
 
 @pytest.mark.parametrize(
