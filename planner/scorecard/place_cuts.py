@@ -169,6 +169,8 @@ def _kept_by_where(select: exp.Select, columns: Sequence[exp.Column]) -> _Parted
     ends = [use for use in found if use.dropped]
     if len(found) == 1 and ends:
         return ends[0]
+    if any(use.first is not None for use in found if not use.dropped):
+        return None  # a place between others is left out
     lasts = [_whole(use.last) for use in ends]
     firsts = [_whole(use.first or _literal(0)) for use in ends] + [_whole(use.last) for use in found if not use.dropped]
     if not ends or None in lasts or None in firsts:

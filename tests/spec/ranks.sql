@@ -205,3 +205,9 @@ SELECT country, rank() OVER (ORDER BY n DESC) * n FROM (SELECT country, count(*)
 
 SELECT q.country FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q JOIN regions r ON r.name = q.country ORDER BY n DESC LIMIT 2
 --> KH101 count(*)
+
+SELECT country FROM (SELECT country, rank() OVER (ORDER BY count(*) DESC) AS r FROM sales GROUP BY country) q WHERE r <= 3 AND r <> 2
+--> [country 4] true first 3 falling ~100 cut of all; count(*) delta 100 in 0..100
+
+SELECT country FROM (SELECT country, rank() OVER (ORDER BY count(*) DESC) AS r FROM sales GROUP BY country) q WHERE r <= 3 AND r <> 1
+--> [country 4] true first 3 behind 1 falling ~100; count(*) delta 100 in 0..100
