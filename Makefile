@@ -30,10 +30,11 @@ demo-spark: $(VENV)/.installed-sail  ## the demo's questions over ROWS=10000000 
 serve: $(VENV)/.installed  ## PostgreSQL endpoint and REST for POLICY=...
 	@$(BIN)/keyhole serve --policy $(POLICY)
 
-PYTEST  = $(BIN)/python -m pytest -q --processes=$(JOBS) --durations=15
+# The matrices of tests are small: threads of numpy that wait for one another take a tenth of what tests of noise take.
+PYTEST  = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --processes=$(JOBS) --durations=15
 
-check: lint  ## lint, types, and the tests without servers, processes and sampling: between two thoughts
-	@$(PYTEST) -m 'not (installed or server or process or statistical)'
+check: lint  ## lint, types, and the written cases of planner, mechanisms, ledger and wire: between two thoughts
+	@$(PYTEST) -m 'not (installed or server or process or statistical or sized or long)' tests/accountant tests/mechanisms tests/planner tests/proxy/wire
 
 test-changed: $(VENV)/.installed-test  ## style of what changed since SINCE=HEAD, and the tests near it: between two thoughts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
