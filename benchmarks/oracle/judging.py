@@ -79,7 +79,7 @@ def asked(sql: str) -> Question | None:
     assert isinstance(statement, Asking)
     if len(statement.questions) != 1:
         return None
-    wanted = accuracy({"keyhole.tolerance": "0"}, CATALOG.defaults)
+    wanted = accuracy({"keyhole.tolerance": "0", "keyhole.guard": "refuse"}, CATALOG.defaults)
     return ask(statement.questions[0], CATALOG, accuracy=wanted, parameters={}, today=TODAY)
 
 

@@ -238,7 +238,7 @@ def judge_scorecard(card: RandomScorecard, engines: Engines, tally: Tally) -> st
 
 
 def _ask(asking: Asking, place: int) -> Question:
-    wanted = accuracy({"keyhole.tolerance": "0"}, CATALOG.defaults)
+    wanted = accuracy({"keyhole.tolerance": "0", "keyhole.guard": "refuse"}, CATALOG.defaults)
     return ask(asking.questions[place], CATALOG, accuracy=wanted, parameters={}, today=TODAY)
 
 
