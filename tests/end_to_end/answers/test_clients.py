@@ -40,7 +40,7 @@ def test_psql_describes_and_asks(on_postgres: House) -> None:
 def test_psql_shows_where_a_mistake_is_and_what_to_do(on_postgres: House) -> None:
     sql = "SELECT store,\n  count(*)\nFROM sales GROUP BY store HAVING count(*) > 10"
     with unchanged(on_postgres):
-        done = psql(on_postgres, sql)
+        done = psql(on_postgres, script=f"SET keyhole.numbers = 'refuse';\n{sql};\n")
     assert done.stderr.splitlines() == [
         "ERROR:  KH101: Keyhole answers which groups cross a threshold, not how large they are",
         "LINE 2:   count(*)",
