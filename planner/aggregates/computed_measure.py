@@ -4,14 +4,17 @@ Each is a computed column in whole steps, clipped to the range that follows from
 
 Guarantee: none is needed of the range. Values beyond it are clipped like those of any measure, so that it decides how
 much a row may add and never whether that is true.
+
+References: docs/decisions/0035-row-expressions.md.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.catalog.model import Column
-from planner.catalog.row_terms import Kind
+from planner.catalog.model import Column, ComputedName
+from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node
 from planner.predicates.computed.compare import computed_column
@@ -25,7 +28,7 @@ _FUNCTIONS = (
 )  # fmt: skip
 
 
-def computed_measure(node: exp.Expr, within: RowScope) -> tuple[Column, Fraction, Kind] | None:
+def computed_measure(node: exp.Expr, within: RowScope) -> tuple[Column, Fraction, TermKind] | None:
     """Return a computed column with its bounds, what one of its steps is worth, and whether it is an integer's.
 
     None for an expression that is a sum of columns, or no term. Raises KH203 where it may be arbitrarily large, KH204
@@ -35,9 +38,9 @@ def computed_measure(node: exp.Expr, within: RowScope) -> tuple[Column, Fraction
     if not isinstance(node, _FUNCTIONS) and not (isinstance(node, exp.Sub) and not _is_number(node.this, within)):
         return None
     term = read_term(node, within)
-    if term is None or term.function == "ratio" or term.kind not in (*EXACT, Kind.LENGTH):
+    if term is None or term.function == "ratio" or term.kind not in (*EXACT, TermKind.LENGTH):
         return None
-    if term.kind is Kind.LENGTH:
+    if term.kind is TermKind.LENGTH:
         raise KeyholeError(
             "KH204",
             f"{write_node(node)[:80]} is an interval, which is not added up",
@@ -57,9 +60,10 @@ def computed_measure(node: exp.Expr, within: RowScope) -> tuple[Column, Fraction
             hint=f"Clip it: least(greatest({write_node(node)}, 0), 100).",
             position=position(node),
         )
-    return made, Fraction(1, 10**term.scale), term.kind
+    written = ComputedName.of(replace(made, comment=write_node(node))).column
+    return written, Fraction(1, 10**term.scale), term.kind
 
 
 def _is_number(node: exp.Expr, within: RowScope) -> bool:
     found = read_term(node, within)
-    return found is None or found.kind in EXACT or found.kind is Kind.FLOATING
+    return found is None or found.kind in EXACT or found.kind is TermKind.FLOATING

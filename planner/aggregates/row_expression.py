@@ -16,7 +16,7 @@ from planner.aggregates.refusals import (
     unusable_type,
 )
 from planner.catalog.model import Column, Product, SqlType
-from planner.catalog.row_terms import Kind
+from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node
 from planner.predicates.condition import row_truth
@@ -143,7 +143,7 @@ def _read_node(node: exp.Expr, scope: Scope, given: Given) -> RowExpression:
         return _column(column, node)
     computed = computed_measure(node, RowScope(scope, given))
     if computed is not None:
-        return _computed(*computed)
+        return _read_computed(*computed)
     match node:
         case exp.Case():
             return _case(node, scope, given)
@@ -187,8 +187,8 @@ def _column(column: Column, node: exp.Expr) -> RowExpression:
     return RowExpression((Part(Fraction(1), column, ALWAYS, 1),), Values(column.name, ALWAYS), arithmetic)
 
 
-def _computed(column: Column, step: Fraction, kind: Kind) -> RowExpression:
-    arithmetic = Arithmetic.INTEGER if kind is Kind.WHOLE else Arithmetic.EXACT
+def _read_computed(column: Column, step: Fraction, kind: TermKind) -> RowExpression:
+    arithmetic = Arithmetic.INTEGER if kind is TermKind.WHOLE else Arithmetic.EXACT
     return RowExpression((Part(step, column, ALWAYS, 1),), Values(column.name, ALWAYS), arithmetic)
 
 

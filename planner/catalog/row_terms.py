@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class TermKind(StrEnum):
     """What an expression of a row is. Times and lengths of time are whole days or microseconds."""
 
     WHOLE = "integer"
@@ -21,13 +21,14 @@ class Kind(StrEnum):
 class RowTerm:
     """An expression of one row's columns that has a value or none, and never fails.
 
-    `function` is `column` or `stored`, with the name as `value`, `constant`, or a function of `arguments`. Exact kinds
-    are whole numbers of 10^-scale, none larger than `limit`; of a text `limit` is how many characters it has at most.
-    Of a double, neither it nor its inverse is larger than 10^limit unless it is 0.
+    `function` is `column`, or `stored` for one that is compared as it is, with the name as `value`; `part` or `start`
+    of one; `constant`, or a function of `arguments`: `same` is the first of them, and so is `rest`, known to be from 0
+    to less than the limit. Exact kinds are whole numbers of 10^-scale, none larger than `limit`; of a text `limit` is
+    how many characters it has at most. Of a double, neither it nor its inverse is larger than 10^limit unless it is 0.
     """
 
     function: str
-    kind: Kind
+    kind: TermKind
     arguments: tuple["RowTerm", ...] = ()
     value: str | int | float | bool = ""
     scale: int = 0

@@ -12,7 +12,7 @@ from math import ceil
 
 from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Values
-from planner.catalog.model import Table
+from planner.catalog.model import ComputedName, Table
 from planner.catalog.tolerance import Tolerances, quote_literal, with_amount
 from planner.parser.lexer import readable
 from planner.question.condition import (
@@ -62,6 +62,8 @@ class Remedy:
     @staticmethod
     def spell_column(column: str) -> str:
         """Return a column as a question names it; of a product the name is that already."""
+        if isinstance(column, ComputedName):
+            return column.column.comment or column
         return column if " * " in column else readable(column)
 
 

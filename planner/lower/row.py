@@ -16,8 +16,8 @@ from math import ceil, floor
 from planner.catalog.model import Column, Computed, Derivation, Lookup, Merged, Parts, Product, SqlType, Table, Value
 from planner.catalog.sql_types import text_limit
 from planner.errors import KeyholeError
+from planner.lower.computed.term import compute_term
 from planner.lower.dialects.model import Dialect, ExactValues
-from planner.lower.row_terms import compute_term
 from planner.question.condition import And, Compare, Condition, IsNull, Leaf, Like, Not, Or, Within
 from planner.values.like import collapse_wildcards, only_lengths, split_at_percent
 from planner.values.sql_literals import decimal, integer, integer_limit
@@ -51,7 +51,7 @@ class RowSql:
                 present = " AND ".join(f"({self.column(factor)}) IS NOT NULL" for factor in dict.fromkeys(factors))
                 return f"CASE WHEN {present} THEN 1 END"
             case Derivation():
-                return self.derived(column)
+                return self.derive(column)
             case Computed(term):
                 return compute_term(self, term)
             case Parts() as parts:
@@ -83,7 +83,7 @@ class RowSql:
             raise KeyholeError("KH205", f'column "{column.name}" has a type that cannot be computed with')
         return self.dialect.stored_column(self.dialect.spelling.identifier(column.name), column)
 
-    def derived(self, column: Column) -> str:
+    def derive(self, column: Column) -> str:
         """The value of a column that is derived of a stored date or timestamp, whether or not the table has it."""
         derivation = column.derivation
         assert isinstance(derivation, Derivation)

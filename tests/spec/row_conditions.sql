@@ -155,7 +155,7 @@ SELECT country FROM sales WHERE abs(quantity) * amount > 100 AND length(stock_co
 --> [country 4] where ("(abs(quantity) * amount(10,2))" > 10000 AND "length(stock_code)" = 5) f0 > 100 ~10; count(*) delta 100 in 0..100
 
 SELECT month FROM sales WHERE extract(isodow FROM invoice_date) >= 6 OR stock_code = upper(stock_code) GROUP BY month HAVING count(*) > 1000
---> [month 13] where ("(same(((floor(invoice_date, 86400000000) + 3) - (floor((floor(invoice_date, 86400000000) + 3), 7) * 7)) numeric.0) + 1)" >= 6 OR "(stock_code = upper(stock_code))" = true) f0 > 1000 ~100; count(*) delta 100 in 0..100
+--> [month 13] where ("(rest(((floor(invoice_date, 86400000000) + 3) - (floor((floor(invoice_date, 86400000000) + 3), 7) * 7)) numeric.0) + 1)" >= 6 OR "(stock_code = upper(stock_code))" = true) f0 > 1000 ~100; count(*) delta 100 in 0..100
 
 SELECT country FROM sales WHERE lower(trim(stock_code)) = 'kiwi' GROUP BY country HAVING count(*) > 100
 --> [country 4] where "lower(trim(stock_code))" = 'kiwi' f0 > 100 ~10; count(*) delta 100 in 0..100
@@ -176,7 +176,7 @@ SELECT country FROM sales WHERE amount - quantity IN (1, 2) GROUP BY country HAV
 --> [country 4] where "(amount(10,2) + (negate(quantity) * 100))" IN (100, 200) f0 > 100 ~10; count(*) delta 100 in 0..100
 
 SELECT country FROM sales WHERE extract(hour FROM invoice_date) BETWEEN 9 AND 11 GROUP BY country HAVING count(*) > 100
---> [country 4] where ("floor(same((invoice_date - (floor(invoice_date, 86400000000) * 86400000000)) integer.0), 3600000000)" <= 11 AND "floor(same((invoice_date - (floor(invoice_date, 86400000000) * 86400000000)) integer.0), 3600000000)" >= 9) f0 > 100 ~10; count(*) delta 100 in 0..100
+--> [country 4] where ("floor(rest((invoice_date - (floor(invoice_date, 86400000000) * 86400000000)) integer.0), 3600000000)" <= 11 AND "floor(rest((invoice_date - (floor(invoice_date, 86400000000) * 86400000000)) integer.0), 3600000000)" >= 9) f0 > 100 ~10; count(*) delta 100 in 0..100
 
 SELECT country FROM sales WHERE amount + quantity IS NOT NULL GROUP BY country HAVING count(*) > 100
 --> [country 4] where NOT ("(amount(10,2) + (quantity * 100))" IS NULL) f0 > 100 ~10; count(*) delta 100 in 0..100

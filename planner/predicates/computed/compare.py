@@ -8,7 +8,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.catalog.model import Column, Computed, ComputedName, SqlType
-from planner.catalog.row_terms import Kind, RowTerm
+from planner.catalog.row_terms import RowTerm, TermKind
 from planner.parser.tree import bare, write_node
 from planner.predicates.column_comparison import compare_column, is_real
 from planner.predicates.computed import numbers, ratios, times
@@ -25,7 +25,7 @@ from planner.scope.names import find_column
 from planner.values.datetimes import midnight, moment, span
 from planner.values.model import Constant, Number, Span, Untyped, number, wrong
 
-_BIGINT = 2**63
+_BIGINT = 2**63  # the end of bigint
 _MOST_STEPS = 10**6  # of the range of a measure
 _EPOCH = datetime(1970, 1, 1)
 
@@ -39,11 +39,11 @@ def computed_column(term: RowTerm, within: RowScope) -> Column:
     if members and not any(term.columns <= {named for _, named in one.columns} for one in members):
         raise NoTermError
     match term.kind:
-        case Kind.TEXT:
+        case TermKind.TEXT:
             kind, declared = SqlType.TEXT, "text"
-        case Kind.TRUTH:
+        case TermKind.TRUTH:
             kind, declared = SqlType.BOOLEAN, "boolean"
-        case Kind.FLOATING:
+        case TermKind.FLOATING:
             kind, declared = SqlType.DOUBLE, "double precision"
         case _ if term.limit < _BIGINT:
             kind, declared = SqlType.INTEGER, "bigint"
@@ -83,7 +83,7 @@ def computed_term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:
         column = computed_column(term, within)
     except (NoTermError, numbers.TooWideError):
         return None
-    if term.kind in (Kind.TEXT, Kind.FLOATING):
+    if term.kind in (TermKind.TEXT, TermKind.FLOATING):
         return plain_term(column)
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
@@ -98,21 +98,21 @@ def computed_term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:
 def _steps(term: RowTerm, constant: Constant, at: exp.Expr) -> Fraction:
     """Return a constant in the steps of the term that it is compared with."""
     match term.kind, constant:
-        case ((Kind.WHOLE | Kind.EXACT), (Number() | Untyped())):
+        case ((TermKind.WHOLE | TermKind.EXACT), (Number() | Untyped())):
             found = number(constant.text, at) if isinstance(constant, Untyped) else constant
             assert isinstance(found, Number)
-            if term.kind is Kind.WHOLE and isinstance(constant, Untyped) and not found.integral:
+            if term.kind is TermKind.WHOLE and isinstance(constant, Untyped) and not found.integral:
                 raise wrong(at, f"{write_node(at)[:80]} is not an integer")
             return found.value * Fraction(10**term.scale)
-        case Kind.LENGTH, (Span() | Untyped()):
+        case TermKind.LENGTH, (Span() | Untyped()):
             length = span(constant.text, at) if isinstance(constant, Untyped) else constant
             return Fraction(times.span_microseconds(length))
-        case ((Kind.DAY | Kind.MOMENT), (Untyped() | date())):
+        case ((TermKind.DAY | TermKind.MOMENT), (Untyped() | date())):
             value = midnight(constant) if isinstance(constant, date) else moment(constant.text, at)
-            if isinstance(constant, Untyped) and term.kind is Kind.DAY:
+            if isinstance(constant, Untyped) and term.kind is TermKind.DAY:
                 value = midnight(value.date())
             steps = (value - _EPOCH) // timedelta(microseconds=1)
-            return Fraction(steps, times.DAY if term.kind is Kind.DAY else 1)
+            return Fraction(steps, times.DAY if term.kind is TermKind.DAY else 1)
         case _:
             raise wrong(at, f"{write_node(at)[:80]} is not of the type that it is compared with")
 
@@ -148,17 +148,17 @@ def compare_terms(left: exp.Expr, operator: str, right: exp.Expr, within: RowSco
 
 
 def _compare_terms(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth | None:
-    stored = [_stored(one, within) for one in (left, right)]
+    stored = [_find_stored(one, within) for one in (left, right)]
     make = _comparison(operator)
     if stored[0] is not None and stored[1] is not None and _is_alike(stored[0], stored[1]):
-        return _named(make(_of_stored(stored[0]), _of_stored(stored[1])), operator, within)
+        return _name_truth(make(_of_stored(stored[0]), _of_stored(stored[1])), operator, within)
     if any(one.sql_type is SqlType.BOOLEAN or one.sql_type is SqlType.UUID for one in stored if one is not None):
         return None
     found = read_terms((left, right), within, lambda both: make(both[0], both[1]))
-    return None if found is None else _named(found, operator, within)
+    return None if found is None else _name_truth(found, operator, within)
 
 
-def _stored(node: exp.Expr, within: RowScope) -> Column | None:
+def _find_stored(node: exp.Expr, within: RowScope) -> Column | None:
     node = bare(node)
     if not isinstance(node, exp.Column) or within.scope.listed is not None:
         return None
@@ -167,13 +167,13 @@ def _stored(node: exp.Expr, within: RowScope) -> Column | None:
 
 
 _KINDS = {
-    SqlType.DOUBLE: Kind.FLOATING,
-    SqlType.DATE: Kind.DAY,
-    SqlType.TIMESTAMP: Kind.MOMENT,
-    SqlType.NUMERIC: Kind.EXACT,
-    SqlType.INTEGER: Kind.WHOLE,
-    SqlType.BOOLEAN: Kind.TRUTH,
-    SqlType.UUID: Kind.TRUTH,
+    SqlType.DOUBLE: TermKind.FLOATING,
+    SqlType.DATE: TermKind.DAY,
+    SqlType.TIMESTAMP: TermKind.MOMENT,
+    SqlType.NUMERIC: TermKind.EXACT,
+    SqlType.INTEGER: TermKind.WHOLE,
+    SqlType.BOOLEAN: TermKind.TRUTH,
+    SqlType.UUID: TermKind.TRUTH,
 }
 
 
@@ -195,50 +195,50 @@ def _comparison(operator: str) -> Callable[[RowTerm, RowTerm], RowTerm]:
     return _less if operator in ("<", ">=") else lambda left, right: _less(right, left)
 
 
-def _named(term: RowTerm, operator: str, within: RowScope) -> Truth:
+def _name_truth(term: RowTerm, operator: str, within: RowScope) -> Truth:
     name = computed_column(term, within).name
     wanted = operator in ("=", "<", ">")
     return known_unless_null(name, true=Compare(name, "=", wanted), false=Compare(name, "=", not wanted))
 
 
 def _truth(left: RowTerm, operator: str, right: RowTerm, within: RowScope) -> Truth:
-    return _named(_comparison(operator)(left, right), operator, within)
+    return _name_truth(_comparison(operator)(left, right), operator, within)
 
 
-def _aligned(left: RowTerm, right: RowTerm) -> tuple[RowTerm, RowTerm]:
+def _align(left: RowTerm, right: RowTerm) -> tuple[RowTerm, RowTerm]:
     kinds = {left.kind, right.kind}
     if left.function == "stored":
         return left, right
     if kinds <= NUMBERS:
-        one, other = numbers.alike([left, right])
+        one, other = numbers.unify([left, right])
         return one, other
-    if kinds == {Kind.DAY, Kind.MOMENT}:
+    if kinds == {TermKind.DAY, TermKind.MOMENT}:
         return times.moment(left), times.moment(right)
-    if len(kinds) > 1 or Kind.TRUTH in kinds:
+    if len(kinds) > 1 or TermKind.TRUTH in kinds:
         raise NoTermError
     return left, right
 
 
 def _less(left: RowTerm, right: RowTerm) -> RowTerm:
-    if Kind.TEXT in (left.kind, right.kind) or (left.function == "stored" and left.kind is Kind.TRUTH):
+    if TermKind.TEXT in (left.kind, right.kind) or (left.function == "stored" and left.kind is TermKind.TRUTH):
         raise NoTermError
-    return _multiplied_out("<", left, right)
+    return _multiply_out("<", left, right)
 
 
 def _equal(left: RowTerm, right: RowTerm) -> RowTerm:
     if spell(right) < spell(left):
         left, right = right, left
-    return _multiplied_out("=", left, right)
+    return _multiply_out("=", left, right)
 
 
-def _multiplied_out(function: str, left: RowTerm, right: RowTerm) -> RowTerm:
+def _multiply_out(function: str, left: RowTerm, right: RowTerm) -> RowTerm:
     if "ratio" not in (left.function, right.function):
-        return RowTerm(function, Kind.TRUTH, _aligned(left, right))
+        return RowTerm(function, TermKind.TRUTH, _align(left, right))
     if not {left.kind, right.kind} <= EXACT:
         raise NoTermError
     (over, under), (other, below) = ratios.split(left), ratios.split(right)
-    sides = numbers.alike([numbers.multiplied(over, below), numbers.multiplied(other, under)])
-    divisor = numbers.multiplied(under, below)
+    sides = numbers.unify([numbers.multiply(over, below), numbers.multiply(other, under)])
+    divisor = numbers.multiply(under, below)
     if divisor.function == "constant":
-        return RowTerm(function, Kind.TRUTH, tuple(sides))
-    return RowTerm(f"{function} by", Kind.TRUTH, (*sides, divisor))
+        return RowTerm(function, TermKind.TRUTH, tuple(sides))
+    return RowTerm(f"{function} by", TermKind.TRUTH, (*sides, divisor))

@@ -3,21 +3,23 @@
 Guarantee: each exact term is at most `limit` steps of 10^-scale, and `limit` has at most 38 digits, so that every
 engine computes it exactly. Each double is 0 or between 10^-limit and 10^limit by size, so that no engine's arithmetic
 overflows or underflows, and all give the same bits.
+
+References: docs/decisions/0035-row-expressions.md.
 """
 
 from fractions import Fraction
 
-from planner.catalog.row_terms import Kind, RowTerm
+from planner.catalog.row_terms import RowTerm, TermKind
 
 LARGEST = 10**38  # what the longest decimals of DuckDB and Spark hold
 _DIVISIBLE = 2**63  # whole numbers that all engines divide as bigints
-_LARGEST_EXPONENT = 290
+_LARGEST_EXPONENT = 290  # of a double: below the largest, and above the least that keeps all its bits
 STORED_EXPONENT = 60  # of a stored double: a product of four is within range
 _SUM_EXPONENT = 17  # how much smaller than its operands a difference of doubles may be, unless it is 0
-_EXACT_DOUBLE = 2**53
+_EXACT_DOUBLE = 2**53  # up to here whole numbers are doubles, and a division by a power of ten is the nearest one
 
-EXACT = frozenset((Kind.WHOLE, Kind.EXACT))
-NUMBERS = frozenset((*EXACT, Kind.FLOATING))
+EXACT = frozenset((TermKind.WHOLE, TermKind.EXACT))
+NUMBERS = frozenset((*EXACT, TermKind.FLOATING))
 
 
 class TooWideError(Exception):
@@ -28,7 +30,7 @@ class NoTermError(Exception):
     """The expression is no term."""
 
 
-def whole(function: str, kind: Kind, *arguments: RowTerm, scale: int, limit: int) -> RowTerm:
+def whole(function: str, kind: TermKind, *arguments: RowTerm, scale: int, limit: int) -> RowTerm:
     """Return an exact term, or a time in its units. Raises `TooWideError`."""
     if limit >= LARGEST or scale > 30:
         raise TooWideError
@@ -46,11 +48,11 @@ def constant(value: Fraction, *, integral: bool) -> RowTerm:
     if abs(steps) >= LARGEST:
         raise TooWideError
     return RowTerm(
-        "constant", Kind.WHOLE if integral else Kind.EXACT, value=steps, scale=scale, limit=max(abs(steps), 1)
+        "constant", TermKind.WHOLE if integral else TermKind.EXACT, value=steps, scale=scale, limit=max(abs(steps), 1)
     )
 
 
-def rescaled(term: RowTerm, scale: int) -> RowTerm:
+def rescale(term: RowTerm, scale: int) -> RowTerm:
     """Return an exact term in steps of 10^-scale, which are as fine as its own or finer."""
     if scale == term.scale:
         return term
@@ -58,29 +60,29 @@ def rescaled(term: RowTerm, scale: int) -> RowTerm:
     if term.function == "constant":
         assert isinstance(term.value, int)
         return RowTerm("constant", term.kind, value=term.value * factor, scale=scale, limit=term.limit * factor)
-    times = RowTerm("constant", Kind.WHOLE, value=factor, limit=factor)
+    times = RowTerm("constant", TermKind.WHOLE, value=factor, limit=factor)
     return whole("*", term.kind, term, times, scale=scale, limit=term.limit * factor)
 
 
-def alike(terms: list[RowTerm]) -> list[RowTerm]:
+def unify(terms: list[RowTerm]) -> list[RowTerm]:
     """Return the terms of one kind and scale: as PostgreSQL has it, a double among them makes all doubles."""
-    if any(one.kind is Kind.FLOATING for one in terms):
-        return [floating(one) for one in terms]
+    if any(one.kind is TermKind.FLOATING for one in terms):
+        return [to_double(one) for one in terms]
     scale = max(one.scale for one in terms)
     kinds = {one.kind for one in terms}
     if len(kinds) > 1 and not kinds <= EXACT:
         raise NoTermError
-    return [rescaled(one, scale) for one in terms]
+    return [rescale(one, scale) for one in terms]
 
 
-def joint_kind(*terms: RowTerm) -> Kind:
+def joint_kind(*terms: RowTerm) -> TermKind:
     """Return the kind of numbers that are added or chosen from: numeric where one is."""
-    return Kind.EXACT if any(one.kind is Kind.EXACT for one in terms) else terms[0].kind
+    return TermKind.EXACT if any(one.kind is TermKind.EXACT for one in terms) else terms[0].kind
 
 
-def floating(term: RowTerm) -> RowTerm:
+def to_double(term: RowTerm) -> RowTerm:
     """Return a number as a double, where every engine's nearest double is the same one."""
-    if term.kind is Kind.FLOATING:
+    if term.kind is TermKind.FLOATING:
         return term
     if term.kind not in EXACT:
         raise NoTermError
@@ -89,28 +91,28 @@ def floating(term: RowTerm) -> RowTerm:
         value = float(Fraction(term.value, 10**term.scale))
         if value and not 1e-30 < abs(value) < 1e30:
             raise TooWideError
-        return RowTerm("constant", Kind.FLOATING, value=value, limit=30)
+        return RowTerm("constant", TermKind.FLOATING, value=value, limit=30)
     if term.limit > (_DIVISIBLE if term.scale == 0 else _EXACT_DOUBLE) or term.scale > 22:
         raise TooWideError
-    return RowTerm("double", Kind.FLOATING, (term,), limit=max(len(str(term.limit)), term.scale) + 1)
+    return RowTerm("double", TermKind.FLOATING, (term,), limit=max(len(str(term.limit)), term.scale) + 1)
 
 
 def _double(function: str, *arguments: RowTerm, limit: int) -> RowTerm:
     if limit > _LARGEST_EXPONENT:
         raise TooWideError
-    return RowTerm(function, Kind.FLOATING, arguments, limit=limit)
+    return RowTerm(function, TermKind.FLOATING, arguments, limit=limit)
 
 
-def added(left: RowTerm, right: RowTerm, *, kind: Kind | None = None) -> RowTerm:
+def add(left: RowTerm, right: RowTerm, *, kind: TermKind | None = None) -> RowTerm:
     """Return the sum of two numbers."""
-    left, right = alike([left, right]) if kind is None else [left, right]
-    if left.kind is Kind.FLOATING:
+    left, right = unify([left, right]) if kind is None else [left, right]
+    if left.kind is TermKind.FLOATING:
         return _double("+", left, right, limit=max(left.limit, right.limit) + _SUM_EXPONENT)
     made = joint_kind(left, right) if kind is None else kind
     return whole("+", made, left, right, scale=left.scale, limit=left.limit + right.limit)
 
 
-def negated(term: RowTerm) -> RowTerm:
+def negate(term: RowTerm) -> RowTerm:
     """Return a number with the other sign."""
     if term.function == "constant":
         assert not isinstance(term.value, str)
@@ -118,12 +120,12 @@ def negated(term: RowTerm) -> RowTerm:
     return RowTerm("negate", term.kind, (term,), scale=term.scale, limit=term.limit)
 
 
-def multiplied(left: RowTerm, right: RowTerm) -> RowTerm:
+def multiply(left: RowTerm, right: RowTerm) -> RowTerm:
     """Return the product of two numbers."""
-    if Kind.FLOATING in (left.kind, right.kind):
-        left, right = floating(left), floating(right)
+    if TermKind.FLOATING in (left.kind, right.kind):
+        left, right = to_double(left), to_double(right)
         return _double("*", left, right, limit=left.limit + right.limit)
-    one = RowTerm("constant", Kind.WHOLE, value=1, limit=1)
+    one = RowTerm("constant", TermKind.WHOLE, value=1, limit=1)
     if one in (left, right):
         return right if left == one else left
     limit, scale = left.limit * right.limit, left.scale + right.scale
@@ -137,39 +139,39 @@ def multiplied(left: RowTerm, right: RowTerm) -> RowTerm:
     return whole("*", joint_kind(left, right), left, right, scale=scale, limit=limit)
 
 
-def divided_doubles(left: RowTerm, right: RowTerm) -> RowTerm:
+def divide_doubles(left: RowTerm, right: RowTerm) -> RowTerm:
     """Return the quotient of doubles, NULL where the divisor is 0."""
-    left, right = floating(left), floating(right)
+    left, right = to_double(left), to_double(right)
     return _double("/", left, right, limit=left.limit + right.limit)
 
 
-def divided_whole(left: RowTerm, right: RowTerm) -> RowTerm:
+def divide_whole(left: RowTerm, right: RowTerm) -> RowTerm:
     """Return the quotient of integers without its remainder, NULL where the divisor is 0."""
     if max(left.limit, right.limit) >= _DIVISIBLE:
         raise TooWideError
-    return whole("quotient", Kind.WHOLE, left, right, scale=0, limit=left.limit)
+    return whole("quotient", TermKind.WHOLE, left, right, scale=0, limit=left.limit)
 
 
 def remainder(left: RowTerm, right: RowTerm) -> RowTerm:
     """Return what a division leaves, with the sign of what is divided; NULL where the divisor is 0."""
-    left, right = alike([left, right])
-    if left.kind is Kind.FLOATING:
+    left, right = unify([left, right])
+    if left.kind is TermKind.FLOATING:
         raise TooWideError
     limit = min(left.limit, right.limit)
     return whole("remainder", joint_kind(left, right), left, right, scale=left.scale, limit=limit)
 
 
-def absolute(term: RowTerm) -> RowTerm:
+def drop_sign(term: RowTerm) -> RowTerm:
     """Return a number without its sign."""
     return RowTerm("abs", term.kind, (term,), scale=term.scale, limit=term.limit)
 
 
-def stepped(function: str, term: RowTerm, places: int) -> RowTerm:
+def round_steps(function: str, term: RowTerm, places: int) -> RowTerm:
     """Return `floor`, `ceil`, `trunc` or `round` of an exact number to decimal places; `floor` and `ceil` of doubles.
 
     PostgreSQL rounds the half of a numeric away from 0. A double's half it rounds to even, which others do not.
     """
-    if term.kind is Kind.FLOATING:
+    if term.kind is TermKind.FLOATING:
         if function not in ("floor", "ceil") or places:
             raise NoTermError
         return _double(function, term, limit=term.limit + 1)
@@ -178,13 +180,13 @@ def stepped(function: str, term: RowTerm, places: int) -> RowTerm:
     if places < 0 or 4 * term.limit + 4 * 10**term.scale >= _DIVISIBLE:
         raise TooWideError
     step = 10 ** (term.scale - places)
-    return whole(function, term.kind, term, RowTerm("constant", Kind.WHOLE, value=step, limit=step), scale=places,
+    return whole(function, term.kind, term, RowTerm("constant", TermKind.WHOLE, value=step, limit=step), scale=places,
                  limit=term.limit // step + 1)  # fmt: skip
 
 
-def floored(term: RowTerm, step: int, *, kind: Kind, scale: int = 0) -> RowTerm:
+def count_steps(term: RowTerm, step: int, *, kind: TermKind, scale: int = 0) -> RowTerm:
     """Return how many whole steps a term has, rounded down: days of a moment."""
     if 4 * term.limit + 4 * step >= _DIVISIBLE:
         raise TooWideError
-    by = RowTerm("constant", Kind.WHOLE, value=step, limit=step)
+    by = RowTerm("constant", TermKind.WHOLE, value=step, limit=step)
     return whole("floor", kind, term, by, scale=scale, limit=term.limit // step + 1)

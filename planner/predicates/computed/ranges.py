@@ -1,6 +1,8 @@
 """The range of an exact term, from the declared bounds of the columns that it reads, by interval arithmetic.
 
 A measure is clipped to it, so that nothing rests on values that lie beyond the bounds of their columns.
+
+References: docs/decisions/0035-row-expressions.md.
 """
 
 from fractions import Fraction
@@ -31,6 +33,10 @@ def _ends(term: RowTerm, table: Table) -> _Ends:
             return Fraction(term.value), Fraction(term.value)
         case "part" | "length":
             return Fraction(0), Fraction(term.limit)
+        case "rest":
+            return Fraction(0), Fraction(term.limit - 1)
+        case _ if not term.arguments:
+            return None, None
         case _:
             return _ends_of(term, [_ends(one, table) for one in term.arguments])
 
@@ -48,11 +54,13 @@ def _ends_of(term: RowTerm, parts: list[_Ends]) -> _Ends:
         case "*":
             return _product(parts)
         case "least" | "greatest" | "coalesce":
-            return _chosen(term.function, parts)
+            return _choose(term.function, parts)
         case "nullif":
             return a, b
         case "floor" | "ceil" | "trunc" | "round" if c:
-            return None if a is None else Fraction(floor(a / c)), None if b is None else Fraction(ceil(b / c))
+            return None if a is None else Fraction(floor(a / c)), None if b is None else Fraction(
+                _step_up(term.function, b / c)
+            )
         case "same":
             limit = Fraction(term.limit) if term.limit < term.arguments[0].limit else None
             return (-limit if a is None and limit else a), (limit if b is None and limit else b)
@@ -60,6 +68,11 @@ def _ends_of(term: RowTerm, parts: list[_Ends]) -> _Ends:
             return (Fraction(0) if a is not None and a >= 0 else 1 - abs(c)), abs(c) - 1
         case _:
             return None, None
+
+
+def _step_up(function: str, value: Fraction) -> int:
+    """A value that `function` gives at most, of values up to this one."""
+    return floor(value) if function == "floor" else ceil(value)
 
 
 def _column_ends(term: RowTerm, table: Table) -> _Ends:
@@ -83,7 +96,7 @@ def _product(parts: list[_Ends]) -> _Ends:
     return min(corners), max(corners)
 
 
-def _chosen(function: str, parts: list[_Ends]) -> _Ends:
+def _choose(function: str, parts: list[_Ends]) -> _Ends:
     """`least` is at most the least of the greatest, where all have a value; one without a value is left out."""
     lows, highs = [one[0] for one in parts], [one[1] for one in parts]
     some_lows, some_highs = [one for one in lows if one is not None], [one for one in highs if one is not None]

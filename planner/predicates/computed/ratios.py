@@ -6,11 +6,11 @@ on the other side there. A ratio whose divisor is 0 is NULL.
 
 from sqlglot import exp
 
-from planner.catalog.row_terms import Kind, RowTerm
+from planner.catalog.row_terms import RowTerm, TermKind
 from planner.predicates.computed import numbers
 from planner.predicates.computed.numbers import NoTermError
 
-_ONE = RowTerm("constant", Kind.WHOLE, value=1, limit=1)
+_ONE = RowTerm("constant", TermKind.WHOLE, value=1, limit=1)
 
 
 def split(term: RowTerm) -> tuple[RowTerm, RowTerm]:
@@ -24,8 +24,8 @@ def _ratio(over: RowTerm, under: RowTerm) -> RowTerm:
         if under.value == 0:
             raise NoTermError
         if under.value < 0:
-            over, under = numbers.negated(over), numbers.negated(under)
-    return RowTerm("ratio", Kind.EXACT, (over, under))
+            over, under = numbers.negate(over), numbers.negate(under)
+    return RowTerm("ratio", TermKind.EXACT, (over, under))
 
 
 def no_ratio(term: RowTerm) -> RowTerm:
@@ -35,41 +35,41 @@ def no_ratio(term: RowTerm) -> RowTerm:
     return term
 
 
-def negated(term: RowTerm) -> RowTerm:
+def negate(term: RowTerm) -> RowTerm:
     """Return the number with the other sign."""
     over, under = split(term)
-    return _ratio(numbers.negated(over), under) if term.function == "ratio" else numbers.negated(term)
+    return _ratio(numbers.negate(over), under) if term.function == "ratio" else numbers.negate(term)
 
 
-def absolute(term: RowTerm) -> RowTerm:
+def drop_sign(term: RowTerm) -> RowTerm:
     """Return the number without its sign."""
     over, under = split(term)
     if term.function == "ratio":
-        return _ratio(numbers.absolute(over), numbers.absolute(under))
-    return numbers.absolute(term)
+        return _ratio(numbers.drop_sign(over), numbers.drop_sign(under))
+    return numbers.drop_sign(term)
 
 
 def arithmetic(kind: type[exp.Expr], left: RowTerm, right: RowTerm) -> RowTerm:
     """Return `+ - * / %` of two numbers, typed as PostgreSQL types it."""
-    if Kind.FLOATING in (left.kind, right.kind):
+    if TermKind.FLOATING in (left.kind, right.kind):
         left, right = no_ratio(left), no_ratio(right)
     if kind is exp.Mod:
         return numbers.remainder(no_ratio(left), no_ratio(right))
     if kind is exp.Div:
-        if Kind.FLOATING in (left.kind, right.kind):
-            return numbers.divided_doubles(left, right)
-        if left.kind is right.kind is Kind.WHOLE:
-            return numbers.divided_whole(left, right)
+        if TermKind.FLOATING in (left.kind, right.kind):
+            return numbers.divide_doubles(left, right)
+        if left.kind is right.kind is TermKind.WHOLE:
+            return numbers.divide_whole(left, right)
     if kind is exp.Sub:
-        right = negated(right)
+        right = negate(right)
     if kind is not exp.Div and "ratio" not in (left.function, right.function):
-        return numbers.multiplied(left, right) if kind is exp.Mul else numbers.added(left, right)
+        return numbers.multiply(left, right) if kind is exp.Mul else numbers.add(left, right)
     (over, under), (other, below) = split(left), split(right)
-    times = numbers.multiplied
+    times = numbers.multiply
     match kind:
         case exp.Mul:
             return _ratio(times(over, other), times(under, below))
         case exp.Div:
             return _ratio(times(over, below), times(under, other))
         case _:
-            return _ratio(numbers.added(times(over, below), times(other, under)), times(under, below))
+            return _ratio(numbers.add(times(over, below), times(other, under)), times(under, below))

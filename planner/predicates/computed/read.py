@@ -8,7 +8,7 @@ from functools import reduce
 from sqlglot import exp
 
 from planner.catalog.model import Column, Computed, Derivation, Lookup, Product, SqlType
-from planner.catalog.row_terms import Kind, RowTerm
+from planner.catalog.row_terms import RowTerm, TermKind
 from planner.parser.tree import bare, contains
 from planner.predicates.column_comparison import is_real
 from planner.predicates.computed import numbers, ratios, texts, times
@@ -23,8 +23,8 @@ from planner.values.sql_literals import integer_limit, numeric_modifier
 WIDTHS = ((18, 10), (15, 8), (12, 6), (9, 4))
 """Digits before and behind the point that are computed with, of a numeric that may have more: the first of these with
 which the whole expression has at most 38."""
-MOST_STEPS = 60
-_TIMES = frozenset((Kind.DAY, Kind.MOMENT))
+MOST_STEPS = 100  # of one expression: some microseconds, and longer than what people write
+_TIMES = frozenset((TermKind.DAY, TermKind.MOMENT))
 
 
 def read_term(node: exp.Expr, within: RowScope) -> RowTerm | None:
@@ -64,13 +64,13 @@ class _Reader:
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
                 return self._arithmetic(node)
             case exp.Neg():
-                return ratios.negated(self._number(node.this))
+                return ratios.negate(self._number(node.this))
             case exp.Abs():
-                return ratios.absolute(self._number(node.this))
+                return ratios.drop_sign(self._number(node.this))
             case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc():
-                return self._stepped(node)
+                return self._step_up(node)
             case exp.Coalesce() | exp.Greatest() | exp.Least():
-                return self._chosen(node)
+                return self._choose(node)
             case exp.Nullif():
                 return self._null_if(node)
             case exp.Cast() if not isinstance(node, exp.TryCast):
@@ -83,11 +83,11 @@ class _Reader:
     def _time(self, node: exp.Expr) -> RowTerm:
         match node:
             case exp.Extract():
-                return times.extracted(str(node.this).lower().strip("'"), self._local(node.expression))
+                return times.extract(str(node.this).lower().strip("'"), self._local(node.expression))
             case exp.Date() if not node.expressions and node.args.get("zone") is None:
                 return times.day_of(self.read(node.this))
             case exp.TimestampTrunc() if node.args.get("zone") is None:
-                return times.truncated(step_name(str(node.unit)), self._local(node.this))
+                return times.truncate(step_name(str(node.unit)), self._local(node.this))
             case _:
                 raise NoTermError
 
@@ -113,16 +113,17 @@ class _Reader:
         match column.sql_type:
             case SqlType.INTEGER:
                 limit = integer_limit(column.declared) + 1
-                return RowTerm("column", Kind.WHOLE, value=column.name, limit=limit)
+                return RowTerm("column", TermKind.WHOLE, value=column.name, limit=limit)
             case SqlType.NUMERIC:
                 digits, scale = self._digits(column)
-                return RowTerm("column", Kind.EXACT, value=column.name, scale=scale, limit=10 ** (digits + scale) - 1)
+                limit = 10 ** (digits + scale) - 1
+                return RowTerm("column", TermKind.EXACT, value=column.name, scale=scale, limit=limit)
             case SqlType.DOUBLE if not is_real(column):
-                return RowTerm("column", Kind.FLOATING, value=column.name, limit=numbers.STORED_EXPONENT)
+                return RowTerm("column", TermKind.FLOATING, value=column.name, limit=numbers.STORED_EXPONENT)
             case SqlType.DATE | SqlType.TIMESTAMP:
                 return times.time_column(column)
             case SqlType.TEXT:
-                return RowTerm("column", Kind.TEXT, value=column.name, limit=column.longest_text)
+                return RowTerm("column", TermKind.TEXT, value=column.name, limit=column.longest_text)
             case _:
                 raise NoTermError
 
@@ -145,9 +146,9 @@ class _Reader:
         """Return a time without time zone, or a length of time. What is read of a date, PostgreSQL reads of a moment in
         the session's zone."""
         found = self.read(node)
-        if found.kind is Kind.DAY and not self.within.given.utc and not isinstance(bare(node), exp.Cast):
+        if found.kind is TermKind.DAY and not self.within.given.utc and not isinstance(bare(node), exp.Cast):
             raise NoTermError
-        if found.kind not in (*_TIMES, Kind.LENGTH):
+        if found.kind not in (*_TIMES, TermKind.LENGTH):
             raise NoTermError
         if found.function == "column":
             column = self.within.scope.table.column(str(found.value))
@@ -164,20 +165,20 @@ class _Reader:
             case exp.Sub() if kinds <= _TIMES:
                 return times.difference(left, right)
             case exp.Add() if right.kind in _TIMES and left.kind not in _TIMES:
-                return times.shifted(right, left, 1)
+                return times.shift(right, left, 1)
             case exp.Add() | exp.Sub() if left.kind in _TIMES:
-                return times.shifted(left, right, 1 if isinstance(node, exp.Add) else -1)
-            case exp.Add() | exp.Sub() if kinds == {Kind.LENGTH}:
-                by = right if isinstance(node, exp.Add) else numbers.negated(right)
-                return numbers.added(left, by, kind=Kind.LENGTH)
-            case exp.Mul() if kinds == {Kind.LENGTH, Kind.WHOLE}:
-                if left.kind is Kind.WHOLE:
+                return times.shift(left, right, 1 if isinstance(node, exp.Add) else -1)
+            case exp.Add() | exp.Sub() if kinds == {TermKind.LENGTH}:
+                by = right if isinstance(node, exp.Add) else numbers.negate(right)
+                return numbers.add(left, by, kind=TermKind.LENGTH)
+            case exp.Mul() if kinds == {TermKind.LENGTH, TermKind.WHOLE}:
+                if left.kind is TermKind.WHOLE:
                     left, right = right, left
-                return numbers.whole("*", Kind.LENGTH, left, right, scale=0, limit=left.limit * right.limit)
+                return numbers.whole("*", TermKind.LENGTH, left, right, scale=0, limit=left.limit * right.limit)
             case _:
                 raise NoTermError
 
-    def _stepped(self, node: exp.Expr) -> RowTerm:
+    def _step_up(self, node: exp.Expr) -> RowTerm:
         places = node.args.get("decimals")
         function = type(node).__name__.lower()
         count = 0
@@ -186,23 +187,23 @@ class _Reader:
             if not isinstance(found, Number) or not found.integral or function in ("floor", "ceil"):
                 raise NoTermError
             count = int(found.value)
-        return numbers.stepped(function, ratios.no_ratio(self._number(node.this)), count)
+        return numbers.round_steps(function, ratios.no_ratio(self._number(node.this)), count)
 
-    def _chosen(self, node: exp.Expr) -> RowTerm:
+    def _choose(self, node: exp.Expr) -> RowTerm:
         found = [self.read(one) for one in (node.this, *node.expressions)]
-        found = self._alike(found)
+        found = self._unify(found)
         function = type(node).__name__.lower()
-        if found[0].kind is Kind.TEXT and function != "coalesce":
+        if found[0].kind is TermKind.TEXT and function != "coalesce":
             raise NoTermError  # the order of texts depends on a collation
         kind = numbers.joint_kind(*found) if found[0].kind in EXACT else found[0].kind
         return RowTerm(function, kind, tuple(found), scale=found[0].scale, limit=max(one.limit for one in found))
 
-    def _alike(self, found: list[RowTerm]) -> list[RowTerm]:
+    def _unify(self, found: list[RowTerm]) -> list[RowTerm]:
         for one in found:
             ratios.no_ratio(one)
         kinds = {one.kind for one in found}
         if kinds <= NUMBERS:
-            return numbers.alike(found)
+            return numbers.unify(found)
         if kinds == _TIMES:
             return [times.moment(one) for one in found]
         if len(kinds) > 1:
@@ -211,8 +212,8 @@ class _Reader:
 
     def _null_if(self, node: exp.Expr) -> RowTerm:
         value, other = (ratios.no_ratio(self.read(one)) for one in (node.this, node.expression))
-        if value.kind is Kind.FLOATING or other.kind is not Kind.FLOATING:
-            left, right = self._alike([value, other])
+        if value.kind is TermKind.FLOATING or other.kind is not TermKind.FLOATING:
+            left, right = self._unify([value, other])
             return RowTerm("nullif", value.kind, (left, right), scale=left.scale, limit=left.limit)
         raise NoTermError
 
@@ -221,19 +222,19 @@ class _Reader:
         match kind:
             case "DECIMAL" if inner.kind in EXACT:
                 return (
-                    RowTerm("same", Kind.EXACT, (inner,), scale=inner.scale, limit=inner.limit)
+                    RowTerm("same", TermKind.EXACT, (inner,), scale=inner.scale, limit=inner.limit)
                     if inner.function != "ratio"
                     else inner
                 )
             case "DOUBLE" if inner.kind in NUMBERS:
-                return numbers.floating(ratios.no_ratio(inner))
-            case "INT" | "BIGINT" if inner.kind is Kind.WHOLE:
+                return numbers.to_double(ratios.no_ratio(inner))
+            case "INT" | "BIGINT" if inner.kind is TermKind.WHOLE:
                 return inner
             case "TIMESTAMP" if inner.kind in _TIMES:
                 return times.moment(inner)
             case "DATE" if inner.kind in _TIMES:
                 return times.day_of(inner)
-            case "TEXT" | "VARCHAR" if inner.kind is Kind.TEXT:
+            case "TEXT" | "VARCHAR" if inner.kind is TermKind.TEXT:
                 return inner
             case _:
                 raise NoTermError
@@ -241,12 +242,12 @@ class _Reader:
     def _text(self, node: exp.Expr) -> RowTerm:
         match node:
             case exp.Lower() | exp.Upper():
-                return texts.changed(type(node).__name__.lower(), self.read(node.this))
+                return texts.change(type(node).__name__.lower(), self.read(node.this))
             case exp.Trim():
                 which = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
                 if node.expression and self._word(node.expression) != " ":
                     raise NoTermError
-                return texts.changed(which, self.read(node.this))
+                return texts.change(which, self.read(node.this))
             case exp.Left() | exp.Right():
                 return texts.part_of(type(node).__name__.lower(), self.read(node.this), self._count(node.expression))
             case exp.Substring():
@@ -254,9 +255,9 @@ class _Reader:
                 return texts.part_of("substring", self.read(node.this), *counts)
             case exp.Replace():
                 old, new = self._word(node.expression), self._word(node.args.get("replacement"))
-                return texts.replaced(self.read(node.this), old, new)
+                return texts.replace_text(self.read(node.this), old, new)
             case exp.DPipe():
-                return reduce(texts.joined, (self.read(node.this), self.read(node.expression)))
+                return reduce(texts.join_texts, (self.read(node.this), self.read(node.expression)))
             case exp.Length():
                 return texts.length_of(self.read(node.this))
             case _:

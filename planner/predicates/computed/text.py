@@ -1,6 +1,6 @@
 """A term as text: the name of the column that it is, one for each term over the same table."""
 
-from planner.catalog.row_terms import Kind, RowTerm
+from planner.catalog.row_terms import RowTerm, TermKind
 from planner.parser.lexer import readable
 
 _INFIX = frozenset(("+", "-", "*", "/", "=", "<", "||"))
@@ -14,7 +14,7 @@ def spell(term: RowTerm) -> str:
             return _constant(term)
         case "text":
             return str(term.value)
-        case "column" if term.kind is Kind.EXACT:
+        case "column" if term.kind is TermKind.EXACT:
             return f"{readable(str(term.value))}({len(str(term.limit))},{term.scale})"
         case "column" | "stored":
             return readable(str(term.value)) + ("" if term.function == "column" else "@")
@@ -25,13 +25,13 @@ def spell(term: RowTerm) -> str:
         case function if function in _INFIX:
             return f"({arguments[0]} {function} {arguments[1]})"
         case function:
-            unit = f" {term.kind.value}.{term.scale}" if function == "same" else ""
+            unit = f" {term.kind.value}.{term.scale}" if function in ("same", "rest") else ""
             return f"{function}({', '.join(arguments)}{unit})"
 
 
 def _constant(term: RowTerm) -> str:
-    if term.kind is Kind.TEXT:
+    if term.kind is TermKind.TEXT:
         return "'" + str(term.value).replace("'", "''") + "'"
-    if term.kind is Kind.FLOATING:
+    if term.kind is TermKind.FLOATING:
         return repr(term.value)
     return f"{term.value}" + (f"e-{term.scale}" if term.scale else "")

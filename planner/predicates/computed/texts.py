@@ -3,31 +3,31 @@
 Of a stored text the first characters count, as in every condition. No text made of it has more than `_LONGEST`.
 """
 
-from planner.catalog.row_terms import Kind, RowTerm
+from planner.catalog.row_terms import RowTerm, TermKind
 from planner.predicates.computed.numbers import NoTermError, TooWideError
 
-_LONGEST = 10_000
+_LONGEST = 10_000  # characters: a text that is replaced and joined stays a microsecond's work
 
 
 def _text(function: str, *arguments: RowTerm, limit: int) -> RowTerm:
     if limit > _LONGEST:
         raise TooWideError
-    return RowTerm(function, Kind.TEXT, arguments, limit=limit)
+    return RowTerm(function, TermKind.TEXT, arguments, limit=limit)
 
 
 def text_constant(value: str) -> RowTerm:
     """Return a constant text. Raises `NoTermError` for what SQL's text cannot hold."""
     if "\x00" in value or len(value) > _LONGEST:
         raise NoTermError
-    return RowTerm("constant", Kind.TEXT, value=value, limit=len(value))
+    return RowTerm("constant", TermKind.TEXT, value=value, limit=len(value))
 
 
 def number_constant(value: int) -> RowTerm:
     """Return how many characters a function takes."""
-    return RowTerm("constant", Kind.WHOLE, value=value, limit=max(abs(value), 1))
+    return RowTerm("constant", TermKind.WHOLE, value=value, limit=max(abs(value), 1))
 
 
-def changed(function: str, text: RowTerm) -> RowTerm:
+def change(function: str, text: RowTerm) -> RowTerm:
     """Return `lower`, `upper`, or the text without blanks: `trim`, `ltrim`, `rtrim`."""
     return _text(function, _of_text(text), limit=text.limit)
 
@@ -40,7 +40,7 @@ def part_of(function: str, text: RowTerm, *numbers: int) -> RowTerm:
     return _text(function, _of_text(text), *map(number_constant, numbers), limit=limit)
 
 
-def replaced(text: RowTerm, old: str, new: str) -> RowTerm:
+def replace_text(text: RowTerm, old: str, new: str) -> RowTerm:
     """Return the text with every `old` replaced."""
     if not old:
         raise NoTermError
@@ -48,17 +48,17 @@ def replaced(text: RowTerm, old: str, new: str) -> RowTerm:
     return _text("replace", _of_text(text), text_constant(old), text_constant(new), limit=limit)
 
 
-def joined(left: RowTerm, right: RowTerm) -> RowTerm:
+def join_texts(left: RowTerm, right: RowTerm) -> RowTerm:
     """Return one text behind the other, NULL where one of them is."""
     return _text("||", _of_text(left), _of_text(right), limit=left.limit + right.limit)
 
 
 def length_of(text: RowTerm) -> RowTerm:
     """Return how many characters the text has."""
-    return RowTerm("length", Kind.WHOLE, (_of_text(text),), limit=max(text.limit, 1))
+    return RowTerm("length", TermKind.WHOLE, (_of_text(text),), limit=max(text.limit, 1))
 
 
 def _of_text(term: RowTerm) -> RowTerm:
-    if term.kind is not Kind.TEXT:
+    if term.kind is not TermKind.TEXT:
         raise NoTermError
     return term

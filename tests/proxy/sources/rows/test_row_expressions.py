@@ -14,7 +14,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.measure import row_value
 from planner.lower.row import RowSql
 from tests.effort import rounds
-from tests.proxy.sources.row_expressions import FAR, STORED, TABLE, conditions, lowered, measures, rows, values_sql
+from tests.proxy.sources.rows.row_expressions import FAR, STORED, TABLE, conditions, lowered, measures, rows, values_sql
 
 _TRY = """
 CREATE FUNCTION pg_temp.told(condition text, row_id integer) RETURNS integer AS $$

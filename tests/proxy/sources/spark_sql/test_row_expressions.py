@@ -8,7 +8,7 @@ import duckdb
 
 from planner.lower.dialects.duckdb import DUCKDB
 from tests.effort import rounds
-from tests.proxy.sources.row_expressions import conditions, lowered, rows, values_sql
+from tests.proxy.sources.rows.row_expressions import conditions, lowered, rows, values_sql
 
 _TOGETHER = 25  # conditions of one statement
 

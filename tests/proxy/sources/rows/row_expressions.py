@@ -6,7 +6,7 @@ from random import Random
 
 from planner.aggregates.computed_measure import computed_measure
 from planner.catalog.model import Column, Derivation, SqlType, Table
-from planner.catalog.row_terms import Kind
+from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect
 from planner.lower.row import RowSql
@@ -210,9 +210,9 @@ def conditions(drawn: Random, count: int) -> list[tuple[str, Truth]]:
     return found
 
 
-def measures(drawn: Random, count: int) -> list[tuple[str, Column, Kind]]:
+def measures(drawn: Random, count: int) -> list[tuple[str, Column, TermKind]]:
     """Return so many expressions that sums take, each with the column that is computed."""
-    writer, found = Writer(drawn), list[tuple[str, Column, Kind]]()
+    writer, found = Writer(drawn), list[tuple[str, Column, TermKind]]()
     bounded = replace(TABLE, columns=tuple(map(_bounded, TABLE.columns)))
     within = RowScope(Scope(bounded, "odd"), Given(parameters={}, today=TODAY, utc=True))
     while len(found) < count:
