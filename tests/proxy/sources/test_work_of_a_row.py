@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.bind.question import ask
-from planner.catalog.model import Catalog, Column, Lookup, RowCap, SqlType, Table
+from planner.catalog.model import Catalog, Column, Computed, Lookup, RowCap, SqlType, Table
 from planner.catalog.sql_types import text_limit
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
@@ -340,10 +340,42 @@ CONSTANT_TIME = {
 }
 
 
+OF_CUT_TEXTS = {
+    *("abs", "floor", "trunc", "div", "coalesce", "COALESCE", "nullif", "NULLIF", "GREATEST", "LEAST", "epoch_us"),
+    *(
+        "left",
+        "right",
+        "substring",
+        "replace",
+        "length",
+        "lower",
+        "upper",
+        "translate",
+        "trim",
+        "OR",
+        "NOT",
+        "ELSE",
+        "FROM",
+    ),
+}
+"""What expressions of a row are made of: of texts that are cut, and of numbers that are kept small."""
+
+
+def is_computed_in_bounded_time(sql: str, read: frozenset[str], dialect: Dialect, table: Table) -> bool:
+    """Whether an expression reads every text as far as it is cut, by functions that take no longer than that."""
+    bare = re.sub(CONSTANT, "", re.sub(rf"left\({TEXT[dialect.name]}, \d+\)", "", sql))
+    texts = [table.column(name) for name in read if table.column(name).sql_type is SqlType.TEXT]
+    longer = [one for one in texts if not dialect.enforces_lengths or text_limit(one.declared) is None]
+    functions = set(re.findall(r"(\w+)\s*\(", bare))
+    return functions <= CONSTANT_TIME | OF_CUT_TEXTS and not any(f'"{one.name}"' in bare for one in longer)
+
+
 def is_bounded(sql: str, leaf: Leaf, dialect: Dialect, table: Table) -> bool:
     """Whether a test takes the same on every row, or no more than what a text is cut to allows."""
     column = table.column(leaf.column)
     text, byte_length = TEXT[dialect.name], NUMBER[dialect.name]
+    if isinstance(column.derivation, Computed):
+        return is_computed_in_bounded_time(sql, column.derivation.term.columns, dialect, table)
     if column.sql_type is not SqlType.TEXT:
         return set(re.findall(r"(\w+)\s*\(", re.sub(CONSTANT, "", sql))) <= CONSTANT_TIME
     cut = rf"left\({text}, \d+\)"
