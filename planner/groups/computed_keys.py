@@ -20,7 +20,7 @@ from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Derivation, Parts, SqlType, Value
 from planner.errors import KeyholeError
 from planner.groups.conditions import part_by_conditions
-from planner.groups.cuts import MOST_CUTS, CutFinder, NotFinite, TooMany
+from planner.groups.cuts import MOST_CUTS, MOST_STEPS, CutFinder, NotFinite, TooMany
 from planner.groups.number_parts import number_parts
 from planner.groups.ranges import Times, number_range, said_of_rows, time_range
 from planner.parser.lexer import readable
@@ -332,7 +332,7 @@ def _too_many(item: exp.Expr, size: int) -> KeyholeError:
     return KeyholeError(
         "KH202",
         f"{write_node(item)[:80]} has {size:,} values",
-        detail=f"A question has at most {MOST_CUTS:,} groups.",
+        detail=f"A question makes at most {MOST_STEPS:,} steps of a number, and {MOST_CUTS:,} of a time.",
         hint="Group by wider steps, or restrict the column in WHERE.",
         position=position(item),
     )

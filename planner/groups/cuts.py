@@ -24,6 +24,7 @@ Cut = tuple[Fraction, bool]
 """A place on the number line, and whether the number there lies below the cut."""
 
 MOST_CUTS = 1_000_000
+MOST_STEPS = 2_000  # each is a place in the statement, and takes a tenth of a millisecond to find
 _COMPARED: dict[type[exp.Expr], bool | None] = {  # whether a number that is equal is below the cut; None: both
     exp.GT: True,
     exp.LTE: True,
@@ -78,6 +79,7 @@ class CutFinder:
     high: Fraction | None
     cuts: set[Cut] = field(default_factory=set)
     window: tuple[Cut, Cut] | None = None
+    known: dict[int, Shape] = field(default_factory=dict)  # by node, each looked at once
 
     def read(self, node: exp.Expr) -> None:
         """Add the cuts of an expression. Raises `NotFinite`, `TooMany`."""
@@ -112,6 +114,11 @@ class CutFinder:
 
     def _shape(self, node: exp.Expr) -> Shape:
         node = bare(node)
+        if id(node) not in self.known:
+            self.known[id(node)] = self._find_shape(node)
+        return self.known[id(node)]
+
+    def _find_shape(self, node: exp.Expr) -> Shape:
         match node:
             case exp.Column():
                 own = write_node(node) == self.name
@@ -226,7 +233,7 @@ class CutFinder:
             low, high, count = (
                 self._shape(node.args[name]).constant for name in ("min_value", "max_value", "num_buckets")
             )
-            if low is None or high is None or count is None or count.denominator != 1 or not 0 < count <= MOST_CUTS:
+            if low is None or high is None or count is None or count.denominator != 1 or not 0 < count <= MOST_STEPS:
                 raise NotFinite(write_node(node)[:80])
             if low >= high:
                 raise NotFinite(write_node(node)[:80])
@@ -295,7 +302,7 @@ class CutFinder:
             at = (d - b) / (a - c)
             sides = (True, False) if equal_below is None else (equal_below is (a > c),)
             self.cuts |= {(at, side) for side in sides}
-        if len(self.cuts) > MOST_CUTS:
+        if len(self.cuts) > MOST_STEPS:
             raise TooMany(len(self.cuts))
 
     def _stepped(self, inner: Shape, side: "_Side", node: exp.Expr) -> Shape:
@@ -311,7 +318,7 @@ class CutFinder:
         low, high = self._bounds(node)
         ends = sorted((a * low + b, a * high + b))
         first, last = floor(ends[0]) - 1, ceil(ends[1]) + 1
-        if last - first > MOST_CUTS:
+        if last - first > MOST_STEPS:
             raise TooMany(last - first)
         found = sorted(((at - b) / a, below if a > 0 else not below) for at, below in side(first, last))
         first_cut = max(cut for cut in found if cut <= (low, False))
@@ -324,7 +331,7 @@ class CutFinder:
             raise NotFinite(write_node(node)[:80])
         low, high = self._bounds(node)
         first, last = ceil(low), floor(high) + 1
-        if last - first > MOST_CUTS:
+        if last - first > MOST_STEPS:
             raise TooMany(last - first)
         self.cuts |= {(Fraction(at), False) for at in range(first, last + 1)}
         self._look_through(((Fraction(first), False), (Fraction(last), False)))

@@ -23,6 +23,8 @@ from planner.values.like import collapse_wildcards, only_lengths, split_at_perce
 from planner.values.sql_literals import decimal, integer, integer_limit
 
 _UNHASHED = 8  # members of a list that PostgreSQL compares one by one, each by its length first
+_FEW_STEPS = 8  # cuts that are compared one by one
+_FARTHEST = 2**62  # whole numbers whose differences have 64 bits
 _OPERATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
 
@@ -120,12 +122,22 @@ class RowSql:
             below = self.compare(value, base, "<", parts.cuts[middle])
             return f"CASE WHEN {below} THEN {between(first, middle)} ELSE {between(middle + 1, past)} END"
 
+        if (steps := _equal_steps(parts)) is not None:
+            return self._steps_sql(value, steps, nulls=number(parts.nulls))
         arms = [f"WHEN ({value}) IS NULL THEN {number(parts.nulls)}"]
         for test, group in zip(parts.tests, parts.groups, strict=False):
             assert isinstance(test, Leaf | Not | And | Or)
             arms.append(f"WHEN {self.holds(test)} THEN {number(group)}")
         rest = "NULL" if parts.tests else between(0, len(parts.cuts))
         return self.dialect.spelling.cast(f"CASE {' '.join(arms)} ELSE {rest} END", "integer")
+
+    def _steps_sql(self, value: str, steps: range, *, nulls: str) -> str:
+        """The number of the step of a whole number, clamped before anything is subtracted: nothing overflows."""
+        first, last, cast = steps[0], steps[-1], self.dialect.spelling.cast
+        clamped = f"LEAST(GREATEST({cast(value, 'bigint')}, {integer(first)}), {integer(last)}) - {integer(first)}"
+        outside = f"{value} < {integer(first)} OR {value} >= {integer(last)}"
+        arms = f"WHEN ({value}) IS NULL THEN {nulls} WHEN {outside} THEN NULL"
+        return cast(f"CASE {arms} ELSE {self.dialect.floor_quotient(clamped, steps.step)} END", "integer")
 
     def _merged_sql(self, merged: Merged, place: int, groups: tuple[int, ...]) -> str:
         """The group of a combination whose first values are known, from those that are left."""
@@ -263,6 +275,17 @@ class RowSql:
                 return self.dialect.moment_text(expression)
             case _:
                 return spelling.cast(expression, spelling.text_type)
+
+
+def _equal_steps(parts: Parts) -> range | None:
+    """The cuts of whole numbers that lie equally far apart, each part between two of them a group; else None."""
+    first, *others = parts.cuts or (None,)
+    if len(others) < _FEW_STEPS or type(first) is not int or type(others[0]) is not int:
+        return None
+    steps = range(first, first + (others[0] - first) * (len(others) + 1), others[0] - first)
+    if max(abs(steps[0]), abs(steps[-1])) >= _FARTHEST or parts.cuts != tuple(steps):
+        return None
+    return steps if parts.groups == (None, *range(len(others)), None) else None
 
 
 @lru_cache(maxsize=1024)

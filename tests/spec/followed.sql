@@ -125,7 +125,7 @@ SELECT floor(weight / 10) FROM sales WHERE weight BETWEEN 0 AND 100 GROUP BY 1 H
 --> answered
 SELECT floor(cost * 1000) FROM visits GROUP BY 1 HAVING count(*) > 40
 --! Group by wider steps, or restrict the column in WHERE.
-SELECT floor(cost) FROM visits GROUP BY 1 HAVING count(*) > 40
+SELECT floor(cost / 10) FROM visits GROUP BY 1 HAVING count(*) > 40
 --> answered
 SELECT quantity > amount FROM sales GROUP BY 1 HAVING count(*) > 40
 --! Group by quantity > 10, or with WHERE quantity BETWEEN 0 AND 100 by floor(quantity / 10).
