@@ -20,7 +20,7 @@ from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Derivation, Parts, SqlType, Value
 from planner.errors import KeyholeError
 from planner.groups.conditions import part_by_conditions
-from planner.groups.cuts import MOST_CUTS, MOST_STEPS, CutFinder, NotFinite, TooMany
+from planner.groups.cuts import MOST_CUTS, MOST_STEPS, CutFinder, NotFinite, TooManyCuts
 from planner.groups.number_parts import number_parts
 from planner.groups.ranges import Times, number_range, said_of_rows, time_range
 from planner.parser.lexer import readable
@@ -277,7 +277,7 @@ def _cut_numbers(scope: Scope, column: Column, items: list[exp.Expr], said: tupl
             finder.read(named)
         except NotFinite as part:
             raise _not_finite(item, column, str(part)) from None
-        except TooMany as many:
+        except TooManyCuts as many:
             raise _too_many(item, many.args[0]) from None
     parts = number_parts(column, sorted(finder.cuts), finder.window)
     alone = len(read) == 1 and finder.is_chain(read[0])
@@ -287,13 +287,13 @@ def _cut_numbers(scope: Scope, column: Column, items: list[exp.Expr], said: tupl
 def _name_alike(item: exp.Expr, scope: Scope) -> exp.Expr:
     """The expression with every reference to a column spelled as the scope spells it."""
 
-    def named(node: exp.Expr) -> exp.Expr:
+    def spell(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and (found := find_column(node, scope)) is not None:
             return scope.reference(found)
         return node
 
     copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]
-    return copied.transform(named, copy=False)
+    return copied.transform(spell, copy=False)
 
 
 def _not_groupable(item: exp.Expr, column: Column) -> KeyholeError:

@@ -23,7 +23,7 @@ from planner.scope.names import Scope, find_column
 from planner.values.like import like
 from planner.values.model import Given
 
-_MOST_PATTERNS = 4
+_MOST_PATTERNS = 4  # each more doubles the combinations for which a text is looked for
 _NOTHING_GIVEN = Given(parameters={}, today=date.min)
 _TESTS = (
     exp.EQ,
@@ -120,7 +120,7 @@ def _of_truths(column: Column) -> Parts:
 
 def _of_times(column: Column, leaves: list[Condition]) -> Parts | None:
     starts: set[date] = set()
-    for operator, value in _compared(leaves):
+    for operator, value in _list_compared(leaves):
         if not isinstance(value, date):
             return None
         if operator in ("=", "<>", ">=", "<"):
@@ -145,7 +145,7 @@ def _next(value: date) -> date:
     return value + (timedelta(microseconds=1) if isinstance(value, datetime) else timedelta(days=1))
 
 
-def _compared(leaves: list[Condition]) -> Iterator[tuple[str, Value]]:
+def _list_compared(leaves: list[Condition]) -> Iterator[tuple[str, Value]]:
     for leaf in leaves:
         match leaf:
             case Compare(_, operator, value):
@@ -157,7 +157,7 @@ def _compared(leaves: list[Condition]) -> Iterator[tuple[str, Value]]:
 
 
 def _of_texts(column: Column, leaves: list[Condition], table: Table) -> Parts | None:
-    compared = list(_compared(leaves))
+    compared = list(_list_compared(leaves))
     if any(operator not in ("=", "<>") for operator, _ in compared):
         return None
     constants = list(dict.fromkeys(str(value) for _, value in compared))

@@ -23,7 +23,7 @@ Line = tuple[Fraction, Fraction]
 Cut = tuple[Fraction, bool]
 """A place on the number line, and whether the number there lies below the cut."""
 
-MOST_CUTS = 1_000_000
+MOST_CUTS = 1_000_000  # of a time: as many keys as any question may have
 MOST_STEPS = 2_000  # each is a place in the statement, and takes a tenth of a millisecond to find
 _COMPARED: dict[type[exp.Expr], bool | None] = {  # whether a number that is equal is below the cut; None: both
     exp.GT: True,
@@ -39,12 +39,12 @@ class NotFinite(Exception):
     """An expression with values that are not known to be finitely many; the text says why."""
 
 
-class TooMany(Exception):
+class TooManyCuts(Exception):
     """An expression with more values than a question may have groups; the argument is how many."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Pieces:
     """The values of a part of an expression between two cuts; `whole` if PostgreSQL computes it with integers."""
 
     pieces: frozenset[Line] = frozenset()
@@ -63,8 +63,8 @@ class Shape:
         return line[1] if not (self.steps or others or line[0]) else None
 
 
-_STEPS = Shape(steps=True)
-_ZERO = Shape(frozenset(((Fraction(0), Fraction(0)),)), whole=True)
+_STEPS = Pieces(steps=True)
+_ZERO = Pieces(frozenset(((Fraction(0), Fraction(0)),)), whole=True)
 _X = (Fraction(1), Fraction(0))
 
 
@@ -79,10 +79,10 @@ class CutFinder:
     high: Fraction | None
     cuts: set[Cut] = field(default_factory=set)
     window: tuple[Cut, Cut] | None = None
-    known: dict[int, Shape] = field(default_factory=dict)  # by node, each looked at once
+    known: dict[int, Pieces] = field(default_factory=dict)  # by node, each looked at once
 
     def read(self, node: exp.Expr) -> None:
-        """Add the cuts of an expression. Raises `NotFinite`, `TooMany`."""
+        """Add the cuts of an expression. Raises `NotFinite`, `TooManyCuts`."""
         if self._shape(node).varies:
             self._cut_everywhere(node)
 
@@ -112,17 +112,17 @@ class CutFinder:
         found = self._shape(node)
         return found.varies and not found.steps and len(found.pieces) == 1
 
-    def _shape(self, node: exp.Expr) -> Shape:
+    def _shape(self, node: exp.Expr) -> Pieces:
         node = bare(node)
         if id(node) not in self.known:
             self.known[id(node)] = self._find_shape(node)
         return self.known[id(node)]
 
-    def _find_shape(self, node: exp.Expr) -> Shape:
+    def _find_shape(self, node: exp.Expr) -> Pieces:
         match node:
             case exp.Column():
                 own = write_node(node) == self.name
-                return Shape(frozenset((_X,)), whole=self.is_whole) if own else _STEPS
+                return Pieces(frozenset((_X,)), whole=self.is_whole) if own else _STEPS
             case exp.Literal():
                 return _literal(node)
             case exp.Neg():
@@ -132,7 +132,7 @@ class CutFinder:
             case exp.Div():
                 return self._quotient(node)
             case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc():
-                return self._rounded(node)
+                return self._cut_rounded(node)
             case exp.Cast():
                 return self._cast(node)
             case exp.WidthBucket():
@@ -144,7 +144,7 @@ class CutFinder:
             case _:
                 return self._function(node)
 
-    def _truth(self, node: exp.Expr) -> Shape:
+    def _truth(self, node: exp.Expr) -> Pieces:
         match node:
             case exp.GT() | exp.LTE() | exp.GTE() | exp.LT() | exp.EQ() | exp.NEQ():
                 self._compare(self._shape(node.this), self._shape(node.expression), _COMPARED[type(node)], node)
@@ -160,13 +160,13 @@ class CutFinder:
                 return self._function(node)
         return _STEPS
 
-    def _linear(self, left: Shape, right_node: exp.Expr, operation: type[exp.Expr], node: exp.Expr) -> Shape:
+    def _linear(self, left: Pieces, right_node: exp.Expr, operation: type[exp.Expr], node: exp.Expr) -> Pieces:
         right = self._shape(right_node)
         whole = left.whole and right.whole
         if left.steps or right.steps:
             if left.varies or right.varies:
                 raise NotFinite(write_node(node)[:80])
-            return Shape(steps=True, whole=whole)
+            return Pieces(steps=True, whole=whole)
         found = set[Line]()
         for (a, b), (c, d) in product(left.pieces, right.pieces):
             if operation is exp.Mul:
@@ -176,19 +176,19 @@ class CutFinder:
             else:
                 sign = 1 if operation is exp.Add else -1
                 found.add((a + sign * c, b + sign * d))
-        return Shape(frozenset(found), whole=whole)
+        return Pieces(frozenset(found), whole=whole)
 
-    def _quotient(self, node: exp.Div) -> Shape:
+    def _quotient(self, node: exp.Div) -> Pieces:
         left, divisor = self._shape(node.this), self._shape(node.expression)
         if not left.varies and not divisor.varies:
-            return Shape(steps=True, whole=left.whole and divisor.whole)
+            return Pieces(steps=True, whole=left.whole and divisor.whole)
         by = divisor.constant
         if not by or left.steps:
             raise NotFinite(write_node(node)[:80])
-        found = Shape(frozenset((a / by, b / by) for a, b in left.pieces), whole=False)
-        return self._stepped(found, _toward_zero, node) if left.whole and divisor.whole else found
+        found = Pieces(frozenset((a / by, b / by) for a, b in left.pieces), whole=False)
+        return self._cut_whole(found, _toward_zero, node) if left.whole and divisor.whole else found
 
-    def _rounded(self, node: exp.Expr) -> Shape:
+    def _cut_rounded(self, node: exp.Expr) -> Pieces:
         inner = self._shape(node.this)
         places = node.args.get("decimals")
         scale = Fraction(1)
@@ -198,25 +198,25 @@ class CutFinder:
                 raise NotFinite(write_node(node)[:80])
             scale = Fraction(10) ** digits.numerator
         if not inner.varies:
-            return Shape(steps=True, whole=False)
-        scaled = Shape(frozenset((a * scale, b * scale) for a, b in inner.pieces))
+            return Pieces(steps=True, whole=False)
+        scaled = Pieces(frozenset((a * scale, b * scale) for a, b in inner.pieces))
         if isinstance(node, exp.Round):
             self._check_exact(node)
         sides: dict[type[exp.Expr], _Side] = {exp.Floor: _down, exp.Ceil: _up, exp.Trunc: _toward_zero}
-        return self._stepped(scaled, sides.get(type(node), _half_away), node)
+        return self._cut_whole(scaled, sides.get(type(node), _half_away), node)
 
-    def _cast(self, node: exp.Cast) -> Shape:
+    def _cast(self, node: exp.Cast) -> Pieces:
         inner = self._shape(node.this)
         kind = node.to.this
         value = str(kind.value) if isinstance(kind, exp.DataType.Type) else ""
         if value in ("INT", "BIGINT", "SMALLINT"):
             if not inner.varies or inner.whole:
-                return Shape(inner.pieces, inner.steps, whole=True)
+                return Pieces(inner.pieces, inner.steps, whole=True)
             self._check_exact(node)
-            found = self._stepped(inner, _half_away, node)
-            return Shape(found.pieces, found.steps, whole=True)
+            found = self._cut_whole(inner, _half_away, node)
+            return Pieces(found.pieces, found.steps, whole=True)
         if value in ("DECIMAL", "DOUBLE") and not node.to.expressions:
-            return Shape(inner.pieces, inner.steps)
+            return Pieces(inner.pieces, inner.steps)
         return self._function(node)
 
     def _check_exact(self, node: exp.Expr) -> None:
@@ -225,7 +225,7 @@ class CutFinder:
         if self.is_double and next(numeric, None) is None:
             raise NotFinite(write_node(node)[:80])
 
-    def _buckets(self, node: exp.WidthBucket) -> Shape:
+    def _buckets(self, node: exp.WidthBucket) -> Pieces:
         inner = self._shape(node.this)
         if isinstance(array := node.args.get("threshold"), exp.Array):
             edges = [self._shape(one).constant for one in array.expressions]
@@ -242,18 +242,18 @@ class CutFinder:
         if len(known) < len(edges) or known != sorted(known):
             raise NotFinite(write_node(node)[:80])
         for edge in known:
-            self._compare(inner, Shape(frozenset(((Fraction(0), edge),))), _COMPARED[exp.GTE], node)
-        return Shape(steps=True, whole=True)
+            self._compare(inner, Pieces(frozenset(((Fraction(0), edge),))), _COMPARED[exp.GTE], node)
+        return Pieces(steps=True, whole=True)
 
-    def _around_zero(self, node: exp.Expr) -> Shape:
+    def _around_zero(self, node: exp.Expr) -> Pieces:
         inner = self._shape(node.this)
         self._compare(inner, _ZERO, None, node)
         if isinstance(node, exp.Sign):
             return _STEPS
         mirrored = {(-a, -b) for a, b in inner.pieces}
-        return Shape(inner.pieces | mirrored, inner.steps, whole=inner.whole)
+        return Pieces(inner.pieces | mirrored, inner.steps, whole=inner.whole)
 
-    def _choice(self, node: exp.Expr) -> Shape:
+    def _choice(self, node: exp.Expr) -> Pieces:
         if isinstance(node, exp.Abs | exp.Sign):
             return self._around_zero(node)
         if isinstance(node, exp.Nullif):
@@ -275,13 +275,13 @@ class CutFinder:
             for index, one in enumerate(found):
                 for other in found[:index]:
                     self._compare(one, other, None, node)
-        return Shape(
+        return Pieces(
             frozenset(line for one in found for line in one.pieces),
             steps=any(one.steps for one in found),
             whole=all(one.whole or one.steps for one in found),
         )
 
-    def _function(self, node: exp.Expr) -> Shape:
+    def _function(self, node: exp.Expr) -> Pieces:
         """Anything else: constant where its arguments are."""
         for child in node.iter_expressions():
             if not isinstance(child, exp.DataType | exp.Var | exp.Identifier) and self._shape(child).varies:
@@ -293,7 +293,7 @@ class CutFinder:
         for other in others:
             self._compare(inner, self._shape(other), None, node)
 
-    def _compare(self, left: Shape, right: Shape, equal_below: bool | None, node: exp.Expr) -> None:  # noqa: FBT001
+    def _compare(self, left: Pieces, right: Pieces, equal_below: bool | None, node: exp.Expr) -> None:  # noqa: FBT001
         if (left.steps and right.varies) or (right.steps and left.varies):
             raise NotFinite(write_node(node)[:80])
         for (a, b), (c, d) in product(left.pieces, right.pieces):
@@ -303,9 +303,9 @@ class CutFinder:
             sides = (True, False) if equal_below is None else (equal_below is (a > c),)
             self.cuts |= {(at, side) for side in sides}
         if len(self.cuts) > MOST_STEPS:
-            raise TooMany(len(self.cuts))
+            raise TooManyCuts(len(self.cuts))
 
-    def _stepped(self, inner: Shape, side: "_Side", node: exp.Expr) -> Shape:
+    def _cut_whole(self, inner: Pieces, side: "_Side", node: exp.Expr) -> Pieces:
         """What is rounded to whole numbers changes at each of them."""
         if inner.steps:
             raise NotFinite(write_node(node)[:80])
@@ -319,7 +319,7 @@ class CutFinder:
         ends = sorted((a * low + b, a * high + b))
         first, last = floor(ends[0]) - 1, ceil(ends[1]) + 1
         if last - first > MOST_STEPS:
-            raise TooMany(last - first)
+            raise TooManyCuts(last - first)
         found = sorted(((at - b) / a, below if a > 0 else not below) for at, below in side(first, last))
         first_cut = max(cut for cut in found if cut <= (low, False))
         self.cuts |= set(found)
@@ -332,7 +332,7 @@ class CutFinder:
         low, high = self._bounds(node)
         first, last = ceil(low), floor(high) + 1
         if last - first > MOST_STEPS:
-            raise TooMany(last - first)
+            raise TooManyCuts(last - first)
         self.cuts |= {(Fraction(at), False) for at in range(first, last + 1)}
         self._look_through(((Fraction(first), False), (Fraction(last), False)))
 
@@ -366,10 +366,10 @@ def _half_away(first: int, last: int) -> Iterator[Cut]:
     return ((Fraction(2 * at + 1, 2), at < 0) for at in range(first, last + 1))
 
 
-def _literal(node: exp.Literal) -> Shape:
+def _literal(node: exp.Literal) -> Pieces:
     text = str(node.this)
     try:
         value = Fraction(text)
     except (ValueError, ZeroDivisionError):
         return _STEPS
-    return Shape(frozenset(((Fraction(0), value),)), whole=text.isdigit() and not node.is_string)
+    return Pieces(frozenset(((Fraction(0), value),)), whole=text.isdigit() and not node.is_string)

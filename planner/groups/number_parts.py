@@ -71,7 +71,7 @@ def _value_in(column: Column, place: int, kept: list[tuple[Value, Cut]], middle:
     if column.sql_type is SqlType.DOUBLE or (column.sql_type is SqlType.NUMERIC and typed is None):
         if not isfinite(float(middle)):
             return None
-        return Decimal(float(middle)) if column.sql_type is SqlType.DOUBLE else _rounded(middle)
+        return Decimal(float(middle)) if column.sql_type is SqlType.DOUBLE else _round_middle(middle)
     unit = Fraction(1, 10 ** _scale(column))
     if not kept:
         exact = Fraction(0)
@@ -87,5 +87,5 @@ def _value_in(column: Column, place: int, kept: list[tuple[Value, Cut]], middle:
     return Decimal(int(exact * 10**scale)).scaleb(-scale) if abs(exact) < 10 ** (precision - scale) else None
 
 
-def _rounded(value: Fraction) -> Decimal:
+def _round_middle(value: Fraction) -> Decimal:
     return Decimal(round(value * 10**_FINEST)).scaleb(-_FINEST).normalize()

@@ -34,14 +34,14 @@ class Times:
 def said_of_rows(select: exp.Select, scope: Scope) -> tuple[Condition, ...]:
     """The conjuncts of WHERE that say the same each time: without parameters, and without the clock."""
     where = select.args.get("where")
-    return () if where is None else tuple(_said(where.this, scope))
+    return () if where is None else tuple(_list_said(where.this, scope))
 
 
-def _said(node: exp.Expr, scope: Scope) -> Iterator[Condition]:
+def _list_said(node: exp.Expr, scope: Scope) -> Iterator[Condition]:
     inner = bare(node)
     if isinstance(inner, exp.And) and not inner.args.get("negate"):
-        yield from _said(inner.this, scope)
-        yield from _said(inner.expression, scope)
+        yield from _list_said(inner.this, scope)
+        yield from _list_said(inner.expression, scope)
         return
     if uses_clock(inner) or inner.find(exp.Parameter, exp.Placeholder, exp.Query) is not None:
         return
@@ -59,7 +59,7 @@ def number_range(column: Column, said: tuple[Condition, ...]) -> tuple[Fraction 
     if column.bounds is not None:
         lows.append(Fraction(column.bounds[0]))
         highs.append(Fraction(column.bounds[1]))
-    for operator, value in _compared(column.name, said):
+    for operator, value in _list_compared(column.name, said):
         if isinstance(value, bool) or not isinstance(value, int | Decimal):
             continue
         if operator in (">", ">=", "="):
@@ -102,7 +102,7 @@ def _ends(column: Column, part: str, said: tuple[Condition, ...]) -> tuple[list[
     firsts: list[datetime] = []
     pasts: list[datetime] = []
     whole = part or ("day" if column.sql_type is SqlType.DATE else "")
-    for operator, value in _compared(column.name, said):
+    for operator, value in _list_compared(column.name, said):
         if not isinstance(value, date):
             continue
         if operator in (">", ">=", "="):
@@ -112,7 +112,7 @@ def _ends(column: Column, part: str, said: tuple[Condition, ...]) -> tuple[list[
     return firsts, pasts
 
 
-def _compared(name: str, said: tuple[Condition, ...]) -> Iterator[tuple[str, Value]]:
+def _list_compared(name: str, said: tuple[Condition, ...]) -> Iterator[tuple[str, Value]]:
     for one in said:
         match one:
             case Compare(column, operator, value) if column == name:

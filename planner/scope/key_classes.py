@@ -22,7 +22,7 @@ from planner.scope.key_values import NotExact, Typed, type_value
 from planner.scope.names import Scope, find_column, kind_of, part_of
 
 MOST_VALUES = 10_000  # every value is computed when the question is read; docs/asking.md promises so many
-_FEW_CUTS = 3  # that a name in the ledger shows
+_FEW_CUTS = 3  # that a name in the ledger shows: more would hide the rest of it
 _COARSEST_FIRST = ("year", "quarter", "month", "week", "day", "hour")
 _TOLD_BY = {
     "year": ("year", "quarter", "month", "day", "hour"),

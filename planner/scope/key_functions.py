@@ -23,7 +23,7 @@ from planner.scope.key_values import (
 from planner.values.like import like
 
 _Of = Callable[[exp.Expr], Typed]
-_MOST_PLACES = 12
+_MOST_PLACES = 12  # decimals of round and trunc: beyond, PostgreSQL's own digits may decide
 _OF_NUMBERS = (exp.Abs, exp.Sign, exp.Round, exp.Trunc, exp.WidthBucket, exp.Greatest, exp.Least)
 _OF_TEXTS = (
     exp.Left,
@@ -57,10 +57,10 @@ def _of_numbers(node: exp.Expr, of: _Of) -> Typed:
                 return Typed(found.kind, None if value is None else abs(value))
             return Typed("numeric", None if value is None else Fraction((value > 0) - (value < 0)))
         case _:
-            return _rounded(node, of)
+            return _round(node, of)
 
 
-def _rounded(node: exp.Expr, of: _Of) -> Typed:
+def _round(node: exp.Expr, of: _Of) -> Typed:
     found = of(node.this)
     if isinstance(found.raw, tuple) and found.kind == "quotient":
         dividend, divisor = found.raw
