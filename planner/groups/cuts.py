@@ -65,7 +65,7 @@ class Pieces:
 
 _STEPS = Pieces(steps=True)
 _ZERO = Pieces(frozenset(((Fraction(0), Fraction(0)),)), whole=True)
-_X = (Fraction(1), Fraction(0))
+_X = (Fraction(1), Fraction(0))  # the column itself, as a line
 
 
 @dataclass(slots=True)
