@@ -5,7 +5,7 @@ Each is a computed column in whole steps, clipped to the range that follows from
 Guarantee: none is needed of the range. Values beyond it are clipped like those of any measure, so that it decides how
 much a row may add and never whether that is true.
 
-References: docs/decisions/0035-row-expressions.md.
+References: docs/decisions/0037-row-expressions.md.
 """
 
 from dataclasses import replace

@@ -4,7 +4,7 @@ Guarantee: every step is done in a type that holds whatever its operands may be,
 is larger, NaN, infinite or outside of the years 1 to 9999 is NULL before anything is computed of it, and so is a
 quotient by 0. What a CASE would spare could be computed all the same and would not fail: divisors are NULL, not 0.
 
-References: docs/decisions/0035-row-expressions.md.
+References: docs/decisions/0037-row-expressions.md.
 """
 
 from typing import Protocol

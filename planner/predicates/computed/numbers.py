@@ -4,7 +4,7 @@ Guarantee: each exact term is at most `limit` steps of 10^-scale, and `limit` ha
 engine computes it exactly. Each double is 0 or between 10^-limit and 10^limit by size, so that no engine's arithmetic
 overflows or underflows, and all give the same bits.
 
-References: docs/decisions/0035-row-expressions.md.
+References: docs/decisions/0037-row-expressions.md.
 """
 
 from fractions import Fraction

@@ -2,7 +2,7 @@
 
 A measure is clipped to it, so that nothing rests on values that lie beyond the bounds of their columns.
 
-References: docs/decisions/0035-row-expressions.md.
+References: docs/decisions/0037-row-expressions.md.
 """
 
 from fractions import Fraction
