@@ -57,11 +57,15 @@ def computed_measure(node: exp.Expr, within: RowScope) -> tuple[Column, Fraction
             "KH203",
             f"the range of {write_node(node)[:80]} is not known",
             detail="It follows from the declared bounds of the columns, and dates have none.",
-            hint=f"Clip it: least(greatest({write_node(node)}, 0), 100).",
+            hint=f"Clip it: least(greatest({write_node(node)}, 0), {864_000 if _is_seconds(node) else 100}).",
             position=position(node),
         )
     written = ComputedName.of(replace(made, comment=write_node(node))).column
     return written, Fraction(1, 10**term.scale), term.kind
+
+
+def _is_seconds(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Extract) and str(node.this).lower().strip("'") == "epoch"
 
 
 def _is_number(node: exp.Expr, within: RowScope) -> bool:

@@ -152,7 +152,7 @@ REFUSED = "SELECT age FROM visits"
 REFUSED_CODE = "42501"
 REFUSED_MESSAGE = 'KH103: the private table "visits" is used outside a question'
 REFUSED_DETAIL = "A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed."
-REFUSED_HINT = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000;"
+REFUSED_HINT = "Instead you can ask: SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000;"
 REFUSED_POSITION = 17
 GUARANTEE = "Guarantee: a group that truly qualifies is missed"
 

@@ -1,0 +1,219 @@
+-- # What analysts write about a shop's order lines, customers protected, by the families of docs/asking.md.
+-- # numbers
+SELECT region, SUM(total) AS revenue FROM orders GROUP BY region HAVING SUM(total) > 100000 ORDER BY revenue DESC
+--> planned
+
+SELECT category, COUNT(*) AS num_orders, AVG(price) AS avg_price FROM orders WHERE status <> 'cancelled' GROUP BY category HAVING COUNT(*) > 1000
+--> planned
+
+SELECT region, category, COUNT(DISTINCT customer_id) AS buyers FROM orders GROUP BY region, category HAVING COUNT(DISTINCT customer_id) > 150 ORDER BY region, buyers DESC
+--> planned
+
+SELECT month, SUM(quantity) AS pieces, SUM(total) AS revenue FROM orders GROUP BY month HAVING SUM(total) >= 50000 ORDER BY month
+--> planned
+
+SELECT t.category, t.revenue FROM (SELECT category, SUM(total) AS revenue FROM orders GROUP BY category) AS t WHERE t.revenue > 75000 ORDER BY t.revenue DESC
+--> planned
+
+SELECT channel, COUNT(*) AS orders, SUM(total) / COUNT(*) AS basket FROM orders GROUP BY channel HAVING SUM(total) / COUNT(*) > 60
+--> planned
+
+SELECT category, sum(total) total_sales, count(distinct customer_id) customers, round(avg(discount) * 100, 1) pct FROM orders GROUP BY category HAVING avg(discount) > 0.1
+--> planned
+
+-- # key
+SELECT CASE WHEN total >= 200 THEN 'large' WHEN total >= 50 THEN 'medium' ELSE 'small' END AS size, region FROM orders GROUP BY 1, 2 HAVING count(*) > 300
+--> planned
+
+SELECT quantity > 1 AS several, category FROM orders GROUP BY quantity > 1, category HAVING count(DISTINCT customer_id) > 100
+--> planned
+
+SELECT discount > 0 AS discounted, channel FROM orders GROUP BY 1, 2 HAVING sum(total) > 20000
+--> planned
+
+SELECT round(discount, 1) AS off FROM orders GROUP BY 1 HAVING count(*) > 200
+--> planned
+
+SELECT floor(price / 50) * 50 AS price_band, count(*) FROM orders GROUP BY 1 HAVING count(*) > 500 ORDER BY 1
+--> planned
+
+SELECT width_bucket(total, 0, 1000, 5) AS b FROM orders GROUP BY b HAVING count(DISTINCT customer_id) > 80
+--> planned
+
+SELECT lower(category) AS category FROM orders GROUP BY lower(category) HAVING count(*) > 500
+--> planned
+
+SELECT concat(region, '/', channel) AS market FROM orders GROUP BY 1 HAVING sum(total) > 30000
+--> planned
+
+SELECT region || ' ' || category AS label FROM orders GROUP BY 1 HAVING count(*) > 300
+--> planned
+
+SELECT CASE WHEN region IN ('north', 'east') THEN 'one' ELSE 'two' END AS half, month FROM orders GROUP BY 1, 2 HAVING sum(total) > 40000
+--> planned
+
+SELECT date_trunc('quarter', month) AS quarter, category FROM orders GROUP BY 1, 2 HAVING sum(total) > 50000
+--> planned
+
+SELECT extract(month FROM ordered_at) AS m FROM orders GROUP BY 1 HAVING count(*) > 800
+--> planned
+
+SELECT extract(hour FROM ordered_at) >= 18 AS evening, channel FROM orders GROUP BY 1, 2 HAVING count(*) > 300
+--> planned
+
+SELECT ordered_at::date AS d, count(*) FROM orders WHERE ordered_at >= '2024-11-25' AND ordered_at < '2024-12-02' GROUP BY 1 HAVING count(*) > 100
+--> planned
+
+SELECT to_char(ordered_at, 'YYYY-MM') AS ym, sum(total) FROM orders WHERE ordered_at >= '2024-01-01' AND ordered_at < '2025-01-01' GROUP BY 1 HAVING sum(total) > 60000 ORDER BY 1
+--> planned
+
+SELECT to_char(ordered_at, 'Dy') AS dow FROM orders GROUP BY 1 HAVING count(*) > 1000
+--> KH202
+
+SELECT gift, channel FROM orders GROUP BY gift, channel HAVING count(DISTINCT customer_id) > 100
+--> planned
+
+SELECT coupon IS NOT NULL AS with_coupon, category FROM orders GROUP BY 1, 2 HAVING count(*) > 200
+--> planned
+
+SELECT CASE WHEN coupon IS NULL THEN 'none' WHEN coupon LIKE 'VIP%' THEN 'vip' ELSE 'other' END AS coupon_kind FROM orders GROUP BY 1 HAVING sum(total) > 50000
+--> planned
+
+SELECT nullif(status, 'cancelled') AS status FROM orders GROUP BY 1 HAVING count(*) > 500
+--> planned
+
+SELECT replace(channel, 'web', 'online') AS channel FROM orders GROUP BY 1 HAVING count(*) > 300
+--> planned
+
+SELECT sku LIKE 'B%' AS is_book FROM orders GROUP BY 1 HAVING count(*) > 500
+--> planned
+
+SELECT length(category) AS letters FROM orders GROUP BY 1 HAVING count(*) > 500
+--> planned
+
+SELECT date_part('dow', ordered_at) IN (0, 6) AS weekend FROM orders GROUP BY 1 HAVING avg(total) > 60
+--> planned
+
+SELECT least(quantity, 10) AS q FROM orders GROUP BY 1 HAVING count(*) > 100
+--> planned
+
+SELECT (price * quantity > 500) AS big, region FROM orders GROUP BY 1, 2 HAVING count(*) > 100
+--> KH202
+
+-- # row
+SELECT region FROM orders WHERE total <> price * quantity GROUP BY region HAVING count(*) > 50
+--> planned
+
+SELECT category FROM orders WHERE price * quantity * (1 - discount) > 300 GROUP BY category HAVING count(*) > 100
+--> planned
+
+SELECT channel FROM orders WHERE shipped_at - ordered_at > interval '3 days' GROUP BY channel HAVING count(*) > 200
+--> planned
+
+SELECT region FROM orders WHERE shipped_at IS NULL AND ordered_at < DATE '2024-12-01' - 30 GROUP BY region HAVING count(*) > 50
+--> planned
+
+SELECT category FROM orders WHERE upper(coupon) = 'SUMMER' GROUP BY category HAVING count(DISTINCT customer_id) > 50
+--> planned
+
+SELECT category FROM orders WHERE split_part(sku, '-', 1) = 'EU' GROUP BY category HAVING count(*) > 100
+--> KH205
+
+SELECT region FROM orders WHERE date_trunc('month', shipped_at) <> date_trunc('month', ordered_at) GROUP BY region HAVING count(*) > 100
+--> planned
+
+SELECT region FROM orders WHERE coalesce(discount, 0) > 0.2 GROUP BY region HAVING count(*) > 100
+--> planned
+
+SELECT region FROM orders WHERE total / quantity > 100 GROUP BY region HAVING count(*) > 50
+--> planned
+
+SELECT region FROM orders WHERE mod(quantity, 12) = 0 GROUP BY region HAVING count(*) > 50
+--> planned
+
+SELECT region FROM orders GROUP BY region HAVING sum(price * quantity) > 200000
+--> planned
+
+SELECT channel FROM orders GROUP BY channel HAVING avg(shipped_at - ordered_at) > interval '2 days'
+--> KH204
+
+SELECT category FROM orders GROUP BY category HAVING sum(total * discount) > 5000
+--> planned
+
+SELECT category FROM orders WHERE substring(sku, 1, 2) = 'GA' OR right(sku, 1) = 'X' GROUP BY category HAVING count(*) > 50
+--> planned
+
+SELECT region FROM orders WHERE extract(day FROM ordered_at) <= 7 GROUP BY region HAVING sum(total) > 20000
+--> planned
+
+-- # guard
+SELECT category FROM orders GROUP BY category HAVING avg(price) >= 40
+--> planned
+
+SELECT category FROM orders GROUP BY category HAVING count(*) FILTER (WHERE status = 'returned') * 1.0 / count(*) > 0.1
+--> planned
+
+SELECT category FROM orders GROUP BY category HAVING sum(CASE WHEN status = 'returned' THEN total ELSE 0 END) / sum(total) > 0.08
+--> planned
+
+SELECT region FROM orders GROUP BY region HAVING sum(total) / count(DISTINCT customer_id) > 250
+--> KH204
+
+SELECT region FROM orders GROUP BY region HAVING percentile_disc(0.5) WITHIN GROUP (ORDER BY total) >= 40
+--> planned
+
+SELECT region FROM orders GROUP BY region HAVING variance(quantity) > 20
+--> planned
+
+SELECT region FROM orders GROUP BY region HAVING avg(total) FILTER (WHERE channel = 'web') > avg(total) FILTER (WHERE channel = 'store')
+--> KH204
+
+SELECT region FROM orders GROUP BY region HAVING min(price) > 1
+--> planned
+
+SELECT category FROM orders GROUP BY category HAVING every(quantity > 0)
+--> planned
+
+SELECT category FROM orders GROUP BY category HAVING avg(total) > 50 IS NOT FALSE
+--> KH206
+
+SELECT category FROM orders GROUP BY category HAVING (count(*) > 1000) = (sum(total) > 60000)
+--> planned
+
+SELECT category FROM orders GROUP BY category HAVING count(*) / count(DISTINCT customer_id) >= 2
+--> KH204
+
+-- # rank
+SELECT category FROM orders GROUP BY category ORDER BY sum(total) DESC LIMIT 3
+--> planned
+
+SELECT region, category FROM (SELECT region, category, rank() OVER (PARTITION BY region ORDER BY sum(total) DESC) rk FROM orders GROUP BY region, category) s WHERE rk <= 2
+--> planned
+
+SELECT category, count(DISTINCT customer_id) AS c FROM orders GROUP BY category ORDER BY c DESC LIMIT 2
+--> planned
+
+SELECT category, avg(discount) FROM orders GROUP BY category HAVING count(*) > 500 ORDER BY 2 DESC LIMIT 2
+--> KH204
+
+SELECT region, ntile(4) OVER (ORDER BY sum(total) DESC) AS quartile FROM orders GROUP BY region
+--> planned
+
+SELECT DISTINCT ON (region) region, category FROM orders GROUP BY region, category ORDER BY region, sum(total) DESC
+--> planned
+
+SELECT region, channel, grouping(channel) FROM orders GROUP BY CUBE (region, channel) HAVING sum(total) > 50000
+--> KH106
+
+SELECT * FROM (SELECT category, row_number() OVER (ORDER BY count(*) DESC) AS place FROM orders GROUP BY category) r WHERE place <= 3
+--> planned
+
+-- # text
+SELECT month, sum(total) > 60000 AS good, lag(sum(total) > 60000) OVER (ORDER BY month) AS before FROM orders GROUP BY month
+--> KH101
+
+SELECT c.region FROM (VALUES ('north'), ('south')) AS c(region) WHERE EXISTS (SELECT 1 FROM orders o WHERE o.region = c.region GROUP BY o.region HAVING count(*) > 500)
+--> KH201
+
+SELECT category, count(*) AS n FROM orders GROUP BY category HAVING n > 1000
+--> KH201

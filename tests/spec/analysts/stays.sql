@@ -1,0 +1,216 @@
+-- # What analysts write about a hospital's stays, patients protected, by the families of docs/asking.md.
+-- # numbers
+SELECT ward, count(*) AS stays FROM stays GROUP BY ward HAVING count(*) > 500 ORDER BY stays DESC
+--> planned
+
+SELECT ward, AVG(cost) AS avg_cost FROM stays GROUP BY ward HAVING AVG(cost) > 3000 ORDER BY avg_cost DESC
+--> planned
+
+SELECT insurer, ward, COUNT(DISTINCT patient_id) AS patients, SUM(cost) AS total FROM stays GROUP BY insurer, ward HAVING COUNT(DISTINCT patient_id) >= 100
+--> planned
+
+SELECT ward, round(avg(age), 1) AS mean_age, count(*) n FROM stays GROUP BY 1 HAVING count(*) > 200 ORDER BY 2 DESC
+--> planned
+
+WITH per_ward AS (SELECT ward, count(*) AS n, sum(cost) AS s FROM stays GROUP BY ward) SELECT ward, n, s FROM per_ward WHERE n > 300
+--> planned
+
+SELECT month, count(DISTINCT patient_id) AS patients FROM stays WHERE emergency GROUP BY month HAVING count(DISTINCT patient_id) > 80 ORDER BY month
+--> planned
+
+SELECT q.ward, q.n FROM (SELECT ward, count(*) AS n FROM stays GROUP BY ward) q WHERE q.n BETWEEN 200 AND 900 ORDER BY q.n
+--> planned
+
+SELECT ward, triage, count(*)::int AS n, max(cost) AS worst FROM stays GROUP BY ward, triage HAVING count(*) > 100
+--> planned
+
+-- # key
+SELECT CASE WHEN age < 18 THEN 'child' WHEN age < 65 THEN 'adult' ELSE 'senior' END AS age_group, ward FROM stays GROUP BY 1, 2 HAVING count(DISTINCT patient_id) > 50
+--> planned
+
+SELECT age / 10 * 10 AS decade FROM stays GROUP BY 1 HAVING count(DISTINCT patient_id) > 100
+--> planned
+
+SELECT floor(age / 10.0) AS decade, sex FROM stays GROUP BY floor(age / 10.0), sex HAVING count(DISTINCT patient_id) > 60
+--> planned
+
+SELECT age >= 65 AS senior, ward FROM stays GROUP BY age >= 65, ward HAVING count(*) > 150
+--> planned
+
+SELECT extract(isodow FROM admitted) AS weekday FROM stays GROUP BY 1 HAVING count(DISTINCT patient_id) > 300
+--> planned
+
+SELECT extract(hour FROM admitted) AS h, ward FROM stays WHERE ward IN ('emergency', 'maternity') GROUP BY 1, 2 HAVING count(*) > 40
+--> planned
+
+SELECT admitted::date AS day FROM stays WHERE admitted >= '2024-03-01' AND admitted < '2024-04-01' GROUP BY 1 HAVING count(DISTINCT patient_id) > 30
+--> planned
+
+SELECT date_trunc('week', admitted) AS week, count(*) FROM stays WHERE admitted >= DATE '2024-01-01' AND admitted < DATE '2024-07-01' GROUP BY week HAVING count(*) > 100 ORDER BY week
+--> planned
+
+SELECT to_char(month, 'YYYY-MM') AS m FROM stays GROUP BY 1 HAVING count(*) > 400
+--> planned
+
+SELECT date_part('year', month) AS y, ward FROM stays GROUP BY 1, 2 HAVING sum(cost) > 2000000
+--> planned
+
+SELECT width_bucket(cost, 0, 50000, 10) AS cost_band FROM stays GROUP BY 1 HAVING count(*) > 50
+--> planned
+
+SELECT width_bucket(age, ARRAY[18, 40, 65, 80]) AS band, sex FROM stays GROUP BY 1, 2 HAVING count(DISTINCT patient_id) > 80
+--> planned
+
+SELECT coalesce(insurer, 'unknown') AS insurer FROM stays GROUP BY 1 HAVING count(*) > 200
+--> planned
+
+SELECT left(ward, 1) AS initial FROM stays GROUP BY left(ward, 1) HAVING count(DISTINCT patient_id) > 200
+--> planned
+
+SELECT upper(ward) AS ward FROM stays GROUP BY upper(ward) HAVING count(*) > 300
+--> planned
+
+SELECT CASE ward WHEN 'surgery' THEN 'theatre' WHEN 'cardiology' THEN 'theatre' ELSE 'beds' END AS kind FROM stays GROUP BY 1 HAVING avg(cost) > 4000 AND count(*) > 100
+--> planned
+
+SELECT CASE WHEN triage <= 2 THEN 'urgent' ELSE 'routine' END AS urgency, emergency FROM stays GROUP BY 1, 2 HAVING count(*) > 250
+--> planned
+
+SELECT emergency, readmitted FROM stays GROUP BY emergency, readmitted HAVING count(DISTINCT patient_id) > 100
+--> planned
+
+SELECT diagnosis LIKE 'I%' AS heart, ward FROM stays GROUP BY 1, 2 HAVING count(*) > 60
+--> planned
+
+SELECT CASE WHEN diagnosis IN ('J18', 'J44') THEN 'lung' WHEN diagnosis LIKE 'I%' THEN 'heart' END AS organ FROM stays GROUP BY 1 HAVING count(DISTINCT patient_id) > 50
+--> planned
+
+SELECT least(beds_moved, 3) AS moves FROM stays GROUP BY 1 HAVING count(*) > 100
+--> planned
+
+SELECT extract(quarter FROM admitted) AS q, extract(year FROM month) AS y FROM stays GROUP BY 1, 2 HAVING count(DISTINCT patient_id) > 300
+--> planned
+
+SELECT cost > 10000 AS dear, insurer FROM stays GROUP BY 1, 2 HAVING count(*) > 100
+--> planned
+
+-- # row
+SELECT ward FROM stays WHERE discharged - admitted > interval '7 days' GROUP BY ward HAVING count(*) > 50
+--> planned
+
+SELECT ward FROM stays WHERE discharged::date = admitted::date GROUP BY ward HAVING count(*) > 50
+--> planned
+
+SELECT ward FROM stays WHERE extract(epoch FROM discharged - admitted) / 3600 < 24 GROUP BY ward HAVING count(*) > 50
+--> planned
+
+SELECT ward FROM stays WHERE cost > 1000 * beds_moved GROUP BY ward HAVING count(*) > 100
+--> planned
+
+SELECT ward FROM stays WHERE lower(trim(diagnosis)) = 'i21' GROUP BY ward HAVING count(DISTINCT patient_id) > 20
+--> planned
+
+SELECT ward FROM stays WHERE extract(year FROM age(admitted, born)) >= 80 GROUP BY ward HAVING count(DISTINCT patient_id) > 50
+--> KH205
+
+SELECT month FROM stays WHERE extract(isodow FROM admitted) IN (6, 7) GROUP BY month HAVING count(*) > 80
+--> planned
+
+SELECT ward FROM stays WHERE extract(hour FROM admitted) >= 22 OR extract(hour FROM admitted) < 6 GROUP BY ward HAVING count(*) > 80
+--> planned
+
+SELECT ward FROM stays WHERE left(diagnosis, 1) = 'C' GROUP BY ward HAVING count(DISTINCT patient_id) > 30
+--> planned
+
+SELECT ward FROM stays WHERE length(diagnosis) > 3 AND cost / nullif(beds_moved, 0) > 2000 GROUP BY ward HAVING count(*) > 30
+--> planned
+
+SELECT ward, avg(extract(epoch FROM discharged - admitted) / 86400) AS los FROM stays GROUP BY ward HAVING avg(extract(epoch FROM discharged - admitted) / 86400) > 4
+--> KH203
+
+SELECT ward FROM stays GROUP BY ward HAVING avg(discharged::date - admitted::date) > 5
+--> KH203
+
+SELECT ward FROM stays WHERE abs(age - 40) <= 10 GROUP BY ward HAVING count(*) > 100
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING sum(CASE WHEN discharged > admitted + interval '30 days' THEN 1 ELSE 0 END) > 20
+--> planned
+
+SELECT ward FROM stays WHERE admitted - born < interval '28 days' GROUP BY ward HAVING count(*) > 20
+--> planned
+
+-- # guard
+SELECT ward FROM stays GROUP BY ward HAVING avg(cost) >= 3000
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING round(avg(age)) > 60
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING min(age) >= 18
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING percentile_cont(0.5) WITHIN GROUP (ORDER BY cost) > 2500
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING stddev(cost) > 4000
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING 100.0 * count(*) FILTER (WHERE readmitted) / count(*) > 12
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING avg(CASE WHEN readmitted THEN 1.0 ELSE 0 END) >= 0.15
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING avg(cost) FILTER (WHERE sex = 'f') > avg(cost) FILTER (WHERE sex = 'm')
+--> KH204
+
+SELECT ward FROM stays GROUP BY ward HAVING sum(cost) / count(DISTINCT patient_id) > 5000
+--> KH204
+
+SELECT ward FROM stays GROUP BY ward HAVING (count(*) > 300) <> (avg(age) > 50)
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING max(age) < 20
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING count(*) * 1.0 / count(DISTINCT patient_id) > 1.5
+--> KH204
+
+SELECT ward FROM stays GROUP BY ward HAVING bool_or(cost > 45000)
+--> planned
+
+-- # rank
+SELECT ward FROM stays GROUP BY ward ORDER BY count(*) DESC LIMIT 3
+--> planned
+
+SELECT ward, avg(cost) FROM stays GROUP BY ward HAVING count(*) > 100 ORDER BY avg(cost) DESC LIMIT 3
+--> KH204
+
+SELECT ward, month FROM (SELECT ward, month, rank() OVER (PARTITION BY month ORDER BY count(*) DESC) AS r FROM stays GROUP BY ward, month) x WHERE r = 1
+--> planned
+
+SELECT insurer, ward FROM (SELECT insurer, ward, row_number() OVER (PARTITION BY insurer ORDER BY sum(cost) DESC) AS rn FROM stays GROUP BY 1, 2) t WHERE rn <= 2
+--> planned
+
+SELECT ward FROM stays GROUP BY ward ORDER BY count(DISTINCT patient_id) DESC FETCH FIRST 2 ROWS ONLY
+--> planned
+
+SELECT ward, ntile(3) OVER (ORDER BY count(*)) AS third FROM stays GROUP BY ward
+--> planned
+
+SELECT ward, month FROM stays GROUP BY ROLLUP (ward, month) HAVING count(*) > 200
+--> KH106
+
+SELECT ward, dense_rank() OVER (ORDER BY sum(cost) DESC) <= 3 AS top FROM stays GROUP BY ward
+--> planned
+
+-- # text
+SELECT month, CASE WHEN count(*) > 400 AND lag(count(*) > 400) OVER (ORDER BY month) THEN 'again' END AS twice FROM stays GROUP BY month
+--> KH101
+
+SELECT ward, count(*) > 300 AS busy, avg(age) > 60 AS old FROM stays GROUP BY ward
+--> planned
+
+SELECT count(*) FROM (SELECT ward FROM stays GROUP BY ward HAVING count(*) > 300) busy
+--> planned
