@@ -72,7 +72,7 @@ SELECT quantity > 10 FROM sales GROUP BY quantity > 20 HAVING count(*) > 40
 SELECT quantity FROM sales GROUP BY quantity > 20 HAVING count(*) > 40
 --> KH101 quantity
 SELECT quantity > 20 AS many FROM sales GROUP BY 1 ORDER BY count(*) DESC LIMIT 1
---> KH304 count(*)
+--> [quantity > 20 3] true first 1 falling ~830 priced; count(*) delta 100 in 0..100
 SELECT quantity > 20 AS many FROM sales GROUP BY 1 HAVING count(*) > 500 UNION SELECT quantity > 20 FROM sales GROUP BY 1 HAVING sum(amount) > 1000
 --> [quantity > 20 3] f0 > 500 ~50; count(*) delta 100 in 0..100 & [quantity > 20 3] f0 > 100000 ~10000; sum(amount) delta 150000 in -100000..150000
 SELECT many FROM (SELECT quantity > 20 AS many FROM sales GROUP BY 1 HAVING count(*) > 500) q WHERE many

@@ -170,9 +170,9 @@ SELECT store FROM sales GROUP BY GROUPING SETS ((store), ()) HAVING count(*) > 1
 SELECT store, month FROM sales GROUP BY ROLLUP (store, month) HAVING count(*) > 1000
 --> KH106
 SELECT store, count(*) AS n FROM sales GROUP BY store HAVING n > 1000
---> 42703
+--> KH201
 SELECT store AS s FROM sales GROUP BY store HAVING s = 'north' AND count(*) > 1000
---> 42703
+--> KH201
 SELECT * FROM (SELECT store FROM sales GROUP BY store HAVING count(*) > 1000 FOR UPDATE) t
 --> KH106
 SELECT query_to_xml('TABLE sales', true, true, '')

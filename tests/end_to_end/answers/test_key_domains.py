@@ -72,7 +72,7 @@ def test_a_hint_stands_in_the_message_for_who_wants_it(bereft: Served) -> None:
             connection.execute(gallery.AGGREGATE.encode())
         assert refused.value.diag.message_primary is not None
         assert refused.value.diag.message_primary.endswith(
-            ". Hint: SELECT ward, count(*) > 1000 FROM visits GROUP BY ward;"
+            ". Hint: Instead you can ask: SELECT ward, count(*) > 1000 FROM visits GROUP BY ward;"
         )
         with pytest.raises(psycopg.errors.InFailedSqlTransaction):
             connection.execute(gallery.AGGREGATE.encode())
