@@ -82,4 +82,5 @@ def _are_finest(question: Question, table: Table) -> bool:
 
 def _can_be_grouped(column: Column) -> bool:
     """Return True if questions may compute keys of the column, whose groups are then finer cells."""
-    return column.groupable and column.derivation is None and column.sql_type is not SqlType.OTHER
+    stored = column.derivation is None or isinstance(column.derivation, Derivation)
+    return column.groupable and stored and column.sql_type is not SqlType.OTHER

@@ -168,7 +168,7 @@ class CutFinder:
                 raise NotFinite(write_node(node)[:80])
             return Pieces(steps=True, whole=whole)
         found = set[Line]()
-        for (a, b), (c, d) in product(left.pieces, right.pieces):
+        for (a, b), (c, d) in _pair(left, right):
             if operation is exp.Mul:
                 if a and c:
                     raise NotFinite(write_node(node)[:80])
@@ -251,7 +251,7 @@ class CutFinder:
         if isinstance(node, exp.Sign):
             return _STEPS
         mirrored = {(-a, -b) for a, b in inner.pieces}
-        return Pieces(inner.pieces | mirrored, inner.steps, whole=inner.whole)
+        return Pieces(_bound(inner.pieces | mirrored), inner.steps, whole=inner.whole)
 
     def _choice(self, node: exp.Expr) -> Pieces:
         if isinstance(node, exp.Abs | exp.Sign):
@@ -276,7 +276,7 @@ class CutFinder:
                 for other in found[:index]:
                     self._compare(one, other, None, node)
         return Pieces(
-            frozenset(line for one in found for line in one.pieces),
+            _bound(frozenset(line for one in found for line in one.pieces)),
             steps=any(one.steps for one in found),
             whole=all(one.whole or one.steps for one in found),
         )
@@ -296,13 +296,16 @@ class CutFinder:
     def _compare(self, left: Pieces, right: Pieces, equal_below: bool | None, node: exp.Expr) -> None:  # noqa: FBT001
         if (left.steps and right.varies) or (right.steps and left.varies):
             raise NotFinite(write_node(node)[:80])
-        for (a, b), (c, d) in product(left.pieces, right.pieces):
+        for (a, b), (c, d) in _pair(left, right):
             if a == c:
                 continue
             at = (d - b) / (a - c)
             sides = (True, False) if equal_below is None else (equal_below is (a > c),)
-            self.cuts |= {(at, side) for side in sides}
-        if len(self.cuts) > MOST_STEPS:
+            self._cut({(at, side) for side in sides})
+
+    def _cut(self, found: Iterable[Cut]) -> None:
+        self.cuts.update(found)
+        if len(self.cuts) > MOST_STEPS + 1:  # so many ends have so many steps
             raise TooManyCuts(len(self.cuts))
 
     def _cut_whole(self, inner: Pieces, side: "_Side", node: exp.Expr) -> Pieces:
@@ -322,7 +325,7 @@ class CutFinder:
             raise TooManyCuts(last - first)
         found = sorted(((at - b) / a, below if a > 0 else not below) for at, below in side(first, last))
         first_cut = max(cut for cut in found if cut <= (low, False))
-        self.cuts |= set(found)
+        self._cut(found)
         self._look_through((first_cut, min(cut for cut in found if cut > (high, False))))
 
     def _cut_everywhere(self, node: exp.Expr) -> None:
@@ -333,7 +336,7 @@ class CutFinder:
         first, last = ceil(low), floor(high) + 1
         if last - first > MOST_STEPS:
             raise TooManyCuts(last - first)
-        self.cuts |= {(Fraction(at), False) for at in range(first, last + 1)}
+        self._cut((Fraction(at), False) for at in range(first, last + 1))
         self._look_through(((Fraction(first), False), (Fraction(last), False)))
 
     def _look_through(self, within: tuple[Cut, Cut]) -> None:
@@ -345,6 +348,20 @@ class CutFinder:
         if self.low is None or self.high is None:
             raise NotFinite(write_node(node)[:80])
         return self.low, self.high
+
+
+def _pair(left: Pieces, right: Pieces) -> Iterator[tuple[Line, Line]]:
+    """Each line of one with each of the other, which are looked at if they are not too many."""
+    if (size := len(left.pieces) * len(right.pieces)) > MOST_STEPS:
+        raise TooManyCuts(size)
+    return product(left.pieces, right.pieces)
+
+
+def _bound(pieces: frozenset[Line]) -> frozenset[Line]:
+    """The lines, which each level of an expression may double, if they are not too many."""
+    if len(pieces) > MOST_STEPS:
+        raise TooManyCuts(len(pieces))
+    return pieces
 
 
 _Side = Callable[[int, int], Iterator[Cut]]

@@ -22,6 +22,9 @@ from planner.scope.key_values import NotExact, Typed, type_value
 from planner.scope.names import Scope, find_column, kind_of, part_of
 
 MOST_VALUES = 10_000  # every value is computed when the question is read; docs/asking.md promises so many
+MOST_WORK = (
+    100_000  # parts of expressions to be computed for groups of a column's values, a tenth of a millisecond each
+)
 _FEW_CUTS = 3  # that a name in the ledger shows: more would hide the rest of it
 _COARSEST_FIRST = ("year", "quarter", "month", "week", "day", "hour")
 _TOLD_BY = {
@@ -240,6 +243,10 @@ def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.
         return base
     if len(domain) > MOST_VALUES:
         raise _refusal(item, f"It would have to be computed for {len(domain):,} values.")
+    if isinstance(base.derivation, Parts):
+        parts = sum(1 for expression in expressions for _ in expression.tree.walk())
+        if parts * len(domain) > MOST_WORK:
+            raise _refusal(item, f"Its {parts:,} parts would have to be computed for {len(domain):,} values.")
     try:
         pairs = _pairs(expressions, expressions[0].columns[0][0], base)
     except NotExact as part:

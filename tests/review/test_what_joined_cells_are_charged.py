@@ -13,6 +13,7 @@ from accountant.model import NANO, Spent
 from mechanisms.audit.auditor import Neighbours, audit, claim_always
 from mechanisms.formula import Integers
 from mechanisms.registry import MECHANISMS
+from planner.catalog.model import Column, Derivation, SqlType
 from planner.errors import KeyholeError
 from planner.explain.guarantee import PROMISE_OF_CELLS
 from planner.plan import build as planning
@@ -235,6 +236,31 @@ def test_totals_per_unit_are_doubled_where_a_group_is_several_cells(service: Ser
     plan, claim = _claim(service, PER_UNIT.format(keys=keys))
     assert claim.charge.epsilon_nano == times * nano(plan.worst_case_epsilon)
     assert claim.charge.unit_epsilon_nano == nano(plan.worst_case_epsilon)
+
+
+@pytest.mark.parametrize(("groupable", "times"), [(True, 2), (False, 1)])
+def test_a_derived_column_by_which_one_may_group_makes_finer_cells(
+    service: Service,
+    groupable: bool,  # noqa: FBT001
+    times: int,
+) -> None:
+    at = Column(name="at", sql_type=SqlType.TIMESTAMP, declared="timestamp", groupable=False)
+    hour = Column(
+        name="hour",
+        sql_type=SqlType.INTEGER,
+        declared="integer",
+        derivation=Derivation("extract", "hour", "at"),
+        groupable=groupable,
+    )
+    tables = tuple(
+        replace(table, columns=(*table.columns, at, hour)) if table.name == "tests" else table
+        for table in service.catalog.tables
+    )
+    catalog = replace(service.catalog, tables=tables)
+    asked = replace(_asked(service, BY_DAY), question=bare_question(PER_UNIT.format(keys="day, kind"), catalog))
+    plan = planning.plan(asked.read_question(catalog, asked.accuracy(catalog)), dialect=service.source.dialect)
+    claim = charging.claim(plan, catalog, asked=asked, version=service.version(plan.question.table))
+    assert claim.charge.epsilon_nano == times * nano(plan.worst_case_epsilon)
 
 
 def test_explain_makes_the_promise_of_cells(service: Service) -> None:
