@@ -82,6 +82,8 @@ _SHOWN = (
     exp.ConcatWs,
     exp.Format,
     exp.ILike,
+    exp.NullSafeEQ,
+    exp.NullSafeNEQ,
     exp.Array,
     exp.Tuple,
 )

@@ -1,5 +1,6 @@
 """The form of a question: its clauses, its keys and its HAVING, and nothing shown but keys."""
 
+from collections.abc import Iterator
 from math import prod
 
 from sqlglot import exp
@@ -37,11 +38,13 @@ from planner.extract.refusals import (
     unsupported_clause,
     unsupported_operator,
 )
-from planner.parser.tree import bare, contains, read_limit
+from planner.parser.tree import bare, contains, name, read_limit
 from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by
 from planner.scope.names import find_column
 from planner.scorecard.key_order import resolve_in_order
 from planner.scorecard.numbers import most_rows
+from planner.scorecard.ranked import RANKS
+from planner.scorecard.shown import with_constants
 
 _ALLOWED_CLAUSES = frozenset(
     (
@@ -59,6 +62,22 @@ _ALLOWED_CLAUSES = frozenset(
         "hint",
     )
 )
+_OVER_ROWS = (
+    *RANKS,
+    exp.Lag,
+    exp.Lead,
+    exp.FirstValue,
+    exp.LastValue,
+    exp.NthValue,
+    exp.Count,
+    exp.Sum,
+    exp.Avg,
+    exp.Min,
+    exp.Max,
+    exp.LogicalAnd,
+    exp.LogicalOr,
+    exp.ArrayAgg,
+)
 _ALLOWED_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
 
 
@@ -69,13 +88,10 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
     if place.ranked is not None:
         _check_cut(place)
     _check_numbers(place)
-    select = place.shown
+    over_groups = place.shown
+    windows = tuple(_find_windows(over_groups, place))
+    select = with_constants(over_groups, windows)
     shown = shows_aggregates(select)
-    if isinstance(shown, exp.Window) and not _of_groups(shown):
-        for column in shown.find_all(exp.Column):
-            place.scope.column(column)
-        place_among = list(select.find_all(exp.Window)).index(shown)
-        raise over_the_answer(list(place.select.find_all(exp.Window))[place_among], place)
     _check_aliases(place)
     if shown is not None:
         raise shows_sizes(shown, hint=suggest_domain(place) or _suggest_shown(place))
@@ -87,10 +103,49 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
         raise no_threshold(place)
     _check_rows(place, keys)
     try:
-        check_shown(select, place.scope, *grouped_expressions(select, place.scope))
+        grouped = grouped_expressions(select, place.scope)
+        check_shown(select, place.scope, *grouped)
+        for window in (*windows, *(select.args.get("windows") or ())):
+            _check_window(window, place, *grouped)
     except KeyholeError as error:
         raise shows_no_key(error, place) from None
     return keys
+
+
+def _find_windows(select: exp.Select, place: QuestionReading) -> Iterator[exp.Window]:
+    """The windows over the answer's rows in what is shown, without those that read a size, which are refused with it.
+
+    Raises KH101 beside a ranking, of whose groups the answer may hold the first alone.
+    """
+    parts = (*select.expressions, select.args.get("order"), select.args.get("distinct"))
+    for window in (found for part in parts if part is not None for found in part.find_all(exp.Window)):
+        if _of_groups(window):
+            continue
+        for column in window.find_all(exp.Column):
+            place.scope.column(column)
+        at = list(select.find_all(exp.Window)).index(window)
+        written = list(place.select.find_all(exp.Window))[at]
+        filtered = isinstance(written.this, exp.Filter) and written.this.expression.find(exp.AggFunc) is not None
+        if filtered or place.ranked is not None or not isinstance(_called(window), _OVER_ROWS):
+            raise over_the_answer(written, place)  # in PostgreSQL, too, no aggregate stands in FILTER
+        yield window
+
+
+def _check_window(window: exp.Window, place: QuestionReading, keys: tuple[Column, ...], texts: frozenset[str]) -> None:
+    """Refuse a window that reads anything but predicates, which are constants here, keys and expressions of these."""
+    aliases = {name(item.args["alias"]) for item in place.select.expressions if isinstance(item, exp.Alias)}
+    order, frame = window.args.get("order"), window.args.get("spec")
+    called = _called(window)  # the name of a window in its own clause
+    arguments = [one for one in called.iter_expressions() if not isinstance(one, exp.Star)]
+    read = [*arguments, *(window.args.get("partition_by") or ())]
+    read += [one.this for one in order.expressions] if order is not None else []
+    read += list(frame.iter_expressions()) if frame is not None else []
+    read += [window.this.expression.this] if isinstance(window.this, exp.Filter) else []
+    for one in read:
+        check_item(one, place.scope, keys, texts)
+    for column in window.find_all(exp.Column):
+        if not column.table and name(column.this) in aliases and find_column(column, place.scope) not in keys:
+            raise over_the_answer(window, place)
 
 
 def _check_numbers(place: QuestionReading) -> None:
@@ -175,6 +230,8 @@ def _check_clauses(place: QuestionReading) -> None:
     for key, value in place.select.args.items():
         if value and key == "laterals":
             raise reads_several(value[0] if isinstance(value, list) else value)
+        if key == "windows" and value and not any(one.find(exp.AggFunc) for one in value):
+            continue
         if value and key != "joins" and key not in _ALLOWED_CLAUSES:
             raise unsupported_clause(place, key)
     for key, value in place.node.args.items():
@@ -218,8 +275,13 @@ def _check_operators(place: QuestionReading) -> None:
 
 def _of_groups(window: exp.Window) -> bool:
     """Whether a window reads an aggregate of each group, and not the rows of the answer alone."""
-    called = window.this.this if isinstance(window.this, exp.Filter) else window.this
+    called = _called(window)
     return any(found is not called for found in window.find_all(exp.AggFunc))
+
+
+def _called(window: exp.Window) -> exp.Expr:
+    called: exp.Expr = window.this.this if isinstance(window.this, exp.Filter) else window.this
+    return called
 
 
 def _read_keys(place: QuestionReading, shown: exp.Select) -> tuple[Column, ...]:

@@ -25,7 +25,8 @@ def key_edits(place: QuestionReading, keys: tuple[Column, ...]) -> list[Edit]:
     """Edits of the select list and ORDER BY: derived expressions become their column, qualified names lose schemas."""
     edits: list[Edit] = []
     select = place.select
-    for part in (*select.expressions, select.args.get("order"), select.args.get("distinct")):
+    windows = select.args.get("windows") or ()
+    for part in (*select.expressions, select.args.get("order"), select.args.get("distinct"), *windows):
         if part is not None:
             edits.extend(_part_edits(place, part, keys))
     edits.extend(_predicate_edits(place))

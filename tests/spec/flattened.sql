@@ -70,7 +70,7 @@ SELECT ward FROM (SELECT ward, random() g FROM visits) v GROUP BY ward HAVING co
 SELECT ward FROM (SELECT ward FROM visits) v WHERE age > 3 GROUP BY ward HAVING count(*) > 100
 --> KH103 visits)
 SELECT ward FROM (SELECT ward, row_number() OVER () r FROM visits) v WHERE r < 10 GROUP BY ward HAVING count(*) > 100
---> KH101 row_number()
+--> KH103 visits)
 SELECT ward FROM (SELECT v FROM visits v) v GROUP BY ward HAVING count(*) > 100
 --> KH103 visits
 SELECT t.ward FROM regions r LEFT JOIN (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t ON r.name = t.ward WHERE n > 3000

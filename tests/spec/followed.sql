@@ -15,9 +15,9 @@ SELECT country, count(*) > 100 FROM sales GROUP BY country EXCEPT SELECT country
 --! Show the predicates of both in one question, and compare them in a query around it.
 SELECT country, a FROM (SELECT country, count(*) > 100 AS a, count(*) FILTER (WHERE gift) > 200 AS b FROM sales GROUP BY country) q WHERE a <> b
 --> answered
-SELECT month, lag(count(*) > 100) OVER (PARTITION BY country ORDER BY month) FROM sales GROUP BY country, month
+SELECT month, lag(count(*) > 100) OVER (PARTITION BY country ORDER BY month) FROM sales GROUP BY country, month ORDER BY count(*) DESC LIMIT 3
 --! Write lag(count(*) > 100) OVER (PARTITION BY country ORDER BY month) around the question: SELECT q.*, ... FROM (...) AS q.
-SELECT q.month, lag(q.busy) OVER (PARTITION BY q.country ORDER BY q.month) FROM (SELECT country, month, count(*) > 100 AS busy FROM sales GROUP BY country, month) AS q
+SELECT q.month, lag(q.busy) OVER (PARTITION BY q.country ORDER BY q.month) FROM (SELECT country, month, count(*) > 100 AS busy FROM sales GROUP BY country, month ORDER BY count(*) DESC LIMIT 3) AS q
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING count(NULL) > 40
 --! Compare something that rows add to with a constant.

@@ -63,13 +63,13 @@ SELECT country FROM sales GROUP BY country HAVING NOT (country = 'France' AND co
 --> KH207 country
 
 SELECT country, row_number() OVER () FROM sales GROUP BY country HAVING count(*) > 8000
---> KH101 row_number()
+--> [country 4] f0 > 8000 ~800; count(*) delta 100 in 0..100
 
 SELECT country, count(*) OVER () AS n FROM sales GROUP BY country HAVING count(*) > 8000
---> KH101 count(*)
+--> [country 4] f0 > 8000 ~800; count(*) delta 100 in 0..100
 
 SELECT country, rank() OVER (ORDER BY country) FROM sales GROUP BY country HAVING count(*) > 8000
---> KH101 rank()
+--> [country 4] f0 > 8000 ~800; count(*) delta 100 in 0..100
 
 SELECT country, rank() OVER (ORDER BY count(*)) FROM sales GROUP BY country HAVING count(*) > 8000
 --> [country 4] f0 > 8000 ~800 all rising ~690 priced; count(*) delta 100 in 0..100; count(*) delta 100 in 0..100

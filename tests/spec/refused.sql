@@ -137,8 +137,8 @@ SELECT country, count(*) FROM sales GROUP BY country
 --> KH101 count(*)
 SELECT count(*) FROM sales
 --> KH101 count(*)
-SELECT country, rank() OVER () FROM sales GROUP BY country HAVING count(*) > 5
---> KH101 rank
+SELECT country, rank() OVER (ORDER BY quantity) FROM sales GROUP BY country HAVING count(*) > 5
+--> KH101 quantity
 SELECT country, amount FROM sales GROUP BY country HAVING count(*) > 5
 --> KH101 amount
 SELECT * FROM sales GROUP BY country HAVING count(*) > 5

@@ -161,13 +161,13 @@ SELECT country, count(*) > 100 FROM sales GROUP BY country EXCEPT SELECT name, t
 --> [country 4] true show f0 > 100 ~10; count(*) delta 100 in 0..100
 
 SELECT country, month, lag(count(*) > 100) OVER (PARTITION BY country ORDER BY month) FROM sales GROUP BY country, month
---> KH101 lag(count(*)
+--> [country 4, month 13] true show f0 > 100 ~10; count(*) delta 100 in 0..100
 
-SELECT country, count(*) > 100 AS busy, sum((count(*) > 100)::int) OVER () FROM sales GROUP BY country HAVING sum(amount) > 5
---> KH101 sum((count(*)
+SELECT country, count(*) > 100 AS busy, sum((count(*) > 100)::int) OVER () FROM sales GROUP BY country HAVING sum(amount) > 500
+--> [country 4] f0 > 50000 ~5000 show f1 > 100 ~10; sum(amount) delta 150000 in -100000..150000; count(*) delta 100 in 0..100
 
 SELECT month, lag(count(*) > 100) OVER (PARTITION BY country ORDER BY month) FROM sales GROUP BY country, month
---> KH101 lag(count(*)
+--> [country 4, month 13] true show f0 > 100 ~10; count(*) delta 100 in 0..100
 
 SELECT EXISTS (SELECT 1 FROM (SELECT country, count(*) > 100 AS busy FROM sales GROUP BY country) q WHERE busy)
 --> [country 4] true show f0 > 100 ~10; count(*) delta 100 in 0..100
@@ -563,3 +563,42 @@ SELECT s.country, s.busy AND r.region = 'north' FROM (SELECT country, count(*) >
 
 SELECT r.region, bool_or(q.busy) FROM regions r JOIN (SELECT country, count(*) > 100 AS busy FROM sales GROUP BY country) q ON q.country = r.name GROUP BY r.region
 --> [country 4] true show f0 > 100 ~10; count(*) delta 100 in 0..100
+
+SELECT month, CASE WHEN count(*) > 400 AND NOT lag(count(*) > 400) OVER w THEN 'rises' END FROM sales GROUP BY month WINDOW w AS (ORDER BY month)
+--> [month 13] true show f0 > 400 ~40; count(*) delta 100 in 0..100
+
+SELECT month, first_value(count(*) > 400) OVER (ORDER BY extract(year FROM month), month DESC), array_agg(count(*) > 400) OVER (ROWS 1 PRECEDING) FROM sales GROUP BY month
+--> [month 13] true show f0 > 400 ~40; count(*) delta 100 in 0..100
+
+SELECT month, count(*) FILTER (WHERE count(*) > 400) OVER (ORDER BY month) FROM sales GROUP BY month
+--> KH101 count(*)
+
+SELECT month, (count(*) > 400) IS DISTINCT FROM lead(count(*) > 400) OVER (ORDER BY month) FROM sales GROUP BY month
+--> [month 13] true show f0 > 400 ~40; count(*) delta 100 in 0..100
+
+SELECT n.region, bool_or(count(*) > 400) OVER (PARTITION BY n.region) FROM sales s JOIN regions n ON n.name = s.country GROUP BY s.country, n.region ORDER BY rank() OVER (ORDER BY (count(*) > 400) DESC)
+--> [country 4] true show f0 > 400 ~40; count(*) delta 100 in 0..100
+
+SELECT month, lag(count(*)) OVER (ORDER BY month) FROM sales GROUP BY month HAVING count(*) > 400
+--> KH101 lag(count(*))
+
+SELECT month, count(*) > lag(count(*)) OVER (ORDER BY month) FROM sales GROUP BY month
+--> KH101 count(*)
+
+SELECT month, lag(count(*) > 400) OVER w FROM sales GROUP BY month WINDOW w AS (ORDER BY count(*))
+--> KH106 sales
+
+SELECT month, lag(count(*) > 400) OVER (ORDER BY quantity) FROM sales GROUP BY month
+--> KH101 quantity)
+
+SELECT month, sum(quantity) OVER () FROM sales GROUP BY month HAVING count(*) > 400
+--> KH101 quantity)
+
+SELECT month, lag(count(*) > 400) OVER (ORDER BY month) FROM sales GROUP BY month ORDER BY count(*) DESC LIMIT 3
+--> KH101 lag(count(*)
+
+SELECT month, row_number() OVER (ORDER BY month) FROM sales GROUP BY month
+--> KH104 month
+
+SELECT month, lag(count(*) > 100) OVER (PARTITION BY country ORDER BY month) FROM sales GROUP BY country, month ORDER BY count(*) DESC LIMIT 3
+--> KH101 lag(count(*)

@@ -32,6 +32,9 @@ STATEMENTS = [
     "SELECT count(*) FILTER (WHERE n > 1711) AS many, bool_or(n > 71711) FROM (SELECT ward, count(*) AS n FROM visits "
     "GROUP BY ward) t",
     "SELECT n > 1713, count(*) FROM (SELECT store, count(*) AS n FROM sales GROUP BY store) q GROUP BY n > 1713",
+    "SELECT store, count(*) > 1517 AS busy, lag(count(*) > 1517) OVER (ORDER BY store), (row_number() OVER w)::int, "
+    "sum((count(*) > 1517)::int) OVER w, max(store) FILTER (WHERE store > 'o') OVER w FROM sales GROUP BY store "
+    "HAVING count(*) > 107 WINDOW w AS (ORDER BY store DESC) ORDER BY store",
     "SELECT region, count(*) > 1617 FROM sales JOIN stores ON store = name WHERE region IS NOT NULL GROUP BY region "
     "ORDER BY 2 DESC, 1",
 ]

@@ -164,7 +164,7 @@ CROOKED = [
     "SELECT store FROM sales TABLESAMPLE BERNOULLI (1) GROUP BY store HAVING count(*) > 10",
     "SELECT store FROM sales GROUP BY ROLLUP (store) HAVING count(*) > 10",
     "SELECT store, random() FROM sales GROUP BY store HAVING count(*) > 10",
-    "SELECT store, rank() OVER () FROM sales GROUP BY store HAVING count(*) > 10",
+    "SELECT store, rank() OVER (ORDER BY max(note)) FROM sales GROUP BY store HAVING count(*) > 10",
     "SELECT store FROM sales GROUP BY store HAVING count(*) > 10 ORDER BY count(*) * random()",
     "SELECT note AS store FROM sales GROUP BY store HAVING count(*) > 10",
     "SELECT store FROM sales GROUP BY store HAVING count(*) > 1/0",
