@@ -154,6 +154,7 @@ def _atom(drawn: random.Random, filters: tuple[str, ...]) -> str:
     both = "FILTER (WHERE age IS NOT NULL AND cost IS NOT NULL)"
     share = drawn.choice(["0.25", "0.5", "0.75", "1", "0.125"])
     negated = drawn.choice(["", "", "NOT "])
+    units, rows = f"count(DISTINCT person){filter_}", f"{drawn.choice(['', '1.0 * '])}count(*){filter_}"
     return drawn.choice(
         [
             f"{one} {operator} {t}",
@@ -190,5 +191,7 @@ def _atom(drawn: random.Random, filters: tuple[str, ...]) -> str:
             f"({one} {operator} {t}) = {drawn.choice(['true', 'false'])}",
             f"sum({row})::numeric / 2 {operator} {t}",
             f"count({row}){filter_}::int {operator} {t}",
+            f"(sum({row}){filter_} / {units} {operator} {t} AND {units} >= 1)",
+            f"({units} > {drawn.randint(0, 2)} AND {rows} / {units} {operator} {drawn.choice(['1', '2', '3', '-1'])})",
         ]
     )

@@ -31,7 +31,8 @@ from planner.values.model import Given
 class Aggregate:
     """A sum over rows of `parts`, divided by the sum of `per` where there is one: COUNT, SUM, AVG, or a ratio.
 
-    `per` is positive wherever it has rows. `values` are rows that must exist for the aggregate not to be NULL.
+    `per` is positive wherever it has rows. `values` are rows that must exist for the aggregate not to be NULL. Where
+    `by_units`, `per` counts the privacy units that have such rows, instead of the rows.
     """
 
     function: str
@@ -42,6 +43,7 @@ class Aggregate:
     text: str
     offset: int
     arithmetic: Arithmetic
+    by_units: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -53,7 +55,7 @@ class Aggregate:
     @property
     def meaning(self) -> tuple[object, ...]:
         """What it computes, whatever its text."""
-        return (self.measure, sum_meaning(self.parts), sum_meaning(self.per))
+        return (self.measure, sum_meaning(self.parts), sum_meaning(self.per), self.by_units)
 
 
 def sum_meaning(parts: tuple[Part, ...]) -> tuple[object, ...]:

@@ -229,8 +229,13 @@ def _is_zero(node: exp.Expr, within: GroupScope) -> bool:
 
 def _ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Aggregate:
     divided = [found for found, _ in (*left.summands, *right.summands)]
+    counted, by_units = [found for found, _ in left.summands], _counts_units(right)
     alone = (Measure.UNITS, Measure.VALUES)
-    if any(found.per or found.measure in alone for found in divided) or left.missing is not None:
+    if not by_units:
+        counted = divided
+    if any(found.per for found in divided) or any(found.measure in alone for found in counted):
+        raise not_linear(node, within)
+    if left.missing is not None:
         raise not_linear(node, within)
     if left.own is not None or left.constant or right.constant or right.missing is not None or len(right.summands) != 1:
         raise divisor_not_positive(node)
@@ -258,7 +263,13 @@ def _ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Ag
         text=f"{over} / {below.text}" if coefficient == 1 else f"{over} / ({decimal(coefficient)} * {below.text})",
         offset=start(node) or 0,
         arithmetic=max(left.arithmetic, right.arithmetic),
+        by_units=by_units and not within.scope.table.row_unit,  # else each row is a unit
     )
+
+
+def _counts_units(divisor: Linear) -> bool:
+    """Whether a divisor counts privacy units."""
+    return [found.measure for found, _ in divisor.summands] == [Measure.UNITS]
 
 
 def _rows(part: Part) -> Condition:

@@ -83,7 +83,8 @@ class Comparison(_HavingTree):
     `values` are the rows without which SQL says NULL. `position` is 1-based in the question's text. `allowed` is the
     tolerance in the unit of S where it is settled already, `part_of` what the analyst wrote where this is a part of it.
     A ratio by a sum that may be 0 has that sum as `base`, until one is chosen that groups must reach: then S is shown
-    as a part of it, `shown_by`.
+    as a part of it, `shown_by`. A ratio by a number of privacy units takes `off_each_unit` off the sum for each of them
+    that has rows which count, and has their count as `base`.
     """
 
     text: str
@@ -106,6 +107,7 @@ class Comparison(_HavingTree):
     over: Part | None = None
     base: tuple[Part, ...] = ()
     shown_by: Fraction = Fraction(1)
+    off_each_unit: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)

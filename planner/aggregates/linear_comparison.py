@@ -1,5 +1,6 @@
 """Comparisons of linear expressions of aggregates, with constants or with each other: as one sum against zero."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -19,6 +20,7 @@ from planner.aggregates.refusals import (
 from planner.aggregates.row_expression import Arithmetic, Part
 from planner.errors import KeyholeError
 from planner.parser.tree import position, write_node
+from planner.question.condition_text import canonical
 from planner.question.model import Measure
 from planner.values.decimals import decimal
 from planner.values.operators import COMPARISONS, FLIPPED
@@ -76,12 +78,17 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
     per = _common_per(summands, node, within)
     if any(found.measure in _ALONE for found, _ in summands) and len(summands) > 1:
         raise not_linear(node, within)
-    if per and not least_per_row(per) and (difference.missing is not None or not threshold):
+    by_units = any(found.by_units for found, _ in summands)
+    needs_base = bool(per) and (by_units or not least_per_row(per))
+    if needs_base and (difference.missing is not None or not threshold):
         raise without_base(node)
     if own is not None and (per or difference.missing is not None):
         raise mean_against_keys(node)
     parts = [part.times(coefficient) for found, coefficient in summands for part in found.parts]
-    parts += [part.times(-threshold) for part in per]
+    if by_units:
+        _check_one_filter(parts, per, node)
+    else:
+        parts += [part.times(-threshold) for part in per]
     values = dict.fromkeys(value for found, _ in summands for value in found.values)
     left = Linear(summands, Fraction(0), difference.arithmetic).text
     if difference.missing is not None:
@@ -101,14 +108,28 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
         at=Fraction(0) if per else threshold,
         threshold=threshold,
         origin=threshold if per else Fraction(0),
-        per_row=(least_per_row(per) or None) if per else None,
+        per_row=(least_per_row(per) or None) if per and not by_units else None,
         values=tuple(values),
         slack=Slack.THRESHOLD,
         position=at,
         own=own,
         over=replace(per[0], coefficient=Fraction(1), power=0) if len(per) == 1 else None,
-        base=per if per and not least_per_row(per) else (),
+        base=per if needs_base else (),
+        off_each_unit=threshold if by_units else Fraction(0),
     )
+
+
+def _check_one_filter(parts: Sequence[Part], per: tuple[Part, ...], node: exp.Expr) -> None:
+    """Refuse a ratio by a number of units of which the two sides are over different rows. Raises KH204."""
+    counted = {canonical(part.condition) for part in (*parts, *per)}
+    if len(counted) > 1:
+        raise KeyholeError(
+            "KH204",
+            f"{write_node(node)[:80]} divides what some rows add up to by how many units have other rows",
+            detail="What a unit has is taken together, of the rows that count on both sides.",
+            hint="Write the same FILTER on both sides, or a condition in WHERE.",
+            position=position(node),
+        )
 
 
 def _compare_mean_with_own(
@@ -144,6 +165,8 @@ def _common_per(
     first = found[0]
     if all(not per for per in found):
         return ()
+    if len({one.by_units for one, _ in summands}) > 1:
+        raise not_linear(node, within)
     if all(per and same_rows(first, per, within) for per in found):
         return first
     named = dict.fromkeys(write_node(found) for found in node.find_all(exp.Column))

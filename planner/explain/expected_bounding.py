@@ -76,7 +76,7 @@ def _share(plan: Plan, functional: Functional, ratio: float) -> float:
     if functional.measure is Measure.ROWS or len(functional.terms) != 1 or not functional.summed:
         return float(ratio**table.rows_per_unit)
     middle = _middle(plan, functional)
-    edge = functional.unit_range[1] if middle > 0 else functional.unit_range[0]
+    edge = (functional.unit_range[1] if middle > 0 else functional.unit_range[0]) + functional.off_each_unit
     if middle == 0 or edge == 0:
         return 0.0 if middle == 0 else 1.0
     whole = floor(edge / middle)

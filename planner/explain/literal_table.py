@@ -1,6 +1,7 @@
 """EXPLAIN's table: the formula before and after, what every literal may do wrong and costs, and the sum of it."""
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 
 from mechanisms.keyhole.common_sums import look_parts
 from mechanisms.keyhole.one_shot import Keyhole, cheaper_alone
@@ -28,6 +29,7 @@ from planner.explain.literal_labels import (
 from planner.explain.numbers import at_most, plain, share
 from planner.question.model import Functional, Measure
 from planner.question.plan import APART, Plan
+from planner.values.decimals import decimal
 
 MOST_ROWS = 12  # of the table; the others are in JSON
 MOST_SETS = 4  # lines of one screen for what JSON has in full
@@ -189,6 +191,9 @@ def _describe_clipping(plan: Plan, functional: Functional) -> str | None:
         return f"one {unit} counts at most {high} different value{'' if high == 1 else 's'}, drawn by a hash"
     if functional.measure is Measure.ROWS:
         return f"one {unit} counts at most {high} rows"
+    if functional.off_each_unit:
+        edges = (f"{decimal(Fraction(edge) * Fraction(functional.unit_size)):f}" for edge in (low, high))
+        return f"one {unit} moves the sum less the threshold for each by {' .. '.join(edges)}"
     if len(functional.terms) > 1 and any(not term.power for term in functional.terms):
         return f"one {unit} counts at most {plan.question.table.rows_per_unit} rows"
     edges = (plain(in_users_unit(functional, edge)) for edge in (low, high))

@@ -176,6 +176,8 @@ class RatioBases:
     says nothing of the ratio. So groups must reach a *base*, `sum(b) >= B`: the one beside the ratio in the text, or
     one at which both tolerances are worth `WORTH` units. With g the base's tolerance, that of the ratio times `B - g`
     is that of the difference: no group that passes the base within its tolerance is misjudged by more.
+
+    A count of privacy units is a base of its own, of `keyhole.min_rows` units where the analyst set that.
     """
 
     table: Table
@@ -246,12 +248,13 @@ class RatioBases:
 
     def _base(self, ratio: Comparison, tolerance: Fraction) -> Comparison:
         divisor = ratio.left.rpartition(" / ")[2]
-        share = self._share()
+        share = self._share("count" if ratio.off_each_unit else "sum")
+        by_units = bool(ratio.off_each_unit)
         plain = Comparison(
             text="",
             left=divisor,
-            names=(divisor,),
-            measure=Measure.TOTAL,
+            names=("count" if by_units else divisor,),
+            measure=Measure.UNITS if by_units else Measure.TOTAL,
             parts=ratio.base,
             operator=">=",
             at=Fraction(1),
@@ -268,15 +271,19 @@ class RatioBases:
             moved.append(made.sensitivity * step)
         needed = max(moved[0] / share, moved[1] / (tolerance * (1 - share)) if tolerance else Fraction(0))
         number = Fraction(next_round(ceil(WORTH * needed)))
+        if by_units:
+            least = Fraction(self.accuracy.min_rows)
+            number = least if self.accuracy.min_rows_set else max(number, least)
         text = f"{divisor} >= {number}"
         return replace(plain, text=text, at=number, threshold=number, allowed=number * share)
 
-    def _share(self) -> Fraction:
-        amount = self.tolerances.amount(("sum",))
+    def _share(self, function: str) -> Fraction:
+        amount = self.tolerances.amount((function,))
         return Fraction(amount.number) / 100 if amount is not None and amount.percent and amount.number else SLACK
 
 
 def _is_base(one: Comparison, ratio: Comparison) -> bool:
     """Return True for a threshold on the ratio's divisor that groups must reach."""
     above = one.operator in (">", ">=") and one.at > 0 and one.own is None and one.per_row is None and not one.base
-    return above and sum_meaning(one.parts) == sum_meaning(ratio.base)
+    units = (one.measure is Measure.UNITS) == bool(ratio.off_each_unit)
+    return above and units and sum_meaning(one.parts) == sum_meaning(ratio.base)

@@ -406,7 +406,7 @@ def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
         return Guarded(constant, values, text, comparison.position, remedy=remedied, source=source)
     terms = sorted((t.coefficient, t.column or "", canonical(t.condition), t.power) for t in made.terms)
     taken_off = made.offsets and (made.offsets.key, made.offsets.steps)
-    meaning = (made.measure, made.unit_size * made.rows, made.origin, taken_off, *terms)
+    meaning = (made.measure, made.unit_size * made.rows, made.origin, taken_off, made.off_each_unit, *terms)
     settled = _settle(comparison, made, at, collected)
     try:
         tolerance = _tolerance(comparison, made, size, collected)
@@ -434,6 +434,8 @@ def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: _
     table, where = collected.table, collected.where
     ranges = {name: grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
     typed = literals(0, comparison.operator, at, tolerance=0)
+    if comparison.off_each_unit:
+        return None
     if comparison.allowed is not None or not any(True for _ in cuts(typed)):
         return None  # the centres of a variance are settled where they are chosen, and hold up to their tolerance only
     settled = settle(comparison, made, typed, ranges=ranges, table=table, where=where)
@@ -470,6 +472,8 @@ def _absences(comparison: Comparison, made: Functional, table: Table) -> tuple[A
         if values.least > 1:  # with fewer values than needed there may still be a row that counts
             least, most = row_range(made.terms, ranges=ranges, table=table)
             low, high = min(low, least), max(high, most)
+        if values.column is not None:  # a unit may have rows, and none of them a value
+            low, high = min(low, -made.off_each_unit), max(high, -made.off_each_unit)
         found.append(Absence(values, (low, high)))
     return tuple(found)
 

@@ -132,7 +132,9 @@ def _split(place: int, functional: Functional) -> _Split | None:
 
     What adds up values is the numerator of a mean; of a share it is what counts for it.
     """
-    if functional.measure is not Measure.TOTAL or any(one.power > 1 for one in functional.terms):
+    if functional.measure is not Measure.TOTAL or functional.off_each_unit:
+        return None
+    if any(one.power > 1 for one in functional.terms):
         return None
     added = [one for one in functional.terms if one.power]
     over = added or [one for one in functional.terms if one.coefficient > 0]

@@ -1,6 +1,7 @@
 """From an aggregate and its threshold to a functional in integers: grid, linear form, sensitivity, range."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -81,6 +82,11 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Co
         if part.column is not None and part.power
     }
     terms, step = row_terms(comparison.parts, grids)
+    off = comparison.off_each_unit
+    if off and terms:  # in steps of which both what rows add and what is taken off are whole multiples
+        finer = _common_step((step, off))
+        terms = tuple(replace(term, coefficient=int(term.coefficient * step / finer)) for term in terms)
+        step = finer
     if not terms:
         raise KeyholeError(
             "KH204",
@@ -91,9 +97,11 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Co
     measure = comparison.measure
     if measure not in (Measure.UNITS, Measure.VALUES):
         alone = len(terms) == 1 and terms[0].coefficient == 1 and not terms[0].power
-        measure = Measure.ROWS if alone else Measure.TOTAL
+        measure = Measure.ROWS if alone and not off else Measure.TOTAL
     mean = comparison.per_row is not None
     sensitivity, unit_range = _bound_unit(terms, measure, grids, table, where=where, mean=mean, position=position)
+    if off:
+        sensitivity, unit_range = _take_off(int(off / step), sensitivity, unit_range)
     if sensitivity > LARGEST or any(abs(term.coefficient) > LARGEST for term in terms):
         squares = any(term.power == 2 for term in terms)
         raise KeyholeError(
@@ -112,8 +120,19 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Co
         unit_size=decimal(step / (comparison.per_row or 1)),
         rows=1 if comparison.per_row is None else min_rows,
         origin=decimal(comparison.origin),
+        off_each_unit=int(off / step),
     )
     return made, step
+
+
+def _take_off(number: int, sensitivity: int, unit_range: tuple[int, int] | None) -> tuple[int, tuple[int, int]]:
+    """Sensitivity and range of what a unit adds, less a number where it has rows that count.
+
+    Those rows may add up to nothing, as where the values are NULL, so that -number itself is among what a unit adds.
+    """
+    low, high = unit_range or (-sensitivity, sensitivity)
+    least, most = min(0, low - number, -number), max(0, high - number, -number)
+    return max(-least, most, 1), (least, most)
 
 
 def _name(comparison: Comparison) -> str:

@@ -22,6 +22,7 @@ def summed_identity(functional: Functional) -> str:
             " + ".join(sorted(map(_term, functional.terms))),
             f"sensitivity={functional.sensitivity}",
             f"unit_range={low}..{high}",
+            *((f"off each unit={functional.off_each_unit}",) if functional.off_each_unit else ()),
         )
     )
 

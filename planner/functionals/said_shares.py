@@ -43,7 +43,13 @@ def find_shares(question: Question) -> tuple[SaidShare, ...]:
 def _shares(atom: Atom, functional: Functional, table: Table) -> Iterator[SaidShare]:
     gained = [term for term in functional.terms if term.coefficient > 0]
     lost = [term for term in functional.terms if term.coefficient < 0]
-    if len(gained) != 1 or len(lost) != 1 or lost[0].power or not _is_part(gained[0], table):
+    if (
+        functional.off_each_unit
+        or len(gained) != 1
+        or len(lost) != 1
+        or lost[0].power
+        or not _is_part(gained[0], table)
+    ):
         return
     (one,), (whole,) = gained, lost
     if functional.origin:

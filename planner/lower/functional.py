@@ -9,6 +9,7 @@ from planner.lower.dialects.grid import INT4, INT8, integer_type
 from planner.lower.measure import RowValue, null_test_sql, row_value
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS, And, Condition
+from planner.question.condition_text import canonical
 from planner.question.model import Functional, Measure, Term
 from planner.values.sql_literals import integer
 
@@ -54,6 +55,8 @@ class FunctionalSql:
             raise KeyholeError("KH900", f"{functional.name} has squares beside other rows")
         if max(-least, most) > _WIDEST:
             raise KeyholeError("KH204", f"{functional.name} has too many digits")
+        if functional.off_each_unit:
+            made._check_off_each_unit(row.table)
         if made._largest_unit(row.table) > functional.sensitivity:
             raise KeyholeError("KH900", f"the sensitivity of {functional.name} does not cover one privacy unit")
         return made
@@ -72,7 +75,15 @@ class FunctionalSql:
         values = tuple(read_term(term, value) for term, value in zip(self.functional.terms, self.values, strict=True))
         return replace(self, row=row, values=values)
 
+    def _check_off_each_unit(self, table: Table) -> None:
+        """Refuse to take a number off each unit where units' rows are not taken together (KH900)."""
+        alike = len({canonical(term.condition) for term in self.functional.terms}) == 1
+        if table.row_unit or self.functional.measure is not Measure.TOTAL or not alike:
+            raise KeyholeError("KH900", f"{self.functional.name} takes a number off each unit, of several rows")
+
     def _largest_unit(self, table: Table) -> int:
+        if self.functional.off_each_unit:
+            return max(abs(bound) for bound in self._unit_range())
         largest_row = max(-self.least, self.most)
         if table.row_unit or self.functional.measure is Measure.UNITS or self.has_one_value:
             return largest_row
@@ -107,6 +118,8 @@ class FunctionalSql:
         """
         if self.functional.measure is Measure.UNITS:
             return 1
+        if self.functional.off_each_unit:
+            return 0  # which rows are a unit's always matters
         if self.row.table.row_cap is not None:
             return None
         low, high = self._unit_range()
@@ -127,13 +140,18 @@ class FunctionalSql:
     def added_sql(self) -> str:
         """What a row adds, NULL or zero where it does not count: `1`, a row value, or the sum of the terms.
 
-        Where different values are counted, the value.
+        Where different values are counted, the value. Where a number is taken off each unit, NULL exactly where the row
+        does not satisfy the condition.
         """
+        if self.functional.off_each_unit:
+            pairs = zip(self.functional.terms, self.values, strict=True)
+            return self._when(" + ".join(self._added_by(replace(t, condition=ALWAYS), v, ALWAYS) for t, v in pairs))
         if self.functional.measure is Measure.VALUES:
             return self.present()
         if not self._alike:
             return " + ".join(
-                self._added_by(term, value) for term, value in zip(self.functional.terms, self.values, strict=True)
+                self._added_by(term, value, self.where)
+                for term, value in zip(self.functional.terms, self.values, strict=True)
             )
         summed = [value for term, value in zip(self.functional.terms, self.values, strict=True) if term.power]
         present = self._present()
@@ -141,7 +159,7 @@ class FunctionalSql:
             return self._when(summed[0].sql if summed else "1")
         return self._when(f"CASE WHEN {present} IS NOT NULL THEN 1 END")
 
-    def _added_by(self, term: Term, value: RowValue) -> str:
+    def _added_by(self, term: Term, value: RowValue, where: Condition) -> str:
         """What a row adds by one term, zero where it does not count; no row makes the product fail."""
         factor = term.coefficient * value.steps
         largest = max(abs(term.coefficient * value.low), abs(term.coefficient * value.high), abs(factor))
@@ -154,7 +172,7 @@ class FunctionalSql:
             amount = self._whole(value.sql, largest) if value.steps == 1 else value.sql
             amount = f"COALESCE({amount}, 0)"
             amount = amount if factor == 1 else f"{amount} * {self._whole(integer(factor), largest)}"
-        condition = conjunction(self.where, term.condition)
+        condition = conjunction(where, term.condition)
         if condition != ALWAYS:
             tests.insert(0, f"({self.row.holds(condition)})")
         return f"CASE WHEN {' AND '.join(tests)} THEN {amount} ELSE 0 END" if tests else amount
@@ -195,6 +213,9 @@ class FunctionalSql:
                 return f"max({added})"
             case Measure.UNITS:
                 return f"count({present})"
+            case Measure.TOTAL if self.functional.off_each_unit:
+                total = self._sum(added, max(-self.least, self.most))
+                return f"CASE WHEN count({added}) > 0 THEN {total} - {integer(self.functional.off_each_unit)} END"
             case Measure.TOTAL:
                 return (
                     self._polynomial(added, f"count({present})")
@@ -230,7 +251,8 @@ class FunctionalSql:
 
     def sum_units(self, total: str) -> str:
         """The functional over a key's privacy units, each unit's total clipped unless its rows are capped."""
-        if self.functional.measure is Measure.UNITS or self.row.table.row_cap is not None:
+        by_rows = self.row.table.row_cap is not None and not self.functional.off_each_unit
+        if self.functional.measure is Measure.UNITS or by_rows:
             return self._sum(total, self._largest_unit(self.row.table))
         low, high = self._unit_range()
         clipped = f"LEAST(GREATEST(COALESCE({total}, 0), {integer(low)}), {integer(high)})"

@@ -62,7 +62,8 @@ class Functional:
     `sensitivity` is the most one privacy unit changes the functional in one key. `unit_size` is how much one integer
     step is worth in the analyst's unit, of a mean or ratio times `rows`: the group size for which its tolerance is
     meant (1 otherwise). `origin` is where 0 stands in the analyst's unit: the threshold of a mean, 0 for a sum.
-    With `offsets` cuts are on the sum less a number that one key determines.
+    With `offsets` cuts are on the sum less a number that one key determines. `off_each_unit` is taken off once for each
+    privacy unit with a row that satisfies the terms' condition, which all have in common, before its total is clipped.
     """
 
     name: str  # as the analyst would write it: "count(*)", "sum(amount) FILTER (WHERE ...)", "avg(amount) - 20"
@@ -74,6 +75,7 @@ class Functional:
     rows: int
     origin: Decimal = Decimal(0)
     offsets: Offsets | None = None
+    off_each_unit: int = 0
 
     @property
     def summed(self) -> tuple[str, ...]:

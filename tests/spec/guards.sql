@@ -51,7 +51,25 @@ SELECT country, month FROM sales GROUP BY country, month HAVING max(amount) < 10
 --> KH206 max(amount) else [country 4, month 13] (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE "amount" >= 100) delta 100 in 0..100; count(DISTINCT (customer_id, month)) FILTER (WHERE amount IS NOT NULL) delta 1
 
 SELECT country, month FROM sales GROUP BY country, month HAVING count(*)::numeric / count(DISTINCT customer_id) >= 2
---> KH204 count(*)::numeric
+--> KH206 count(*)::numeric else [country 4, month 13] (f0 > -1 ~900 and f1 > 4999 ~500); count(*) / count(DISTINCT customer_id) - 2 delta 98 in -2..98; count(DISTINCT customer_id) delta 1
+
+SELECT country, month FROM sales GROUP BY country, month HAVING count(*) / count(DISTINCT customer_id) > 2 AND count(DISTINCT customer_id) > 40
+--> [country 4, month 13] (f0 > -1 ~10 and f1 > 40 ~4); count(*) / count(DISTINCT customer_id) - 3 delta 97 in -3..97; count(DISTINCT customer_id) delta 1
+
+SELECT country, month FROM sales GROUP BY country, month HAVING sum(amount) / count(DISTINCT customer_id) > 300
+--> KH206 sum(amount) else [country 4, month 13] (f0 > 0 ~1350000 and f1 > 499 ~50); sum(amount) / count(DISTINCT customer_id) - 300 delta 130000 in -130000..120000; count(DISTINCT customer_id) delta 1
+
+SELECT country, month FROM sales GROUP BY country, month HAVING sum(amount) FILTER (WHERE amount > 5) / nullif(count(DISTINCT customer_id) FILTER (WHERE amount > 5), 0) > 300
+--> KH206 sum(amount) else [country 4, month 13] (f0 > 0 ~1350000 and f1 > 499 ~50); sum(amount) FILTER (WHERE amount > 5) / count(DISTINCT customer_id) FILTER (WHERE amount > 5) - 300 delta 130000 in -130000..120000; count(DISTINCT customer_id) FILTER (WHERE amount > 5) delta 1
+
+SELECT country, month FROM sales GROUP BY country, month HAVING sum(amount) FILTER (WHERE amount > 5) / count(DISTINCT customer_id) > 300
+--> KH204 sum(amount)
+
+SELECT country, month FROM sales GROUP BY country, month HAVING sum(amount) / count(DISTINCT customer_id) > 0
+--> KH204 sum(amount)
+
+SELECT country, month FROM sales GROUP BY country, month HAVING sum(amount) / count(DISTINCT customer_id) <= 300
+--> KH206 sum(amount) else [country 4, month 13] (f0 <= 0 ~1350000 and f2 > 49 ~5 and f1 > 499 ~50); sum(amount) / count(DISTINCT customer_id) - 300 delta 130000 in -130000..120000; count(DISTINCT customer_id) delta 1; count(DISTINCT (customer_id, month)) FILTER (WHERE amount IS NOT NULL) delta 1
 
 SELECT country FROM sales GROUP BY country HAVING (country = 'France' AND count(*) > 8000) OR (country <> 'France' AND count(*) > 5000)
 --> KH207 country

@@ -1,0 +1,127 @@
+"""Ratios by a number of privacy units: one unit moves no functional further than is said, and some move one as far."""
+
+import random
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pytest
+
+from planner.bind.question import ask
+from planner.catalog.model import Catalog, RowCap
+from planner.errors import KeyholeError
+from planner.functionals.identity import summed_identity
+from planner.functionals.unit_groups import groups_of_one_unit
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.plan.build import plan
+from planner.question.plan import Plan
+from planner.statements.settings import accuracy
+from tests.effort import rounds
+from tests.planner.asked import TODAY, asked, asking, refusal
+from tests.planner.groups.test_truth import CATALOG, LINES, STORED, draw
+
+WANTED = accuracy({"keyhole.tolerance": "1"}, CATALOG.defaults)
+FILTER = "FILTER (WHERE gift)"
+UNITS = "count(DISTINCT person)"
+RATIOS = (
+    f"sum(n) / {UNITS} > 3",
+    f"sum(n) * 1.0 / {UNITS} > 39.5",
+    f"sum(n)::numeric / {UNITS} > -7.25",
+    f"sum(price) {FILTER} / {UNITS} {FILTER} > 12.5",
+    f"count(*) / {UNITS} >= 2",
+    f"count(n) * 1.0 / {UNITS} > 1.5",
+    f"sum(n + 2) * 1.0 / {UNITS} > 3",
+    f"sum(2 * price - 1) {FILTER} / {UNITS} {FILTER} > 100",
+)
+CITIES = "SELECT city FROM lines GROUP BY city HAVING "
+
+
+def _world(groups: int, rows: int, *, capped: bool) -> Catalog:
+    declared = {"n": (Decimal(-30), Decimal(40)), "price": (Decimal(0), Decimal(60))}
+    columns = tuple(replace(one, per_unit=declared.get(one.name)) for one in LINES.columns)
+    cap = RowCap(rows, "code") if capped else None
+    table = replace(LINES, columns=columns, groups_per_unit=groups, rows_per_unit=rows, row_cap=cap)
+    return replace(CATALOG, tables=(table,))
+
+
+def _plan(having: str, catalog: Catalog) -> Plan:
+    (question,) = asking(CITIES + having, catalog).questions
+    return plan(ask(question, catalog, accuracy=WANTED, parameters={}, today=TODAY), dialect=DUCKDB)
+
+
+def _totals(opened: Any, sql: str) -> dict[Any, tuple[int, ...]]:
+    return {row[0]: tuple(int(one or 0) for one in row[1:]) for row in opened.execute(sql).fetchall()}
+
+
+@pytest.mark.parametrize("capped", [False, True])
+@pytest.mark.parametrize("having", RATIOS)
+def test_a_unit_moves_it_no_further_than_is_said(having: str, capped: bool) -> None:
+    """Of units with more rows, totals and groups than the bounds admit; a rollup of the rows that count says the
+    same."""
+    for seed in range(rounds(20, quick=2)):
+        for groups, rows in ((1, 2), (2, 5)):
+            made = _plan(f"{having} AND {UNITS} > 2", _world(groups, rows, capped=capped))
+            with duckdb.connect() as opened:
+                opened.execute(f"CREATE TABLE lines ({STORED.replace('loose numeric', 'loose decimal(18,3)')})")
+                opened.executemany(f"INSERT INTO lines VALUES ({', '.join('?' * 10)})", draw(seed, 160))
+                whole = _totals(opened, made.rewritten.sql)
+                kept = made.rewritten.rollup
+                assert kept is not None
+                assert _totals(opened, f"WITH rolled AS (\n{kept.build}\n),\n{kept.sql}") == whole
+                for person in random.Random(seed).sample(range(40), 8):
+                    opened.execute("BEGIN")
+                    opened.execute("DELETE FROM lines WHERE person = ?", [person])
+                    _check(made, whole, _totals(opened, made.rewritten.sql))
+                    opened.execute("ROLLBACK")
+
+
+def _check(made: Plan, whole: dict[Any, tuple[int, ...]], without: dict[Any, tuple[int, ...]]) -> None:
+    nothing = (0,) * len(made.question.functionals)
+    pairs = [(whole.get(key, nothing), without.get(key, nothing)) for key in {*whole, *without}]
+    moved = [(before, after) for before, after in pairs if before != after]
+    assert len(moved) <= groups_of_one_unit(made.question)
+    for before, after in moved:
+        for functional, first, second in zip(made.question.functionals, before, after, strict=True):
+            assert abs(first - second) <= functional.sensitivity
+
+
+@pytest.mark.parametrize(
+    ("ratio", "values", "moved"),
+    [
+        (f"sum(n) * 1.0 / {UNITS} > 3", [60], 37),
+        (f"sum(n) * 1.0 / {UNITS} > 39.5", [-20, -20], 139),  # halves
+        (f"sum(n) * 1.0 / {UNITS} > -7.5", [60], 95),
+        (f"sum(price) / {UNITS} > 50", [None], 5000),  # a unit without a value takes the threshold off alone
+        (f"count(*) / {UNITS} >= 2", [1] * 9, 3),
+    ],
+)
+def test_some_unit_moves_it_as_far(ratio: str, values: list[int | None], moved: int) -> None:
+    made = _plan(f"{ratio} AND {UNITS} > 2", _world(1, 5, capped=False))
+    place = next(at for at, one in enumerate(made.question.functionals) if one.off_each_unit)
+    with duckdb.connect() as opened:
+        opened.execute(f"CREATE TABLE lines ({STORED})")
+        opened.executemany("INSERT INTO lines (person, city, n) VALUES (1, 'Bonn', ?)", [[one] for one in values])
+        found = _totals(opened, made.rewritten.sql)["Bonn"][place]
+    assert abs(found) == moved == made.question.functionals[place].sensitivity
+
+
+def test_the_number_of_units_is_set_typed_or_added() -> None:
+    ratio = "sum(amount) / count(DISTINCT customer_id) > 300"
+    ask_ = f"SELECT country, month FROM sales GROUP BY country, month HAVING {ratio}"
+    typed = f"{ask_} AND count(DISTINCT customer_id) >= 70"
+    made = plan(asked(ask_, min_rows="70"), dialect=DUCKDB)
+    assert made.fingerprint == plan(asked(typed, min_rows="70"), dialect=DUCKDB).fingerprint
+    assert any("of groups with count(DISTINCT customer_id) >= 70" in one for one in asked(ask_, min_rows="70").warnings)
+    refused = refusal(ask_, guard="refuse", min_rows="70")
+    assert isinstance(refused, KeyholeError)
+    assert (refused.code, refused.hint) == ("KH206", "Add: AND count(DISTINCT customer_id) >= 70")
+
+
+def test_noise_of_different_thresholds_is_not_shared() -> None:
+    def identities(number: int) -> list[str]:
+        ratio = f"count(*) * 1.0 / count(DISTINCT customer_id) > {number}"
+        sql = f"SELECT country, month FROM sales GROUP BY country, month HAVING {ratio}"
+        return [summed_identity(one) for one in asked(sql).functionals]
+
+    assert len({*identities(-1), *identities(1), *identities(2)}) == 4  # units are counted alike
