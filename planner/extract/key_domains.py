@@ -1,4 +1,6 @@
-"""What lists the public values of keys: a SELECT of keys without HAVING, under conditions on these keys alone.
+"""GROUP BY as statements leave it out, or say it several times in one.
+
+What lists the public values of keys is a SELECT of keys without HAVING, under conditions on these keys alone.
 
     SELECT DISTINCT country FROM sales WHERE country LIKE 'F%'
 
@@ -18,9 +20,40 @@ from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import clauses, fits
 from planner.parser.edits import Edit
 from planner.scope.group_by import grouped_expressions, read_group_by
+from planner.scope.grouping_sets import write_out_groupings
 from planner.scope.names import Scope
 
 _CLAUSES = frozenset(("with_", "expressions", "from_", "where", "order", "limit", "offset", "distinct", "joins"))
+
+
+_GROUPED = _CLAUSES - {"distinct"} | {"group", "having"}
+
+
+def write_out_grouping_sets(read: PrivateRead) -> tuple[Edit, ...]:
+    """ROLLUP, CUBE and GROUPING SETS as one SELECT for each grouping, joined by UNION ALL."""
+    select, group = read.select, read.select.args.get("group")
+    several = group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
+    if not several or isinstance(select.parent, exp.SetOperation):
+        return ()
+    if any(value and key not in _GROUPED for key, value in select.args.items()) or not _asks(select):
+        return ()
+    try:
+        scope = joins(select, read.node, read.table, read.catalog)
+        first = select.args["from_"].this
+        place = clauses(first if isinstance(first, exp.Table) else read.node, read.tokens)
+        if not fits(place, select, read.tokens):
+            return ()
+        written = write_out_groupings(select, place, scope, text=read.text, tokens=read.tokens)
+    except KeyholeError:
+        return ()
+    at = read.tokens[place.select].start
+    return () if written is None else (Edit.of(at, read.tokens[place.end - 1].end, written, at),)
+
+
+def _asks(select: exp.Select) -> bool:
+    """Whether it asks something of its groups."""
+    called = (found for item in select.expressions for found in item.find_all(exp.AggFunc, exp.WithinGroup))
+    return select.args.get("having") is not None or any(not isinstance(one, exp.Grouping) for one in called)
 
 
 def group_by_listed_keys(read: PrivateRead) -> tuple[Edit, ...]:

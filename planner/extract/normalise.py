@@ -7,7 +7,8 @@ These rules move what means the same in another place, in the statement's text:
   query that reads it;
 - `push_down_ranks`: a rank by a size of a grouped subquery, from the query around it into its select list;
 - `push_down_predicates`: a threshold that the query around a grouped subquery shows, into its select list;
-- `push_down_thresholds`: a threshold in the WHERE around a grouped subquery, into its HAVING.
+- `push_down_thresholds`: a threshold in the WHERE around a grouped subquery, into its HAVING;
+- `write_out_grouping_sets`: ROLLUP, CUBE and GROUPING SETS, into one SELECT for each grouping.
 
 Two say which thresholds a band counts, so that it is a scorecard's, and none of the sizes that are moved or refused:
 
@@ -35,7 +36,7 @@ from planner.catalog.model import Catalog, Table
 from planner.errors import KeyholeError
 from planner.extract.bands import drop_having_of_rows, spell_out_band_columns, spell_out_bands
 from planner.extract.inline_public_lists import inline_public_lists
-from planner.extract.key_domains import group_by_listed_keys
+from planner.extract.key_domains import group_by_listed_keys, write_out_grouping_sets
 from planner.extract.private_read import PrivateRead
 from planner.extract.pull_up_subqueries import pull_up_subqueries
 from planner.extract.push_down_predicates import push_down_predicates
@@ -59,6 +60,7 @@ RULES: tuple[Rule, ...] = (
     push_down_ranks,
     push_down_predicates,
     push_down_thresholds,
+    write_out_grouping_sets,
 )
 LAST_RULES: tuple[Rule, ...] = (group_by_listed_keys,)
 

@@ -115,6 +115,17 @@ MOST_SETS = 8  # groupings that a hint writes out, as of CUBE over three keys
 
 def grouping_sets(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], ...]:
     """The groupings of ROLLUP, CUBE and GROUPING SETS, without the one over everything; none where they are many."""
+    try:
+        return tuple(dict.fromkeys(one for one in list_grouping_sets(select, scope) if one))
+    except KeyholeError:
+        return ()
+
+
+def list_grouping_sets(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], ...]:
+    """The keys of each grouping of a GROUP BY, in order, as often as PostgreSQL has it; none where they are many.
+
+    Raises what `read_group_by` raises of one item.
+    """
     group = select.args.get("group")
     if group is None or any(value for key, value in group.args.items() if key != "expressions"):
         return ()
@@ -123,11 +134,7 @@ def grouping_sets(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...],
         sets = [left + right for left in sets for right in _sets(item)]
         if len(sets) > MOST_SETS:
             return ()
-    try:
-        found = [tuple(dict.fromkeys(_key(item, select, scope) for item in items)) for items in sets if items]
-    except KeyholeError:
-        return ()
-    return tuple(dict.fromkeys(found))
+    return tuple(tuple(dict.fromkeys(_key(item, select, scope) for item in items)) for items in sets)
 
 
 def _sets(item: exp.Expr) -> list[tuple[exp.Expr, ...]]:

@@ -70,3 +70,18 @@ SELECT hour / 0 FROM visits GROUP BY 1 HAVING count(*) > 10
 
 SELECT day::date, hour / 12 FROM visits GROUP BY 1, 2 HAVING count(*) > 10 AND hour / 12 = 0
 --> KH207 hour
+
+SELECT country, month FROM sales WHERE gift GROUP BY ROLLUP (country, month) HAVING count(*) > 5
+--> [country 4, month 13] where "gift" = true f0 > 5 ~0; count(*) delta 100 in 0..100 & [country 4] where "gift" = true f0 > 5 ~0; count(*) delta 100 in 0..100 & [] where "gift" = true f0 > 5 ~0; count(*) delta 100 in 0..100
+
+SELECT country, month FROM sales GROUP BY country, CUBE (month) HAVING count(*) > 5
+--> [country 4, month 13] f0 > 5 ~0; count(*) delta 100 in 0..100 & [country 4] f0 > 5 ~0; count(*) delta 100 in 0..100
+
+SELECT country, month FROM sales GROUP BY GROUPING SETS ((country, month), (country), (month), ()) HAVING count(*) > 5 AND sum(amount) > 7
+--> [country 4, month 13] (f0 > 5 ~0 and f1 > 700 ~70); count(*) delta 100 in 0..100; sum(amount) delta 150000 in -100000..150000 & [country 4] (f0 > 5 ~0 and f1 > 700 ~70); count(*) delta 100 in 0..100; sum(amount) delta 150000 in -100000..150000 & [month 13] (f0 > 5 ~0 and f1 > 700 ~70); count(*) delta 100 in 0..100; sum(amount) delta 150000 in -100000..150000 & [] (f0 > 5 ~0 and f1 > 700 ~70); count(*) delta 100 in 0..100; sum(amount) delta 150000 in -100000..150000
+
+SELECT month FROM sales GROUP BY GROUPING SETS (month, ROLLUP (country)) HAVING count(*) > 5
+--> [month 13] f0 > 5 ~0; count(*) delta 100 in 0..100 & [country 4] f0 > 5 ~0; count(*) delta 100 in 0..100 & [] f0 > 5 ~0; count(*) delta 100 in 0..100
+
+SELECT country, month, grouping(country, month) AS level FROM sales GROUP BY CUBE (country, month) HAVING count(*) > 500 AND grouping(country) = 0 ORDER BY level, country
+--> [country 4, month 13] f0 > 500 ~50; count(*) delta 100 in 0..100 & [country 4] f0 > 500 ~50; count(*) delta 100 in 0..100 & [month 13] false;  & [] false;

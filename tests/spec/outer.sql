@@ -166,9 +166,9 @@ SELECT t.store, r.region FROM (SELECT store, count(*) AS n FROM sales GROUP BY 1
 WITH t AS (SELECT count(*) AS n, store FROM sales GROUP BY 2) SELECT upper(store) FROM t WHERE n > 1000 ORDER BY 1 DESC
 --> SOUTH; NORTH
 SELECT store FROM sales GROUP BY GROUPING SETS ((store), ()) HAVING count(*) > 1000
---> KH106
+--> north; south; NULL
 SELECT store, month FROM sales GROUP BY ROLLUP (store, month) HAVING count(*) > 1000
---> KH106
+--> north | 2026-01-01; south | 2026-02-01; north | NULL; south | NULL; NULL | NULL
 SELECT store, count(*) AS n FROM sales GROUP BY store HAVING n > 1000
 --> KH201
 SELECT store AS s FROM sales GROUP BY store HAVING s = 'north' AND count(*) > 1000

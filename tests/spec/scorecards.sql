@@ -544,10 +544,10 @@ SELECT country, percentile_disc(0.5) WITHIN GROUP (ORDER BY amount) > 15 AS dear
 --> [country 4] true show f0 > 0 ~10; count(*) FILTER (WHERE "amount" > 15) - 0.5 * count(*) FILTER (WHERE NOT ("amount" IS NULL)) {+2 if "amount" > 15 -1 if NOT ("amount" IS NULL)} delta 100 in -100..100
 
 SELECT coalesce(country, 'all') AS c, count(*) > 100 FROM sales GROUP BY ROLLUP (country)
---> KH106 country)
+--> [country 4] true show f0 > 100 ~10; count(*) delta 100 in 0..100 & [] true show f0 > 100 ~10; count(*) delta 100 in 0..100
 
 SELECT country, month, count(*) > 100 FROM sales GROUP BY GROUPING SETS ((country), (month))
---> KH106 country),
+--> [country 4] true show f0 > 100 ~10; count(*) delta 100 in 0..100 & [month 13] true show f0 > 100 ~10; count(*) delta 100 in 0..100
 
 SELECT country, count(*) > 100 AS busy FROM sales GROUP BY country HAVING count(*) > 100
 --> [country 4] f0 > 100 ~10 show f0 > 100 ~10; count(*) delta 100 in 0..100

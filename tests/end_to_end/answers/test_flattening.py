@@ -176,6 +176,48 @@ def test_a_list_of_pinned_values_keeps_the_rows(server: psycopg.Connection[Any],
     assert _rows(server, origin.text) == _rows(server, written)
 
 
+_KEYED = ("ward", "day", "hour", "v.ward", "v.hour")
+
+
+def _several_groupings(drawn: random.Random) -> str:
+    first, other, third = drawn.choices(_KEYED, k=3)
+    grouped = drawn.choice(
+        (
+            f"ROLLUP ({first}, {other})",
+            f"CUBE ({first}, {other})",
+            f"{first}, ROLLUP (({other}, {third}))",
+            f"GROUPING SETS ({first}, ({other}, {third}), ())",
+            f"GROUPING SETS (({first}), ROLLUP ({other}, {third}))",
+            f"ROLLUP ({first}), CUBE ({other})",
+        )
+    )
+    keys = [one for one in (first, other, third) if one in grouped]
+    shown = [
+        drawn.choice((key, f"{key} AS k{at}", f"grouping({key})", f"coalesce({key}::text, 'all') AS c{at}"))
+        for at, key in enumerate(keys)
+    ]
+    shown.append(f"grouping({', '.join(keys)}) AS level")
+    shown += drawn.sample(["count(*) > 9 AS many", "count(v.ward)", "max(day) FILTER (WHERE hour > 1) AS last", "1"], 2)
+    having = drawn.choice(("count(*) > 20", f"count(hour) > 12 OR grouping({first}) = 1", f"{first} IS NULL", ""))
+    after = f" HAVING {having}" if having else ""
+    return f"SELECT {', '.join(shown)} FROM visits v WHERE age < 5 GROUP BY {grouped}{after}"
+
+
+def test_groupings_that_are_written_out_have_the_rows_of_the_ones_that_were_written(
+    server: psycopg.Connection[Any],
+) -> None:
+    """Rows as often as they come, names and types; exact: no false alarm is possible."""
+    drawn = random.Random(20261128)
+    changed = 0
+    for _ in range(STATEMENTS):
+        sql = _several_groupings(drawn)
+        origin = _normalised(sql).origin
+        if origin is not None:
+            changed += 1
+            assert _rows(server, origin.text) == _rows(server, sql), (sql, origin.text)
+    assert changed >= STATEMENTS * 0.7, changed
+
+
 def test_a_position_is_where_the_word_was_written() -> None:
     """Every kept word of a flattened statement is found again in the original one."""
     drawn = random.Random(5)

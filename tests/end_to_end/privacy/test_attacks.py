@@ -162,7 +162,7 @@ CROOKED = [
     " (SELECT store FROM sales WHERE name = 'x' GROUP BY store HAVING count(*) > 10)",
     "SELECT store FROM sales s(a, b, store, d, e, f, g) GROUP BY store HAVING count(*) > 10",
     "SELECT store FROM sales TABLESAMPLE BERNOULLI (1) GROUP BY store HAVING count(*) > 10",
-    "SELECT store FROM sales GROUP BY ROLLUP (store) HAVING count(*) > 10",
+    "SELECT store FROM sales GROUP BY ROLLUP (store) HAVING count(*) > 10 ORDER BY count(*)",
     "SELECT store, random() FROM sales GROUP BY store HAVING count(*) > 10",
     "SELECT store, rank() OVER (ORDER BY max(note)) FROM sales GROUP BY store HAVING count(*) > 10",
     "SELECT store FROM sales GROUP BY store HAVING count(*) > 10 ORDER BY count(*) * random()",
