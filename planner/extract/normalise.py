@@ -3,6 +3,7 @@
 These rules move what means the same in another place, in the statement's text:
 
 - `inline_public_lists`: a subquery over a public table after IN, into a list of its pinned values;
+- `move_out_correlations`: what a question says of columns from outside of it, into a query around the question;
 - `pull_up_subqueries`: what a subquery or WITH query that only filters and projects says of a private table, into the
   query that reads it;
 - `push_down_ranks`: a rank by a size of a grouped subquery, from the query around it into its select list;
@@ -37,6 +38,7 @@ from planner.errors import KeyholeError
 from planner.extract.bands import drop_having_of_rows, spell_out_band_columns, spell_out_bands
 from planner.extract.inline_public_lists import inline_public_lists
 from planner.extract.key_domains import group_by_listed_keys, write_out_grouping_sets
+from planner.extract.move_out_correlations import move_out_correlations
 from planner.extract.private_read import PrivateRead
 from planner.extract.pull_up_subqueries import pull_up_subqueries
 from planner.extract.push_down_predicates import push_down_predicates
@@ -53,6 +55,7 @@ Private: TypeAlias = Sequence[tuple[exp.Table, Table]]
 Rule: TypeAlias = Callable[[PrivateRead], tuple[Edit, ...]]
 RULES: tuple[Rule, ...] = (
     inline_public_lists,
+    move_out_correlations,
     pull_up_subqueries,
     spell_out_band_columns,
     spell_out_bands,

@@ -123,3 +123,21 @@ SELECT w FROM (SELECT v.ward AS w, v.age AS p FROM (SELECT * FROM visits WHERE a
 --> [ward 3] where "age" > 40 f0 > 100 ~10; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > (SELECT region FROM regions)
 --> KH107 region
+SELECT c.name FROM regions c WHERE NOT EXISTS (SELECT 1 FROM sales s WHERE s.country = c.name GROUP BY s.country HAVING count(*) > 8000)
+--> [country 4] f0 > 8000 ~800; count(*) delta 100 in 0..100
+SELECT v.n FROM (VALUES ('France')) AS v(n) WHERE EXISTS (SELECT FROM sales WHERE gift AND upper(v.n) = country HAVING count(*) > 8000)
+--> [country 4] where "gift" = true f0 > 8000 ~800; count(*) delta 100 in 0..100
+SELECT c.name, q.month FROM regions c, LATERAL (SELECT s.month FROM sales s WHERE s.country = c.name GROUP BY 1 HAVING count(*) > 8000) q
+--> [month 13, country 4] f0 > 8000 ~800; count(*) delta 100 in 0..100
+SELECT c.name FROM regions c WHERE c.name IN (SELECT country FROM sales s WHERE s.country = c.name GROUP BY country HAVING count(*) > 8000 OR sum(amount) > 8000)
+--> [country 4] (f0 > 8000 ~800 or f1 > 800000 ~80000); count(*) delta 100 in 0..100; sum(amount) delta 150000 in -100000..150000
+SELECT c.name FROM regions c WHERE EXISTS (SELECT 1 FROM sales WHERE sales.country = c.name HAVING count(*) < 8000)
+--> KH201 c.name
+SELECT c.name FROM regions c WHERE EXISTS (SELECT 1 FROM sales WHERE sales.country = c.name OR gift GROUP BY country HAVING count(*) > 8000)
+--> KH201 c.name
+SELECT c.name FROM regions c WHERE EXISTS (SELECT 1 FROM sales WHERE sales.country = c.name GROUP BY country HAVING count(*) > length(c.name))
+--> KH201 c.name
+SELECT c.name FROM regions c WHERE EXISTS (SELECT 1 FROM sales s WHERE s.customer_id = c.name GROUP BY country HAVING count(*) > 8000)
+--> KH202 GROUP
+SELECT c.name FROM regions c WHERE (SELECT count(*) FROM sales s WHERE s.country = c.name) > 8000
+--> KH101 count(*)

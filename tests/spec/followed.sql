@@ -291,7 +291,7 @@ SELECT country FROM sales GROUP BY country HAVING count(*) > (SELECT 8000)
 --! Write the constant without SELECT, as in HAVING count(*) > 8000.
 SELECT country FROM sales GROUP BY country HAVING count(*) > 8000
 --> answered
-SELECT name FROM regions r WHERE EXISTS (SELECT 1 FROM sales WHERE country = r.name GROUP BY country HAVING count(*) > 5)
+SELECT name FROM regions r WHERE EXISTS (SELECT 1 FROM sales WHERE country > r.name GROUP BY country HAVING count(*) > 5)
 --! Qualify its columns with sales, or not at all.
 SELECT name FROM regions r WHERE r.name IN (SELECT country FROM sales GROUP BY country HAVING count(*) > 500)
 --> answered

@@ -58,6 +58,10 @@ SELECT name FROM stores WHERE name = ANY (SELECT store FROM sales GROUP BY store
 --> north; south
 SELECT name FROM stores WHERE EXISTS (SELECT 1 FROM (SELECT store FROM sales GROUP BY store HAVING count(*) > 1000) t WHERE t.store = name) ORDER BY 1
 --> north; south
+SELECT name FROM stores s WHERE NOT EXISTS (SELECT 1 FROM sales WHERE store = s.name GROUP BY store HAVING count(*) > 1000) ORDER BY 1
+--> closed; east; west
+SELECT name FROM stores s WHERE EXISTS (SELECT 1 FROM sales x WHERE x.store = s.name HAVING count(*) > 1000) ORDER BY 1
+--> north; south
 SELECT EXISTS (SELECT store FROM sales GROUP BY store HAVING count(*) > 1000), NOT EXISTS (SELECT store FROM sales GROUP BY store HAVING count(*) > 100000)
 --> true | true
 SELECT (SELECT count(*) FROM (SELECT store FROM sales GROUP BY store HAVING count(*) > 1000) t) AS busy, (SELECT count(*) FROM stores) AS everything

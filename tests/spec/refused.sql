@@ -245,7 +245,7 @@ SELECT country FROM sales GROUP BY country HAVING count(*) > (SELECT 5)
 --> KH208 5
 SELECT country FROM sales WHERE nothing = 1 GROUP BY country HAVING count(*) > 5
 --> KH201 nothing
-SELECT name FROM regions r WHERE EXISTS (SELECT 1 FROM sales WHERE country = r.name GROUP BY country HAVING count(*) > 5)
+SELECT name FROM regions r WHERE EXISTS (SELECT 1 FROM sales WHERE country > r.name GROUP BY country HAVING count(*) > 5)
 --> KH201 r.name
 SELECT customer_id FROM sales GROUP BY customer_id HAVING count(*) > 5
 --> KH202 customer_id

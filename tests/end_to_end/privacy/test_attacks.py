@@ -154,9 +154,9 @@ def test_a_statement_that_would_read_or_change_is_refused(on_postgres: House, at
 # Questions that lean on something outside, or that would do arithmetic on what they count.
 CROOKED = [
     "SELECT name FROM stores s WHERE EXISTS"
-    " (SELECT store FROM sales WHERE store = s.name GROUP BY store HAVING count(*) > 10)",
+    " (SELECT store FROM sales WHERE store > s.name GROUP BY store HAVING count(*) > 10)",
     "SELECT name FROM stores s, LATERAL"
-    " (SELECT store FROM sales WHERE store = s.name GROUP BY store HAVING count(*) > 10) q",
+    " (SELECT store FROM sales WHERE store > s.name GROUP BY store HAVING count(*) > 10) q",
     "SELECT name FROM stores s WHERE name IN (SELECT store FROM sales GROUP BY store HAVING count(*) > length(s.name))",
     "SELECT name FROM stores WHERE EXISTS"
     " (SELECT store FROM sales WHERE name = 'x' GROUP BY store HAVING count(*) > 10)",

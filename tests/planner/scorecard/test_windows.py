@@ -5,7 +5,6 @@ Every group of the domain has rows, so that PostgreSQL's answer is the one that 
 """
 
 import random
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -14,12 +13,8 @@ import psycopg
 import pytest
 
 from planner.errors import KeyholeError
-from planner.extract.outer_query import Asking, outer_sql
-from planner.scope.embedded import Embedded, predicate_column
-from planner.statements.classify import classify
-from proxy.pipeline.messages import KeySet
-from proxy.shadow.array import array_literal
 from tests.effort import rounds
+from tests.planner.exact_answers import exact_answer, list_columns
 from tests.worlds.retail import COUNTRIES, MONTHS, retail
 
 CATALOG = replace(retail(), defaults=replace(retail().defaults, numbers="null"))
@@ -93,11 +88,11 @@ def test_windows_show_around_exact_truths_what_postgresql_does(
         sql = statement(drawn)
         try:
             with connection.transaction(), connection.execute(sql.encode()) as cursor:
-                wanted, columns = cursor.fetchall(), _columns(cursor)
+                wanted, columns = cursor.fetchall(), list_columns(cursor)
         except psycopg.Error:
             continue
         try:
-            found, shown = answer(sql, connection)
+            found, shown = exact_answer(sql, CATALOG, connection)
         except KeyholeError as error:
             if error.code == "KH104":  # it shows and asks for no threshold
                 continue
@@ -109,34 +104,3 @@ def test_windows_show_around_exact_truths_what_postgresql_does(
         ], sql
         judged += 1
     assert judged >= STATEMENTS / 2
-
-
-def answer(sql: str, connection: psycopg.Connection[Any]) -> tuple[list[tuple[Any, ...]], list[tuple[str, int]]]:
-    """The rows and columns around exact answers to the statement's questions."""
-    asking = classify(sql, CATALOG)
-    assert isinstance(asking, Asking)
-    (part,) = asking.questions
-    relation = _exact_keys(part, connection)
-    outer = outer_sql(asking, first_parameter=1)
-    arrays = {array.number: array_literal(relation.arrays[array.column]) for array in outer.arrays}
-    written = re.sub(r"\$(\d+)::text\[\]", lambda found: f"{arrays[int(found[1])]}::text[]", outer.sql)
-    with connection.execute(written.encode()) as cursor:
-        return cursor.fetchall(), _columns(cursor)
-
-
-def _exact_keys(part: Embedded, connection: psycopg.Connection[Any]) -> KeySet:
-    keys = [key.name for key in part.keys]
-    truths = [f"(({one.text}) IS TRUE)::text" for one in part.predicates]
-    clauses = [part.tree.args[clause].sql("postgres") for clause in ("where", "having") if part.tree.args.get(clause)]
-    where = "".join(one for one in clauses if one.startswith("WHERE"))
-    having = "".join(one for one in clauses if one.startswith("HAVING"))
-    shown = ", ".join((*(f"{key}::text" for key in keys), *truths))
-    present = " AND ".join(f"{key} IS NOT NULL" for key in keys)
-    where = f"{where} AND {present}" if where else f"WHERE {present}"
-    sql = f"SELECT {shown} FROM sales AS {part.alias} {where} GROUP BY {', '.join(keys)} {having}"
-    names = (*keys, *(predicate_column(number) for number in range(len(truths))))
-    return KeySet(columns=names, keys=tuple(connection.execute(sql.encode()).fetchall()))
-
-
-def _columns(cursor: psycopg.Cursor[Any]) -> list[tuple[str, int]]:
-    return [(one.name, one.type_code) for one in cursor.description or ()]

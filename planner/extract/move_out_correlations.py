@@ -1,0 +1,193 @@
+"""Equalities between a question's columns and columns from outside of it, moved into a query around the question.
+
+SELECT c.name FROM countries c
+WHERE NOT EXISTS (SELECT 1 FROM sales s WHERE s.country = c.name GROUP BY s.country HAVING count(*) > 1000)
+
+SELECT c.name FROM countries c
+WHERE NOT EXISTS (SELECT 1 FROM (SELECT s.country FROM sales s GROUP BY s.country HAVING count(*) > 1000) AS s
+                  WHERE s.country = c.name)
+
+PostgreSQL gives the same for both: rows that are equal to one value in a column are groups of that value, and NULL is
+equal to none. A column that is not grouped by becomes one more key. Without GROUP BY there is one group, also of no
+rows: then the condition moves out of EXISTS alone, and only if HAVING is not true of no rows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.bind.select_list import harmless
+from planner.errors import KeyholeError
+from planner.extract.private_read import PrivateRead
+from planner.parser.clauses import Clauses, clauses, fits
+from planner.parser.edits import Edit
+from planner.parser.lexer import quote_identifier
+from planner.parser.subquery_readers import conjunct_spans
+from planner.parser.tree import bare, contains, name
+from planner.values.comparisons import constant_truth
+from planner.values.model import Given
+
+_AROUND = (exp.Subquery, exp.Exists, exp.All, exp.Any)
+_CLAUSES = frozenset(("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "distinct"))
+_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
+_COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)
+_NULL_BY_NULL = (*_COMPARISONS, exp.Null, exp.Literal, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div)
+_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+
+
+@dataclass(frozen=True, slots=True)
+class _Conjunct:
+    """A condition of WHERE, by its tokens; `column` is the question's own in a correlation, None in what stays."""
+
+    node: exp.Expr
+    first: int
+    past: int
+    column: exp.Column | None
+
+
+def move_out_correlations(read: PrivateRead) -> tuple[Edit, ...]:
+    """The changes that move correlations out of a question; none if there are none, or others beside them."""
+    select = read.select
+    if select.args.get("having") is None or not isinstance(select.parent, _AROUND):
+        return ()
+    if any(value for key, value in select.args.items() if key not in _CLAUSES):
+        return ()
+    if any(value for key, value in read.node.args.items() if key not in _ON_TABLE):
+        return ()
+    try:
+        return tuple(_plan_moves(read))
+    except KeyholeError:
+        return ()
+
+
+def _plan_moves(read: PrivateRead) -> list[Edit]:
+    select, tokens = read.select, read.tokens
+    place = clauses(read.node, tokens)
+    spans = conjunct_spans(select, place, tokens) if fits(place, select, tokens) else None
+    own = _OwnColumns(read)
+    conjuncts = [_Conjunct(node, *span, own.find_correlated(node)) for span, node in spans or ()]
+    moved = [one for one in conjuncts if one.column is not None]
+    hidden = {id(part) for one in moved for part in one.node.walk()}
+    rest = [column for column in select.find_all(exp.Column) if id(column) not in hidden]
+    if not moved or not all(map(own.has, rest)):
+        return []
+    keys = _list_keys(select, moved, own)
+    if keys is None:
+        return []
+    return list(_write(place, conjuncts, [own.spell(key) for key in keys], own.alias, read))
+
+
+class _OwnColumns:
+    """The columns of a question's table, by the names that it has for them."""
+
+    def __init__(self, read: PrivateRead) -> None:
+        given = read.node.args.get("alias")
+        self.alias = name(given.this) if given is not None else name(read.node.this)
+        self._names = {column.name for column in read.table.columns}
+        self._outside = set(_list_sources(read.select))
+
+    def has(self, column: exp.Column) -> bool:
+        """Whether a name means a column of the table."""
+        qualifier = name(column.args.get("table"))
+        known = name(column.this) in self._names and column.args.get("db") is None
+        return known and qualifier in ("", self.alias)
+
+    def find_correlated(self, node: exp.Expr) -> exp.Column | None:
+        """The table's column in a condition that it equals something from outside; None for any other condition."""
+        equality = bare(node)
+        if not isinstance(equality, exp.EQ):
+            return None
+        for one, other in ((equality.this, equality.expression), (equality.expression, equality.this)):
+            column, outside = bare(one), list(other.find_all(exp.Column))
+            qualifiers = {name(found.args.get("table")) for found in outside}
+            if not isinstance(column, exp.Column) or not self.has(column) or not outside or not harmless(other):
+                continue
+            if qualifiers <= self._outside - {self.alias}:
+                return column
+        return None
+
+    def spell(self, called: str) -> str:
+        """A column, with the table's name before it."""
+        return f"{quote_identifier(self.alias)}.{quote_identifier(called)}"
+
+
+def _list_sources(select: exp.Select) -> Iterator[str]:
+    """The names of what the queries around a subquery read."""
+    around = select.parent_select
+    while around is not None:
+        from_ = around.args.get("from_")
+        joined = [one.this for one in around.args.get("joins") or ()]
+        for source in (*([] if from_ is None else [from_.this]), *joined, *(around.args.get("laterals") or ())):
+            alias = source.args.get("alias")
+            yield name(alias.this if alias is not None else source.this)
+        around = around.parent_select
+
+
+def _list_keys(select: exp.Select, moved: list[_Conjunct], own: _OwnColumns) -> list[str] | None:
+    """What the question groups by, and the correlated columns; None where its groups would be others."""
+    group, items = select.args.get("group"), select.expressions
+    shown = [part for part in (*items, select.args.get("order"), select.args.get("distinct")) if part is not None]
+    if any(contains_aggregate(part) or contains(part, exp.Star, exp.Query) for part in shown):
+        return None
+    keys: list[str] = []
+    if group is None:
+        if not isinstance(select.parent, exp.Exists) or not _is_untrue_of_nothing(select.args["having"].this):
+            return None
+    elif any(value for key, value in group.args.items() if key != "expressions"):
+        return None
+    else:
+        for item in group.expressions:
+            column = bare(item)
+            if isinstance(column, exp.Literal) and column.name.isdecimal() and 0 < int(column.name) <= len(items):
+                column = bare(items[int(column.name) - 1].unalias())
+            if not isinstance(column, exp.Column) or not own.has(column):
+                return None
+            keys.append(name(column.this))
+    keys += [name(one.column.this) for one in moved if one.column is not None]
+    read = {name(column.this) for part in shown for column in part.find_all(exp.Column)}
+    return list(dict.fromkeys(keys)) if read <= set(keys) else None
+
+
+def _is_untrue_of_nothing(having: exp.Expr) -> bool:
+    """Whether HAVING is false or NULL of no rows, as far as its form tells: counts are 0, other aggregates NULL."""
+    node = bare(having)
+    if isinstance(node, exp.And | exp.Or):
+        sides = [_is_untrue_of_nothing(side) for side in (node.this, node.expression)]
+        return any(sides) if isinstance(node, exp.And) else all(sides)
+    if not isinstance(node, _COMPARISONS):
+        return False
+    nothing = node.copy()
+    for call in list(nothing.find_all(exp.AggFunc)):
+        whole = call.parent if isinstance(call.parent, exp.Filter | exp.WithinGroup) else call
+        whole.replace(exp.Literal.number(0) if isinstance(call, exp.Count) else exp.Null())
+    if contains(nothing, exp.Null) and all(isinstance(part, _NULL_BY_NULL) for part in nothing.walk()):
+        return True
+    return constant_truth(nothing, _NOTHING_GIVEN) is False
+
+
+def _write(
+    place: Clauses, conjuncts: list[_Conjunct], keys: list[str], alias: str, read: PrivateRead
+) -> Iterator[Edit]:
+    """The question with its keys alone, in parentheses, under its table's name; the correlations behind it."""
+    text, tokens = read.text, read.tokens
+
+    def written(*, correlated: bool) -> str:
+        found = [one for one in conjuncts if (one.column is not None) is correlated]
+        return " AND ".join(text[tokens[one.first].start : tokens[one.past - 1].end] for one in found)
+
+    listed, kept = ", ".join(keys), written(correlated=False)
+    source, end = tokens[place.source].start, tokens[place.end - 1].end
+    yield Edit.of(source, source, f"FROM (SELECT {listed} ")
+    where, group, having = (place.mark(word) for word in ("where", "group", "having"))
+    assert where is not None
+    assert having is not None
+    yield Edit.of(tokens[where].start, tokens[conjuncts[-1].past - 1].end, f"WHERE {kept}" if kept else "")
+    if group is None:
+        yield Edit.of(tokens[having].start, tokens[having].start, f"GROUP BY {listed} ")
+    else:
+        yield Edit.of(tokens[group].start, tokens[having - 1].end, f"GROUP BY {listed}")
+    behind = f") AS {quote_identifier(alias)} WHERE {written(correlated=True)}"
+    yield Edit.of(end, end, behind, tokens[next(one.first for one in conjuncts if one.column is not None)].start)
