@@ -126,7 +126,7 @@ def _find_windows(select: exp.Select, place: QuestionReading) -> Iterator[exp.Wi
         at = list(select.find_all(exp.Window)).index(window)
         written = list(place.select.find_all(exp.Window))[at]
         filtered = isinstance(written.this, exp.Filter) and written.this.expression.find(exp.AggFunc) is not None
-        if filtered or place.ranked is not None or not isinstance(_called(window), _OVER_ROWS):
+        if filtered or place.ranked is not None or not isinstance(_find_called(window), _OVER_ROWS):
             raise over_the_answer(written, place)  # in PostgreSQL, too, no aggregate stands in FILTER
         yield window
 
@@ -135,7 +135,7 @@ def _check_window(window: exp.Window, place: QuestionReading, keys: tuple[Column
     """Refuse a window that reads anything but predicates, which are constants here, keys and expressions of these."""
     aliases = {name(item.args["alias"]) for item in place.select.expressions if isinstance(item, exp.Alias)}
     order, frame = window.args.get("order"), window.args.get("spec")
-    called = _called(window)  # the name of a window in its own clause
+    called = _find_called(window)  # the name of a window in its own clause
     arguments = [one for one in called.iter_expressions() if not isinstance(one, exp.Star)]
     read = [*arguments, *(window.args.get("partition_by") or ())]
     read += [one.this for one in order.expressions] if order is not None else []
@@ -275,11 +275,11 @@ def _check_operators(place: QuestionReading) -> None:
 
 def _of_groups(window: exp.Window) -> bool:
     """Whether a window reads an aggregate of each group, and not the rows of the answer alone."""
-    called = _called(window)
+    called = _find_called(window)
     return any(found is not called for found in window.find_all(exp.AggFunc))
 
 
-def _called(window: exp.Window) -> exp.Expr:
+def _find_called(window: exp.Window) -> exp.Expr:
     called: exp.Expr = window.this.this if isinstance(window.this, exp.Filter) else window.this
     return called
 

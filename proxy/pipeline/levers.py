@@ -15,7 +15,7 @@ from mechanisms.formula import cuts
 from planner.catalog.model import Catalog
 from planner.catalog.tolerance import OF_BOUNDS, quote_literal, tolerances, widen_tolerances, with_amount
 from planner.errors import KeyholeError
-from planner.extract.cheaper_text import raise_number
+from planner.extract.hints.cheaper_text import raise_number
 from planner.plan.affordable_settings import (
     MOST_MISSES,
     MOST_TOLERANCE,

@@ -12,7 +12,7 @@ from accountant.errors import LedgerError, OverBudget
 from mechanisms.formula import Booleans
 from planner.catalog.key_space import as_text, set_apart
 from planner.errors import KeyholeError
-from planner.extract.cheaper_text import count_units, leave_out
+from planner.extract.hints.cheaper_text import count_units, leave_out
 from planner.plan import build as planning
 from proxy.pipeline.claim import Claim, claim, in_question_order
 from proxy.pipeline.messages import bare_question
