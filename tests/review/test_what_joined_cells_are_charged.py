@@ -241,7 +241,7 @@ def test_totals_per_unit_are_doubled_where_a_group_is_several_cells(service: Ser
 @pytest.mark.parametrize(("groupable", "times"), [(True, 2), (False, 1)])
 def test_a_derived_column_by_which_one_may_group_makes_finer_cells(
     service: Service,
-    groupable: bool,  # noqa: FBT001
+    groupable: bool,
     times: int,
 ) -> None:
     at = Column(name="at", sql_type=SqlType.TIMESTAMP, declared="timestamp", groupable=False)
