@@ -65,7 +65,7 @@ def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
         for derived in _derivations(item, scope):
             scope = _with_derived(scope, derived, said, item)
     for column in _read_columns(open_, scope):
-        reading = [item for item in open_ if column.name in _names_read(item, scope)]
+        reading = [item for item in items if column.name in _names_read(item, scope)]  # also a column by itself
         scope = _with_parts(scope, column, reading, said)
     return scope
 
@@ -219,7 +219,7 @@ def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple
         raise _not_groupable(items[0], column)
     name = ", ".join(dict.fromkeys(write_node(_name_alike(item, scope)) for item in items))
     taken = {known.name for known in scope.table.columns}
-    if name in taken:
+    while name in taken:
         name += " by value"
     if column.sql_type in _NUMBERS:
         parts = _cut_numbers(scope, column, items, said)

@@ -12,6 +12,7 @@ Every part of the expression is, between cuts, one of finitely many lines `a x +
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from math import ceil, floor
 
@@ -96,8 +97,8 @@ class CutFinder:
                 return self._is_line(node.this)
             case exp.Neg() | exp.Cast() | exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
                 if isinstance(node, exp.Cast):
-                    numbers = ("INT", "BIGINT", "DECIMAL", "DOUBLE")
-                    if node.to.expressions or node.to.this not in [exp.DataType.Type[name] for name in numbers]:
+                    numbers = (exp.DataType.Type.DECIMAL, exp.DataType.Type.DOUBLE)  # an integer may be one for several
+                    if node.to.expressions or node.to.this not in numbers:
                         return False
                     return self.is_chain(node.this) and not self._shape(node.this).varies
                 if isinstance(node, exp.Neg):
@@ -110,7 +111,8 @@ class CutFinder:
 
     def _is_line(self, node: exp.Expr) -> bool:
         found = self._shape(node)
-        return found.varies and not found.steps and len(found.pieces) == 1
+        choice = node.find(exp.Nullif, exp.Case, exp.Coalesce, exp.Greatest, exp.Least)  # NULL may come of a number
+        return found.varies and not found.steps and len(found.pieces) == 1 and choice is None
 
     def _shape(self, node: exp.Expr) -> Pieces:
         node = bare(node)
@@ -186,7 +188,9 @@ class CutFinder:
         if not by or left.steps:
             raise NotFinite(write_node(node)[:80])
         found = Pieces(frozenset((a / by, b / by) for a, b in left.pieces), whole=False)
-        return self._cut_whole(found, _toward_zero, node) if left.whole and divisor.whole else found
+        if left.whole and divisor.whole:
+            return Pieces(steps=self._cut_whole(found, _toward_zero, node).steps, whole=True)
+        return found
 
     def _cut_rounded(self, node: exp.Expr) -> Pieces:
         inner = self._shape(node.this)
@@ -300,6 +304,8 @@ class CutFinder:
             if a == c:
                 continue
             at = (d - b) / (a - c)
+            if self.is_double:
+                at = Fraction(float(at))  # the constant is rounded before it is compared
             sides = (True, False) if equal_below is None else (equal_below is (a > c),)
             self._cut({(at, side) for side in sides})
 
@@ -324,9 +330,33 @@ class CutFinder:
         if last - first > MOST_STEPS:
             raise TooManyCuts(last - first)
         found = sorted(((at - b) / a, below if a > 0 else not below) for at, below in side(first, last))
+        computed = self._computed(node.this) if self.is_double else None
+        if computed is not None:
+            steps = list(side(first, last)) if a > 0 else [*side(first, last)][::-1]
+            found = [_as_computed(cut, step, computed, rises=a > 0) for cut, step in zip(found, steps, strict=True)]
         first_cut = max(cut for cut in found if cut <= (low, False))
         self._cut(found)
         self._look_through((first_cut, min(cut for cut in found if cut > (high, False))))
+
+    def _computed(self, node: exp.Expr) -> Callable[[float], float] | None:
+        """Arithmetic as double precision computes it; None for what else an expression may be."""
+        node = bare(node)
+        if isinstance(node, exp.Column):
+            return _itself
+        if node.find(exp.Column) is None:
+            constant = self._shape(node).constant
+            return None if constant is None else partial(_always, float(constant))
+        if isinstance(node, exp.Neg):
+            inner = self._computed(node.this)
+            return None if inner is None else partial(_with, float.__mul__, inner, partial(_always, -1.0))
+        if isinstance(node, exp.Abs):
+            inner = self._computed(node.this)
+            return None if inner is None else partial(_without_sign, inner)
+        operation = _ARITHMETIC.get(type(node))
+        if operation is None:
+            return None
+        left, right = self._computed(node.this), self._computed(node.expression)
+        return None if left is None or right is None else partial(_with, operation, left, right)
 
     def _cut_everywhere(self, node: exp.Expr) -> None:
         """Every whole number by itself."""
@@ -362,6 +392,51 @@ def _bound(pieces: frozenset[Line]) -> frozenset[Line]:
     if len(pieces) > MOST_STEPS:
         raise TooManyCuts(len(pieces))
     return pieces
+_ARITHMETIC: dict[type[exp.Expr], Callable[[float, float], float]] = {
+    exp.Add: float.__add__,
+    exp.Sub: float.__sub__,
+    exp.Mul: float.__mul__,
+    exp.Div: float.__truediv__,
+}
+
+
+def _itself(x: float) -> float:
+    return x
+
+
+def _always(constant: float, _: float) -> float:
+    return constant
+
+
+def _without_sign(inner: Callable[[float], float], x: float) -> float:
+    return abs(inner(x))
+
+
+def _with(
+    operation: Callable[[float, float], float],
+    left: Callable[[float], float],
+    right: Callable[[float], float],
+    x: float,
+) -> float:
+    return operation(left(x), right(x))
+
+
+def _as_computed(cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut:
+    """The first double whose computed value is on the other side of a step than those before, near the exact cut."""
+    at, below = step
+
+    def is_past(x: float) -> bool:
+        found = computed(x)
+        return (found > at if below else found >= at) is rises
+
+    middle = float(cut[0])
+    near = 1e-9 * max(abs(middle), 1.0)
+    low, high = middle - near, middle + near
+    if is_past(low) or not is_past(high):
+        return cut
+    while (between := (low + high) / 2) not in (low, high):
+        low, high = (low, between) if is_past(between) else (between, high)
+    return Fraction(high), False
 
 
 _Side = Callable[[int, int], Iterator[Cut]]

@@ -71,7 +71,8 @@ def _value_in(column: Column, place: int, kept: list[tuple[Value, Cut]], middle:
     if column.sql_type is SqlType.DOUBLE or (column.sql_type is SqlType.NUMERIC and typed is None):
         if not isfinite(float(middle)):
             return None
-        return Decimal(float(middle)) if column.sql_type is SqlType.DOUBLE else _round_middle(middle)
+        # the shortest text of a double: what is written like it is compared with it as equal
+        return Decimal(repr(float(middle))) if column.sql_type is SqlType.DOUBLE else _round_middle(middle)
     unit = Fraction(1, 10 ** _scale(column))
     if not kept:
         exact = Fraction(0)
