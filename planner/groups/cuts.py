@@ -245,6 +245,13 @@ class CutFinder:
         known = [edge for edge in edges if edge is not None]
         if len(known) < len(edges) or known != sorted(known):
             raise NotFinite(write_node(node)[:80])
+        arithmetic = self._find_arithmetic(node.this) if self.is_double and "num_buckets" in node.args else None
+        if arithmetic is not None and len(inner.pieces - {_X}) == 0:
+            share = partial(_share, arithmetic, float(known[0]), float(known[-1]), len(known) - 1)
+            inside = ((edge, False) for edge in known[1:-1])
+            steps = ((Fraction(place), False) for place in range(1, len(known) - 1))
+            self.cuts |= {_cross(cut, step, share, rises=True) for cut, step in zip(inside, steps, strict=True)}
+            known = [known[0], known[-1]]
         for edge in known:
             self._compare(inner, Pieces(frozenset(((Fraction(0), edge),))), _COMPARED[exp.GTE], node)
         return Pieces(steps=True, whole=True)
@@ -262,8 +269,9 @@ class CutFinder:
             return self._around_zero(node)
         if isinstance(node, exp.Nullif):
             first = self._shape(node.this)
-            self._compare(first, self._shape(node.expression), None, node)
-            return first
+            other = self._shape(node.expression)
+            self._compare(first, other, None, node)
+            return Shape(first.pieces, first.steps, whole=first.whole and other.whole)  # their common type is compared
         if isinstance(node, exp.Case):
             for branch in node.args["ifs"]:
                 if node.this is None:
@@ -330,15 +338,15 @@ class CutFinder:
         if last - first > MOST_STEPS:
             raise TooManyCuts(last - first)
         found = sorted(((at - b) / a, below if a > 0 else not below) for at, below in side(first, last))
-        computed = self._computed(node.this) if self.is_double else None
+        computed = self._find_arithmetic(node.this) if self.is_double else None
         if computed is not None:
             steps = list(side(first, last)) if a > 0 else [*side(first, last)][::-1]
-            found = [_as_computed(cut, step, computed, rises=a > 0) for cut, step in zip(found, steps, strict=True)]
+            found = [_cross(cut, step, computed, rises=a > 0) for cut, step in zip(found, steps, strict=True)]
         first_cut = max(cut for cut in found if cut <= (low, False))
         self._cut(found)
         self._look_through((first_cut, min(cut for cut in found if cut > (high, False))))
 
-    def _computed(self, node: exp.Expr) -> Callable[[float], float] | None:
+    def _find_arithmetic(self, node: exp.Expr) -> Callable[[float], float] | None:
         """Arithmetic as double precision computes it; None for what else an expression may be."""
         node = bare(node)
         if isinstance(node, exp.Column):
@@ -347,15 +355,17 @@ class CutFinder:
             constant = self._shape(node).constant
             return None if constant is None else partial(_always, float(constant))
         if isinstance(node, exp.Neg):
-            inner = self._computed(node.this)
+            inner = self._find_arithmetic(node.this)
             return None if inner is None else partial(_with, float.__mul__, inner, partial(_always, -1.0))
+        if isinstance(node, exp.Coalesce | exp.Nullif):
+            return self._find_arithmetic(node.this)
         if isinstance(node, exp.Abs):
-            inner = self._computed(node.this)
+            inner = self._find_arithmetic(node.this)
             return None if inner is None else partial(_without_sign, inner)
         operation = _ARITHMETIC.get(type(node))
         if operation is None:
             return None
-        left, right = self._computed(node.this), self._computed(node.expression)
+        left, right = self._find_arithmetic(node.this), self._find_arithmetic(node.expression)
         return None if left is None or right is None else partial(_with, operation, left, right)
 
     def _cut_everywhere(self, node: exp.Expr) -> None:
@@ -412,6 +422,11 @@ def _without_sign(inner: Callable[[float], float], x: float) -> float:
     return abs(inner(x))
 
 
+def _share(inner: Callable[[float], float], low: float, high: float, count: int, x: float) -> float:
+    """Where width_bucket finds a number between its ends, in buckets."""
+    return count * ((inner(x) - low) / (high - low))
+
+
 def _with(
     operation: Callable[[float, float], float],
     left: Callable[[float], float],
@@ -421,7 +436,7 @@ def _with(
     return operation(left(x), right(x))
 
 
-def _as_computed(cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut:
+def _cross(cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut:
     """The first double whose computed value is on the other side of a step than those before, near the exact cut."""
     at, below = step
 

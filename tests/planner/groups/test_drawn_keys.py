@@ -17,7 +17,7 @@ import pytest
 
 from planner.bind.question import ask
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Catalog
+from planner.catalog.model import Catalog, Merged
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
 from planner.functionals.unit_groups import groups_of_one_unit
@@ -187,6 +187,21 @@ def test_groups_and_counts_are_postgresqls(engines: Engines) -> None:
         assert ours == wanted, (keys, said)
         compared += 1
     assert compared > rounds(800, quick=20)
+
+
+@pytest.mark.parametrize("keys", ["price > 10, price", "code LIKE 'A%', code", "weight > 0.1, weight"])
+def test_a_column_beside_a_condition_on_it_has_no_list_of_values(keys: str) -> None:
+    with pytest.raises(KeyholeError, match="KH202"):
+        asking(f"SELECT 1 FROM lines GROUP BY {keys} HAVING count(*) > 0", CATALOG)
+
+
+def test_three_columns_in_one_key_are_told_apart() -> None:
+    key = "CASE WHEN code = '%' THEN 1 WHEN price > -1 THEN NULL WHEN NOT gift THEN 1 END"
+    asked = _asked(f"SELECT {key} FROM lines GROUP BY 1 HAVING count(*) > 0", CATALOG)
+    assert asked is not None
+    (column,) = asked[1].keys.columns
+    assert isinstance(column.derivation, Merged)
+    assert len(set(column.derivation.columns)) == 3
 
 
 def _counts(engine: Any, made: Plan, question: Question) -> dict[tuple[str, ...], int]:
