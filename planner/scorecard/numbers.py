@@ -5,7 +5,7 @@
 shows one, `n`, and sorts by it. The answer is keys; the setting `keyhole.numbers` says what stands in the column.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -173,6 +173,7 @@ class _Reading:
         self._root = select.root()
         self._inside = {id(node) for node in select.walk()}
         self._tracked = {one.name for one in numbers}
+        self._tracked |= {_UNNAMED for one in numbers if not one.has_alias}  # as PostgreSQL calls what is computed
         self._items = {one.item for one in numbers}
         self._sorted: dict[str, None] = {}
 
@@ -213,6 +214,30 @@ class _Reading:
                     listed = [_output_name(one) for one in first.expressions]
                     self._tracked |= {listed[item] for item in self._items if item < len(listed)}
 
+    def _learn_names(self, items: Iterable[exp.Expr]) -> None:
+        for item in items:
+            if isinstance(item, exp.Alias):
+                self._tracked.add(name(item.args["alias"]))
+            elif isinstance(item, exp.Round):
+                self._tracked.add("round")
+
+    def _rename_shown(self, query: exp.Query, items: set[int] | None) -> None:
+        """Follow what a query around shows into the names that a list behind its alias, or a side of UNION ALL, gives.
+
+        Parameters:
+            items: which of its columns are numbers; None where a star may be any of them.
+        """
+        node: exp.Expr | None = query.parent
+        while node is not None and not isinstance(node, exp.Select):
+            alias = node.args.get("alias")
+            listed = [_output_name(one) for one in _first_side(node).expressions]
+            if isinstance(alias, exp.TableAlias) and alias.args.get("columns"):
+                columns = alias.args["columns"]
+                listed = [name(one.this if isinstance(one, exp.ColumnDef) else one) for one in columns]
+            named = {one or _UNNAMED for place, one in enumerate(listed) if items is None or place in items}
+            self._tracked |= named - {"*"}
+            node = node.parent
+
     def _is_reached(self, query: exp.Expr) -> bool:
         """Return True if a query's rows go on as rows, up to the statement's own."""
         node, above = query, query.parent
@@ -248,9 +273,8 @@ class _Reading:
         stars = any(map(_is_star, query.expressions))
         if query.args.get("group") is not None:
             return False
-        for item, shows in zip(query.expressions, shown, strict=True):
-            if shows and isinstance(item, exp.Alias):
-                self._tracked.add(name(item.args["alias"]))
+        self._learn_names(item for item, shows in zip(query.expressions, shown, strict=True) if shows)
+        self._rename_shown(query, None if stars else {place for place, shows in enumerate(shown) if shows})
         for one in order.expressions if order is not None else ():
             inner = bare(one.this)
             if isinstance(inner, exp.Literal) and inner.name.isdecimal():
@@ -311,6 +335,16 @@ class _Reading:
     def _is_apart(self, join: exp.Expr) -> bool:
         using = {name(one if isinstance(one, exp.Identifier) else one.this) for one in join.args.get("using") or ()}
         return not (using & self._tracked) and str(join.args.get("method") or "").upper() != "NATURAL"
+
+
+def _first_side(node: exp.Expr) -> exp.Expr:
+    """The SELECT whose columns give those of a set operation their names; of anything else nothing is named."""
+    if not isinstance(node, exp.SetOperation):
+        return exp.Select()
+    first: exp.Expr = node.left
+    while isinstance(first, exp.SetOperation | exp.Subquery):
+        first = first.left if isinstance(first, exp.SetOperation) else first.this
+    return first
 
 
 def _is_star(item: exp.Expr) -> bool:

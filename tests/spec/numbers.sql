@@ -57,6 +57,18 @@ null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) >
 --> KH101
 null SELECT sum(n) FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q
 --> KH101
+threshold WITH q AS (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500), p(a, b) AS (SELECT * FROM q) SELECT sum(b) FROM p
+--> KH101
+threshold WITH q AS (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500), p(a, b) AS (TABLE q) SELECT b + 1 FROM p
+--> KH101
+threshold WITH q AS (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) SELECT sum(x) FROM (SELECT 1 AS x UNION ALL SELECT n FROM q) z
+--> KH101
+threshold SELECT "?column?" + 1 FROM (SELECT 1 UNION ALL SELECT n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q) z
+--> KH101
+threshold SELECT round + 1 FROM (SELECT round(n) FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q) z
+--> KH101
+threshold SELECT "?column?" + 1 FROM (SELECT country, count(*) + 1 FROM sales GROUP BY country HAVING count(*) > 500) q
+--> KH101
 null SELECT country, coalesce(n, 0) FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q
 --> KH101
 null SELECT country, n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q WHERE n IS NULL
