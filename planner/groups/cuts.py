@@ -250,7 +250,7 @@ class CutFinder:
             share = partial(_share, arithmetic, float(known[0]), float(known[-1]), len(known) - 1)
             inside = ((edge, False) for edge in known[1:-1])
             steps = ((Fraction(place), False) for place in range(1, len(known) - 1))
-            self.cuts |= {_cross(cut, step, share, rises=True) for cut, step in zip(inside, steps, strict=True)}
+            self._cut(_cross(cut, step, share, rises=True) for cut, step in zip(inside, steps, strict=True))
             known = [known[0], known[-1]]
         for edge in known:
             self._compare(inner, Pieces(frozenset(((Fraction(0), edge),))), _COMPARED[exp.GTE], node)
@@ -271,7 +271,7 @@ class CutFinder:
             first = self._shape(node.this)
             other = self._shape(node.expression)
             self._compare(first, other, None, node)
-            return Shape(first.pieces, first.steps, whole=first.whole and other.whole)  # their common type is compared
+            return Pieces(first.pieces, first.steps, whole=first.whole and other.whole)  # their common type is compared
         if isinstance(node, exp.Case):
             for branch in node.args["ifs"]:
                 if node.this is None:
