@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from math import ceil, floor
 
 from sqlglot import exp
 
+from planner.errors import KeyholeError
 from planner.parser.tree import bare, write_node
+from planner.values.model import number
 
 Line = tuple[Fraction, Fraction]
 Cut = tuple[Fraction, bool]
@@ -26,6 +28,7 @@ Cut = tuple[Fraction, bool]
 
 MOST_CUTS = 1_000_000  # of a time: as many keys as any question may have
 MOST_STEPS = 2_000  # each is a place in the statement, and takes a tenth of a millisecond to find
+_MOST_BITS = 1_000  # of a number in an expression of constants: columns have no more than a few hundred
 _COMPARED: dict[type[exp.Expr], bool | None] = {  # whether a number that is equal is below the cut; None: both
     exp.GT: True,
     exp.LTE: True,
@@ -178,6 +181,8 @@ class CutFinder:
             else:
                 sign = 1 if operation is exp.Add else -1
                 found.add((a + sign * c, b + sign * d))
+        if any(part.numerator.bit_length() + part.denominator.bit_length() > _MOST_BITS for part in chain(*found)):
+            raise NotFinite(write_node(node)[:80])
         return Pieces(frozenset(found), whole=whole)
 
     def _quotient(self, node: exp.Div) -> Pieces:
@@ -476,7 +481,9 @@ def _half_away(first: int, last: int) -> Iterator[Cut]:
 def _literal(node: exp.Literal) -> Pieces:
     text = str(node.this)
     try:
-        value = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        return _STEPS
+        value = number(text, node).value
+    except KeyholeError:
+        if node.is_string:
+            return _STEPS
+        raise
     return Pieces(frozenset(((Fraction(0), value),)), whole=text.isdigit() and not node.is_string)

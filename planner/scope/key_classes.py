@@ -22,9 +22,7 @@ from planner.scope.key_values import NotExact, Typed, type_value
 from planner.scope.names import Scope, find_column, kind_of, part_of
 
 MOST_VALUES = 10_000  # every value is computed when the question is read; docs/asking.md promises so many
-MOST_WORK = (
-    100_000  # parts of expressions to be computed for groups of a column's values, a tenth of a millisecond each
-)
+MOST_WORK = 100_000  # parts of expressions computed for a column's groups, each in a tenth of a millisecond
 _FEW_CUTS = 3  # that a name in the ledger shows: more would hide the rest of it
 _COARSEST_FIRST = ("year", "quarter", "month", "week", "day", "hour")
 _TOLD_BY = {

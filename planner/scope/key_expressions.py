@@ -12,6 +12,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.catalog.derived_columns import DATE_PARTS, EXTRACTED_FROM_DATE
+from planner.errors import KeyholeError
 from planner.parser.tree import write_node
 from planner.scope.key_arithmetic import compute, round_whole
 from planner.scope.key_functions import FUNCTIONS, apply_function
@@ -34,6 +35,7 @@ from planner.scope.key_values import (
 )
 from planner.scope.names import part_of
 from planner.values.datetimes import extract_part, truncate_to_unit
+from planner.values.model import number
 
 _MOST_STEPS = 500_000  # for all values together: fifty parts for each of the most that a key may have
 _FORMAT = re.compile(r'"[^"%\\]*"|%[YmdH]|Q|[-/ .:_,]')
@@ -162,9 +164,17 @@ def _literal(node: exp.Expr) -> Typed:
         case exp.Null():
             return Typed("unknown", None)
         case exp.Literal() if not node.is_string:
-            return exact_number(Fraction(str(node.this)), "integer" if str(node.this).isdigit() else "numeric", node)
+            return _number(str(node.this), node)
         case _:
             return Typed("unknown", str(node.this))
+
+
+def _number(text: str, node: exp.Expr) -> Typed:
+    try:
+        value = number(text, node).value
+    except KeyholeError:
+        raise NotExact(write_node(node)[:80]) from None
+    return exact_number(value, "integer" if text.isdigit() else "numeric", node)
 
 
 def _evaluate_choice(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:

@@ -19,6 +19,7 @@ from planner.errors import KeyholeError
 from planner.parser.tree import bare, write_node
 from planner.scope.names import Scope, find_column
 from planner.values.decimals import terminating_decimal
+from planner.values.model import number as as_number
 
 _MOST_TERMS = 256  # conjunctions of a formula: beyond, nothing is proved; of hand-written ones none has as many
 _FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
@@ -235,8 +236,8 @@ def _constant(node: exp.Expr) -> Fraction | None:
     node = bare(node)
     if isinstance(node, exp.Literal) and not node.is_string:
         try:
-            return Fraction(node.name)
-        except ValueError:
+            return as_number(node.name, node).value
+        except KeyholeError:
             return None
     if isinstance(node, exp.Neg):
         inner = _constant(node.this)

@@ -1,9 +1,13 @@
 """Computed keys that are dear to read are refused before anybody has waited for them."""
 
+from dataclasses import replace
+
 import pytest
 
+from planner.bind.question import ask
 from planner.errors import KeyholeError
-from tests.planner.asked import asking
+from planner.statements.settings import accuracy
+from tests.planner.asked import TODAY, asking
 from tests.planner.groups.test_truth import CATALOG
 
 LINES_OF = "greatest({}) + greatest({})".format(
@@ -28,3 +32,26 @@ def test_a_key_that_is_dear_to_read_is_refused(keys: str) -> None:
     with pytest.raises(KeyholeError) as refused:
         asking(f"SELECT 1 FROM lines GROUP BY {keys} HAVING count(*) > 3", CATALOG)
     assert refused.value.code == "KH202"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1 FROM lines GROUP BY price > {} HAVING count(*) > 3",
+        "SELECT 1 FROM lines GROUP BY floor(n * {}) HAVING count(*) > 3",
+        "SELECT city, count(*) FROM lines GROUP BY city HAVING count(*) > {}",
+    ],
+)
+@pytest.mark.parametrize("constant", ["1e200000000", "1e-200000000"])
+def test_a_constant_of_many_digits_is_never_written_out(text: str, constant: str) -> None:
+    """Python would compute it for minutes, and no other session of the process could do anything meanwhile."""
+    catalog = replace(CATALOG, defaults=replace(CATALOG.defaults, numbers="threshold"))
+    with pytest.raises(KeyholeError) as refused:
+        ask(
+            asking(text.format(constant), catalog).questions[0],
+            catalog,
+            accuracy=accuracy({"keyhole.tolerance": "1"}, CATALOG.defaults),
+            parameters={},
+            today=TODAY,
+        )
+    assert refused.value.code == "KH212"
