@@ -359,5 +359,6 @@ def _identity_of(table: Table) -> dict[str, Any]:
         del written["totals"]  # what was answered before there were any is there
     for column, known in zip(written["columns"], table.columns, strict=True):
         del column["stored"], column["bands"], column["enumerated"]
+        del column["computed"], column["groupable"]  # of questions' own keys, whose cells are in their fingerprints
         column["domain"] = known.domain
     return written

@@ -176,6 +176,8 @@ def test_the_digest_follows_what_answers_depend_on() -> None:
     base = compiled().digest
     assert compiled(changed(("epsilon_per_query = 2.0", "epsilon_per_query = 1.0"))).digest == base
     assert compiled(changed(("reader@db", "reader:secret@db"))).digest == base
+    grouped = changed(("rows_per_unit = 20", "rows_per_unit = 20\ngroupable = false"))
+    assert compiled(grouped).digest == base
     assert (
         compiled(changed(("grid = 0.01", "grid = 0.01\nbands = [5]"), ("rows_per_unit = 20", COUNTED))).digest == base
     )
