@@ -407,6 +407,8 @@ def _bound(pieces: frozenset[Line]) -> frozenset[Line]:
     if len(pieces) > MOST_STEPS:
         raise TooManyCuts(len(pieces))
     return pieces
+
+
 _ARITHMETIC: dict[type[exp.Expr], Callable[[float, float], float]] = {
     exp.Add: float.__add__,
     exp.Sub: float.__sub__,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from planner.catalog.model import Catalog, Table
+from planner.catalog.model import Catalog, Merged, Parts, Table
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.lexer import tokens as read_tokens
@@ -26,6 +26,15 @@ def read_rows(lines: Sequence[str], catalog: Catalog, table: Table, *, typed: Ma
         _check_expressions(typed, table)  # of which the whole may be refused for something else
         raise
     _check_expressions(typed, table)
+    computed = next((key.derivation for key in question.keys if isinstance(key.derivation, Merged | Parts)), None)
+    if computed is not None:
+        column = computed.column if isinstance(computed, Parts) else computed.columns[0]
+        raise KeyholeError(
+            "KH202",
+            f'column "{column}" has no public domain',
+            detail="A release is by keys that the policy declares.",
+            hint=f"Declare a key of [{table.place_of(column)}]: values, values_from or range, in keyhole.toml.",
+        )
     return question
 
 

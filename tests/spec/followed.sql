@@ -61,7 +61,7 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) / 
 --> answered
 SELECT country, month FROM sales GROUP BY country, month HAVING sum(amount) FILTER (WHERE amount > 5) / count(DISTINCT customer_id) > 300
 --! Write the same FILTER on both sides, or a condition in WHERE.
-SELECT country, month FROM sales WHERE amount > 5 GROUP BY country, month HAVING sum(amount) / count(DISTINCT customer_id) > 300
+SELECT country, month FROM sales WHERE amount > 5 GROUP BY country, month HAVING sum(amount) / count(DISTINCT customer_id) > 300 AND count(DISTINCT customer_id) >= 500
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING count(*) / count(DISTINCT ward) > 5
 --! Compare each with a constant, for example count(*) > 40.

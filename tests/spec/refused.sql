@@ -351,7 +351,7 @@ SELECT ward FROM visits GROUP BY ward HAVING avg(age) > 0
 --> KH304 avg(age)
 SELECT country, month FROM sales WHERE gift GROUP BY ROLLUP (country, month) HAVING count(*) > 5 ORDER BY count(*)
 --> KH106
-SELECT month FROM sales GROUP BY GROUPING SETS (month, ROLLUP (country)) HAVING count(*) > 5 AND month > date '2011-01-01' ORDER BY sum(amount) DESC
+SELECT month FROM sales GROUP BY GROUPING SETS (month, ROLLUP (country)) HAVING count(*) > 5 ORDER BY sum(amount) DESC
 --> KH106
 EXECUTE "keyhole.refused"
 --> KH404 "keyhole.refused"

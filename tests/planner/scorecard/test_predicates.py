@@ -168,7 +168,7 @@ def test_each_predicate_needs_its_own_guard() -> None:
     guarded = "SELECT country, count(amount) > 100 AND sum(amount) < 5000 FROM sales GROUP BY country"
     assert len(asked(guarded).predicates) == 1
     apart = "SELECT country, count(amount) > 100, sum(amount) < 5000 FROM sales GROUP BY country"
-    refused = refusal(apart)
+    refused = refusal(apart, guard="refuse")
     assert refused is not None
     assert refused.code == "KH206"
 

@@ -157,7 +157,7 @@ SELECT category FROM orders GROUP BY category HAVING sum(CASE WHEN status = 'ret
 --> planned
 
 SELECT region FROM orders GROUP BY region HAVING sum(total) / count(DISTINCT customer_id) > 250
---> KH204
+--> planned
 
 SELECT region FROM orders GROUP BY region HAVING percentile_disc(0.5) WITHIN GROUP (ORDER BY total) >= 40
 --> planned
@@ -181,7 +181,7 @@ SELECT category FROM orders GROUP BY category HAVING (count(*) > 1000) = (sum(to
 --> planned
 
 SELECT category FROM orders GROUP BY category HAVING count(*) / count(DISTINCT customer_id) >= 2
---> KH204
+--> planned
 
 -- # rank
 SELECT category FROM orders GROUP BY category ORDER BY sum(total) DESC LIMIT 3
@@ -203,17 +203,17 @@ SELECT DISTINCT ON (region) region, category FROM orders GROUP BY region, catego
 --> planned
 
 SELECT region, channel, grouping(channel) FROM orders GROUP BY CUBE (region, channel) HAVING sum(total) > 50000
---> KH106
+--> planned
 
 SELECT * FROM (SELECT category, row_number() OVER (ORDER BY count(*) DESC) AS place FROM orders GROUP BY category) r WHERE place <= 3
 --> planned
 
 -- # text
 SELECT month, sum(total) > 60000 AS good, lag(sum(total) > 60000) OVER (ORDER BY month) AS before FROM orders GROUP BY month
---> KH101
+--> planned
 
 SELECT c.region FROM (VALUES ('north'), ('south')) AS c(region) WHERE EXISTS (SELECT 1 FROM orders o WHERE o.region = c.region GROUP BY o.region HAVING count(*) > 500)
---> KH201
+--> planned
 
 SELECT category, count(*) AS n FROM orders GROUP BY category HAVING n > 1000
 --> KH201

@@ -166,7 +166,7 @@ SELECT ward FROM stays GROUP BY ward HAVING avg(cost) FILTER (WHERE sex = 'f') >
 --> KH204
 
 SELECT ward FROM stays GROUP BY ward HAVING sum(cost) / count(DISTINCT patient_id) > 5000
---> KH204
+--> planned
 
 SELECT ward FROM stays GROUP BY ward HAVING (count(*) > 300) <> (avg(age) > 50)
 --> planned
@@ -175,7 +175,7 @@ SELECT ward FROM stays GROUP BY ward HAVING max(age) < 20
 --> planned
 
 SELECT ward FROM stays GROUP BY ward HAVING count(*) * 1.0 / count(DISTINCT patient_id) > 1.5
---> KH204
+--> planned
 
 SELECT ward FROM stays GROUP BY ward HAVING bool_or(cost > 45000)
 --> planned
@@ -200,14 +200,14 @@ SELECT ward, ntile(3) OVER (ORDER BY count(*)) AS third FROM stays GROUP BY ward
 --> planned
 
 SELECT ward, month FROM stays GROUP BY ROLLUP (ward, month) HAVING count(*) > 200
---> KH106
+--> planned
 
 SELECT ward, dense_rank() OVER (ORDER BY sum(cost) DESC) <= 3 AS top FROM stays GROUP BY ward
 --> planned
 
 -- # text
 SELECT month, CASE WHEN count(*) > 400 AND lag(count(*) > 400) OVER (ORDER BY month) THEN 'again' END AS twice FROM stays GROUP BY month
---> KH101
+--> planned
 
 SELECT ward, count(*) > 300 AS busy, avg(age) > 60 AS old FROM stays GROUP BY ward
 --> planned

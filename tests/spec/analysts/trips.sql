@@ -194,17 +194,17 @@ SELECT zone FROM (SELECT zone, percent_rank() OVER (ORDER BY sum(fare) DESC) AS 
 --> planned
 
 SELECT vendor, payment FROM trips GROUP BY GROUPING SETS ((vendor), (payment), (vendor, payment)) HAVING count(*) > 3000
---> KH106
+--> planned
 
 SELECT zone, rank() OVER (ORDER BY count(*) DESC) <= 10 AS top_ten FROM trips GROUP BY zone
 --> planned
 
 -- # text
 SELECT day, count(*) > 900 AS busy, lead(count(*) > 900) OVER (ORDER BY day) AS busy_next FROM trips GROUP BY day
---> KH101
+--> planned
 
 SELECT z.name FROM zones z WHERE NOT EXISTS (SELECT 1 FROM trips t WHERE t.zone = z.zone_id GROUP BY t.zone HAVING count(*) > 100)
---> KH201
+--> planned
 
 SELECT string_agg(payment, ', ') FROM (SELECT payment FROM trips GROUP BY payment HAVING count(*) > 1000) p
 --> planned
