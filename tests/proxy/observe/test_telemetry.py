@@ -318,9 +318,10 @@ def test_without_a_service_manager_nothing_happens(tmp_path: Path) -> None:
         notify(READY, environment=environment)
 
 
-@pytest.mark.parametrize("pid", [{}, {"WATCHDOG_PID": str(os.getpid())}])
-def test_the_service_manager_hears_of_a_loop_that_turns_until_the_end(tmp_path: Path, pid: dict[str, str]) -> None:
+@pytest.mark.parametrize("is_named", [False, True])
+def test_the_service_manager_hears_of_a_loop_that_turns_until_the_end(tmp_path: Path, is_named: bool) -> None:
     address = str(tmp_path / "notify")
+    pid = {"WATCHDOG_PID": str(os.getpid())} if is_named else {}
 
     async def work(manager: socket.socket) -> None:
         async with reporting_alive(environment={"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "3000"} | pid):
