@@ -19,12 +19,11 @@ from math import ceil, floor
 from sqlglot import exp
 
 from planner.errors import KeyholeError
+from planner.groups.doubles import ARITHMETIC, Cut, always, combine, find_crossing, itself, share_of, without_sign
 from planner.parser.tree import bare, write_node
 from planner.values.model import number
 
 Line = tuple[Fraction, Fraction]
-Cut = tuple[Fraction, bool]
-"""A place on the number line, and whether the number there lies below the cut."""
 
 MOST_CUTS = 1_000_000  # of a time: as many keys as any question may have
 MOST_STEPS = 2_000  # each is a place in the statement, and takes a tenth of a millisecond to find
@@ -252,10 +251,10 @@ class CutFinder:
             raise NotFinite(write_node(node)[:80])
         arithmetic = self._find_arithmetic(node.this) if self.is_double and "num_buckets" in node.args else None
         if arithmetic is not None and len(inner.pieces - {_X}) == 0:
-            share = partial(_share, arithmetic, float(known[0]), float(known[-1]), len(known) - 1)
+            share = partial(share_of, arithmetic, float(known[0]), float(known[-1]), len(known) - 1)
             inside = ((edge, False) for edge in known[1:-1])
             steps = ((Fraction(place), False) for place in range(1, len(known) - 1))
-            self._cut(_cross(cut, step, share, rises=True) for cut, step in zip(inside, steps, strict=True))
+            self._cut(find_crossing(cut, step, share, rises=True) for cut, step in zip(inside, steps, strict=True))
             known = [known[0], known[-1]]
         for edge in known:
             self._compare(inner, Pieces(frozenset(((Fraction(0), edge),))), _COMPARED[exp.GTE], node)
@@ -346,7 +345,7 @@ class CutFinder:
         computed = self._find_arithmetic(node.this) if self.is_double else None
         if computed is not None:
             steps = list(side(first, last)) if a > 0 else [*side(first, last)][::-1]
-            found = [_cross(cut, step, computed, rises=a > 0) for cut, step in zip(found, steps, strict=True)]
+            found = [find_crossing(cut, step, computed, rises=a > 0) for cut, step in zip(found, steps, strict=True)]
         first_cut = max(cut for cut in found if cut <= (low, False))
         self._cut(found)
         self._look_through((first_cut, min(cut for cut in found if cut > (high, False))))
@@ -355,23 +354,23 @@ class CutFinder:
         """Arithmetic as double precision computes it; None for what else an expression may be."""
         node = bare(node)
         if isinstance(node, exp.Column):
-            return _itself
+            return itself
         if node.find(exp.Column) is None:
             constant = self._shape(node).constant
-            return None if constant is None else partial(_always, float(constant))
+            return None if constant is None else partial(always, float(constant))
         if isinstance(node, exp.Neg):
             inner = self._find_arithmetic(node.this)
-            return None if inner is None else partial(_with, float.__mul__, inner, partial(_always, -1.0))
+            return None if inner is None else partial(combine, float.__mul__, inner, partial(always, -1.0))
         if isinstance(node, exp.Coalesce | exp.Nullif):
             return self._find_arithmetic(node.this)
         if isinstance(node, exp.Abs):
             inner = self._find_arithmetic(node.this)
-            return None if inner is None else partial(_without_sign, inner)
-        operation = _ARITHMETIC.get(type(node))
+            return None if inner is None else partial(without_sign, inner)
+        operation = ARITHMETIC.get(type(node))
         if operation is None:
             return None
         left, right = self._find_arithmetic(node.this), self._find_arithmetic(node.expression)
-        return None if left is None or right is None else partial(_with, operation, left, right)
+        return None if left is None or right is None else partial(combine, operation, left, right)
 
     def _cut_everywhere(self, node: exp.Expr) -> None:
         """Every whole number by itself."""
@@ -407,58 +406,6 @@ def _bound(pieces: frozenset[Line]) -> frozenset[Line]:
     if len(pieces) > MOST_STEPS:
         raise TooManyCuts(len(pieces))
     return pieces
-
-
-_ARITHMETIC: dict[type[exp.Expr], Callable[[float, float], float]] = {
-    exp.Add: float.__add__,
-    exp.Sub: float.__sub__,
-    exp.Mul: float.__mul__,
-    exp.Div: float.__truediv__,
-}
-
-
-def _itself(x: float) -> float:
-    return x
-
-
-def _always(constant: float, _: float) -> float:
-    return constant
-
-
-def _without_sign(inner: Callable[[float], float], x: float) -> float:
-    return abs(inner(x))
-
-
-def _share(inner: Callable[[float], float], low: float, high: float, count: int, x: float) -> float:
-    """Where width_bucket finds a number between its ends, in buckets."""
-    return count * ((inner(x) - low) / (high - low))
-
-
-def _with(
-    operation: Callable[[float, float], float],
-    left: Callable[[float], float],
-    right: Callable[[float], float],
-    x: float,
-) -> float:
-    return operation(left(x), right(x))
-
-
-def _cross(cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut:
-    """The first double whose computed value is on the other side of a step than those before, near the exact cut."""
-    at, below = step
-
-    def is_past(x: float) -> bool:
-        found = computed(x)
-        return (found > at if below else found >= at) is rises
-
-    middle = float(cut[0])
-    near = 1e-9 * max(abs(middle), 1.0)
-    low, high = middle - near, middle + near
-    if is_past(low) or not is_past(high):
-        return cut
-    while (between := (low + high) / 2) not in (low, high):
-        low, high = (low, between) if is_past(between) else (between, high)
-    return Fraction(high), False
 
 
 _Side = Callable[[int, int], Iterator[Cut]]

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import ceil, floor, inf, isfinite, nextafter
 
 from planner.catalog.model import Column, Parts, SqlType, Value
-from planner.groups.cuts import Cut
+from planner.groups.doubles import Cut
 from planner.values.sql_literals import integer_limit, numeric_modifier
 
 _FINEST = 18  # decimals that are told apart of a numeric whose type does not say

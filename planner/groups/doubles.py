@@ -1,0 +1,64 @@
+"""Arithmetic as double precision computes it, and where a step of it is crossed: near the exact place, or at it."""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from sqlglot import exp
+
+Cut = tuple[Fraction, bool]
+"""A place on the number line, and whether the number there lies below the cut."""
+
+ARITHMETIC: dict[type[exp.Expr], Callable[[float, float], float]] = {
+    exp.Add: float.__add__,
+    exp.Sub: float.__sub__,
+    exp.Mul: float.__mul__,
+    exp.Div: float.__truediv__,
+}
+
+
+def itself(x: float) -> float:
+    """The number."""
+    return x
+
+
+def always(constant: float, _: float) -> float:
+    """The constant, whatever the number is."""
+    return constant
+
+
+def without_sign(inner: Callable[[float], float], x: float) -> float:
+    """The absolute value of what is computed of a number."""
+    return abs(inner(x))
+
+
+def share_of(inner: Callable[[float], float], low: float, high: float, count: int, x: float) -> float:
+    """Where width_bucket finds a number between its ends, in buckets."""
+    return count * ((inner(x) - low) / (high - low))
+
+
+def combine(
+    operation: Callable[[float, float], float],
+    left: Callable[[float], float],
+    right: Callable[[float], float],
+    x: float,
+) -> float:
+    """An operation on two values that are computed of a number."""
+    return operation(left(x), right(x))
+
+
+def find_crossing(cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut:
+    """The first double whose computed value is on the other side of a step than those before, near the exact cut."""
+    at, below = step
+
+    def is_past(x: float) -> bool:
+        found = computed(x)
+        return (found > at if below else found >= at) is rises
+
+    middle = float(cut[0])
+    near = 1e-9 * max(abs(middle), 1.0)
+    low, high = middle - near, middle + near
+    if is_past(low) or not is_past(high):
+        return cut
+    while (between := (low + high) / 2) not in (low, high):
+        low, high = (low, between) if is_past(between) else (between, high)
+    return Fraction(high), False
