@@ -51,14 +51,16 @@ def test_answers_come_after_the_end_of_what_is_sent(
 ) -> None:
     context = client_context(directory)
     context.minimum_version = context.maximum_version = version
+    running.asker.gate = threading.Event()  # nothing is told before the end is
     with RawClient(running.port, encrypted=encrypted(context)) as client:
         assert isinstance(client.socket, ssl.SSLSocket)
-        client.send(Query(LONG))
+        client.send(Query(QUESTION.encode() + b"; " + LONG))
         end(client.socket)
+        running.asker.gate.set()
         told = client.until_ready()
         with suppress(ssl.SSLZeroReturnError):
             assert client.socket.recv(1) == b""
-    assert sum(isinstance(one, DataRow) for one in told) == ROWS
+    assert sum(isinstance(one, DataRow) for one in told) == len(COUNTRIES) + ROWS
     eventually(lambda: not running.endpoint.connections)
 
 
