@@ -141,6 +141,7 @@ def tolerance_at(task: RankingTask, *, epsilon: float) -> int:
     if task.told_in_public:
         return 1
     target, tolerance = epsilon / (task.sensitivity * float(_SURCHARGED)), _TRIED_FIRST
+    dear, cheap = 0, _MOST_TOLERANCE + 1  # the greatest that was too dear, and the least that was not
     for _ in range(_MOST_STEPS):
         if tolerance > _MOST_TOLERANCE:
             break
@@ -149,7 +150,14 @@ def tolerance_at(task: RankingTask, *, epsilon: float) -> int:
         wanted = _in_two_digits(tolerance * rate / target)
         if rate <= target and (wanted >= tolerance or tolerance == 1):
             return tolerance
+        dear, cheap = (dear, tolerance) if rate <= target else (tolerance, cheap)
         tolerance = wanted if wanted != tolerance else _in_two_digits(tolerance + 1)
+        if cheap <= _MOST_TOLERANCE and not dear < tolerance < cheap:
+            tolerance = _in_two_digits((dear + cheap) / 2)
+            if tolerance >= cheap:
+                break
+    if cheap <= _MOST_TOLERANCE:
+        return cheap
     raise Unachievable("no tolerance makes the ranking so cheap")
 
 
