@@ -166,7 +166,10 @@ def test_groups_and_counts_are_postgresqls(engines: Engines) -> None:
         if asked is None:
             continue
         question = asked[1]
-        counted = [_counts(engine, made, question) for engine, made in engines.plans(question)]
+        plans = list(engines.plans(question))
+        if any(made.rewritten.pinned for _, made in plans):
+            continue  # so many keys stand in a relation that a source makes
+        counted = [_counts(engine, made, question) for engine, made in plans]
         assert counted[0] == counted[1], (keys, said)
         try:
             theirs = engines.postgres.execute(
