@@ -215,12 +215,15 @@ public final class Clinic {
                 same("KH103: the private table \"visits\" is used outside a question", told.getMessage());
                 same("A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
                     told.getDetail());
-                same("SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000;", told.getHint());
+                same("Instead you can ask: SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000;", told.getHint());
                 same(17, told.getPosition());
-                same("0A000", refused(statement, QUESTION.replace("ward FROM", "ward, count(*) FROM")).getSQLState());
+                same("0A000", refused(statement, "SELECT ward, count(*) FROM visits GROUP BY ward").getSQLState());
                 same("42501", refused(statement, "INSERT INTO wards VALUES ('E', 1)").getSQLState());
             }
             same("[A, B]", column(statement.executeQuery(QUESTION), 1).toString());
+            ResultSet beside = statement.executeQuery(QUESTION.replace("ward FROM", "ward, count(*) FROM"));
+            same("int8", beside.getMetaData().getColumnTypeName(2));
+            same("[null, null]", column(beside, 2).toString());
         }
     }
 

@@ -46,7 +46,7 @@ int main(void)
     PGresult *refused = PQexec(keyhole, "SELECT age FROM visits");
     insist("refusal", PQresultErrorField(refused, PG_DIAG_SQLSTATE), "42501");
     insist("hint", PQresultErrorField(refused, PG_DIAG_MESSAGE_HINT),
-           "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000;");
+           "Instead you can ask: SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000;");
     if (strncmp(PQresultErrorField(refused, PG_DIAG_MESSAGE_PRIMARY), "KH103: ", 7) != 0)
         fail("code", PQresultErrorField(refused, PG_DIAG_MESSAGE_PRIMARY));
     PQclear(refused);

@@ -19,7 +19,7 @@ async function main() {
   await assert.rejects(sql`SELECT age FROM visits`, {
     code: "42501",
     message: 'KH103: the private table "visits" is used outside a question',
-    hint: "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000;",
+    hint: "Instead you can ask: SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000;",
   });
   await sql.end();
   console.log("done");
