@@ -10,6 +10,17 @@ from planner.catalog.model import Column, Derivation, SqlType, Value
 DATE_PARTS = ("year", "quarter", "month", "week", "day")
 EXTRACTED_FROM_DATE = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy")
 TRUNCATIONS = ("hour", "day", "week", "month", "quarter", "year")
+PART_ENDS = {
+    "quarter": (1, 4),
+    "month": (1, 12),
+    "week": (1, 53),
+    "day": (1, 31),
+    "dow": (0, 6),
+    "isodow": (1, 7),
+    "doy": (1, 366),
+    "hour": (0, 23),
+}
+"""The least and the greatest number of each part of a time that is one of few; a year is not."""
 # what is the same for all times that one truncation puts together
 _TRUNCATED_FURTHER: Mapping[str, tuple[str, ...]] = {
     "hour": ("day", "week", "month", "quarter", "year"),
@@ -108,17 +119,7 @@ def possible(derivation: Derivation, value: Value) -> bool:
     """Whether the derivation can ever give `value`: the first day of a month, an hour from 0 to 23, and so on."""
     if isinstance(value, date):
         return derivation.function != "date_trunc" or _is_truncated(derivation.part, value)
-    ends = {
-        "quarter": (1, 4),
-        "month": (1, 12),
-        "week": (1, 53),
-        "day": (1, 31),
-        "dow": (0, 6),
-        "isodow": (1, 7),
-        "doy": (1, 366),
-        "hour": (0, 23),
-    }
-    low, high = ends.get(derivation.part, (-4712, 294276))
+    low, high = PART_ENDS.get(derivation.part, (-4712, 294276))
     return isinstance(value, int) and low <= value <= high
 
 

@@ -13,7 +13,7 @@ from datetime import date, timedelta
 
 from sqlglot import exp
 
-from planner.catalog.derived_columns import DATE_PARTS, derived_type
+from planner.catalog.derived_columns import DATE_PARTS, PART_ENDS, derived_type
 from planner.catalog.domains import count_values
 from planner.catalog.fault import Fault
 from planner.catalog.key_space import as_text
@@ -33,16 +33,6 @@ from planner.values.datetimes import truncate_to_unit
 
 _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
-_ALWAYS = {
-    "quarter": (1, 4),
-    "month": (1, 12),
-    "week": (1, 53),
-    "day": (1, 31),
-    "dow": (0, 6),
-    "isodow": (1, 7),
-    "doy": (1, 366),
-    "hour": (0, 23),
-}
 
 
 def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
@@ -142,7 +132,7 @@ def _with_derived(scope: Scope, derived: Derivation, said: tuple[Condition, ...]
         kind = derived_type(derived, base.sql_type)
     except Fault:
         return scope
-    always = _ALWAYS.get(derived.part) if derived.function == "extract" else None
+    always = PART_ENDS.get(derived.part) if derived.function == "extract" else None
     if derived.function == "extract" and always is None and derived.part != "year":
         return scope
     domain: tuple[Value, ...]
