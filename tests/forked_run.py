@@ -49,6 +49,7 @@ class ForkedRun:
         for item in session.items:
             files.setdefault(item.path, []).append(item)
         shared, children = _queue(len(files)), list["_Child"]()
+        # pytest shows its folders to fixtures alone, which no process has yet
         base = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
         try:
             for number in range(min(self.processes, len(files))):

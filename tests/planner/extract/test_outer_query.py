@@ -9,7 +9,7 @@ import pytest
 from planner.extract.outer_query import outer_sql
 from planner.scope.embedded import Embedded
 from tests.planner.asked import asking
-from tests.worlds.retail import retail
+from tests.worlds.empty_retail import empty_retail
 
 _BUSY = {"country": ["France", "Norway"], "month": ["2011-01-01", "2011-02-01"]}
 _WARDS = {"ward": ["A", "B"], "day": ["2026-01-02", "2026-01-03"], "hour": ["7", "23"]}
@@ -18,20 +18,9 @@ _WARDS = {"ward": ["A", "B"], "day": ["2026-01-02", "2026-01-03"], "hour": ["7",
 @pytest.fixture(scope="module")
 def shadow(postgres_url: str) -> Iterator[psycopg.Connection]:
     """Empty private tables, the public table with its rows, and the stored question as an empty relation."""
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        catalog = retail()
-        connection.execute("CREATE SCHEMA shadow_of_outer")
-        connection.execute("SET search_path TO shadow_of_outer")
-        relations = [(table.name, table.columns) for table in catalog.tables]
-        relations += [(public.name, public.columns) for public in catalog.public_tables]
-        for name, columns in relations:
-            body = ", ".join(f'"{column.name}" {column.declared}' for column in columns)
-            connection.execute(f'CREATE TABLE "{name}" ({body})'.encode())
-        with connection.cursor() as cursor:
-            cursor.executemany("INSERT INTO regions VALUES (%s, %s)", catalog.public_tables[0].rows)
+    with empty_retail(postgres_url, schema="shadow_of_outer") as connection:
         connection.execute("CREATE TABLE busy_months (country text, month date)")
         yield connection
-        connection.execute("DROP SCHEMA shadow_of_outer CASCADE")
 
 
 STATEMENTS = [

@@ -17,6 +17,7 @@ from planner.scope.names import Scope
 from planner.scorecard.proven_bounds import prove_bound
 from tests.planner.asked import asking, select
 from tests.planner.spec import pairs
+from tests.worlds.empty_retail import empty_retail
 from tests.worlds.retail import retail
 
 CORPUS = pairs("numbers.sql")
@@ -44,19 +45,8 @@ def test_what_stands_in_the_columns(statement: str, outcome: str) -> None:
 @pytest.fixture(scope="module")
 def empty(postgres_url: str) -> Iterator[psycopg.Connection]:
     """The tables of the catalog without their rows."""
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        catalog = retail()
-        connection.execute("CREATE SCHEMA empty_of_numbers")
-        connection.execute("SET search_path TO empty_of_numbers")
-        relations = [(table.name, table.columns) for table in catalog.tables]
-        relations += [(public.name, public.columns) for public in catalog.public_tables]
-        for name, columns in relations:
-            body = ", ".join(f'"{column.name}" {column.declared}' for column in columns)
-            connection.execute(f'CREATE TABLE "{name}" ({body})'.encode())
-        with connection.cursor() as cursor:
-            cursor.executemany("INSERT INTO regions VALUES (%s, %s)", catalog.public_tables[0].rows)
+    with empty_retail(postgres_url, schema="empty_of_numbers") as connection:
         yield connection
-        connection.execute("DROP SCHEMA empty_of_numbers CASCADE")
 
 
 TYPES = [
