@@ -5,7 +5,7 @@ Everything here is public.
 """
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -18,6 +18,7 @@ from mechanisms.registry import BOUNDED
 from planner.catalog.monitors import Monitor
 from planner.catalog.pace import Pace, TableSize
 from planner.catalog.row_terms import Computed as Computed
+from planner.catalog.steps import MOST_WRITTEN, Steps
 from planner.errors import KeyholeError, UnknownColumn
 
 Value: TypeAlias = str | int | bool | Decimal | date | datetime
@@ -161,22 +162,24 @@ class Parts:
     as many cuts are not above it. Of another column, a row is in the first group of `groups` whose condition in `tests`
     holds. `nulls` is the group of NULL. A group that is None is none: its rows do not count. `shown` has for each group
     a value that lies in it, of the column's type `kind`. With `distinct` the expression that groups is known to be
-    another value in each group.
+    another value in each group. Cuts that are `Steps` number the groups in their order.
     """
 
     column: str
     kind: SqlType
-    cuts: tuple[Value, ...] = field(hash=False)  # not hashed: there may be many
+    cuts: Sequence[Value] = field(hash=False)  # not hashed: there may be many
     groups: tuple[int | None, ...] = field(hash=False)
     nulls: int | None
-    shown: tuple[Value | None, ...] = field(hash=False, compare=False)
+    shown: Sequence[Value | None] = field(hash=False, compare=False)
     tests: tuple[Hashable, ...] = ()
     distinct: bool = field(default=False, compare=False)
 
     @property
     def meaning(self) -> str:
         """What puts a row into a group, as text: equal texts mean equal groups."""
-        return "\n".join(map(repr, (self.cuts, self.tests, self.groups, self.nulls)))
+        if isinstance(self.cuts, Steps) and len(self.cuts) > MOST_WRITTEN:
+            return f"{self.cuts.meaning}\n{self.groups[0]} to {self.groups[-1]}, {self.nulls}"
+        return "\n".join(map(repr, (tuple(self.cuts), self.tests, self.groups, self.nulls)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,14 @@
 """The edits that let a select list and ORDER BY read the relation of answered keys in place of the tables."""
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 
 from sqlglot import exp
 
 from planner.aggregates.order_statistics import is_truth
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Derivation, Merged, Parts, SqlType, Table, Value
+from planner.catalog.steps import Lying
 from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import unreadable_list, unsupported_spelling
 from planner.parser.clauses import at_offset, closing_index, opening_index
@@ -66,9 +68,26 @@ def around_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
 
 
 def _shown_values(key: Column, base: Column, values: Sequence[Value | None]) -> dict[str, str]:
+    named = quote_identifier(base.name)
+    if isinstance(values, Lying):
+        return {base.name: f"{_lying_sql(f'answered.{quote_identifier(key.name)}', values, base)} AS {named}"}
     written = ", ".join("NULL" if value is None else _literal(as_text(value)) for value in values)
     found = f"(ARRAY[{written}]::text[])[answered.{quote_identifier(key.name)} + 1]"
-    return {base.name: f"{found}::{base.declared} AS {quote_identifier(base.name)}"}
+    return {base.name: f"{found}::{base.declared} AS {named}"}
+
+
+def _lying_sql(number: str, values: Lying, base: Column) -> str:
+    """The value that lies in the group of a number, computed: a list of so many would take seconds to read."""
+    steps = values.steps
+    arms = [f"WHEN {number} = {len(values) - 1} THEN NULL"] if values.nulls else []
+    first = int(values.below)
+    if values.below:
+        arms.append(f"WHEN {number} = 0 THEN {steps.runs[0].first - 1}")
+    for run in steps.runs:
+        arms.append(f"WHEN {number} < {first + run.count} THEN {run.first} + {run.step}::bigint * ({number} - {first})")
+        first += run.count
+    unit = "" if steps.scale is None else f" * {as_text(Decimal(1).scaleb(-steps.scale))}"
+    return f"((CASE {' '.join(arms)} END){unit})::{base.declared}"
 
 
 def _literal(text: str) -> str:

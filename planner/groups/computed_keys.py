@@ -10,6 +10,7 @@ one column of the row, and computing it fails on no row. A row outside the group
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -223,7 +224,7 @@ def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple
         name=name,
         sql_type=SqlType.INTEGER,
         declared="integer",
-        domain=tuple(range(len(parts.shown))),
+        domain=_count_groups(len(parts.shown)),
         derivation=parts,
         immutable=column.immutable,
         prunable=False,
@@ -231,6 +232,12 @@ def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple
         computed=True,
     )
     return replace(scope, table=replace(scope.table, columns=(*scope.table.columns, made)))
+
+
+@lru_cache(maxsize=4)
+def _count_groups(count: int) -> tuple[int, ...]:
+    """The numbers of so many groups, the same tuple again: what is computed of long ones is remembered by it."""
+    return tuple(range(count))
 
 
 def _cut_days(scope: Scope, column: Column, said: tuple[Condition, ...], item: exp.Expr) -> Parts | None:
@@ -269,9 +276,10 @@ def _cut_numbers(scope: Scope, column: Column, items: list[exp.Expr], said: tupl
             raise _not_finite(item, column, str(part)) from None
         except TooManyCuts as many:
             raise _too_many(item, many.args[0]) from None
-    parts = number_parts(column, sorted(finder.cuts), finder.window)
-    alone = len(read) == 1 and finder.is_chain(read[0])
-    return replace(parts, distinct=True) if alone else parts
+    try:
+        return number_parts(column, finder, distinct=len(read) == 1 and finder.is_chain(read[0]))
+    except TooManyCuts as many:
+        raise _too_many(items[0], many.args[0]) from None
 
 
 def _name_alike(item: exp.Expr, scope: Scope) -> exp.Expr:
@@ -322,7 +330,8 @@ def _too_many(item: exp.Expr, size: int) -> KeyholeError:
     return KeyholeError(
         "KH202",
         f"{write_node(item)[:80]} has {size:,} values",
-        detail=f"A question makes at most {MOST_STEPS:,} steps of a number, and {MOST_CUTS:,} of a time.",
+        detail=f"A question makes at most {MOST_CUTS:,} equal steps of an integer, of a numeric of declared "
+        f"decimals or of a time, and at most {MOST_STEPS:,} others.",
         hint="Group by wider steps, or restrict the column in WHERE.",
         position=position(item),
     )

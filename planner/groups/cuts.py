@@ -10,7 +10,7 @@ Every part of the expression is, between cuts, one of finitely many lines `a x +
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import chain, product
@@ -20,12 +20,13 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.groups.doubles import ARITHMETIC, Cut, always, combine, find_crossing, itself, share_of, without_sign
-from planner.parser.tree import bare, write_node
+from planner.groups.even_cuts import EvenCuts, cuts_around
+from planner.parser.tree import bare, contains, write_node
 from planner.values.model import number
 
 Line = tuple[Fraction, Fraction]
 
-MOST_CUTS = 1_000_000  # of a time: as many keys as any question may have
+MOST_CUTS = 1_000_000  # of a time, and equal steps of a number: as many keys as any question may have
 MOST_STEPS = 2_000  # each is a place in the statement, and takes a tenth of a millisecond to find
 _MOST_BITS = 1_000  # of a number in an expression of constants: columns have no more than a few hundred
 _COMPARED: dict[type[exp.Expr], bool | None] = {  # whether a number that is equal is below the cut; None: both
@@ -69,6 +70,7 @@ class Pieces:
 _STEPS = Pieces(steps=True)
 _ZERO = Pieces(frozenset(((Fraction(0), Fraction(0)),)), whole=True)
 _X = (Fraction(1), Fraction(0))  # the column itself, as a line
+_STILL = (Fraction(0), Fraction(0))  # 0, whatever the column is
 
 
 @dataclass(slots=True)
@@ -81,6 +83,7 @@ class CutFinder:
     low: Fraction | None
     high: Fraction | None
     cuts: set[Cut] = field(default_factory=set)
+    even: dict[EvenCuts, None] = field(default_factory=dict)  # beside `cuts`, those at equal distances
     window: tuple[Cut, Cut] | None = None
     known: dict[int, Pieces] = field(default_factory=dict)  # by node, each looked at once
 
@@ -89,9 +92,21 @@ class CutFinder:
         if self._shape(node).varies:
             self._cut_everywhere(node)
 
+    def list_cuts(self) -> list[Cut]:
+        """All cuts, rising. Raises `TooManyCuts` for more than are looked at one by one."""
+        size = len(self.cuts) + sum(one.count for one in self.even)
+        if size <= 2 * MOST_STEPS:
+            found = self.cuts.union(*self.even)
+            size = len(found)
+            if size <= MOST_STEPS + 1:  # so many ends have so many steps
+                return sorted(found)
+        raise TooManyCuts(size - 1)
+
     def is_chain(self, node: exp.Expr) -> bool:
         """Whether an expression that was read steps once and then grows or falls: no value comes twice."""
         node = bare(node)
+        if self.is_whole and self._is_line(node) and not contains(node, exp.Cast, exp.Div):
+            return True
         match node:
             case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc() | exp.WidthBucket():
                 return self._is_line(node.this)
@@ -240,10 +255,17 @@ class CutFinder:
             low, high, count = (
                 self._shape(node.args[name]).constant for name in ("min_value", "max_value", "num_buckets")
             )
-            if low is None or high is None or count is None or count.denominator != 1 or not 0 < count <= MOST_STEPS:
+            if low is None or high is None or count is None or count.denominator != 1 or count <= 0 or low >= high:
                 raise NotFinite(write_node(node)[:80])
-            if low >= high:
-                raise NotFinite(write_node(node)[:80])
+            (line, *others) = inner.pieces or (_STILL,)
+            if not self.is_double and not others and not inner.steps and line[0]:
+                a, b = line
+                first = ((low if a > 0 else high) - b) / a
+                step = (high - low) / count / abs(a)
+                self._cut_evenly((EvenCuts(first, step, count.numerator + 1, below=a < 0),))
+                return Pieces(steps=True, whole=True)
+            if count > MOST_STEPS:
+                raise TooManyCuts(count.numerator)
             edges = [low + (high - low) * i / count.numerator for i in range(count.numerator + 1)]
         known = [edge for edge in edges if edge is not None]
         if len(known) < len(edges) or known != sorted(known):
@@ -338,18 +360,32 @@ class CutFinder:
         low, high = self._bounds(node)
         ends = sorted((a * low + b, a * high + b))
         first, last = floor(ends[0]) - 1, ceil(ends[1]) + 1
-        if last - first > MOST_STEPS:
-            raise TooManyCuts(last - first)
-        found = sorted(((at - b) / a, below if a > 0 else not below) for at, below in side(first, last))
-        computed = self._find_arithmetic(node.this) if self.is_double else None
-        if self.is_double and computed is None and not _is_numeric(node.this):
+        most = MOST_STEPS if self.is_double else MOST_CUTS + 2
+        if last - first > most:
+            raise TooManyCuts(last - first - 2)
+        runs = [run.through_line(a, b) for run in side(first, last)]
+        runs = runs if a > 0 else runs[::-1]
+        if not self.is_double or _is_numeric(node.this):
+            within = cuts_around(runs, (low, False), (high, False))
+            self._cut_evenly(one for run in runs if (one := run.between(*within)) is not None)
+            self._look_through(within)
+            return
+        computed = self._find_arithmetic(node.this)
+        if computed is None:
             raise NotFinite(write_node(node)[:80])  # where double precision rounds across a step is not known
-        if computed is not None:
-            steps = list(side(first, last)) if a > 0 else [*side(first, last)][::-1]
-            found = [find_crossing(cut, step, computed, rises=a > 0) for cut, step in zip(found, steps, strict=True)]
+        steps = sorted(step for run in side(first, last) for step in run)
+        steps = steps if a > 0 else steps[::-1]
+        exact = [cut for run in runs for cut in run]
+        found = [find_crossing(cut, step, computed, rises=a > 0) for cut, step in zip(exact, steps, strict=True)]
         first_cut = max(cut for cut in found if cut <= (low, False))
         self._cut(found)
         self._look_through((first_cut, min(cut for cut in found if cut > (high, False))))
+
+    def _cut_evenly(self, found: Iterable[EvenCuts]) -> None:
+        self.even |= dict.fromkeys(found)
+        size = sum(one.count for one in self.even)
+        if size > MOST_CUTS + 1:
+            raise TooManyCuts(size - 1)
 
     def _find_arithmetic(self, node: exp.Expr) -> Callable[[float], float] | None:
         """Arithmetic as double precision computes it; None for what else an expression may be."""
@@ -379,9 +415,9 @@ class CutFinder:
             raise NotFinite(write_node(node)[:80])
         low, high = self._bounds(node)
         first, last = ceil(low), floor(high) + 1
-        if last - first > MOST_STEPS:
+        if last - first > MOST_CUTS:
             raise TooManyCuts(last - first)
-        self._cut((Fraction(at), False) for at in range(first, last + 1))
+        self._cut_evenly((EvenCuts(Fraction(first), Fraction(1), last - first + 1, below=False),))
         self._look_through(((Fraction(first), False), (Fraction(last), False)))
 
     def _look_through(self, within: tuple[Cut, Cut]) -> None:
@@ -413,23 +449,26 @@ def _bound(pieces: frozenset[Line]) -> frozenset[Line]:
     return pieces
 
 
-_Side = Callable[[int, int], Iterator[Cut]]
+_Side = Callable[[int, int], tuple[EvenCuts, ...]]
+_HALF = Fraction(1, 2)  # what is as far from two whole numbers
 
 
-def _down(first: int, last: int) -> Iterator[Cut]:
-    return ((Fraction(at), False) for at in range(first, last + 1))
+def _down(first: int, last: int) -> tuple[EvenCuts, ...]:
+    return () if first > last else (EvenCuts(Fraction(first), Fraction(1), last - first + 1, below=False),)
 
 
-def _up(first: int, last: int) -> Iterator[Cut]:
-    return ((Fraction(at), True) for at in range(first, last + 1))
+def _up(first: int, last: int) -> tuple[EvenCuts, ...]:
+    return tuple(replace(run, below=True) for run in _down(first, last))
 
 
-def _toward_zero(first: int, last: int) -> Iterator[Cut]:
-    return ((Fraction(at), at < 0) for at in range(first, last + 1) if at)
+def _toward_zero(first: int, last: int) -> tuple[EvenCuts, ...]:
+    return (*_up(first, min(last, -1)), *_down(max(first, 1), last))
 
 
-def _half_away(first: int, last: int) -> Iterator[Cut]:
-    return ((Fraction(2 * at + 1, 2), at < 0) for at in range(first, last + 1))
+def _half_away(first: int, last: int) -> tuple[EvenCuts, ...]:
+    return tuple(
+        replace(run, first=run.first + _HALF) for run in (*_up(first, min(last, -1)), *_down(max(first, 0), last))
+    )
 
 
 def _literal(node: exp.Literal) -> Pieces:

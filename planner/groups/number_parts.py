@@ -1,19 +1,83 @@
 """The parts of a number column between the cuts of an expression, each with a value of the column's type inside it."""
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor, inf, isfinite, nextafter
 
 from planner.catalog.model import Column, Parts, SqlType, Value
+from planner.catalog.steps import Lying, Steps
+from planner.groups.cuts import MOST_CUTS, CutFinder, TooManyCuts
 from planner.groups.doubles import Cut
+from planner.groups.even_cuts import join_runs
 from planner.values.sql_literals import integer_limit, numeric_modifier
 
 _FINEST = 18  # decimals that are told apart of a numeric whose type does not say
 
 
-def number_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None) -> Parts:
-    """The parts between cuts; outside of the window are none."""
+_FEW_STEPS = 8  # that are compared one by one
+_FARTHEST = 10**18  # units of numbers that are computed with in 64 bits
+
+
+def number_parts(column: Column, finder: CutFinder, *, distinct: bool) -> Parts:
+    """The parts between the cuts that were found; outside of the window are none. Raises `TooManyCuts`.
+
+    Parameters:
+        distinct: the expression is known to be another value in each part.
+    """
+    steps = _find_steps(column, finder) if distinct else None
+    if steps is None:
+        return replace(_list_parts(column, finder.list_cuts(), finder.window), distinct=distinct)
+    inside = finder.window is None
+    nulls = not column.required
+    lying = Lying(steps, below=inside, above=inside, nulls=nulls)
+    count = len(lying) - nulls
+    if len(lying) > MOST_CUTS:
+        raise TooManyCuts(len(lying))
+    parts = Parts(
+        column=column.name,
+        kind=column.sql_type,
+        cuts=steps,
+        groups=tuple(range(count)) if inside else (None, *range(count), None),
+        nulls=count if nulls else None,
+        shown=lying,
+        distinct=True,
+    )
+    return parts if len(steps) > _FEW_STEPS else replace(parts, cuts=tuple(steps), shown=tuple(lying))
+
+
+def _find_steps(column: Column, finder: CutFinder) -> Steps | None:
+    """The cuts as numbers of the column's unit at equal distances; None if they lie otherwise or too far away."""
+    if finder.cuts or not finder.even or not _has_units(column):
+        return None
+    scale = _scale(column)
+    found = [one.in_units(Fraction(1, 10**scale)) for one in finder.even]
+    runs = join_runs([run for run in found if run is not None])
+    if runs is None or None in found:
+        return None
+    first, last = runs[0].first, runs[-1].last
+    if column.sql_type is SqlType.INTEGER:
+        limit = integer_limit(column.declared)
+    else:
+        typed = numeric_modifier(column.declared)
+        assert typed is not None
+        limit = 10 ** typed[0] - 1
+    if first <= -min(limit, _FARTHEST) or last >= min(limit, _FARTHEST):
+        return None
+    return Steps(runs, None if column.sql_type is SqlType.INTEGER else scale)
+
+
+def _has_units(column: Column) -> bool:
+    """Whether a column's numbers are whole numbers of a unit that its type tells."""
+    if column.sql_type is SqlType.INTEGER:
+        return True
+    typed = numeric_modifier(column.declared)
+    return column.sql_type is SqlType.NUMERIC and typed is not None and 0 <= typed[1] <= typed[0]
+
+
+def _list_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None) -> Parts:
+    """The parts between cuts, one by one."""
     if window is not None:
         found = [cut for cut in found if window[0] <= cut <= window[1]]
     starts: dict[Value, Cut] = {}

@@ -46,6 +46,11 @@ def gapless(column: Column, values: tuple[Value, ...]) -> bool:
 
 @remember_of_list
 def _gapless(values: tuple[Value, ...], part: str) -> bool:
+    first, last = values[0], values[-1]
+    if isinstance(first, int) and isinstance(last, int) and len(values) > 2:  # most are numbered one after the other
+        in_order = last - first + 1 == len(values) and values == tuple(range(first, last + 1))
+        if in_order:
+            return True
     numbers = [value for value in values if type(value) is int]
     if len(numbers) == len(values):
         return len(set(numbers)) == len(numbers) == max(numbers) - min(numbers) + 1

@@ -16,15 +16,14 @@ from math import ceil, floor
 from planner.catalog.model import Column, Computed, Derivation, Lookup, Merged, Parts, Product, SqlType, Table, Value
 from planner.catalog.sql_types import text_limit
 from planner.errors import KeyholeError
+from planner.lower.computed.groups import number_combination, number_part
 from planner.lower.computed.term import compute_term
 from planner.lower.dialects.model import Dialect, ExactValues
-from planner.question.condition import And, Compare, Condition, IsNull, Leaf, Like, Not, Or, Within
+from planner.question.condition import And, Compare, Condition, IsNull, Leaf, Like, Not, Within
 from planner.values.like import collapse_wildcards, only_lengths, split_at_percent
 from planner.values.sql_literals import decimal, integer, integer_limit
 
 _UNHASHED = 8  # members of a list that PostgreSQL compares one by one, each by its length first
-_FEW_STEPS = 8  # cuts that are compared one by one
-_FARTHEST = 2**62  # whole numbers whose differences have 64 bits
 _OPERATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
 
@@ -57,10 +56,9 @@ class RowSql:
             case Computed(term):
                 return compute_term(self, term)
             case Parts() as parts:
-                return self._parts_sql(parts)
+                return number_part(self, parts)
             case Merged() as merged:
-                whole = self._merged_sql(merged, 0, merged.groups)
-                return self.dialect.spelling.cast(whole, "integer")
+                return number_combination(self, merged)
 
     def ordered_column(self, name: str) -> str:
         """The date or timestamp where rows are ordered by it."""
@@ -105,55 +103,6 @@ class RowSql:
             raise KeyholeError("KH010", f'derived column "{column.name}" is not made from a date or timestamp')
         typed = spelling.cast(value, spelling.type_name(column))
         return f"CASE WHEN {base} BETWEEN {spelling.years(source.sql_type)} THEN {typed} END"
-
-    def _parts_sql(self, parts: Parts) -> str:
-        """The group of a row, NULL where it is in none: of many cuts few are compared with its value."""
-        base = self.table.column(parts.column)
-        value = self.column(base.name)
-
-        def number(group: int | None) -> str:
-            return "NULL" if group is None else str(group)
-
-        def between(first: int, past: int) -> str:
-            groups = set(parts.groups[first : past + 1])
-            if len(groups) == 1:
-                return number(groups.pop())
-            middle = (first + past) // 2
-            below = self.compare(value, base, "<", parts.cuts[middle])
-            return f"CASE WHEN {below} THEN {between(first, middle)} ELSE {between(middle + 1, past)} END"
-
-        if (steps := _equal_steps(parts)) is not None:
-            return self._steps_sql(value, steps, nulls=number(parts.nulls))
-        arms = [f"WHEN ({value}) IS NULL THEN {number(parts.nulls)}"]
-        for test, group in zip(parts.tests, parts.groups, strict=False):
-            assert isinstance(test, Leaf | Not | And | Or)
-            arms.append(f"WHEN {self.holds(test)} THEN {number(group)}")
-        rest = "NULL" if parts.tests else between(0, len(parts.cuts))
-        return self.dialect.spelling.cast(f"CASE {' '.join(arms)} ELSE {rest} END", "integer")
-
-    def _steps_sql(self, value: str, steps: range, *, nulls: str) -> str:
-        """The number of the step of a whole number, clamped before anything is subtracted: nothing overflows."""
-        first, last, cast = steps[0], steps[-1], self.dialect.spelling.cast
-        clamped = f"LEAST(GREATEST({cast(value, 'bigint')}, {integer(first)}), {integer(last)}) - {integer(first)}"
-        outside = f"{value} < {integer(first)} OR {value} >= {integer(last)}"
-        arms = f"WHEN ({value}) IS NULL THEN {nulls} WHEN {outside} THEN NULL"
-        return cast(f"CASE {arms} ELSE {self.dialect.floor_quotient(clamped, steps.step)} END", "integer")
-
-    def _merged_sql(self, merged: Merged, place: int, groups: tuple[int, ...]) -> str:
-        """The group of a combination whose first values are known, from those that are left."""
-        if place == len(merged.columns):
-            return str(groups[0])
-        values, column = merged.known[place], self.table.column(merged.columns[place])
-        width = len(groups) // len(values)
-        alike: dict[tuple[int, ...], list[Value]] = {}
-        for i, value in enumerate(values):
-            alike.setdefault(groups[i * width : (i + 1) * width], []).append(value)
-        expression = self.column(column.name)
-        arms = [
-            f"WHEN {self.within(expression, column, tuple(same))} THEN {self._merged_sql(merged, place + 1, left)}"
-            for left, same in alike.items()
-        ]
-        return f"CASE {' '.join(arms)} END"
 
     def holds(self, condition: Condition) -> str:
         """A row condition, true where it is in SQL; where it is not, false or unknown."""
@@ -275,17 +224,6 @@ class RowSql:
                 return self.dialect.moment_text(expression)
             case _:
                 return spelling.cast(expression, spelling.text_type)
-
-
-def _equal_steps(parts: Parts) -> range | None:
-    """The cuts of whole numbers that lie equally far apart, each part between two of them a group; else None."""
-    first, *others = parts.cuts or (None,)
-    if len(others) < _FEW_STEPS or type(first) is not int or type(others[0]) is not int:
-        return None
-    steps = range(first, first + (others[0] - first) * (len(others) + 1), others[0] - first)
-    if max(abs(steps[0]), abs(steps[-1])) >= _FARTHEST or parts.cuts != tuple(steps):
-        return None
-    return steps if parts.groups == (None, *range(len(others)), None) else None
 
 
 @lru_cache(maxsize=1024)

@@ -238,6 +238,7 @@ def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.
     """The column by which expressions of one key group: the key itself, or the classes that they make of its values."""
     domain = base.domain or ()
     if isinstance(base.derivation, Parts) and base.derivation.distinct:
+        _check_ends(expressions[0], base.derivation, item, scope)
         return base
     if len(domain) > MOST_VALUES:
         raise _refusal(item, f"It would have to be computed for {len(domain):,} values.")
@@ -274,6 +275,18 @@ def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.
         prunable=False,
         ledger=base.label,
     )
+
+
+def _check_ends(expression: KeyExpression, parts: Parts, item: exp.Expr, scope: Scope) -> None:
+    """Refuse an expression that rises or falls where PostgreSQL would overflow at its ends, after keys are found."""
+    if scope.table.column(parts.column).declared not in ("integer", "smallint"):
+        return
+    last = len(parts.shown) - 1 - (parts.nulls is not None)
+    ends = [{expression.columns[0][0]: type_value(parts.shown[at], parts.kind)} for at in (0, last)]
+    try:
+        images(expression.tree, ends)
+    except NotExact as part:
+        raise _not_exact(item, part) from None
 
 
 @lru_cache(maxsize=128)

@@ -89,3 +89,9 @@ SELECT CASE WHEN quantity > 10 AND month < '2011-06-01' THEN 'a' ELSE 'b' END AS
 --> KH202 quantity
 SELECT lower(r.region) || country FROM sales s JOIN regions r ON r.name = s.country GROUP BY 1 HAVING count(*) > 40
 --> [country 4] f0 > 40 ~4; count(*) delta 100 in 0..100
+SELECT width_bucket(amount, 0, 100, 5000) FROM sales GROUP BY 1 HAVING count(*) > 40
+--> [width_bucket(amount, 0, 100, 5000) 5003] f0 > 40 ~4; count(*) delta 100 in 0..100
+SELECT width_bucket(amount, 0, 100, 10000000) FROM sales GROUP BY 1 HAVING count(*) > 40
+--> KH202 width_bucket(amount,
+SELECT quantity * 1000000000 FROM sales GROUP BY 1 HAVING count(*) > 40
+--> KH202 quantity

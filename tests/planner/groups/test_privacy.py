@@ -33,6 +33,8 @@ KEYS = (
     "paid < '2026-01-20', left(city, 1)",
     "CASE WHEN n > 10 AND hour < 12 THEN 'a' WHEN gift THEN 'b' ELSE 'c' END, city",
     "n % 5, extract(quarter FROM met), hour < 12",
+    "floor(price * 100)",
+    "width_bucket(price, 0, 45, 4500)",
 )
 AGGREGATES = "count(*) > 3 AND sum(n) > 5 AND count(DISTINCT person) > 2"
 

@@ -1,0 +1,97 @@
+"""Rising numbers at equal distances: where a question's groups begin, up to a million of them in a few words."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import chain, islice
+from typing import overload
+
+MOST_WRITTEN = 2_001
+"""Steps that are written out where the ledger tells groups apart. It never changes: names in the ledger rest on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`count` whole numbers from `first`, each `step` more than the one before."""
+
+    first: int
+    step: int
+    count: int
+
+    @property
+    def last(self) -> int:
+        """The greatest of them."""
+        return self.first + self.step * (self.count - 1)
+
+    @property
+    def numbers(self) -> range:
+        """All of them."""
+        return range(self.first, self.last + 1, self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class Steps(Sequence[int | Decimal]):
+    """Rising numbers in runs, one run above the other: in units of 10^-scale, or whole numbers if `scale` is None."""
+
+    runs: tuple[Run, ...]
+    scale: int | None
+
+    def __len__(self) -> int:
+        return sum(run.count for run in self.runs)
+
+    def __iter__(self) -> Iterator[int | Decimal]:
+        return map(self.value, chain.from_iterable(run.numbers for run in self.runs))
+
+    @overload
+    def __getitem__(self, at: int) -> int | Decimal: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[int | Decimal, ...]: ...
+    def __getitem__(self, at: int | slice) -> int | Decimal | tuple[int | Decimal, ...]:
+        if isinstance(at, slice):
+            return tuple(islice(self, *at.indices(len(self))))
+        place = at if at >= 0 else at + len(self)
+        for run in self.runs:
+            if 0 <= place < run.count:
+                return self.value(run.first + run.step * place)
+            place -= run.count
+        raise IndexError(at)
+
+    @property
+    def meaning(self) -> str:
+        """The numbers as text: equal texts mean equal numbers."""
+        runs = ", ".join(f"{run.count} from {run.first} by {run.step}" for run in self.runs)
+        return f"steps {runs} of 10^-{self.scale or 0}"
+
+    def value(self, units: int) -> int | Decimal:
+        """So many units as a number."""
+        return units if self.scale is None else Decimal(units).scaleb(-self.scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Lying(Sequence[int | Decimal | None]):
+    """A number in each group between steps: below the first of them if `below`, above the last if `above`, then NULL
+    if `nulls`."""
+
+    steps: Steps
+    below: bool
+    above: bool
+    nulls: bool
+
+    def __len__(self) -> int:
+        return len(self.steps) - 1 + self.below + self.above + self.nulls
+
+    @overload
+    def __getitem__(self, at: int) -> int | Decimal | None: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[int | Decimal | None, ...]: ...
+    def __getitem__(self, at: int | slice) -> int | Decimal | tuple[int | Decimal | None, ...] | None:
+        if isinstance(at, slice):
+            return tuple(self[place] for place in range(*at.indices(len(self))))
+        place = at if at >= 0 else at + len(self)
+        if not 0 <= place < len(self):
+            raise IndexError(at)
+        if self.nulls and place == len(self) - 1:
+            return None
+        if self.below and place == 0:
+            return self.steps.value(self.steps.runs[0].first - 1)
+        return self.steps[place - self.below]

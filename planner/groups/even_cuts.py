@@ -1,0 +1,84 @@
+"""Cuts of the number line at equal distances, known without listing them, and as whole numbers of a column's unit."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor
+
+from planner.catalog.steps import Run
+from planner.groups.doubles import Cut
+
+
+@dataclass(frozen=True, slots=True)
+class EvenCuts:
+    """`count` cuts from `first` on, each `step` after the one before; `below`: a number at a cut lies below it."""
+
+    first: Fraction
+    step: Fraction
+    count: int
+    below: bool
+
+    def __iter__(self) -> Iterator[Cut]:
+        return ((self.first + self.step * place, self.below) for place in range(self.count))
+
+    def through_line(self, a: Fraction, b: Fraction) -> "EvenCuts":
+        """Return where `a x + b` crosses these cuts, for x rising."""
+        if a > 0:
+            return replace(self, first=(self.first - b) / a, step=self.step / a)
+        last = self.first + self.step * (self.count - 1)
+        return replace(self, first=(last - b) / a, step=self.step / -a, below=not self.below)
+
+    def count_up_to(self, end: Cut) -> int:
+        """Return how many of the cuts are not above another one."""
+        at, below = end
+        exact = (at - self.first) / self.step
+        steps = floor(exact)
+        if steps == exact and (self.below and not below):
+            steps -= 1
+        return max(0, min(self.count, steps + 1))
+
+    def between(self, low: Cut, high: Cut) -> "EvenCuts | None":
+        """Return the cuts from one to another, with these; None if there are none."""
+        past = self.count_up_to(high)
+        before = self.count_up_to(low)
+        if before and (self.first + self.step * (before - 1), self.below) == low:
+            before -= 1
+        return None if past <= before else replace(self, first=self.first + self.step * before, count=past - before)
+
+    def in_units(self, unit: Fraction) -> Run | None:
+        """Return the least whole numbers of a unit that do not lie below each cut; None if their distances differ."""
+        first, step = self.first / unit, self.step / unit
+        start, end = (floor(at) + 1 if self.below else ceil(at) for at in (first, first + step * (self.count - 1)))
+        if step <= 1:  # every number is the first that does not lie below some cut
+            return Run(start, 1, end - start + 1)
+        return Run(start, step.numerator, self.count) if step.denominator == 1 else None
+
+
+def cuts_around(runs: Sequence[EvenCuts], low: Cut, high: Cut) -> tuple[Cut, Cut]:
+    """Return the last cut that is not above `low`, and the first that is above `high`."""
+    below = [(run, run.count_up_to(low)) for run in runs]
+    above = [(run, run.count_up_to(high)) for run in runs]
+    return (
+        max((run.first + run.step * (count - 1), run.below) for run, count in below if count),
+        min((run.first + run.step * count, run.below) for run, count in above if count < run.count),
+    )
+
+
+def join_runs(found: Sequence[Run]) -> tuple[Run, ...] | None:
+    """Return runs that lie one above the other, joined where they go on alike; None for others."""
+    runs: list[Run] = []
+    for run in sorted(found, key=lambda one: one.first):
+        before = runs[-1] if runs else None
+        if before is not None and run.first <= before.last:
+            return None
+        if before is not None and _goes_on(before, run):
+            runs[-1] = Run(before.first, run.first - before.last, before.count + run.count)
+        else:
+            runs.append(run)
+    return tuple(runs)
+
+
+def _goes_on(run: Run, after: Run) -> bool:
+    """Whether one run begins a step behind the end of another, and has steps of that size."""
+    step = after.first - run.last
+    return all(one.count == 1 or one.step == step for one in (run, after))

@@ -1,0 +1,128 @@
+"""The number of the group that a row is in, as SQL: of many cuts few are compared with its value.
+
+No value makes it fail, and it takes as long for each. Nothing is computed of a value that was not clamped before, or
+that has more digits than are computed with.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Protocol
+
+from planner.catalog.model import Column, Merged, Parts, SqlType, Table, Value
+from planner.catalog.steps import Run, Steps
+from planner.lower.dialects.model import Dialect
+from planner.question.condition import And, Condition, Leaf, Not, Or
+from planner.values.sql_literals import integer
+
+_FEW_STEPS = 8  # cuts that are compared one by one
+_FARTHEST = 2**62  # whole numbers whose differences have 64 bits
+
+
+class GroupedRow(Protocol):
+    """What is read of a row: `planner.lower.row.RowSql`."""
+
+    @property
+    def table(self) -> Table:
+        """The table whose row it is."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """The engine that reads it."""
+
+    def column(self, name: str) -> str:
+        """The value of a column."""
+
+    def holds(self, condition: Condition) -> str:
+        """A row condition."""
+
+    def compare(self, expression: str, column: Column, operator: str, value: Value) -> str:
+        """A comparison with a constant."""
+
+    def within(self, expression: str, column: Column, values: tuple[Value, ...]) -> str:
+        """A test for a list of constants."""
+
+
+def number_part(row: GroupedRow, parts: Parts) -> str:
+    """Return the group of a row, NULL where it is in none."""
+    base = row.table.column(parts.column)
+    value, cast = row.column(base.name), row.dialect.spelling.cast
+
+    def between(first: int, past: int) -> str:
+        groups = set(parts.groups[first : past + 1])
+        if len(groups) == 1:
+            return _number(groups.pop())
+        middle = (first + past) // 2
+        below = row.compare(value, base, "<", parts.cuts[middle])
+        return f"CASE WHEN {below} THEN {between(first, middle)} ELSE {between(middle + 1, past)} END"
+
+    arms = [f"WHEN ({value}) IS NULL THEN {_number(parts.nulls)}"]
+    steps = parts.cuts if isinstance(parts.cuts, Steps) else _equal_steps(parts)
+    if steps is not None:
+        return cast(f"CASE {' '.join(arms)} {_count_steps(row, base, steps, parts.groups)} END", "integer")
+    for test, group in zip(parts.tests, parts.groups, strict=False):
+        assert isinstance(test, Leaf | Not | And | Or)
+        arms.append(f"WHEN {row.holds(test)} THEN {_number(group)}")
+    rest = "NULL" if parts.tests else between(0, len(parts.cuts))
+    return cast(f"CASE {' '.join(arms)} ELSE {rest} END", "integer")
+
+
+def _number(group: int | None) -> str:
+    return "NULL" if group is None else str(group)
+
+
+def _equal_steps(parts: Parts) -> Steps | None:
+    """The cuts of whole numbers that lie equally far apart, each part between two of them a group; else None."""
+    first, *others = parts.cuts or (None,)
+    if len(others) < _FEW_STEPS or type(first) is not int or type(others[0]) is not int:
+        return None
+    run = Run(first, others[0] - first, len(others) + 1)
+    if max(abs(run.first), abs(run.last)) >= _FARTHEST or tuple(parts.cuts) != tuple(run.numbers):
+        return None
+    return Steps((run,), None) if parts.groups == (None, *range(len(others)), None) else None
+
+
+def _count_steps(row: GroupedRow, base: Column, steps: Steps, groups: Sequence[int | None]) -> str:
+    """The arms that give the number of the step of a value that is not NULL."""
+    value, dialect = row.column(base.name), row.dialect
+    first, last = steps[0], steps[-1]
+    before = _number(groups[0])
+    arms = f"WHEN {row.compare(value, base, '<', first)} THEN {before}"
+    arms += f" WHEN {row.compare(value, base, '>=', last)} THEN {_number(groups[-1])}"
+    low, high = steps.runs[0].first, steps.runs[-1].last
+    if base.sql_type is SqlType.INTEGER:  # clamped before anything is subtracted: nothing overflows
+        units = f"LEAST(GREATEST({dialect.spelling.cast(value, 'bigint')}, {integer(low)}), {integer(high)})"
+    else:
+        assert steps.scale is not None
+        digits = max(len(str(max(abs(low), abs(high)))) - steps.scale, 1)
+        units = dialect.whole_number(value, base.declared, digits, steps.scale, "bigint")
+    number = 0 if groups[0] is None else 1
+    counted: list[tuple[Run, str]] = []
+    for run in steps.runs:
+        quotient = dialect.floor_quotient(f"({units}) - {integer(run.first)}", run.step)
+        counted.append((run, f"{quotient} + {number}" if number else quotient))
+        number += run.count
+    for (_, found), (after, _) in pairwise(counted):
+        arms += f" WHEN {row.compare(value, base, '<', steps.value(after.first))} THEN {found}"
+    return f"{arms} ELSE {counted[-1][1]}"
+
+
+def number_combination(row: GroupedRow, merged: Merged) -> str:
+    """Return the group of a row's values of several keys, NULL where one of them is outside of what is known."""
+    return row.dialect.spelling.cast(_choose(row, merged, 0, merged.groups), "integer")
+
+
+def _choose(row: GroupedRow, merged: Merged, place: int, groups: tuple[int, ...]) -> str:
+    """The group of a combination whose first values are known, from those that are left."""
+    if place == len(merged.columns):
+        return str(groups[0])
+    values, column = merged.known[place], row.table.column(merged.columns[place])
+    width = len(groups) // len(values)
+    alike: dict[tuple[int, ...], list[Value]] = {}
+    for i, value in enumerate(values):
+        alike.setdefault(groups[i * width : (i + 1) * width], []).append(value)
+    expression = row.column(column.name)
+    arms = [
+        f"WHEN {row.within(expression, column, tuple(same))} THEN {_choose(row, merged, place + 1, left)}"
+        for left, same in alike.items()
+    ]
+    return f"CASE {' '.join(arms)} END"
