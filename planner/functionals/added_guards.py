@@ -33,6 +33,8 @@ SLACK = Fraction(
     1, 10
 )  # of its number, the tolerance of an added count that `keyhole.tolerance` gives no percentage for
 
+_MOST_OF_BASE = Fraction(1, 2)  # of an added base, its tolerance: groups that pass it keep a divisor to divide by
+
 
 @dataclass(frozen=True, slots=True)
 class GuardAdding:
@@ -248,7 +250,7 @@ class RatioBases:
 
     def _base(self, ratio: Comparison, tolerance: Fraction) -> Comparison:
         divisor = ratio.left.rpartition(" / ")[2]
-        share = self._share("count" if ratio.off_each_unit else "sum")
+        share = min(self._share("count" if ratio.off_each_unit else "sum"), _MOST_OF_BASE)
         by_units = bool(ratio.off_each_unit)
         plain = Comparison(
             text="",

@@ -111,6 +111,13 @@ def test_a_ratio_by_a_sum_is_one_of_groups_that_reach_a_base() -> None:
     assert cut.tolerance * Fraction(added.functionals[cut.functional].unit_size) == Fraction(1, 20) * 450_000
 
 
+def test_a_tolerance_of_all_leaves_an_added_base_half_of_itself() -> None:
+    made = asked(WARDS + "sum(cost) FILTER (WHERE insured) / sum(cost) > 0.5", tolerance="100%")
+    (base,) = (one for one in made.atoms if one.text.startswith("sum(cost) >="))
+    assert base.lower is not None
+    assert base.lower > 0
+
+
 def test_without_added_guards_a_ratio_by_a_sum_shows_its_base() -> None:
     refused = refusal(WARDS + "sum(cost) / sum(age) > 2", guard="refuse")
     assert refused is not None
