@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import contains_aggregate
+from planner.aggregates.aggregate import AGGREGATES, contains_aggregate
 from planner.catalog.model import Column, Derivation, Lookup
 from planner.errors import KeyholeError
 from planner.extract.private_read import QuestionReading
@@ -20,6 +20,7 @@ from planner.scope.names import Scope, find_column
 INSTEAD = "Instead you can ask: "
 """What a hint begins with that answers another question than the refused one."""
 _UNITS_IN_THRESHOLD = 50  # what is cheap at any scale: at 10 % tolerance some 0.8 epsilon
+_COMPARISONS = (exp.Is, exp.Between, exp.In, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)
 _CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Between, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)
 
 
@@ -292,12 +293,18 @@ def _threshold_of_total(most: Decimal | int) -> str:
 
 
 def excludes_emptiness(having: exp.Having) -> bool:
-    """Whether HAVING compares with 0 or NULL, as tools write that a group is not empty: that is no threshold to ask
-    about."""
-    if having.find(exp.Is) is not None:
-        return True
-    sides = (node.expression for node in having.find_all(exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ))
-    return any(isinstance(side, exp.Literal) and str(side.this) == "0" for side in sides)
+    """Return True if HAVING compares with 0 or NULL alone, as tools write that a group is not empty.
+
+    That is no threshold to ask about. A FILTER or CASE inside an aggregate compares rows, and does not count.
+    """
+    outside = having.walk(prune=lambda node: isinstance(node, AGGREGATES))
+    compared = [node for node in outside if isinstance(node, _COMPARISONS)]
+    return bool(compared) and all(map(_is_with_nothing, compared))
+
+
+def _is_with_nothing(comparison: exp.Expr) -> bool:
+    side = comparison.args.get("expression")
+    return isinstance(comparison, exp.Is) or (isinstance(side, exp.Literal) and str(side.this) == "0")
 
 
 def own_where(place: QuestionReading) -> str:
