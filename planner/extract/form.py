@@ -165,12 +165,13 @@ def _check_numbers(place: QuestionReading) -> None:
 def _check_rows(place: QuestionReading, keys: tuple[Column, ...]) -> None:
     """Refuse a question that is sorted by numbers and cut where the order decides which groups are returned."""
     numbers, select = place.numbers, place.select
-    if not numbers.shown or not numbers.sorts or place.ranked is not None:
+    if not numbers.shown or place.ranked is not None:
         return
-    if select.args.get("limit") is None and select.args.get("offset") is None:
-        return
-    most, groups = most_rows(select), prod(len(key.domain or ()) for key in keys)
-    if most is None or groups > most or select.args.get("offset") is not None:
+    most, around = most_rows(select), numbers.passed.most_rows
+    groups = prod(len(key.domain or ()) for key in keys)
+    cut = any(select.args.get(clause) is not None for clause in ("limit", "offset"))
+    few = most is not None and groups <= most and select.args.get("offset") is None
+    if (numbers.sorts and cut and not few) or (around is not None and groups > around):
         node = numbers.shown[0].node
         raise shows_sizes(node.find(exp.AggFunc) or node, hint=_suggest_shown(place))
 

@@ -154,10 +154,14 @@ def numbers_pass_on(select: exp.Select, numbers: tuple[ShownNumber, ...]) -> "Pa
 
 @dataclass(frozen=True, slots=True)
 class PassedOn:
-    """`only` if the numbers are passed on and nothing else; `sorted` are those that the statement around sorts by."""
+    """`only` if the numbers are passed on and nothing else; `sorted` are those that the statement around sorts by.
+
+    `most_rows` is the least LIMIT behind such an order: it takes nothing from an answer of at most so many groups.
+    """
 
     only: bool
     sorted: tuple[str, ...] = ()
+    most_rows: int | None = None
 
 
 UNTOUCHED = PassedOn(only=True)
@@ -176,6 +180,7 @@ class _Reading:
         self._tracked |= {_UNNAMED for one in numbers if not one.has_alias}  # as PostgreSQL calls what is computed
         self._items = {one.item for one in numbers}
         self._sorted: dict[str, None] = {}
+        self._limits: list[int] = []
 
     def read(self) -> PassedOn:
         if self._root is self._select:
@@ -191,7 +196,7 @@ class _Reading:
                 break
         names = all(map(self._is_passed, self._outside(exp.Column)))
         joins = all(map(self._is_apart, self._outside(exp.Join)))
-        return PassedOn(only=names and joins, sorted=tuple(self._sorted))
+        return PassedOn(only=names and joins, sorted=tuple(self._sorted), most_rows=min(self._limits, default=None))
 
     def _outside(self, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
         return (node for node in self._root.find_all(kind) if id(node) not in self._inside)
@@ -280,7 +285,7 @@ class _Reading:
             if isinstance(inner, exp.Literal) and inner.name.isdecimal():
                 place = int(inner.name) - 1
                 if stars or (place < len(shown) and shown[place]):
-                    if cut:
+                    if cut and not self._fits_limit(query):
                         return False
                     self._sorted[str(place + 1) if stars else query.expressions[place].alias_or_name] = None
         return True
@@ -290,9 +295,7 @@ class _Reading:
         return _is_star(item) or self._find_carried(item) is not None
 
     def _find_carried(self, item: exp.Expr) -> exp.Column | None:
-        node = item
-        while isinstance(node, _CARRIES):
-            node = node.this
+        node = _strip(item)
         return node if isinstance(node, exp.Column) and name(node.this) in self._tracked else None
 
     def _is_passed(self, column: exp.Expr) -> bool:
@@ -314,8 +317,20 @@ class _Reading:
             if isinstance(query, exp.Query) and above.parent.arg_key == "order":
                 self._sorted[called] = None
                 free = ("limit", "offset", "distinct") if isinstance(query, exp.Select) else ("limit", "offset")
-                return not any(query.args.get(clause) for clause in free)
+                return not any(query.args.get(clause) for clause in free) or self._fits_limit(query)
         return False
+
+    def _fits_limit(self, query: exp.Query) -> bool:
+        """Return True if a query has one row for each group at most, and a LIMIT that is a number; remember it."""
+        if not isinstance(query, exp.Select) or any(query.args.get(one) for one in ("offset", "distinct")):
+            return False
+        most = most_rows(query)
+        around = [one for one in self._outside(exp.Select) if isinstance(one, exp.Select)]
+        plain = all(isinstance(_strip(item), exp.Column | exp.Star) for one in around for item in one.expressions)
+        if most is None or not plain or any(self._outside(exp.Join)) or any(self._outside(exp.SetOperation)):
+            return False
+        self._limits.append(most)
+        return True
 
     def _aliases(self) -> set[str]:
         """The names by which the rows that hold numbers can be meant as a whole."""
@@ -345,6 +360,12 @@ def _first_side(node: exp.Expr) -> exp.Expr:
     while isinstance(first, exp.SetOperation | exp.Subquery):
         first = first.left if isinstance(first, exp.SetOperation) else first.this
     return first
+
+
+def _strip(item: exp.Expr) -> exp.Expr:
+    while isinstance(item, _CARRIES):
+        item = item.this
+    return item
 
 
 def _is_star(item: exp.Expr) -> bool:

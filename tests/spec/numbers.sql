@@ -73,9 +73,21 @@ null SELECT country, coalesce(n, 0) FROM (SELECT country, count(*) AS n FROM sal
 --> KH101
 null SELECT country, n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q WHERE n IS NULL
 --> KH101
-null SELECT * FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q ORDER BY n DESC LIMIT 5
+null SELECT * FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q ORDER BY n DESC LIMIT 1000
+--> n=null unsorted n
+null SELECT country, n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q WHERE n > 500 ORDER BY 2 DESC LIMIT 1000
+--> n=null unsorted n
+null SELECT * FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q ORDER BY n DESC LIMIT 1
 --> KH101
-null SELECT * FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q ORDER BY 2 DESC LIMIT 5
+null SELECT * FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q ORDER BY 2 DESC LIMIT 1000 OFFSET 1
+--> KH101
+null SELECT country, generate_series(1, 900), n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q ORDER BY n LIMIT 1000
+--> KH101
+null SELECT country, count(*) FILTER (WHERE stock_code IS NULL) AS n FROM sales GROUP BY country HAVING count(*) FILTER (WHERE stock_code IS NULL) > 500
+--> n=null
+null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING sum(CASE WHEN quantity = 0 THEN 1 ELSE 0 END) > 500
+--> n=null
+null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 0
 --> KH101
 null SELECT DISTINCT n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q
 --> KH101
