@@ -14,6 +14,7 @@ References: docs/proofs/common_sums.md.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -21,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 
 from mechanisms.apportionment.keyhole import Shares
-from mechanisms.formula import Booleans, Cut, Integers
+from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts
 from mechanisms.keyhole.contract import OneShotKind, list_mentioned, meet_contract, task_tolerances
 from mechanisms.keyhole.key_parts import decide_in_parts
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
@@ -50,6 +51,7 @@ _RATIOS = tuple(2.0 ** (power / 2) for power in range(-14, 7))
 the loss within a hundredth of the least."""
 _HALVINGS = 16  # of the interval in which a rate is looked for: leave 2**-16 of it
 _DOUBLINGS = 40  # of a rate, until a test is met
+_MOST_ALTERNATIVES = 12  # functionals on one sum: of more, shares are apportioned by a sum of losses
 _STEPS = 40  # of a reach, by halving: it only says where to look for rates
 
 
@@ -90,6 +92,7 @@ def calibrate_on_sums(
         wrong=wrong,
         several=True,
         together=rates.tests,
+        in_closed_form=any(_reads_one_sum_often(formula, common) for formula in task.formulas),
     )
     apportioned = replace(task, sensitivities=own, exposures=_alternatives(common), blocks=frozenset())
     found = meet_contract(mechanism, apportioned, kind)
@@ -419,6 +422,11 @@ def _reach(ratio: float, share: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if tail(middle) > share else (low, middle)
     return high
+
+
+def _reads_one_sum_often(formula: Formula, common: CommonSums) -> bool:
+    read = Counter(common.readings[functional][0][0] for functional in {cut.functional for cut in cuts(formula)})
+    return max(read.values(), default=0) > _MOST_ALTERNATIVES
 
 
 def _alternatives(common: CommonSums) -> tuple[Exposure, ...]:

@@ -46,7 +46,8 @@ class OneShotKind:
     `tied` when only the smaller share counts, `several` when the mechanism decides several formulas on one value.
     `missed(test, distance)` and `wrong(test, distance)` bound the rates at which the literal is rejected and accepted
     at a distance. `together(shares)` gives all tests at once, in the place of `calibrate`, where their noise is not
-    each one's own.
+    each one's own. With `in_closed_form` shares are those of the least sum of losses, where no formula has a functional
+    twice: milliseconds where the least joint loss takes seconds.
     """
 
     loss: LossCurve
@@ -56,6 +57,7 @@ class OneShotKind:
     wrong: Callable[[FunctionalTest, int], float] = acceptance
     several: bool = False
     together: Callable[[Shares], Mapping[int, FunctionalTest]] | None = None
+    in_closed_form: bool = False
 
     def calibrate_all(self, shares: Shares, used: Sequence[int]) -> dict[int, FunctionalTest]:
         """The tests of the functionals that are used: all at once where their noise is common to them."""
@@ -163,9 +165,9 @@ def meet_contract(mechanism: str, task: DecisionTask, kind: OneShotKind) -> Cali
         return Calibration(mechanism=mechanism, task=task, tests=tuple(tests), worst_case_epsilon=0.0, fnr=0.0, fpr=0.0)
     promises = _Promises.of(task)
     objective = _objective(task, promises, kind, used)
-    shares: Shares | None = None
+    shares = _share_in_closed_form(objective) if kind.in_closed_form else None
     for attempt in range(_MOST_ATTEMPTS):
-        if shares is None or (promises.exact and 0 < attempt < _RESOLVED):
+        if shares is None or (promises.exact and not kind.in_closed_form and 0 < attempt < _RESOLVED):
             shares = _apportion(objective, promises, tests if attempt else None, task)
         for functional, test in kind.calibrate_all(shares, used).items():
             tests[functional] = test
@@ -173,8 +175,9 @@ def meet_contract(mechanism: str, task: DecisionTask, kind: OneShotKind) -> Cali
         broken = _find_excesses(task, promises, rates)
         if not broken.fnr and not broken.fpr:
             found = _make_calibration(mechanism, task, tests, promises, rates)
-            return found if len(promises.formulas) == 1 else _use_wide_tolerances(found, objective, promises, kind)
-        if not promises.exact or attempt >= _RESOLVED - 1:
+            settled = len(promises.formulas) == 1 or kind.in_closed_form
+            return found if settled else _use_wide_tolerances(found, objective, promises, kind)
+        if not promises.exact or kind.in_closed_form or attempt >= _RESOLVED - 1:
             shares = Shares(fnr=_shrunk(shares.fnr, broken.fnr), fpr=_shrunk(shares.fpr, broken.fpr))
     raise Unachievable("the tolerances are too narrow for both error rates on every interval")
 
@@ -265,6 +268,21 @@ def _used_exposures(task: DecisionTask, used: Sequence[int]) -> tuple[Exposure, 
     """The exposures' parts of the formulas' functionals, in the order of `used`, without those that others cover."""
     check_covered(used, task.exposures)
     return drop_dominated(tuple(exposure[functional] for functional in used) for exposure in task.exposures)
+
+
+def _share_in_closed_form(objective: Objective) -> Shares | None:
+    """The least of the shares with which each formula by itself keeps its rates; None where one has no closed form."""
+    fnr, fpr = [objective.fnr] * objective.functionals, [objective.fpr] * objective.functionals
+    for formula in objective.formulas:
+        used = tuple(sorted({cut.functional for cut in cuts(formula)}))
+        alone = replace(objective, formulas=(formula,), used=used, exposures=((Fraction(1),) * len(used),))
+        if not alone.closed_form:
+            return None
+        found = tree_shares(alone)
+        for functional in used:
+            fnr[functional] = min(fnr[functional], found.fnr[functional])
+            fpr[functional] = min(fpr[functional], found.fpr[functional])
+    return Shares(fnr=tuple(fnr), fpr=tuple(fpr))
 
 
 def _apportion(

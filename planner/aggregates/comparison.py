@@ -84,7 +84,8 @@ class Comparison(_HavingTree):
     tolerance in the unit of S where it is settled already, `part_of` what the analyst wrote where this is a part of it.
     A ratio by a sum that may be 0 has that sum as `base`, until one is chosen that groups must reach: then S is shown
     as a part of it, `shown_by`. A ratio by a number of privacy units takes `off_each_unit` off the sum for each of them
-    that has rows which count, and has their count as `base`.
+    that has rows which count, and has their count as `base`. A mean that is compared with one over other rows has that
+    as `against`, until bands of public thresholds take the place of both.
     """
 
     text: str
@@ -108,6 +109,16 @@ class Comparison(_HavingTree):
     base: tuple[Part, ...] = ()
     shown_by: Fraction = Fraction(1)
     off_each_unit: Fraction = Fraction(0)
+    against: "OtherMean | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class OtherMean:
+    """The right side `factor * mean + constant` of a comparison of means; `mean` compares it with 0."""
+
+    mean: Comparison
+    factor: Fraction
+    constant: Fraction
 
 
 @dataclass(frozen=True, slots=True)

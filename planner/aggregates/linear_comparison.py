@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import Aggregate, GroupScope
 from planner.aggregates.arithmetic import Linear, least_per_row, linear, not_linear, same_rows
-from planner.aggregates.comparison import FAILS, Comparison, Having, Slack
+from planner.aggregates.comparison import FAILS, Comparison, Every, Having, OtherMean, Slack, Some
 from planner.aggregates.key_thresholds import is_public, key_numbers, mean_less
 from planner.aggregates.refusals import (
     compared_with_itself,
@@ -75,6 +75,10 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
         for found, coefficient in difference.summands
         if coefficient
     )
+    if own is None and difference.missing is None:
+        means = _compare_means(summands, operator, threshold, node, at, within)
+        if means is not None:
+            return means
     per = _common_per(summands, node, within)
     if any(found.measure in _ALONE for found, _ in summands) and len(summands) > 1:
         raise not_linear(node, within)
@@ -116,6 +120,54 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
         over=replace(per[0], coefficient=Fraction(1), power=0) if len(per) == 1 else None,
         base=per if needs_base else (),
         off_each_unit=threshold if by_units else Fraction(0),
+    )
+
+
+def _compare_means(
+    summands: tuple[tuple[Aggregate, Fraction], ...],
+    operator: str,
+    threshold: Fraction,
+    node: exp.Expr,
+    at: int | None,
+    within: GroupScope,
+) -> Having | None:
+    """A mean against one over other rows, either with factors and a constant; None for what is not two means."""
+    if operator in ("=", "<>"):
+        sides = [
+            _compare_means(summands, one, threshold, node, at, within)
+            for one in ((">=", "<=") if operator == "=" else (">", "<"))
+        ]
+        made = tuple(side for side in sides if side is not None)
+        return (Every(made) if operator == "=" else Some(made)) if made else None
+    sorts: list[list[tuple[Aggregate, Fraction]]] = []
+    for found, coefficient in summands:
+        if len(found.per) != 1 or found.per[0].power or found.by_units or not least_per_row(found.per):
+            return None
+        alike = next((sort for sort in sorts if same_rows(sort[0][0].per, found.per, within)), None)
+        if alike is None:
+            sorts.append(alike := [])
+        alike.append((found, coefficient))
+    if len(sorts) != 2:
+        return None
+    means = []
+    for sort in sorts:
+        scale = sort[0][1]
+        scaled = Linear(tuple((found, number / scale) for found, number in sort), Fraction(0), Arithmetic.EXACT)
+        mean = compare_with_zero(scaled, ">", node, at, within)
+        assert isinstance(mean, Comparison)
+        means.append(replace(mean, parts=tuple(part for part in mean.parts if part.coefficient)))
+    first, second = means
+    factor = -sorts[1][0][1] / sorts[0][0][1]
+    right = second.left if abs(factor) == 1 else f"{decimal(abs(factor))} * {second.left}"
+    right = f"-{right}" if factor < 0 else right
+    if threshold:
+        right += f" {'-' if threshold < 0 else '+'} {decimal(abs(threshold))}"
+    return replace(
+        first,
+        text=f"{first.left} {operator} {right}",
+        operator=operator,
+        values=tuple(dict.fromkeys((*first.values, *second.values))),
+        against=OtherMean(second, factor, threshold),
     )
 
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from math import floor
 
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.question.model import Functional, Measure
 from planner.question.plan import Plan
+from planner.question.unit_groups import groups_of_one_unit
 
 ASSUMPTIONS = (
     "its rows in a group are geometric (at least one)",

@@ -10,7 +10,7 @@ from planner.explain.literal_labels import spell_formula, words
 from planner.explain.numbers import at_most, percent, plain
 from planner.explain.ranking import ranking_json, ranking_promise, ranks_alone
 from planner.explain.wrong_groups import wrong_groups
-from planner.question.model import aggregate_text
+from planner.question.model import BANDED, aggregate_text
 from planner.question.plan import Plan
 
 PROMISE_OF_CELLS = (
@@ -51,6 +51,8 @@ def guarantee_sentence(plan: Plan) -> str:
     else:
         beyond, rate = slack(accuracy.tolerance), percent(accuracy.fpr)
         shown = _shown_of(plan)
+        if any(BANDED in warning for warning in plan.question.warnings):
+            beyond += ", and with what is said of means over different rows,"
         wrong = f"one that fails even with {beyond} is {shown} at most {rate} of the time"
     ranked = ranking_promise(plan)
     if ranked is not None:

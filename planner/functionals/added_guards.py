@@ -58,19 +58,19 @@ class GuardAdding:
 
         def beside(leaf: Comparison | Spread) -> Having:
             needed = wanted.get(ComparisonPlace.of(leaf), {})
-            added = [self._guard(leaf, values, needed[values]) for values in _leave_out_implied(tuple(needed))]
+            added = [self.guard(leaf, values, needed[values]) for values in _leave_out_implied(tuple(needed))]
             for guard, called in added:
                 said.setdefault((guard.text, called), {})[leaf.text] = None
             return Every((leaf, *dict.fromkeys(guard for guard, _ in added))) if added else leaf
 
-        if any(ComparisonPlace.of(leaf) in wanted for leaf in _find_complemented(formula)):
+        if any(ComparisonPlace.of(leaf) in wanted for leaf in find_complemented(formula)):
             return None
-        made = _flatten(formula.mapped(beside))
+        made = flatten(formula.mapped(beside))
         sentences = (_sentence(tuple(of), guard, called) for (guard, called), of in said.items())
         return (made, tuple(sentences)) if said else None
 
-    def _guard(self, leaf: Comparison | Spread, values: Values, remedy: Remedy) -> tuple[Comparison, str]:
-        """The count, and what a group has at least of what it counts."""
+    def guard(self, leaf: Comparison | Spread, values: Values, remedy: Remedy) -> tuple[Comparison, str]:
+        """Return the count, and what a group has at least of what it counts."""
         least = self.accuracy.min_rows
         if self._counts_units(leaf):
             part, measure = Part(Fraction(1), None, values.rows, 0), Measure.UNITS
@@ -149,23 +149,24 @@ def _tuple_of(unit: Iterable[str]) -> str:
     return f"({names})" if ", " in names else names
 
 
-def _find_complemented(formula: Having) -> Iterable[Comparison | Spread]:
+def find_complemented(formula: Having) -> Iterable[Comparison | Spread]:
+    """Yield the comparisons of which the complement counts."""
     match formula:
         case Outside(inner):
             yield from inner.leaves()
         case Every(children) | Some(children):
             for child in children:
-                yield from _find_complemented(child)
+                yield from find_complemented(child)
         case _:
             pass
 
 
-def _flatten(formula: Having) -> Having:
+def flatten(formula: Having) -> Having:
     """The formula with conjunctions in conjunctions pulled up, where guards are looked for."""
     if not isinstance(formula, Every):
         return formula
     parts: dict[Having, None] = {}
-    for child in map(_flatten, formula.children):
+    for child in map(flatten, formula.children):
         parts.update(dict.fromkeys(child.children if isinstance(child, Every) else (child,)))
     return Every(tuple(parts))
 
@@ -191,7 +192,7 @@ class RatioBases:
         """Return the formula with a base beside each ratio that needs one. Raises KH204 in complements, KH304."""
         if not any(isinstance(leaf, Comparison) and leaf.base for leaf in formula.leaves()):
             return formula
-        for leaf in _find_complemented(formula):
+        for leaf in find_complemented(formula):
             if isinstance(leaf, Comparison) and leaf.base:
                 raise KeyholeError(
                     "KH204",
@@ -199,7 +200,7 @@ class RatioBases:
                     hint="Ask for the groups that pass, and compare around the question.",
                     position=leaf.position,
                 )
-        return _flatten(self._put(formula, (), warn))
+        return flatten(self._put(formula, (), warn))
 
     def _put(self, formula: Having, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
         match formula:

@@ -41,6 +41,7 @@ from planner.functionals.guards import (
     holds_at_zero,
     plain,
 )
+from planner.functionals.mean_bands import MeanBands
 from planner.functionals.per_key_offsets import LIMIT, offsets
 from planner.functionals.row_range import reach, row_range, row_range_without, within_bounds
 from planner.functionals.settled import settle, undecidable, use_settled, warn_of_settled
@@ -194,6 +195,9 @@ def _read(formula: Having, collected: _Collected, *, refuse_settled: bool = Fals
     declared bounds alone decide the whole formula.
     """
     formula = RatioBases(collected.table, collected.where, collected.accuracy, collected.tolerances).put(
+        formula, warn=collected.warn
+    )
+    formula = MeanBands(collected.table, collected.where, collected.accuracy, collected.tolerances).put(
         formula, warn=collected.warn
     )
     before = collected.mark()

@@ -68,7 +68,7 @@ def group_sizes(
         mean = mean_of(leaf)
         if mean is None:
             continue
-        sizes = [GroupSize(one.rows, one.text) for one in floors if _covers(one.part, _divisor(leaf), table, where)]
+        sizes = [GroupSize(one.rows, one.text) for one in floors if covers(one.part, _divisor(leaf), table, where)]
         size = max(sizes, key=lambda one: one.rows, default=None)
         before = found.get(mean, size)
         found[mean] = None if size is None or before is None else min(size, before, key=lambda one: one.rows)
@@ -87,7 +87,7 @@ def _divisor(leaf: Leaf) -> Part | None:
     return Part(Fraction(1), leaf.column, leaf.condition, 0) if isinstance(leaf, Spread) else leaf.over
 
 
-def _covers(counted: Part, divisor: Part | None, table: Table, where: Condition) -> bool:
+def covers(counted: Part, divisor: Part | None, table: Table, where: Condition) -> bool:
     """Whether as many rows as are counted are there for the mean."""
     if divisor is None:
         return False

@@ -17,9 +17,9 @@ from planner.functionals.cells import cell_reach
 from planner.functionals.functional import functional, grid
 from planner.functionals.guard_remedy import next_round
 from planner.functionals.row_range import row_range, within_bounds
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.question.condition import Condition
 from planner.question.model import Accuracy, Functional, Measure, Question, Ranked
+from planner.question.unit_groups import groups_of_one_unit
 from planner.values.decimals import decimal
 
 _SUGGESTED = 100  # of a unit's greatest part, as a tolerance in a hint: it costs a key about a tenth of an epsilon

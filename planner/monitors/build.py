@@ -17,7 +17,6 @@ from mechanisms.threshold.one_shot import at_least
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Catalog, Column, Derivation, SqlType, Table
 from planner.catalog.monitors import Alert, Monitor
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.lower.dialects.model import Dialect
 from planner.lower.look import chooses, chooses_groups
 from planner.monitors.at_once import check_in_time
@@ -35,6 +34,7 @@ from planner.monitors.watching import watch
 from planner.monitors.windows import Horizon, list_windows
 from planner.policy.durations import write_duration
 from planner.question.model import Functional, Question
+from planner.question.unit_groups import groups_of_one_unit
 
 _Item = TypeVar("_Item")
 

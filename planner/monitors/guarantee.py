@@ -5,9 +5,9 @@ from typing import Any
 
 from planner.explain.guarantee import slack
 from planner.explain.numbers import at_most, percent, plain
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.monitors.model import MonitorPlan
 from planner.policy.durations import write_duration
+from planner.question.unit_groups import groups_of_one_unit
 
 
 def promise(plan: MonitorPlan) -> str:

@@ -19,7 +19,6 @@ from mechanisms.threshold.one_shot import at_least
 from planner.catalog.key_space import KeySpace
 from planner.catalog.monitors import Monitor
 from planner.functionals.sensitivity import joint_sensitivity
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.monitors.at_once import price_at_once, watch_at_once
 from planner.monitors.growth import list_leasts, stays_true
 from planner.monitors.model import WindowPlan
@@ -29,6 +28,7 @@ from planner.monitors.windows import Horizon
 from planner.plan.calibrate import calibrate_without_common_sums
 from planner.plan.refusals import unreachable as plan_refusal
 from planner.question.model import Question
+from planner.question.unit_groups import groups_of_one_unit
 
 
 @dataclass(frozen=True, slots=True)

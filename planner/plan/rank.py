@@ -10,8 +10,8 @@ from mechanisms.ranking.calibration import (
 )
 from planner.errors import KeyholeError
 from planner.functionals.ranked import ranking_task
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.question.model import Question
+from planner.question.unit_groups import groups_of_one_unit
 
 _MOST_IN_TURN = 1_000  # partitions that are looked at one after the other, at 0.2 ms each; of more each has one look
 

@@ -11,6 +11,9 @@ from planner.catalog.model import Table
 from planner.question.as_of import AsOf, InTime
 from planner.question.condition import Condition
 
+BANDED = "bands of public thresholds"
+"""What a warning says of a comparison of means over different rows, beside its tolerance, which no setting says."""
+
 
 class Measure(StrEnum):
     """How a group's rows make a functional."""

@@ -15,11 +15,11 @@ from planner.bind.question import ask
 from planner.catalog.model import Catalog, Grouping, Table
 from planner.errors import KeyholeError
 from planner.explain.numbers import percent
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.lower.unit_statistics import LOW_SIDES, BoundOf
 from planner.parser.lexer import quote_identifier
 from planner.plan import build as planning
 from planner.question.plan import Plan
+from planner.question.unit_groups import groups_of_one_unit
 from planner.statements import settings
 from proxy.cli.common import (
     DEFAULT_POLICY,

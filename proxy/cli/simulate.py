@@ -23,12 +23,12 @@ from planner.explain.expected_bounding import ASSUMPTIONS, SPREAD_ASSUMPTIONS, C
 from planner.explain.guarantee import guarantee_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
 from planner.explain.numbers import at_most, percent
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.plan import build as planning
 from planner.plan.affordable_settings import Target
 from planner.policy.file import Policy
 from planner.policy.simulated_catalog import StoodIn, stand_in_catalog
 from planner.question.plan import Plan
+from planner.question.unit_groups import groups_of_one_unit
 from planner.statements import settings
 from proxy.pipeline.claim import groups_that_add_up, losses_in_cell, worst_curve
 from proxy.pipeline.levers import find_offers

@@ -28,11 +28,11 @@ from planner.catalog.key_space import as_text
 from planner.catalog.listed_values import list_texts
 from planner.catalog.model import Catalog, Column, Lookup, Table, Value
 from planner.functionals.cells import cell_reach
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.question.condition import ALWAYS, And, Compare, Condition, Within
 from planner.question.condition_text import canonical
 from planner.question.model import Question
 from planner.question.plan import Plan
+from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import max_epsilon
 from proxy.pipeline.messages import Asked
 from proxy.pipeline.refusals import data_changed, too_dear

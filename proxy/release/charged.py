@@ -25,9 +25,9 @@ from accountant.verbs.in_flight import Repeated
 from planner.catalog.model import RELEASED_BY, Analyst, Catalog, Table
 from planner.errors import KeyholeError
 from planner.functionals.cells import OWN_GROUP, cell_reach
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.question.model import Question
 from planner.question.plan import ReadRelation
+from planner.question.unit_groups import groups_of_one_unit
 from proxy.pipeline.claim import charged_keys
 from proxy.pipeline.ledger_verbs import given_back_unread
 from proxy.pipeline.refusals import data_changed

@@ -35,13 +35,13 @@ from mechanisms.protocol import Noise, Unachievable
 from planner.bind.scored_rows import bind_scores
 from planner.catalog.model import Catalog, Value
 from planner.functionals.row_range import not_true
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.lower.dialects.model import Dialect
 from planner.lower.scores.score_counts import ScoreCounts
 from planner.parser.lexer import quote_identifier
 from planner.question.condition import ALWAYS, all_of
 from planner.question.model import Question
 from planner.question.scores import RowNumber, ScoreAxis, ScoredRows, score_axis
+from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import accuracy
 from proxy.release.charged import PaidRelease, Release, make_release
 from proxy.release.refusals import (

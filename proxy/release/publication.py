@@ -22,12 +22,12 @@ from mechanisms.publishing.contingency_table import make_rows, release_table
 from mechanisms.publishing.reconstruction_privacy import Criterion
 from planner.bind.scored_rows import bind_scores
 from planner.catalog.model import Catalog
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.lower.dialects.model import Dialect
 from planner.lower.scores.score_counts import ScoreCounts
 from planner.parser.lexer import quote_identifier
 from planner.question.model import Question
 from planner.question.scores import ScoredRows
+from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import accuracy
 from proxy.release.charged import PaidRelease, Release, make_release
 from proxy.release.published_file import PublishedColumn, list_columns

@@ -219,9 +219,9 @@ SELECT ward FROM visits GROUP BY ward HAVING avg(cost - 100) > 5
 --> [ward 3] f0 > 0 ~50; avg(cost - 100) - 5 1x-210 delta 9790
 SELECT ward FROM visits GROUP BY ward HAVING 2 * avg(age) + 10 > 140
 --> [ward 3] f0 > 0 ~325; avg(age) - 65 1x-65 delta 65
-SELECT ward FROM visits GROUP BY ward HAVING avg(age) + avg(cost) > 140
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) > avg(cost) + 200
 --> KH204 avg(age)
-SELECT ward FROM visits GROUP BY ward HAVING avg(age) > avg(cost)
+SELECT ward FROM visits GROUP BY ward HAVING (avg(age) > avg(cost)) IS NOT TRUE
 --> KH204 avg(age)
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) > 200
 --> KH220 avg(age)

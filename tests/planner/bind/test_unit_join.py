@@ -17,10 +17,10 @@ from planner.catalog.model import Catalog, SqlType, Table
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.plan import Plan
+from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from proxy.pipeline.claim import claim

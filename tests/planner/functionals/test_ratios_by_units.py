@@ -12,10 +12,10 @@ from planner.bind.question import ask
 from planner.catalog.model import Catalog, RowCap
 from planner.errors import KeyholeError
 from planner.functionals.identity import summed_identity
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.question.plan import Plan
+from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import accuracy
 from tests.effort import rounds
 from tests.planner.asked import TODAY, asked, asking, refusal

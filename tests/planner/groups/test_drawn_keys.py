@@ -20,12 +20,12 @@ from planner.catalog.key_space import as_text
 from planner.catalog.model import Catalog, Merged
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.model import Question
 from planner.question.plan import Plan
+from planner.question.unit_groups import groups_of_one_unit
 from tests.effort import rounds
 from tests.planner.asked import TODAY, asking
 from tests.planner.groups.drawn_keys import KeyWriter

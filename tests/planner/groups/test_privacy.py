@@ -11,11 +11,11 @@ import pytest
 
 from planner.bind.question import ask
 from planner.catalog.model import Catalog
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.model import Question
+from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import accuracy
 from tests.effort import rounds
 from tests.planner.asked import TODAY, asking

@@ -20,7 +20,6 @@ from planner.catalog.model import Catalog, Grouping
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.functionals.cells import cell_reach
-from planner.functionals.unit_groups import groups_of_one_unit
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
@@ -28,6 +27,7 @@ from planner.plan.build import plan
 from planner.question.condition import evaluate
 from planner.question.model import Functional, Measure
 from planner.question.plan import Plan
+from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from tests.effort import rounds

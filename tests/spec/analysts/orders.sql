@@ -166,7 +166,7 @@ SELECT region FROM orders GROUP BY region HAVING variance(quantity) > 20
 --> planned
 
 SELECT region FROM orders GROUP BY region HAVING avg(total) FILTER (WHERE channel = 'web') > avg(total) FILTER (WHERE channel = 'store')
---> KH204
+--> planned
 
 SELECT region FROM orders GROUP BY region HAVING min(price) > 1
 --> planned

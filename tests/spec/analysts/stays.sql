@@ -163,7 +163,7 @@ SELECT ward FROM stays GROUP BY ward HAVING avg(CASE WHEN readmitted THEN 1.0 EL
 --> planned
 
 SELECT ward FROM stays GROUP BY ward HAVING avg(cost) FILTER (WHERE sex = 'f') > avg(cost) FILTER (WHERE sex = 'm')
---> KH204
+--> planned
 
 SELECT ward FROM stays GROUP BY ward HAVING sum(cost) / count(DISTINCT patient_id) > 5000
 --> planned

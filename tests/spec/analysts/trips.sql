@@ -160,13 +160,13 @@ SELECT zone FROM trips GROUP BY zone HAVING sum(CASE WHEN tip = 0 THEN 1 ELSE 0 
 --> planned
 
 SELECT zone FROM trips GROUP BY zone HAVING avg(tip) FILTER (WHERE vendor = 'A') > avg(tip) FILTER (WHERE vendor = 'B')
---> KH204
+--> planned
 
 SELECT zone FROM trips GROUP BY zone HAVING max(fare) > 150 AND count(*) > 100
 --> planned
 
 SELECT zone FROM trips GROUP BY zone HAVING avg(fare) - avg(tip) > 12
---> KH204
+--> planned
 
 SELECT zone FROM trips GROUP BY zone HAVING avg(fare) BETWEEN 10 AND 14
 --> planned

@@ -1,0 +1,394 @@
+"""Means over different rows compared with each other, as bands of public thresholds.
+
+`A > B` holds exactly where some threshold lies between the two, so that `A > l AND B < l'` holds for one of finitely
+many pairs of neighbours. Wherever such a pair holds, A is above B but for the distance of the neighbours. The bands
+use up a part of the tolerance, and the noise of each threshold has the rest. All thresholds of one mean are read off
+its sum and its count (`common_sums`). So the noise of a mean is paid once, however many bands there are.
+
+Guarantee: on exact values the literals hold in every group with values on both sides in which SQL's comparison does.
+With their tolerances they hold in no group that passes its guards and misses the comparison by more than the tolerance.
+Proof: docs/proofs/mean_bands.md.
+
+| symbol | name | meaning |
+|---|---|---|
+| H, L | `high`, `low` | the side that has to be above, and the other one |
+| T | `Allowed` | the tolerance, by where L lies: a part of it, `least` at the least, or an amount |
+| q | `share` | the part of T that the noise of a threshold has |
+| N' | `rows` | the group size for which a mean's tolerance is meant |
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor, log
+
+from planner.aggregates.comparison import Comparison, Every, Having, Some, Spread
+from planner.catalog.model import Table
+from planner.catalog.tolerance import Amount, Tolerances, quote_literal, with_amount
+from planner.errors import KeyholeError
+from planner.functionals.added_guards import GuardAdding, find_complemented, flatten
+from planner.functionals.functional import functional, grid
+from planner.functionals.group_sizes import GroupSize, covers, group_sizes, mean_of
+from planner.functionals.guard_remedy import WORTH, next_round, remedy
+from planner.functionals.row_range import row_range
+from planner.question.condition import Condition
+from planner.question.model import BANDED, Accuracy
+from planner.values.decimals import decimal
+from planner.values.operators import FLIPPED
+
+MOST_BANDS = 29  # of one comparison: two literals each, which leaves four of the 64 for guards and what else is asked
+_SHARES = (Fraction(1, 3), Fraction(1, 4), Fraction(1, 5), Fraction(1, 6), Fraction(1, 8))
+"""What the noise of a threshold may have of the tolerance: the more, the closer the bands. The first that fits is
+taken, since the price falls with it and rises with the logarithm of the bands alone."""
+_LEAST_PART = Fraction(1, 10)
+"""How large the least tolerance may be against the range of the means, where Keyhole chooses for how large groups."""
+_MOST_TIMES = 20  # the least tolerance that noise needs, where a percentage would need too many bands
+_ROUNDED = 20  # thresholds are rounded to a step of which so many make a tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class _Allowed:
+    """The tolerance of a comparison: `part` of where the lower side lies, `least` at the least."""
+
+    part: Fraction
+    least: Fraction
+
+    def at(self, value: Fraction) -> Fraction:
+        return max(self.part * abs(value), self.least)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """`factor * mean + constant`, which lies between `least` and `most`; `fine` is a step of the mean."""
+
+    mean: Comparison
+    factor: Fraction
+    constant: Fraction
+    rows: int
+    least: Fraction
+    most: Fraction
+    fine: Fraction
+
+    def cut(self, operator: str, value: Fraction, *, within: Fraction) -> tuple[str, Fraction, Fraction]:
+        """Return `side operator value` as a comparison of the mean: its operator, its threshold, and the side there.
+
+        The threshold is rounded by `within` at most, so that the comparison holds wherever it held before.
+        """
+        found = FLIPPED[operator] if self.factor < 0 else operator
+        step = _round_step(within / abs(self.factor), self.fine)
+        exact = (value - self.constant) / self.factor / step
+        at = (floor(exact) if found in (">", ">=") else ceil(exact)) * step
+        return found, at, self.factor * at + self.constant
+
+    def literal(self, cut: tuple[str, Fraction, Fraction], allowed: Fraction, whole: Comparison) -> Comparison:
+        """The comparison of the mean with a threshold; `allowed` is its tolerance in the unit of the side."""
+        operator, at, _ = cut
+        assert self.mean.over is not None
+        assert self.mean.per_row is not None
+        off = () if at == 0 else (replace(self.mean.over, coefficient=-at * self.mean.per_row),)
+        return replace(
+            self.mean,
+            text=f"{self.mean.left} {operator} {decimal(at)}",
+            operator=operator,
+            parts=(*self.mean.parts, *off),
+            origin=at,
+            threshold=at,
+            position=whole.position,
+            allowed=allowed / abs(self.factor) * self.rows * self.mean.per_row,
+            part_of=whole.text,
+            against=None,
+        )
+
+
+def _round_step(most: Fraction, fine: Fraction) -> Fraction:
+    """The largest of 1, 2 and 5 times a power of ten, and of `fine` where that is less, up to `most`."""
+    step = fine if most >= fine else Fraction(1)
+    while step > most:
+        step /= 10
+    while step * 10 <= most:
+        step *= 10
+    return next(step * times for times in (5, 2, 1) if step * times <= most)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanBands:
+    """What bands are made of: the table, the rows that count, whose accuracy and which tolerances."""
+
+    table: Table
+    where: Condition
+    accuracy: Accuracy
+    tolerances: Tolerances
+
+    def put(self, formula: Having, *, warn: Callable[[str], None]) -> Having:
+        """Return the formula with bands in the place of each comparison of means over different rows, and guards.
+
+        Raises KH204 in complements and for ratios of other rows, KH206 where guards may not be added, KH211, KH304.
+        """
+        if not any(_is_pair(leaf) for leaf in formula.leaves()):
+            return formula
+        for leaf in find_complemented(formula):
+            if _is_pair(leaf):
+                raise KeyholeError(
+                    "KH204",
+                    f"{leaf.text} compares means over different rows, where the complement counts",
+                    hint="Ask for the groups that pass, and compare around the question.",
+                    position=leaf.position,
+                )
+        sizes = self._sizes(formula)
+        guarded = flatten(formula.mapped(lambda leaf: self._guard(leaf, sizes, warn)))
+        sizes = self._sizes(guarded)
+        return flatten(guarded.mapped(lambda leaf: self._bands(leaf, sizes, warn)))
+
+    def _sizes(self, formula: Having) -> Mapping[object, GroupSize]:
+        """For groups of how many rows each mean is meant, by the counts beside the comparisons."""
+
+        def apart(leaf: Comparison | Spread) -> Having:
+            if not isinstance(leaf, Comparison) or leaf.against is None:
+                return leaf
+            return Every((replace(leaf, against=None), leaf.against.mean))
+
+        return group_sizes(
+            flatten(formula.mapped(apart)),
+            table=self.table,
+            where=self.where,
+            tolerances=self.tolerances,
+            min_rows=self.accuracy.min_rows,
+        )
+
+    def _rows(self, mean: Comparison, sizes: Mapping[object, GroupSize]) -> int:
+        size = sizes.get(mean_of(mean))
+        least = self.accuracy.min_rows
+        return least if size is None or self.accuracy.min_rows_set else max(size.rows, least)
+
+    def _guard(
+        self, leaf: Comparison | Spread, sizes: Mapping[object, GroupSize], warn: Callable[[str], None]
+    ) -> Having:
+        """The comparison with a count beside it for each mean for which the text has none."""
+        if not isinstance(leaf, Comparison) or leaf.against is None:
+            return leaf
+        adding = GuardAdding(self.table, self.accuracy, self.tolerances)
+        added: list[Comparison] = []
+        for mean in (leaf, leaf.against.mean):
+            if mean_of(mean) in sizes:
+                continue
+            alone = replace(mean, against=None, values=mean.values[:1])
+            known = remedy(alone, table=self.table, accuracy=self.accuracy, tolerances=self.tolerances)
+            known = replace(known, values=max(known.values, self._rows_wanted(leaf, mean)))
+            added.append(adding.guard(alone, alone.values[0], known)[0])
+        if not added:
+            return leaf
+        texts = " AND ".join(dict.fromkeys(guard.text for guard in added))
+        if not self.accuracy.adds_guards:
+            raise KeyholeError(
+                "KH206",
+                f"{leaf.text} compares means over different rows",
+                detail="The mean of a few rows drowns in noise, so that groups must have some on both sides.",
+                hint=f"Add: AND {texts}",
+                position=leaf.position,
+            )
+        warn(
+            f"{leaf.text}: AND {texts} was added, since the mean of a few values drowns in noise, and smaller groups "
+            "count as false (SET keyhole.guard = 'refuse'; adds nothing)"
+        )
+        return Every((leaf, *dict.fromkeys(added)))
+
+    def _measure_overlap(self, leaf: Comparison) -> Fraction:
+        """The width of what both sides can be. Raises KH204 where that is nothing."""
+        high, low = self._sides(leaf, {})
+        width = min(high.most, low.most) - max(high.least, low.least)
+        if width <= 0:
+            raise KeyholeError(
+                "KH204",
+                f"{leaf.text} is decided by declared bounds",
+                detail="What one side can be and what the other can be do not overlap.",
+                hint="Compare each with a number of its own.",
+                position=leaf.position,
+            )
+        return width
+
+    def _rows_wanted(self, leaf: Comparison, mean: Comparison) -> int:
+        """The size of groups in which the tolerance is worth the noise: a percentage, or a tenth of the range."""
+        first, second = self._sides(leaf, {})
+        side = first if mean is leaf else second
+        ends = max(first.least, second.least), min(first.most, second.most)
+        amount, width = self._amount(leaf), self._measure_overlap(leaf)
+        part = Fraction(amount.number) / 100 if amount.percent else Fraction(0)
+        least = amount.size(threshold=Fraction(0), bounds=width) or width * _LEAST_PART
+        if not least:
+            return 1
+        allowed = _Allowed(part, Fraction(least))
+        return next_round(ceil(max(self._noise(side, end) / allowed.at(end) for end in ends) / _SHARES[1]))
+
+    def _noise(self, side: _Side, at: Fraction) -> Fraction:
+        """What the noise at a threshold needs of a tolerance, in the unit of the side, in groups of one row: that of
+        some units."""
+        literal = side.literal(side.cut(">", at, within=side.most - side.least), Fraction(0), side.mean)
+        made, step = functional(literal, table=self.table, min_rows=1, where=self.where)
+        return WORTH * made.sensitivity * step * abs(side.factor) / (side.mean.per_row or 1)
+
+    def _sides(self, leaf: Comparison, sizes: Mapping[object, GroupSize]) -> tuple[_Side, _Side]:
+        """The left and the right side."""
+        assert leaf.against is not None
+        other = leaf.against
+        left = replace(leaf, against=None, values=leaf.values[:1])
+        return (
+            self._side(left, Fraction(1), Fraction(0), sizes),
+            self._side(other.mean, other.factor, other.constant, sizes),
+        )
+
+    def _side(self, mean: Comparison, factor: Fraction, constant: Fraction, sizes: Mapping[object, GroupSize]) -> _Side:
+        if not all(covers(part, mean.over, self.table, self.where) for part in mean.parts):
+            raise KeyholeError(
+                "KH204",
+                f"{mean.left} is no mean of the rows that it divides by",
+                detail="Two ratios are compared as means, where what is added up is of rows that are counted below.",
+                hint="Compare each with a number of its own.",
+                position=mean.position,
+            )
+        made, step = functional(mean, table=self.table, min_rows=1, where=self.where)
+        step /= mean.per_row or 1
+        ranges = {name: grid(self.table.column(name), self.table, position=mean.position)[1:] for name in made.summed}
+        low, high = row_range(made.terms, ranges=ranges, table=self.table, among=self.where)
+        ends = sorted(factor * end * step + constant for end in (low, high))
+        return _Side(mean, factor, constant, self._rows(mean, sizes), ends[0], ends[1], step)
+
+    def _bands(
+        self, leaf: Comparison | Spread, sizes: Mapping[object, GroupSize], warn: Callable[[str], None]
+    ) -> Having:
+        if not isinstance(leaf, Comparison) or leaf.against is None:
+            return leaf
+        high, low = self._sides(leaf, sizes)
+        below = leaf.operator in ("<", "<=")
+        if below:
+            high, low = low, high
+        strict = leaf.operator in ("<", ">")
+        width = self._measure_overlap(leaf)
+        for share, least in self._choices(leaf):
+            allowed = self._find_allowed(leaf, share, width, high, low, below=below, times=least)
+            bands = _Bands(leaf, high, low, allowed, share, strict=strict).make()
+            if bands is not None:
+                warn(self._describe(leaf, allowed, len(bands), below=below))
+                return Some(tuple(Every(one) if len(one) > 1 else one[0] for one in bands))
+        raise KeyholeError(
+            "KH211",
+            f"{leaf.text} needs more than {MOST_BANDS} bands",
+            detail="Means over different rows are compared in bands of public thresholds: the more, the smaller the "
+            "tolerance is against the range of values.",
+            hint=self._coarser(leaf, width),
+            position=leaf.position,
+        )
+
+    def _amount(self, leaf: Comparison) -> Amount:
+        assert leaf.against is not None
+        amount = self.tolerances.amount((*leaf.names, *leaf.against.mean.names))
+        if amount is None:
+            wanted = with_amount(self.accuracy.tolerance, leaf.left, "10%")
+            raise KeyholeError(
+                "KH304",
+                f"keyhole.tolerance says nothing about {leaf.left}",
+                hint=f"SET keyhole.tolerance = '{quote_literal(wanted)}';",
+                position=leaf.position,
+            )
+        return amount
+
+    def _choices(self, leaf: Comparison) -> Iterator[tuple[Fraction, int]]:
+        """Yield the noise's share of the tolerance and how many times the least tolerance is taken, best first."""
+        yield from ((share, 1) for share in _SHARES)
+        if self._amount(leaf).percent:
+            yield from ((_SHARES[1], times) for times in range(2, _MOST_TIMES))
+
+    def _coarser(self, leaf: Comparison, width: Fraction) -> str:
+        """A tolerance that needs few enough bands."""
+        amount = next_round(ceil(width * 1000 / (MOST_BANDS / 2)))
+        wanted = with_amount(self.accuracy.tolerance, leaf.left, decimal(Fraction(amount, 1000)))
+        return f"SET keyhole.tolerance = '{quote_literal(wanted)}';"
+
+    def _find_allowed(
+        self, leaf: Comparison, share: Fraction, width: Fraction, high: _Side, low: _Side, *, below: bool, times: int
+    ) -> _Allowed:
+        """The tolerance. A percentage is one of the right side, and at the least what the noise of its groups needs."""
+        amount = self._amount(leaf)
+        number = Fraction(amount.number)
+        if amount.bounds:
+            return _Allowed(Fraction(0), width * number / 100)
+        if not amount.percent:
+            return _Allowed(Fraction(0), number)
+        part = number / 100
+        part = part / (1 + part) if below else part
+        noise = max(self._noise(side, max(high.least, low.least)) / side.rows for side in (high, low))
+        return _Allowed(part, min(noise / share, width / 4) * times)
+
+    def _describe(self, leaf: Comparison, allowed: _Allowed, number: int, *, below: bool) -> str:
+        assert leaf.against is not None
+        least = decimal(_round_up(allowed.least))
+        slack = f"{least}"
+        if allowed.part:
+            part = allowed.part / (1 - allowed.part) if below else allowed.part
+            slack = f"{decimal(part * 100)} % of the right side, and {least} at the least"
+        sharper = "" if not allowed.part else "; larger groups make that less (a count of your own beside it by AND)"
+        return f"{leaf.text} is compared in {number} {BANDED}; it may err within {slack}{sharper}"
+
+
+def _is_pair(leaf: Comparison | Spread) -> bool:
+    return isinstance(leaf, Comparison) and leaf.against is not None
+
+
+def _round_up(value: Fraction) -> Fraction:
+    """The number with two digits, rounded up."""
+    if not value:
+        return value
+    step = Fraction(10) ** (floor(log(value, 10)) - 1)
+    return ceil(value / step) * step
+
+
+@dataclass(frozen=True, slots=True)
+class _Bands:
+    """The bands of one comparison, from the highest to the lowest."""
+
+    whole: Comparison
+    high: _Side
+    low: _Side
+    allowed: _Allowed
+    share: Fraction
+    strict: bool
+
+    def make(self) -> list[tuple[Comparison, ...]] | None:
+        """Return the literals of each band; None where there are too many, or none that says anything."""
+        below = "<" if self.strict else "<="
+        upper = None
+        if self.low.most > self.high.most:
+            upper = self._cut(self.low, below, self.high.most)
+        made: list[tuple[Comparison, ...]] = []
+        while len(made) < MOST_BANDS:
+            bound = self.low.most if upper is None else min(upper[2] + self._noise_at(upper[2]), self.low.most)
+            reached = bound - self.allowed.at(bound)  # what the high side must be above in this band
+            last = () if upper is None else (self._literal(self.low, upper),)
+            if reached < self.high.least:
+                return [*made, last] if last else None
+            lower = self._cut_above(reached)
+            if upper is not None and lower[2] >= upper[2]:
+                return None
+            made.append((self._literal(self.high, lower), *last))
+            upper = self._cut(self.low, below, lower[2])
+            if upper[2] <= self.low.least and (self.strict or upper[2] < self.low.least):
+                return made
+        return None
+
+    def _noise_at(self, value: Fraction) -> Fraction:
+        return self.share * self.allowed.at(value)
+
+    def _cut(self, side: _Side, operator: str, value: Fraction) -> tuple[str, Fraction, Fraction]:
+        return side.cut(operator, value, within=self.allowed.at(value) / _ROUNDED)
+
+    def _cut_above(self, reached: Fraction) -> tuple[str, Fraction, Fraction]:
+        """The threshold of the high side that is above `reached` even with its tolerance."""
+        above, part = ">" if self.strict else ">=", self.share * self.allowed.part
+        value = max(reached + self.share * self.allowed.least, reached / (1 - part if reached >= 0 else 1 + part))
+        found = self._cut(self.high, above, value)
+        while found[2] - self._noise_at(found[2]) < reached:  # it was rounded down
+            value += self.allowed.at(value) / _ROUNDED
+            found = self._cut(self.high, above, value)
+        return found
+
+    def _literal(self, side: _Side, cut: tuple[str, Fraction, Fraction]) -> Comparison:
+        return side.literal(cut, self._noise_at(cut[2]), self.whole)
