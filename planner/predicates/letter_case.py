@@ -1,9 +1,9 @@
-"""`lower(x) LIKE pattern` and ILIKE as LIKE of every spelling, where all collations agree on these.
+"""`lower(x) LIKE pattern` and ILIKE as LIKE of every spelling, where these are few and all collations agree on them.
 
 Every collation of PostgreSQL lowers the ASCII letters but I to their small ones (Turkish ones take I to a dotless one),
 and no other character to one of these but U+212A to k and U+0130 to i. So without i and k a pattern of ASCII is matched
 by the lowered text exactly where the text itself matches in some mixture of capitals, and length does not matter as
-long as the pattern has no `_`.
+long as the pattern has no `_`. Other patterns of ASCII are those of the text in small letters of the C collation.
 """
 
 from itertools import product
@@ -21,15 +21,23 @@ def escape_pattern(text: str) -> str:
     return "".join(f"\\{character}" if character in "\\%_" else character for character in text)
 
 
-def spellings(characters: list[str | None], node: exp.Expr) -> list[str]:
-    """The LIKE patterns, one for each mixture of capitals; None is `%`. Raises KH205 where collations differ."""
+def spellings(characters: list[str | None], node: exp.Expr) -> list[str] | None:
+    """Return the LIKE patterns, one for each mixture of capitals; None if they are too many or collations differ.
+
+    Parameters:
+        characters: of the pattern; None is `%`, and an empty text is `_`.
+
+    Raises KH205 for letters beyond ASCII, of which the C collation knows no capitals.
+    """
     letters = [character for character in characters if character is not None and character.isalpha()]
+    if not all(map(str.isascii, letters)):
+        raise unsure_case(node)
     certain = all(
         character is None or (character != "" and character.isascii() and character not in "iIkK")
         for character in characters
     )
     if not certain or len(letters) > MOST_LETTERS:
-        raise _uncertain(node)
+        return None
     choices = [
         ("%",)
         if character is None
@@ -39,21 +47,30 @@ def spellings(characters: list[str | None], node: exp.Expr) -> list[str]:
     return ["".join(chosen) for chosen in product(*choices)]
 
 
-def lowered_spellings(characters: list[str | None], node: exp.Expr) -> list[str]:
+def lowered_spellings(characters: list[str | None], node: exp.Expr) -> list[str] | None:
     """Likewise for a text that is lowered, and a pattern that is not: none if it has a capital."""
     if any(character and character.isascii() and character.isupper() for character in characters):
-        spellings(characters, node)
         return []
     return spellings(characters, node)
 
 
-def _uncertain(node: exp.Expr) -> KeyholeError:
+def lower_pattern(characters: list[str | None]) -> str:
+    """Return the LIKE pattern with small ASCII letters, as the C collation has them."""
+    return "".join(map(_lower_character, characters))
+
+
+def _lower_character(character: str | None) -> str:
+    if character is None:
+        return "%"
+    return "_" if character == "" else escape_pattern(character.lower() if character.isascii() else character)
+
+
+def unsure_case(node: exp.Expr) -> KeyholeError:
+    """KH205 for letters beyond ASCII, and for texts that are not a row's own."""
     column = node.find(exp.Column)
-    x = node if column is None else column
     return unlisted_refusal(
         node,
         "whether letters are alike but for capitals depends on a collation",
-        detail="All collations agree on patterns of ASCII with up to six letters, without i, k and _: "
-        "capital I is another letter in Turkish, and the Kelvin sign becomes a k.",
-        hint=name_spellings(node, x),
+        detail="Keyhole compares letters of ASCII without capitals, in columns of the private table itself.",
+        hint=name_spellings(node, node if column is None else column),
     )

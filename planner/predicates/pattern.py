@@ -5,9 +5,11 @@ from sqlglot import exp
 from planner.catalog.model import SqlType
 from planner.parser.lexer import readable
 from planner.parser.tree import bare
-from planner.predicates.letter_case import escape_pattern, spellings
+from planner.predicates.computed.compare import computed_term
+from planner.predicates.letter_case import escape_pattern, lower_pattern, spellings, unsure_case
 from planner.predicates.refusals import no_term
 from planner.predicates.row_scope import RowScope
+from planner.predicates.terms.model import ColumnTerm
 from planner.predicates.terms.operand import operand
 from planner.predicates.terms.text import any_like
 from planner.question.three_valued import UNKNOWN, Truth, always
@@ -40,12 +42,22 @@ def pattern_truth(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) 
         )
     made = _pattern(node, pattern, mark)
     if isinstance(node, exp.ILike):
-        if not found.plain:
-            raise no_term(node)
-        return any_like(found.column, spellings(parts(made), node))
+        return _like_any_case(node, found, made, within)
     if found.like is None:
         raise no_term(node)
     return found.like(made, node)
+
+
+def _like_any_case(node: exp.ILike, found: ColumnTerm, pattern: str, within: RowScope) -> Truth:
+    """ILIKE as LIKE of all spellings, or of the text in small letters."""
+    characters = parts(pattern)
+    patterns = spellings(characters, node)
+    if found.plain and patterns is not None:
+        return any_like(found.column, patterns)
+    lowered = computed_term(exp.Lower(this=node.this.copy()), within)
+    if lowered is None or lowered.like is None:
+        raise unsure_case(node)
+    return lowered.like(lower_pattern(characters), node)
 
 
 def _text(value: Constant, node: exp.Expr) -> str:

@@ -303,9 +303,9 @@ SELECT country FROM sales WHERE stock_code ~ 'a' GROUP BY country HAVING count(*
 --! Write stock_code LIKE '%a%'.
 SELECT country FROM sales WHERE stock_code LIKE '%a%' GROUP BY country HAVING count(*) > 500
 --> answered
-SELECT country FROM sales WHERE stock_code ILIKE 'kin' GROUP BY country HAVING count(*) > 5
---! Name the spellings: stock_code IN ('kin', 'Kin', 'KIN').
-SELECT country FROM sales WHERE stock_code IN ('kin', 'Kin', 'KIN') GROUP BY country HAVING count(*) > 500
+SELECT country FROM sales WHERE stock_code ILIKE 'café' GROUP BY country HAVING count(*) > 5
+--! Name the spellings: stock_code IN ('café', 'Café', 'CAFÉ').
+SELECT country FROM sales WHERE stock_code IN ('café', 'Café', 'CAFÉ') GROUP BY country HAVING count(*) > 500
 --> answered
 SELECT country FROM sales WHERE stock_code < 'M' GROUP BY country HAVING count(*) > 5
 --! Use =, <>, IN or LIKE on stock_code.
@@ -347,9 +347,9 @@ SELECT country FROM sales WHERE to_char(invoice_date, 'YYYY-MM') = '2011-06' GRO
 --! Write the range: invoice_date >= '2011-06-01' AND invoice_date < '2011-07-01'.
 SELECT country FROM sales WHERE invoice_date >= '2011-06-01' AND invoice_date < '2011-07-01' GROUP BY country HAVING count(*) > 400
 --> answered
-SELECT ward FROM visits WHERE disease ILIKE 'kidney%' GROUP BY ward HAVING count(*) > 400
---! Name the spellings: disease LIKE 'kidney%' OR disease LIKE 'Kidney%' OR disease LIKE 'KIDNEY%'.
-SELECT ward FROM visits WHERE disease LIKE 'kidney%' OR disease LIKE 'Kidney%' OR disease LIKE 'KIDNEY%' GROUP BY ward HAVING count(*) > 400
+SELECT ward FROM visits WHERE disease ILIKE 'köln%' GROUP BY ward HAVING count(*) > 400
+--! Name the spellings: disease LIKE 'köln%' OR disease LIKE 'Köln%' OR disease LIKE 'KÖLN%'.
+SELECT ward FROM visits WHERE disease LIKE 'köln%' OR disease LIKE 'Köln%' OR disease LIKE 'KÖLN%' GROUP BY ward HAVING count(*) > 400
 --> answered
 SELECT ward FROM visits WHERE disease ~ '^flu' GROUP BY ward HAVING count(*) > 400
 --! Write disease LIKE 'flu%'.

@@ -293,7 +293,7 @@ SELECT country FROM sales WHERE quantity::text = '5' GROUP BY country HAVING cou
 --> KH205 quantity
 SELECT country FROM sales WHERE stock_code ~ 'a' GROUP BY country HAVING count(*) > 5
 --> KH205 stock_code
-SELECT country FROM sales WHERE stock_code ILIKE 'kin' GROUP BY country HAVING count(*) > 5
+SELECT country FROM sales WHERE stock_code ILIKE 'café' GROUP BY country HAVING count(*) > 5
 --> KH205 stock_code
 SELECT country FROM sales WHERE stock_code SIMILAR TO 'a!%' ESCAPE '!' GROUP BY country HAVING count(*) > 5
 --> KH205 stock_code

@@ -64,7 +64,22 @@ SELECT country FROM sales WHERE lower(stock_code) LIKE '%S1%' GROUP BY country H
 --> [country 4] where false f0 > 400 ~40; count(*) delta 1 in 0..0
 
 SELECT ward FROM visits WHERE disease ILIKE 'kidney%' GROUP BY ward HAVING count(*) > 400
+--> [ward 3] where "lower(disease)" LIKE 'kidney%' f0 > 400 ~40; count(*) delta 1
+
+SELECT ward FROM visits WHERE disease ILIKE 'köln%' GROUP BY ward HAVING count(*) > 400
 --> KH205 disease
+
+SELECT ward FROM visits WHERE trim(disease) NOT ILIKE '%Fl_' GROUP BY ward HAVING count(*) > 400
+--> [ward 3] where NOT ("lower(trim(disease))" LIKE '%fl_') f0 > 400 ~40; count(*) delta 1
+
+SELECT country FROM sales WHERE position('S1' IN stock_code) > 0 GROUP BY country HAVING count(*) > 400
+--> [country 4] where "stock_code" LIKE '%S1%' f0 > 400 ~40; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE strpos(lower(stock_code), 'kit') = 0 GROUP BY country HAVING count(*) > 400
+--> [country 4] where NOT ("lower(stock_code)" LIKE '%kit%') f0 > 400 ~40; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE strpos(stock_code, 'S1') = 3 GROUP BY country HAVING count(*) > 400
+--> KH205 strpos(stock_code,
 
 SELECT ward FROM visits WHERE upper(disease) = 'FLU' GROUP BY ward HAVING count(*) > 400
 --> [ward 3] where "upper(disease)" = 'FLU' f0 > 400 ~40; count(*) delta 1
@@ -161,7 +176,7 @@ SELECT country FROM sales WHERE lower(trim(stock_code)) = 'kiwi' GROUP BY countr
 --> [country 4] where "lower(trim(stock_code))" = 'kiwi' f0 > 100 ~10; count(*) delta 100 in 0..100
 
 SELECT country FROM sales WHERE lower(stock_code) LIKE '%kiwi-basket%' GROUP BY country HAVING count(*) > 100
---> KH205 lower(stock_code)
+--> [country 4] where "lower(stock_code)" LIKE '%kiwi-basket%' f0 > 100 ~10; count(*) delta 100 in 0..100
 
 SELECT country FROM sales WHERE amount BETWEEN quantity AND 2 * quantity GROUP BY country HAVING count(*) > 100
 --> [country 4] where ("(((2 * quantity) * 100) < amount(10,2))" = false AND "(amount(10,2) < (quantity * 100))" = false) f0 > 100 ~10; count(*) delta 100 in 0..100

@@ -18,7 +18,7 @@ from planner.predicates.terms.cast import cast_term
 from planner.predicates.terms.coalesce import coalesced_term, without_nulls
 from planner.predicates.terms.model import ColumnTerm
 from planner.predicates.terms.number import absolute_term, moved_term, scaled_term
-from planner.predicates.terms.text import text_term
+from planner.predicates.terms.text import contained_term, text_term
 from planner.predicates.terms.time import extracted_term, later_term, truncated_term
 from planner.scope.names import find_column
 from planner.values.datetimes import step_name
@@ -67,6 +67,9 @@ def term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:
             return absolute_term(term(node.this, within))
         case exp.Left() | exp.Right() | exp.Substring() | exp.Lower():
             return text_term(node, term(node.this, within), within)
+        case exp.StrPosition():
+            inner = term(node.this, within) or computed_term(node.this, within)
+            return None if inner is None else contained_term(node, inner, within)
         case exp.Coalesce():
             arguments = without_nulls(node, within)
             return coalesced_term(term(arguments[0], within) if arguments else None, arguments, within)

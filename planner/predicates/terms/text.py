@@ -1,4 +1,4 @@
-"""Functions of a text: its beginning, its end and its lower case, as lists and LIKE patterns of the column."""
+"""Functions of a text: its beginning, its end, its lower case and what is in it, as lists and LIKE patterns."""
 
 from fractions import Fraction
 
@@ -6,7 +6,8 @@ from sqlglot import exp
 
 from planner.catalog.model import Column, SqlType
 from planner.parser.tree import write_node
-from planner.predicates.letter_case import escape_pattern, lowered_spellings
+from planner.predicates.computed.compare import computed_term
+from planner.predicates.letter_case import escape_pattern, lowered_spellings, unsure_case
 from planner.predicates.refusals import unlisted_refusal
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.model import ColumnTerm, Comparing, LikePattern
@@ -23,7 +24,7 @@ def text_term(node: exp.Expr, inner: ColumnTerm | None, within: RowScope) -> Col
         return None
     column = inner.column
     if isinstance(node, exp.Lower):
-        return ColumnTerm(column, _compare_lowered(column, node), like=_lowered_like(column))
+        return ColumnTerm(column, _compare_lowered(column, node, within), like=_lowered_like(column, node, within))
     length = _length(node, within)
     if length is None:
         return None
@@ -70,24 +71,65 @@ def _compared_text(operator: str, constant: Constant, at: exp.Expr) -> str | Non
     return text
 
 
-def _compare_lowered(column: Column, node: exp.Expr) -> Comparing:
+def _compare_lowered(column: Column, node: exp.Lower, within: RowScope) -> Comparing:
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         text = _compared_text(operator, constant, at)
         if text is None:
             return UNKNOWN
-        spelled = ["".join(parts(found)[i] or "" for i in range(len(text))) for found in
-                   lowered_spellings(list(text), node)]  # fmt: skip
-        equal = one_of(column, spelled)
+        patterns = lowered_spellings(list(text), node)
+        if patterns is None:
+            return _lowered(node, within).compare(operator, constant, at)
+        equal = one_of(column, ["".join(character or "" for character in parts(one)) for one in patterns])
         return equal if operator == "=" else equal.negate()
 
     return compare
 
 
-def _lowered_like(column: Column) -> LikePattern:
+def _lowered_like(column: Column, node: exp.Lower, within: RowScope) -> LikePattern:
     def like(pattern: str, at: exp.Expr) -> Truth:
-        return any_like(column, lowered_spellings(parts(pattern), at))
+        patterns = lowered_spellings(parts(pattern), at)
+        if patterns is not None:
+            return any_like(column, patterns)
+        found = _lowered(node, within)
+        assert found.like is not None
+        return found.like(pattern, at)
 
     return like
+
+
+def _lowered(node: exp.Lower, within: RowScope) -> ColumnTerm:
+    """The text in small letters of the C collation. Raises KH205 where it is not computed from a row."""
+    found = computed_term(node, within)
+    if found is None:
+        raise unsure_case(node)
+    return found
+
+
+def contained_term(node: exp.StrPosition, text: ColumnTerm, within: RowScope) -> ColumnTerm | None:
+    """`position(word IN text)`, as far as it says whether the word is in the text."""
+    word = node.args.get("substr")
+    if word is None or node.args.get("position") or not within.is_constant(word) or text.like is None:
+        return None
+    looked_for = within.constant(word)
+    pattern = None if looked_for is None else f"%{escape_pattern(text_of(looked_for) or '')}%"
+    like = text.like
+
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        if constant is None or pattern is None:
+            return UNKNOWN
+        found = like(pattern, at)
+        match operator, constant:
+            case (">", Number(0)) | (">=", Number(1)) | ("<>", Number(0)):
+                return found
+            case ("=", Number(0)) | ("<", Number(1)) | ("<=", Number(0)):
+                return found.negate()
+        raise unlisted_refusal(
+            node,
+            f"{write_node(node)[:80]} is compared with 0 alone",
+            hint=f"Ask whether the text has it: {write_node(node)} > 0.",
+        )
+
+    return ColumnTerm(text.column, compare)
 
 
 def one_of(column: Column, texts: list[str]) -> Truth:

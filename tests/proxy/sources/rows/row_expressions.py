@@ -75,7 +75,7 @@ class Writer:
         self.drawn = drawn
 
     def condition(self) -> str:
-        kind = self.drawn.randrange(9)
+        kind = self.drawn.randrange(11)
         operator = self.drawn.choice(("<", "<=", ">", ">=", "=", "<>"))
         equality = self.drawn.choice(("=", "<>"))
         match kind:
@@ -93,6 +93,14 @@ class Writer:
                 return f"{self.text(2)} {equality} {self.text(1)}"
             case 7:
                 return f"{self.text(2)} {equality} {self.drawn.choice(self.literals())}"
+            case 8:
+                like = self.drawn.choice(("LIKE", "ILIKE", "NOT ILIKE"))
+                text = self.text(2).replace("code", "name")  # whose end is cut off
+                return f"{text} {like} {self.drawn.choice(self.patterns())}"
+            case 9:
+                word = self.drawn.choice(self.literals())
+                text = self.text(2).replace("code", "name")
+                return f"position({word} IN {text}) {self.drawn.choice(('> 0', '>= 1', '= 0', '< 1'))}"
             case _:
                 return f"length({self.text(2)}) {operator} {self.drawn.randrange(6)}"
 
@@ -151,6 +159,23 @@ class Writer:
     @staticmethod
     def literals() -> tuple[str, ...]:
         return ("'a'", "'ab'", "''", "'AB'", "'ann lee'", "'é'", "' '")
+
+    @staticmethod
+    def patterns() -> tuple[str, ...]:
+        return (
+            "'%a%'",
+            "'A_%'",
+            "'ann lee'",
+            "'%I%'",
+            "'%\\%'",
+            "'%B'",
+            "''",
+            "'_'",
+            "'i'",
+            "'%n%l%'",
+            "'zzzzzzzzz%'",
+            "'日%'",
+        )
 
 
 def read(sql: str) -> Truth | None:
