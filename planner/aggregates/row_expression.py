@@ -27,6 +27,7 @@ from planner.scope.names import Scope, find_column
 from planner.values.expressions import fold
 from planner.values.model import Given, NotConstant, Number, Untyped, number
 
+MOST_ARMS = 500  # of a CASE, each of which has the conditions of all before it: time grows with the square
 MOST_PARTS = 16  # of one aggregate, since CASE within CASE multiplies them; each one is a term that the SQL adds up
 
 
@@ -196,6 +197,8 @@ def _case(node: exp.Case, scope: Scope, given: Given) -> RowExpression:
     arms = [(arm.this, arm.args["true"]) for arm in node.args["ifs"]]
     if node.this is not None:
         arms = [(exp.EQ(this=node.this.copy(), expression=tested.copy()), value) for tested, value in arms]
+    if len(arms) > MOST_ARMS:
+        raise _refusal(node, "has too many cases")
     return _arms(arms, node.args.get("default"), scope, given)
 
 

@@ -118,13 +118,14 @@ def _find_windows(select: exp.Select, place: QuestionReading) -> Iterator[exp.Wi
     Raises KH101 beside a ranking, of whose groups the answer may hold the first alone.
     """
     parts = (*select.expressions, select.args.get("order"), select.args.get("distinct"))
+    alike = zip(select.find_all(exp.Window), place.select.find_all(exp.Window), strict=False)
+    as_written = {id(window): written for window, written in alike}
     for window in (found for part in parts if part is not None for found in part.find_all(exp.Window)):
         if _of_groups(window):
             continue
         for column in window.find_all(exp.Column):
             place.scope.column(column)
-        at = list(select.find_all(exp.Window)).index(window)
-        written = list(place.select.find_all(exp.Window))[at]
+        written = as_written[id(window)]
         filtered = isinstance(written.this, exp.Filter) and written.this.expression.find(exp.AggFunc) is not None
         if filtered or place.ranked is not None or not isinstance(_find_called(window), _OVER_ROWS):
             raise over_the_answer(written, place)  # in PostgreSQL, too, no aggregate stands in FILTER
