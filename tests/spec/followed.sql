@@ -347,6 +347,10 @@ SELECT country FROM sales WHERE to_char(invoice_date, 'YYYY-MM') = '2011-06' GRO
 --! Write the range: invoice_date >= '2011-06-01' AND invoice_date < '2011-07-01'.
 SELECT country FROM sales WHERE invoice_date >= '2011-06-01' AND invoice_date < '2011-07-01' GROUP BY country HAVING count(*) > 400
 --> answered
+SELECT country FROM sales WHERE strpos(stock_code, 'S1') = 3 GROUP BY country HAVING count(*) > 400
+--! Ask whether the text has it: position('S1' IN stock_code) > 0.
+SELECT country FROM sales WHERE position('S1' IN stock_code) > 0 GROUP BY country HAVING count(*) > 400
+--> answered
 SELECT ward FROM visits WHERE disease ILIKE 'köln%' GROUP BY ward HAVING count(*) > 400
 --! Name the spellings: disease LIKE 'köln%' OR disease LIKE 'Köln%' OR disease LIKE 'KÖLN%'.
 SELECT ward FROM visits WHERE disease LIKE 'köln%' OR disease LIKE 'Köln%' OR disease LIKE 'KÖLN%' GROUP BY ward HAVING count(*) > 400
