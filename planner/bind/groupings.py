@@ -48,7 +48,7 @@ def bound_by_groupings(table: Table, keys: Sequence[Column], fixed: Sequence[Fix
     Parameters:
         fixed: other keys, of which only rows with these values are bounded.
     """
-    keys = take_apart(table, keys)
+    asked, keys = keys, take_apart(table, keys)
     made = list_computed(table, keys)
     if not table.groupings and not made:
         return table
@@ -63,7 +63,8 @@ def bound_by_groupings(table: Table, keys: Sequence[Column], fixed: Sequence[Fix
         most = table.rows_per_unit if cap is None else cap.rows
         open_ = any(not table.determines(key) for key in stated)
         rows = None if most is None else _Declared.of(table, stated, fixed).rows(most)
-        groups = (groups if open_ else 1) * multiply_computed(made, rows)
+        reach = prod(len(key.domain or ()) for key in asked if not table.determines(key))
+        groups = min((groups if open_ else 1) * multiply_computed(made, rows), reach)
     return replace(
         table,
         columns=tuple(declared.bound_totals(column) for column in table.columns),

@@ -1,7 +1,7 @@
 """The key space of a question: the product of its keys' public domains, restricted by what WHERE says of keys."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -51,6 +51,11 @@ class KeySpace:
     def names(self) -> tuple[str, ...]:
         """The grouping columns' names."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def identities(self) -> Mapping[str, str]:
+        """Each grouping column's identity, by its name."""
+        return {column.name: column.identity for column in self.columns}
 
     @property
     def shape(self) -> tuple[int, ...]:

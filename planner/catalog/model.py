@@ -247,7 +247,7 @@ class Column:
     against it. `required`: the source's schema lets no row be NULL in it. `bands`: of a measure, what the owner
     proposes to ask of it. `enumerated`: a text that the source stores as an enum, which is cast before it
     is grouped by. `computed`: a key that a question makes, of which the policy says nothing. `groupable`: questions may
-    make keys of its values.
+    make keys of its values. `canonical`: of a computed key, what puts rows into groups, however it is spelled.
     """
 
     name: str
@@ -270,6 +270,12 @@ class Column:
     enumerated: bool = False
     computed: bool = False
     groupable: bool = True
+    canonical: str = ""
+
+    @property
+    def identity(self) -> str:
+        """The name that tells it apart from other columns of its table: one for all spellings of a computed key."""
+        return self.canonical or self.name
 
     @property
     def longest_text(self) -> int:

@@ -1,15 +1,16 @@
 """What a functional is, whatever it is called: equal identities may share noise."""
 
+from collections.abc import Mapping
 from hashlib import sha256
 
 from planner.question.condition_text import canonical
 from planner.question.model import Functional, Offsets, Term
 
 
-def functional_identity(functional: Functional) -> str:
+def functional_identity(functional: Functional, keys: Mapping[str, str] | None = None) -> str:
     """What a functional sums, within one question's table, filter and keys, and what is taken off before it is compared
-    with a cut."""
-    taken_off = () if functional.offsets is None else (_offsets(functional.offsets),)
+    with a cut. `keys` are the question's keys, each with its identity; where they are not given, no key is computed."""
+    taken_off = () if functional.offsets is None else (_offsets(functional.offsets, keys or {}),)
     return "|".join((summed_identity(functional), *taken_off))
 
 
@@ -27,10 +28,10 @@ def summed_identity(functional: Functional) -> str:
     )
 
 
-def _offsets(taken: Offsets) -> str:
+def _offsets(taken: Offsets, keys: Mapping[str, str]) -> str:
     """The digest of what is taken off by key; the question's keys are named beside it, in the same order."""
     digest = sha256(" ".join(map(str, taken.steps)).encode()).hexdigest()
-    return f"less {len(taken.steps)} numbers by {taken.key!r} {digest}"
+    return f"less {len(taken.steps)} numbers by {keys.get(taken.key, taken.key)!r} {digest}"
 
 
 def _term(term: Term) -> str:

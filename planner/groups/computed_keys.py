@@ -28,7 +28,8 @@ from planner.parser.lexer import readable
 from planner.parser.tree import bare, position, write_node
 from planner.question.condition import And, Condition
 from planner.scope.group_by import resolve_item
-from planner.scope.key_classes import key_expression, label_parts
+from planner.scope.key_classes import key_expression
+from planner.scope.key_partitions import identify_parts, label_parts
 from planner.scope.names import Scope, derivation, find_column
 from planner.values.datetimes import truncate_to_unit
 
@@ -230,6 +231,7 @@ def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple
         prunable=False,
         ledger=label_parts(parts, column),
         computed=True,
+        canonical=identify_parts(parts),
     )
     return replace(scope, table=replace(scope.table, columns=(*scope.table.columns, made)))
 

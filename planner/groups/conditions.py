@@ -17,10 +17,11 @@ from planner.catalog.sql_types import text_limit
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains
 from planner.predicates.condition import row_truth
-from planner.question.condition import Compare, Condition, Like, Not, Within, all_of, columns
+from planner.question.condition import Compare, Condition, Like, Within, columns
 from planner.question.row_work import are_dear
+from planner.scope.key_partitions import list_tests
 from planner.scope.names import Scope, find_column
-from planner.values.like import like
+from planner.values.like import collapse_wildcards, like
 from planner.values.model import Given
 
 _MOST_PATTERNS = 4  # each more doubles the combinations for which a text is looked for
@@ -160,8 +161,8 @@ def _of_texts(column: Column, leaves: list[Condition], table: Table) -> Parts | 
     compared = list(_list_compared(leaves))
     if any(operator not in ("=", "<>") for operator, _ in compared):
         return None
-    constants = list(dict.fromkeys(str(value) for _, value in compared))
-    patterns = sorted({leaf.pattern for leaf in leaves if isinstance(leaf, Like)})
+    constants = sorted({str(value) for _, value in compared})
+    patterns = sorted({collapse_wildcards(leaf.pattern) for leaf in leaves if isinstance(leaf, Like)})
     if len(patterns) > _MOST_PATTERNS or are_dear(leaves, table):
         return None
     limit = text_limit(column.declared)
@@ -170,16 +171,11 @@ def _of_texts(column: Column, leaves: list[Condition], table: Table) -> Parts | 
     for text in _texts(patterns):
         if len(text) < most and text not in constants:
             others.setdefault(tuple(like(text, pattern) for pattern in patterns), text)
-    tests: list[Condition] = [Compare(column.name, "=", text) for text in constants]
-    for matched in others:
-        signs = zip(patterns, matched, strict=True)
-        matching: list[Condition] = [
-            Like(column.name, pattern) if holds else Not(Like(column.name, pattern)) for pattern, holds in signs
-        ]
-        tests.append(all_of([*(Not(Compare(column.name, "=", text)) for text in constants), *matching]))
+    matched = sorted(others)
+    tests = list_tests(column.name, constants, patterns, matched)
     if not tests:
         return None
-    return _made(column, [*constants, *others.values()], cuts=[], tests=tests)
+    return _made(column, [*constants, *map(others.__getitem__, matched)], cuts=[], tests=list(tests))
 
 
 def _texts(patterns: list[str]) -> Iterator[str]:

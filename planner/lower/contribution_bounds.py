@@ -66,13 +66,18 @@ class Bounding:
     def order_of_keys(self) -> str:
         """The order in which a unit's keys count, over their aliases; however GROUP BY is typed, the same keys do.
 
+        Spellings of a computed key are one question, so that its order may not follow from how it is spelled.
+
         Of a look, with when the unit `CAME` into each.
         """
-        return self._first_come([CAME], self._draw_order(sorted(self.groups, key=lambda part: part[1].name)))
+        return self._first_come([CAME], self._draw_order(self._sort_groups()))
 
     def order_of_copies(self, *beside: tuple[str, Column]) -> str:
         """The order in which a unit's rows in a key count where nothing but these columns tells them apart."""
-        return self._draw_order([*sorted(self.groups, key=lambda part: part[1].name), *beside])
+        return self._draw_order([*self._sort_groups(), *beside])
+
+    def _sort_groups(self) -> list[tuple[str, Column]]:
+        return sorted(self.groups, key=lambda part: part[1].identity)
 
     @property
     def order_in_words(self) -> str:

@@ -1,6 +1,6 @@
 """What makes two questions the same: canonical text of everything that their answer depends on, and its digest."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 
 from mechanisms.formula import Cut, Formula
@@ -65,7 +65,7 @@ def _values_of(question: Question, digest: str) -> Iterator[str]:
     yield digest
     yield from _table(question.table)
     for column, values in sorted(
-        zip(question.keys.columns, question.keys.values, strict=True), key=lambda key: key[0].name
+        zip(question.keys.columns, question.keys.values, strict=True), key=lambda key: key[0].identity
     ):
         domain = values if column.domain is None else column.domain
         yield f"key {_column(column)} {len(domain)} {digest_texts(domain)}"
@@ -82,7 +82,8 @@ def fingerprint(question: Question) -> str:
     seed, columns' clipping and grids, keys in their order, filter, functionals, formula with tolerances, rates,
     mechanism and what only some mechanisms use all agree. `question` has been minimised and its functionals put into
     canonical order, so that the order in which conditions were typed does not matter. What is ranked by, in which
-    direction, how far and with which tolerance, agrees as well.
+    direction, how far and with which tolerance, agrees as well. A computed key is what puts rows into its numbered
+    groups, whatever its text is, and what its groups are shown as.
 
     Which keys of a unit count may depend on the whole public domains, of which the question's keys are a part. Only
     where it does do these belong to its identity: an answer that was kept before another domain was declared, or under
@@ -92,10 +93,11 @@ def fingerprint(question: Question) -> str:
 
 
 def _lines(question: Question) -> Iterator[str]:
+    keys = question.keys.identities
     yield FORMAT
     yield from _table(question.table)
     for column, values in zip(question.keys.columns, question.keys.values, strict=True):
-        yield f"key {column.name} {len(values)} {digest_texts(values)}"
+        yield f"key {column.identity} {len(values)} {digest_texts(values)}"
     yield from _chosen_among(question)
     yield from _charged_cells(question)
     if question.per_unit is not None:
@@ -103,17 +105,17 @@ def _lines(question: Question) -> Iterator[str]:
     yield from _look(question)
     yield f"where {canonical(question.where)}"
     for functional in question.functionals:
-        yield f"functional {functional_identity(functional)}"
+        yield f"functional {functional_identity(functional, keys)}"
     for functional in question.common:
-        yield f"read off {functional_identity(functional)}"
+        yield f"read off {functional_identity(functional, keys)}"
     yield f"formula {_formula(question.formula)}"
     for predicate in question.predicates:
         yield f"predicate {_formula(predicate)}"
     for number, false_at in enumerate(question.false_at):
         for key, places in false_at:
-            yield f"predicate {number} false by {key} at {','.join(map(str, places))}"
+            yield f"predicate {number} false by {keys[key]} at {','.join(map(str, places))}"
     if question.ranked is not None:
-        yield from _describe_ranking(question.ranked)
+        yield from _describe_ranking(question.ranked, keys)
     accuracy = question.accuracy
     yield f"accuracy fnr={accuracy.fnr!r} fpr={accuracy.fpr!r} mechanism={accuracy.mechanism}"
     if accuracy.most_positives is not None:
@@ -124,13 +126,13 @@ def _lines(question: Question) -> Iterator[str]:
             yield f"known f{index} far {far} near {near}"
 
 
-def _describe_ranking(ranked: Ranked) -> Iterator[str]:
+def _describe_ranking(ranked: Ranked, keys: Mapping[str, str]) -> Iterator[str]:
     """What is ranked by and how far; the second line where it is not only the first few of all keys."""
     order = "falling" if ranked.descending else "rising"
-    by = functional_identity(ranked.functional)
+    by = functional_identity(ranked.functional, keys)
     yield f"the first {ranked.limit} by {by} {order} ~ {ranked.tolerance}"
     if ranked.partition or ranked.offset or ranked.any_cut or ranked.every_row:
-        parts = f"in each of {sorted(ranked.partition)!r} behind {ranked.offset}"
+        parts = f"in each of {sorted(keys.get(name, name) for name in ranked.partition)!r} behind {ranked.offset}"
         yield f"{parts} any cut={ranked.any_cut} every row={ranked.every_row}"
 
 
@@ -141,7 +143,7 @@ def _chosen_among(question: Question) -> Iterator[str]:
         return
     for column, values in zip(question.keys.columns, question.keys.values, strict=True):
         if column.domain is not None and tuple(column.domain) != tuple(values):
-            yield f"chosen among {column.name} {len(column.domain)} {digest_texts(column.domain)}"
+            yield f"chosen among {column.identity} {len(column.domain)} {digest_texts(column.domain)}"
 
 
 def _charged_cells(question: Question) -> Iterator[str]:
@@ -176,7 +178,8 @@ def _table(table: Table) -> Iterator[str]:
     for key in table.fixed:
         yield f"rows of {key.name!r} in {len(key.values)} {digest_texts(key.values)}"
     for column in sorted(without_products(table).columns, key=lambda column: column.name):
-        yield _column(column)
+        if not column.canonical:  # else it is told where it is a key: no rows are there but for the groups
+            yield _column(column)
     for member in table.members:
         yield f"joined on the unit {member.columns!r} of which a unit has {member.rows} rows at most"
         yield from _table(member.table)
@@ -184,14 +187,14 @@ def _table(table: Table) -> Iterator[str]:
 
 def _column(column: Column) -> str:
     match column.derivation:
+        case _ if column.canonical:  # which says what puts a row into a group, and not how that is spelled
+            source = ""
         case None:
             source = ""
         case Lookup(column=base, source=pinned):
             source = f"looked up in {pinned!r} by {base!r}"
-        case Parts(column=base) as parts:
-            source = f"parts of {base!r} {sha256(parts.meaning.encode()).hexdigest()}"
-        case Merged(columns=several) as merged:
-            source = f"merged of {several!r} {sha256(merged.meaning.encode()).hexdigest()}"
+        case Parts() | Merged() as made:
+            source = f"groups {sha256(made.meaning.encode()).hexdigest()}"
         case Product(columns=factors):
             source = f"product of {factors!r}"
         case Computed(term):
@@ -199,7 +202,7 @@ def _column(column: Column) -> str:
         case derived:
             source = f"{derived.function}({derived.part!r}, {derived.column!r})"
     return (
-        f"column {column.name!r} {column.declared!r} bounds={_range(column.bounds)} grid={column.grid}"
+        f"column {column.identity!r} {column.declared!r} bounds={_range(column.bounds)} grid={column.grid}"
         f" per_unit={_range(column.per_unit)} derivation={source}"
         f"{f' longest={column.longest_text}' if column.sql_type is SqlType.TEXT else ''}"
     )

@@ -14,7 +14,9 @@ from planner.question.plan import Minimised
 def reduce_question(question: Question) -> tuple[Question, Minimised, tuple[Minimised, ...]]:
     """The question that is computed, and its formula and predicates in canonical form: functionals in canonical order,
     and none that no formula needs."""
-    order = sorted(range(len(question.functionals)), key=lambda index: functional_identity(question.functionals[index]))
+    keys = question.keys.identities
+    identities = [functional_identity(one, keys) for one in question.functionals]
+    order = sorted(range(len(identities)), key=identities.__getitem__)
     places = {old: new for new, old in enumerate(order)}
     functionals = tuple(question.functionals[index] for index in order)
     nothing_returned = not question.keys.size

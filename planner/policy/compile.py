@@ -360,5 +360,6 @@ def _identity_of(table: Table) -> dict[str, Any]:
     for column, known in zip(written["columns"], table.columns, strict=True):
         del column["stored"], column["bands"], column["enumerated"]
         del column["computed"], column["groupable"]  # of questions' own keys, whose cells are in their fingerprints
+        del column["canonical"]  # which questions' own keys alone have
         column["domain"] = known.domain
     return written

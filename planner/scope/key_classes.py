@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
-from itertools import pairwise, product
+from itertools import product
 from math import prod
 
 from sqlglot import exp
@@ -18,12 +18,12 @@ from planner.catalog.model import Column, Derivation, Lookup, LookupValues, Merg
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node
 from planner.scope.key_expressions import images
+from planner.scope.key_partitions import identify_parts, label_parts, merge_parts, name_merged
 from planner.scope.key_values import NotExact, Typed, type_value
 from planner.scope.names import Scope, find_column, kind_of, part_of
 
 MOST_VALUES = 10_000  # every value is computed when the question is read; docs/asking.md promises so many
 MOST_WORK = 100_000  # parts of expressions computed for a column's groups, each in a tenth of a millisecond
-_FEW_CUTS = 3  # that a name in the ledger shows: more would hide the rest of it
 _COARSEST_FIRST = ("year", "quarter", "month", "week", "day", "hour")
 _TOLD_BY = {
     "year": ("year", "quarter", "month", "day", "hour"),
@@ -194,11 +194,12 @@ def by_expressions(items: Sequence[exp.Expr], scope: Scope) -> dict[int, tuple[C
 
 def _merge_combinations(expression: KeyExpression, item: exp.Expr, scope: Scope) -> Column | None:
     """The groups that an expression of several keys makes of their values; None if it tells all of them apart."""
-    names = [name for name, _ in expression.columns]
-    size = prod(len(column.domain or ()) for _, column in expression.columns)
+    read = sorted(expression.columns, key=lambda one: _stored_name(one[1]))
+    names = [name for name, _ in read]
+    size = prod(len(column.domain or ()) for _, column in read)
     if size > MOST_VALUES:
         raise _refusal(item, f"It would have to be computed for {size:,} combinations of values.")
-    combinations = product(*(_domain_values(column) for _, column in expression.columns))
+    combinations = product(*(_domain_values(column) for _, column in read))
     try:
         results = images(expression.tree, [dict(zip(names, values, strict=True)) for values in combinations])
     except NotExact as part:
@@ -207,7 +208,7 @@ def _merge_combinations(expression: KeyExpression, item: exp.Expr, scope: Scope)
     groups = tuple(numbers.setdefault((one.kind, one.raw), len(numbers)) for one in results)
     if len(numbers) == size:
         return None
-    bases = [column for _, column in expression.columns]
+    bases = [column for _, column in read]
     if scope.listed is not None or any(isinstance(column.derivation, Lookup) for column in bases):
         raise _refusal(item, "It gives several combinations of keys one value, and one is another table's column.")
     known = tuple(column.domain or () for column in bases)
@@ -218,8 +219,7 @@ def _merge_combinations(expression: KeyExpression, item: exp.Expr, scope: Scope)
         groups=groups,
         shown=tuple(every[groups.index(number)] for number in range(len(numbers))),
     )
-    labels = [column.label for column in bases]
-    digest = sha256(f"{labels!r}\n{merged.meaning}".encode()).hexdigest()[:32]
+    merged, label, identity = name_merged(merged, bases, scope.table)
     taken = {column.name for column in scope.table.columns}
     return Column(
         name=f"{expression.text} together" if expression.text in taken else expression.text,
@@ -229,8 +229,9 @@ def _merge_combinations(expression: KeyExpression, item: exp.Expr, scope: Scope)
         derivation=merged,
         immutable=all(column.immutable for column in bases),
         prunable=False,
-        ledger=f"{', '.join(labels)} together {digest}",
+        ledger=label,
         computed=True,
+        canonical=identity,
     )
 
 
@@ -255,25 +256,24 @@ def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.
         return base
     if isinstance(base.derivation, Parts):
         places = {value: place for place, value in enumerate(first)}
-        merged = [places[value] for _, value in pairs]
-        return _merge_parts(base, base.derivation, merged, scope.table.column(base.derivation.column))
+        return _merge_parts(base, base.derivation, [places[value] for _, value in pairs], scope)
     if isinstance(base.derivation, Lookup) or scope.listed is not None:
         raise _refusal(item, "It gives several values of a key one value, and the key is another table's column.")
     name = ", ".join(expression.text for expression in expressions)
     if any(column.name == name for column in scope.table.columns):
         raise _refusal(item, "A column has this name.")
     digest = sha256("\n".join(f"{as_text(value)!r} {as_text(to)!r}" for value, to in pairs).encode()).hexdigest()
+    source = f"classes {digest} of {base.label}"
     return Column(
         name=name,
         sql_type=base.sql_type,
         declared=base.declared,
         domain=first,
-        derivation=Lookup(
-            column=base.name, source=f"classes {digest} of {base.label}", pairs=LookupValues.of(pairs), classes=True
-        ),
+        derivation=Lookup(column=base.name, source=source, pairs=LookupValues.of(pairs), classes=True),
         immutable=base.immutable,
         prunable=False,
         ledger=base.label,
+        canonical=source if base.computed else "",  # of declared keys, stored answers have the text
     )
 
 
@@ -289,6 +289,22 @@ def _check_ends(expression: KeyExpression, parts: Parts, item: exp.Expr, scope: 
         raise _not_exact(item, part) from None
 
 
+def _merge_parts(column: Column, parts: Parts, merged: Sequence[int], scope: Scope) -> Column:
+    """A column of groups with those together that are one group; their numbers become others."""
+    together, _ = merge_parts(parts, merged)
+    return replace(
+        column,
+        domain=tuple(range(len(together.shown))),
+        derivation=together,
+        ledger=label_parts(together, scope.table.column(parts.column)),
+        canonical=identify_parts(together),
+    )
+
+
+def _stored_name(column: Column) -> str:
+    return column.derivation.column if isinstance(column.derivation, Parts) else column.name
+
+
 @lru_cache(maxsize=128)
 def _pairs(expressions: tuple[KeyExpression, ...], name: str, base: Column) -> tuple[tuple[Value, Value], ...]:
     """Each value of the key with the first value for which all expressions are the same. Raises `NotExact`."""
@@ -300,35 +316,6 @@ def _pairs(expressions: tuple[KeyExpression, ...], name: str, base: Column) -> t
         results = tuple((one.kind, one.raw) for one in found)
         pairs.append((value, firsts.setdefault(results, value)))
     return tuple(pairs)
-
-
-def _merge_parts(column: Column, parts: Parts, merged: Sequence[int], base: Column) -> Column:
-    """A column of groups with those together that are one group; their numbers become others."""
-    numbers: tuple[int | None, ...] = tuple(None if group is None else merged[group] for group in parts.groups)
-    cuts = parts.cuts
-    if not parts.tests:  # what does not change at a cut needs none
-        kept = [place for place, (one, after) in enumerate(pairwise(numbers)) if one != after]
-        cuts, numbers = tuple(cuts[place] for place in kept), (*(numbers[place] for place in kept), numbers[-1])
-    firsts = [merged.index(group) for group in range(max(merged) + 1)]
-    together = replace(
-        parts,
-        cuts=cuts,
-        groups=numbers,
-        nulls=None if parts.nulls is None else merged[parts.nulls],
-        shown=tuple(parts.shown[first] for first in firsts),
-    )
-    return replace(column, domain=tuple(range(len(firsts))), derivation=together, ledger=label_parts(together, base))
-
-
-def label_parts(parts: Parts, base: Column) -> str:
-    """What the ledger calls groups of a column's values: what that column is called there, and what groups them.
-
-    Equal groups of one column have one name, however an expression writes them.
-    """
-    digest = sha256(f"{base.label!r}\n{parts.meaning}".encode()).hexdigest()[:32]
-    at = ", ".join(map(as_text, parts.cuts[:_FEW_CUTS]))
-    more = ", ..." if len(parts.cuts) > _FEW_CUTS else ""
-    return f"{base.label} grouped{f' at {at}{more}' if at else ''} {digest}"
 
 
 def _domain_values(column: Column) -> Iterator[Typed]:

@@ -34,7 +34,7 @@ class UnknownPath(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyPath:
-    """One functional's noise path over a grid of keys: `axes` are the key columns by name, each with its values' text.
+    """One functional's noise path over a grid of keys: `axes` are the keys' identities, each with its values' text.
 
     `path.values` has shape (rates, keys), keys in row-major order of the axes. `reserved` and `told` count levels per
     key as `path.reached` does; told <= reached <= reserved.
@@ -151,7 +151,9 @@ def from_bytes(stored: bytes) -> KeyPath:
 
 
 def _axes(keys: KeySpace) -> Axes:
-    return tuple((column.name, list_texts(values)) for column, values in zip(keys.columns, keys.values, strict=True))
+    return tuple(
+        (column.identity, list_texts(values)) for column, values in zip(keys.columns, keys.values, strict=True)
+    )
 
 
 def _places(keys: KeySpace, axes: Axes) -> Integers | None:
@@ -160,13 +162,14 @@ def _places(keys: KeySpace, axes: Axes) -> Integers | None:
     if wanted.keys() != {name for name, _ in axes}:
         return None
     found = np.zeros(keys.shape, dtype=np.int64)
+    names = [column.identity for column in keys.columns]
     for place, (name, values) in enumerate(axes):
         places = _places_among(values, wanted[name])
         if places is None:
             return None
         stride = prod(len(later) for _, later in axes[place + 1 :])
         shape = [1] * len(keys.shape)
-        shape[keys.names.index(name)] = -1
+        shape[names.index(name)] = -1
         found += (places * stride).reshape(shape)
     return found.reshape(-1)
 

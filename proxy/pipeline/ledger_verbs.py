@@ -105,13 +105,21 @@ def _from_store(plan: Plan, stored: StoredAnswer, *, reused: bool, payment: Paym
     shares = stored.charge.continuing is not None or not stored.charge.shared
     return answer_of(
         _as_charged(plan, stored.charge),
-        from_bytes(stored.answer),
+        _named_as_asked(from_bytes(stored.answer), plan),
         version=stored.charge.family.version,
         reused=reused,
         noise=f"Its noise is also that of earlier questions; {FIXED_BEFORE}." if shares else None,
         stored=stored.reservation,
         payment=payment,
     )
+
+
+def _named_as_asked(released: KeySet | Denial, plan: Plan) -> KeySet | Denial:
+    """What was released, its keys by the names that this spelling of the question gives them."""
+    names = plan.question.keys.names
+    if isinstance(released, Denial) or not names:
+        return released
+    return replace(released, columns=(*names, *released.columns[len(names) :]))
 
 
 def told_answer(service: Service, on_paths: OnPaths | None) -> Answer | None:

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from tests.end_to_end.plain_sql import both_answers
-from tests.worlds.house import House, notices
+from tests.worlds.house import House, notices, unchanged
 
 # Quantities are 0 to 6, a seventh of each store's sales each; amounts are 30 in north and south, else 20.
 STATEMENTS = [
@@ -43,3 +43,27 @@ def test_a_notice_says_which_rows_are_in_no_group(house: House) -> None:
 def test_what_no_postgresql_would_show_is_refused(house: House) -> None:
     with house.connect() as connection, pytest.raises(psycopg.Error, match="KH202"):
         connection.execute("SELECT floor(score) FROM sales GROUP BY 1 HAVING count(*) > 1813")
+
+
+def test_another_spelling_is_answered_from_what_was_answered(house: House) -> None:
+    """Under its own labels, names and types, and for nothing; also where noise of the first is refined."""
+    with house.connect() as connection:
+        connection.execute("SET keyhole.tolerance = '25'")
+        first = connection.execute(
+            "SELECT quantity > 4, store FROM sales GROUP BY 1, 2 HAVING count(*) > 611 ORDER BY 2, 1"
+        )
+        rows, told = first.fetchall(), notices(connection)
+        assert rows
+        with unchanged(house):
+            again = connection.execute(
+                "SELECT CASE WHEN quantity >= 5 THEN 'many' WHEN NOT quantity > 4 THEN 'few' END AS size, store "
+                "FROM sales GROUP BY 1, 2 HAVING count(*) > 611 ORDER BY 2, 1"
+            )
+            assert again.description is not None
+            assert [column.name for column in again.description] == ["size", "store"]
+            labels = {True: "many", False: "few", None: None}
+            assert sorted(map(str, again)) == sorted(str((labels[large], store)) for large, store in rows)
+            connection.execute("SELECT store FROM sales GROUP BY NOT (quantity <= 4), store HAVING count(*) > 611")
+        told.clear()
+        connection.execute("SELECT 5 <= quantity, store FROM sales GROUP BY 1, 2 HAVING count(*) > 605")
+        assert any("earlier question" in one for one in told), told

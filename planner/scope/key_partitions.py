@@ -1,0 +1,156 @@
+"""Partitions of values into groups, in one form for all spellings of an expression, with their names.
+
+Guarantee: two computed keys of one table have one identity only if they put the same rows into the same groups, and
+number the groups alike. So an answer to a question by one of them is an answer to the question by the other.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from itertools import pairwise, product
+
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Column, Merged, Parts, Table, Value
+from planner.question.condition import And, Compare, Condition, Like, Not, Or, all_of
+from planner.values.like import like
+
+_FEW_CUTS = 3  # that a name in the ledger shows: more would hide the rest of it
+_Signs = tuple[bool, ...]
+
+
+def merge_parts(parts: Parts, merged: Sequence[int]) -> tuple[Parts, tuple[int, ...]]:
+    """Put those groups of a column's values together that have one number in `merged`.
+
+    Return them in canonical form, without cuts, constants and patterns that tell nothing apart, and the new number of
+    each group.
+    """
+    groups = [None if group is None else merged[group] for group in parts.groups]
+    cuts, tests = parts.cuts, parts.tests
+    if tests:
+        tests, groups = _prune_tests(parts.column, tests, groups)
+    else:  # what does not change at a cut needs none
+        kept = [place for place, (one, after) in enumerate(pairwise(groups)) if one != after]
+        cuts, groups = tuple(cuts[place] for place in kept), [*(groups[place] for place in kept), groups[-1]]
+    present = [*groups, *([] if parts.nulls is None else [merged[parts.nulls]])]
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(one for one in present if one is not None))}
+    together = replace(
+        parts,
+        cuts=cuts,
+        tests=tests,
+        groups=tuple(None if group is None else numbers[group] for group in groups),
+        nulls=None if parts.nulls is None else numbers[merged[parts.nulls]],
+        shown=tuple(parts.shown[merged.index(group)] for group in numbers),
+    )
+    return together, tuple(numbers[group] for group in merged)
+
+
+def list_tests(
+    column: str, constants: Sequence[str], patterns: Sequence[str], matched: Iterable[_Signs]
+) -> tuple[Condition, ...]:
+    """Return the conditions by which texts are told apart: one for each constant, and for other texts one for each
+    combination of patterns that they match."""
+    others: list[Condition] = [Not(Compare(column, "=", text)) for text in constants]
+    return (
+        *(Compare(column, "=", text) for text in constants),
+        *(
+            all_of([*others, *(_match(column, one, holds=holds) for one, holds in zip(patterns, signs, strict=True))])
+            for signs in matched
+        ),
+    )
+
+
+def _match(column: str, pattern: str, *, holds: bool) -> Condition:
+    return Like(column, pattern) if holds else Not(Like(column, pattern))
+
+
+def _prune_tests(
+    column: str, tests: Sequence[object], groups: Sequence[int | None]
+) -> tuple[tuple[Condition, ...], list[int | None]]:
+    """Leave out patterns on which no group depends, and constants whose group is that of the texts around them."""
+    found = [test for test in tests if isinstance(test, Compare | Like | Not | And | Or)]
+    constants = {str(one.value): group for one, group in zip(found, groups, strict=True) if isinstance(one, Compare)}
+    others = {_read_signs(one): group for one, group in zip(found, groups, strict=True) if not isinstance(one, Compare)}
+    if not others:  # of a boolean
+        return tuple(found), list(groups)
+    patterns = sorted({pattern for signs in others for pattern, _ in signs})
+    matched = {tuple(dict(signs)[pattern] for pattern in patterns): group for signs, group in others.items()}
+    for pattern in list(patterns):
+        place = patterns.index(pattern)
+        flipped = [(*signs[:place], not signs[place], *signs[place + 1 :]) for signs in matched]
+        if all(matched.get(flip, -1) == group for flip, group in zip(flipped, matched.values(), strict=True)):
+            patterns.remove(pattern)
+            matched = {(*signs[:place], *signs[place + 1 :]): group for signs, group in matched.items()}
+    around = {text: tuple(like(text, pattern) for pattern in patterns) for text in constants}
+    kept = sorted(text for text, group in constants.items() if matched.get(around[text], -1) != group)
+    told = sorted(matched)
+    numbers = [*(constants[text] for text in kept), *(matched[signs] for signs in told)]
+    return list_tests(column, kept, patterns, told), numbers
+
+
+def _read_signs(test: Condition) -> tuple[tuple[str, bool], ...]:
+    """Return the patterns that a condition of `list_tests` asks for, each with whether a text matches it."""
+    found: list[tuple[str, bool]] = []
+    for one in test.conjuncts():
+        match one:
+            case Like(pattern=pattern):
+                found.append((pattern, True))
+            case Not(Like(pattern=pattern)):
+                found.append((pattern, False))
+            case _:
+                pass
+    return tuple(found)
+
+
+def label_parts(parts: Parts, base: Column) -> str:
+    """What the ledger calls groups of a column's values: what that column is called there, and what groups them.
+
+    Equal groups of one column have one name, however an expression writes them.
+    """
+    digest = sha256(f"{base.label!r}\n{parts.meaning}".encode()).hexdigest()[:32]
+    at = ", ".join(map(as_text, parts.cuts[:_FEW_CUTS]))
+    more = ", ..." if len(parts.cuts) > _FEW_CUTS else ""
+    return f"{base.label} grouped{f' at {at}{more}' if at else ''} {digest}"
+
+
+def identify_parts(parts: Parts) -> str:
+    """The identity of groups of a column's values."""
+    return f"parts of {parts.column!r} {sha256(parts.meaning.encode()).hexdigest()}"
+
+
+def name_merged(merged: Merged, bases: Sequence[Column], table: Table) -> tuple[Merged, str, str]:
+    """Return groups of several keys' combinations in canonical order, what the ledger calls them, and their identity.
+
+    All follow from the coarsest groups of each key that tell the combinations apart.
+    """
+    known: list[tuple[Value, ...]] = list(merged.known)
+    groups = dict(zip(product(*(range(len(values)) for values in known)), merged.groups, strict=True))
+    columns = list(bases)
+    for axis, column in enumerate(bases):
+        if not isinstance(column.derivation, Parts):
+            continue
+        slices: dict[int, list[int]] = {}
+        for places, group in groups.items():  # in order, so that each slice is
+            slices.setdefault(places[axis], []).append(group)
+        alike: dict[tuple[int, ...], int] = {}
+        together = [alike.setdefault(tuple(slices[place]), len(alike)) for place in range(len(known[axis]))]
+        parts, numbers = merge_parts(column.derivation, together)
+        base = table.column(parts.column)
+        columns[axis] = replace(column, ledger=label_parts(parts, base), canonical=identify_parts(parts))
+        known[axis] = tuple(range(len(alike)))
+        groups = {(*at[:axis], numbers[at[axis]], *at[axis + 1 :]): group for at, group in groups.items()}
+    order: dict[int, int] = {}
+    mapping = tuple(order.setdefault(groups[at], len(order)) for at in product(*(range(len(one)) for one in known)))
+    meaning = replace(merged, known=tuple(known), groups=mapping).meaning
+    labels = [column.label for column in columns]
+    digest = sha256(f"{labels!r}\n{meaning}".encode()).hexdigest()[:32]
+    whole = sha256(meaning.encode()).hexdigest()
+    numbered = replace(
+        merged,
+        groups=tuple(order[group] for group in merged.groups),
+        shown=tuple(merged.shown[group] for group in order),
+    )
+    return (
+        numbered,
+        f"{', '.join(labels)} together {digest}",
+        f"merged of {[column.identity for column in columns]!r} {whole}",
+    )
