@@ -19,6 +19,8 @@ from planner.scope.embedded import PLACE, predicate_column
 from planner.scope.functional_dependencies import lookup_sql
 from planner.scope.key_classes import stand_in
 from planner.scope.names import Scope, derivation, same
+from planner.scope.truth_keys import find_truth, is_truth_key, value_name
+from planner.scorecard.spans import Searched, spans
 
 _CALLS = ("date_trunc", "extract", "date_part", "date")
 
@@ -54,26 +56,36 @@ def around_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
     for key in keys:
         match key.derivation:
             case Parts() as parts:
-                shown |= _shown_values(key, table.column(parts.column), parts.shown)
+                shown |= _shown_values(key, table.column(parts.column), parts.shown, called=_name_value(key))
             case Merged() as merged:
                 for place, name in enumerate(merged.columns):
                     inner, values = table.column(name), [one[place] for one in merged.shown]
                     if isinstance(inner.derivation, Parts):
                         base, lying = table.column(inner.derivation.column), inner.derivation.shown
-                        shown |= _shown_values(key, base, [lying[int(str(value))] for value in values])
+                        held = [lying[int(str(value))] for value in values]
+                        shown |= _shown_values(key, base, held, called=_name_value(inner))
                     elif name not in own:
                         shown |= _shown_values(key, inner, values)
     columns = "".join(f", {value}" for name, value in shown.items() if name not in own)
     return (f"(SELECT answered.*{columns} FROM ", " AS answered)") if columns else ("", "")
 
 
-def _shown_values(key: Column, base: Column, values: Sequence[Value | None]) -> dict[str, str]:
-    named = quote_identifier(base.name)
+def _name_value(key: Column) -> str | None:
+    """What the value of a condition is called; None for a key that is parts of a column."""
+    return value_name(key) if is_truth_key(key) else None
+
+
+def _shown_values(
+    key: Column, base: Column, values: Sequence[Value | None], *, called: str | None = None
+) -> dict[str, str]:
+    declared = base.declared if called is None else "boolean"
+    called = called or base.name
+    named = quote_identifier(called)
     if isinstance(values, Lying):
-        return {base.name: f"{_lying_sql(f'answered.{quote_identifier(key.name)}', values, base)} AS {named}"}
+        return {called: f"{_lying_sql(f'answered.{quote_identifier(key.name)}', values, base)} AS {named}"}
     written = ", ".join("NULL" if value is None else _literal(as_text(value)) for value in values)
     found = f"(ARRAY[{written}]::text[])[answered.{quote_identifier(key.name)} + 1]"
-    return {base.name: f"{found}::{base.declared} AS {named}"}
+    return {called: f"{found}::{declared} AS {named}"}
 
 
 def _lying_sql(number: str, values: Lying, base: Column) -> str:
@@ -119,6 +131,11 @@ def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]
         return []
     if place.ranked is not None and any(node is size for size in place.ranked.sizes):
         return []
+    if (truth := find_truth(node, place.scope)) is not None and any(key.name == truth.name for key in keys):
+        ((begin, past),) = spans([Searched(node, 0, len(place.tokens))], place.text, place.tokens)
+        held = f"{quote_identifier(place.scope.alias)}.{quote_identifier(value_name(truth))}"
+        # as a test: PostgreSQL gives that no name
+        return [Edit(place.tokens[begin].start, place.tokens[past - 1].end, (f"({held} = true)",))]
     column = _key_of(node, place.scope, keys)
     if column is not None:
         first, last = _key_span(place, node)

@@ -24,6 +24,7 @@ from planner.groups.conditions import part_by_conditions
 from planner.groups.cuts import MOST_CUTS, MOST_STEPS, CutFinder, NotFinite, TooManyCuts
 from planner.groups.number_parts import number_parts
 from planner.groups.ranges import Times, number_range, said_of_rows, time_range
+from planner.groups.truths import with_truths, without_truths
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, position, write_node
 from planner.question.condition import And, Condition
@@ -54,8 +55,10 @@ def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
         return scope
     said = said_of_rows(select, scope)
     for item in open_:
-        for derived in _derivations(item, scope):
+        scope = with_truths(scope, item, several=True)
+        for derived in _derivations(without_truths(item, scope), scope):
             scope = _with_derived(scope, derived, said, item)
+        scope = with_truths(scope, item, several=False)
     for column in _read_columns(open_, scope):
         reading = [item for item in items if column.name in _names_read(item, scope)]  # also a column by itself
         scope = _with_parts(scope, column, reading, said)
@@ -216,7 +219,7 @@ def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple
     if column.sql_type in _NUMBERS:
         parts = _cut_numbers(scope, column, items, said)
     else:
-        parts = part_by_conditions(scope, column, items)
+        parts = part_by_conditions(scope, column, [without_truths(item, scope) for item in items])
     if parts is None and column.sql_type is SqlType.DATE:
         parts = _cut_days(scope, column, said, items[0])
     if parts is None:
@@ -270,7 +273,7 @@ def _cut_numbers(scope: Scope, column: Column, items: list[exp.Expr], said: tupl
     )
     read: list[exp.Expr] = []
     for item in items:
-        named = _name_alike(item, scope)
+        named = _name_alike(without_truths(item, scope), scope)
         read.append(named)
         try:
             finder.read(named)

@@ -10,7 +10,7 @@ from hashlib import sha256
 from itertools import pairwise, product
 
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Column, Merged, Parts, Table, Value
+from planner.catalog.model import Column, ComputedName, Merged, Parts, Table, Value
 from planner.question.condition import And, Compare, Condition, Like, Not, Or, all_of
 from planner.values.like import like
 
@@ -26,7 +26,9 @@ def merge_parts(parts: Parts, merged: Sequence[int]) -> tuple[Parts, tuple[int, 
     """
     groups = [None if group is None else merged[group] for group in parts.groups]
     cuts, tests = parts.cuts, parts.tests
-    if tests:
+    if isinstance(parts.column, ComputedName):
+        pass  # a condition and its negation: of these none is idle
+    elif tests:
         tests, groups = _prune_tests(parts.column, tests, groups)
     else:  # what does not change at a cut needs none
         kept = [place for place, (one, after) in enumerate(pairwise(groups)) if one != after]

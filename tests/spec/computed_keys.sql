@@ -60,7 +60,15 @@ SELECT floor(weight) FROM sales WHERE weight BETWEEN 0 AND 5 GROUP BY 1 HAVING c
 SELECT floor(cost * 1000) FROM visits GROUP BY 1 HAVING count(*) > 40
 --> KH202 cost
 SELECT quantity > amount FROM sales GROUP BY 1 HAVING count(*) > 40
---> KH202 quantity
+--> [quantity > amount 3] f0 > 40 ~4; count(*) delta 100 in 0..100
+SELECT CASE WHEN quantity * amount > 500 THEN 'large' WHEN quantity < amount THEN 'single' ELSE 'small' END AS kind, country FROM sales GROUP BY 1, 2 HAVING count(*) > 40
+--> [CASE WHEN "quantity * amount > 500" THEN 'large' WHEN "quantity < amount" THEN 'single' ELSE 'small' END 3, country 4] f0 > 40 ~4; count(*) delta 100 in 0..100
+SELECT lower(trim(disease)) = 'flu' AS flu FROM visits GROUP BY 1 HAVING count(*) > 40
+--> [lower(trim(disease)) = 'flu' 3] f0 > 40 ~4; count(*) delta 1
+SELECT s.quantity > s.amount AS odd, r.region FROM sales s JOIN regions r ON r.name = s.country GROUP BY 1, 2 HAVING count(*) > 100
+--> [s.quantity > s.amount 3, region 3] f0 > 100 ~10; count(*) delta 100 in 0..100
+SELECT s.quantity > length(r.region) FROM sales s JOIN regions r ON r.name = s.country GROUP BY 1 HAVING count(*) > 100
+--> KH202 s.quantity
 SELECT customer_id % 10 FROM sales GROUP BY 1 HAVING count(*) > 40
 --> KH202 customer_id
 SELECT customer_id FROM sales WHERE customer_id BETWEEN 1 AND 10 GROUP BY 1 HAVING count(*) > 40

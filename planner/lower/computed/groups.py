@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Protocol
 
-from planner.catalog.model import Column, Merged, Parts, SqlType, Table, Value
+from planner.catalog.model import Column, ComputedName, Merged, Parts, SqlType, Table, Value
 from planner.catalog.steps import Run, Steps
 from planner.lower.dialects.model import Dialect
 from planner.question.condition import And, Condition, Leaf, Not, Or
@@ -44,6 +44,8 @@ class GroupedRow(Protocol):
 
 def number_part(row: GroupedRow, parts: Parts) -> str:
     """Return the group of a row, NULL where it is in none."""
+    if isinstance(parts.column, ComputedName):
+        return row.dialect.spelling.cast(_number_truth(row, parts), "integer")
     base = row.table.column(parts.column)
     value, cast = row.column(base.name), row.dialect.spelling.cast
 
@@ -64,6 +66,21 @@ def number_part(row: GroupedRow, parts: Parts) -> str:
         arms.append(f"WHEN {row.holds(test)} THEN {_number(group)}")
     rest = "NULL" if parts.tests else between(0, len(parts.cuts))
     return cast(f"CASE {' '.join(arms)} ELSE {rest} END", "integer")
+
+
+def _number_truth(row: GroupedRow, parts: Parts) -> str:
+    """The group of a condition that is true in the second group and false in the first: it is computed once for each
+    row, whatever it is there."""
+    test = parts.tests[1]
+    assert isinstance(test, Leaf | Not | And | Or)
+    (first, second), nulls, held = parts.groups, parts.nulls, f"({row.holds(test)})"
+    if second == nulls or first == nulls:
+        instead = "TRUE" if second == nulls else "FALSE"
+        return f"CASE WHEN COALESCE({held}, {instead}) THEN {_number(second)} ELSE {_number(first)} END"
+    if first == second:
+        return f"CASE WHEN {held} IS NULL THEN {_number(nulls)} ELSE {_number(first)} END"
+    assert (first, second) == (0, 1)
+    return f"COALESCE({row.dialect.spelling.cast(held, 'integer')}, {_number(nulls)})"
 
 
 def _number(group: int | None) -> str:

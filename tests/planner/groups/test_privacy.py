@@ -34,6 +34,9 @@ KEYS = (
     "CASE WHEN n > 10 AND hour < 12 THEN 'a' WHEN gift THEN 'b' ELSE 'c' END, city",
     "n % 5, extract(quarter FROM met), hour < 12",
     "floor(price * 100)",
+    "price * n > 50, city",
+    "CASE WHEN n > price THEN 'a' WHEN weight / n > 2 THEN 'b' END, hour < 12",
+    "lower(code) = 'a1', met::date > paid",
     "width_bucket(price, 0, 45, 4500)",
 )
 AGGREGATES = "count(*) > 3 AND sum(n) > 5 AND count(DISTINCT person) > 2"
@@ -149,6 +152,7 @@ def test_spellings_are_one_axis() -> None:
         == axis("CASE WHEN n > 10 THEN 1 WHEN n < 11 THEN 2 END")
     )
     assert axis("floor(price / 10)") == axis("floor(price / 10) * 10") == axis("floor(price * 0.1) + 1")
+    assert axis("n > price") == axis("NOT (n <= price)") == axis("price < n") != axis("n >= price")
     assert axis("met > '2026-01-20'") != axis("paid > '2026-01-20'")
     assert len({axis("n > 10"), axis("n > 20"), axis("coalesce(n > 10, false)")}) == 3
     assert axis("hour < 12") == axis("hour") == axis("hour / 3")

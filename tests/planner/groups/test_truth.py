@@ -136,6 +136,25 @@ KEYS = [
     "city LIKE 'B%'",
     "concat(left(city, 1), '!')",
 ]
+TRUTHS = [
+    "price * n > 500",
+    "NOT (price * n <= 500)",
+    "n > price",
+    "(n < price)::text",
+    "CASE WHEN price * n > 500 THEN 'big' WHEN n < price THEN 'odd' ELSE 'small' END",
+    "CASE WHEN l.price * n > 500 THEN n > l.price END",
+    "price * n > 500 AND price > 10 OR gift",
+    "met::date > paid",
+    "coalesce(met::date - paid > 3, false)",
+    "price / (n + 100) > 0.3",
+    "(n + price) IN (5, 10, 15.5)",
+    "lower(code) = 'a1'",
+    "lower(trim(code)) IN ('a1', 'axx')",
+    "lower(code) LIKE 'a%' AND code <> 'A1'",
+    "(weight > n) IS NOT TRUE",
+    "code = city",
+    "extract(dow FROM met) > n",
+]
 RANGED = [
     "met::date",
     "date_trunc('day', met)",
@@ -240,6 +259,13 @@ def test_groups_are_postgresqls(key: str, table: str, worlds: tuple[Any, Any]) -
         _check(f"SELECT {key} AS g FROM {table} {known} GROUP BY {key} HAVING count(*) > {most}", most, worlds)
 
 
+@pytest.mark.parametrize("key", TRUTHS)
+def test_conditions_between_columns_are_postgresqls(key: str, worlds: tuple[Any, Any]) -> None:
+    for most in (0, 40):
+        _check(f"SELECT {key} FROM lines l GROUP BY {key} HAVING count(*) > {most}", most, worlds)
+    _check(f"SELECT {key} AS g, hour FROM rows l GROUP BY 1, 2 HAVING count(*) > 3 ORDER BY {key}", 3, worlds)
+
+
 @pytest.mark.parametrize("key", RANGED)
 def test_times_in_a_range_are_postgresqls(key: str, worlds: tuple[Any, Any]) -> None:
     _check(f"SELECT {key} FROM lines WHERE {WHEN} GROUP BY 1 HAVING count(*) > 0", 0, worlds)
@@ -260,6 +286,8 @@ def test_times_in_a_range_are_postgresqls(key: str, worlds: tuple[Any, Any]) -> 
         ("left(city, 1)", "CASE WHEN n > 10 AND hour < 12 THEN 'a' ELSE 'c' END"),
         ("CASE WHEN hour < 6 THEN 'night' WHEN price > 20 THEN 'dear' ELSE 'cheap' END",),
         ("coalesce(n / 20, extract(dow FROM met) - 9)",),
+        ("price * n > 500", "price > 10"),
+        ("n > price", "n > weight", "n / 20"),
     ],
 )
 def test_several_computed_keys(keys: tuple[str, ...], worlds: tuple[Any, Any]) -> None:

@@ -1,0 +1,110 @@
+"""Conditions of a row that GROUP BY computes of several columns, or of a function of one: true, false or NULL.
+
+    GROUP BY price * quantity > 500         a key of three groups, whatever the row
+    CASE WHEN departure > arrival THEN ...  what it says where the condition is true, false and NULL
+
+Guarantee: which group a row is in is a condition of the row alone, as WHERE reads it, and computing it fails on no row.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, ComputedName, Parts, SqlType
+from planner.errors import KeyholeError
+from planner.parser.tree import bare
+from planner.predicates.condition import row_truth
+from planner.question.condition import Condition, columns
+from planner.question.condition_text import canonical
+from planner.question.row_work import are_dear
+from planner.question.three_valued import known_unless_null
+from planner.scope.key_classes import key_expression
+from planner.scope.key_partitions import identify_parts, label_parts
+from planner.scope.names import Scope, find_column
+from planner.scope.truth_keys import TESTS, find_truth, name_alike
+from planner.values.model import Given
+
+_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
+
+
+def with_truths(scope: Scope, item: exp.Expr, *, several: bool) -> Scope:
+    """The scope with a column for each condition in an expression that cuts of one column cannot tell.
+
+    Parameters:
+        several: those of several columns alone. The others are for later, when it is known which times are keys.
+    """
+    if scope.members:
+        return scope
+    tests = list(_list_tests(bare(item)))
+    for node in tests:
+        read = {column.name: column for one in node.find_all(exp.Column) if (column := find_column(one, scope))}
+        open_ = [column for column in read.values() if column.domain is None]
+        if not all(column.groupable for column in read.values()) or find_truth(node, scope) is not None:
+            continue
+        alone = len(tests) == 1 and all(find_column(one, scope) in open_ for one in item.find_all(exp.Column))
+        if several and len(open_) > 1:
+            scope = _with_truth(scope, node, alone=alone)
+        if not several and len(open_) == 1 and open_[0].sql_type not in _NUMBERS:
+            scope = scope if key_expression(node, scope) is not None else _with_truth(scope, node, alone=alone)
+    return scope
+
+
+def without_truths(item: exp.Expr, scope: Scope) -> exp.Expr:
+    """The expression with TRUE in the place of each condition that has a column."""
+    copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]
+    return copied.transform(lambda node: node if find_truth(node, scope) is None else exp.true(), copy=False)
+
+
+def _list_tests(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The comparisons in an expression, each once and none inside another."""
+    if isinstance(node, TESTS):
+        yield node
+        return
+    for child in node.iter_expressions():
+        yield from _list_tests(child)
+
+
+def _with_truth(scope: Scope, node: exp.Expr, *, alone: bool) -> Scope:
+    """The scope with a column for a condition; as it is where a row's condition is not true, false or NULL with one
+    computed value, or is dear where what stands beside it may spare it to some rows."""
+    try:
+        truth = row_truth(node, scope, _NOTHING_GIVEN)
+    except KeyholeError:
+        return scope
+    read = columns(truth.true) | columns(truth.false)
+    (name, *others) = read or ("",)
+    known = known_unless_null(name, true=truth.true, false=truth.false)
+    if not isinstance(name, ComputedName) or others or truth != known:
+        return scope
+    if are_dear([truth.true], scope.table) and not alone:
+        return scope
+    # a condition and its negation are one key
+    tested: list[tuple[Condition, bool]] = sorted(
+        ((truth.false, False), (truth.true, True)), key=lambda one: canonical(one[0])
+    )
+    parts = Parts(
+        column=name,
+        kind=SqlType.BOOLEAN,
+        cuts=(),
+        groups=(0, 1),
+        nulls=2,
+        shown=(*(holds for _, holds in tested), None),
+        tests=tuple(test for test, _ in tested),
+    )
+    made = Column(
+        name=name_alike(node, scope),
+        sql_type=SqlType.INTEGER,
+        declared="integer",
+        domain=(0, 1, 2),
+        derivation=parts,
+        prunable=False,
+        ledger=label_parts(parts, name.column),
+        computed=True,
+        canonical=identify_parts(parts),
+    )
+    if any(column.name == made.name for column in scope.table.columns):
+        return scope
+    return replace(scope, table=replace(scope.table, columns=(*scope.table.columns, made)))

@@ -1,0 +1,39 @@
+"""Conditions of a row that stand for keys: known by their text, as the scope spells their columns."""
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, ComputedName, Parts
+from planner.parser.tree import write_node
+from planner.scope.names import Scope, find_column
+
+TESTS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like)
+
+
+def find_truth(node: exp.Expr, scope: Scope) -> Column | None:
+    """The key that a condition is; None for any other expression."""
+    if not isinstance(node, TESTS) or not any(is_truth_key(column) for column in scope.table.columns):
+        return None
+    name = name_alike(node, scope)
+    return next((column for column in scope.table.columns if column.name == name and is_truth_key(column)), None)
+
+
+def is_truth_key(column: Column) -> bool:
+    """Whether a column numbers the values of a condition of a row."""
+    return isinstance(column.derivation, Parts) and isinstance(column.derivation.column, ComputedName)
+
+
+def value_name(key: Column) -> str:
+    """What the condition's value is called beside the answered keys."""
+    return f"{key.name} holds"
+
+
+def name_alike(node: exp.Expr, scope: Scope) -> str:
+    """The text of an expression with every reference to a column spelled as the scope spells it."""
+
+    def spell(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Column) and (found := find_column(part, scope)) is not None:
+            return scope.reference(found)
+        return part
+
+    copied: exp.Expr = exp.Tuple(expressions=[node.copy()]).expressions[0]
+    return write_node(copied.transform(spell, copy=False))
