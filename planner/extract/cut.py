@@ -12,7 +12,7 @@ from planner.bind.unit_query import NOTHING, UnitReading, check_groups, unit_rea
 from planner.catalog.model import Catalog, Column, Merged, Parts, Table
 from planner.errors import KeyholeError
 from planner.extract.form import checked_keys, partition_keys
-from planner.extract.key_edits import around_answer, key_edits
+from planner.extract.key_edits import around_answer, key_edits, shown_keys
 from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import example_question, no_threshold, outside_question
 from planner.groups.computed_keys import with_computed_keys
@@ -155,6 +155,7 @@ def _place(place: QuestionReading, catalog: Catalog) -> Place:
     answered = tuple(stored_key(key, scope.table.columns) for key in keys)
     answered += tuple(embedded.table.column(name) for name in dict.fromkeys(inner))
     edits = [body, *key_edits(place, answered)]
+    embedded = replace(embedded, shown_keys=shown_keys(place, keys, answered, (before, behind)))
     if place.numbers.shown:
         groups, source = group_expressions(select), empty_source(select, place.clauses, text, tokens, catalog)
         edits += NumberSql(place.numbers, select, scope, text, tokens, groups, source).edits()

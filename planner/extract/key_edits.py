@@ -1,4 +1,4 @@
-"""The edits that let a select list and ORDER BY read the relation of answered keys in place of the tables."""
+"""The edits that let a select list, ORDER BY and GROUP BY read the relation of answered keys in place of the tables."""
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -7,17 +7,18 @@ from sqlglot import exp
 
 from planner.aggregates.order_statistics import is_truth
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Column, Derivation, Merged, Parts, SqlType, Table, Value
+from planner.catalog.model import Column, Derivation, Lookup, Merged, Parts, SqlType, Table, Value
 from planner.catalog.steps import Lying
 from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import unreadable_list, unsupported_spelling
-from planner.parser.clauses import at_offset, closing_index, opening_index
+from planner.parser.clauses import at_offset, closing_index, end_of, opening_index
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
-from planner.parser.tree import bare, name, offset
-from planner.scope.embedded import PLACE, predicate_column
+from planner.parser.tree import bare, name, offset, write_node
+from planner.scope.embedded import PLACE, ShownKey, ShownKeys, predicate_column
 from planner.scope.functional_dependencies import lookup_sql
-from planner.scope.key_classes import stand_in
+from planner.scope.group_by import resolve_item
+from planner.scope.key_classes import find_plain, key_expression, stand_in
 from planner.scope.names import Scope, derivation, same
 from planner.scope.truth_keys import find_truth, is_truth_key, value_name
 from planner.scorecard.spans import Searched, spans
@@ -265,3 +266,97 @@ def _around(place: QuestionReading, node: exp.Expr | None, first: int, last: int
     if around is not None and around > 0 and called:
         return around - 1, closing_index(tokens, around)
     raise unsupported_spelling(tokens[first])
+
+
+def shown_keys(
+    place: QuestionReading, keys: tuple[Column, ...], answered: tuple[Column, ...], around: tuple[str, str]
+) -> ShownKeys | None:
+    """Return the items of GROUP BY as SQL over the `answered` columns, with what stands `around` these.
+
+    Return None if all keys are shown as they stand.
+    """
+    group = place.select.args.get("group")
+    if group is None or not any(_is_expression(item, place) for item in group.expressions):
+        return None
+    found: dict[tuple[str, tuple[int, ...]], ShownKey] = {}
+    for item, span in zip(group.expressions, _list_spans(place), strict=False):
+        shown = _show(place, item, span, keys, answered)
+        if shown is not None:
+            found.setdefault((shown.sql, shown.reads), shown)
+    if not found:
+        return None
+    before, behind = around
+    return ShownKeys(tuple(found.values()), before, f"{behind} AS {quote_identifier(place.scope.alias)}")
+
+
+def _is_expression(item: exp.Expr, place: QuestionReading) -> bool:
+    return find_plain(resolve_item(bare(item), place.select, place.scope), place.scope) is None
+
+
+def _is_computed(key: Column) -> bool:
+    derived = key.derivation
+    return isinstance(derived, Merged | Parts) or (isinstance(derived, Lookup) and derived.classes)
+
+
+def _list_spans(place: QuestionReading) -> Iterator[tuple[int, int]]:
+    """The first token of each item of GROUP BY, and the one past its last."""
+    mark = place.clauses.mark("group")
+    assert mark is not None, "it groups by computed keys"
+    first, end = mark + 2, min((at for _, at in place.clauses.marks if at > mark), default=place.clauses.end)
+    while first < end:
+        past = min(end, end_of(place.tokens, first, before=(), commas=True))
+        yield first, past
+        first = past + 1
+
+
+def _show(
+    place: QuestionReading,
+    item: exp.Expr,
+    span: tuple[int, int],
+    keys: tuple[Column, ...],
+    answered: tuple[Column, ...],
+) -> ShownKey | None:
+    """One item of GROUP BY; None if others determine it."""
+    select, scope = place.select, place.scope
+    node = resolve_item(bare(item), select, scope)
+    number = next((at for at, one in enumerate(select.expressions) if bare(one.unalias()) is node), None)
+    label = next((name(one.args["alias"]) for one in select.expressions if _is_named(one, node)), "")
+    if number is not None:
+        item, span = select.expressions[number], place.clauses.items[number]
+    plain = find_plain(node, scope)
+    if plain is not None and plain in keys and not _is_computed(plain):
+        return ShownKey(plain.name, "", write_node(node), (keys.index(plain),))
+    expression = key_expression(node, scope)
+    read = {column.name for _, column in expression.columns} if expression is not None else set()
+    reads = tuple(number for number, key in enumerate(keys) if _is_of(key, read))
+    if not reads:
+        return None
+    edits = sorted(_part_edits(place, item.unalias(), answered))
+    text, at = "", place.tokens[span[0]].start
+    for edit in edits:
+        text += place.text[at : edit.start] + edit.text
+        at = edit.end
+    text += place.text[at : place.tokens[_past_expression(place, item, span) - 1].end]
+    return ShownKey(label or write_node(node), text, write_node(node), reads)
+
+
+def _is_named(item: exp.Expr, node: exp.Expr) -> bool:
+    return isinstance(item, exp.Alias) and bare(item.this) == node
+
+
+def _past_expression(place: QuestionReading, item: exp.Expr, span: tuple[int, int]) -> int:
+    """Where an item's expression ends, before its alias."""
+    if not isinstance(item, exp.Alias):
+        return span[1]
+    at = at_offset(place.tokens, offset(item.args["alias"]))
+    return at - 1 if place.tokens[at - 1].is_word("as") else at
+
+
+def _is_of(key: Column, names: set[str]) -> bool:
+    """Return True if a key is among the columns of these names, or puts their values into groups."""
+    match key.derivation:
+        case Merged(columns=columns):
+            return set(columns) == names
+        case Lookup(column=base, classes=True):
+            return base in names
+    return key.name in names

@@ -83,6 +83,28 @@ class ToldNumbers:
     banded: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ShownKey:
+    """One item of GROUP BY as it is shown: `sql` over the columns of the answer; "" for a key as it stands.
+
+    `name` is what an answer calls it, `text` how it was written, and `reads` are the places of the keys that decide it.
+    """
+
+    name: str
+    sql: str
+    text: str
+    reads: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownKeys:
+    """The items of GROUP BY in their order, and what stands before and behind the answer for their SQL to read it."""
+
+    items: tuple[ShownKey, ...]
+    before: str
+    behind: str
+
+
 PLACE = "place in ranking"
 """The column of a ranking's answer that has the place of each key, counted from 1 in each partition."""
 
@@ -107,7 +129,7 @@ class Embedded:
     turns out to say something of rows. With `predicates` its answer has a column of truths for each. With `ranked` it
     returns the first few keys in their order, and `text` goes on to what cuts them. `declared` is the table with what
     the owner declares for groupings, if WHERE may narrow its bounds. `numbers` are the sizes that its select list
-    shows, and what stands in their columns.
+    shows, and what stands in their columns. `shown_keys` are its keys as they are shown, if some are computed.
     """
 
     text: str
@@ -128,6 +150,7 @@ class Embedded:
     ranked: RankedExpression | None = field(default=None, compare=False)
     declared: Table | None = field(default=None, compare=False, repr=False)
     numbers: ToldNumbers | None = None
+    shown_keys: ShownKeys | None = field(default=None, compare=False)
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
     @property

@@ -2,7 +2,7 @@
 
     SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 40 ORDER BY day DESC, 1
 
-No key is NULL, so that NULLS FIRST and NULLS LAST say nothing.
+A key that is computed may be NULL.
 """
 
 from dataclasses import dataclass
@@ -24,11 +24,15 @@ _CUTS = ("limit", "offset", "fetch", "locks")
 
 @dataclass(frozen=True, slots=True)
 class SortedColumn:
-    """A column of an answer that it is sorted by: its place from 0 on, and whether its texts are whole numbers."""
+    """A column of an answer that it is sorted by: its place from 0 on, and whether its texts are whole numbers.
+
+    With `nulls_astray` NULL is not where PostgreSQL has it unless told otherwise: behind the greatest value.
+    """
 
     place: int
     is_number: bool
     descending: bool
+    nulls_astray: bool = False
 
 
 KeyOrder: TypeAlias = tuple[SortedColumn, ...]
@@ -71,8 +75,10 @@ def _read_item(item: exp.Ordered, question: Embedded) -> SortedColumn | None:
     if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
         return None
     formulas = [write_node(one.tree) for one in question.predicates]
+    shown = question.shown_keys
     if (written := write_node(node)) in formulas:
         first = len(question.columns) - len(formulas)
+        first += 0 if shown is None else len(shown.items) - len(question.keys)
         return SortedColumn(first + formulas.index(written), is_number=False, descending=descending)
     if (
         question.numbers is not None
@@ -81,6 +87,13 @@ def _read_item(item: exp.Ordered, question: Embedded) -> SortedColumn | None:
     ):
         return None
     column = find_column(node, question.scope)
+    if shown is not None:
+        called = None if column is None else column.name
+        for place, one in enumerate(shown.items):
+            if written == one.text or (not one.sql and one.name == called):
+                is_astray = bool(item.args.get("nulls_first")) != descending
+                is_whole = not one.sql and question.keys[one.reads[0]].sql_type is SqlType.INTEGER
+                return SortedColumn(place, is_number=is_whole, descending=descending, nulls_astray=is_astray)
     names = [key.name for key in question.keys]
     if column is None or column.name not in names:
         raise KeyholeError(

@@ -20,7 +20,7 @@ from planner.parser.tree import bare, name, write_node
 from planner.scope.embedded import Embedded, ToldNumber
 
 Cell: TypeAlias = str | int | bool | None
-_Show: TypeAlias = Callable[[Sequence[str]], Cell]
+_Show: TypeAlias = Callable[[Sequence[str | None]], Cell]
 
 _MOST_NUMBER = 10**6  # of a constant, so that no sum of a text's length leaves PostgreSQL's integers
 _LONGEST_NAME = 63  # bytes that PostgreSQL keeps of a name
@@ -34,7 +34,7 @@ class SelectList:
     names: tuple[str, ...]
     items: tuple[_Show, ...]
 
-    def show(self, key: Sequence[str]) -> list[Cell]:
+    def show(self, key: Sequence[str | None]) -> list[Cell]:
         """The row of one key: keys are their texts, truths true or false."""
         return [item(key) for item in self.items]
 
@@ -69,8 +69,11 @@ class _Reader:
 
     def __init__(self, embedded: Embedded) -> None:
         self._scope = embedded.scope
-        self._keys = {name: place for place, (name, _) in enumerate(embedded.columns[: len(embedded.keys)])}
-        first = self._first = len(embedded.columns) - len(embedded.predicates)
+        shown, own = embedded.shown_keys, embedded.columns[: len(embedded.keys)]
+        items = [(name, "") for name, _ in own] if shown is None else [(one.name, one.sql) for one in shown.items]
+        self._keys = {name: place for place, (name, sql) in enumerate(items) if not sql}
+        self._computed = {} if shown is None else {one.text: at for at, one in enumerate(shown.items) if one.sql}
+        first = self._first = len(embedded.columns) - len(embedded.predicates) + len(items) - len(own)
         self._numbers = embedded.numbers
         self._truths = {write_node(one.tree): first + number for number, one in enumerate(embedded.predicates)}
 
@@ -101,6 +104,8 @@ class _Reader:
         node = bare(item.this if isinstance(item, exp.Alias) else item)
         if (place := self._truths.get(write_node(node))) is not None:
             return _truth_at(place)
+        if (place := self._computed.get(write_node(node))) is not None:
+            return _text_at(place)
         match node:
             case exp.Column():
                 return _text_at(self._place_of(node))
@@ -157,7 +162,7 @@ class _Reader:
         branches = [(self._boolean(one.this).show, self.read(one.args["true"])) for one in node.args["ifs"]]
         type_ = _common_type([*(value for _, value in branches), otherwise])
 
-        def show(key: Sequence[str]) -> Cell:
+        def show(key: Sequence[str | None]) -> Cell:
             found = next((value for condition, value in branches if condition(key) is True), otherwise)
             return found.show(key)
 
@@ -195,7 +200,7 @@ def _truth_name(node: exp.Expr) -> tuple[str, bool]:
     return ("bool_or", True) if isinstance(called, exp.LogicalOr) else ("?column?", False)
 
 
-def _nothing(_: Sequence[str]) -> Cell:
+def _nothing(_: Sequence[str | None]) -> Cell:
     return None
 
 
@@ -239,7 +244,7 @@ def _first_of(values: list[_Value]) -> _Value:
 def _connect(values: list[_Value], *, every: bool) -> _Value:
     """AND or OR of SQL's three truths."""
 
-    def show(key: Sequence[str]) -> Cell:
+    def show(key: Sequence[str | None]) -> Cell:
         truths = [value.show(key) for value in values]
         deciding = not every
         if any(truth is deciding for truth in truths):
@@ -253,7 +258,7 @@ def _sum(values: list[_Value]) -> _Value:
     if any(value.type != "integer" for value in values):
         raise _Unread
 
-    def show(key: Sequence[str]) -> Cell:
+    def show(key: Sequence[str | None]) -> Cell:
         cells = [value.show(key) for value in values]
         return None if None in cells else reduce(add, (cell for cell in cells if isinstance(cell, int)))
 

@@ -25,10 +25,12 @@ from proxy.cli.common import (
 from proxy.cli.settings import NOTHING_GIVEN, Given, takes_settings
 
 if TYPE_CHECKING:
+    from planner.question.plan import Plan
     from proxy.cli.simulate import Simulation
     from proxy.cli.simulate_monitor import MonitorSimulation
     from proxy.pipeline.messages import Asked
     from proxy.service.service import Service
+    from proxy.shadow.key_labels import KeyLabels
 
 As = Annotated[str | None, typer.Option("--as", help="The analyst who asks; the policy's first one if not given.")]
 Sql = Annotated[str, typer.Argument(help="The question.")]
@@ -52,22 +54,32 @@ def query(
     from proxy.cli.pictures import answer_page, draw_answer
     from proxy.pipeline import stages as pipeline
     from proxy.report.terminal import psql_table, row_count
+    from proxy.rest.sorted_keys import show_keys
     from proxy.service.service import Service
 
     with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
         asked = _make_asked(service, sql, given, analyst)
         check_page(html)
+        if (drawn or html is not None) and asked.question.shown_keys is not None:
+            raise typer.BadParameter("computed keys are not drawn", param_hint="--map" if drawn else "--html")
         with show_work("asking"):
-            answer = pipeline.answer(service, pipeline.prepare(service, asked), asked)
+            plan = pipeline.prepare(service, asked)
+            labels = _read_labels(service, asked, plan)
+            answer = pipeline.answer(service, plan, asked)
+            keys = show_keys(answer.keys, labels, ())
         if html is not None:
             write_html(html, answer_page(answer, sql))
         if as_json:
-            print_json({**answer.document(), "numbers": numbers_document(asked.question.numbers)})
+            told = answer.document() | {"numbers": numbers_document(asked.question.numbers)}
+            if labels is not None:
+                told |= {"columns": list(keys.columns), "keys": list(keys.keys)}
+            print_json(told)
             return
         if drawn:
             print_drawn(partial(draw_answer, answer, most_rows=rows))
         else:
-            print(*psql_table(answer.columns, answer.keys.keys), sep="\n")
+            columns = answer.columns if labels is None else keys.columns
+            print(*psql_table(columns, [[text or "" for text in key] for key in keys.keys]), sep="\n")
         print(f"({row_count(len(answer.keys.keys))}{', released before: nothing is spent' if answer.reused else ''})")
         for sentence in number_notices(asked.question.numbers):
             print(f"\n{sentence}", end="")
@@ -214,16 +226,25 @@ def plan(
             print("\n".join(report.lines()))
 
 
+def _read_labels(service: "Service", asked: "Asked", plan: "Plan") -> "KeyLabels | None":
+    """What is shown of computed keys: a shadow is started for them alone."""
+    from proxy.process.generations import brief_shadow
+    from proxy.shadow.binaries import own_binaries
+    from proxy.shadow.key_labels import LabelReader
+
+    if asked.question.shown_keys is None:
+        return None
+    with brief_shadow(service.catalog, binaries=own_binaries(service.policy)) as shadow:
+        reader = LabelReader(lambda: (shadow, service.catalog.database))
+        return reader.read(asked.question, plan.question.keys, analyst=asked.analyst.name)
+
+
 def _make_asked(service: "Service", sql: str, given: Given, analyst: str | None) -> "Asked":
     from planner.statements.settings import read_catalog
     from proxy.pipeline.messages import Asked, bare_question
-    from proxy.pipeline.refusals import shows_computed
 
-    question = bare_question(sql, read_catalog(service.catalog, given))
-    if (refused := shows_computed(question)) is not None:
-        raise refused
     return Asked(
-        question=question,
+        question=bare_question(sql, read_catalog(service.catalog, given)),
         settings=given,
         parameters={},
         analyst=service.analyst(analyst),

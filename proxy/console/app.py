@@ -48,6 +48,7 @@ def console_pages(
             readings=doors.readings,
             hub=doors.hub,
             ready=doors.ready,
+            labels=doors.labels,
             strangers=strangers,
             seal=SessionSeal(strangers.make_key(PURPOSE)),
             ended=EndedLogins(ended),

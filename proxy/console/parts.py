@@ -13,6 +13,7 @@ from proxy.rest.gate import Gate
 from proxy.security.mock_users import Strangers
 from proxy.service.readiness import Readiness
 from proxy.service.service import Serving
+from proxy.shadow.key_labels import LabelReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class ConsoleParts:
     readings: Readings
     hub: AlertHub
     ready: Readiness
+    labels: LabelReader | None
     strangers: Strangers
     seal: SessionSeal
     ended: EndedLogins

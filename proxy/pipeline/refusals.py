@@ -12,7 +12,7 @@ from math import ceil
 from accountant.errors import BalanceScope, NotApproved, OverBudget
 from accountant.model import NANO
 from planner.catalog.fault import nearest
-from planner.catalog.model import Catalog, Merged, Parts
+from planner.catalog.model import Catalog
 from planner.catalog.pace import LONGEST_TIMEOUT_MS, UNSURE, ExpectedTime, write_seconds
 from planner.catalog.tolerance import quote_literal, widen_tolerances
 from planner.errors import KeyholeError
@@ -49,9 +49,9 @@ def not_a_bare_question(text: str, catalog: Catalog) -> KeyholeError:
 
 def shows_computed(question: Embedded) -> KeyholeError | None:
     """A question by keys that PostgreSQL computes to show them, where no shadow does; None for any other."""
-    computed = next((key for key in question.keys if isinstance(key.derivation, Merged | Parts)), None)
-    if computed is None:
+    if question.shown_keys is None:
         return None
+    computed = next(one for one in question.shown_keys.items if one.sql)
     return KeyholeError(
         "KH106",
         f"{computed.name} is computed from a column",

@@ -187,6 +187,15 @@ def prepared_shadow(
         yield shadow.address
 
 
+@contextmanager
+def brief_shadow(catalog: Catalog, *, binaries: Binaries | None) -> Iterator[ShadowAddress]:
+    """Run a shadow that shows `catalog` for one command, which logs nothing. Raises KH002, KH013 and KH406."""
+    limits, tables = ServerLimitsSection(), len(catalog.public_tables)
+    with _running_shadow(limits, workers=1, public_tables=tables, binaries=binaries) as shadow:
+        build_schema(shadow.address, catalog)
+        yield shadow.address
+
+
 def try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: Binaries | None) -> None:
     """Let a shadow show `catalog`, without the rows of public tables, and stop it. Raises KH002, KH013 and KH406.
 

@@ -40,6 +40,7 @@ from proxy.service.readiness import Readiness, readiness
 from proxy.service.serving_folder import announced, identify_pins, serving_folder
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.grammar import Grammar
+from proxy.shadow.key_labels import LabelReader
 
 log = structlog.get_logger("keyhole.serving")
 
@@ -110,6 +111,7 @@ async def running(
                         failures=failures,
                         hub=hub,
                         grammar=Grammar(lambda: _find_shadow(generations)),
+                        labels=LabelReader(lambda: _find_shadow(generations)),
                         add_pages=console_pages(
                             newest.service.policy.server.console,
                             strangers,

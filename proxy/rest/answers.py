@@ -20,16 +20,17 @@ from planner.scorecard.select_list import SelectList, read_select_list
 from proxy.pipeline.messages import Answer, Asked, KeySet, from_bytes
 from proxy.rest.page_cache import KeptKeys
 from proxy.rest.refusals import no_such_cursor, no_such_form
-from proxy.rest.sorted_keys import sort_keys
+from proxy.rest.sorted_keys import LabelledKeys, show_keys
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
+from proxy.shadow.key_labels import KeyLabels
 
 JSON, LINES, CSV = "application/json", "application/x-ndjson", "text/csv"
 FORMS = (JSON, LINES, CSV)
 SLICE_KEYS = 2_000  # made text at a time: memory held for an answer, against turns between sending and making
 MOST_PAGE_KEYS = 100_000  # one page of JSON is held whole while it is sent
 _CURSOR = re.compile(r"([0-9a-f]{32})-([0-9]{1,9})(?:-((?:[0-9]{1,4}[tTnN])+))?")
-_SORTED_COLUMN = re.compile(r"([0-9]+)([tTnN])")
+_SORTED_COLUMN = re.compile(r"([0-9]+)([tTnN])(!?)")
 LONGEST_CURSOR = 2_000  # as many sorted columns as a question has predicates, and more
 _WEIGHT = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 
@@ -38,20 +39,23 @@ _WEIGHT = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 class Reply:
     """What is told of an answer beside its keys (`head`), its keys, and under which reservation they are stored (None:
     nowhere, as the question alone decides them). `shown` is the select list of a scorecard, None where it is not known
-    or only PostgreSQL could run it. `order` is how the keys were sorted."""
+    or only PostgreSQL could run it. `order` is how the keys were sorted, and `labels` are what is shown of computed
+    ones."""
 
     head: Mapping[str, Any]
-    keys: KeySet
+    keys: KeySet | LabelledKeys
     stored: str | None
     shown: SelectList | None = None
     order: KeyOrder = ()
+    labels: KeyLabels | None = None
 
     @staticmethod
-    def of(answer: Answer, asked: Asked) -> "Reply":
-        """An answer that was just given to a question."""
-        keys, shown = sort_keys(answer.keys, asked.order), read_select_list(asked.question)
+    def of(answer: Answer, asked: Asked, labels: KeyLabels | None) -> "Reply":
+        """An answer that was just given to a question, of whose keys `labels` are shown."""
+        keys = show_keys(answer.keys, labels, asked.order)
         head = {**answer.head(), "numbers": numbers_document(asked.question.numbers)}
-        return Reply(head=head, keys=keys, stored=answer.stored, shown=shown, order=asked.order)
+        shown = read_select_list(asked.question)
+        return Reply(head=head, keys=keys, stored=answer.stored, shown=shown, order=asked.order, labels=labels)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -94,14 +98,15 @@ class PageCursor:
 
 def write_order(order: KeyOrder) -> str:
     """Write an order in a form for cursors and for what is kept of answers."""
-    return "".join(f"{one.place}{'tTnN'[one.is_number * 2 + one.descending]}" for one in order)
+    kinds = (("tTnN"[one.is_number * 2 + one.descending], "!" * one.nulls_astray) for one in order)
+    return "".join(f"{one.place}{kind}{astray}" for one, (kind, astray) in zip(order, kinds, strict=True))
 
 
 def read_order(text: str) -> KeyOrder:
     """Read what `write_order` has written."""
     return tuple(
-        SortedColumn(int(place), is_number=kind in "nN", descending=kind in "TN")
-        for place, kind in _SORTED_COLUMN.findall(text)
+        SortedColumn(int(place), is_number=kind in "nN", descending=kind in "TN", nulls_astray=bool(astray))
+        for place, kind, astray in _SORTED_COLUMN.findall(text)
     )
 
 
@@ -167,8 +172,8 @@ def response(reply: Reply, *, form: str, cut: KeyRange, headers: Mapping[str, st
     """
     count = len(reply.keys.keys)
     end = count if cut.size is None else min(count, cut.start + cut.size)
-    # a reply that is stored nowhere cannot be continued, and comes whole
-    paged = cut.size is not None and reply.stored is not None
+    # a reply that is stored nowhere, or otherwise than it is shown, cannot be continued, and comes whole
+    paged = cut.size is not None and reply.stored is not None and reply.labels is None
     end = end if paged else count
     following = (
         PageCursor(reply.stored, end, reply.order) if paged and reply.stored is not None and end < count else None
@@ -192,7 +197,7 @@ async def _hand_over(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
         await asyncio.sleep(0)  # what is sent to nobody, or read at once, waits for nothing: let others have their turn
 
 
-def _slices(keys: KeySet, start: int, end: int) -> Iterator[Sequence[tuple[str, ...]]]:
+def _slices(keys: KeySet | LabelledKeys, start: int, end: int) -> Iterator[Sequence[tuple[str | None, ...]]]:
     for first in range(start, end, SLICE_KEYS):
         yield keys.keys[first : min(first + SLICE_KEYS, end)]
 
@@ -240,7 +245,7 @@ def _csv(reply: Reply, _: Mapping[str, Any], start: int, end: int) -> Iterator[b
         yield _csv_lines(slice_)
 
 
-def _csv_lines(rows: Sequence[tuple[str, ...]]) -> bytes:
+def _csv_lines(rows: Sequence[tuple[str | None, ...]]) -> bytes:
     written = io.StringIO()
     csv.writer(written, lineterminator="\r\n").writerows(rows)
     return written.getvalue().encode()

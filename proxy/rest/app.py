@@ -52,6 +52,7 @@ from proxy.security.failed_logins import FailedLogins
 from proxy.service.readiness import Readiness, readiness
 from proxy.service.service import Service, Serving
 from proxy.shadow.grammar import Grammar
+from proxy.shadow.key_labels import LabelReader
 
 _OPEN = ("/healthz", "/readyz", "/metrics")  # a balancer's and a scraper's: nobody's limits
 _OTHER_THREADS = 40  # for pages; of the others each request at work has one
@@ -76,8 +77,8 @@ Key = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """What pages beside REST share with it: the service that answers, the gate and its limits, monitors, and whether
-    Keyhole can answer."""
+    """What pages beside REST share with it: the service that answers, the gate and its limits, monitors, whether
+    Keyhole can answer, and what shows computed keys."""
 
     serving: Serving
     gate: Gate
@@ -86,6 +87,7 @@ class Doors:
     readings: Readings
     hub: AlertHub
     ready: Readiness
+    labels: LabelReader | None
 
 
 AddPages: TypeAlias = Callable[[FastAPI, Doors], str]
@@ -101,10 +103,11 @@ def create_app(
     hub: AlertHub | None = None,
     add_pages: AddPages | None = None,
     grammar: Grammar | None = None,
+    labels: LabelReader | None = None,
 ) -> FastAPI:
     """The application over the service that answers when a request is read; /readyz asks `ready`. `failures` are those
     that other endpoints count, too, and `hub` is where they hear of monitors. `add_pages` adds the console. `grammar`
-    words what cannot be parsed.
+    words what cannot be parsed, and `labels` shows computed keys.
 
     Serve it on loopback, over TLS, or behind a proxy.
     """
@@ -120,13 +123,13 @@ def create_app(
     threads = _OTHER_THREADS + limits.concurrent_requests
     app.router.route_class = _route_class(serving, gate, threads=threads)
     analyst = _analyst_let_in()
-    _add_routes(app, serving, limits, analyst, grammar)
+    _add_routes(app, serving, limits, analyst, grammar, labels)
     readings = Readings(serving)
     hub = AlertHub(readings) if hub is None else hub
     add_monitor_routes(app, readings, hub, analyst, admission_of=partial(_admission_of, serving))
     ready = ready or readiness(serving, None)
     _add_health(app, ready)
-    doors = Doors(serving, gate, limits, threads, readings, hub, ready)
+    doors = Doors(serving, gate, limits, threads, readings, hub, ready, labels)
     _add_start(app, "/docs" if add_pages is None else add_pages(app, doors))
     if limits.origins:
         app.add_middleware(
@@ -163,7 +166,14 @@ def _analyst_let_in() -> LetIn:
     return analyst
 
 
-def _add_routes(app: FastAPI, serving: Serving, limits: RestSection, analyst: LetIn, grammar: Grammar | None) -> None:
+def _add_routes(
+    app: FastAPI,
+    serving: Serving,
+    limits: RestSection,
+    analyst: LetIn,
+    grammar: Grammar | None,
+    labels: LabelReader | None,
+) -> None:
     kept = KeptKeys()
 
     @contextmanager
@@ -188,7 +198,9 @@ def _add_routes(app: FastAPI, serving: Serving, limits: RestSection, analyst: Le
         form = answers.form_of(request.headers.getlist("accept"))
         with serving.using() as service, reworded(body.sql, who):
             keep_days = limits.idempotency_days
-            told = idempotency.ask(service, body, find_analyst(service, who), key=key, keep_days=keep_days)
+            told = idempotency.ask(
+                service, body, find_analyst(service, who), key=key, keep_days=keep_days, labels=labels
+            )
         if isinstance(told.outcome, KeyholeError):
             again = told.outcome if grammar is None else grammar.reword(told.outcome, sql=body.sql, analyst=who)
             return problem_response(again, headers=told.headers)

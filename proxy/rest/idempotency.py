@@ -30,14 +30,16 @@ from proxy.concurrency.fair_queue import alone
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.ledger_verbs import answer_again
 from proxy.pipeline.messages import Asked, KeySet
+from proxy.pipeline.refusals import shows_computed
 from proxy.report.refusals import internal_error
 from proxy.rest import answers
 from proxy.rest.answers import Reply
 from proxy.rest.models import QuestionIn
 from proxy.rest.refusals import end_unknown, other_request, still_answered, too_many_keys
-from proxy.rest.sorted_keys import sort_keys
+from proxy.rest.sorted_keys import show_keys
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
+from proxy.shadow.key_labels import KeyLabels, LabelReader
 
 log = structlog.get_logger("keyhole.rest")
 
@@ -55,11 +57,19 @@ class Told:
     headers: Mapping[str, str]
 
 
-def ask(service: Service, body: QuestionIn, analyst: Analyst, *, key: str | None, keep_days: int) -> Told:
-    """The answer to a question, once for each key. Raises KeyholeError: KH431, KH432, KH430, and whatever the pipeline
-    refuses with."""
+def ask(
+    service: Service,
+    body: QuestionIn,
+    analyst: Analyst,
+    *,
+    key: str | None,
+    keep_days: int,
+    labels: LabelReader | None,
+) -> Told:
+    """The answer to a question, once for each key. `labels` shows computed keys. Raises KeyholeError: KH431, KH432,
+    KH430, and whatever the pipeline refuses with."""
     if key is None:
-        return Told(_answer(service, body, analyst, today=_now().date(), attempt=None)[0], {})
+        return Told(_answer(service, body, analyst, labels, today=_now().date(), attempt=None)[0], {})
     lease = 2 * timedelta(milliseconds=service.catalog.statement_timeout_ms) + _MARGIN
     try:
         begun = service.ledger.idempotency.begin(
@@ -72,17 +82,34 @@ def ask(service: Service, body: QuestionIn, analyst: Analyst, *, key: str | None
     except LedgerError:
         raise ledger_unavailable() from None
     if isinstance(begun, Earlier):
-        return Told(_outcome_of(service, body, analyst, begun), _REPLAYED)
-    return Told(_first(service, body, analyst, begun), {})
+        return Told(_outcome_of(service, body, analyst, begun, labels), _REPLAYED)
+    return Told(_first(service, body, analyst, begun, labels), {})
 
 
 def _answer(
-    service: Service, body: QuestionIn, analyst: Analyst, *, today: date, attempt: Attempt | None
+    service: Service,
+    body: QuestionIn,
+    analyst: Analyst,
+    labels: LabelReader | None,
+    *,
+    today: date,
+    attempt: Attempt | None,
 ) -> tuple[Reply, KeySet]:
     """What is told of an answer, and its keys in the key domain's order."""
     asked, plan = _plan(service, body, analyst, today=today, attempt=attempt)
+    shown = _read_labels(asked, plan, labels)
     answer = pipeline.answer(service, plan, asked)
-    return Reply.of(answer, asked), answer.keys
+    return Reply.of(answer, asked, shown), answer.keys
+
+
+def _read_labels(asked: Asked, plan: Plan, labels: LabelReader | None) -> KeyLabels | None:
+    """What is shown of computed keys. Raises KH106 where no shadow shows them, and KH406."""
+    question = asked.question
+    if labels is not None:
+        return labels.read(question, plan.question.keys, analyst=asked.analyst.name)
+    if (refused := shows_computed(question)) is not None:
+        raise refused
+    return None
 
 
 def _plan(
@@ -93,10 +120,10 @@ def _plan(
         return asked, pipeline.prepare(service, asked)
 
 
-def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attempt) -> Reply:
+def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attempt, labels: LabelReader | None) -> Reply:
     """Answer, and keep what is told. Where that fails nothing is lost: a repetition finds the answer in the ledger."""
     try:
-        reply, released = _answer(service, body, analyst, today=attempt.begun_at.date(), attempt=attempt)
+        reply, released = _answer(service, body, analyst, labels, today=attempt.begun_at.date(), attempt=attempt)
     except AttemptTaken:
         raise still_answered() from None
     except Exception as error:
@@ -104,7 +131,9 @@ def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attemp
         with suppress(LedgerError):
             service.ledger.idempotency.fail(attempt, response=_pack_document({"refusal": _as_document(refusal)}))
         raise
-    own = {} if reply.stored is not None else {"keys": _digest(released)}
+    own: dict[str, Any] = {} if reply.stored is not None else {"keys": _digest(released)}
+    if reply.labels is not None:
+        own["labels"] = reply.labels.document()
     told = {"head": reply.head, "order": answers.write_order(reply.order), **own}
     try:
         service.ledger.idempotency.end(attempt, response=_pack_document(told), answer=reply.stored)
@@ -113,13 +142,15 @@ def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attemp
     return reply
 
 
-def _outcome_of(service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier) -> Reply | KeyholeError:
+def _outcome_of(
+    service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, labels: LabelReader | None
+) -> Reply | KeyholeError:
     """What the first request under the key came to. Raises KH432 where that is not known, KH502."""
     match earlier.state:
         case AttemptState.ENDED if earlier.response is not None:
             return _told_before(service, body, analyst, earlier, json.loads(zlib.decompress(earlier.response)))
         case AttemptState.ANSWERED if earlier.answer is not None:
-            return _answered_before(service, body, analyst, earlier, earlier.answer)
+            return _answered_before(service, body, analyst, earlier, earlier.answer, labels)
         case AttemptState.RUNNING:
             raise still_answered()
     raise end_unknown(
@@ -142,8 +173,9 @@ def _told_before(
     has_list = head["guarantee"].get("predicates") or head.get("numbers")
     shown = _shown_again(service, body, analyst) if has_list else None
     order = answers.read_order(document.get("order", ""))  # of an answer from before there were any: none
-    keys = sort_keys(keys, order)
-    return Reply(head=document["head"], keys=keys, stored=earlier.answer, shown=shown, order=order)
+    labels = KeyLabels.parse(document["labels"]) if "labels" in document else None
+    told = show_keys(keys, labels, order)
+    return Reply(head=document["head"], keys=told, stored=earlier.answer, shown=shown, order=order, labels=labels)
 
 
 def _shown_again(service: Service, body: QuestionIn, analyst: Analyst) -> SelectList | None:
@@ -165,7 +197,12 @@ def _constant_again(service: Service, body: QuestionIn, analyst: Analyst, earlie
 
 
 def _answered_before(
-    service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, reservation: str
+    service: Service,
+    body: QuestionIn,
+    analyst: Analyst,
+    earlier: Earlier,
+    reservation: str,
+    labels: LabelReader | None,
 ) -> Reply | KeyholeError:
     """The answer that the first request stored before it died."""
     try:
@@ -177,12 +214,13 @@ def _answered_before(
     try:
         reused = earlier.reservation != reservation
         asked, plan = _plan(service, body, analyst, today=earlier.begun_at.date())
+        shown = _read_labels(asked, plan, labels)
         answer = answer_again(service, plan, asked, stored, reused=reused)
     except KeyholeError as refusal:
         return refusal
     if answer is None:
         raise end_unknown("The first attempt may have spent: it was answered under another policy, and was not told.")
-    return Reply.of(answer, asked)
+    return Reply.of(answer, asked, shown)
 
 
 def _request(body: QuestionIn) -> str:

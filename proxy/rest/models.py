@@ -16,7 +16,6 @@ from planner.statements.settings import find_setting, read_catalog
 from proxy.concurrency.fair_queue import alone
 from proxy.dashboard.question_list import Listed
 from proxy.pipeline.messages import Asked, ordered_question
-from proxy.pipeline.refusals import shows_computed
 from proxy.service.service import Service
 
 MOST_SQL_CHARACTERS = 100_000  # half of what a question may have over PostgreSQL, so that a body has its limit
@@ -93,8 +92,6 @@ class QuestionIn(BaseModel):
         named = self.model_dump(exclude={"sql", "parameters"}, exclude_none=True)
         settings = {f"keyhole.{name}": str(value) for name, value in named.items()}
         question, order = ordered_question(self.sql, read_catalog(service.catalog, settings))
-        if (refused := shows_computed(question)) is not None:
-            raise refused
         return Asked(
             question=question,
             settings=settings,
@@ -200,7 +197,9 @@ class PageOut(BaseModel):
         list[str],
         Field(description="the keys, then the predicates of a scorecard, by name: in later pages by number"),
     ]
-    keys: Annotated[list[list[str]], Field(description="one list per group, as PostgreSQL's text")]
+    keys: Annotated[
+        list[list[str | None]], Field(description="one list per group, as PostgreSQL's text; null where it is NULL")
+    ]
     data_version: str
     count: Annotated[int, Field(ge=0, description="the keys of the whole answer")]
     next: Annotated[str | None, Field(description="the cursor of the next page; null: there is none")]

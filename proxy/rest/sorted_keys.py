@@ -1,4 +1,8 @@
-"""Keys of an answer in the order that its question's ORDER BY gives them, as PostgreSQL would sort them."""
+"""Keys of an answer as they are shown, in the order that its question's ORDER BY gives them, as PostgreSQL has both."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -6,6 +10,39 @@ from mechanisms.formula import Integers
 from planner.scorecard.key_order import KeyOrder, SortedColumn
 from proxy.pipeline.key_rows import KeyRows
 from proxy.pipeline.messages import KeySet
+from proxy.shadow.key_labels import KeyLabels
+
+_Shown: TypeAlias = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledKeys:
+    """Released keys with what is shown of each in their place; None is PostgreSQL's NULL."""
+
+    columns: tuple[str, ...]
+    keys: Sequence[_Shown]
+
+
+def show_keys(keys: KeySet, labels: KeyLabels | None, order: KeyOrder) -> KeySet | LabelledKeys:
+    """Return the keys in an order, as `labels` show computed ones."""
+    return sort_keys(keys, order) if labels is None else label_keys(keys, labels, order)
+
+
+def label_keys(keys: KeySet, labels: KeyLabels, order: KeyOrder = ()) -> LabelledKeys:
+    """Return the same keys as they are shown, in an order; equal ones stay in theirs."""
+    shown = list(zip(*labels.show(keys.arrays), strict=True))
+    for column in reversed(order):
+        by = _sorted_by(labels, column)
+        shown.sort(key=lambda key: by(key[column.place]), reverse=column.descending)  # noqa: B023: it is done at once
+    return LabelledKeys((*labels.names, *keys.columns[labels.keys :]), shown)
+
+
+def _sorted_by(labels: KeyLabels, column: SortedColumn) -> Callable[[str | None], int | str]:
+    """What a text of a column is sorted by."""
+    ranks = labels.columns[column.place].ranks if column.place < len(labels.columns) else {}
+    if ranks:
+        return (ranks | ({None: -1} if column.nulls_astray else {})).__getitem__
+    return (lambda text: int(text or 0)) if column.is_number else str
 
 
 def sort_keys(keys: KeySet, order: KeyOrder) -> KeySet:

@@ -86,7 +86,8 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
     def ask(request: Request, body: QuestionIn, key: Key = None) -> Response:
         with parts.serving.using() as service:
             analyst = find_analyst(service, request.state.analyst)
-            told = idempotency.ask(service, body, analyst, key=key, keep_days=parts.limits.idempotency_days)
+            keep_days = parts.limits.idempotency_days
+            told = idempotency.ask(service, body, analyst, key=key, keep_days=keep_days, labels=parts.labels)
         if isinstance(told.outcome, KeyholeError):
             return problem_response(told.outcome, headers=told.headers)
         return answers.response(told.outcome, form=answers.JSON, cut=KeyRange(size=MOST_SHOWN), headers=told.headers)

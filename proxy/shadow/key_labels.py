@@ -1,0 +1,182 @@
+"""Computed keys as PostgreSQL shows them, for answers that no session's statement is around: REST and the command line.
+
+    quantity > 3    group 0: false, group 1: true
+
+Guarantee: the shadow computes each expression over one value of each group, in the role of who asks and before anything
+is spent. It has no private row, so that labels and failures follow from the question and the policy alone. One question
+is looked at a time, for a few seconds at most: whoever sends many takes no connection that a session needs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from threading import Lock
+from typing import Any
+
+import psycopg
+
+from accountant.store.punctual import PunctualConnection, within
+from planner.catalog.key_space import KeySpace
+from planner.catalog.listed_values import list_texts
+from planner.errors import KeyholeError
+from planner.parser.lexer import quote_identifier
+from planner.scope.embedded import Embedded, ShownKey, ShownKeys
+from proxy.shadow.address import ShadowAddress
+
+_LONGEST_S = 10.0  # a million days, the most that there may be, take two on one core
+_MOST_COMBINATIONS = 1_000_000  # of the keys that one expression reads
+_ROW = "keyhole.row"
+_OPTIONS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLabels:
+    """One column of an answer: what stands there by the texts of the keys at `reads`, and the place of each in order.
+
+    Without `texts` it is a key as it stands.
+    """
+
+    name: str
+    reads: tuple[int, ...]
+    texts: dict[tuple[str | None, ...], str | None] = field(default_factory=dict)
+    ranks: dict[str | None, int] = field(default_factory=dict)
+
+    def show(self, columns: Sequence[Sequence[str | None]]) -> Sequence[str | None]:
+        """Return the column over the columns of the answer's keys."""
+        if not self.texts:
+            return columns[self.reads[0]]
+        return [self.texts[key] for key in zip(*(columns[place] for place in self.reads), strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLabels:
+    """The columns of an answer by computed keys, which take the place of its first `keys` columns."""
+
+    columns: tuple[ColumnLabels, ...]
+    keys: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    def show(self, columns: Sequence[Sequence[str | None]]) -> list[Sequence[str | None]]:
+        """Return the answer's columns as they are shown."""
+        return [*(column.show(columns) for column in self.columns), *columns[self.keys :]]
+
+    def document(self) -> dict[str, Any]:
+        """Write them as JSON, from which `parse` reads them."""
+        columns = [
+            {
+                "name": one.name,
+                "reads": one.reads,
+                "texts": [[*key, text] for key, text in one.texts.items()],
+                "ranks": [[text, rank] for text, rank in one.ranks.items()],
+            }
+            for one in self.columns
+        ]
+        return {"columns": columns, "keys": self.keys}
+
+    @staticmethod
+    def parse(document: dict[str, Any]) -> "KeyLabels":
+        """Read what `document` has written."""
+        columns = (
+            ColumnLabels(
+                one["name"],
+                tuple(one["reads"]),
+                {tuple(key): text for *key, text in one["texts"]},
+                dict(one["ranks"]),
+            )
+            for one in document["columns"]
+        )
+        return KeyLabels(tuple(columns), document["keys"])
+
+
+@dataclass(frozen=True, slots=True)
+class LabelReader:
+    """Reads labels from the shadow that is newest when it is asked.
+
+    `find_shadow` gives its address and the name of its database.
+    """
+
+    find_shadow: Callable[[], tuple[ShadowAddress, str]]
+    _turn: Lock = field(default_factory=Lock)
+
+    def read(self, question: Embedded, space: KeySpace, *, analyst: str) -> KeyLabels | None:
+        """Return the labels of a question's keys; None if all are shown as they stand. Raises KH106 and KH406."""
+        shown = question.shown_keys
+        if shown is None:
+            return None
+        if not self._turn.acquire(timeout=_LONGEST_S):
+            raise _not_ready()
+        try:
+            address, database = self.find_shadow()
+            conninfo = address.conninfo(user=analyst, database=database)
+            with (
+                within(_LONGEST_S),
+                PunctualConnection.connect(conninfo, client_encoding="utf8", options=_OPTIONS) as connection,
+            ):
+                columns = tuple(_read_column(one, shown, question, space, connection) for one in shown.items)
+        except psycopg.OperationalError:
+            raise _not_ready() from None
+        except psycopg.Error as error:
+            raise _no_label(error) from None
+        finally:
+            self._turn.release()
+        return KeyLabels(columns, len(question.keys))
+
+
+def _read_column(
+    item: ShownKey, shown: ShownKeys, question: Embedded, space: KeySpace, connection: PunctualConnection
+) -> ColumnLabels:
+    if not item.sql:
+        return ColumnLabels(item.name, item.reads)
+    if (size := prod(len(space.values[place]) for place in item.reads)) > _MOST_COMBINATIONS:
+        raise KeyholeError(
+            "KH202",
+            f"{item.name[:80]} has {size:,} combinations of values",
+            detail=f"Without a session Keyhole shows at most {_MOST_COMBINATIONS:,}.",
+            hint="Restrict the keys in WHERE, or use the PostgreSQL endpoint.",
+        )
+    combinations = list(product(*(list_texts(space.values[place]) for place in item.reads)))
+    columns = question.columns[: len(question.keys)]
+    arrays = [[key[item.reads.index(place)] for key in combinations] for place in item.reads]
+    given = dict(zip(item.reads, range(1, len(arrays) + 1), strict=True))
+    selected = ", ".join(
+        f"{f'u.k{given[place]}' if place in given else 'NULL'}::{declared} AS {quote_identifier(name)}"
+        for place, (name, declared) in enumerate(columns)
+    )
+    names = ", ".join(f"k{number}" for number in given.values())
+    relation = (
+        f"(SELECT {selected}, u.n AS {quote_identifier(_ROW)} "
+        f"FROM unnest({', '.join(f'${number}::text[]' for number in given.values())}) WITH ORDINALITY AS u({names}, n))"
+    )
+    row = quote_identifier(_ROW)
+    sql = (
+        f"SELECT ({item.sql})::text, dense_rank() OVER (ORDER BY ({item.sql})) "
+        f"FROM {shown.before}{relation}{shown.behind} ORDER BY {row}"
+    )
+    with psycopg.RawCursor(connection) as cursor:
+        rows = cursor.execute(sql.encode(), arrays).fetchall()
+    texts: dict[tuple[str | None, ...], str | None] = {
+        key: text for key, (text, _) in zip(combinations, rows, strict=True)
+    }
+    return ColumnLabels(item.name, item.reads, texts, dict(rows))
+
+
+def _not_ready() -> KeyholeError:
+    return KeyholeError(
+        "KH406",
+        "the shadow does not show the keys",
+        detail="Keys that a question computes are shown by PostgreSQL. Nothing was spent.",
+        hint="Ask again in a moment.",
+    )
+
+
+def _no_label(error: psycopg.Error) -> KeyholeError:
+    return KeyholeError(
+        "KH106",
+        f"PostgreSQL cannot show the keys: {error.diag.message_primary or 'it fails'}",
+        detail="It computes them over one value of each group. Nothing was spent.",
+    )
