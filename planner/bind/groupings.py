@@ -6,7 +6,7 @@
 What is declared for some keys bounds others, since of two sets of keys one may determine the other:
 
 - groups: a unit is in no more groups of coarser keys than of finer ones, and in no more of several keys together than
-  the product of those of each. The least such product holds;
+  the product of those of each. The least such product holds. Of computed keys see `computed_groupings.py`;
 - rows and totals of one group: a unit has no more of them in a group of finer keys than in one of coarser keys, and in
   one of coarser keys no more than as many times that of the finer ones as it is in their groups. Totals of values of
   both signs are the exception: parts of a small total may be large. If WHERE leaves k values of a key, a group's rows
@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from planner.bind.computed_groupings import bound_by_expressions, declared_apart, is_finer
 from planner.catalog.derived_columns import follows_by_calendar
 from planner.catalog.model import (
     Column,
@@ -48,12 +49,13 @@ def bound_by_groupings(table: Table, keys: Sequence[Column], fixed: Sequence[Fix
     Parameters:
         fixed: other keys, of which only rows with these values are bounded.
     """
-    asked, keys = keys, take_apart(table, keys)
+    asked, keys, whole = keys, take_apart(table, keys), table
     made = list_computed(table, keys)
-    if not table.groupings and not made:
+    table = declared_apart(table)
+    if not whole.groupings and not made:
         return table
     stated = [key for key in keys if not key.computed]
-    declared, cap = _Declared.of(table, keys, fixed), table.row_cap
+    declared, cap, said = _Declared.of(table, keys, fixed), table.row_cap, ""
     groups = (
         declared.groups(table.groups_per_unit)
         if not made
@@ -64,7 +66,11 @@ def bound_by_groupings(table: Table, keys: Sequence[Column], fixed: Sequence[Fix
         open_ = any(not table.determines(key) for key in stated)
         rows = None if most is None else _Declared.of(table, stated, fixed).rows(most)
         reach = prod(len(key.domain or ()) for key in asked if not table.determines(key))
-        groups = min((groups if open_ else 1) * multiply_computed(made, rows), reach)
+        stated_groups = groups if open_ else 1
+        groups = min(stated_groups * multiply_computed(made, rows), reach)
+        better = bound_by_expressions(whole, keys, made, stated_groups, determines)
+        if better is not None and better[0] < groups:
+            groups, said = better
     return replace(
         table,
         columns=tuple(declared.bound_totals(column) for column in table.columns),
@@ -72,6 +78,7 @@ def bound_by_groupings(table: Table, keys: Sequence[Column], fixed: Sequence[Fix
         rows_per_unit=None if table.rows_per_unit is None else declared.rows(table.rows_per_unit),
         row_cap=None if cap is None else RowCap(rows=declared.rows(cap.rows), unique=cap.unique),
         groupings=(),
+        groups_by=said,
     )
 
 
@@ -106,14 +113,17 @@ def determines(base: Column, column: Column, table: Table) -> bool:
     if column.name == base.name:
         return True
     match column.derivation:
+        case Lookup(source=source, classes=True) if isinstance(base.derivation, Lookup):
+            return base.derivation.classes and base.derivation.source == source
         case Lookup(column=first):
             stored = next((one for one in table.columns if one.name == first), None)
             through = stored is not None and determines(base, stored, table)
             return through or by_key(column, base, ()) is not None
         case Derivation() as derived:
             return derived == base.derivation or follows_by_calendar(derived, base)
-        case Parts(column=first):
-            return determines(base, table.column(first), table)
+        case Parts(column=first) as parts:
+            inside = isinstance(base.derivation, Parts) and is_finer(base.derivation, parts)
+            return inside or determines(base, table.column(first), table)
         case Merged(columns=several):
             return all(determines(base, table.column(one), table) for one in several)
         case Product() | Computed() | None:

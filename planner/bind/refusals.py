@@ -27,6 +27,15 @@ def _from_refusal(message: str, node: exp.Expr, *, hint: str = APART, detail: st
     return KeyholeError("KH107", message, detail=detail, hint=hint, position=position(node))
 
 
+def not_a_group(text: str) -> KeyholeError:
+    """KH202 for an expression of a policy's groupings that makes no groups of one column's values."""
+    return KeyholeError(
+        "KH202",
+        f"{text[:80]} makes no groups of one column's values",
+        hint="Write what a question groups by, such as quantity > 10; a comma parts several.",
+    )
+
+
 def no_table(node: exp.Expr) -> KeyholeError:
     """KH107 for a subquery or function among the tables of FROM."""
     return _from_refusal("a question joins tables, without subqueries or functions", node)

@@ -327,13 +327,14 @@ class Grouping:
     """What the owner declares of one unit in the groups of these key columns; None, or no entry: the table's own.
 
     `groups` is in how many of them a unit counts, `rows` how many of its rows count in one, `per_unit` by measure the
-    range of its total in one, in the user's units.
+    range of its total in one, in the user's units. `computed` are expressions that stand beside the key columns.
     """
 
     keys: tuple[str, ...]
     groups: int | None
     rows: int | None
     per_unit: tuple[tuple[str, tuple[Decimal, Decimal]], ...]
+    computed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +410,8 @@ class Table:
     how many rows of one unit a join with other private tables reads at most; None: its share of what all may make. Of
     a question's table only rows with the values of `fixed` are there to be bounded. `cut_rows` is what the owner tells
     everybody of the share of rows that bounds leave out, by keys. `totals` are the ranges of a unit's totals of
-    expressions, as `per_unit` of a column is that of its own.
+    expressions, as `per_unit` of a column is that of its own. `groups_by` is, of a question's table by computed keys,
+    which declaration `groups_per_unit` comes from, if it is one of an expression.
     """
 
     name: str
@@ -433,6 +435,7 @@ class Table:
     fixed: tuple[FixedKey, ...] = ()
     cut_rows: tuple[CutRows, ...] = ()
     totals: tuple[Total, ...] = ()
+    groups_by: str = field(default="", compare=False)
 
     @property
     def band_columns(self) -> tuple[BandColumn, ...]:

@@ -62,7 +62,9 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     computed = [key.name for key in plan.question.keys.columns if key.computed and not table.determines(key)]
     if computed:
         names = " and ".join(computed)
-        yield f"that is the owner's bound for declared keys, for each value of {names} or each row that counts"
+        said = f"that is what the policy's {table.groups_by} says of them"
+        other = f"that is the owner's bound for declared keys, for each value of {names} or each row that counts"
+        yield said if table.groups_by else other
     if (told := cut_rows_sentence(plan)) is not None:
         yield told
     if table.row_cap:

@@ -244,7 +244,11 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         comment=section.comment,
         groupings=tuple(
             Grouping(
-                keys=keys_of(named), groups=one.max_groups, rows=one.rows, per_unit=tuple(sorted(one.per_unit.items()))
+                keys=tuple(key for key in keys_of(named) if key in section.columns),
+                groups=one.max_groups,
+                rows=one.rows,
+                per_unit=tuple(sorted(one.per_unit.items())),
+                computed=tuple(key for key in keys_of(named) if key not in section.columns),
             )
             for named, one in section.groupings.items()
         ),
@@ -353,7 +357,7 @@ def _identity_of(table: Table) -> dict[str, Any]:
     answer, and without what is said of how rows arrive, which monitors alone ask about and have in theirs."""
     without_domains = (replace(column, domain=None) for column in table.columns)
     written = asdict(replace(table, columns=tuple(without_domains)))  # which would copy every value by itself
-    for key in ("groupings", "bands", "append_only", "arrived", "joined_rows", "cut_rows"):
+    for key in ("groupings", "bands", "append_only", "arrived", "joined_rows", "cut_rows", "groups_by"):
         del written[key]
     if not table.totals:
         del written["totals"]  # what was answered before there were any is there

@@ -413,8 +413,16 @@ class SizeSection(Section):
 
 
 def keys_of(named: str) -> tuple[str, ...]:
-    """The key columns that the name of a grouping lists."""
-    return tuple(column.strip() for column in named.split(","))
+    """The key columns and expressions that the name of a grouping lists."""
+    parts, depth, is_text = [""], 0, False
+    for character in named:
+        is_text ^= character == "'"
+        depth += 0 if is_text else (character == "(") - (character == ")")
+        if character == "," and depth == 0 and not is_text:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return tuple(part.strip() for part in parts)
 
 
 class TableSection(Section):

@@ -10,6 +10,7 @@ from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
+from planner.bind.computed_groupings import read_grouping
 from planner.bind.groupings import bound_by_groupings
 from planner.bind.unit_join import same_units
 from planner.catalog.joined_rows import share_joined_rows
@@ -267,7 +268,9 @@ def _measure_table(table: Table, source: Source, tables: Sequence[Table]) -> Tab
         rows_without_unit=int(rows) - int(with_unit),
         outside=tuple(one for one in (_find_outside(key, reading, source) for key in keys) if one.rows),
         clipped=tuple(two for two in (_clip(one, reading, source) for one in measures) if two.below + two.above),
-        groupings=() if table.row_unit else measure_groupings(table, _key_sets(table, keys), source),
+        groupings=()
+        if table.row_unit
+        else (*measure_groupings(table, _key_sets(table, keys), source), *_measure_computed(table, source)),
         joins=tuple(_join(table, others, reading, source) for others in _list_joins(table, tables)),
         unconverted=tuple(_count_unread(table, reading, source)),
     )
@@ -314,8 +317,18 @@ def measure_groupings(
     return tuple(_bound(keys, source, table) for keys in key_sets)
 
 
+def _measure_computed(table: Table, source: Source) -> Iterator[GroupingLeftOut]:
+    """Measure the declared groupings of computed keys, if the policy alone says which groups there are."""
+    for grouping in table.groupings:
+        if grouping.computed:
+            known, keys = read_grouping(table, grouping)
+            if all(key.domain for key in keys):
+                yield _bound(keys, source, known)
+
+
 def _key_sets(table: Table, keys: Sequence[Column]) -> list[tuple[Column, ...]]:
-    declared = [tuple(table.column(name) for name in grouping.keys) for grouping in table.groupings]
+    named = [grouping for grouping in table.groupings if not grouping.computed]
+    declared = [tuple(table.column(name) for name in grouping.keys) for grouping in named]
     told = [tuple(table.column(name) for name in one.keys) for one in table.cut_rows]
     single = [(key,) for key in keys if not table.determines(key)]
     by_names: dict[frozenset[str], tuple[Column, ...]] = {}

@@ -14,10 +14,14 @@ def table_lines(table: Table) -> tuple[str, ...]:
         bounds += f"; the same as those of {table.root.table}, and charged with them"
     return (
         f"private table {table.name}: protects {protected}{bounds}; data version by refresh = {table.refresh}",
-        *(f"  by {', '.join(grouping.keys)}: {', '.join(_bounds(grouping))}" for grouping in table.groupings),
+        *(f"  by {_name_keys(grouping)}: {', '.join(_bounds(grouping))}" for grouping in table.groupings),
         *(f"  {column.name}: {', '.join(roles)}" for column in table.columns if (roles := _roles(column))),
         *(f"  {_describe_bands(bands)}" for bands in table.bands),
     )
+
+
+def _name_keys(grouping: Grouping) -> str:
+    return ", ".join((*grouping.keys, *grouping.computed))
 
 
 def _bounds(grouping: Grouping) -> Iterator[str]:

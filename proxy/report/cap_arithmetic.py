@@ -66,7 +66,7 @@ def _key_sets(table: Table) -> Iterator[tuple[Column, ...]]:
     by_name = {column.name: column for column in table.columns if column.domain is not None}
     yield from ((column,) for column in by_name.values())
     for grouping in table.groupings:
-        if len(grouping.keys) > 1 and set(grouping.keys) <= set(by_name):
+        if len(grouping.keys) > 1 and not grouping.computed and set(grouping.keys) <= set(by_name):
             yield tuple(by_name[name] for name in grouping.keys)
 
 

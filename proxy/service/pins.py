@@ -14,6 +14,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol
 
+from planner.bind.computed_groupings import find_expression_faults
 from planner.catalog.csv_file import CsvFile
 from planner.catalog.fault import Fault
 from planner.catalog.model import Catalog
@@ -122,7 +123,7 @@ def catalog_on_pins(policy: Policy) -> Catalog:
 def _valid_catalog(policy: Policy, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins) -> Catalog:
     """The catalog, which the shadow can show. Raises KH002 to KH007 and KH010."""
     catalog = compile_catalog(policy, schema=schema, pins=pins, directory=policy.directory)
-    for place, fault in find_faults(catalog):
+    for place, fault in (*find_faults(catalog), *find_expression_faults(catalog)):
         raise policy.refuse(place, fault)
     return catalog
 

@@ -10,7 +10,7 @@ from planner.policy.sections import GroupingSection, TableSection, keys_of
 
 def find_grouping_faults(place: tuple[str, ...], table: TableSection) -> Faults:
     """What contradicts or has no meaning in the groupings of a table whose units have several rows."""
-    faulty = list(find_key_faults(place, table.groupings, table))
+    faulty = list(find_key_faults(place, table.groupings, table, computes=True))
     yield from faulty
     for named, grouping in table.groupings.items():
         here = (*place, named)
@@ -19,17 +19,26 @@ def find_grouping_faults(place: tuple[str, ...], table: TableSection) -> Faults:
         if not grouping.model_fields_set:
             hint = "Add max_groups = 53, rows = 20 or per_unit = { cost = [0, 500] }, or remove it."
             yield here, Fault("KH005", "bounds nothing", hint=hint)
+        elif any(not _is_name(key, table) for key in keys_of(named)) and grouping.model_fields_set != {"max_groups"}:
+            hint = "Leave the rest out: rows and totals of such a group have the bounds of its declared keys."
+            yield here, Fault("KH005", "bounds more than max_groups of a computed key", hint=hint)
         else:
             yield from _find_bound_faults(here, grouping, table)
 
 
-def find_key_faults(place: tuple[str, ...], named_keys: Iterable[str], table: TableSection) -> Faults:
-    """Sets of keys, as an owner names them, that are not keys of the table or that stand there twice."""
+def find_key_faults(
+    place: tuple[str, ...], named_keys: Iterable[str], table: TableSection, *, computes: bool = False
+) -> Faults:
+    """Sets of keys, as an owner names them, that are not keys of the table or that stand there twice.
+
+    Parameters:
+        computes: expressions may stand there, too.
+    """
     keys = [name for name, column in table.columns.items() if column.key is not None]
     seen: dict[frozenset[str], str] = {}
     for named in named_keys:
         here, columns = (*place, named), keys_of(named)
-        unknown = next((column for column in columns if column not in keys), None)
+        unknown = next((one for one in columns if one not in keys and (not computes or _is_name(one, table))), None)
         if unknown is not None:
             hint = 'Name columns with a key, such as "ward" or "ward, day". ' + nearest(unknown, keys)
             yield here, Fault("KH005", f'names "{unknown}", which is not a key of the table', hint=hint)
@@ -37,6 +46,11 @@ def find_key_faults(place: tuple[str, ...], named_keys: Iterable[str], table: Ta
             yield here, Fault("KH005", "names a key twice", hint="Name each key once.")
         elif (other := seen.setdefault(frozenset(columns), named)) != named:
             yield here, Fault("KH005", f'names the same keys as "{other}"', hint="Keep one of them.")
+
+
+def _is_name(text: str, table: TableSection) -> bool:
+    """Return True if a text is a column's name, and no expression."""
+    return text.isidentifier() or text in table.columns
 
 
 def _find_bound_faults(place: tuple[str, ...], grouping: GroupingSection, table: TableSection) -> Faults:

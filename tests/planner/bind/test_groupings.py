@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.bind.computed_groupings import find_expression_faults
 from planner.bind.groupings import bound_by_groupings, determines
 from planner.bind.unit_join import bound_table
 from planner.catalog.model import Catalog, Column, Derivation, Grouping, Lookup, LookupValues, RowCap, SqlType, Table
@@ -318,3 +319,37 @@ def test_nothing_is_bounded_by_conditions_but_where_they_fix_a_key_of_narrower_g
     assert (whole.rows_per_unit, one_day.rows_per_unit) == (15, 3)
     assert replace(one_day, rows_per_unit=15, columns=whole.columns, fixed=()) == whole
     assert bound_table(STAYS, [STAYS.column("ward")]) == STAYS
+
+
+def _of_expressions(keys: tuple[str, ...], groups: int, *computed: str) -> Grouping:
+    return Grouping(keys, groups, None, (), computed)
+
+
+@in_turn(
+    ("keys", "declared", "groups", "by"),
+    [
+        ("ward, cost > 100", (), 3, ""),
+        ("ward, cost > 100", (_of_expressions((), 1, "cost > 100"),), 1, "ward; cost > 100"),
+        ("ward, NOT (cost <= 100)", (_of_expressions(("ward",), 2, "cost > 100"),), 2, "ward, cost > 100"),
+        ("floor(cost / 200)", (_of_expressions((), 2, "floor(cost / 100)"),), 2, "floor(cost / 100)"),
+        ("floor(cost / 150)", (_of_expressions((), 2, "floor(cost / 100)"),), 5, ""),
+        ("cost > 100, extract(dow FROM arrived)", (_of_expressions((), 1, "cost > 100"),), 2, "cost > 100"),
+    ],
+)
+def test_computed_keys_have_the_least_bound(keys: str, declared: tuple[Grouping, ...], groups: int, by: str) -> None:
+    """Of a ward a patient is in one group, and has 15 rows there; nothing is declared of all groups."""
+    catalog = _with_groupings(people(), stays=(BY_WARD, *declared))
+    table = _ask(f"SELECT {keys} FROM stays GROUP BY {keys} HAVING count(*) > 100", catalog).table
+    assert (table.groups_per_unit, table.groups_by) == (
+        groups,
+        " and ".join(f'groupings."{named}"' for named in by.split("; ") if named),
+    )
+
+
+def test_an_expression_that_makes_no_groups_of_one_column_is_a_fault() -> None:
+    texts = ("nothing > 10", "cost > 1 AND ward = 'A'", "cost > 1, age > 2", "floor(cost /", "cost > 1 HAVING true")
+    for text in texts:
+        catalog = _with_groupings(people(), stays=(_of_expressions((), 2, text),))
+        assert [fault.hint is not None for _, fault in find_expression_faults(catalog)] == [True], text
+    catalog = _with_groupings(people(), stays=(_of_expressions((), 2, "date_trunc('week', arrived)"),))
+    assert not list(find_expression_faults(catalog))

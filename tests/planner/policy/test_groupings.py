@@ -37,6 +37,14 @@ def test_bounds_of_other_keys_leave_a_catalogs_identity() -> None:
     assert before.digest == after.digest
 
 
+def test_expressions_stand_beside_keys() -> None:
+    """A comma inside of parentheses or a text parts nothing."""
+    named = '''"width_bucket(cost, 0, 400, 4), ward, note = 'a, b'"'''
+    (table,) = compiled(_with(f"{named} = {{ max_groups = 3 }}")).tables
+    computed = ("width_bucket(cost, 0, 400, 4)", "note = 'a, b'")
+    assert table.groupings == (Grouping(("ward",), 3, None, (), computed),)
+
+
 def test_what_an_owner_tells_of_cut_rows_is_read_and_changes_no_answer() -> None:
     told = 'cut_rows = { ward = "12%", "ward, month" = "7.5 %" }'
     text = changed(("rows_per_unit = 20", f"rows_per_unit = 20\n{told}"))

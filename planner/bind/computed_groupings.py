@@ -1,0 +1,161 @@
+"""What the owner declares for groups that questions compute: `groupings."store, quantity > 10" = { max_groups = 4 }`.
+
+An expression is read as GROUP BY reads it. It bounds every computed key that its groups determine: the same groups,
+however a question writes them, and coarser ones. Without it a unit is in as many groups as the policy allows of the
+declared keys, times the values that the question computes.
+
+Guarantee: which bound holds is a function of the policy and the statement. The scan keeps it on any data.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from planner.bind.refusals import not_a_group
+from planner.catalog.derived_columns import derived_type
+from planner.catalog.fault import Fault, Faults
+from planner.catalog.model import Catalog, Column, Grouping, Merged, Parts, Table
+from planner.errors import KeyholeError
+from planner.groups.computed_keys import with_computed_keys
+from planner.parser.lexer import quote_identifier, tokens
+from planner.parser.tree import bare, parse
+from planner.scope.group_by import read_group_by
+from planner.scope.names import Scope, derivation
+
+Determines = Callable[[Column, Column, Table], bool]
+
+
+def read_grouping(table: Table, grouping: Grouping) -> tuple[Table, tuple[Column, ...]]:
+    """Return the columns that a grouping names, and the table with those that it computes.
+
+    Raises KH201 and KH202 for an expression that no question could group by.
+    """
+    columns = [table.column(name) for name in grouping.keys]
+    table = replace(table, columns=tuple(one for one in table.columns if not one.computed))  # the question's own
+    known_columns = list(table.columns)
+    for text in grouping.computed:
+        read, column = _read_expression(table, text)
+        columns.append(column)
+        known = {one.name for one in known_columns}
+        known_columns += [one for one in read.columns if one.name not in known]
+    return replace(table, columns=tuple(known_columns)), tuple(columns)
+
+
+def _read_expression(table: Table, text: str) -> tuple[Table, Column]:
+    sql = f"SELECT 1 FROM {quote_identifier(table.name)} GROUP BY {text}"
+    select = parse(sql, tokens(sql)).tree
+    group = select.args.get("group")
+    if (
+        not isinstance(select, exp.Select)
+        or group is None
+        or len(group.expressions) != 1
+        or select.args.get("having") is not None
+    ):
+        raise not_a_group(text)
+    scope, item = Scope(table=table, alias=table.name), bare(group.expressions[0])
+    derived = derivation(item, scope)
+    if derived is not None:  # of times over a range that only a question gives
+        base = table.column(derived.column)
+        try:
+            kind = derived_type(derived, base.sql_type)
+        except Fault:
+            raise not_a_group(text) from None
+        column = Column(text, kind, kind.value, domain=(), derivation=derived, computed=True)
+        return table, column
+    scope = with_computed_keys(scope, select)
+    keys = read_group_by(select, scope)
+    if len(keys) != 1 or isinstance(keys[0].derivation, Merged):
+        raise not_a_group(text)
+    return scope.table, keys[0]
+
+
+def find_expression_faults(catalog: Catalog) -> Faults:
+    """Find the expressions in groupings that no question could group by."""
+    for table in catalog.tables:
+        for grouping in table.groupings:
+            try:
+                read_grouping(table, grouping)
+            except KeyholeError as error:
+                named = ", ".join((*grouping.keys, *grouping.computed))
+                hint = error.hint or "Write what a question groups by, such as quantity > 10."
+                yield ("tables", table.name, "groupings", named), Fault("KH005", error.message, hint=hint)
+
+
+def bound_by_expressions(
+    table: Table,
+    keys: Sequence[Column],
+    made: Sequence[Column],
+    stated: int,
+    determines: Determines,
+) -> tuple[int, str] | None:
+    """Return in how many groups by these keys a unit is by what is declared of computed groups, and which says so.
+
+    Return None if no declaration of an expression helps.
+
+    Parameters:
+        made: the computed keys among them that nothing determines.
+        stated: in how many groups of the other keys a unit is.
+    """
+    if not any(grouping.computed for grouping in table.groupings):
+        return None
+    open_ = [key for key in keys if not table.determines(key)]
+    choices: list[tuple[frozenset[int], int, str]] = []
+
+    def offer(columns: Sequence[Column], groups: int, name: str, known: Table) -> None:
+        covered = {at for at, key in enumerate(open_) if any(determines(one, key, known) for one in columns)}
+        if covered:
+            choices.append((frozenset(covered), groups, name))
+
+    for grouping in table.groupings:
+        if grouping.groups is None:
+            continue
+        try:
+            known, columns = read_grouping(table, grouping)
+        except KeyholeError:
+            continue  # it bounds nothing; keyhole check says so
+        offer(columns, grouping.groups, ", ".join((*grouping.keys, *grouping.computed)), known)
+    offer([key for key in open_ if not key.computed], stated, "", table)
+    for key in made:
+        offer([key], len(key.domain or ()), "", table)
+    least: dict[frozenset[int], tuple[int, tuple[str, ...]]] = {frozenset(): (1, ())}
+    for covered, groups, name in choices:
+        for others, (product, names) in list(least.items()):
+            both = others | covered
+            found = product * groups, (*names, *([name] if name else ()))
+            if both != others and found[0] < least.get(both, (found[0] + 1, ()))[0]:
+                least[both] = found
+    best = least.get(frozenset(range(len(open_))))
+    return None if best is None or not best[1] else (best[0], " and ".join(f'groupings."{name}"' for name in best[1]))
+
+
+def is_finer(fine: Parts, coarse: Parts) -> bool:
+    """Return True if rows in one group of `fine` are in one group of `coarse`.
+
+    Values beyond the column's bounds may be in a group of `coarse` alone.
+    """
+    if fine.column != coarse.column:
+        return False
+    if fine.meaning == coarse.meaning:
+        return True
+    if fine.tests or coarse.tests:
+        return False
+    cuts: list[Any] = sorted({*fine.cuts, *coarse.cuts})
+    pairs = [(fine.groups[0], coarse.groups[0]), (fine.nulls, coarse.nulls)]
+    pairs += [(_group_of(fine, cut), _group_of(coarse, cut)) for cut in cuts]
+    found: dict[int, int] = {}
+    inside = [(inner, outer) for inner, outer in pairs if inner is not None and outer is not None]
+    return all(found.setdefault(inner, outer) == outer for inner, outer in inside)
+
+
+def _group_of(parts: Parts, value: Any) -> int | None:
+    cuts: tuple[Any, ...] = parts.cuts
+    return parts.groups[bisect_right(cuts, value)]
+
+
+def declared_apart(table: Table) -> Table:
+    """Return the table with the groupings that name keys alone."""
+    named = tuple(grouping for grouping in table.groupings if not grouping.computed)
+    return table if len(named) == len(table.groupings) else replace(table, groupings=named)
