@@ -25,6 +25,7 @@ from planner.parser.tree import bare, parse
 from planner.scope.group_by import read_group_by
 from planner.scope.names import Scope, derivation
 
+_MOST_CUTS = 10_000  # that are compared with those of other steps, in some hundredths of a second
 Determines = Callable[[Column, Column, Table], bool]
 
 
@@ -140,7 +141,7 @@ def is_finer(fine: Parts, coarse: Parts) -> bool:
         return False
     if fine.meaning == coarse.meaning:
         return True
-    if fine.tests or coarse.tests:
+    if fine.tests or coarse.tests or max(len(fine.cuts), len(coarse.cuts)) > _MOST_CUTS:
         return False
     cuts: list[Any] = sorted({*fine.cuts, *coarse.cuts})
     pairs = [(fine.groups[0], coarse.groups[0]), (fine.nulls, coarse.nulls)]
@@ -151,7 +152,7 @@ def is_finer(fine: Parts, coarse: Parts) -> bool:
 
 
 def _group_of(parts: Parts, value: Any) -> int | None:
-    cuts: tuple[Any, ...] = parts.cuts
+    cuts: Sequence[Any] = parts.cuts
     return parts.groups[bisect_right(cuts, value)]
 
 
