@@ -49,9 +49,17 @@ null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) >
 --> n=null ranked
 null SELECT country, count(*) AS n FROM sales GROUP BY country ORDER BY 2 DESC LIMIT 3
 --> n=null ranked
+null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING 100.0 * count(*) FILTER (WHERE quantity < 0) / count(*) > 2
+--> n=null
+null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500 AND sum(amount) > 0 AND sum(amount) IS NOT NULL
+--> n=null
+null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING (count(*) > 500) IS TRUE
+--> n=null
 
 -- # What cannot be passed on is refused as ever.
 null SELECT country, count(*) AS n FROM sales GROUP BY country
+--> KH101
+null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING sum(amount) IS NOT NULL AND count(*) > 0
 --> KH101
 null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 0
 --> KH101

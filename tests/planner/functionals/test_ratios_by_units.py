@@ -118,6 +118,12 @@ def test_the_number_of_units_is_set_typed_or_added() -> None:
     assert (refused.code, refused.hint) == ("KH206", "Add: AND count(DISTINCT customer_id) >= 70")
 
 
+def test_a_tolerance_of_the_whole_threshold_leaves_half_of_the_added_base() -> None:
+    for tolerance in ("100%", "50%, count=100%", "count=100%"):
+        question = asked(CITIES + f"sum(n) / {UNITS} > 3", catalog=_world(2, 3, capped=False), tolerance=tolerance)
+        assert any("was added" in warning for warning in question.warnings)
+
+
 def test_noise_of_different_thresholds_is_not_shared() -> None:
     def identities(number: int) -> list[str]:
         ratio = f"count(*) * 1.0 / count(DISTINCT customer_id) > {number}"
