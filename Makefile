@@ -24,7 +24,7 @@ help:  ## what make can do
 demo: $(VENV)/.installed  ## real questions over real customers, answered privately
 	@$(BIN)/keyhole demo $(if $(KEEP),--keep) $(if $(HTML),--html $(HTML))
 
-demo-spark: $(VENV)/.installed-sail  ## the demo's questions over ROWS=10000000 lines in parquet files on Sail, or on URL=sc://... ENGINE=spark
+demo-spark: $(VENV)/.installed-sail  ## questions as the demo's over ROWS=10000000 lines in parquet files on Sail, or on URL=sc://... ENGINE=spark
 	@$(BIN)/python -W ignore -m deploy.spark.show $(if $(ROWS),--rows $(ROWS)) $(if $(URL),--url '$(URL)' --engine $(ENGINE))
 
 serve: $(VENV)/.installed  ## PostgreSQL endpoint and REST for POLICY=...
@@ -91,7 +91,7 @@ bench-accounting: $(VENV)/.installed-test  ## milliseconds of the ledger's verbs
 bench-planning: $(VENV)/.installed-test  ## milliseconds from text to plan, typical and large questions
 	@$(BIN)/python -m benchmarks.planning
 
-bench-people: $(VENV)/.installed-test  ## how many of 25 ordinary questions fit a preset's budget, on three kinds of data, and how truly
+bench-people: $(VENV)/.installed-test  ## how many of a month's 40 ordinary questions fit a preset's budget, on three kinds of data, and how truly
 	@$(BIN)/python -m benchmarks.people
 
 experiments: $(VENV)/.installed-experiments  ## the papers' experiments, RUNS=100 each, and those on streams, alarms, scores, attackers and bounds, into docs/results.md and docs/results

@@ -71,8 +71,8 @@ LONG: dict[str, tuple[str, ...]] = {
     "benchmarks/test_many_keys_benchmark.py": ("test_it_measures_every_stage",),
     "benchmarks/test_monitor_kills_benchmark.py": ("test_a_killed_window_alerts_as_one_that_nobody_killed",),
     "benchmarks/test_people_benchmark.py": (
-        "test_every_world_has_25_questions_and_its_first_are_answered[bookings",
-        "test_every_world_has_25_questions_and_its_first_are_answered[households",
+        "test_every_world_has_40_questions_and_its_first_are_answered[bookings",
+        "test_every_world_has_40_questions_and_its_first_are_answered[households",
     ),
     "benchmarks/test_random_kills_benchmark.py": (
         "test_each_kind_of_victim_was_killed_and_the_service_came_back",

@@ -1,4 +1,5 @@
-"""What ordinary people get: 25 questions each about bookings, customers and households, within a preset's budgets.
+"""What ordinary people get: a month of 40 questions each about bookings, customers and households, within a preset's
+budgets.
 
 May import: the whole product.
 Read first: `worlds.py`.

@@ -1,44 +1,54 @@
-"""`make bench-people`: how many of 25 ordinary questions are answered within a preset's budget, and how truly.
+"""`make bench-people`: how many of an analyst's 40 questions of a month fit a preset's budget, and how truly.
 
-Every question is asked once, in the order of its list, at the policy's defaults; one that is refused for want of budget
-is asked once more with the settings that its hint proposes. Answers are held against the same SQL on the rows that have
-a privacy unit, *before* bounding: recall is the share of the groups that qualify which were returned, precision the
-share of those returned that qualify with the tolerance as slack.
+Every question is asked once over the PostgreSQL endpoint, in the order of its list, at the policy's defaults. One that
+is refused for want of budget is asked once more with the settings that its hint proposes. Answers with thresholds in
+braces are held against the same SQL on the rows that have a privacy unit, *before* bounding: recall is the share of the
+rows that qualify which were returned, precision the share of those returned that qualify with the tolerance as slack.
 """
 
 import re
 import tempfile
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import psycopg
 from rich.console import Console
 from rich.table import Table as Grid
 
 from accountant.model import NANO
-from benchmarks.people.worlds import WORLDS, World
-from planner.errors import KeyholeError
+from benchmarks.people.worlds import WORLDS, Wish, World
 from proxy.cli.check import check
-from proxy.pipeline import stages as pipeline
-from proxy.pipeline.messages import Answer, Asked, bare_question
-from proxy.service.service import OWNER, Service
+from proxy.observe.logs import to_standard_error
+from proxy.process.serve import in_background
+from proxy.service.service import Service
 
-ANSWERED, RECALL, PRECISION = 20, 0.9, 0.9  # what is wished for: of 25 questions, and of groups
-_TODAY = date(2025, 6, 1)
+ANSWERED, RECALL, PRECISION = 32, 0.9, 0.9  # what is wished for: of 40 questions, and of groups
 _THRESHOLD = re.compile(r"\{(-?)([0-9.]+)\}")
 _PROPOSED = re.compile(r"SET keyhole\.(\w+) = '?([^';]*)'?;?")
 
-Keys = frozenset[tuple[str, ...]]
+Row = tuple[Any, ...]
+Facts = frozenset[tuple[str, ...]]
+
+
+@dataclass(slots=True)
+class FormScore:
+    """The questions of one form: how many were asked and answered, and what they cost."""
+
+    asked: int = 0
+    answered: int = 0
+    epsilon: float = 0.0
 
 
 @dataclass(slots=True)
 class Score:
-    """What a world's questions came to, and what they cost one unit."""
+    """The result of a world's questions, and their cost to one group and one unit."""
 
-    asked: int = 0
     answered: int = 0
     after_hint: int = 0
     qualify: int = 0
@@ -47,8 +57,14 @@ class Score:
     right: int = 0
     group_epsilon: float = 0.0
     unit_epsilon: float = 0.0
+    forms: defaultdict[str, FormScore] = field(default_factory=lambda: defaultdict(FormScore))
     refusals: Counter[str] = field(default_factory=Counter)
     poor: list[str] = field(default_factory=list)
+
+    @property
+    def asked(self) -> int:
+        """The number of questions."""
+        return sum(form.asked for form in self.forms.values())
 
     @property
     def recall(self) -> float:
@@ -62,12 +78,21 @@ class Score:
 
     @property
     def good(self) -> bool:
-        """Whether it is as was wished for."""
+        """Return True if all is as wished for."""
         return self.answered >= ANSWERED and self.recall >= RECALL and self.precision >= PRECISION
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer: the question, its rows, and the tolerance that it had."""
+
+    wish: Wish
+    rows: list[Row]
+    slack: float
+
+
 def relax(question: str, slack: float) -> str:
-    """The question with its thresholds moved outward by a part of each; as it is read where that is none."""
+    """Move the question's thresholds outward by a part of each."""
 
     def move(match: re.Match[str]) -> str:
         return f"{float(match[2]) * (1 + slack if match[1] else 1 - slack):.10g}" if slack else match[2]
@@ -76,93 +101,139 @@ def relax(question: str, slack: float) -> str:
 
 
 def score_world(world: World, directory: Path) -> Score:
-    """Every question of a world, asked of a new ledger."""
+    """Ask every question of a world, of a new ledger."""
     world.fill(directory)
     path = directory / "keyhole.toml"
     path.write_text(world.text, encoding="utf-8")
     check(path, confirm=False)
-    answers: list[tuple[str, Answer, float]] = []
-    score = Score(asked=len(world.questions))
-    with Service.open(path) as service:
-        for question in world.questions:
-            found = _ask_twice(service, question, score)
-            if found is not None:
-                answers.append((question, *found))
-        report = service.balances(None)
-        score.unit_epsilon = (report.unit_spent_nano or 0) / NANO
-        score.group_epsilon = max((max(one.lost_nano, default=0) for one in report.families), default=0) / NANO
+    score, answers = Score(), []
+    with (
+        Service.open(path) as service,
+        in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
+        psycopg.connect(
+            f"host={addresses.host} port={addresses.port} dbname={addresses.database} user=demo password=demo",
+            autocommit=True,
+        ) as connection,
+    ):
+        for wish in world.questions:
+            before = _largest_losses(service)
+            told = _ask_twice(connection, wish, score)
+            score.group_epsilon, score.unit_epsilon = _largest_losses(service)
+            form = score.forms[wish.form]
+            form.asked += 1
+            form.answered += told is not None
+            form.epsilon += max(score.group_epsilon - before[0], score.unit_epsilon - before[1])
+            answers += [] if told is None else [told]
     with duckdb.connect() as plain:
-        plain.execute(f"ATTACH '{directory / world.database}' AS data (READ_ONLY)")
-        plain.execute(_view(world))
-        for question, answer, slack in answers:
-            _compare(plain, question, answer, slack, score)
+        plain.execute(f"ATTACH '{directory / world.database}' AS data (READ_ONLY); SET integer_division = true")
+        for view in _views(world):
+            plain.execute(view)
+        for told in answers:
+            if _THRESHOLD.search(told.wish.sql):
+                _compare(plain, told, score)
     return score
 
 
-def _ask_twice(service: Service, question: str, score: Score) -> tuple[Answer, float] | None:
-    """The answer, if need be with the settings that a refusal proposes, and the tolerance it had."""
-    settings: dict[str, str | None] = {}
+def _largest_losses(service: Service) -> tuple[float, float]:
+    """Return what the most charged group and a unit have lost, in epsilon."""
+    report = service.balances(None)
+    group = max((max(one.lost_nano, default=0) for one in report.families), default=0)
+    return group / NANO, (report.unit_spent_nano or 0) / NANO
+
+
+def _ask_twice(connection: "psycopg.Connection[Row]", wish: Wish, score: Score) -> Told | None:
+    """Ask, and if the refusal proposes settings ask once more with them."""
+    connection.execute("RESET ALL")
     for attempt in range(2):
         try:
-            answer = _ask(service, relax(question, 0.0), settings)
-        except KeyholeError as refusal:
-            proposed = _PROPOSED.search(refusal.hint or "")
+            rows = connection.execute(relax(wish.sql, 0.0).encode()).fetchall()
+        except psycopg.Error as refusal:
+            proposed = _PROPOSED.search(refusal.diag.message_hint or "")
             if attempt or proposed is None:
-                score.refusals[refusal.code] += 1
+                score.refusals[f"{wish.form}: {refusal.diag.message_primary}"] += 1
                 return None
-            settings[f"keyhole.{proposed[1]}"] = proposed[2]
+            connection.execute(f"SET keyhole.{proposed[1]} = '{proposed[2]}'".encode())
         else:
             score.answered += 1
             score.after_hint += attempt
-            tolerance = answer.plan.question.accuracy.tolerance
-            return answer, float(tolerance.rstrip("%")) / 100
+            (tolerance,) = connection.execute("SHOW keyhole.tolerance").fetchone() or ("",)
+            return Told(wish, rows, max(map(float, re.findall(r"([\d.]+)%", tolerance)), default=0.0) / 100)
     raise AssertionError("the second refusal returns")
 
 
-def _ask(service: Service, sql: str, settings: dict[str, str | None]) -> Answer:
-    question = bare_question(sql, service.catalog)
-    asked = Asked(question=question, settings=settings, parameters={}, analyst=OWNER, today=_TODAY, utc=True)
-    return pipeline.answer(service, pipeline.prepare(service, asked), asked)
+def _views(world: World) -> list[str]:
+    """Write a view of each table, with the columns that the policy derives; without rows that have no privacy unit."""
+    views = []
+    for name, table in tomllib.loads(world.text)["tables"].items():
+        derived = [
+            f", CAST({column['expression']} AS {'bigint' if 'extract' in column['expression'] else 'date'}) AS {called}"
+            for called, column in table.get("columns", {}).items()
+            if "expression" in column
+        ]
+        unit = table.get("privacy_unit", "row")
+        present = "" if unit == "row" else f" WHERE {unit} IS NOT NULL"
+        views.append(f"CREATE VIEW {name} AS SELECT *{''.join(derived)} FROM data.main.{name}{present}")
+    return views
 
 
-def _view(world: World) -> str:
-    """The rows that have a privacy unit, with the columns that the policy derives, in the place of the table itself."""
-    ((name, table),) = [one for one in tomllib.loads(world.text)["tables"].items() if "privacy_unit" in one[1]]
-    derived = [
-        f"CAST({column['expression']} AS {'bigint' if 'extract' in column['expression'] else 'date'}) AS {called}"
-        for called, column in table["columns"].items()
-        if "expression" in column
-    ]
-    unit = table["privacy_unit"]
-    present = "" if unit == "row" else f" WHERE {unit} IS NOT NULL"
-    return f"CREATE VIEW {name} AS SELECT *, {', '.join(derived)} FROM data.main.{name}{present}"
-
-
-def _compare(plain: duckdb.DuckDBPyConnection, question: str, answer: Answer, slack: float, score: Score) -> None:
-    true, tolerated = (_keys(plain, relax(question, part)) for part in (0.0, slack))
-    returned = frozenset(answer.keys.keys)
+def _compare(plain: duckdb.DuckDBPyConnection, told: Told, score: Score) -> None:
+    shown = [place for place, column in enumerate(zip(*told.rows, strict=True)) if set(column) != {None}]
+    predicates = told.wish.form == "scorecard"
+    true, tolerated = (
+        _facts(plain.execute(relax(told.wish.sql, part)).fetchall(), shown, predicates=predicates)
+        for part in (0.0, told.slack)
+    )
+    returned = _facts(told.rows, shown, predicates=predicates)
     score.qualify += len(true)
     score.found += len(true & returned)
     score.returned += len(returned)
     score.right += len(returned & tolerated)
     missed, wrong = len(true - returned), len(returned - tolerated)
     if missed > 0.2 * len(true) or wrong > 0.2 * len(returned):
-        score.poor.append(f"{relax(question, 0.0)}: {missed} of {len(true)} missed, {wrong} of {len(returned)} wrong")
+        question = relax(" ".join(told.wish.sql.split()), 0.0)
+        score.poor.append(f"{question}: {missed} of {len(true)} missed, {wrong} of {len(returned)} wrong")
 
 
-def _keys(plain: duckdb.DuckDBPyConnection, sql: str) -> Keys:
-    return frozenset(tuple(map(str, row)) for row in plain.execute(sql).fetchall())
+def _facts(rows: list[Row], shown: list[int], *, predicates: bool) -> Facts:
+    """Return what rows say: each row itself, without the numbers that are not told; with predicates each truth."""
+    facts = set()
+    for row in rows:
+        kept = [(place, row[place]) for place in shown] or list(enumerate(row))
+        if predicates:
+            keys = tuple(_text(value) for _, value in kept if not isinstance(value, bool))
+            facts |= {(*keys, str(place)) for place, value in kept if value is True}
+        else:
+            facts.add(tuple(_text(value) for _, value in kept))
+    return frozenset(facts)
+
+
+def _text(value: object) -> str:
+    """Write a key alike, whichever engine it comes from."""
+    if isinstance(value, datetime):
+        return str(value.date())
+    return f"{value:.10g}" if isinstance(value, int | float | Decimal) else str(value)
+
+
+def _print_forms(console: Console, scores: dict[str, Score]) -> None:
+    """Print a table of forms: how many of each were answered, and its part of the epsilon that was spent."""
+    grid = Grid("form", *(f"{name}: answered, epsilon" for name in scores))
+    for form in sorted({form for score in scores.values() for form in score.forms}):
+        parts = [score.forms[form] for score in scores.values()]
+        grid.add_row(form, *(f"{part.answered} of {part.asked}, {part.epsilon:.2f}" for part in parts))
+    console.print(grid)
 
 
 def main() -> None:
     """Print the report."""
+    to_standard_error("warning")
+    console = Console(width=120)
     grid = Grid(
         "data", "unit", "answered", "after a hint", "recall", "precision", "epsilon of a group", "of a unit", ""
     )
-    poor: list[str] = []
+    scores = {}
     for world in WORLDS:
         with tempfile.TemporaryDirectory() as directory:
-            score = score_world(world, Path(directory))
+            scores[world.name] = score = score_world(world, Path(directory))
         grid.add_row(
             world.name,
             world.unit,
@@ -174,10 +245,11 @@ def main() -> None:
             f"{score.unit_epsilon:.2f}",
             "as wished" if score.good else "not as wished",
         )
-        poor += [f"{world.name}: {line}" for line in score.poor]
-        poor += [f"{world.name}: refused with {code}: {count}" for code, count in sorted(score.refusals.items())]
-    Console(width=120).print(grid)
-    print("\n".join(poor))
+    console.print(grid)
+    _print_forms(console, scores)
+    for name, score in scores.items():
+        for line in [*score.poor, *(f"refused: {said}" for said in score.refusals)]:
+            print(f"{name}: {line}")
 
 
 if __name__ == "__main__":

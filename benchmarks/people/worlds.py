@@ -2,30 +2,48 @@
 
 Bookings and households are drawn from a seed, with the shapes of real ones: countries and products fall off as in
 Zipf's law, seasons come and go, most households shop in one or two stores and in about half of the weeks. Customers are
-those of the demo (Online Retail, UCI). Thresholds in questions stand in braces, `{500}` where more qualifies and
-`{-500}` where less does, so that they can be relaxed by the tolerance.
+those of the demo (Online Retail, UCI). The questions of each owner's analyst stand in `<name>.sql`. Their thresholds
+are in braces, `{500}` where more qualifies and `{-500}` where less does, so that they can be relaxed by the tolerance.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
-from deploy.demo.build import install
+from deploy.demo.build import HERE, install
 from proxy.cli.presets import Purpose, Unit, preset
+
+_QUESTION = re.compile(r"^-- ([a-z]+)\n(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
+_ANALYST = "[analysts.demo]" + (HERE / "keyhole.toml").read_text(encoding="utf-8").partition("[analysts.demo]")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A question of an analyst: its form, and its SQL with thresholds in braces."""
+
+    form: str
+    sql: str
+
+
+def read_questions(name: str) -> tuple[Wish, ...]:
+    """Read a month of questions from the file of a world."""
+    text = Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
+    return tuple(Wish(form, sql.strip()) for form, sql in _QUESTION.findall(text))
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """One owner's data, policy and the questions that an ordinary analyst asks. `many_groups`: the owner takes what the
+    """One owner's data and policy, and a month of an analyst's questions. `many_groups`: the owner takes what the
     preset offers where units are in many groups."""
 
     name: str
     fill: Callable[[Path], object]
     unit: Unit
     policy: str
-    questions: tuple[str, ...]
+    questions: tuple[Wish, ...]
     many_groups: bool = False
 
     @property
@@ -44,7 +62,7 @@ class World:
         return (
             f'[accuracy]\ntolerance = "{chosen.tolerance}%"\n\n[budget]\n'
             f"epsilon_per_predicate = {chosen.per_predicate}\n{unit}"
-            f"epsilon_per_query = {per_query}\n{delta}{self.policy}"
+            f"epsilon_per_query = {per_query}\n{delta}{self.policy}\n{_ANALYST}"
         )
 
 
@@ -69,6 +87,8 @@ def fill_bookings(directory: Path) -> None:
             1 + floor(13 * random() * random() * random())::integer AS nights,
             round(40 + 260 * random() * random(), 2) AS price, random() < 0.33 AS cancelled,
             1 + floor(3.9 * random())::integer AS guests FROM range(120000) AS t(id)""",
+        """CREATE TABLE markets AS SELECT 'C' || lpad(n::varchar, 2, '0') AS country,
+            ['north', 'south', 'east', 'west'][1 + n % 4] AS region FROM range(1, 41) AS t(n)""",
     )
 
 
@@ -86,6 +106,7 @@ def fill_households(directory: Path) -> None:
             round(2 + 30 * h.appetite * random(), 2) AS amount, random() < 0.2 AS coupon
             FROM homes AS h, range(53) AS t(w), range(4) AS r(i) WHERE random() < h.often""",
         "DROP TABLE homes",
+        "CREATE TABLE stores AS SELECT n AS store, 'town' || (n // 10) AS town FROM range(100) AS t(n)",
     )
 
 
@@ -107,6 +128,10 @@ month = { expression = "date_trunc('month', day)", key = { range = ["2024-01-01"
 nights = { bounds = [1, 14], grid = 1 }
 price = { bounds = [0, 300], grid = 1 }
 cancelled = {}
+day = {}
+
+[tables.markets]
+public = true
 """.replace("COUNTRIES", _COUNTRIES)
 
 _CUSTOMERS = """
@@ -131,6 +156,7 @@ month.key = { range = ["2010-12-01", "2011-12-01"], step = "1 month" }
 hour = { expression = "extract(hour from invoice_date)", key = { range = [6, 20] } }
 amount = { bounds = [0, 200], grid = 0.1, per_unit = [0, 1500] }
 quantity = {}
+invoice_date = {}
 
 [tables.countries]
 public = true
@@ -160,160 +186,14 @@ store = { key = { range = [0, 99] } }
 kind = { key = { values = [KINDS] } }
 amount = { bounds = [0, 50], grid = 0.1, per_unit = [0, 500] }
 coupon = {}
+day = {}
+
+[tables.stores]
+public = true
 """.replace("KINDS", _KINDS)
 
-
-def _by(key: str, table: str, *conditions: str) -> tuple[str, ...]:
-    """A question by these keys for each condition; what stands before a `|` is its WHERE."""
-    asked = []
-    for condition in conditions:
-        where, bar, having = condition.rpartition("|")
-        filtered = f" WHERE {where}" if bar else ""
-        asked.append(f"SELECT {key} FROM {table}{filtered} GROUP BY {key} HAVING {having}")
-    return tuple(asked)
-
-
 WORLDS = (
-    World(
-        "bookings",
-        fill_bookings,
-        Unit.ROW,
-        _BOOKINGS,
-        (
-            *_by(
-                "country",
-                "bookings",
-                "count(*) > {1000}",
-                "count(*) > {3000}",
-                "cancelled | count(*) > {400}",
-                "hotel = 'resort' | count(*) > {500}",
-                "sum(nights) > {5000}",
-                "avg(price) > {100} AND count(*) >= {1000}",
-                "nights >= 5 | count(*) > {300}",
-                "guests = 4 | count(*) > {400}",
-                "count(*) FILTER (WHERE cancelled) > {0.3} * count(*) AND count(*) > {1000}",
-            ),
-            *_by(
-                "month",
-                "bookings",
-                "count(*) > {8000}",
-                "count(*) < {-9000}",
-                "cancelled | count(*) > {3000}",
-                "sum(price) > {900000}",
-                "count(*) > {8000} AND sum(nights) > {20000}",
-                "hotel = 'city' | count(*) > {6000}",
-            ),
-            *_by(
-                "channel",
-                "bookings",
-                "count(*) > {20000}",
-                "avg(nights) > {2.2} AND count(*) >= {5000}",
-                "sum(price) > {2000000}",
-            ),
-            *_by(
-                "country, hotel",
-                "bookings",
-                "count(*) > {700}",
-                "sum(price) > {100000}",
-                "cancelled | count(*) > {300}",
-            ),
-            *_by("country, month", "bookings", "count(*) > {300}", "count(*) > {600}"),
-            *_by("hotel, channel", "bookings", "count(*) > {5000}", "cancelled | count(*) > {3000}"),
-        ),
-    ),
-    World(
-        "customers",
-        install,
-        Unit.PERSON,
-        _CUSTOMERS,
-        (
-            *_by(
-                "month",
-                "sales",
-                "count(DISTINCT customer_id) > {900}",
-                "count(DISTINCT customer_id) > {1200}",
-                "count(DISTINCT customer_id) < {-950}",
-                "quantity >= 20 | count(DISTINCT customer_id) > {500}",
-                "count(*) > {20000}",
-                "count(*) > {30000}",
-                "sum(amount) > {300000}",
-                "sum(amount) > {450000}",
-                "country <> 'United Kingdom' | count(DISTINCT customer_id) > {100}",
-                "count(DISTINCT customer_id) > {900} AND sum(amount) > {300000}",
-                "count(DISTINCT customer_id) > {1000} AND count(*) > {22000}",
-            ),
-            *_by(
-                "country",
-                "sales",
-                "count(DISTINCT customer_id) > {60}",
-                "count(DISTINCT customer_id) > {500}",
-                "count(*) > {5000}",
-                "sum(amount) > {100000}",
-                "quantity >= 50 | count(DISTINCT customer_id) > {500}",
-                "count(DISTINCT customer_id) > {60} AND count(*) > {5000}",
-            ),
-            *_by(
-                "hour",
-                "sales",
-                "count(DISTINCT customer_id) > {1000}",
-                "count(DISTINCT customer_id) > {500}",
-                "count(*) > {30000}",
-                "sum(amount) > {500000}",
-                "quantity >= 20 | count(DISTINCT customer_id) > {600}",
-                "count(DISTINCT customer_id) > {1000} OR sum(amount) > {700000}",
-                "country <> 'United Kingdom' | count(DISTINCT customer_id) > {100}",
-                "count(DISTINCT customer_id) < {-300}",
-            ),
-        ),
-    ),
-    World(
-        "households",
-        fill_households,
-        Unit.PERSON,
-        _HOUSEHOLDS,
-        (
-            *_by(
-                "store",
-                "baskets",
-                "count(DISTINCT household) > {50}",
-                "count(DISTINCT household) > {150}",
-                "count(*) > {5000}",
-                "sum(amount) > {100000}",
-                "coupon | count(DISTINCT household) > {60}",
-                "avg(amount) > {17} AND count(*) >= {3000}",
-                "count(DISTINCT household) > {60} AND sum(amount) > {50000}",
-                "kind = 'kind00' | count(DISTINCT household) > {60}",
-            ),
-            *_by(
-                "month",
-                "baskets",
-                "count(DISTINCT household) > {2000}",
-                "count(DISTINCT household) < {-2100}",
-                "count(*) > {25000}",
-                "sum(amount) > {450000}",
-                "coupon | count(DISTINCT household) > {1500}",
-                "count(DISTINCT household) > {2000} AND count(*) > {25000}",
-                "store < 10 | count(DISTINCT household) > {500}",
-            ),
-            *_by(
-                "kind",
-                "baskets",
-                "count(DISTINCT household) > {2000}",
-                "count(*) > {20000}",
-                "sum(amount) > {300000}",
-                "coupon | count(DISTINCT household) > {1500}",
-            ),
-            *_by(
-                "week",
-                "baskets",
-                "count(DISTINCT household) > {1500}",
-                "count(DISTINCT household) > {1000}",
-                "count(DISTINCT household) < {-2400}",
-                "sum(amount) > {100000}",
-                "count(DISTINCT household) > {1000} AND count(*) > {5000}",
-                "coupon | count(DISTINCT household) > {1000}",
-            ),
-        ),
-        many_groups=True,
-    ),
+    World("bookings", fill_bookings, Unit.ROW, _BOOKINGS, read_questions("bookings")),
+    World("customers", install, Unit.PERSON, _CUSTOMERS, read_questions("customers")),
+    World("households", fill_households, Unit.PERSON, _HOUSEHOLDS, read_questions("households"), many_groups=True),
 )

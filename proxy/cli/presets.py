@@ -52,9 +52,8 @@ class Preset:
     many: "ManyGroups | None" = None
 
 
-# One in a billion: of a million such policies, one in a thousand ever meets it. At 0.3 for a group, households in 53
-# weeks have 23 of 25 ordinary questions answered, at 0.5 only 18: seven dear ones take most of the balance (make
-# bench-people).
+# One in a billion: of a million such policies, one in a thousand ever meets it. Of 25 ordinary questions, households in
+# 53 weeks had 23 answered at 0.3 for a group, and 18 at 0.5: seven dear ones took most of the balance (decision 21).
 _MANY = ManyGroups(delta=1e-9, per_query=0.3)
 
 # One question costs a group 4 / (tolerance x 500): .053 at 15 %. Sharper ones cost more, so an audit may ask fewer.

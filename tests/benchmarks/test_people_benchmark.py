@@ -16,9 +16,9 @@ def test_thresholds_are_relaxed_outward() -> None:
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=[world.name for world in WORLDS])
-def test_every_world_has_25_questions_and_its_first_are_answered(world: object, tmp_path: Path) -> None:
+def test_every_world_has_40_questions_and_its_first_are_answered(world: object, tmp_path: Path) -> None:
     (found,) = [one for one in WORLDS if one is world]
-    assert len(found.questions) == 25
+    assert len(found.questions) == 40
     score = score_world(replace(found, questions=found.questions[:2]), tmp_path)
     assert (score.asked, score.answered) == (2, 2)
     assert score.qualify > 0
