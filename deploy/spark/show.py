@@ -1,4 +1,4 @@
-"""`make demo-spark`: the demo's questions over ten million lines in parquet files, on Sail or on a Spark that runs.
+"""`make demo-spark`: questions over ten million lines in parquet files, on Sail or on a Spark that runs.
 
 Keyhole answers over Spark Connect. Beside each answer stands what DuckDB finds in the same files, exactly and within
 the same bounds, which no analyst could see; and whether the engines agree on every integer.
@@ -30,6 +30,7 @@ from proxy.pipeline.messages import Asked, bare_question
 from proxy.report.terminal import psql_table
 from proxy.service.service import Service
 
+QUESTIONS = Path(__file__).with_name("questions.toml")
 ROWS = 10_000_000
 _ROWS_SHOWN = 5  # of an answer beside the truth
 _TIMEOUT_MS = 600_000  # whatever runs beside the demo
@@ -39,9 +40,10 @@ _SIZE = re.compile(r"((?:count|sum)\([^)]*\)(?: FILTER \([^)]*\))? >=? )(\d+)")
 
 
 def scaled_questions(copies: int) -> tuple[DemoQuestion, ...]:
-    """The demo's questions, with sizes of groups as many times as large."""
+    """The questions of `questions.toml`, with sizes of groups as many times as large."""
     return tuple(
-        replace(one, sql=_SIZE.sub(lambda found: f"{found[1]}{int(found[2]) * copies}", one.sql)) for one in questions()
+        replace(one, sql=_SIZE.sub(lambda found: f"{found[1]}{int(found[2]) * copies}", one.sql))
+        for one in questions(QUESTIONS)
     )
 
 
@@ -66,7 +68,7 @@ def write_policy(path: Path, *, source: str, sales: str, countries: str, budget:
 def show(*, rows: int, url: str | None, engine: str) -> bool:
     """Ask everything and print it; whether the engines agreed on every integer."""
     console = demo_console()
-    console.print("[bold]Keyhole over Spark Connect[/]: the demo's questions over generated sale lines.")
+    console.print("[bold]Keyhole over Spark Connect[/]: questions over generated sale lines.")
     with ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="keyhole-spark-")))
         with step(console, f"{rows:,} lines written to parquet files"):

@@ -29,14 +29,17 @@ from mechanisms.formula import Booleans, Formula, Integers, evaluate, relax_form
 from mechanisms.keyhole.common_sums import read_functionals
 from mechanisms.registry import MECHANISMS
 from planner.catalog.key_space import as_text
+from planner.extract.outer_query import Asking
 from planner.functionals.per_key_offsets import without_offsets
 from planner.question.plan import Plan
+from planner.scope.embedded import Embedded
+from planner.statements.classify import classify
 from proxy.cli import check as checking
 from proxy.cli.common import check_page, write_html
 from proxy.cli.pictures import answer_page, draw_answer
 from proxy.observe.logs import to_standard_error
 from proxy.pipeline import stages as pipeline
-from proxy.pipeline.messages import Answer, Asked, bare_question
+from proxy.pipeline.messages import Answer, Asked
 from proxy.process.addresses import Addresses
 from proxy.process.serve import in_background
 from proxy.report.terminal import psql_table, row_count
@@ -45,6 +48,9 @@ from proxy.service.service import Service
 USER = PASSWORD = "demo"  # noqa: S105 (the demo policy's analyst, on loopback alone)
 ROWS_SHOWN = 4  # of an answer: enough to see what its rows are, so few that the demo stays readable
 PIPE_WIDTH = 120  # columns where no terminal says how many, so that the demo looks the same in every file and pipe
+# Notices that the demo leaves out: the comparison with the truth says how many came wrongly, and the rest is in
+# asking.md.
+PASSED_OVER = ("Wrong groups", "every value of ", "ranked is every value of ")
 TRUTH = "truth"
 REFUSED = "SELECT country, count(*) FROM sales GROUP BY country"
 TOO_SHARP = "SELECT country, month FROM sales GROUP BY country, month HAVING count(DISTINCT customer_id) > 20"
@@ -71,9 +77,9 @@ class DemoQuestion:
     settings: dict[str, str]
 
 
-def questions() -> tuple[DemoQuestion, ...]:
-    """What the demo asks, in order."""
-    listed = tomllib.loads((build.HERE / "questions.toml").read_text(encoding="utf-8"))["questions"]
+def questions(path: Path = build.HERE / "questions.toml") -> tuple[DemoQuestion, ...]:
+    """Read a demo's questions, in order."""
+    listed = tomllib.loads(path.read_text(encoding="utf-8"))["questions"]
     return tuple(
         DemoQuestion(title=each["title"], sql=each["sql"].strip(), settings=each.get("settings", {})) for each in listed
     )
@@ -221,7 +227,7 @@ class _Demonstration:
         return [column.name for column in cursor.description or ()], rows, taken
 
     def _print_rows(self, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-        shown = [tuple(str(value) for value in row) for row in rows[:ROWS_SHOWN]]
+        shown = [tuple("" if value is None else str(value) for value in row) for row in rows[:ROWS_SHOWN]]
         more = [("...",) * len(columns)] if len(rows) > ROWS_SHOWN else []
         for line in psql_table(columns, shown + more):
             self._console.print(f"   {line}", markup=False, soft_wrap=True)
@@ -237,12 +243,12 @@ class _Demonstration:
         )
         self._seen[question.sql] = rows
         self._print_notices()
-        plan = self._plan(question)
-        self._compare(plan, {tuple(str(value) for value in row) for row in rows})
+        answer = self._answer_again(question)
+        (self._compare_ranking if answer.plan.ranking else self._compare)(answer)
 
     def _print_notices(self) -> None:
         for notice in self._notices:
-            if not notice.startswith("Wrong groups"):  # the comparison with the truth says how many there were
+            if not notice.startswith(PASSED_OVER):
                 self._console.print(notice, style="cyan", markup=False)
 
     def _show_sql(self, text: str, settings: dict[str, str]) -> None:
@@ -265,7 +271,7 @@ class _Demonstration:
 
     def _make_asked(self, question: DemoQuestion) -> Asked:
         return Asked(
-            question=bare_question(question.sql, self._service.catalog),
+            question=self._read(question.sql),
             settings={f"keyhole.{name}": value for name, value in question.settings.items()},
             parameters={},
             analyst=self._service.analyst(USER),
@@ -273,8 +279,16 @@ class _Demonstration:
             utc=True,
         )
 
-    def _plan(self, question: DemoQuestion) -> Plan:
-        return pipeline.prepare(self._service, self._make_asked(question))
+    def _read(self, text: str) -> Embedded:
+        statement = classify(text, self._service.catalog)
+        assert isinstance(statement, Asking)
+        (question,) = statement.questions
+        return question
+
+    def _answer_again(self, question: DemoQuestion) -> Answer:
+        """Ask once more in this process. It costs nothing, and brings the plan and the keys as the ledger has them."""
+        asked = self._make_asked(question)
+        return pipeline.answer(self._service, pipeline.prepare(self._service, asked), asked)
 
     def _show_scorecard(self) -> None:
         question = DemoQuestion("", SCORECARD, SCORECARD_SETTINGS)
@@ -283,9 +297,7 @@ class _Demonstration:
         _, rows, taken = self._run(question.sql)
         self._print_notices()
         cost = self._describe_spent()
-        # the same question once more, in this process: it costs nothing, and has the plan that pictures are drawn from
-        asked = self._make_asked(question)
-        answer = pipeline.answer(self._service, self._plan(question), asked)
+        answer = self._answer_again(question)
         drawn = list(draw_answer(answer, min(PICTURE_WIDTH, self._console.width), most_rows=PICTURE_ROWS))
         self._console.print(f"   ({row_count(len(rows))}, {taken:.0f} ms)\n", *drawn, sep="\n", soft_wrap=False)
         self._compare_predicates(answer)
@@ -309,13 +321,12 @@ class _Demonstration:
         nearly = np.array([holds(relax_formula(one.formula), exact) for one in plan.predicates])
         self._console.print(describe_errors(truly, nearly, shown, what="truths "))
 
-    def _compare(self, plan: Plan, returned: set[tuple[str, ...]]) -> None:
-        space, exact = plan.question.keys, self._exact(plan)
+    def _compare(self, answer: Answer) -> None:
+        plan, returned = answer.plan, set(answer.keys.keys)
+        exact = self._exact(plan)
         truly = holds(plan.minimised.formula, exact)
         nearly = holds(relax_formula(plan.minimised.formula), exact)
-        passed = np.fromiter(
-            (tuple(as_text(value) for value in space.key(index)) in returned for index in range(space.size)), np.bool_
-        )
+        passed = np.fromiter((key in returned for key in _written_keys(plan)), np.bool_)
         self._console.print(describe_errors(truly, nearly, passed, what=""))
         compared = [
             f"{name} {at_most(plan.compared[key])}"
@@ -324,6 +335,19 @@ class _Demonstration:
         ]
         reserved = f"Reserved: {at_most(plan.worst_case_epsilon)} epsilon a group ({', '.join(compared)})."
         self._console.print(f"{reserved} {self._describe_spent()}")
+
+    def _compare_ranking(self, answer: Answer) -> None:
+        plan, keys = answer.plan, list(_written_keys(answer.plan))
+        (sizes,) = self._exact(plan)
+        returned = [int(sizes[keys.index(key[: len(keys[0])])]) for key in answer.keys.keys]
+        first = sorted(map(int, sizes), reverse=True)[: len(returned)]
+        found = sum(size >= first[-1] for size in returned)
+        pairs = sum(later > size for place, size in enumerate(returned) for later in returned[place:])
+        self._console.print(
+            f"Against the truth after bounding (the demo may look): {found} of the first {len(first)} returned; pairs "
+            f"in the wrong order: {pairs}.\n"
+            f"Reserved: {at_most(plan.worst_case_epsilon)} epsilon a group. {self._describe_spent()}"
+        )
 
     def _exact(self, plan: Plan) -> Integers:
         found = self._service.source.aggregates(
@@ -390,6 +414,12 @@ class _Demonstration:
             f"\n[bold]{title}[/] (SELECT * FROM keyhole.budget): per group {caps.per_predicate:g} epsilon, {of_group}; "
             f"per customer's month {caps.per_unit:g}, {of_unit}."
         )
+
+
+def _written_keys(plan: Plan) -> Iterator[tuple[str, ...]]:
+    """Yield the keys of all groups as an answer has them."""
+    space = plan.question.keys
+    return (tuple(as_text(value) for value in space.key(index)) for index in range(space.size))
 
 
 def describe_errors(truly: Booleans, nearly: Booleans, shown: Booleans, *, what: str) -> str:

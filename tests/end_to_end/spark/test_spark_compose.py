@@ -5,7 +5,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from deploy.demo import build
+from deploy.spark.show import QUESTIONS
 from proxy.cli.check import check
 from tests.proxy.sources.spark.engines import Sail
 from tests.worlds.house import opened
@@ -34,7 +34,7 @@ def test_the_lake_can_be_asked_as_the_file_says(sail: Sail, tmp_path: Path) -> N
     policy = tmp_path / "keyhole.toml"
     policy.write_text(text, encoding="utf-8")
     check(policy, confirm=False)
-    abroad = tomllib.loads((build.HERE / "questions.toml").read_text(encoding="utf-8"))["questions"][1]["sql"]
+    abroad = tomllib.loads(QUESTIONS.read_text(encoding="utf-8"))["questions"][1]["sql"]
     with opened(policy) as house, house.connect("demo", "demo") as connection:
         connection.execute("SET keyhole.tolerance = '60%'")
         assert connection.execute("SELECT count(*) FROM countries").fetchone() == (38,)
