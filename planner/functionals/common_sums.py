@@ -25,6 +25,8 @@ from planner.question.condition_text import canonical
 from planner.question.model import Functional, Measure, Question, Term, aggregate_text
 
 MOST_TIMES = 2**20  # by which a count is multiplied: with as many rows as there may be it stays within an int64
+_MOST_IN_THE_MIDDLE = 12  # thresholds, of which the count is taken off in their middle; of more, where it costs least
+_TRIED = 8  # numbers to take off, among many thresholds of unequal tolerances
 
 _Spelled: TypeAlias = tuple[tuple[int, str, str, int], ...]
 
@@ -157,34 +159,37 @@ def _read_group(
     counted = next(split.denominator for split in group if split.denominator is not None)
     each = lcm(*(split.each for split in group))
     means = [Fraction(split.times * each, split.each) for split in group]
-    middle = round((min(means) + max(means)) / 2)
     scales = [each // split.each for split in group]
-    times = [scale * split.times - middle for scale, split in zip(scales, group, strict=True)]
-    terms = [Term(each * one.coefficient, one.column, one.condition, one.power) for one in group[0].numerator]
-    if middle:
-        terms.append(Term(middle, counted.column, counted.condition, 0))
-    if max(*map(abs, times), *scales, *(abs(one.coefficient) for one in terms)) > MOST_TIMES:
-        return None
+
+    def numerator(middle: int) -> tuple[Term, ...]:
+        over = (Term(each * one.coefficient, one.column, one.condition, one.power) for one in group[0].numerator)
+        return (*over, *((Term(middle, counted.column, counted.condition, 0),) if middle else ()))
+
+    def add_up(terms: tuple[Term, ...], measure: Measure, name: str, step: Decimal) -> Functional:
+        return bound_sum(terms, measure, name=name, table=question.table, where=question.where, step=step)
+
     first = question.functionals[group[0].place]
     step = first.unit_size / Decimal(scales[0])
     text = aggregate_text(first)
-    count = bound_sum(
-        (counted,),
-        Measure.ROWS,
-        name=f"the count of {text}",
-        table=question.table,
-        where=question.where,
-        step=Decimal(1),
-    )
+    count = add_up((counted,), Measure.ROWS, f"the count of {text}", Decimal(1))
+    middle = round((min(means) + max(means)) / 2)
+    if len(group) > _MOST_IN_THE_MIDDLE:
+        allowed = {cut.functional: cut.tolerance + 1 for formula in question.formulas for cut in cuts(formula)}
+        fine = [scale * allowed[split.place] for scale, split in zip(scales, group, strict=True)]
+
+        def price(chosen: int) -> float:
+            summed = add_up(numerator(chosen), Measure.TOTAL, text, step).sensitivity / min(fine)
+            distances = (abs(mean - chosen) / own for mean, own in zip(means, fine, strict=True))
+            return summed + float(count.sensitivity * max(distances))
+
+        edges = sorted({round(mean) for mean in means})
+        middle = min((*edges[:: max(1, len(edges) // _TRIED)], middle), key=price)
+    times = [scale * split.times - middle for scale, split in zip(scales, group, strict=True)]
+    terms = numerator(middle)
+    if max(*map(abs, times), *scales, *(abs(one.coefficient) for one in terms)) > MOST_TIMES:
+        return None
     less = f" less {(-middle * step).normalize():f} for each of its rows" if middle else ""
-    total = bound_sum(
-        tuple(terms),
-        Measure.TOTAL,
-        name=f"the sum of {text}{less}",
-        table=question.table,
-        where=question.where,
-        step=step,
-    )
+    total = add_up(terms, Measure.TOTAL, f"the sum of {text}{less}", step)
     if total.sensitivity > LARGEST:
         return None
     return total, count, list(zip(scales, times, strict=True))

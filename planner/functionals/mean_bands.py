@@ -224,7 +224,8 @@ class MeanBands:
         some units."""
         literal = side.literal(side.cut(">", at, within=side.most - side.least), Fraction(0), side.mean)
         made, step = functional(literal, table=self.table, min_rows=1, where=self.where)
-        return WORTH * made.sensitivity * step * abs(side.factor) / (side.mean.per_row or 1)
+        both = 1 if self.table.row_unit else 2  # a unit with several rows may move both sides in full
+        return WORTH * both * made.sensitivity * step * abs(side.factor) / (side.mean.per_row or 1)
 
     def _sides(self, leaf: Comparison, sizes: Mapping[object, GroupSize]) -> tuple[_Side, _Side]:
         """The left and the right side."""
