@@ -12,6 +12,7 @@ from planner.parser.lexer import readable
 from planner.parser.tree import bare
 from planner.predicates.comparison import distinct, read_between, rows_equal, sides_compared
 from planner.predicates.computed.compare import computed_term
+from planner.predicates.equivalent_comparison import first_field
 from planner.predicates.infinite_times import written_base
 from planner.predicates.membership import membership, quantifier, read_quantified
 from planner.predicates.pattern import pattern_truth
@@ -133,6 +134,16 @@ def _comparison(node: exp.Expr, operator: str, within: RowScope) -> Truth:
             return read_quantified(left, operator, array, within, every=every)
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and operator in ("=", "<>"):
         equal = rows_equal(left, right, within)
+        return equal if operator == "=" else equal.negate()
+    field = first_field(left, right, within) if operator in ("=", "<>") else None
+    if field is not None:
+        equal = combine_truths(
+            (
+                sides_compared(field[0].this, "=", field[0].expression, within),
+                pattern_truth(field[1], within, escape=None),
+            ),
+            conjunction=False,
+        )
         return equal if operator == "=" else equal.negate()
     return sides_compared(left, operator, right, within)
 

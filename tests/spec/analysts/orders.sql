@@ -117,7 +117,7 @@ SELECT category FROM orders WHERE upper(coupon) = 'SUMMER' GROUP BY category HAV
 --> planned
 
 SELECT category FROM orders WHERE split_part(sku, '-', 1) = 'EU' GROUP BY category HAVING count(*) > 100
---> KH205
+--> planned
 
 SELECT region FROM orders WHERE date_trunc('month', shipped_at) <> date_trunc('month', ordered_at) GROUP BY region HAVING count(*) > 100
 --> planned

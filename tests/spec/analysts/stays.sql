@@ -111,7 +111,7 @@ SELECT ward FROM stays WHERE lower(trim(diagnosis)) = 'i21' GROUP BY ward HAVING
 --> planned
 
 SELECT ward FROM stays WHERE extract(year FROM age(admitted, born)) >= 80 GROUP BY ward HAVING count(DISTINCT patient_id) > 50
---> KH205
+--> planned
 
 SELECT month FROM stays WHERE extract(isodow FROM admitted) IN (6, 7) GROUP BY month HAVING count(*) > 80
 --> planned

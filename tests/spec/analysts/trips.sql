@@ -123,7 +123,7 @@ SELECT zone FROM trips WHERE tip >= fare GROUP BY zone HAVING count(*) > 10
 --> planned
 
 SELECT zone FROM trips WHERE pickup::time >= '22:00' GROUP BY zone HAVING count(*) > 100
---> KH205
+--> planned
 
 SELECT zone FROM trips GROUP BY zone HAVING count(*) FILTER (WHERE tip > fare * 0.25) > 100
 --> planned
