@@ -43,9 +43,9 @@ SELECT ward FROM visits GROUP BY ward HAVING coalesce(avg(cost), 0) < 100
 --! Leave COALESCE away, or ask count(cost) < 1 as an atom of its own, joined by OR.
 SELECT ward FROM visits GROUP BY ward HAVING avg(cost) < 100 AND count(cost) >= 50
 --> answered
-SELECT ward FROM visits GROUP BY ward HAVING avg(age) + avg(cost) > 140
---! Add FILTER (WHERE age IS NOT NULL AND cost IS NOT NULL) to both, or ask one atom each.
-SELECT ward FROM visits GROUP BY ward HAVING avg(age) FILTER (WHERE age IS NOT NULL AND cost IS NOT NULL) + avg(cost) FILTER (WHERE age IS NOT NULL AND cost IS NOT NULL) > 140
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) > avg(cost) + 200
+--! Compare each with a number of its own.
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) > 65 AND avg(cost) > 200
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / sum(age) > 0
 --! Compare the ratio itself with a number above 0, or its numerator with 0.
