@@ -171,42 +171,63 @@ def by_expressions(items: Sequence[exp.Expr], scope: Scope) -> dict[int, tuple[C
     result: dict[int, tuple[Column, ...]] = {}
     for index, expression in found.items():
         open_ = tuple(column for _, column in expression.columns if column.name not in plain)
-        if len(expression.columns) < 2:
+        if len(expression.columns) < 2 or index in result:
             continue
-        merged = _merge_combinations(expression, items[index], scope) if open_ else None
+        merged = _merge_combinations((expression,), items[index], scope) if open_ else None
         if merged is not None:
-            names = {column.name for _, column in expression.columns}
-            others = {one for one in found.values() if one != expression}
-            beside = {*plain, *(column.name for one in others for _, column in one.columns)}
-            if names & beside:
-                raise _refusal(items[index], f"It shares {' and '.join(sorted(names & beside))} with another key.")
-            result[index] = (merged,)
+            together = _sharing_columns(index, items, scope)
+            if len(together) > 1:
+                merged = _merge_combinations(tuple(dict.fromkeys(together.values())), items[index], scope)
+            several = () if merged is not None else _columns_of(together.values())
+            result |= dict.fromkeys(together, several if merged is None else (merged,))
             continue
         plain |= {column.name: column for column in open_}
         result[index] = tuple(column for _, column in expression.columns)
     for index, expression in found.items():
-        if len(expression.columns) == 1:
+        if len(expression.columns) == 1 and index not in result:
             (_, base), *_ = expression.columns
             same = [one for one in found.values() if len(one.columns) == 1 and one.columns[0][1].name == base.name]
-            together = tuple(dict.fromkeys(same))
-            result[index] = (base if base.name in plain else _grouped_by(together, base, items[index], scope),)
+            alike = tuple(dict.fromkeys(same))
+            result[index] = (base if base.name in plain else _grouped_by(alike, base, items[index], scope),)
     return result
 
 
-def _merge_combinations(expression: KeyExpression, item: exp.Expr, scope: Scope) -> Column | None:
-    """The groups that an expression of several keys makes of their values; None if it tells all of them apart."""
-    read = sorted(expression.columns, key=lambda one: _stored_name(one[1]))
+def _sharing_columns(index: int, items: Sequence[exp.Expr], scope: Scope) -> dict[int, KeyExpression]:
+    """The items that share a column with one, or with another of these, by their places; with it."""
+    found = {place: one for place, item in enumerate(items) if (one := key_expression(item, scope)) is not None}
+    chosen = {index: found[index]}
+    while True:
+        names = {column.name for column in _columns_of(chosen.values())}
+        more = {
+            place: one
+            for place, one in found.items()
+            if place not in chosen and any(column.name in names for _, column in one.columns)
+        }
+        if not more:
+            return chosen
+        chosen |= more
+
+
+def _columns_of(expressions: Iterable[KeyExpression]) -> tuple[Column, ...]:
+    return tuple({column.name: column for one in expressions for _, column in one.columns}.values())
+
+
+def _merge_combinations(expressions: tuple[KeyExpression, ...], item: exp.Expr, scope: Scope) -> Column | None:
+    """The groups that expressions of several keys make of their values; None if they tell all of them apart."""
+    every_read = {pair for expression in expressions for pair in expression.columns}
+    read = sorted(every_read, key=lambda one: (_stored_name(one[1]), one[0]))
     names = [name for name, _ in read]
     size = prod(len(column.domain or ()) for _, column in read)
     if size > MOST_VALUES:
         raise _refusal(item, f"It would have to be computed for {size:,} combinations of values.")
     combinations = product(*(_domain_values(column) for _, column in read))
     try:
-        results = images(expression.tree, [dict(zip(names, values, strict=True)) for values in combinations])
+        rows = [dict(zip(names, values, strict=True)) for values in combinations]
+        results = list(zip(*(images(expression.tree, rows) for expression in expressions), strict=True))
     except NotExact as part:
         raise _not_exact(item, part) from None
-    numbers: dict[tuple[str, object], int] = {}
-    groups = tuple(numbers.setdefault((one.kind, one.raw), len(numbers)) for one in results)
+    numbers: dict[tuple[tuple[str, object], ...], int] = {}
+    groups = tuple(numbers.setdefault(tuple((one.kind, one.raw) for one in found), len(numbers)) for found in results)
     if len(numbers) == size:
         return None
     bases = [column for _, column in read]
@@ -222,8 +243,9 @@ def _merge_combinations(expression: KeyExpression, item: exp.Expr, scope: Scope)
     )
     merged, label, identity = name_merged(merged, bases, scope.table)
     taken = {column.name for column in scope.table.columns}
+    text = ", ".join(expression.text for expression in expressions)
     return Column(
-        name=f"{expression.text} together" if expression.text in taken else expression.text,
+        name=f"{text} together" if text in taken else text,
         sql_type=SqlType.INTEGER,
         declared="integer",
         domain=tuple(range(len(numbers))),

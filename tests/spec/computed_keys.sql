@@ -94,7 +94,7 @@ SELECT upper(country) || ' ' || to_char(month, 'YYYY') AS label FROM sales GROUP
 SELECT CASE WHEN quantity > 10 AND month < '2011-06-01' THEN 'a' ELSE 'b' END AS k, country FROM sales GROUP BY 1, 2 HAVING count(*) > 500
 --> [CASE WHEN quantity > 10 AND month < '2011-06-01' THEN 'a' ELSE 'b' END together 2, country 4] f0 > 500 ~50; count(*) delta 100 in 0..100
 SELECT CASE WHEN quantity > 10 AND month < '2011-06-01' THEN 'a' ELSE 'b' END AS k, month FROM sales GROUP BY 1, 2 HAVING count(*) > 500
---> KH202 quantity
+--> [CASE WHEN quantity > 10 AND month < '2011-06-01' THEN 'a' ELSE 'b' END, month 19] f0 > 500 ~50; count(*) delta 100 in 0..100
 SELECT lower(r.region) || country FROM sales s JOIN regions r ON r.name = s.country GROUP BY 1 HAVING count(*) > 40
 --> [country 4] f0 > 40 ~4; count(*) delta 100 in 0..100
 SELECT width_bucket(amount, 0, 100, 5000) FROM sales GROUP BY 1 HAVING count(*) > 40
@@ -103,3 +103,5 @@ SELECT width_bucket(amount, 0, 100, 10000000) FROM sales GROUP BY 1 HAVING count
 --> KH202 width_bucket(amount,
 SELECT quantity * 1000000000 FROM sales GROUP BY 1 HAVING count(*) > 40
 --> KH202 quantity
+SELECT CASE WHEN quantity > 5 AND country = 'France' THEN 'large' ELSE 'other' END AS kind, country FROM sales GROUP BY 1, 2 HAVING count(*) > 40
+--> [CASE WHEN quantity > 5 AND country = 'France' THEN 'large' ELSE 'other' END, country 5] f0 > 40 ~4; count(*) delta 100 in 0..100

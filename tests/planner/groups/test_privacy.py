@@ -33,6 +33,7 @@ KEYS = (
     "paid < '2026-01-20', left(city, 1)",
     "CASE WHEN n > 10 AND hour < 12 THEN 'a' WHEN gift THEN 'b' ELSE 'c' END, city",
     "n % 5, extract(quarter FROM met), hour < 12",
+    "CASE WHEN n > 10 AND hour < 12 THEN 'a' ELSE 'c' END, hour / 6",
     "floor(price * 100)",
     "price * n > 50, city",
     "CASE WHEN n > price THEN 'a' WHEN weight / n > 2 THEN 'b' END, hour < 12",
