@@ -20,6 +20,8 @@ from planner.scorecard.number_columns import group_expressions
 
 _FEWEST = 50  # people in a group: what is cheap at the usual tolerance
 _TOTAL = "total"
+_PRODUCT = (exp.Column, exp.Identifier, exp.Mul, exp.Paren)  # what a total multiplies
+_MOST_FACTORS = 4
 
 
 def refuse_people(error: KeyholeError, place: QuestionReading) -> KeyholeError | None:
@@ -94,38 +96,65 @@ def suggest_groups_of_people(place: QuestionReading, grouped: list[Column]) -> s
 
 
 def _totals(place: QuestionReading) -> tuple[list[str], str]:
-    """The totals of one person that HAVING compares, named, and the comparison by these names."""
+    """The totals of one person that HAVING compares, named, and what it says of them by these names.
+
+    A part of HAVING that compares something else is left out.
+    """
     table, having = place.scope.table, place.select.args.get("having")
     counted = table.row_cap is not None or table.rows_per_unit is not None
-    if having is not None:
-        condition: exp.Expr = having.this.copy()
-        called: dict[str, str] = {}
-        calls = [one for one in condition.find_all(exp.AggFunc) if one.find_ancestor(exp.AggFunc) is None]
-        for call in calls:
-            if not _is_total(call, place, counted=counted):
-                break
-            node = call.parent if isinstance(call.parent, exp.Filter) else call
-            text = write_node(node)
-            name = called.setdefault(text, _TOTAL if not called else f"{_TOTAL}{len(called) + 1}")
-            if node is condition:
-                break
-            node.replace(exp.column(name))
-        else:
-            if called:
-                return [f"{text} AS {name}" for text, name in called.items()], write_node(condition)
+    called: dict[str, str] = {}
+    kept = []
+    for part in [] if having is None else having.this.flatten() if isinstance(having.this, exp.And) else [having.this]:
+        named = _name_totals(_count_extreme(bare(part).copy()), called, place, counted=counted)
+        kept += [] if named is None else [write_node(named)]
+    if kept:
+        return [f"{text} AS {name}" for text, name in called.items()], " AND ".join(kept)
     return [f"{_usual_total(table, counted=counted)} AS {_TOTAL}"], f"{_TOTAL} > 3"
+
+
+def _count_extreme(condition: exp.Expr) -> exp.Expr:
+    """Return `max(x) > 5` as what says the same of a person: a count of the rows with `x > 5`."""
+    match condition:
+        case exp.LT(this=exp.Min() as call) | exp.LTE(this=exp.Min() as call):
+            pass
+        case exp.GT(this=exp.Max() as call) | exp.GTE(this=exp.Max() as call):
+            pass
+        case _:
+            return condition
+    if not isinstance(call.this, exp.Column) or not isinstance(condition.expression, exp.Literal):
+        return condition
+    rows = exp.Where(this=type(condition)(this=call.this.copy(), expression=condition.expression.copy()))
+    return exp.GT(this=exp.Filter(this=exp.Count(this=exp.Star()), expression=rows), expression=exp.Literal.number(0))
+
+
+def _name_totals(
+    condition: exp.Expr, called: dict[str, str], place: QuestionReading, *, counted: bool
+) -> exp.Expr | None:
+    """Return a condition with names in the place of its totals; None if it reads something else, or no total."""
+    calls = [one for one in condition.find_all(exp.AggFunc) if one.find_ancestor(exp.AggFunc) is None]
+    if not calls or not all(_is_total(call, place, counted=counted) for call in calls):
+        return None
+    for call in calls:
+        node = call.parent if isinstance(call.parent, exp.Filter) else call
+        if node is condition:
+            return None
+        name = called.setdefault(write_node(node), _TOTAL if not called else f"{_TOTAL}{len(called) + 1}")
+        node.replace(exp.column(name))
+    return exp.Paren(this=condition) if isinstance(condition, exp.Or) else condition
 
 
 def _is_total(call: exp.Expr, place: QuestionReading, *, counted: bool) -> bool:
     if isinstance(call, exp.Count):
         return counted
-    if not isinstance(call, exp.Sum) or not isinstance(call.this, exp.Column):
+    parts = list(call.this.walk()) if isinstance(call, exp.Sum) and isinstance(call.this, exp.Expr) else []
+    columns = [one for one in parts if isinstance(one, exp.Column)]
+    if not columns or len(columns) > _MOST_FACTORS or not all(isinstance(one, _PRODUCT) for one in parts):
         return False
     try:
-        column = find_column(call.this, place.scope)
+        found = [find_column(column, place.scope) for column in columns]
     except KeyholeError:
         return False
-    return column is not None and column.per_unit is not None
+    return all(column is not None and column.per_unit is not None for column in found)
 
 
 def _usual_total(table: Table, *, counted: bool) -> str:
