@@ -86,10 +86,15 @@ def unsupported_aggregate(call: exp.Expr) -> KeyholeError:
         hint = f"Compare it alone: {_VARIANCES[type(call)]}({column}) > 10."
     elif isinstance(call, exp.Max | exp.Min):
         detail = "max and min pick one value and are no sums over rows: each is compared with a constant, by itself."
-        hint = f"Ask max({column}) > 80 AND min({column}) < 20."
+        hint = f"Compare each by itself, as in max({column}) > 20 AND min({column}) < 10, with numbers of your own."
     elif isinstance(call, exp.Median) or isinstance(call.this, exp.PercentileCont | exp.PercentileDisc):
         detail = "Percentiles pick one value and are no sums over rows: each is compared with a constant, by itself."
         hint = f"Compare it with a constant, for example percentile_disc(0.5) WITHIN GROUP (ORDER BY {column}) > 50."
+    elif isinstance(call.this, exp.Mode):
+        detail = "The most frequent value is no sum over rows."
+        above = call.parent
+        value = write_node(above.expression) if isinstance(above, exp.EQ) else "40"
+        hint = f"Instead you can ask how many rows have a value: count(*) FILTER (WHERE {column} = {value}) > 1000."
     else:
         detail = "HAVING may use count, sum, avg, max, min, percentiles, bool_and and bool_or, each with FILTER."
         counted = "*" if column == "x" else column

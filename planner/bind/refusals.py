@@ -18,6 +18,7 @@ _VIEW = (
     "SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) a "
     "JOIN (SELECT key FROM ... GROUP BY key HAVING ...) b ON ..."
 )
+_UNITS_IN_BOTH = "Write JOIN, which counts the units with rows in both. Who has none in one of them is not told."
 _OWN_ROWS = "A question's rows are those of its private table."
 _ONE_EQUALITY = "A public table is joined by equality with one of its columns, unique and not NULL."
 
@@ -74,7 +75,7 @@ def unsupported_join(kind: str, node: exp.Expr, *, private: bool) -> KeyholeErro
         f"{kind or 'this'} JOIN is not supported in a question",
         node,
         detail=_OWN_ROWS,
-        hint="Write JOIN." if private else "Write JOIN or LEFT JOIN, the private table first.",
+        hint=_UNITS_IN_BOTH if private else "Write JOIN or LEFT JOIN, the private table first.",
     )
 
 
@@ -84,7 +85,7 @@ def left_join_of_private(node: exp.Expr) -> KeyholeError:
         "LEFT JOIN of private tables is not supported in a question",
         node,
         detail="Private tables are joined on their privacy unit: only units with rows in both count.",
-        hint="Write JOIN.",
+        hint=_UNITS_IN_BOTH,
     )
 
 

@@ -9,6 +9,7 @@ from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node
 from planner.values.decimals import decimal
 
+_DAYS_OF = {"MONTH": 30, "YEAR": 365}
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
@@ -31,10 +32,9 @@ def unlisted_refusal(
     return KeyholeError(
         "KH205",
         message,
-        detail=detail or "A row condition compares declared columns with constants; nothing in it may fail on a row.",
-        hint=hint
-        or "Use =, <>, <, <=, >, >=, BETWEEN, IN, LIKE or IS NULL between a column and constants, "
-        "or ask the owner for a derived column.",
+        detail=detail
+        or "Keyhole computes arithmetic, times and texts of one table's columns: nothing that may fail on a row.",
+        hint=hint or "Compare the columns themselves, or ask the owner for a derived column.",
         position=position(node),
     )
 
@@ -47,6 +47,16 @@ def not_allowed(node: exp.Expr) -> KeyholeError:
 def no_term(node: exp.Expr) -> KeyholeError:
     """KH205 for a function of a row, with what to write in its place where there is something."""
     return unlisted_refusal(node, f"{write_node(node)[:80]} is not allowed in a row condition", hint=_instead(node))
+
+
+def other_tables(node: exp.Expr) -> KeyholeError:
+    """KH205 for a condition that reads columns of several joined private tables."""
+    return unlisted_refusal(
+        node,
+        f"{write_node(node)[:80]} is compared with a column of another private table",
+        detail="A row condition reads the columns of one private table.",
+        hint="Compare each table's columns with constants, or ask the owner for a view with both.",
+    )
 
 
 def divided_column(node: exp.Div, *, whole: bool) -> KeyholeError:
@@ -120,5 +130,13 @@ def _instead(node: exp.Expr) -> str | None:
             return _like(write_node(inner), bare(pattern))
         case exp.Cast(this=inner):
             return f"Compare {write_node(inner)} itself."
+        case (
+            exp.Add(this=inner, expression=exp.Interval() as by) | exp.Sub(this=inner, expression=exp.Interval() as by)
+        ):
+            sign = "+" if isinstance(bare(node), exp.Add) else "-"
+            days = _DAYS_OF.get(str(by.args.get("unit")).upper().removesuffix("S"))
+            return days and f"Instead you can add days: {write_node(inner)} {sign} interval '{days} days'."
+        case exp.Anonymous(this=called, expressions=[later, earlier]) if str(called).lower() == "age":
+            return f"Subtract, and compare with days: {write_node(later)} - {write_node(earlier)} > interval '30 days'."
         case _:
             return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.parser.tree import write_node
-from planner.predicates.refusals import unlisted_refusal
+from planner.predicates.refusals import no_term, other_tables, unlisted_refusal
 from planner.question.condition import all_of, any_of
 from planner.question.three_valued import Truth
 from planner.scope.names import Scope, find_column
@@ -26,8 +26,11 @@ class RowScope:
         try:
             return fold(node, self.given)
         except NotConstant as missing:
-            find_column(missing.node, self.scope)
-            raise unlisted_refusal(missing.node, f"{write_node(missing.node)[:80]} is not a constant") from None
+            if find_column(missing.node, self.scope) is None:
+                raise unlisted_refusal(missing.node, f"{write_node(missing.node)[:80]} is not a constant") from None
+            if self.scope.members:
+                raise other_tables(missing.node) from None
+            raise no_term(node) from None
 
     def is_constant(self, node: exp.Expr) -> bool:
         """Whether the expression is a constant."""

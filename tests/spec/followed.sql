@@ -438,7 +438,7 @@ SELECT v.room FROM visits v JOIN rooms r ON v.room = r.room GROUP BY v.room, r.c
 --> answered
 --@ retail
 SELECT ward FROM visits WHERE disease < ward GROUP BY ward HAVING count(*) > 40
---! Use =, <>, <, <=, >, >=, BETWEEN, IN, LIKE or IS NULL between a column and constants, or ask the owner for a derived column.
+--! Compare the columns themselves, or ask the owner for a derived column.
 SELECT ward FROM visits WHERE disease <> ward GROUP BY ward HAVING count(*) > 40
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING avg(least(extract(epoch FROM arrived - date_trunc('day', arrived)), 86400)) > 43200
@@ -477,7 +477,7 @@ SELECT s.ward FROM stays s JOIN patients p USING (patient_id, ward) GROUP BY s.w
 SELECT s.ward FROM stays s JOIN patients p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
 --> answered
 SELECT s.ward FROM stays s LEFT JOIN patients p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
---! Write JOIN.
+--! Write JOIN, which counts the units with rows in both. Who has none in one of them is not told.
 SELECT s.ward FROM stays s JOIN patients p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
 --> answered
 SELECT ward FROM stays JOIN patients USING (patient_id) GROUP BY ward HAVING count(*) > 100

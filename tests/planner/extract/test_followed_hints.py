@@ -159,7 +159,10 @@ _CAPITALS = replace(retail(), tables=(replace(VISITS, columns=(*VISITS.columns, 
 @pytest.mark.parametrize(
     ("having", "hint"),
     [
-        ('max("Größe") - min("Größe") > 5', 'Ask max("Größe") > 80 AND min("Größe") < 20.'),
+        (
+            'max("Größe") - min("Größe") > 5',
+            'Compare each by itself, as in max("Größe") > 20 AND min("Größe") < 10, with numbers of your own.',
+        ),
         (
             'sum(DISTINCT "Größe") > 5',
             'Ask for example count("Größe") > 40, or sum(x) or avg(x) of a column x that has bounds.',
