@@ -135,7 +135,9 @@ def _instead(node: exp.Expr) -> str | None:
         ):
             sign = "+" if isinstance(bare(node), exp.Add) else "-"
             days = _DAYS_OF.get(str(by.args.get("unit")).upper().removesuffix("S"))
-            return days and f"Instead you can add days: {write_node(inner)} {sign} interval '{days} days'."
+            if days is None:
+                return None
+            return f"Instead you can add days: {write_node(inner)} {sign} interval '{days} days'."
         case exp.Anonymous(this=called, expressions=[later, earlier]) if str(called).lower() == "age":
             return f"Subtract, and compare with days: {write_node(later)} - {write_node(earlier)} > interval '30 days'."
         case _:

@@ -476,6 +476,10 @@ SELECT s.ward FROM stays s JOIN patients p USING (patient_id, ward) GROUP BY s.w
 --! Join private tables on the columns of their privacy unit alone.
 SELECT s.ward FROM stays s JOIN patients p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
 --> answered
+SELECT s.ward FROM stays s JOIN patients p ON p.patient_id = s.patient_id AND p.ward = s.ward GROUP BY s.ward HAVING count(*) > 100
+--! Compare each table's columns with constants, or ask the owner for a view with both.
+SELECT s.ward FROM stays s JOIN patients p ON p.patient_id = s.patient_id AND p.sex = 'f' GROUP BY s.ward HAVING count(*) > 100
+--> answered
 SELECT s.ward FROM stays s LEFT JOIN patients p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
 --! Write JOIN, which counts the units with rows in both. Who has none in one of them is not told.
 SELECT s.ward FROM stays s JOIN patients p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
