@@ -301,6 +301,8 @@ ANSWERED = [
     ("variance(days) <= 100 AND count(days) >= 1000", ["alike"]),
     ("stddev_pop(days) > 8 OR avg(days) < 5", ["mixed"]),
     ("stddev_pop(days) FILTER (WHERE days < 20) > 2", []),
+    ("avg(days) FILTER (WHERE days > 5) > 2.5 * avg(days) FILTER (WHERE days <= 20)", ["mixed"]),
+    ("avg(days) FILTER (WHERE days > 13) < avg(days) FILTER (WHERE days <= 13) + 9", ["alike"]),
 ]
 
 
