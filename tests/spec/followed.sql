@@ -147,6 +147,14 @@ SELECT ward FROM visits GROUP BY ward HAVING count(*) > ANY (ARRAY[40, 60])
 --! Compare an aggregate with a number or a parameter.
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40
 --> answered
+SELECT ward FROM visits GROUP BY ward HAVING max(age) - min(age) > 50
+--! Compare each by itself, as in max(age) > 20 AND min(age) < 10, with numbers of your own.
+SELECT ward FROM visits GROUP BY ward HAVING max(age) > 80 AND min(age) < 30
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING mode() WITHIN GROUP (ORDER BY age) > 65
+--! Instead you can ask how many rows have a value: count(*) FILTER (WHERE age = 40) > 1000.
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE age = 40) > 1000
+--> answered
 SELECT ward FROM visits GROUP BY ward HAVING max(age) > min(age) + 40
 --! Compare each with a number or a parameter, for example max(age) > 80 AND min(age) < 20.
 SELECT ward FROM visits GROUP BY ward HAVING max(age) > 80 AND min(age) < 20
