@@ -21,11 +21,14 @@ from planner.predicates.computed.compare import computed_column
 from planner.predicates.computed.numbers import EXACT, NoTermError
 from planner.predicates.computed.read import read_term
 from planner.predicates.row_scope import RowScope
+from planner.values.model import Span
 
 _FUNCTIONS = (
     exp.Abs, exp.Floor, exp.Ceil, exp.Round, exp.Trunc, exp.Greatest, exp.Least, exp.Nullif, exp.Mod, exp.Extract,
     exp.Length,
 )  # fmt: skip
+
+_SIGNS: dict[type[exp.Expr], str] = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
 
 
 def computed_measure(node: exp.Expr, within: RowScope) -> tuple[Column, Fraction, TermKind] | None:
@@ -45,7 +48,8 @@ def computed_measure(node: exp.Expr, within: RowScope) -> tuple[Column, Fraction
             "KH204",
             f"{write_node(node)[:80]} is an interval, which is not added up",
             detail="Aggregates add up numbers.",
-            hint=f"Add up its seconds: least(greatest(extract(epoch FROM {write_node(node)}), 0), 864000).",
+            hint=_ask_seconds(node, within)
+            or f"Add up its seconds: least(greatest(extract(epoch FROM {write_node(node)}), 0), 864000).",
             position=position(node),
         )
     try:
@@ -62,6 +66,26 @@ def computed_measure(node: exp.Expr, within: RowScope) -> tuple[Column, Fraction
         )
     written = ComputedName.of(replace(made, comment=write_node(node))).column
     return written, Fraction(1, 10**term.scale), term.kind
+
+
+def _ask_seconds(node: exp.Expr, within: RowScope) -> str | None:
+    """The question with a mean of seconds in the place of a mean interval, up to five times the analyst's threshold;
+    None where it is not compared with one."""
+    compared = node.find_ancestor(exp.GT, exp.GTE, exp.LT, exp.LTE)
+    select = None if compared is None else compared.find_ancestor(exp.Select)
+    if compared is None or select is None or not within.is_constant(compared.expression):
+        return None
+    length = within.constant(compared.expression)
+    if not isinstance(length, Span) or length.months or not isinstance(bare(compared.this), exp.Avg | exp.Filter):
+        return None
+    seconds = length.days * 86_400 + length.microseconds // 10**6
+    if seconds <= 0:
+        return None
+    clipped = f"least(greatest(extract(epoch FROM {write_node(node)}), 0), {5 * seconds})"
+    mean = write_node(compared.this).replace(write_node(node), clipped)
+    text = f"{mean} {_SIGNS[type(compared)]} {seconds}"
+    question = write_node(select).replace(write_node(compared), text)
+    return f"Instead you can ask: {question};"
 
 
 def _is_seconds(node: exp.Expr) -> bool:
