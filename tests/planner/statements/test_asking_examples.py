@@ -1,0 +1,54 @@
+"""The SQL of docs/asking.md plans: over the demo's policy, so that readers can paste it, or over a world of tests."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from deploy.demo.build import install
+from planner.bind.question import ask
+from planner.catalog.model import Catalog
+from planner.errors import KeyholeError
+from planner.extract.outer_query import Asking
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.plan.build import plan
+from planner.statements.classify import classify
+from planner.statements.settings import accuracy
+from proxy.cli.check import check
+from proxy.service.service import Service
+from tests.planner.aggregates.test_key_thresholds import CATALOG as ROOMS
+from tests.planner.asked import TODAY
+from tests.worlds.stays import people
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "asking.md"
+BLOCKS = re.findall(r"^ *```sql\n(.*?)^ *```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+EXAMPLES = [" ".join(sql.split()) for block in BLOCKS for sql in block.split(";") if sql.strip()]
+ELSEWHERE: dict[str, Callable[[], Catalog]] = {"FROM stays s": people, "FROM visits v JOIN": lambda: ROOMS}
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    policy = install(tmp_path_factory.mktemp("demo"))
+    check(policy, confirm=False)
+    with Service.open(policy) as service:
+        return service.catalog
+
+
+def test_the_page_has_examples_of_all_that_may_be_written() -> None:
+    assert len(EXAMPLES) >= 15
+    assert sum("FROM sales" in sql for sql in EXAMPLES) >= 12
+
+
+@pytest.mark.parametrize("sql", EXAMPLES)
+def test_an_example_plans(sql: str, demo: Catalog) -> None:
+    catalog = next((made() for words, made in ELSEWHERE.items() if words in sql), demo)
+    statement = classify(sql, catalog)
+    assert isinstance(statement, Asking)
+    wanted = accuracy({}, catalog.defaults)
+    for part in statement.questions:
+        try:
+            question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True)
+        except KeyholeError as error:
+            raise AssertionError(f"{error}: {error.hint}") from error
+        plan(question, dialect=DUCKDB)
