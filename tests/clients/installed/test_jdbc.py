@@ -25,6 +25,7 @@ SECTIONS = (
     "cancelling",
     "settings",
     "copies",
+    "numbers",
 )
 
 

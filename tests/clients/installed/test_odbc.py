@@ -1,6 +1,7 @@
 """psqlODBC through pyodbc, with and without its own cursors on the server."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,15 @@ def test_tls(encrypted: Encrypted) -> None:
 def test_keys_of_every_type(connection: Any, key: str) -> None:
     values = [row[0] for row in connection.execute(gallery.about(key)).fetchall()]
     assert values == ([*"01"] if key == "urgent" else list(gallery.TYPED[key]))
+
+
+@pytest.mark.parametrize(("numbers", "shown"), [("null", None), ("threshold", 1001)])
+def test_numbers_beside_the_keys_have_their_types(connection: Any, numbers: str, shown: int | None) -> None:
+    sql = "SELECT ward, count(*) AS n, round(avg(age), 1) AS mean FROM visits GROUP BY ward HAVING count(*) > 1000"
+    connection.execute(f"SET keyhole.numbers = '{numbers}'")
+    answer = connection.execute(sql)
+    assert [column[1] for column in answer.description] == [str, int, Decimal]
+    assert sorted(map(tuple, answer.fetchall())) == [("A", shown, None), ("B", shown, None)]
 
 
 def test_the_guarantee_is_a_message(clinic: Served) -> None:

@@ -58,6 +58,7 @@ public final class Clinic {
             case "cancelling" -> clinic.cancelling();
             case "settings" -> clinic.settings();
             case "copies" -> clinic.copies();
+            case "numbers" -> clinic.numbers();
             default -> throw new IllegalArgumentException(arguments[3]);
         }
         System.out.println("done");
@@ -145,6 +146,33 @@ public final class Clinic {
             SQLWarning warning = statement.getWarnings();
             same(true, warning.getMessage().startsWith("Guarantee: a group that truly qualifies is missed"));
             same("00000", warning.getSQLState());
+        }
+    }
+
+    private void numbers() throws SQLException {
+        for (String threshold : List.of("0", "1")) { // the second by prepared statements, with binary values
+            try (Connection connection = connect("prepareThreshold", threshold);
+                Statement settings = connection.createStatement()) {
+                for (String numbers : List.of("null", "threshold")) {
+                    settings.execute("SET keyhole.numbers = '" + numbers + "'");
+                    try (PreparedStatement statement = connection.prepareStatement(
+                        "SELECT ward, count(*) AS n, round(avg(age), 1) AS mean FROM visits GROUP BY ward"
+                            + " HAVING count(*) > 1000 ORDER BY n DESC")) {
+                        for (int time = 0; time < 3; time++) {
+                            ResultSet rows = statement.executeQuery();
+                            same(Types.BIGINT, rows.getMetaData().getColumnType(2));
+                            same(Types.NUMERIC, rows.getMetaData().getColumnType(3));
+                            for (String ward : List.of("A", "B")) {
+                                same(true, rows.next());
+                                same(ward, rows.getString("ward"));
+                                same(numbers.equals("null") ? null : 1001L, rows.getObject("n"));
+                                same(null, rows.getBigDecimal("mean"));
+                            }
+                            same(false, rows.next());
+                        }
+                    }
+                }
+            }
         }
     }
 
