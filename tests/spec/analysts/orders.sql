@@ -98,7 +98,7 @@ SELECT least(quantity, 10) AS q FROM orders GROUP BY 1 HAVING count(*) > 100
 --> planned
 
 SELECT (price * quantity > 500) AS big, region FROM orders GROUP BY 1, 2 HAVING count(*) > 100
---> KH202
+--> planned
 
 -- # row
 SELECT region FROM orders WHERE total <> price * quantity GROUP BY region HAVING count(*) > 50
