@@ -12,10 +12,11 @@ from planner.bind.unit_query import NOTHING, UnitReading, check_groups, unit_rea
 from planner.catalog.model import Catalog, Column, Merged, Parts, Table
 from planner.errors import KeyholeError
 from planner.extract.form import checked_keys, partition_keys
-from planner.extract.key_edits import around_answer, key_edits, shown_keys
+from planner.extract.key_edits import key_edits, shown_keys
 from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import example_question, no_threshold, outside_question
 from planner.groups.computed_keys import with_computed_keys
+from planner.groups.shown_values import around_answer
 from planner.parser.clauses import check_fits, clauses
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier

@@ -1,14 +1,11 @@
 """The edits that let a select list, ORDER BY and GROUP BY read the relation of answered keys in place of the tables."""
 
-from collections.abc import Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Iterator
 
 from sqlglot import exp
 
 from planner.aggregates.order_statistics import is_truth
-from planner.catalog.key_space import as_text
-from planner.catalog.model import Column, Derivation, Lookup, Merged, Parts, SqlType, Table, Value
-from planner.catalog.steps import Lying
+from planner.catalog.model import Column, Derivation, Lookup, Merged, Parts, SqlType, Table
 from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import unreadable_list, unsupported_spelling
 from planner.parser.clauses import at_offset, closing_index, end_of, opening_index
@@ -18,9 +15,9 @@ from planner.parser.tree import bare, name, offset, write_node
 from planner.scope.embedded import PLACE, ShownKey, ShownKeys, predicate_column
 from planner.scope.functional_dependencies import lookup_sql
 from planner.scope.group_by import resolve_item
-from planner.scope.key_classes import find_plain, key_expression, stand_in
+from planner.scope.key_classes import find_plain, key_expression, known_text, stand_in
 from planner.scope.names import Scope, derivation, same
-from planner.scope.truth_keys import find_truth, is_truth_key, value_name
+from planner.scope.truth_keys import find_truth, value_name
 from planner.scorecard.spans import Searched, spans
 
 _CALLS = ("date_trunc", "extract", "date_part", "date")
@@ -47,64 +44,6 @@ def key_edits(place: QuestionReading, keys: tuple[Column, ...]) -> list[Edit]:
             end = place.tokens[past - 1].end
             edits.append(Edit(end, end, (f" AS {quote_identifier(label)}",)))
     return edits
-
-
-def around_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
-    """What stands before and behind the relation of answered keys so that it has a value of each column of which parts
-    are keys: PostgreSQL computes what is shown from values that lie in the group."""
-    own = {key.name for key in keys}
-    shown: dict[str, str] = {}
-    for key in keys:
-        match key.derivation:
-            case Parts() as parts:
-                shown |= _shown_values(key, table.column(parts.column), parts.shown, called=_name_value(key))
-            case Merged() as merged:
-                for place, name in enumerate(merged.columns):
-                    inner, values = table.column(name), [one[place] for one in merged.shown]
-                    if isinstance(inner.derivation, Parts):
-                        base, lying = table.column(inner.derivation.column), inner.derivation.shown
-                        held = [lying[int(str(value))] for value in values]
-                        shown |= _shown_values(key, base, held, called=_name_value(inner))
-                    elif name not in own:
-                        shown |= _shown_values(key, inner, values)
-    columns = "".join(f", {value}" for name, value in shown.items() if name not in own)
-    return (f"(SELECT answered.*{columns} FROM ", " AS answered)") if columns else ("", "")
-
-
-def _name_value(key: Column) -> str | None:
-    """What the value of a condition is called; None for a key that is parts of a column."""
-    return value_name(key) if is_truth_key(key) else None
-
-
-def _shown_values(
-    key: Column, base: Column, values: Sequence[Value | None], *, called: str | None = None
-) -> dict[str, str]:
-    declared = base.declared if called is None else "boolean"
-    called = called or base.name
-    named = quote_identifier(called)
-    if isinstance(values, Lying):
-        return {called: f"{_lying_sql(f'answered.{quote_identifier(key.name)}', values, base)} AS {named}"}
-    written = ", ".join("NULL" if value is None else _literal(as_text(value)) for value in values)
-    found = f"(ARRAY[{written}]::text[])[answered.{quote_identifier(key.name)} + 1]"
-    return {called: f"{found}::{declared} AS {named}"}
-
-
-def _lying_sql(number: str, values: Lying, base: Column) -> str:
-    """The value that lies in the group of a number, computed: a list of so many would take seconds to read."""
-    steps = values.steps
-    arms = [f"WHEN {number} = {len(values) - 1} THEN NULL"] if values.nulls else []
-    first = int(values.below)
-    if values.below:
-        arms.append(f"WHEN {number} = 0 THEN {steps.runs[0].first - 1}")
-    for run in steps.runs:
-        arms.append(f"WHEN {number} < {first + run.count} THEN {run.first} + {run.step}::bigint * ({number} - {first})")
-        first += run.count
-    unit = "" if steps.scale is None else f" * {as_text(Decimal(1).scaleb(-steps.scale))}"
-    return f"((CASE {' '.join(arms)} END){unit})::{base.declared}"
-
-
-def _literal(text: str) -> str:
-    return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _key_of(node: exp.Expr, scope: Scope, keys: tuple[Column, ...]) -> Column | None:
@@ -325,7 +264,7 @@ def _show(
         item, span = select.expressions[number], place.clauses.items[number]
     plain = find_plain(node, scope)
     if plain is not None and plain in keys and not _is_computed(plain):
-        return ShownKey(plain.name, "", write_node(node), (keys.index(plain),))
+        return ShownKey(plain.name, "", plain.name, (keys.index(plain),))
     expression = key_expression(node, scope)
     read = {column.name for _, column in expression.columns} if expression is not None else set()
     reads = tuple(number for number, key in enumerate(keys) if _is_of(key, read))
@@ -337,7 +276,7 @@ def _show(
         text += place.text[at : edit.start] + edit.text
         at = edit.end
     text += place.text[at : place.tokens[_past_expression(place, item, span) - 1].end]
-    return ShownKey(label or write_node(node), text, write_node(node), reads)
+    return ShownKey(label or write_node(node), text, known_text(node, scope), reads)
 
 
 def _is_named(item: exp.Expr, node: exp.Expr) -> bool:

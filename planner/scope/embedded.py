@@ -87,7 +87,7 @@ class ToldNumbers:
 class ShownKey:
     """One item of GROUP BY as it is shown: `sql` over the columns of the answer; "" for a key as it stands.
 
-    `name` is what an answer calls it, `text` how it was written, and `reads` are the places of the keys that decide it.
+    `name` is what an answer calls it, `text` its `known_text`, and `reads` are the places of the keys that decide it.
     """
 
     name: str

@@ -78,6 +78,15 @@ def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
     return KeyExpression(text, tuple((name, found[name]) for name in sorted(read)), tree)
 
 
+def known_text(node: exp.Expr, scope: Scope) -> str:
+    """Return the text by which an expression of keys is known, however its names are spelled; of others their own."""
+    try:
+        expression = key_expression(node, scope)
+    except KeyholeError:
+        expression = None
+    return write_node(bare(node)) if expression is None else expression.text
+
+
 def parts_of(column: Column, scope: Scope) -> Column | None:
     """The groups that the question's expressions make of a column's values; None if they make none."""
     made = ((one, one.derivation) for one in scope.table.columns)

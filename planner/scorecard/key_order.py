@@ -17,6 +17,7 @@ from planner.parser.lexer import tokens
 from planner.parser.tree import bare, name, parse, position, write_node
 from planner.scope.embedded import Embedded
 from planner.scope.group_by import read_position
+from planner.scope.key_classes import known_text
 from planner.scope.names import find_column
 
 _CUTS = ("limit", "offset", "fetch", "locks")
@@ -89,8 +90,9 @@ def _read_item(item: exp.Ordered, question: Embedded) -> SortedColumn | None:
     column = find_column(node, question.scope)
     if shown is not None:
         called = None if column is None else column.name
+        known = known_text(node, question.scope)
         for place, one in enumerate(shown.items):
-            if written == one.text or (not one.sql and one.name == called):
+            if (one.sql and known == one.text) or (not one.sql and one.name == called):
                 is_astray = bool(item.args.get("nulls_first")) != descending
                 is_whole = not one.sql and question.keys[one.reads[0]].sql_type is SqlType.INTEGER
                 return SortedColumn(place, is_number=is_whole, descending=descending, nulls_astray=is_astray)

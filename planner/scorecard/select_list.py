@@ -18,6 +18,7 @@ from sqlglot import exp
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, name, write_node
 from planner.scope.embedded import Embedded, ToldNumber
+from planner.scope.key_classes import known_text
 
 Cell: TypeAlias = str | int | bool | None
 _Show: TypeAlias = Callable[[Sequence[str | None]], Cell]
@@ -71,6 +72,7 @@ class _Reader:
         self._scope = embedded.scope
         shown, own = embedded.shown_keys, embedded.columns[: len(embedded.keys)]
         items = [(name, "") for name, _ in own] if shown is None else [(one.name, one.sql) for one in shown.items]
+        self._items = [name for name, _ in items]
         self._keys = {name: place for place, (name, sql) in enumerate(items) if not sql}
         self._computed = {} if shown is None else {one.text: at for at, one in enumerate(shown.items) if one.sql}
         first = self._first = len(embedded.columns) - len(embedded.predicates) + len(items) - len(own)
@@ -104,7 +106,7 @@ class _Reader:
         node = bare(item.this if isinstance(item, exp.Alias) else item)
         if (place := self._truths.get(write_node(node))) is not None:
             return _truth_at(place)
-        if (place := self._computed.get(write_node(node))) is not None:
+        if (place := self._place_of_computed(node)) is not None:
             return _text_at(place)
         match node:
             case exp.Column():
@@ -128,6 +130,9 @@ class _Reader:
             case exp.Add():
                 return _sum([self.read(one) for one in node.flatten()])
         raise _Unread
+
+    def _place_of_computed(self, node: exp.Expr) -> int | None:
+        return self._computed.get(known_text(node, self._scope)) if self._computed else None
 
     def _place_of(self, node: exp.Column) -> int:
         try:
@@ -169,9 +174,11 @@ class _Reader:
         return _Value(type_, show)
 
     def name_of(self, item: exp.Expr) -> str:
-        """As PostgreSQL names the item."""
+        """As PostgreSQL names the item; a computed key without an alias as the answer's column of it."""
         if isinstance(item, exp.Alias):
             return _shorten(name(item.args["alias"]))
+        if (place := self._place_of_computed(bare(item))) is not None:
+            return self._items[place]
         return _shorten(self._own_name(item)[0])
 
     def _own_name(self, item: exp.Expr) -> tuple[str, bool]:

@@ -15,6 +15,10 @@ from tests.worlds.house import House, command, opened, shop_in_duckdb, unchanged
 
 TOKEN = "ada's token, which is long enough to be none"
 ORDERED = [
+    (
+        "SELECT CASE WHEN quantity * 8 > amount THEN 'a' ELSE 'b' END AS c FROM sales GROUP BY 1 HAVING count(*) > 811",
+        "c",
+    ),
     ("SELECT quantity > 3 AS several, store FROM sales GROUP BY 1, 2 HAVING count(*) > 811", "several DESC, store"),
     ("SELECT floor(amount / 10) * 10 AS price FROM sales GROUP BY 1 HAVING count(*) > 1811", "price DESC"),
     ("SELECT note = 'n' AS q FROM sales GROUP BY 1 HAVING count(*) > 1011", "q NULLS FIRST"),

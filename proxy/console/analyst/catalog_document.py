@@ -33,6 +33,7 @@ def catalog_document(catalog: Catalog) -> dict[str, Any]:
             "tolerance": usual.tolerance,
             "min_rows": usual.min_rows,
             "mechanism": usual.mechanism,
+            "numbers": usual.numbers,
         },
         "mechanisms": list(usual.mechanisms),
     }

@@ -11,7 +11,8 @@ from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.model import Catalog, Column
 from planner.parser.lexer import readable, tokens
 from planner.parser.tree import bare, name, parse, read_limit, write_node
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import Embedded, ShownKey
+from planner.scope.key_classes import known_text
 from planner.scope.names import find_column
 from planner.statements.classify import split
 from proxy.console.analyst.question_nodes import (
@@ -87,6 +88,8 @@ def _plain_select(tree: exp.Expr, question: Embedded, catalog: Catalog) -> exp.S
 
 def _split_columns(select: exp.Select, question: Embedded, names: TableNames) -> tuple[list[Document], list[Document]]:
     """The keys, and the columns of a scorecard, of a select list that shows each key once as itself."""
+    items = () if question.shown_keys is None else question.shown_keys.items
+    computed = {one.text for one in items if one.sql}
     keys, shown = [], []
     for item in select.expressions:
         node, called = (item.this, item.alias) if isinstance(item, exp.Alias) else (item, "")
@@ -95,12 +98,20 @@ def _split_columns(select: exp.Select, question: Embedded, names: TableNames) ->
             continue
         if called and called != node.name:
             raise _NotDrawn("It gives a key another name.")
-        if find_column(bare(node), question.scope) is None:
+        if find_column(bare(node), question.scope) is None and known_text(node, question.scope) not in computed:
             raise _NotDrawn("It shows an expression of a key.")
         keys.append(node)
-    if len(keys) != len(question.keys):
+    if len(keys) != len(items or question.keys):
         raise _NotDrawn("It shows other columns than the keys of its groups.")
-    return [_key(key, question, names) for key in question.keys], shown
+    told = [_computed_key(one, question, names) for one in items]
+    return told or [_key(key, question, names) for key in question.keys], shown
+
+
+def _computed_key(shown: ShownKey, question: Embedded, names: TableNames) -> Document:
+    """A key of a question that computes some: an expression as its text."""
+    if shown.sql:
+        return {"of": "", "name": shown.name, "sql": shown.name}
+    return _key(question.keys[shown.reads[0]], question, names)
 
 
 def _key(key: Column, question: Embedded, names: TableNames) -> Document:

@@ -1,9 +1,10 @@
 // An answer: what it promises and cost, a picture over two keys, and a table of the same.
-import { call, element, fill, visible } from "./api.js";
+import { call, data, element, fill, visible } from "./api.js";
 import { draw } from "./chart.js";
 import { epsilon } from "./price.js";
 
 const ROWS = 200; // of the table at first: more on demand
+const PLACE = "place in ranking"; // a column of a ranking's answer
 const MOST_CELLS = 40_000; // of a picture: a screen has no room for more
 
 const seemsNumber = (values) => values.every((value) => value !== "" && Number.isFinite(Number(value)));
@@ -11,6 +12,7 @@ const inOrder = (values) => (seemsNumber(values) ? [...values].sort((a, b) => a 
 
 function facts(told) {
   const list = [element("p", { class: "guarantee" }, told.guarantee.sentence)];
+  for (const sentence of told.numbers?.sentences ?? []) list.push(element("p", { class: "note" }, sentence));
   if (told.cost) list.push(element("p", {}, told.cost.sentence));
   if (told.reused) list.push(element("p", { class: "good" }, "Released before: the same answer, and nothing was spent of the shared budget."));
   if (told.shared_noise) list.push(element("p", { class: "note" }, told.shared_noise));
@@ -48,6 +50,8 @@ function table(columns, rows) {
 
 async function domain(name, column, rows, place) {
   const found = new Set(rows.map((row) => row[place]));
+  const declared = data("catalog").tables.find((one) => one.name === name)?.keys.some((one) => one.name === column);
+  if (!declared) return inOrder([...found]);
   try {
     const { values } = await call(`/console/api/values?table=${encodeURIComponent(name)}&column=${encodeURIComponent(column)}`);
     const known = new Set(values);
@@ -136,7 +140,9 @@ function mix(from, to, share) {
 }
 
 export async function showAnswer(holder, told, { explained, sql, tookMs }) {
-  const keys = explained?.grouped_by?.filter((key) => told.columns.includes(key)) ?? told.columns;
+  const others = [...Object.keys(told.guarantee.predicates ?? {}), PLACE];
+  const named = explained?.grouped_by;
+  const keys = named?.every((key) => told.columns.includes(key)) ? named : told.columns.filter((name) => !others.includes(name));
   const { columns, rows } = rowsOf(told, keys);
   const head = element("p", { class: "figure" }, `${told.count.toLocaleString("en")} ${told.count === 1 ? "group" : "groups"}`);
   const beside = element("small", {}, ` of ${(explained?.keys ?? told.count).toLocaleString("en")}, in ${Math.round(tookMs)} ms`);
@@ -146,5 +152,5 @@ export async function showAnswer(holder, told, { explained, sql, tookMs }) {
     ? element("p", { class: "warn" }, `The first ${told.keys.length.toLocaleString("en")} are here; REST has them all.`) : null;
   holder.replaceChildren(...[element("div", { class: "two" }, element("div", {}, head, cut, drawn), facts(told)),
     element("h3", {}, "As a table"), rows.length ? table(columns, rows) : element("p", {}, "No group qualifies.")]);
-  if (keys.length > 1 && rows.length && explained) await picture(drawn, told, { name: explained.table, keys, columns, rows, sql });
+  if (keys.length > 1 && rows.length && explained) await picture(drawn, told, { name: explained.table, keys, columns, rows: rows.map((row) => row.map((value) => value ?? "NULL")), sql });
 }

@@ -159,7 +159,15 @@ function drawSliders() {
     range.addEventListener("input", () => set(toValue(Number(range.value)), range));
     setters[one.name] = set;
     return element("div", {}, element("div", { class: "row spread" }, element("strong", {}, one.label), said), range);
-  }));
+  }), drawNumbers());
+}
+
+// What stands in a column that asks how large a group is.
+const NUMBERS = [["null", "nothing (NULL)"], ["threshold", "the bound that HAVING proves"], ["bands", "the lower edge of its band, at a price"], ["refuse", "an error"]];
+function drawNumbers() {
+  const select = element("select", { class: "short", onchange: (event) => { settings.numbers = event.target.value; refresh(); } },
+    ...NUMBERS.map(([value, text]) => element("option", { value, selected: value === catalog.usual.numbers }, text)));
+  return element("label", { class: "row spread" }, element("strong", {}, "A count or sum beside the keys shows"), select);
 }
 
 function use(...changes) {

@@ -2,6 +2,7 @@
 // writes. The other way round, from SQL to a tree, is the server's parser; what has no form here stays a text in its place.
 import { element } from "./api.js";
 import { drawAggregate, drawMore, newAggregate, newValue, proposedFor, RANKED_BY } from "./aggregate_picker.js";
+import { drawKey, newKeys } from "./computed_key.js";
 import { ownColumns, publicOf, tableOf, writeSql } from "./question_sql.js";
 
 const OPERATORS = [">", ">=", "<", "<=", "=", "<>"];
@@ -64,13 +65,20 @@ export class Builder {
         onchange: (event) => this.edit(() => {
           model.keys = model.keys.filter((one) => one.of !== key.of || one.name !== key.name);
           if (event.target.checked) model.keys.push(key);
-          const order = (one) => (one.of ? 1000 : table.keys.findIndex((each) => each.name === one.name));
+          const order = (one) => (one.of || one.sql ? 1000 : table.keys.findIndex((each) => each.name === one.name));
           model.keys.sort((one, other) => order(one) - order(other));
         }) }), text);
     const own = table.keys.map((key) => chip({ of: "", name: key.name }, `${key.name} (${key.values.toLocaleString("en")})`, `key ${key.name}`));
     const joined = model.joins.flatMap((join) => (publicOf(join, this.catalog)?.columns ?? [])
       .filter((column) => column.name !== join.key).map((column) => chip({ of: join.alias, name: column.name }, `${join.alias}.${column.name}`, `key ${join.alias}.${column.name}`)));
+    const computed = model.keys.filter((key) => key.sql).map((key, number) => drawKey(key.sql, table, `computed ${number}`, {
+      set: (sql) => this.edit(() => { key.sql = sql; key.name = sql; }),
+      type: (sql) => this.type(() => { key.sql = sql; key.name = sql; }),
+      remove: remover("Remove the key", () => this.edit(() => { model.keys = model.keys.filter((one) => one !== key); })),
+    }));
+    const add = newKeys(table).map(([text, sql]) => button(text, `add ${text}`, () => this.edit(() => model.keys.push({ of: "", name: sql, sql }))));
     return element("fieldset", { class: "plain" }, element("legend", {}, "One answer for each"), element("div", { class: "row" }, ...own, ...joined),
+      ...computed, element("div", { class: "row" }, ...add),
       model.keys.length ? null : element("p", { class: "bad" }, "Choose at least one."));
   }
 

@@ -24,7 +24,8 @@ class Writer {
     this.qualified = model.joins.length > 0;
   }
 
-  name({ of, name }) {
+  name({ of, name, sql: computed }) {
+    if (computed) return computed;
     const join = this.model.joins.find((one) => one.alias === of);
     if (join) return `${join.sql}.${publicOf(join, this.catalog)?.columns.find((one) => one.name === name)?.sql ?? quote(name)}`;
     const sql = this.own.find((one) => one.name === name)?.sql ?? quote(name);

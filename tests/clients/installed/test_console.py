@@ -156,6 +156,24 @@ def test_an_analyst_builds_a_question_sees_its_price_asks_and_sees(window: Brows
     assert "SELECT ward, room" in window.run("return document.body.textContent")
 
 
+def test_keys_are_computed_and_numbers_shown_as_chosen(window: Browser) -> None:
+    wait_for_price(window)
+    click(window, "[data-focus='add + steps of a number']")
+    fill(window, "[data-focus='computed 0 width']", "20")
+    text = window.run("return document.getElementById('sql').value")
+    assert text.split("\n")[0] == "SELECT ward, age / 20 * 20"
+    wait_for_price(window)
+    click(window, "[data-focus='key ward']")
+    fill(window, "#sql", "SELECT age > 19, count(*) AS n\nFROM visits\nGROUP BY age > 19\nHAVING count(*) > 1000")
+    window.run("document.querySelector('#sliders select').value = 'threshold'")
+    window.run("document.querySelector('#sliders select').dispatchEvent(new Event('change'))")
+    wait_for_price(window)
+    click(window, "#ask")
+    window.wait_for("return document.querySelector('#answer table')")
+    rows = window.run("return [...document.querySelectorAll('#answer tbody tr')].map((one) => one.textContent)")
+    assert sorted(rows) == ["false1001", "true1001"]
+
+
 def test_sql_and_tree_follow_each_other(window: Browser) -> None:
     wait_for_price(window)
     fill(

@@ -255,9 +255,20 @@ def test_a_join_is_drawn_whichever_way_it_is_written(service: Service) -> None:
     assert question_tree(using, service.catalog)["joins"][0]["using"]
 
 
+def test_computed_keys_are_drawn_as_their_text(service: Service) -> None:
+    text = "SELECT age>10, ward FROM visits GROUP BY 2, AGE > 10 HAVING count(*) > 5"
+    found = question_tree(text, service.catalog)
+    assert (found["builds"], found["keys"]) == (
+        True,
+        [{"of": "", "name": "ward"}, {"of": "", "name": "AGE > 10", "sql": "AGE > 10"}],
+    )
+    named = "SELECT age > 10 AS old FROM visits GROUP BY 1 HAVING count(*) > 5"
+    assert question_tree(named, service.catalog)["why"] == "It gives a key another name."
+
+
 NOT_DRAWN = [
     ("SELECT ward AS w FROM visits GROUP BY ward HAVING count(*) > 5", "It gives a key another name."),
-    ("SELECT upper(ward) FROM visits GROUP BY upper(ward) HAVING count(*) > 5", "It shows an expression of a key."),
+    ("SELECT ward, upper(ward) FROM visits GROUP BY ward HAVING count(*) > 5", "It shows an expression of a key."),
     ("SELECT ward FROM (SELECT * FROM visits) t GROUP BY ward HAVING count(*) > 5", "It reads a subquery."),
     ("SELECT true FROM visits HAVING count(*) > 5", "It has no keys: the whole table is one group."),
     (

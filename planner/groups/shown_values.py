@@ -1,0 +1,68 @@
+"""SQL that gives each answered group of a column's values one value that lies in it, for PostgreSQL to show it by."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from planner.catalog.key_space import as_text
+from planner.catalog.model import Column, Merged, Parts, Table, Value
+from planner.catalog.steps import Lying
+from planner.parser.lexer import quote_identifier
+from planner.scope.truth_keys import is_truth_key, value_name
+
+
+def around_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
+    """What stands before and behind the relation of answered keys so that it has a value of each column of which parts
+    are keys: PostgreSQL computes what is shown from values that lie in the group."""
+    own = {key.name for key in keys}
+    shown: dict[str, str] = {}
+    for key in keys:
+        match key.derivation:
+            case Parts() as parts:
+                shown |= _shown_values(key, table.column(parts.column), parts.shown, called=_name_value(key))
+            case Merged() as merged:
+                for place, name in enumerate(merged.columns):
+                    inner, values = table.column(name), [one[place] for one in merged.shown]
+                    if isinstance(inner.derivation, Parts):
+                        base, lying = table.column(inner.derivation.column), inner.derivation.shown
+                        held = [lying[int(str(value))] for value in values]
+                        shown |= _shown_values(key, base, held, called=_name_value(inner))
+                    elif name not in own:
+                        shown |= _shown_values(key, inner, values)
+    columns = "".join(f", {value}" for name, value in shown.items() if name not in own)
+    return (f"(SELECT answered.*{columns} FROM ", " AS answered)") if columns else ("", "")
+
+
+def _name_value(key: Column) -> str | None:
+    """What the value of a condition is called; None for a key that is parts of a column."""
+    return value_name(key) if is_truth_key(key) else None
+
+
+def _shown_values(
+    key: Column, base: Column, values: Sequence[Value | None], *, called: str | None = None
+) -> dict[str, str]:
+    declared = base.declared if called is None else "boolean"
+    called = called or base.name
+    named = quote_identifier(called)
+    if isinstance(values, Lying):
+        return {called: f"{_lying_sql(f'answered.{quote_identifier(key.name)}', values, base)} AS {named}"}
+    written = ", ".join("NULL" if value is None else _literal(as_text(value)) for value in values)
+    found = f"(ARRAY[{written}]::text[])[answered.{quote_identifier(key.name)} + 1]"
+    return {called: f"{found}::{declared} AS {named}"}
+
+
+def _lying_sql(number: str, values: Lying, base: Column) -> str:
+    """The value that lies in the group of a number, computed: a list of so many would take seconds to read."""
+    steps = values.steps
+    arms = [f"WHEN {number} = {len(values) - 1} THEN NULL"] if values.nulls else []
+    first = int(values.below)
+    if values.below:
+        arms.append(f"WHEN {number} = 0 THEN {steps.runs[0].first - 1}")
+    for run in steps.runs:
+        arms.append(f"WHEN {number} < {first + run.count} THEN {run.first} + {run.step}::bigint * ({number} - {first})")
+        first += run.count
+    unit = "" if steps.scale is None else f" * {as_text(Decimal(1).scaleb(-steps.scale))}"
+    return f"((CASE {' '.join(arms)} END){unit})::{base.declared}"
+
+
+def _literal(text: str) -> str:
+    return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
