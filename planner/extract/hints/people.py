@@ -21,7 +21,7 @@ from planner.scorecard.number_columns import group_expressions
 _FEWEST = 50  # people in a group: what is cheap at the usual tolerance
 _TOTAL = "total"
 _PRODUCT = (exp.Column, exp.Identifier, exp.Mul, exp.Paren)  # what a total multiplies
-_MOST_FACTORS = 4
+_MOST_FACTORS = 4  # of a total in a hint: as many columns as a product may have
 
 
 def refuse_people(error: KeyholeError, place: QuestionReading) -> KeyholeError | None:

@@ -78,7 +78,7 @@ def _compare_lowered(column: Column, node: exp.Lower, within: RowScope) -> Compa
             return UNKNOWN
         patterns = lowered_spellings(list(text), node)
         if patterns is None:
-            return _lowered(node, within).compare(operator, constant, at)
+            return _read_lowered(node, within).compare(operator, constant, at)
         equal = one_of(column, ["".join(character or "" for character in parts(one)) for one in patterns])
         return equal if operator == "=" else equal.negate()
 
@@ -90,14 +90,14 @@ def _lowered_like(column: Column, node: exp.Lower, within: RowScope) -> LikePatt
         patterns = lowered_spellings(parts(pattern), at)
         if patterns is not None:
             return any_like(column, patterns)
-        found = _lowered(node, within)
+        found = _read_lowered(node, within)
         assert found.like is not None
         return found.like(pattern, at)
 
     return like
 
 
-def _lowered(node: exp.Lower, within: RowScope) -> ColumnTerm:
+def _read_lowered(node: exp.Lower, within: RowScope) -> ColumnTerm:
     """The text in small letters of the C collation. Raises KH205 where it is not computed from a row."""
     found = computed_term(node, within)
     if found is None:
