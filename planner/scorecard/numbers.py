@@ -11,13 +11,22 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.parser.clauses import Clauses, end_of
+from planner.parser.clauses import Clauses, closing_index, end_of
 from planner.parser.lexer import Token
 from planner.parser.subquery_readers import unaliased_end
 from planner.parser.tree import bare, contains, name, read_limit, write_node
 from planner.scorecard.find import shows_size
 
 _UNNAMED = "?column?"
+_TYPE_NAMES = {
+    exp.DType.INT: "int4",
+    exp.DType.BIGINT: "int8",
+    exp.DType.SMALLINT: "int2",
+    exp.DType.DECIMAL: "numeric",
+    exp.DType.DOUBLE: "float8",
+    exp.DType.FLOAT: "float4",
+    exp.DType.BOOLEAN: "bool",
+}
 _MOST_RANKED = 100  # rows: tools cut all that they ask to hundreds or thousands, and do not mean the first of them
 
 
@@ -53,15 +62,30 @@ def find_numbers(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) 
         if contains_aggregate(node) and not contains(node, exp.Window) and shows_size(node):
             has_alias = isinstance(item, exp.Alias)
             end = unaliased_end(item, past, tokens)
-            called = name(item.args["alias"]) if has_alias else default_name(tokens[first:end])
+            called = name(item.args["alias"]) if has_alias else default_name(node, tokens[first:end])
             found.append(ShownNumber(node, index, first, end, called, has_alias))
     return tuple(found)
 
 
-def default_name(tokens: tuple[Token, ...]) -> str:
-    """Return the name that PostgreSQL gives a call, or a cast of one, without an alias."""
+def default_name(node: exp.Expr, tokens: tuple[Token, ...]) -> str:
+    """Return the name that PostgreSQL gives a call, or a cast of one, without an alias; an operation has none, and its
+    cast, or that of a CASE, that of the type."""
+    node = bare(node)
+    kind: object = None
+    while isinstance(node, exp.Cast):
+        kind = kind or node.to.this
+        node = bare(node.this)
+    if kind is not None and isinstance(node, exp.Binary | exp.Unary | exp.Case):
+        return _TYPE_NAMES.get(kind, kind.value.lower()) if isinstance(kind, exp.DType) else _UNNAMED
+    if isinstance(node, exp.Binary | exp.Unary) and not _is_one_call(tokens):  # mod(a, b) is no a % b
+        return _UNNAMED
     called = [token for token in tokens if not token.is_symbol("(") and not token.is_word("cast")]
     return called[0].value if called and called[0].kind == "word" else _UNNAMED
+
+
+def _is_one_call(tokens: tuple[Token, ...]) -> bool:
+    is_called = len(tokens) > 2 and tokens[0].kind == "word" and tokens[1].is_symbol("(")
+    return is_called and closing_index(tokens, 1) == len(tokens) - 1
 
 
 def sorted_numbers(
