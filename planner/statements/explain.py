@@ -1,4 +1,4 @@
-"""EXPLAIN of a question or a monitor, which costs nothing, or of a statement that the shadow explains."""
+"""EXPLAIN of questions or a monitor, which costs nothing, or of a statement that the shadow explains."""
 
 from dataclasses import replace
 
@@ -6,6 +6,7 @@ from planner.catalog.model import Catalog
 from planner.errors import not_allowed
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token
+from planner.scope.embedded import Embedded, EmbeddedVirtual
 from planner.statements.kinds import Executing, Explaining, PassThrough, Statement
 from planner.statements.prepare_execute import execute_statement
 from planner.statements.query import query_statement
@@ -34,16 +35,15 @@ def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
         return replace(result, explain=text[found[0].start : rest[0].start])
     if not isinstance(result, Asking):
         return PassThrough("explain")
-    explained = result.questions + result.monitors
+    explained: tuple[Embedded | EmbeddedVirtual, ...] = result.questions + result.monitors
     if not explained:
         return result  # PostgreSQL explains how it reads what Keyhole gives it
-    if len(explained) != 1 or len(result.embedded) != 1:
+    if len(explained) != len(result.embedded) or (result.monitors and len(explained) != 1):
         raise explains_several(found[start])
     if form is not None and form.value.lower() not in ("text", "json"):
         raise unknown_format(form, explained=text[rest[0].start : rest[-1].end])
-    return Explaining(
-        question=explained[0], format="json" if form is not None and form.value.lower() == "json" else "text"
-    )
+    is_json = form is not None and form.value.lower() == "json"
+    return Explaining(questions=explained, format="json" if is_json else "text")
 
 
 def _explain_options(found: tuple[Token, ...]) -> tuple[int, int | None, Token | None]:

@@ -27,9 +27,9 @@ class SetKeyhole:
 
 @dataclass(frozen=True, slots=True)
 class Explaining:
-    """EXPLAIN of a question, or of a monitor's relation: costs nothing, answered by Keyhole alone."""
+    """EXPLAIN of questions, or of a monitor's relation: costs nothing, answered by Keyhole alone."""
 
-    question: Embedded | EmbeddedVirtual
+    questions: tuple[Embedded | EmbeddedVirtual, ...]
     format: Literal["text", "json"]
 
 

@@ -83,11 +83,11 @@ def runs_what_it_explains(*, position: int, explained: str) -> KeyholeError:
 
 
 def explains_several(first: Token) -> KeyholeError:
-    """KH106 for EXPLAIN of a statement with more than one question."""
+    """KH106 for EXPLAIN of a statement with a question and another relation of Keyhole's, or with two of these."""
     return KeyholeError(
         "KH106",
-        "EXPLAIN explains one question",
-        hint="Explain each question on its own.",
+        "EXPLAIN explains questions, or one monitor",
+        hint="Explain each of them on its own.",
         position=first.start + 1,
     )
 

@@ -101,8 +101,8 @@ def _questions(statement: Statement, catalog: Catalog) -> Iterator[Embedded]:
         case Asking(embedded=embedded):
             if not statement.constantly_empty:
                 yield from (part for part in embedded if isinstance(part, Embedded))
-        case Explaining(question=Embedded() as question):
-            yield question
+        case Explaining(questions=questions):
+            yield from (one for one in questions if isinstance(one, Embedded))
         case Copying(copied=copied):
             yield from _questions(classify(copied.query, catalog), catalog)
         case Preparing(text=text):

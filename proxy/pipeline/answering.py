@@ -1,7 +1,7 @@
 """The pipeline as sessions use it: whole statements in, SQL and arrays for the shadow out."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -147,7 +147,7 @@ class Answering:
         except KeyholeError:
             return ()
         inside = found.embedded if isinstance(found, Asking) else ()
-        inside = (found.question,) if isinstance(found, Explaining) else inside
+        inside = found.questions if isinstance(found, Explaining) else inside
         return find_parameter_casts(
             tree
             for part in inside
@@ -185,12 +185,13 @@ class Answering:
 
         numbers = choose_numbers(request.settings, self._service.catalog.defaults)
         match self._classified[numbers](request.statement):
-            case Explaining(question=question, format=form):
-                check_readable((question,))
-                if isinstance(question, EmbeddedVirtual):
-                    lines = self._monitors.explain(question.name, analyst=request.analyst, form=form)
+            case Explaining(questions=questions, format=form):
+                check_readable(questions)
+                if isinstance(questions[0], EmbeddedVirtual):
+                    lines = self._monitors.explain(questions[0].name, analyst=request.analyst, form=form)
                 else:
-                    lines = explain_question(self._service, make_asked(question), form=form)
+                    asked = [make_asked(one) for one in questions if isinstance(one, Embedded)]
+                    lines = explain_questions(self._service, asked, form=form)
                 sql = _EXPLAINED.format(type="json" if form == "json" else "text", number=first)
                 return Prepared(sql=sql, arrays=1, tag="EXPLAIN", plan=Explained(lines))
             case Asking() as asking:
@@ -223,6 +224,9 @@ class Answering:
     def _release(self, answerable: Answerable, withdrawn: Event) -> ReleasedArrays:
         if not answerable.embedded:
             return ReleasedArrays(arrays=((),) * len(answerable.columns), notices=())
+        affordable.check_together(
+            self._service, [part for part in answerable.embedded if not isinstance(part, EmbeddedVirtual)]
+        )
         relations: list[tuple[tuple[str | None, ...], ...]] = []
         notices: list[str] = []
         for part in answerable.embedded:
@@ -285,16 +289,33 @@ def read_part(text: str, offset: int, statement: Statement) -> StatementPart:
     )
 
 
+def explain_questions(service: Service, questions: Sequence[Asked], *, form: str) -> tuple[str, ...]:
+    """EXPLAIN's lines for the questions of a statement in turn, as each would be answered if it were the first."""
+    if form == "json":
+        documents = [{"Keyhole": _document_with_numbers(service, one)} for one in questions]
+        return (json.dumps(documents, indent=2, ensure_ascii=False),)
+    if len(questions) == 1:
+        return explain_question(service, questions[0], form=form)
+    lines: list[str] = []
+    for number, one in enumerate(questions, start=1):
+        lines += [f"Question {number} of {len(questions)}", *explain_question(service, one, form=form)]
+    return tuple(lines)
+
+
 def explain_question(service: Service, asked: Asked, *, form: str) -> tuple[str, ...]:
     """EXPLAIN's lines for a question, with what is left for it; spends nothing and touches no data."""
+    if form == "json":
+        return explain_questions(service, (asked,), form=form)
     plan = pipeline.prepare(service, asked)
     left, rules = _find_left(service, plan, asked), asked.question.rules
-    if form == "json":
-        document = explain_json(plan, left=left, rules=rules)
-        if asked.question.numbers is not None:
-            document["numbers"] = numbers_document(asked.question.numbers)
-        return (json.dumps([{"Keyhole": document}], indent=2, ensure_ascii=False),)
     return (*explain_text(plan, left=left, rules=rules), *number_notices(asked.question.numbers))
+
+
+def _document_with_numbers(service: Service, asked: Asked) -> dict[str, object]:
+    document = explained_document(service, asked)
+    if asked.question.numbers is not None:
+        document["numbers"] = numbers_document(asked.question.numbers)
+    return document
 
 
 def explained_document(service: Service, asked: Asked) -> dict[str, object]:

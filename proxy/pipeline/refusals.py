@@ -129,6 +129,21 @@ def over_budget(over: OverBudget, *, plan: Plan, left: QuestionBalance, short: s
     return KeyholeError(code, message, detail=detail, hint=left.hint or None)
 
 
+def not_together(
+    over: OverBudget, *, plan: Plan, left: QuestionBalance, session_cap: bool, place: tuple[int, int]
+) -> KeyholeError:
+    """The refusal of a statement whose questions do not fit together, by the first that does not behind the others.
+
+    Parameters:
+        place: the number of that question, counted from 1, and how many there are.
+    """
+    refused = over_budget(over, plan=plan, left=left, short="", session_cap=session_cap)
+    number, count = place
+    detail = f"It is question {number} of {count} of the statement, behind the others; none of them was asked."
+    hint = refused.hint or "Ask them one by one, the most important first, or with a wider keyhole.tolerance."
+    return KeyholeError(refused.code, refused.message, detail=f"{refused.detail} {detail}", hint=hint)
+
+
 def too_slow(expected: ExpectedTime) -> KeyholeError:
     """A question that would run into the timeout, and stay paid. Depends on question, policy and pins alone."""
     seconds, limit = write_seconds(expected.seconds), write_seconds(expected.timeout_s)

@@ -102,6 +102,10 @@ UNLISTEN *
 --> unlisten
 EXPLAIN SELECT * FROM regions
 --> explain
+EXPLAIN SELECT country, month FROM sales GROUP BY ROLLUP (country, month) HAVING count(*) > 5
+--> explaining text of 3
+EXPLAIN (FORMAT JSON) SELECT country FROM sales GROUP BY country HAVING count(*) > 5 UNION ALL SELECT month::text FROM sales GROUP BY month HAVING count(*) > 5
+--> explaining json of 2
 EXPLAIN (FORMAT JSON, VERBOSE) SELECT * FROM regions
 --> explain
 SET keyhole.fnr = 0.01

@@ -93,7 +93,7 @@ def _outcome(sql: str, catalog: Catalog, settings: Mapping[str, str] | None = No
             statement = classify(statement.copied.query, catalog)
         if not isinstance(statement, Asking | Explaining):
             return "passed on"
-        for part in statement.questions if isinstance(statement, Asking) else (statement.question,):
+        for part in statement.questions:
             assert isinstance(part, Embedded)
             wanted = accuracy({**REFUSING, **(settings or {})}, catalog.defaults)
             plan(ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True), dialect=POSTGRES)

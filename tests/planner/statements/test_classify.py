@@ -38,8 +38,8 @@ def _outcome(statement: Statement) -> str:
             return f"{name} = {'default' if value is None else value}{' local' if local else ''}"
         case Asking():
             return "asking"
-        case Explaining(_, form):
-            return f"explaining {form}"
+        case Explaining(questions, form):
+            return f"explaining {form}" + (f" of {len(questions)}" if len(questions) > 1 else "")
         case Copying(copied):
             return f"copying {copied.query.strip()}"
         case Preparing(text):

@@ -1,0 +1,63 @@
+"""The questions of one statement are answered together, or none is asked; EXPLAIN shows each of them."""
+
+import json
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.worlds.house import opened, shop_in_duckdb, unchanged
+
+STATEMENTS = (
+    "SELECT store, month FROM sales GROUP BY ROLLUP (store, month) HAVING count(*) > 611",
+    "SELECT store FROM sales GROUP BY store HAVING count(*) > 811 "
+    "UNION ALL SELECT CASE WHEN quantity > 3 THEN 'many' END FROM sales GROUP BY quantity > 3 HAVING count(*) > 611",
+    "SELECT count(*) FROM (SELECT store FROM sales GROUP BY store HAVING count(*) > 811) AS a, "
+    "(SELECT quantity > 3 AS many FROM sales GROUP BY 1 HAVING count(*) > 611) AS b",
+    "SELECT note = 'n' FROM sales GROUP BY 1 HAVING count(*) > 611 "
+    "INTERSECT SELECT quantity > 3 FROM sales GROUP BY 1 HAVING count(*) > 611",
+)
+
+
+def _folder(directory: Path, name: str) -> Path:
+    (directory / name).mkdir()
+    return directory / name
+
+
+def _prices(connection: psycopg.Connection[tuple[object, ...]], sql: str) -> list[float]:
+    (document,) = connection.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchall()[0]
+    told = document if isinstance(document, list) else json.loads(str(document))
+    return [one["Keyhole"]["worst_case_epsilon"] for one in told]
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_a_statement_that_does_not_fit_spends_nothing(sql: str, tmp_path: Path) -> None:
+    """Each of its questions fits by itself, and they do not one after the other."""
+    with opened(shop_in_duckdb(_folder(tmp_path, "wide"))) as house, house.connect() as connection:
+        prices = _prices(connection, sql)
+        lines = [line for (line,) in connection.execute(f"EXPLAIN {sql}")]
+        titles = [f"Question {number} of {len(prices)}" for number in range(1, len(prices) + 1)]
+        assert [line for line in lines if line in titles] == titles
+        connection.execute(sql)
+    assert len(prices) > 1
+    narrow = shop_in_duckdb(_folder(tmp_path, "narrow"), per_predicate=max(prices) * 1.001)
+    with opened(narrow) as house, house.connect() as connection:
+        with unchanged(house), pytest.raises(psycopg.Error, match=r"(?s)KH301.*none of them was asked") as refused:
+            connection.execute(sql)
+        assert f"question 2 of {len(prices)}" in str(refused.value)
+        connection.execute("SELECT store FROM sales GROUP BY store HAVING count(*) > 5011 LIMIT 0")
+
+
+def test_what_was_answered_costs_nothing_again(tmp_path: Path) -> None:
+    """The answers of a statement are stored one by one: those that are there need not fit."""
+    sql = STATEMENTS[1]
+    first = sql.partition(" UNION ALL ")[0]
+    with opened(shop_in_duckdb(_folder(tmp_path, "wide"))) as house, house.connect() as connection:
+        prices = _prices(connection, sql)
+    narrow = shop_in_duckdb(_folder(tmp_path, "narrow"), per_predicate=sum(prices) * 1.001)
+    with opened(narrow) as house, house.connect() as connection:
+        rows = connection.execute(sql).fetchall()
+        assert rows
+        with unchanged(house):
+            assert connection.execute(sql).fetchall() == rows
+            connection.execute(first)
