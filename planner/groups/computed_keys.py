@@ -29,7 +29,7 @@ from planner.parser.lexer import readable
 from planner.parser.tree import bare, position, write_node
 from planner.question.condition import And, Condition
 from planner.scope.group_by import resolve_item
-from planner.scope.key_classes import key_expression
+from planner.scope.key_classes import key_expression, shown_part
 from planner.scope.key_partitions import identify_parts, label_parts
 from planner.scope.names import Scope, derivation, find_column
 from planner.values.datetimes import truncate_to_unit
@@ -112,18 +112,11 @@ def _derivations(item: exp.Expr, scope: Scope) -> Iterator[Derivation]:
         if isinstance(node, exp.TimeToStr):
             read = find_column(bare(node.this), scope)
             if read is not None and read.domain is None and read.sql_type in _TIMES:
-                yield Derivation("date_trunc", _shown_part(node), read.name)
+                yield Derivation("date_trunc", shown_part(node), read.name)
             continue
         written = derivation(node, scope)
         if written is not None and find_column(node, scope) is None:
             yield written
-
-
-def _shown_part(node: exp.TimeToStr) -> str:
-    """The finest part that a pattern of to_char shows."""
-    form = str(node.args["format"])
-    marks = (("%H", "hour"), ("%d", "day"), ("%m", "month"), ("Q", "quarter"))
-    return next((part for mark, part in marks if mark in form), "year" if "%Y" in form else "day")
 
 
 def _with_derived(scope: Scope, derived: Derivation, said: tuple[Condition, ...], item: exp.Expr) -> Scope:

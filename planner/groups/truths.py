@@ -6,7 +6,6 @@
 Guarantee: which group a row is in is a condition of the row alone, as WHERE reads it, and computing it fails on no row.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 
@@ -38,17 +37,38 @@ def with_truths(scope: Scope, item: exp.Expr, *, several: bool) -> Scope:
     """
     if scope.members:
         return scope
-    tests = list(_list_tests(bare(item)))
-    for node in tests:
-        read = {column.name: column for one in node.find_all(exp.Column) if (column := find_column(one, scope))}
-        open_ = [column for column in read.values() if column.domain is None]
-        if not all(column.groupable for column in read.values()) or find_truth(node, scope) is not None:
-            continue
-        alone = len(tests) == 1 and all(find_column(one, scope) in open_ for one in item.find_all(exp.Column))
-        if several and len(open_) > 1:
-            scope = _with_truth(scope, node, alone=alone)
-        if not several and len(open_) == 1 and open_[0].sql_type not in _NUMBERS:
-            scope = scope if key_expression(node, scope) is not None else _with_truth(scope, node, alone=alone)
+    alone = sum(isinstance(node, TESTS) for node in item.walk()) == 1
+    return _read_tests(scope, bare(item), several=several, alone=alone and not _reads_beside(item, scope))
+
+
+def _reads_beside(item: exp.Expr, scope: Scope) -> bool:
+    """Whether an expression reads columns beside its one comparison, or a key."""
+    test = item.find(*TESTS)
+    inside = set() if test is None else {id(one) for one in test.find_all(exp.Column)}
+    found = [(one, find_column(one, scope)) for one in item.find_all(exp.Column)]
+    return any(id(one) not in inside or column is None or column.domain is not None for one, column in found)
+
+
+def _read_tests(scope: Scope, node: exp.Expr, *, several: bool, alone: bool) -> Scope:
+    """The scope with a column for each comparison in an expression, or for those inside it where it has none."""
+    if find_truth(node, scope) is not None:
+        return scope
+    made = _with_test(scope, node, several=several, alone=alone) if isinstance(node, TESTS) else scope
+    if made is scope:
+        for child in node.iter_expressions():
+            made = _read_tests(made, child, several=several, alone=alone)
+    return made
+
+
+def _with_test(scope: Scope, node: exp.Expr, *, several: bool, alone: bool) -> Scope:
+    read = {column.name: column for one in node.find_all(exp.Column) if (column := find_column(one, scope))}
+    open_ = [column for column in read.values() if column.domain is None]
+    if not all(column.groupable for column in read.values()):
+        return scope
+    if several and len(open_) > 1:
+        return _with_truth(scope, node, alone=alone)
+    if not several and len(open_) == 1 and open_[0].sql_type not in _NUMBERS and key_expression(node, scope) is None:
+        return _with_truth(scope, node, alone=alone)
     return scope
 
 
@@ -56,15 +76,6 @@ def without_truths(item: exp.Expr, scope: Scope) -> exp.Expr:
     """The expression with TRUE in the place of each condition that has a column."""
     copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]
     return copied.transform(lambda node: node if find_truth(node, scope) is None else exp.true(), copy=False)
-
-
-def _list_tests(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The comparisons in an expression, each once and none inside another."""
-    if isinstance(node, TESTS):
-        yield node
-        return
-    for child in node.iter_expressions():
-        yield from _list_tests(child)
 
 
 def _with_truth(scope: Scope, node: exp.Expr, *, alone: bool) -> Scope:

@@ -124,6 +124,9 @@ def _too_long(node: exp.Expr) -> KeyholeError:
 
 def _comparison(node: exp.Expr, operator: str, within: RowScope) -> Truth:
     left, right = bare(node.this), bare(node.expression)
+    chosen = _compare_chosen(node, left, right, within)
+    if chosen is not None:
+        return chosen
     found = within.scope.membership(node) if operator == "=" else None
     if found is not None:  # for a row that finds no public row, the public column is NULL
         return Truth(found, NEVER, any_of((Not(found), *(IsNull(name) for name in columns(found)))), ALWAYS)
@@ -146,6 +149,25 @@ def _comparison(node: exp.Expr, operator: str, within: RowScope) -> Truth:
         )
         return equal if operator == "=" else equal.negate()
     return sides_compared(left, operator, right, within)
+
+
+def _compare_chosen(node: exp.Expr, left: exp.Expr, right: exp.Expr, within: RowScope) -> Truth | None:
+    """A constant that CASE chooses, compared with a constant: CASE of the comparisons; None for anything else."""
+    turned = isinstance(right, exp.Case)
+    case, other = (right, left) if turned else (left, right)
+    if not isinstance(case, exp.Case) or within.is_constant(case) or not within.is_constant(other):
+        return None
+    default = case.args.get("default")
+    results = [*(arm.args["true"] for arm in case.args["ifs"]), *([] if default is None else [default])]
+    if not all(within.is_constant(one) for one in results):
+        return None
+
+    def compare(one: exp.Expr) -> exp.Expr:
+        return type(node)(this=other, expression=one) if turned else type(node)(this=one, expression=other)
+
+    arms = [exp.If(this=arm.this, true=compare(arm.args["true"])) for arm in case.args["ifs"]]
+    written = exp.Case(this=case.this, ifs=arms, default=None if default is None else compare(default))
+    return _case(written, within)
 
 
 def _is(node: exp.Expr, within: RowScope) -> Truth:

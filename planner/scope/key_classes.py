@@ -155,10 +155,21 @@ def _asked_part(node: exp.Expr | None) -> str:
         case exp.Extract():
             return str(node.this).lower().strip("'")
         case exp.TimeToStr():
-            marks = (("%H", "hour"), ("%d", "day"), ("%m", "month"), ("Q", "quarter"), ("%Y", "year"))
-            return next((part for mark, part in marks if mark in str(node.args["format"])), "day")
+            return shown_part(node)
         case _:
             return ""
+
+
+_SHOWN = (
+    ("%H", "hour"), ("%d", "day"), ("%u", "day"), ("%m", "month"), ("Mon", "month"), ("MON", "month"), ("Q", "quarter"),
+    ("%Y", "year"),
+)  # fmt: skip
+
+
+def shown_part(node: exp.TimeToStr) -> str:
+    """The finest part that a pattern of to_char shows."""
+    form = str(node.args["format"])
+    return next((part for mark, part in _SHOWN if mark in form), "day")
 
 
 def find_plain(item: exp.Expr, scope: Scope) -> Column | None:
@@ -305,6 +316,7 @@ def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.
         immutable=base.immutable,
         prunable=False,
         ledger=base.label,
+        computed=base.computed,
         canonical=source if base.computed else "",  # of declared keys, stored answers have the text
     )
 

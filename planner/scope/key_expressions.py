@@ -38,7 +38,10 @@ from planner.values.datetimes import extract_part, truncate_to_unit
 from planner.values.model import number
 
 _MOST_STEPS = 500_000  # for all values together: fifty parts for each of the most that a key may have
-_FORMAT = re.compile(r'"[^"%\\]*"|%[YmdH]|Q|[-/ .:_,]')
+_FORMAT = re.compile(r'"[^"%\\]*"|%[YmdH]|Q|(?:Month|Mon|MON|%uay|%uy)(?![A-Za-z%])|[-/ .:_,]')
+_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+           "December")  # fmt: skip
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 _ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
     kind: frozenset(args)
@@ -297,4 +300,6 @@ def _format_time(node: exp.TimeToStr, found: Typed) -> Typed:
         raise NotExact(write_node(node)[:80])
     texts = {"%Y": str(moment.year), "%m": f"{moment.month:02}", "%d": f"{moment.day:02}", "%H": f"{moment.hour:02}"}
     texts["Q"] = str((moment.month - 1) // 3 + 1)
+    month, day = _MONTHS[moment.month - 1], _DAYS[moment.weekday()]  # English, whatever the session's language is
+    texts |= {"Mon": month[:3], "MON": month[:3].upper(), "Month": f"{month:9}", "%uy": day[:3], "%uay": f"{day:9}"}
     return Typed("text", "".join(texts.get(piece, piece.strip('"')) for piece in pieces))

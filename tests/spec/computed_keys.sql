@@ -105,3 +105,7 @@ SELECT quantity * 1000000000 FROM sales GROUP BY 1 HAVING count(*) > 40
 --> KH202 quantity
 SELECT CASE WHEN quantity > 5 AND country = 'France' THEN 'large' ELSE 'other' END AS kind, country FROM sales GROUP BY 1, 2 HAVING count(*) > 40
 --> [CASE WHEN quantity > 5 AND country = 'France' THEN 'large' ELSE 'other' END, country 5] f0 > 40 ~4; count(*) delta 100 in 0..100
+SELECT to_char(invoice_date, 'Dy') AS weekday FROM sales GROUP BY 1 HAVING count(*) > 200
+--> [to_char(CAST("date(invoice_date)" AS TIMESTAMP), 'Dy') 7] f0 > 200 ~20; count(*) delta 100 in 0..100
+SELECT CASE WHEN quantity > amount THEN 1 ELSE 0 END = 1 AS odd FROM sales GROUP BY 1 HAVING count(*) > 200
+--> [quantity > amount 2] f0 > 200 ~20; count(*) delta 100 in 0..100

@@ -246,3 +246,5 @@ SELECT ward FROM visits WHERE age + cost + height > 12 GROUP BY ward HAVING coun
 
 SELECT ward FROM visits WHERE coalesce(left(disease, 3), 'flu') = 'flu' GROUP BY ward HAVING count(*) > 40
 --> [ward 3] where "coalesce(left(disease, 3), 'flu')" = 'flu' f0 > 40 ~4; count(*) delta 1
+SELECT country FROM sales WHERE CASE WHEN quantity > 10 THEN 1 ELSE 0 END = 1 GROUP BY country HAVING count(*) > 40
+--> [country 4] where "quantity" > 10 f0 > 40 ~4; count(*) delta 100 in 0..100

@@ -218,7 +218,7 @@ def _text(row: StoredRow, term: RowTerm) -> str:
             return f"trim({which} ' ' FROM {operands[0]})"
         case "||":
             return f"({operands[0]} || {operands[1]})"
-        case "coalesce" | "nullif" | "left" | "right" | "substring" | "replace" | "length":
+        case "coalesce" | "nullif" | "left" | "right" | "substring" | "replace" | "split_part" | "length":
             return f"{term.function}({', '.join(operands)})"
         case _:
             raise KeyholeError("KH900", f"an expression of a text with {term.function}")

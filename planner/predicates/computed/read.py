@@ -256,6 +256,9 @@ class _Reader:
             case exp.Replace():
                 old, new = self._word(node.expression), self._word(node.args.get("replacement"))
                 return texts.replace_text(self.read(node.this), old, new)
+            case exp.SplitPart():
+                place, between = self._count(node.args["part_index"]), self._word(node.args.get("delimiter"))
+                return texts.split_text(self.read(node.this), between, place)
             case exp.DPipe():
                 return reduce(texts.join_texts, (self.read(node.this), self.read(node.expression)))
             case exp.Length():

@@ -48,6 +48,13 @@ def replace_text(text: RowTerm, old: str, new: str) -> RowTerm:
     return _text("replace", _of_text(text), text_constant(old), text_constant(new), limit=limit)
 
 
+def split_text(text: RowTerm, between: str, place: int) -> RowTerm:
+    """Return the part of a text at a place, counted from 1, between the separators."""
+    if not between or not 1 <= place <= _LONGEST:
+        raise NoTermError
+    return _text("split_part", _of_text(text), text_constant(between), number_constant(place), limit=text.limit)
+
+
 def join_texts(left: RowTerm, right: RowTerm) -> RowTerm:
     """Return one text behind the other, NULL where one of them is."""
     return _text("||", _of_text(left), _of_text(right), limit=left.limit + right.limit)

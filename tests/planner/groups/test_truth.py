@@ -152,6 +152,8 @@ TRUTHS = [
     "lower(code) LIKE 'a%' AND code <> 'A1'",
     "(weight > n) IS NOT TRUE",
     "code = city",
+    "split_part(code, 'x', 1) = 'A'",
+    "CASE WHEN price > n THEN 1 ELSE 0 END = 1",
     "extract(dow FROM met) > n",
 ]
 RANGED = [
@@ -162,6 +164,11 @@ RANGED = [
     "date_trunc('week', met)::date",
     "to_char(met, 'YYYY-MM-DD')",
     "to_char(met, 'YYYY-MM')",
+    "to_char(met, 'Dy')",
+    "to_char(met, 'Day')",
+    "to_char(met, 'YYYY Dy')",
+    "to_char(met, 'Mon YYYY')",
+    "to_char(met, 'Month')",
     "extract(year FROM met)",
     "extract(week FROM met)",
     "extract(week FROM met) > 3",

@@ -75,6 +75,17 @@ class Writer:
         self.drawn = drawn
 
     def condition(self) -> str:
+        """A condition, or what CASE of conditions chooses compared with a constant."""
+        if self.drawn.random() < 0.9:
+            return self.plain_condition()
+        constants = self.drawn.choice((("1", "0", "2.5", "NULL"), ("'a'", "'b'", "''", "NULL")))
+        first, second, other, wanted = (self.drawn.choice(constants[: 3 + (i < 3)]) for i in range(4))
+        more = f" WHEN {self.plain_condition()} THEN {second}" if self.drawn.random() < 0.5 else ""
+        last = f" ELSE {other}" if self.drawn.random() < 0.7 else ""
+        operator = self.drawn.choice(("=", "<>") if wanted.startswith("'") else ("=", "<>", "<", ">="))
+        return f"CASE WHEN {self.plain_condition()} THEN {first}{more}{last} END {operator} {wanted}"
+
+    def plain_condition(self) -> str:
         kind = self.drawn.randrange(11)
         operator = self.drawn.choice(("<", "<=", ">", ">=", "=", "<>"))
         equality = self.drawn.choice(("=", "<>"))
@@ -153,7 +164,8 @@ class Writer:
             (inner, f"lower({inner})", f"upper({inner})", f"trim({inner})", f"ltrim({inner})", f"rtrim({inner})",
              f"left({inner}, {self.drawn.randrange(4)})", f"right({inner}, {self.drawn.randrange(4)})",
              f"substring({inner}, 2, 2)", f"replace({inner}, 'a', 'xy')", f"{inner} || '-'", f"coalesce({inner}, 'a')",
-             f"substring({inner}, 2)", f"nullif({inner}, '')")
+             f"substring({inner}, 2)", f"nullif({inner}, '')", f"split_part({inner}, 'b', {self.drawn.randint(1, 3)})",
+             f"split_part({inner}, ' ', {self.drawn.randint(1, 3)})")
         )  # fmt: skip
 
     @staticmethod
