@@ -42,6 +42,7 @@ class PinnedWhereBroken:
         self._pins = read_pins(pins_path(policy))
         found: dict[str, BrokenTable] = {}
         self._names: dict[str, str] = {}
+        self._identities: dict[str, RelationIdentity] = {}  # most of what a check asks of the source
         for name in policy.tables:
             if (why := self._find_fault(policy, name)) is not None:
                 found[name] = BrokenTable(name, why, was_pinned=_is_pinned(self._pins, name))
@@ -77,7 +78,7 @@ class PinnedWhereBroken:
 
     def _find_fault(self, policy: Policy, name: str) -> str | None:
         try:
-            self._source.identify(policy.relation(name))
+            self._identities[policy.relation(name)] = self._source.identify(policy.relation(name))
             known = self._pins.file(name)
             form = None if known is None else find_form(policy, name, self._source, known)
             columns = self._source.schema(policy.relation(name, csv=form))
@@ -116,7 +117,8 @@ class PinnedWhereBroken:
         """What a relation is, or was when it was pinned. Raises KH006."""
         name = self._names.get(relation)
         if name is None:
-            return self._source.identify(relation)
+            found = self._identities.get(relation)
+            return self._source.identify(relation) if found is None else found
         names = self._pins.relation(name) or (relation,)
         table = self._public(relation)
         unique = frozenset(() if table is None else table.unique)
