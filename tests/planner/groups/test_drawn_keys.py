@@ -30,6 +30,7 @@ from tests.effort import rounds
 from tests.planner.asked import TODAY, asking
 from tests.planner.groups.drawn_keys import KeyWriter
 from tests.planner.groups.test_truth import CATALOG, LINES, STORED, WANTED
+from tests.rows_at_once import insert
 
 Row = tuple[Any, ...]
 _MOMENTS = (
@@ -66,7 +67,7 @@ class Engines:
             duck.execute(f"DELETE FROM {table}")
             with postgres.cursor() as cursor:
                 cursor.executemany(f"INSERT INTO stored_{table} VALUES ({', '.join(['%s'] * 10)})", rows)
-            duck.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * 10)})", [_for_duck(row) for row in rows])
+            insert(duck, table, [_for_duck(row) for row in rows])
 
     def plans(self, question: Question) -> Iterator[tuple[Any, Plan]]:
         for engine, dialect in zip(self.both, (POSTGRES, DUCKDB), strict=True):

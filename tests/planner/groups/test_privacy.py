@@ -19,7 +19,7 @@ from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import accuracy
 from tests.effort import rounds
 from tests.planner.asked import TODAY, asking
-from tests.planner.groups.test_truth import CATALOG, LINES, STORED, draw
+from tests.planner.groups.test_truth import CATALOG, LINES, STORED, drawn_lines
 
 WANTED = accuracy({"keyhole.tolerance": "1"}, CATALOG.defaults)
 KEYS = (
@@ -65,21 +65,19 @@ def _totals(opened: Any, sql: str, width: int) -> dict[tuple[Any, ...], tuple[in
 @pytest.mark.parametrize(("groups", "rows"), [(1, 2), (2, 5), (3, 1)])
 def test_a_unit_changes_no_more_than_is_said(keys: str, groups: int, rows: int) -> None:
     """Of units with more rows and groups than the bounds admit, a few of each world are taken away."""
-    for seed in range(rounds(40, quick=2)):
+    for seed in range(rounds(40, quick=1)):
         catalog = _world(groups, rows)
         question = _asked(keys, catalog)
         made = plan(question, dialect=DUCKDB)
         width = len(made.question.keys.columns)
-        with duckdb.connect() as opened:
-            opened.execute(f"CREATE TABLE lines ({STORED.replace('loose numeric', 'loose decimal(18,3)')})")
-            opened.executemany(f"INSERT INTO lines VALUES ({', '.join('?' * 10)})", draw(seed, 160))
-            whole = _totals(opened, made.rewritten.sql, width)
-            for person in random.Random(seed).sample(range(40), 6):
-                opened.execute("BEGIN")
-                opened.execute("DELETE FROM lines WHERE person = ?", [person])
-                without = _totals(opened, made.rewritten.sql, width)
-                opened.execute("ROLLBACK")
-                _check(made.question, whole, without)
+        opened = drawn_lines(seed)
+        whole = _totals(opened, made.rewritten.sql, width)
+        for person in random.Random(seed).sample(range(40), 6):
+            opened.execute("BEGIN")
+            opened.execute("DELETE FROM lines WHERE person = ?", [person])
+            without = _totals(opened, made.rewritten.sql, width)
+            opened.execute("ROLLBACK")
+            _check(made.question, whole, without)
 
 
 def _check(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from hashlib import md5
 from itertools import product
 from random import Random
@@ -32,6 +33,7 @@ from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from tests.effort import rounds
 from tests.planner.asked import TODAY
+from tests.rows_at_once import insert
 from tests.worlds.stays import LABS, PATIENTS, STAYS, people
 
 Row: TypeAlias = dict[str, Any]
@@ -131,12 +133,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
         with duckdb.connect() as connection:
             create_tables(connection.execute, kind="TABLE")
 
-            def insert(name: str, rows: list[tuple[Any, ...]]) -> None:
-                marks = ", ".join("?" * len(TYPES[name]))
-                if rows:
-                    connection.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
-
-            yield Engine(DUCKDB, lambda sql: connection.execute(sql).fetchall(), insert)
+            yield Engine(DUCKDB, lambda sql: connection.execute(sql).fetchall(), partial(insert, connection))
         return
     with psycopg.connect(request.getfixturevalue("postgres_url")) as server:
 

@@ -20,6 +20,7 @@ from planner.scope.names import Scope
 from planner.values.model import ArrayValue, Given, ParameterValue
 from tests.effort import rounds
 from tests.planner.asked import select
+from tests.rows_at_once import insert
 
 _COLUMNS = {
     "i": ("integer", SqlType.INTEGER, ["-7", "-1", "0", "1", "2", "3", "5", "66", "2147480000"]),
@@ -182,7 +183,6 @@ class _Engines:
 @pytest.fixture(scope="module")
 def engines(postgres_url: str) -> Iterator[_Engines]:
     columns = ", ".join(f"{name} {declared}" for name, (declared, _, _) in _COLUMNS.items())
-    marks = ", ".join(["%s"] * (len(_COLUMNS) + 1))
     with psycopg.connect(postgres_url, autocommit=True) as connection, duckdb.connect() as duck:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute(f"CREATE TEMP TABLE r (k integer, {columns})".encode())
@@ -190,9 +190,7 @@ def engines(postgres_url: str) -> Iterator[_Engines]:
         with connection.cursor() as cursor:
             casts = ", ".join(["%s", *(f"%s::text::{declared}" for declared, _, _ in _COLUMNS.values())])
             cursor.executemany(f"INSERT INTO r VALUES ({casts})".encode(), [(k, *row) for k, row in enumerate(_ROWS)])
-        duck.executemany(
-            f"INSERT INTO r VALUES ({marks.replace('%s', '?')})", [(k, *row) for k, row in enumerate(_ROWS)]
-        )
+        insert(duck, "r", [(k, *row) for k, row in enumerate(_ROWS)])
         yield _Engines(connection, duck)
 
 

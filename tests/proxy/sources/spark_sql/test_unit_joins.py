@@ -15,6 +15,7 @@ from tests.planner.lower.test_joins import (
     test_one_unit_changes_no_more_than_the_sensitivities_and_its_groups,
     test_the_integers_are_those_of_an_independent_computation,
 )
+from tests.rows_at_once import insert
 
 __all__ = [
     "test_one_unit_changes_no_more_than_the_sensitivities_and_its_groups",
@@ -36,14 +37,12 @@ def engine(connected: Any, tmp_path: Path) -> Iterator[Engine]:
             found: list[tuple[Any, ...]] = connected.rows(sql)
             return found
 
-        def insert(name: str, rows: list[tuple[Any, ...]]) -> None:
-            if rows:
-                marks = ", ".join("?" * len(TYPES[name]))
-                duck.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
+        def insert_in_file(name: str, rows: list[tuple[Any, ...]]) -> None:
+            insert(duck, name, rows)
             path = tmp_path / f"{name}{next(numbers)}.parquet"
             duck.execute(f"COPY {name} TO '{path}'")
             connected.execute(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS SELECT * FROM parquet.`{path}`")
 
-        yield Engine(connected.dialect, run, insert)
+        yield Engine(connected.dialect, run, insert_in_file)
         for name in TYPES:
             connected.execute(f"DROP VIEW {name}")
