@@ -10,7 +10,7 @@ Test = Callable[..., None]
 
 
 def in_turn(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Test], Test]:
-    """Call a test with each row in turn, as `parametrize` makes a test of each; what fails says in which row it did.
+    """Call a test with each row in turn, as `parametrize` makes a test of each; what fails says in which row.
 
     Fixtures are the same for all rows, so none may keep what a row leaves.
     """
@@ -23,12 +23,17 @@ def in_turn(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Test],
 
         @wraps(test)
         def call(**fixtures: Any) -> None:
+            failures: list[Exception] = []
             for row in cells:
                 try:
                     test(**fixtures, **row)
-                except BaseException as failure:
+                except Exception as failure:
                     failure.add_note(f"in the row {row!r}")
-                    raise
+                    failures.append(failure)
+            if len(failures) > 1:
+                raise ExceptionGroup(f"{len(failures)} of {len(cells)} rows", failures)
+            if failures:
+                raise failures[0]
 
         left = [one for name, one in whole.parameters.items() if name not in parted]
         assert len(left) + len(parted) == len(whole.parameters), f"{test.__name__} does not take {names}"

@@ -18,6 +18,7 @@ from planner.errors import KeyholeError
 from planner.question.condition import evaluate
 from planner.question.model import Functional, Question
 from tests.effort import rounds
+from tests.in_turn import in_turn
 from tests.planner.asked import asked, refusal
 
 Row = dict[str, Value | None]
@@ -274,7 +275,7 @@ def test_a_count_of_the_analyst_and_an_extreme_share_their_noise() -> None:
     assert any("hinges on one record" in warning for warning in question.warnings)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("having", "code"),
     [
         ("count(*) FILTER (WHERE insured) / count(*) + 1 > 0.2", "KH204"),

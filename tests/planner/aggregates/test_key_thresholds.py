@@ -21,6 +21,7 @@ from planner.plan.build import plan
 from planner.plan.identity import fingerprint
 from planner.question.model import Accuracy, Question
 from planner.statements.classify import Asking, classify
+from tests.in_turn import in_turn
 from tests.planner.rendering import formula_text
 from tests.planner.spec import pairs
 from tests.proxy.sources.oracle import true_aggregates
@@ -93,7 +94,7 @@ def _outcome(sql: str) -> str:
     return f"[{keys}] {formula_text(question.formula)}; {taken}"
 
 
-@pytest.mark.parametrize(("sql", "expected"), pairs("per_key.sql"))
+@in_turn(("sql", "expected"), pairs("per_key.sql"))
 def test_corpus(sql: str, expected: str) -> None:
     assert _outcome(sql) == expected
 

@@ -16,6 +16,7 @@ from planner.extract.extract import embed
 from planner.extract.outer_query import Asking, outer_sql
 from planner.parser.lexer import tokens
 from planner.statements.settings import accuracy
+from tests.in_turn import in_turn
 from tests.planner.asked import TODAY
 from tests.worlds.retail import SALES, VISITS, retail
 
@@ -116,8 +117,8 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield opened
 
 
-@pytest.mark.parametrize("compared", COMPARED)
-@pytest.mark.parametrize("band", ["width_bucket(count(*), ARRAY[3, 5, 9])", "max(rows_band)", "MIN(sales.rows_band)"])
+@in_turn("compared", COMPARED)
+@in_turn("band", ["width_bucket(count(*), ARRAY[3, 5, 9])", "max(rows_band)", "MIN(sales.rows_band)"])
 def test_a_band_in_having_means_the_thresholds_around_it(
     band: str, compared: str, connection: duckdb.DuckDBPyConnection
 ) -> None:
@@ -161,7 +162,7 @@ def test_what_tools_write_for_a_filter_on_a_band_is_read(having: str, question: 
     assert read == f"SELECT country FROM sales GROUP BY country HAVING {expected}"
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("thresholds", "reached"),
     [
         ("ARRAY[200, 500]::numeric[]", "(sum(amount) >= 200)::int + (sum(amount) >= 500)::int"),

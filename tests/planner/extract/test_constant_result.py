@@ -12,6 +12,7 @@ from planner.extract.outer_query import Asking, outer_sql
 from planner.parser.lexer import tokens
 from planner.statements.classify import classify
 from tests.effort import rounds
+from tests.in_turn import in_turn
 from tests.worlds.retail import retail
 
 _SELECTED = (
@@ -153,7 +154,7 @@ def test_no_row_of_a_private_table_could_have_changed_what_is_answered_without_i
     assert compared > cases // 9
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "sql",
     [
         "SELECT * FROM sales LIMIT 0",
@@ -178,7 +179,7 @@ def test_probes_of_private_tables_ask_nothing(sql: str) -> None:
     assert not {("from", "sales"), ("join", "sales"), ("from", "visits"), ("table", "sales")} & set(before)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "sql",
     [
         "SELECT * FROM sales LIMIT 1",

@@ -18,6 +18,7 @@ from planner.scope.embedded import Embedded
 from planner.statements.classify import Explaining, classify
 from planner.statements.kinds import Copying
 from planner.statements.settings import accuracy
+from tests.in_turn import in_turn
 from tests.planner.aggregates.test_key_thresholds import CATALOG as ROOMS
 from tests.planner.asked import TODAY
 from tests.planner.hints import CORPUS, INSTEAD, REFUSING, SETTING, is_in_words, shown_atoms
@@ -114,7 +115,7 @@ def _hints() -> dict[tuple[str, str], str]:
     return found
 
 
-@pytest.mark.parametrize("one", followed_hints(), ids=lambda one: one.refused[:60])
+@in_turn("one", followed_hints())
 def test_who_follows_a_hint_gets_an_answer_or_what_it_announced(one: Followed) -> None:
     base = one.catalog.partition(" with ")[0]
     assert _hints()[base, one.refused] == one.hint

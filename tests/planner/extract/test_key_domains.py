@@ -5,6 +5,7 @@ import pytest
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.statements.classify import PassThrough, classify
+from tests.in_turn import in_turn
 from tests.planner.asked import asked, refusal
 from tests.planner.hints import INSTEAD
 from tests.worlds.retail import COUNTRIES, MONTHS, retail
@@ -49,7 +50,7 @@ ROWS = (
 )
 
 
-@pytest.mark.parametrize("sql", LISTS)
+@in_turn("sql", LISTS)
 def test_keys_without_a_threshold_are_listed(sql: str) -> None:
     question = asked(sql)
     assert question.lists_domain
@@ -57,7 +58,7 @@ def test_keys_without_a_threshold_are_listed(sql: str) -> None:
     assert question.keys.values == (LISTS[sql],)
 
 
-@pytest.mark.parametrize("sql", ROWS)
+@in_turn("sql", ROWS)
 def test_what_tells_of_rows_is_refused(sql: str) -> None:
     found = refusal(sql)
     assert found is not None, sql

@@ -8,6 +8,7 @@ import pytest
 
 from planner.extract.outer_query import outer_sql
 from planner.scope.embedded import Embedded
+from tests.in_turn import in_turn
 from tests.planner.asked import asking
 from tests.worlds.empty_retail import empty_retail
 
@@ -60,7 +61,7 @@ def _keys(embedded: Embedded, column: int) -> list[str]:
     return known[embedded.columns[column][0]]
 
 
-@pytest.mark.parametrize("sql", STATEMENTS)
+@in_turn("sql", STATEMENTS)
 def test_the_outer_query_keeps_names_types_and_gives_the_keys(shadow: psycopg.Connection, sql: str) -> None:
     statement = asking(sql)
     outer = outer_sql(statement, first_parameter=1)
@@ -123,7 +124,7 @@ def test_several_questions_have_their_own_arrays() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("sql", "empty"),
     [
         ("SELECT * FROM (SELECT ward FROM visits GROUP BY ward HAVING count(*) > 5) t LIMIT 0", True),

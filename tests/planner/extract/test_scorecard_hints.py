@@ -13,6 +13,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
+from tests.in_turn import in_turn
 from tests.planner.asked import TODAY
 from tests.planner.hints import INSTEAD
 from tests.worlds.retail import SALES, VISITS, retail
@@ -142,7 +143,7 @@ SUGGESTED = {
 }
 
 
-@pytest.mark.parametrize("sql", SUGGESTED)
+@in_turn("sql", SUGGESTED)
 def test_a_size_is_answered_with_the_statement_that_shows_its_band(sql: str) -> None:
     assert (_hint(sql) or "").split("  or  ")[-1] == SUGGESTED[sql]
     assert _price(SUGGESTED[sql].rstrip(";")) > 0
@@ -169,7 +170,7 @@ def test_what_is_proposed_without_the_owners_bands_can_be_afforded(sql: str) -> 
     assert _price(refused.value.hint.removeprefix(INSTEAD).rstrip(";")) <= retail().budget.per_query
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("sql", "hint"),
     [
         # nothing has a band that the question could show as well

@@ -20,6 +20,7 @@ from planner.plan.build import plan
 from planner.question.model import Question
 from planner.statements.settings import accuracy
 from tests.effort import examples
+from tests.in_turn import in_turn
 from tests.planner.asked import TODAY, asking
 from tests.planner.rendering import question_text
 from tests.proxy.sources.oracle import true_aggregates
@@ -218,7 +219,7 @@ def test_rows_that_no_side_reads_are_left_out() -> None:
     assert "where \"disease\" IN ('cold', 'flu')" in _one(f"{_FLU} INTERSECT {_COLD}")
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("sql", "questions", "keys"),
     [
         (f"{_FLU} UNION ALL {_COLD}", 2, [3, 3]),

@@ -15,6 +15,7 @@ from planner.extract.outer_query import outer_sql
 from planner.scope.embedded import PLACE, Embedded
 from planner.scope.names import Scope
 from planner.scorecard.proven_bounds import prove_bound
+from tests.in_turn import in_turn
 from tests.planner.asked import asking, select
 from tests.planner.spec import pairs
 from tests.worlds.empty_retail import empty_retail
@@ -35,7 +36,7 @@ def _told(sql: str, catalog: Catalog) -> str:
     return " ".join(words)
 
 
-@pytest.mark.parametrize(("statement", "outcome"), CORPUS)
+@in_turn(("statement", "outcome"), CORPUS)
 def test_what_stands_in_the_columns(statement: str, outcome: str) -> None:
     mode, _, sql = statement.partition(" ")
     assert mode in NUMBERS
@@ -77,8 +78,8 @@ TYPES = [
 ]
 
 
-@pytest.mark.parametrize("mode", ["null", "threshold"])
-@pytest.mark.parametrize("number", TYPES)
+@in_turn("mode", ["null", "threshold"])
+@in_turn("number", TYPES)
 def test_a_column_has_the_type_and_the_name_that_postgresql_gives_it(
     empty: psycopg.Connection, number: str, mode: str
 ) -> None:
@@ -108,7 +109,7 @@ def test_a_column_has_the_type_and_the_name_that_postgresql_gives_it(
             assert mode == "threshold" or None in row or number == "bool_or(gift)"
 
 
-@pytest.mark.parametrize("statement", [sql for sql, told in CORPUS if not told.startswith("KH") and "$" not in sql])
+@in_turn("statement", [sql for sql, told in CORPUS if not told.startswith("KH") and "$" not in sql])
 def test_the_corpus_runs_on_postgresql(empty: psycopg.Connection, statement: str) -> None:
     mode, _, sql = statement.partition(" ")
     asked = asking(sql, retail().with_numbers(mode))

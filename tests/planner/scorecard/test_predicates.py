@@ -16,6 +16,7 @@ from planner.scorecard.find import find_predicates, shows_size
 from planner.scorecard.shown import with_constants
 from planner.scorecard.spans import Searched, spans
 from tests.effort import rounds
+from tests.in_turn import in_turn
 from tests.planner.asked import asked, asking, refusal, select
 from tests.planner.spec import pairs
 
@@ -27,7 +28,7 @@ def found_in(item: str) -> list[str]:
     return [write_node(one) for one in find_predicates(node)]
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("item", "predicates"),
     [
         ("count(*) > 5", ["count(*) > 5"]),
@@ -50,7 +51,7 @@ def test_the_largest_formulas_are_predicates(item: str, predicates: list[str]) -
     assert sorted(found_in(item)) == sorted(predicates)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("item", "size"),
     [
         ("country", False),
@@ -140,7 +141,7 @@ def test_what_is_cut_out_is_the_predicate_and_nothing_else() -> None:
         assert parse(text, tokens(text)).tree == masked, sql
 
 
-@pytest.mark.parametrize("sql", _ANSWERED)
+@in_turn("sql", _ANSWERED)
 def test_no_aggregate_of_the_private_table_is_left_around(sql: str) -> None:
     """What the shadow runs reads keys and truths alone."""
     outer = outer_sql(asking(sql), first_parameter=9).sql

@@ -7,6 +7,7 @@ import pytest
 
 from planner.plan.identity import fingerprint
 from planner.scorecard.select_list import read_select_list
+from tests.in_turn import in_turn
 from tests.planner.asked import asked, asking
 
 
@@ -18,7 +19,7 @@ def _read(sql: str) -> tuple[tuple[str, ...], list[object]] | None:
     return None if shown is None else (shown.names, list(shown.show(["France", *truths])))
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "item",
     [
         "upper(country)",

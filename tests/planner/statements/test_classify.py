@@ -25,6 +25,7 @@ from planner.statements.classify import (
     split,
 )
 from tests.effort import examples
+from tests.in_turn import in_turn
 from tests.planner.asked import refusal
 from tests.planner.spec import SPEC, pairs
 from tests.worlds.retail import retail
@@ -48,7 +49,7 @@ def _outcome(statement: Statement) -> str:
             return f"{explain.lower()}executing {name} with {count}: {given}".rstrip(" :")
 
 
-@pytest.mark.parametrize(("sql", "outcome"), pairs("passed.sql"))
+@in_turn(("sql", "outcome"), pairs("passed.sql"))
 def test_allowed(sql: str, outcome: str) -> None:
     assert _outcome(classify(sql, retail())) == outcome
 
@@ -59,7 +60,7 @@ def _refusal(sql: str) -> KeyholeError:
     return found
 
 
-@pytest.mark.parametrize(("sql", "outcome"), pairs("refused.sql"))
+@in_turn(("sql", "outcome"), pairs("refused.sql"))
 def test_refused_with_code_and_position(sql: str, outcome: str) -> None:
     code, _, pointed = outcome.partition(" ")
     error = _refusal(sql)
@@ -70,7 +71,7 @@ def test_refused_with_code_and_position(sql: str, outcome: str) -> None:
     assert error.position is None or 1 <= error.position <= len(sql) + 1
 
 
-@pytest.mark.parametrize(("sql", "outcome"), pairs("refused.sql"))
+@in_turn(("sql", "outcome"), pairs("refused.sql"))
 def test_a_shown_statement_is_itself_allowed(sql: str, outcome: str) -> None:
     hint = (_refusal(sql).hint or "").removeprefix("Instead you can ask: ")
     if hint.startswith("SELECT"):
@@ -96,7 +97,7 @@ def test_a_position_counts_in_the_whole_text() -> None:
     assert sql[moved.position - 1 :].startswith("count(*)")
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("sql", "texts"),
     [
         ("", []),

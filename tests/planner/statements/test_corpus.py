@@ -4,8 +4,6 @@ import ast
 from pathlib import Path
 from zlib import crc32
 
-import pytest
-
 import planner
 from mechanisms.formula import cuts
 from planner.bind.question import ask
@@ -18,6 +16,7 @@ from planner.question.plan import Plan
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from tests.effort import rounds
+from tests.in_turn import in_turn
 from tests.planner.asked import TODAY, asked
 from tests.planner.hints import REFUSING
 from tests.planner.rendering import question_text
@@ -122,7 +121,7 @@ def _check_costs(made: Plan) -> None:
         assert (made.worst_case_epsilon > 0) is (bool(used) or made.ranking is not None)
 
 
-@pytest.mark.parametrize(("sql", "outcome"), [pair for name in _FILES for pair in pairs(name)])
+@in_turn(("sql", "outcome"), [pair for name in _FILES for pair in pairs(name)])
 def test_statement(sql: str, outcome: str) -> None:
     assert _outcome(sql).strip() == outcome.strip()
 

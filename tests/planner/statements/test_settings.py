@@ -8,6 +8,7 @@ from mechanisms.registry import LIMITED
 from planner.catalog.model import Defaults
 from planner.errors import KeyholeError
 from planner.statements.settings import MECHANISMS, SETTINGS, accuracy, check, max_epsilon
+from tests.in_turn import in_turn
 from tests.worlds.retail import DEFAULTS, EVERY_MECHANISM
 
 
@@ -37,7 +38,7 @@ def test_values_are_read() -> None:
     assert max_epsilon({}) is None
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("name", "value"),
     [
         ("keyhole.fnr", "0"),
@@ -86,7 +87,7 @@ def test_unknown_settings_are_refused() -> None:
         accuracy({"keyhole.speed": "1"}, DEFAULTS)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@in_turn("mechanism", MECHANISMS)
 def test_every_mechanism_that_the_policy_allows_may_be_named(mechanism: str) -> None:
     limit = "3" if mechanism in LIMITED else None
     named = {"keyhole.mechanism": mechanism, "keyhole.most_positives": limit}
