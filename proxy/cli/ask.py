@@ -103,21 +103,23 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Show the plan of a question and what it would cost. Spends nothing and touches no data."""
-    from planner.explain.formula_svg import formula_svg
     from planner.explain.formula_tree import trees
     from proxy.pipeline import stages as pipeline
     from proxy.pipeline.answering import explain_question, explained_document
-    from proxy.report.terminal import formula_trees
     from proxy.service.service import Service
 
     with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
         asked = _make_asked(service, sql, given, analyst)
         drawn = trees(pipeline.prepare(service, asked)) if tree or svg else ()
         if svg is not None:
+            from planner.explain.formula_svg import formula_svg
+
             write_svg(svg, formula_svg(drawn, title=sql))
         if as_json:
             print_json(explained_document(service, asked))
         elif tree:
+            from proxy.report.terminal import formula_trees
+
             print_rich(*formula_trees(drawn))
         else:
             print("\n".join(explain_question(service, asked, form="text")))

@@ -15,20 +15,11 @@ from typing import Any, TypeVar
 import structlog
 
 from planner.errors import KeyholeError
+from proxy.concurrency.cancellation import cancellation_error
 from proxy.observe.logs import fault
 
 log = structlog.get_logger("keyhole.session")
 T = TypeVar("T")
-
-
-def cancellation_error() -> KeyholeError:
-    """What the client of a withdrawn question is told."""
-    return KeyholeError(
-        "KH409",
-        "canceling statement due to user request",
-        detail="Nothing is spent that was not reserved before; what was reserved stays spent.",
-        hint="An answer that was paid for is kept: asked again, the same question costs nothing.",
-    )
 
 
 def internal_error() -> KeyholeError:

@@ -18,6 +18,7 @@ from enum import StrEnum
 from functools import cache
 from importlib.metadata import version
 from platform import python_version
+from typing import TYPE_CHECKING
 
 from prometheus_client import (
     CollectorRegistry,
@@ -32,7 +33,9 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
-from structlog.typing import FilteringBoundLogger
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger  # a tenth of the start of a command, which logs nothing
 
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """From the fastest stages to beyond the default statement timeout, two or three for each power of ten."""
@@ -124,7 +127,9 @@ class Telemetry:
     Without `log` nothing is logged: commands and tests have no operator.
     """
 
-    def __init__(self, *, log: FilteringBoundLogger | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, *, log: "FilteringBoundLogger | None" = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.registry = registry = CollectorRegistry()
         self._log = log
         self._clock = clock

@@ -29,7 +29,7 @@ from planner.scorecard.key_order import KeyOrder, read_key_order
 from planner.statements import settings
 from planner.statements.classify import Copied, Executing, classify, split
 from planner.values.model import ParameterCast, ParameterValue
-from proxy.concurrency.cancellable_work import cancellation_error
+from proxy.concurrency.cancellation import cancellation_error
 from proxy.pipeline.key_rows import FEWEST, Key, KeyRows, unpack_rows
 from proxy.pipeline.ranking import rank_in_public
 from proxy.pipeline.refusals import not_a_bare_question, not_one_statement, reads_places

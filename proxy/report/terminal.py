@@ -1,11 +1,12 @@
 """What a terminal is shown: rows as psql prints them, formulas as trees. It obeys none of the texts in them."""
 
 from collections.abc import Iterator, Sequence
-
-from rich.text import Text
-from rich.tree import Tree
+from typing import TYPE_CHECKING
 
 from planner.explain.formula_tree import Branch
+
+if TYPE_CHECKING:
+    from rich.tree import Tree  # imported where a tree is drawn: most commands print lines
 
 
 def psql_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -28,8 +29,11 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def formula_trees(trees: Sequence[tuple[str, Branch]]) -> tuple[Tree, ...]:
+def formula_trees(trees: Sequence[tuple[str, Branch]]) -> "tuple[Tree, ...]":
     """The trees of a formula for rich, each under its heading."""
+    from rich.text import Text
+    from rich.tree import Tree
+
     printed = []
     for heading, root in trees:
         tree = Tree(Text(heading))
@@ -38,7 +42,9 @@ def formula_trees(trees: Sequence[tuple[str, Branch]]) -> tuple[Tree, ...]:
     return tuple(printed)
 
 
-def _grow(tree: Tree, branch: Branch) -> None:
+def _grow(tree: "Tree", branch: Branch) -> None:
+    from rich.text import Text
+
     note = f"   {branch.note}" if branch.note else ""
     below = tree.add(Text(visible(f"{branch.text}{note}")))
     for child in branch.children:

@@ -12,8 +12,7 @@ from functools import lru_cache
 from accountant.store.punctual import PunctualConnection, within
 from proxy.observe.telemetry import GaugeReading, Telemetry
 from proxy.service.service import Serving
-from proxy.shadow.address import ShadowAddress
-from proxy.shadow.embedded import OWNER
+from proxy.shadow.address import OWNER, ShadowAddress
 
 FRESH_S = 2.0  # one look answers all who ask within it, so that asking often costs nothing
 LATE_S = 3.0  # a part that has not answered by then counts as gone: a balancer waits for this answer

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+OWNER = "postgres"
+"""Who may do everything in the shadow: Keyhole alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class ShadowAddress:

@@ -7,11 +7,10 @@ from pathlib import Path
 from types import TracebackType
 
 from planner.errors import KeyholeError
-from proxy.shadow.address import ShadowAddress
+from proxy.shadow.address import OWNER, ShadowAddress
 from proxy.shadow.binaries import Binaries, insist_files_are_ours
 from proxy.shadow.wheel import make_data, postgres_server, start_limited, stop_at_once, wheel_release
 
-OWNER = "postgres"
 _LONGEST_SOCKET_PATH = 103  # what every system has room for in an address: 104 bytes with the NUL on macOS
 _INFORMATION_TABLES = 4  # of the information schema; of the catalog itself nothing is noted
 _LEAST_READ_LOCKS = 64  # PostgreSQL's own default

@@ -33,8 +33,7 @@ from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
 from planner.parser.lexer import readable
 from planner.scope.bands import aggregate_sql, band_sql, describe_bands
 from planner.statements.stored_parameters import with_defaults
-from proxy.shadow.address import ShadowAddress
-from proxy.shadow.embedded import OWNER
+from proxy.shadow.address import OWNER, ShadowAddress
 from proxy.shadow.reviewed import insist_reviewed
 from proxy.shadow.validity import GROUP as GROUP
 from proxy.shadow.validity import insist_showable

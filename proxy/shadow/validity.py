@@ -12,7 +12,7 @@ from planner.errors import KeyholeError
 from planner.extract.extract import declare_monitor
 from planner.extract.virtual_relations import VIRTUAL_SCHEMA
 from planner.policy.refusals import dotted_key
-from proxy.shadow.embedded import OWNER
+from proxy.shadow.address import OWNER
 
 GROUP = "keyhole_analyst"
 """The role that all analysts are in, and that nobody can become."""

@@ -11,8 +11,6 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import structlog
-
 from planner.errors import KeyholeError
 from proxy.sources.refusals import SourceFailed, too_many_failures, unreachable
 
@@ -59,8 +57,6 @@ def explain(error: BaseException) -> str:
     return words or "the engine failed; its own log says why"
 
 
-log = structlog.get_logger("keyhole.source")
-
 MOST_FAILURES = 10
 """A source that restarts is forgiven; were failures to follow from rows, they could tell so many bits."""
 WINDOW_S = 3600.0  # for so long a failure counts
@@ -78,6 +74,8 @@ class _Notice:
 
     def say(self, why: str) -> None:
         """Log a cause. Of a command, which logs nothing, standard output is the answer."""
+        import structlog  # it takes a tenth of the start of a command, which logs nothing
+
         if not structlog.is_configured():
             return
         with self._lock:
@@ -85,6 +83,7 @@ class _Notice:
             if now < self._said.get(why, -_PAUSE_S) + _PAUSE_S:
                 return
             self._said[why] = now
+        log = structlog.get_logger("keyhole.source")
         log.warning("no connection to the source", why=why)
 
 
@@ -143,6 +142,9 @@ class SourceFailures:
                 why = TIME_OVER
             else:
                 why = error.why if isinstance(error, SourceFailed) else "see what was logged before"
+            import structlog  # as above
+
+            log = structlog.get_logger("keyhole.source")
             log.warning("a question failed in the source", analyst=analyst, why=why)
             with self._lock:
                 self._times[analyst].append(time.monotonic())

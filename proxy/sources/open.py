@@ -10,7 +10,6 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.dialects.sail import SAIL
 from planner.lower.dialects.spark import REQUIRED_SETTINGS, SPARK
 from planner.policy.sections import SourceSection
-from proxy.sources.postgres_source import PostgresSource
 from proxy.sources.protocol import Source as Source
 from proxy.sources.protocol import TrueAggregates as TrueAggregates
 from proxy.sources.refusals import no_database, unknown_url
@@ -84,6 +83,8 @@ def open_source(
             held=held or database is None,
         )
     if url.startswith(("postgresql://", "postgres://")):
+        from proxy.sources.postgres_source import PostgresSource
+
         return PostgresSource(
             url,
             connections=CONNECTIONS,

@@ -7,12 +7,8 @@ is told like any other failure of the source, and stays paid. A column that is g
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-import structlog
-
 from planner.catalog.sql_types import SourceColumn
 from planner.question.plan import ReadRelation
-
-log = structlog.get_logger("keyhole.source")
 
 
 class TypesChanged(Exception):
@@ -39,7 +35,10 @@ def check_types(relations: Sequence[ReadRelation], read_schema: Callable[[str], 
             if column is not None and column.declared == pinned and not column.nondeterministic:
                 continue
             now = "gone" if column is None else "of another collation" if column.nondeterministic else column.declared
+            import structlog  # it takes a tenth of the start of a command
+
             if structlog.is_configured():  # of a command, which logs nothing, standard output is the answer
+                log = structlog.get_logger("keyhole.source")
                 log.warning(
                     "a column is not what it was pinned as",
                     relation=relation.relation,

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from proxy.shadow.address import ShadowAddress
-from proxy.shadow.embedded import OWNER
+from proxy.shadow.address import OWNER, ShadowAddress
 from proxy.shadow.schema import COUNTERS
 
 Connection = psycopg.Connection[tuple[object, ...]]

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from psycopg import IsolationLevel
 
-from proxy.shadow.address import ShadowAddress
-from proxy.shadow.embedded import OWNER, EmbeddedShadow
+from proxy.shadow.address import OWNER, ShadowAddress
+from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.schema import build_schema
 from tests.worlds.countries import endpoint_catalog
 

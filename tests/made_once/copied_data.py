@@ -19,8 +19,9 @@ from proxy.endpoint.connection_limits import shadow_connections
 from proxy.process import generations
 from proxy.process.own_folder import own_folder
 from proxy.shadow import embedded, wheel
+from proxy.shadow.address import OWNER
 from proxy.shadow.binaries import Binaries
-from proxy.shadow.embedded import OWNER, EmbeddedShadow
+from proxy.shadow.embedded import EmbeddedShadow
 from tests.children.forked import forking
 from tests.children.shadow_template import copy_to, folder_in_memory, is_taken, make_template
 

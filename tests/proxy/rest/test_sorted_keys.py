@@ -16,8 +16,7 @@ from proxy.pipeline.messages import KeySet
 from proxy.rest.app import create_app
 from proxy.rest.sorted_keys import sort_keys
 from proxy.service.service import Service
-from proxy.shadow.address import ShadowAddress
-from proxy.shadow.embedded import OWNER
+from proxy.shadow.address import OWNER, ShadowAddress
 from tests.effort import rounds
 from tests.proxy.rest.test_app import ADA, refused, send
 from tests.worlds.rest_house import UNHURRIED

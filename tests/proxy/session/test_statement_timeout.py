@@ -15,8 +15,7 @@ from psycopg.pq import TransactionStatus
 from planner.catalog.model import Catalog
 from proxy.session.port import Backing
 from proxy.session.statement_timeout import given_ms, longest_ms
-from proxy.shadow.address import ShadowAddress
-from proxy.shadow.embedded import OWNER
+from proxy.shadow.address import OWNER, ShadowAddress
 from proxy.wire.backend import Report
 from proxy.wire.frontend import Query
 from tests.in_turn import in_turn

@@ -13,9 +13,9 @@ import pytest
 
 from planner.errors import KeyholeError
 from proxy.process.shadow_watch import is_gone
-from proxy.shadow.address import ShadowAddress
+from proxy.shadow.address import OWNER, ShadowAddress
 from proxy.shadow.binaries import PROGRAMS, SUPPORTED, own_binaries
-from proxy.shadow.embedded import CONFIGURATION, OWNER, EmbeddedShadow
+from proxy.shadow.embedded import CONFIGURATION, EmbeddedShadow
 from proxy.shadow.reviewed import insist_reviewed
 from proxy.shadow.wheel import describe_older, wheel_release
 from tests.worlds.own_postgresql import own_postgresql, policy_with, replace_programs

@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from planner.errors import KeyholeError
-from proxy.shadow.address import ShadowAddress
-from proxy.shadow.embedded import CONFIGURATION, OWNER, EmbeddedShadow
+from proxy.shadow.address import OWNER, ShadowAddress
+from proxy.shadow.embedded import CONFIGURATION, EmbeddedShadow
 
 
 def test_the_configuration_is_in_force(shadow_address: ShadowAddress) -> None:

@@ -17,8 +17,7 @@ from planner.errors import CATALOGUE, KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
 from planner.parser.lexer import tokens
 from planner.statements.classify import Explaining, PassThrough, classify
-from proxy.shadow.address import ShadowAddress
-from proxy.shadow.embedded import OWNER
+from proxy.shadow.address import OWNER, ShadowAddress
 from tests.effort import examples
 from tests.worlds.countries import QUESTION, endpoint_catalog
 

@@ -7,8 +7,7 @@ from psycopg import errors
 from planner.catalog.model import StoredQuestion
 from planner.errors import KeyholeError
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS
-from proxy.shadow.address import ShadowAddress
-from proxy.shadow.embedded import OWNER
+from proxy.shadow.address import OWNER, ShadowAddress
 from proxy.shadow.schema import build_schema, list_few, update_roles
 from tests.in_turn import in_turn
 from tests.worlds.countries import CROWDED, QUESTION, endpoint_catalog

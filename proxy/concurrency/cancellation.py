@@ -1,0 +1,13 @@
+"""What the client of a question that was withdrawn is told, for whoever answers and logs nothing, too."""
+
+from planner.errors import KeyholeError
+
+
+def cancellation_error() -> KeyholeError:
+    """What the client of a withdrawn question is told."""
+    return KeyholeError(
+        "KH409",
+        "canceling statement due to user request",
+        detail="Nothing is spent that was not reserved before; what was reserved stays spent.",
+        hint="An answer that was paid for is kept: asked again, the same question costs nothing.",
+    )
