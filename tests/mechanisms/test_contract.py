@@ -223,7 +223,7 @@ def test_each_formula_of_several_keeps_the_contract_under_every_joint_law(tasks:
     check_every_formula(Keyhole().calibrate(replace(first, predicates=tuple(task.formula for task in others))))
 
 
-@examples(15, quick=8, derandomize=True)
+@examples(15, quick=4, derandomize=True)
 @given(questions(least=1))
 def test_tslm_and_nlm_keep_what_they_promise(task: DecisionTask) -> None:
     check_contract(Tslm().calibrate(task))

@@ -107,10 +107,16 @@ _USUAL = Limits(
 
 
 def write_policy(directory: Path, *, source: str, **limits: Unpack[Limits]) -> Path:
-    """The shop's policy in `directory`, checked and pinned."""
+    """The shop's policy in `directory`, checked and pinned. Over a file of the shop beside it, of which copies are the
+    same bytes, and with a ledger beside it, that is done once in each process and copied after that."""
     path = directory / "keyhole.toml"
     path.write_text(shop_policy(source=source, **limits), encoding="utf-8")
-    check(path, confirm=False)
+    files = {file.name: file for file in directory.iterdir()}
+    if source == "duckdb:///shop.duckdb" and files.keys() == {"keyhole.toml", "shop.duckdb"} and "ledger" not in limits:
+        name = b"".join(file.read_bytes() for _, file in sorted(files.items()))
+        _copy_or_make(directory, lambda: check(path, confirm=False), name=name)
+    else:
+        check(path, confirm=False)
     return path
 
 

@@ -3,7 +3,9 @@
 Sales per store: north 4000, south 3000, west 200, east 50, closed none. Visits per ward: A 900, B 600, C 30, D none.
 """
 
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 import psycopg
@@ -127,10 +129,18 @@ BUSY_WARDS = [("A",), ("B",)]
 
 
 def fill_duckdb(path: Path, *further: str) -> None:
-    """Make the shop as a DuckDB file, then run `further` statements on it."""
-    with duckdb.connect(str(path)) as connection:
-        for statement in (*STATEMENTS, *further):
-            connection.execute(statement)
+    """Make the shop as a DuckDB file, then run `further` statements on it: once in each process, copied after that."""
+    path.write_bytes(_filled_duckdb(further))
+
+
+@cache
+def _filled_duckdb(further: tuple[str, ...]) -> bytes:
+    with TemporaryDirectory(prefix="keyhole-") as folder:
+        path = Path(folder) / "shop.duckdb"
+        with duckdb.connect(str(path)) as connection:
+            for statement in (*STATEMENTS, *further):
+                connection.execute(statement)
+        return path.read_bytes()
 
 
 def fill_postgres(url: str, *further: str) -> None:

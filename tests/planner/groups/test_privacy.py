@@ -17,7 +17,7 @@ from planner.plan.build import plan
 from planner.question.model import Question
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import accuracy
-from tests.effort import rounds
+from tests.effort import cases, rounds
 from tests.planner.asked import TODAY, asking
 from tests.planner.groups.test_truth import CATALOG, LINES, STORED, drawn_lines
 
@@ -61,10 +61,10 @@ def _totals(opened: Any, sql: str, width: int) -> dict[tuple[Any, ...], tuple[in
     return {row[:width]: tuple(int(one or 0) for one in row[width:]) for row in found}
 
 
-@pytest.mark.parametrize("keys", KEYS)
-@pytest.mark.parametrize(("groups", "rows"), [(1, 2), (2, 5), (3, 1)])
-def test_a_unit_changes_no_more_than_is_said(keys: str, groups: int, rows: int) -> None:
+@pytest.mark.parametrize(("keys", "bounds"), cases(KEYS, [(1, 2), (2, 5), (3, 1)], quick=20))
+def test_a_unit_changes_no_more_than_is_said(keys: str, bounds: tuple[int, int]) -> None:
     """Of units with more rows and groups than the bounds admit, a few of each world are taken away."""
+    groups, rows = bounds
     for seed in range(rounds(40, quick=1)):
         catalog = _world(groups, rows)
         question = _asked(keys, catalog)
