@@ -40,7 +40,8 @@ from benchmarks.workload import (
 from proxy.cli import check as checking
 from proxy.process.serve import in_background
 from proxy.service.service import Service
-from proxy.shadow.embedded import OWNER, EmbeddedShadow
+from proxy.shadow.address import OWNER
+from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.wheel import postgres_server
 
 ROWS, REPETITIONS, WARM_UP, ROUND_TRIPS = 1_000_000, 15, 2, 8_000
