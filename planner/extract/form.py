@@ -5,6 +5,7 @@ from math import prod
 
 from sqlglot import exp
 
+from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.select_list import check_item, check_shown, shows_aggregates
 from planner.catalog.model import Column
 from planner.errors import KeyholeError, UnknownColumn
@@ -42,7 +43,7 @@ from planner.parser.tree import bare, contains, name, read_limit
 from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by
 from planner.scope.names import find_column
 from planner.scorecard.key_order import resolve_in_order
-from planner.scorecard.numbers import most_rows
+from planner.scorecard.numbers import most_rows, named_number
 from planner.scorecard.ranked import RANKS
 from planner.scorecard.shown import with_constants
 
@@ -157,10 +158,19 @@ def _check_numbers(place: QuestionReading) -> None:
     having = place.select.args.get("having")
     asks = place.predicates or numbers.asked or place.ranked is not None
     asks = asks or (having is not None and not excludes_emptiness(having))  # tools say that there are rows
-    several = place.select.args.get("distinct") is not None  # which numbers tell apart
+    several = place.select.args.get("distinct") is not None and not _is_first_of_each(place)  # numbers tell rows apart
     if several or not numbers.passed.only or not asks:
         node = numbers.shown[0].node
         raise shows_sizes(node.find(exp.AggFunc) or node, hint=suggest_domain(place) or _suggest_shown(place))
+
+
+def _is_first_of_each(place: QuestionReading) -> bool:
+    """Return True for DISTINCT ON keys, with ORDER BY a number, which returns the first group of each by its rank."""
+    on = place.select.args["distinct"].args.get("on")
+    if on is None or place.ranked is None:
+        return False
+    shown = place.numbers.shown
+    return not any(contains_aggregate(one) or named_number(one, place.select, shown) for one in on.expressions)
 
 
 def _check_rows(place: QuestionReading, keys: tuple[Column, ...]) -> None:

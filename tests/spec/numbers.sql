@@ -109,6 +109,10 @@ null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) >
 --> KH101
 null SELECT q FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q
 --> KH101
+null SELECT DISTINCT ON (country) country, month, count(*) AS n FROM sales GROUP BY country, month ORDER BY country, n DESC
+--> n=null ranked
+null SELECT DISTINCT ON (n) country, month, count(*) AS n FROM sales GROUP BY country, month ORDER BY n, sum(amount) DESC
+--> KH101
 null SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500 ORDER BY country, n LIMIT 3
 --> KH101
 null SELECT a.country FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) a JOIN (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) b USING (country, n)
