@@ -1,52 +1,148 @@
-"""Three owners whose analysts write as people do: a hospital's stays, a city's taxi trips, a shop's order lines."""
+"""Owners whose analysts write as people do: a hospital, a city's taxis, a shop, a library, sensors, a help desk, a
+university, and four public data sets of courses."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import date
 from functools import cache
 from pathlib import Path
 
-from planner.catalog.model import Catalog
+from planner.catalog.model import Catalog, Value
 from planner.catalog.pins import Pins, pinned_table
 from planner.policy.compile import SourceColumn, compile_catalog, key_domains
 from planner.policy.file import Policy
 
 FOLDER = Path(__file__).parents[1] / "spec" / "analysts"
-NAMES = ("stays", "trips", "orders")
-_TIME, _MONEY, _FLAG = "timestamp without time zone", "numeric(10,2)", "boolean"
-_COLUMNS = {
+_TIME, _MONEY, _REAL = "timestamp without time zone", "numeric(10,2)", "double precision"
+_PRIVATE = {
     "stays": {
-        "patient_id": "integer", "ward": "text", "sex": "text", "insurer": "text", "triage": "integer",
-        "admitted": _TIME, "discharged": _TIME, "born": "date", "age": "integer", "cost": "integer",
-        "beds_moved": "integer", "diagnosis": "text", "emergency": _FLAG, "readmitted": _FLAG,
+        "stays": {
+            "integer": "patient_id triage age cost beds_moved", "text": "ward sex insurer diagnosis",
+            _TIME: "admitted discharged", "date": "born", "boolean": "emergency readmitted",
+        },
     },
     "trips": {
-        "zone": "integer", "payment": "text", "passengers": "integer", "pickup": _TIME, "dropoff": _TIME,
-        "distance": _MONEY, "fare": _MONEY, "tip": _MONEY, "tolls": _MONEY, "rate_code": "integer", "vendor": "text",
+        "trips": {
+            "integer": "zone passengers rate_code", "text": "payment vendor", _TIME: "pickup dropoff",
+            _MONEY: "distance fare tip tolls",
+        },
     },
     "orders": {
-        "customer_id": "integer", "region": "text", "category": "text", "channel": "text", "status": "text",
-        "ordered_at": _TIME, "shipped_at": _TIME, "quantity": "integer", "price": _MONEY, "total": _MONEY,
-        "discount": "numeric(4,2)", "coupon": "text", "sku": "text", "gift": _FLAG,
+        "orders": {
+            "integer": "customer_id quantity", "text": "region category channel status coupon sku",
+            _TIME: "ordered_at shipped_at", _MONEY: "price total", "numeric(4,2)": "discount", "boolean": "gift",
+        },
+    },
+    "loans": {
+        "loans": {
+            "integer": "loan_id reader_id renewals reader_age", "text": "branch genre medium title language",
+            _TIME: "borrowed_at returned_at", "numeric(6,2)": "fine", "boolean": "self_service", "date": "due_on",
+        },
+    },
+    "readings": {
+        "readings": {
+            "text": "sensor site error_code firmware", _TIME: "read_at", _REAL: "temperature",
+            "numeric(5,1)": "humidity", "real": "pressure", "smallint": "battery", "bigint": "co2", "boolean": "ok",
+        },
+    },
+    "tickets": {
+        "tickets": {
+            "bigint": "ticket_id", "integer": "customer_id satisfaction agent_id minutes_spent replies",
+            "text": "category priority status channel subject", _TIME: "opened_at first_reply_at closed_at",
+            "boolean": "reopened",
+        },
+        "customers": {"integer": "customer_id", "text": "plan country", "date": "signed_up", "numeric(8,2)": "mrr"},
+    },
+    "courses": {
+        "enrolments": {
+            "integer": "StudentID attendance", "text": "Department Term degree course_code Mode", _REAL: "Final_Grade",
+            "smallint": "credits", "boolean": "passed", "date": "enrolled_on dropped_on", "numeric(8,2)": "fee",
+        },
+    },
+    "adult": {
+        "adult": {
+            "bigint": "age fnlwgt education_num capital_gain capital_loss hours_per_week",
+            "text": "workclass education marital_status occupation relationship race sex native_country income",
+        },
+    },
+    "flights": {
+        "flights": {
+            "bigint": "year month day hour minute dep_time sched_dep_time dep_delay arr_time sched_arr_time arr_delay"
+            " flight air_time distance", "text": "carrier tailnum origin dest", _TIME: "time_hour",
+        },
+    },
+    "titanic": {
+        "titanic": {
+            "integer": "passengerid survived pclass sibsp parch", "text": "name sex cabin embarked", _REAL: "age fare",
+        },
+    },
+    "retail": {
+        "retail": {
+            "text": "InvoiceNo StockCode Description Country", "integer": "Quantity CustomerID",
+            "numeric(12,3)": "UnitPrice", _TIME: "InvoiceDate",
+        },
     },
 }  # fmt: skip
-_ZONES = (
-    SourceColumn("zone_id", "integer", False),
-    SourceColumn("name", "text", False),
-    SourceColumn("borough", "text", False),
-)
+_AIRLINES = (
+    "9E Endeavor Air Inc.", "AA American Airlines Inc.", "AS Alaska Airlines Inc.", "B6 JetBlue Airways",
+    "DL Delta Air Lines Inc.", "EV ExpressJet Airlines Inc.", "F9 Frontier Airlines Inc.",
+    "FL AirTran Airways Corporation", "HA Hawaiian Airlines Inc.", "MQ Envoy Air", "OO SkyWest Airlines Inc.",
+    "UA United Air Lines Inc.", "US US Airways Inc.", "VX Virgin America", "WN Southwest Airlines Co.",
+    "YV Mesa Airlines Inc.",
+)  # fmt: skip
+_PUBLIC: dict[str, dict[str, tuple[dict[str, str], Sequence[tuple[Value | None, ...]]]]] = {
+    "trips": {
+        "zones": (
+            {"zone_id": "integer", "name": "text", "borough": "text"},
+            [(number, f"Zone {number}", ("Bronx", "Brooklyn", "Queens")[number % 3]) for number in range(1, 61)],
+        ),
+    },
+    "loans": {
+        "branches": (
+            {"branch": "text", "district": "text", "opened": "date", "floors": "integer"},
+            [
+                ("Central", "City", date(2001, 5, 1), 5), ("Mobile", "None", date(2010, 1, 1), 1),
+                ("Northgate", "North", date(1978, 3, 1), 2), ("Riverside", "South", date(1990, 1, 1), 2),
+                ("University", "City", date(2015, 9, 1), 3),
+            ],
+        ),
+    },
+    "tickets": {
+        "agents": (
+            {"agent_id": "integer", "agent_name": "text", "team": "text", "country": "text"},
+            [
+                (number, f"Agent {number}", ("Tier 1", "Tier 2", "Back office")[number % 3], ("ES", "PL")[number % 2])
+                for number in range(1, 21)
+            ],
+        ),
+    },
+    "flights": {
+        "airlines": ({"carrier": "text", "name": "text"}, [tuple(one.split(" ", 1)) for one in _AIRLINES]),
+    },
+}  # fmt: skip
+NAMES = tuple(_PRIVATE)
+
+
+def _columns(kinds: Mapping[str, str]) -> tuple[SourceColumn, ...]:
+    return tuple(
+        SourceColumn(column.replace("_", " ") if column == "Final_Grade" else column, kind, True)
+        for kind, columns in kinds.items()
+        for column in columns.split()
+    )
 
 
 @cache
 def analysts(name: str) -> Catalog:
     """The catalog of one of `NAMES`, everything pinned."""
     policy = Policy.parse((FOLDER / f"{name}.toml").read_text(), path=Path("keyhole.toml"), environment={})
-    columns = _COLUMNS[name]
-    schema: Mapping[str, tuple[SourceColumn, ...]] = {
-        name: tuple(SourceColumn(column, kind, True) for column, kind in columns.items()),
-        "zones": _ZONES,
+    public = {
+        table: (tuple(SourceColumn(column, kind, False) for column, kind in kinds.items()), rows)
+        for table, (kinds, rows) in _PUBLIC.get(name, {}).items()
     }
-    boroughs = ("Bronx", "Brooklyn", "Queens")
-    zones = tuple((number, f"Zone {number}", boroughs[number % 3]) for number in range(1, 61))
-    pins = Pins(tables=(pinned_table("zones", _ZONES, zones),) if name == "trips" else ())
+    schema: Mapping[str, tuple[SourceColumn, ...]] = {
+        **{table: _columns(kinds) for table, kinds in _PRIVATE[name].items()},
+        **{table: columns for table, (columns, _) in public.items()},
+    }
+    pins = Pins(tables=tuple(pinned_table(table, columns, tuple(rows)) for table, (columns, rows) in public.items()))
     domains = tuple(pinned for pinned, _ in key_domains(policy, schema=schema, pins=pins))
     return compile_catalog(
         policy, schema=schema, pins=Pins(tables=pins.tables, domains=domains), directory=Path("/data")

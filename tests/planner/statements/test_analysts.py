@@ -1,5 +1,5 @@
-"""What analysts write, on three owners' tables: each statement is planned, or refused with one code, and nearly all are
-planned. `null` says that a statement has no question."""
+"""What analysts write, on the tables of eleven owners: each statement is planned, or refused with one code, and nearly
+all are planned. `null` says that a statement has no question."""
 
 import pytest
 
@@ -45,9 +45,15 @@ def test_what_becomes_of_what_analysts_write(name: str, sql: str, wanted: str) -
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nearly_all_are_planned(name: str) -> None:
+def test_most_are_planned(name: str) -> None:
     outcomes = [wanted for one, _, wanted in STATEMENTS if one == name]
-    assert len(outcomes) >= 60
+    assert len(outcomes) >= 15
+    assert outcomes.count("planned") >= 0.6 * len(outcomes)
+
+
+def test_nearly_all_are_planned() -> None:
+    outcomes = [wanted for _, _, wanted in STATEMENTS]
+    assert len(outcomes) >= 450
     assert outcomes.count("planned") >= 0.8 * len(outcomes)
 
 
