@@ -23,7 +23,7 @@ SELECT EXTRACT(DOW FROM borrowed_at) AS dow, EXTRACT(HOUR FROM borrowed_at) AS h
 --> planned
 
 SELECT TO_CHAR(borrowed_at, 'Day') AS weekday, COUNT(*) FROM loans GROUP BY TO_CHAR(borrowed_at, 'Day') HAVING COUNT(*) > 5000
---> KH202
+--> planned
 
 SELECT date_trunc('quarter', month)::date AS quarter FROM loans GROUP BY 1 HAVING count(*) > 4000 ORDER BY 1
 --> planned

@@ -68,7 +68,7 @@ SELECT to_char(ordered_at, 'YYYY-MM') AS ym, sum(total) FROM orders WHERE ordere
 --> planned
 
 SELECT to_char(ordered_at, 'Dy') AS dow FROM orders GROUP BY 1 HAVING count(*) > 1000
---> KH202
+--> planned
 
 SELECT gift, channel FROM orders GROUP BY gift, channel HAVING count(DISTINCT customer_id) > 100
 --> planned
