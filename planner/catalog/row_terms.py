@@ -12,6 +12,7 @@ class TermKind(StrEnum):
     FLOATING = "double precision"
     DAY = "date"
     MOMENT = "timestamp"
+    CLOCK = "time"
     LENGTH = "interval"
     TEXT = "text"
     TRUTH = "boolean"
@@ -44,7 +45,8 @@ class RowTerm:
     @property
     def size(self) -> int:
         """How many steps it takes to compute: what some functions are written with is computed several times."""
-        times = 3 if self.function in ("quotient", "remainder", "round", "trunc", "= by", "< by") else 1
+        several = ("quotient", "remainder", "round", "trunc", "= by", "< by")
+        times = 8 if self.function == "nearest" else 3 if self.function in several else 1
         return 1 + times * sum(one.size for one in self.arguments)
 
 

@@ -6,7 +6,6 @@ from planner.catalog.model import SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position
 from planner.predicates.computed.compare import compare_terms
-from planner.predicates.equivalent_comparison import rewrite_comparison
 from planner.predicates.refusals import no_term
 from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.coalesce import without_nulls
@@ -28,7 +27,6 @@ def _sides(node: exp.Expr, operator: str, within: RowScope) -> tuple[exp.Expr, s
 
 def sides_compared(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth:
     """`left operator right` of one value each."""
-    left, operator, right = rewrite_comparison(left, operator, right, within)
     if within.is_constant(left) and within.is_constant(right):
         return _constants(left, operator, right, within)
     itself = _itself(left, right, operator, within)

@@ -10,9 +10,9 @@ from planner.catalog.model import SqlType
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import bare
+from planner.predicates.cases import choose_outside
 from planner.predicates.comparison import distinct, read_between, rows_equal, sides_compared
 from planner.predicates.computed.compare import computed_term
-from planner.predicates.equivalent_comparison import first_field
 from planner.predicates.infinite_times import written_base
 from planner.predicates.membership import membership, quantifier, read_quantified
 from planner.predicates.pattern import pattern_truth
@@ -51,7 +51,8 @@ def _truth(node: exp.Expr, within: RowScope) -> Truth:
 
 
 def _positive(node: exp.Expr, within: RowScope) -> Truth:
-    match node:
+    chosen = choose_outside(node, within)
+    match node if chosen is None else chosen:
         case exp.And() | exp.Or():
             parts = (_truth(part, within) for part in node.flatten())
             return _bound_length(combine_truths(parts, conjunction=isinstance(node, exp.And)), node, most=MOST_TOGETHER)
@@ -72,8 +73,8 @@ def _positive(node: exp.Expr, within: RowScope) -> Truth:
             return pattern_truth(node, within, escape=None)
         case exp.Is():
             return _is(node, within)
-        case exp.Case():
-            return _case(node, within)
+        case exp.Case() as case:
+            return _case(case, within)
         case _:
             return _bare_truth(node, within)
 
@@ -124,9 +125,6 @@ def _too_long(node: exp.Expr) -> KeyholeError:
 
 def _comparison(node: exp.Expr, operator: str, within: RowScope) -> Truth:
     left, right = bare(node.this), bare(node.expression)
-    chosen = _compare_chosen(node, left, right, within)
-    if chosen is not None:
-        return chosen
     found = within.scope.membership(node) if operator == "=" else None
     if found is not None:  # for a row that finds no public row, the public column is NULL
         return Truth(found, NEVER, any_of((Not(found), *(IsNull(name) for name in columns(found)))), ALWAYS)
@@ -138,36 +136,7 @@ def _comparison(node: exp.Expr, operator: str, within: RowScope) -> Truth:
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and operator in ("=", "<>"):
         equal = rows_equal(left, right, within)
         return equal if operator == "=" else equal.negate()
-    field = first_field(left, right, within) if operator in ("=", "<>") else None
-    if field is not None:
-        equal = combine_truths(
-            (
-                sides_compared(field[0].this, "=", field[0].expression, within),
-                pattern_truth(field[1], within, escape=None),
-            ),
-            conjunction=False,
-        )
-        return equal if operator == "=" else equal.negate()
     return sides_compared(left, operator, right, within)
-
-
-def _compare_chosen(node: exp.Expr, left: exp.Expr, right: exp.Expr, within: RowScope) -> Truth | None:
-    """A constant that CASE chooses, compared with a constant: CASE of the comparisons; None for anything else."""
-    turned = isinstance(right, exp.Case)
-    case, other = (right, left) if turned else (left, right)
-    if not isinstance(case, exp.Case) or within.is_constant(case) or not within.is_constant(other):
-        return None
-    default = case.args.get("default")
-    results = [*(arm.args["true"] for arm in case.args["ifs"]), *([] if default is None else [default])]
-    if not all(within.is_constant(one) for one in results):
-        return None
-
-    def compare(one: exp.Expr) -> exp.Expr:
-        return type(node)(this=other, expression=one) if turned else type(node)(this=one, expression=other)
-
-    arms = [exp.If(this=arm.this, true=compare(arm.args["true"])) for arm in case.args["ifs"]]
-    written = exp.Case(this=case.this, ifs=arms, default=None if default is None else compare(default))
-    return _case(written, within)
 
 
 def _is(node: exp.Expr, within: RowScope) -> Truth:

@@ -8,7 +8,19 @@ from sqlglot import exp
 from planner.parser.tree import bare
 from planner.values import expressions as constant
 from planner.values.datetimes import midnight, moment
-from planner.values.model import ArrayValue, Constant, Foreign, Given, NotConstant, Number, Span, Untyped, number, wrong
+from planner.values.model import (
+    ArrayValue,
+    Clock,
+    Constant,
+    Foreign,
+    Given,
+    NotConstant,
+    Number,
+    Span,
+    Untyped,
+    number,
+    wrong,
+)
 from planner.values.operators import COMPARISONS, OPERATORS
 
 
@@ -16,7 +28,8 @@ def constants_compared(left: Constant, operator: str, right: Constant, node: exp
     """`left operator right`; None if either is NULL. Raises KH212 for constants of different types."""
     if left is None or right is None:
         return None
-    if isinstance(left, Span | Foreign | ArrayValue) or isinstance(right, Span | Foreign | ArrayValue):
+    uncompared = Span | Clock | Foreign | ArrayValue
+    if isinstance(left, uncompared) or isinstance(right, uncompared):
         raise wrong(node, "these two constants cannot be compared", hint="Compare two constants of one type: 1 = 1.")
     first, second = _alike(left, right, node), _alike(right, left, node)
     ordered = isinstance(first, Fraction | date)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.values.model import Span, wrong
+from planner.values.model import Clock, Span, wrong
 
 _MOMENT = re.compile(
     r"\s*(?:(\d{4})-(\d{1,2})-(\d{1,2})|(\d{4})(\d{2})(\d{2}))"
@@ -88,6 +88,9 @@ _SPAN_PART = re.compile(r"\s*([+-]?\d{1,6})\s*([a-z]+?)s?(?=[\s\d+-]|\Z)", re.IG
 _SPAN_CLOCK = re.compile(r"\s*([+-]?)(\d{1,6}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?(?=\s|\Z)")
 
 
+_DAY = 86_400_000_000  # microseconds
+
+
 def span(text: str, node: exp.Expr) -> Span:
     """An interval written as numbers with units, and a time of the day behind them."""
     totals = [0, 0, 0]
@@ -115,6 +118,19 @@ def _clock(match: re.Match[str]) -> int:
     microseconds = int((match[5] or "").ljust(6, "0"))
     whole = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + microseconds
     return -whole if match[1] == "-" else whole
+
+
+_TIME_OF_DAY = re.compile(r"\s*(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?\s*")
+
+
+def time_of_day(text: str, node: exp.Expr) -> Clock:
+    """A time of the day, as '18:30' or '18:30:00.5'. Raises KH212 for anything else."""
+    match = _TIME_OF_DAY.fullmatch(text)
+    hours, minutes, seconds = (0, 60, 0) if match is None else (int(match[i] or 0) for i in (1, 2, 3))
+    found = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000
+    if match is None or minutes > 59 or seconds > 59 or found > _DAY:
+        raise wrong(node, f"{text[:40]!r} is not a time of the day", hint="Write hours and minutes: '18:30'.")
+    return Clock(found + int((match[4] or "").ljust(6, "0")))
 
 
 def shift_moment(at: date, by: Span, sign: int) -> datetime:

@@ -17,6 +17,7 @@ from planner.values.datetimes import (
     shift_moment,
     span,
     step_name,
+    time_of_day,
     truncate_to_unit,
 )
 from planner.values.model import (
@@ -373,5 +374,7 @@ def _cast_text(text: str, kind: str, node: exp.Expr) -> Constant:
             return moment(text, node)
         case "INTERVAL":
             return span(text, node)
+        case "TIME":
+            return time_of_day(text, node)
         case _:
             return None

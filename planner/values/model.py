@@ -43,6 +43,13 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Clock:
+    """A time of day without time zone."""
+
+    microseconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Foreign:
     """A value of a type that Keyhole does not compute with, and the text to which PostgreSQL casts it."""
 
@@ -62,7 +69,7 @@ class ArrayValue:
     members: tuple["ParameterValue | None", ...]
 
 
-Constant: TypeAlias = Number | Untyped | Span | Foreign | ArrayValue | str | bool | date | datetime | None
+Constant: TypeAlias = Number | Untyped | Span | Clock | Foreign | ArrayValue | str | bool | date | datetime | None
 ParameterValue: TypeAlias = Value | Span | Foreign | ArrayValue
 ParameterCast: TypeAlias = tuple[int, tuple[str, ...]]
 """A parameter's number, and the types to which a text casts it one after the other, by the parser's names."""

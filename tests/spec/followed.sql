@@ -351,7 +351,7 @@ SELECT ward FROM visits WHERE visit_id::int > 3 GROUP BY ward HAVING count(*) > 
 --! Compare visit_id itself.
 SELECT ward FROM visits WHERE visit_id > 3 GROUP BY ward HAVING count(*) > 400
 --> answered
-SELECT country FROM sales WHERE to_char(invoice_date, 'YYYY-MM') = '2011-06' GROUP BY country HAVING count(*) > 400
+SELECT country FROM sales WHERE to_char(invoice_date, 'Mon YYYY') = 'Jun 2011' GROUP BY country HAVING count(*) > 400
 --! Write the range: invoice_date >= '2011-06-01' AND invoice_date < '2011-07-01'.
 SELECT country FROM sales WHERE invoice_date >= '2011-06-01' AND invoice_date < '2011-07-01' GROUP BY country HAVING count(*) > 400
 --> answered

@@ -55,7 +55,13 @@ SELECT country FROM sales WHERE date_trunc('year', invoice_date) = '2011-01-02' 
 --> [country 4] where false f0 > 400 ~40; count(*) delta 1 in 0..0
 
 SELECT country FROM sales WHERE to_char(invoice_date, 'YYYY-MM') = '2011-06' GROUP BY country HAVING count(*) > 400
+--> [country 4] where "month" = date '2011-06-01' f0 > 400 ~40; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE to_char(invoice_date, 'Mon YYYY') = 'Jun 2011' GROUP BY country HAVING count(*) > 400
 --> KH205 to_char(invoice_date,
+
+SELECT ward FROM visits WHERE to_char(arrived, 'Dy') < 'Sun' GROUP BY ward HAVING count(*) > 400
+--> KH205 'Sun'
 
 SELECT country FROM sales WHERE lower(stock_code) LIKE '%s1%' GROUP BY country HAVING count(*) > 400
 --> [country 4] where ("stock_code" LIKE '%S1%' OR "stock_code" LIKE '%s1%') f0 > 400 ~40; count(*) delta 100 in 0..100
@@ -248,3 +254,15 @@ SELECT ward FROM visits WHERE coalesce(left(disease, 3), 'flu') = 'flu' GROUP BY
 --> [ward 3] where "coalesce(left(disease, 3), 'flu')" = 'flu' f0 > 40 ~4; count(*) delta 1
 SELECT country FROM sales WHERE CASE WHEN quantity > 10 THEN 1 ELSE 0 END = 1 GROUP BY country HAVING count(*) > 40
 --> [country 4] where "quantity" > 10 f0 > 40 ~4; count(*) delta 100 in 0..100
+
+SELECT ward FROM visits WHERE CASE WHEN insured THEN 1 ELSE 0 END = 1 GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "insured" = true f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE split_part(disease, '-', 1) = 'flu' GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "split_part(disease, '-', 1)" = 'flu' f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE arrived::time >= '18:00' GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "rest((arrived - (floor(arrived, 86400000000) * 86400000000)) time.0)" >= 64800000000 f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE arrived::time >= '18:70' GROUP BY ward HAVING count(*) > 40
+--> KH212 '18:70'

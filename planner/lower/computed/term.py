@@ -155,6 +155,8 @@ def _whole(row: StoredRow, term: RowTerm) -> str:
                 return f"CASE WHEN {a} < 0 THEN -{rest} ELSE {rest} END"
             quotient = dialect.whole_quotient(f"abs({a})", f"NULLIF(abs({b}), 0)")
             return f"CASE WHEN ({a} < 0) = ({b} < 0) THEN {quotient} ELSE -({quotient}) END"
+        case "nearest":
+            return cast(_nearest(row, term), kind)
         case "floor" | "ceil" | "round" | "trunc":
             return cast(_divide_steps(row, term), kind)
         case _:
@@ -175,6 +177,17 @@ def _divide_steps(row: StoredRow, term: RowTerm) -> str:
     half = step // 2 if term.function == "round" else 0
     up, down = divide(f"abs({x}) + {integer(half)}", step), divide(f"abs({x}) + {integer(half)}", step)
     return f"CASE WHEN {x} >= 0 THEN {up} ELSE -({down}) END"
+
+
+def _nearest(row: StoredRow, term: RowTerm) -> str:
+    """The integer nearest to a double, of two the even one."""
+    spelled, x = row.dialect.spelling.double, f"({_sql(row, term.arguments[0])})"
+    small = f"(CASE WHEN abs({x}) < {spelled(4e15)} THEN {x} END)"  # beyond 2^52 every double is whole
+    below = f"floor({small})"
+    even = f"2 * floor(({below} + 1) / {spelled(2.0)})"
+    whole = f"CASE WHEN abs({x}) BETWEEN {spelled(4e15)} AND {spelled(float(term.limit))} THEN {x} END"
+    near = f"CASE WHEN {small} - {below} = {spelled(0.5)} THEN {even} ELSE floor({small} + {spelled(0.5)}) END"
+    return f"COALESCE({near}, {whole})"
 
 
 def _double(row: StoredRow, term: RowTerm) -> str:

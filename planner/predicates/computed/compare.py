@@ -22,8 +22,8 @@ from planner.predicates.terms.model import ColumnTerm, plain_term
 from planner.question.condition import Compare
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.scope.names import find_column
-from planner.values.datetimes import midnight, moment, span
-from planner.values.model import Constant, Number, Span, Untyped, number, wrong
+from planner.values.datetimes import midnight, moment, span, time_of_day
+from planner.values.model import Clock, Constant, Number, Span, Untyped, number, wrong
 
 _BIGINT = 2**63  # the end of bigint
 _MOST_STEPS = 10**6  # of the range of a measure
@@ -104,6 +104,9 @@ def _steps(term: RowTerm, constant: Constant, at: exp.Expr) -> Fraction:
             if term.kind is TermKind.WHOLE and isinstance(constant, Untyped) and not found.integral:
                 raise wrong(at, f"{write_node(at)[:80]} is not an integer")
             return found.value * Fraction(10**term.scale)
+        case TermKind.CLOCK, (Clock() | Untyped()):
+            time = time_of_day(constant.text, at) if isinstance(constant, Untyped) else constant
+            return Fraction(time.microseconds)
         case TermKind.LENGTH, (Span() | Untyped()):
             length = span(constant.text, at) if isinstance(constant, Untyped) else constant
             return Fraction(times.span_microseconds(length))

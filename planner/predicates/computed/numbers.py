@@ -18,6 +18,8 @@ STORED_EXPONENT = 60  # of a stored double: a product of four is within range
 _SUM_EXPONENT = 17  # how much smaller than its operands a difference of doubles may be, unless it is 0
 _EXACT_DOUBLE = 2**53  # up to here whole numbers are doubles, and a division by a power of ten is the nearest one
 
+_NEAREST = 9_200_000_000_000_000_000  # doubles up to here are bigints when rounded
+
 EXACT = frozenset((TermKind.WHOLE, TermKind.EXACT))
 NUMBERS = frozenset((*EXACT, TermKind.FLOATING))
 
@@ -182,6 +184,17 @@ def round_steps(function: str, term: RowTerm, places: int) -> RowTerm:
     step = 10 ** (term.scale - places)
     return whole(function, term.kind, term, RowTerm("constant", TermKind.WHOLE, value=step, limit=step), scale=places,
                  limit=term.limit // step + 1)  # fmt: skip
+
+
+def nearest(term: RowTerm) -> RowTerm:
+    """Return the integer to which a number is cast: numerics round halves away from 0, doubles to the even one.
+
+    Beyond the integers of the type, where PostgreSQL fails, it is the number itself, and NULL beyond bigint.
+    """
+    if term.kind is TermKind.FLOATING:
+        return whole("nearest", TermKind.WHOLE, term, scale=0, limit=_NEAREST)
+    rounded = round_steps("round", term, 0)
+    return RowTerm("same", TermKind.WHOLE, (rounded,), limit=rounded.limit)
 
 
 def count_steps(term: RowTerm, step: int, *, kind: TermKind, scale: int = 0) -> RowTerm:

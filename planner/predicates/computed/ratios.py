@@ -35,6 +35,12 @@ def no_ratio(term: RowTerm) -> RowTerm:
     return term
 
 
+def to_double(term: RowTerm) -> RowTerm:
+    """Return a number as a double: of a quotient the nearest one, though PostgreSQL rounds its digits first."""
+    over, under = split(term)
+    return numbers.divide_doubles(over, under) if term.function == "ratio" else numbers.to_double(term)
+
+
 def negate(term: RowTerm) -> RowTerm:
     """Return the number with the other sign."""
     over, under = split(term)
@@ -52,7 +58,7 @@ def drop_sign(term: RowTerm) -> RowTerm:
 def arithmetic(kind: type[exp.Expr], left: RowTerm, right: RowTerm) -> RowTerm:
     """Return `+ - * / %` of two numbers, typed as PostgreSQL types it."""
     if TermKind.FLOATING in (left.kind, right.kind):
-        left, right = no_ratio(left), no_ratio(right)
+        left, right = to_double(left), to_double(right)
     if kind is exp.Mod:
         return numbers.remainder(no_ratio(left), no_ratio(right))
     if kind is exp.Div:

@@ -11,19 +11,19 @@ from planner.catalog.model import Column, Computed, Derivation, Lookup, Product,
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.parser.tree import bare, contains
 from planner.predicates.column_comparison import is_real
-from planner.predicates.computed import numbers, ratios, texts, times
+from planner.predicates.computed import ages, numbers, ratios, texts, times
 from planner.predicates.computed.numbers import EXACT, NUMBERS, NoTermError, TooWideError
 from planner.predicates.row_scope import RowScope
 from planner.scope.names import find_column, kind_of
 from planner.values.datetimes import step_name
 from planner.values.functions import text_of
-from planner.values.model import Constant, Number, Span
+from planner.values.model import Clock, Constant, Number, Span
 from planner.values.sql_literals import integer_limit, numeric_modifier
 
 WIDTHS = ((18, 10), (15, 8), (12, 6), (9, 4))
 """Digits before and behind the point that are computed with, of a numeric that may have more: the first of these with
 which the whole expression has at most 38."""
-MOST_STEPS = 100  # of one expression: some microseconds, and longer than what people write
+MOST_STEPS = 150  # of one expression: some microseconds, and longer than what people write
 _TIMES = frozenset((TermKind.DAY, TermKind.MOMENT))
 
 
@@ -46,6 +46,17 @@ def read_terms(
             return None
         return made if made.size <= MOST_STEPS and made.columns else None
     return None
+
+
+def _ends_of_age(node: exp.Anonymous) -> list[exp.Expr]:
+    """Return the times between which an age is; of one time, until today. Raises `NoTermError`."""
+    match node.expressions:
+        case [one]:
+            return [exp.CurrentDate(), one]
+        case [_, _]:
+            return list(node.expressions)
+        case _:
+            raise NoTermError
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +94,10 @@ class _Reader:
     def _time(self, node: exp.Expr) -> RowTerm:
         match node:
             case exp.Extract():
-                return times.extract(str(node.this).lower().strip("'"), self._local(node.expression))
+                part, of = str(node.this).lower().strip("'"), bare(node.expression)
+                if isinstance(of, exp.Anonymous) and str(of.this).lower() == "age":
+                    return ages.extract(part, *(self.read(one) for one in _ends_of_age(of)))
+                return times.extract(part, self._local(node.expression))
             case exp.Date() if not node.expressions and node.args.get("zone") is None:
                 return times.day_of(self.read(node.this))
             case exp.TimestampTrunc() if node.args.get("zone") is None:
@@ -99,6 +113,8 @@ class _Reader:
                 return numbers.constant(exact, integral=integral)
             case Span(0, _, _):
                 return times.length(times.span_microseconds(value))
+            case Clock(microseconds):
+                return RowTerm("constant", TermKind.CLOCK, value=microseconds, limit=max(microseconds, 1))
             case date():
                 return times.time_constant(value)
             case _:
@@ -123,7 +139,7 @@ class _Reader:
             case SqlType.DATE | SqlType.TIMESTAMP:
                 return times.time_column(column)
             case SqlType.TEXT:
-                return RowTerm("column", TermKind.TEXT, value=column.name, limit=column.longest_text)
+                return texts.stored_text(column)
             case _:
                 raise NoTermError
 
@@ -227,9 +243,13 @@ class _Reader:
                     else inner
                 )
             case "DOUBLE" if inner.kind in NUMBERS:
-                return numbers.to_double(ratios.no_ratio(inner))
+                return ratios.to_double(inner)
             case "INT" | "BIGINT" if inner.kind is TermKind.WHOLE:
                 return inner
+            case "INT" | "BIGINT" if inner.kind in NUMBERS:
+                return numbers.nearest(ratios.no_ratio(inner))
+            case "TIME" if inner.kind is TermKind.MOMENT:
+                return times.clock_of(inner)
             case "TIMESTAMP" if inner.kind in _TIMES:
                 return times.moment(inner)
             case "DATE" if inner.kind in _TIMES:

@@ -3,6 +3,7 @@
 Of a stored text the first characters count, as in every condition. No text made of it has more than `_LONGEST`.
 """
 
+from planner.catalog.model import Column, Computed, Lookup, Product
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.predicates.computed.numbers import NoTermError, TooWideError
 
@@ -13,6 +14,13 @@ def _text(function: str, *arguments: RowTerm, limit: int) -> RowTerm:
     if limit > _LONGEST:
         raise TooWideError
     return RowTerm(function, TermKind.TEXT, arguments, limit=limit)
+
+
+def stored_text(column: Column) -> RowTerm:
+    """Return a stored text. Raises `NoTermError` for a column that is computed or looked up."""
+    if isinstance(column.derivation, Lookup | Product | Computed):
+        raise NoTermError
+    return RowTerm("column", TermKind.TEXT, value=column.name, limit=column.longest_text)
 
 
 def text_constant(value: str) -> RowTerm:

@@ -82,6 +82,13 @@ def day_of(term: RowTerm) -> RowTerm:
     return term if term.kind is TermKind.DAY else count_steps(moment(term), DAY, kind=TermKind.DAY)
 
 
+def clock_of(term: RowTerm) -> RowTerm:
+    """Return the time of a moment's day, without time zone."""
+    at = moment(term)
+    begun = multiply(count_steps(at, DAY, kind=TermKind.WHOLE), _number(DAY))
+    return RowTerm("rest", TermKind.CLOCK, (add(at, negate(begun), kind=TermKind.WHOLE),), limit=DAY)
+
+
 def truncate(unit: str, term: RowTerm) -> RowTerm:
     """Return the beginning of a moment's hour, day or week, or of a stored one's month, quarter or year."""
     at = moment(term)

@@ -16,6 +16,7 @@ from planner.predicates.refusals import divided_column, no_term, subquery_inside
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.cast import cast_term
 from planner.predicates.terms.coalesce import coalesced_term, without_nulls
+from planner.predicates.terms.formatted import formatted_term
 from planner.predicates.terms.model import ColumnTerm
 from planner.predicates.terms.number import absolute_term, moved_term, scaled_term
 from planner.predicates.terms.text import contained_term, text_term
@@ -28,6 +29,8 @@ from planner.values.model import Number, Untyped, number
 def operand(node: exp.Expr, within: RowScope) -> ColumnTerm:
     """The column, or function of one, on one side of a comparison. Raises KH205 for anything else."""
     found = term(node, within) or computed_term(node, within)
+    if found is None and isinstance(inside := bare(node), exp.TimeToStr):
+        found = formatted_term(inside, lambda part: operand(part, within))
     if found is not None:
         return found
     if node.find(exp.Query):

@@ -51,7 +51,7 @@ SELECT "Department" FROM enrolments WHERE fee / NULLIF(credits, 0) > 200 GROUP B
 --> planned
 
 SELECT course_code FROM enrolments WHERE "Final Grade" * 0.7 + attendance * 0.3 / 5 >= 14 GROUP BY course_code HAVING COUNT(*) > 500
---> KH205
+--> planned
 
 SELECT degree FROM enrolments WHERE "Term" LIKE '2023%' AND ("Department", "Mode") IN (('Law', 'Online'), ('Arts', 'Online')) GROUP BY degree HAVING COUNT(*) > 100
 --> planned

@@ -69,19 +69,19 @@ SELECT sensor FROM readings WHERE temperature * 9 / 5 + 32 > 80 GROUP BY sensor 
 --> planned
 
 SELECT sensor FROM readings WHERE abs(temperature - 21) > 3 AND humidity::int % 2 = 0 GROUP BY sensor HAVING count(*) > 1000
---> KH205
+--> planned
 
 SELECT site FROM readings WHERE error_code LIKE 'E%' OR error_code ~ '^W' GROUP BY site HAVING count(*) > 1000
 --> KH205
 
 SELECT site FROM readings WHERE temperature - ((100 - humidity) / 5.0) > 10 GROUP BY site HAVING count(*) > 500
---> KH205
+--> planned
 
 SELECT sensor FROM readings WHERE coalesce(error_code, '') = '' AND NOT ok GROUP BY sensor HAVING count(*) > 200
 --> planned
 
 SELECT sensor FROM readings WHERE read_at::date = DATE '2024-03-31' AND read_at::time BETWEEN '02:00' AND '03:00' GROUP BY sensor HAVING count(*) > 3
---> KH205
+--> planned
 
 SELECT site FROM readings WHERE sqrt(power(temperature, 2)) > 20 GROUP BY site HAVING count(*) > 500
 --> KH205

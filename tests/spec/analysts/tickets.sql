@@ -63,7 +63,7 @@ SELECT date_trunc('year', c.signed_up) AS cohort FROM tickets t JOIN customers c
 
 -- # row
 SELECT priority FROM tickets WHERE first_reply_at > opened_at + CASE priority WHEN 'urgent' THEN INTERVAL '1 hour' WHEN 'high' THEN INTERVAL '4 hours' ELSE INTERVAL '1 day' END GROUP BY priority HAVING COUNT(*) > 100
---> KH205
+--> planned
 
 SELECT category FROM tickets WHERE EXTRACT(EPOCH FROM closed_at - opened_at) / 3600.0 > 72 GROUP BY category HAVING COUNT(*) > 400
 --> planned

@@ -61,7 +61,8 @@ VALUES: dict[str, tuple[str, ...]] = {
     "name": ("", " ", "a", "A", "ab", " ab ", "AB", "Ann Lee", "é", "É", "ß", "i", "I", "tab\t", "100%", "a_b", "\\",
              "it''s", "zzzzzzzzzzzzzzzz", "日本"),
 }  # fmt: skip
-VALUES |= {"y": VALUES["x"], "left_at": VALUES["arrived"], "died": VALUES["born"], "code": VALUES["name"]}
+VALUES |= {"y": VALUES["x"], "left_at": VALUES["arrived"], "died": VALUES["born"]}
+VALUES["code"] = tuple(one for one in VALUES["name"] if len(one) <= 6)  # of longer ones conditions see six characters
 FAR = {"arrived": ("infinity", "-infinity", "10000-01-01", "0044-03-15 BC"), "born": ("infinity", "-infinity",
        "10000-01-01", "0044-03-15 BC")}  # fmt: skip
 """Times that are computed with nowhere, and that PostgreSQL may compute with."""
@@ -86,7 +87,7 @@ class Writer:
         return f"CASE WHEN {self.plain_condition()} THEN {first}{more}{last} END {operator} {wanted}"
 
     def plain_condition(self) -> str:
-        kind = self.drawn.randrange(11)
+        kind = self.drawn.randrange(14)
         operator = self.drawn.choice(("<", "<=", ">", ">=", "=", "<>"))
         equality = self.drawn.choice(("=", "<>"))
         match kind:
@@ -112,8 +113,51 @@ class Writer:
                 word = self.drawn.choice(self.literals())
                 text = self.text(2).replace("code", "name")
                 return f"position({word} IN {text}) {self.drawn.choice(('> 0', '>= 1', '= 0', '< 1'))}"
+            case 10 | 11 | 12:
+                return (self.case, self.clock, self.pattern)[kind - 10](operator)
             case _:
                 return f"length({self.text(2)}) {operator} {self.drawn.randrange(6)}"
+
+    def case(self, operator: str) -> str:
+        """A CASE inside of a comparison, alone or computed with."""
+        when, other = self.drawn.choice(("n > 2", "name = 'a'", "born IS NULL", "x < y")), f"{self.number(0)} > 1"
+        kind = self.drawn.randrange(5)
+        if kind == 0:
+            chosen = f"CASE WHEN {when} THEN {self.text(1)} ELSE {self.text(1)} END"
+            return self.drawn.choice((f"{chosen} IN ('a', 'ab')", f"{chosen} LIKE 'a%'", f"{chosen} IS NULL"))
+        if kind == 1:
+            chosen = f"CASE WHEN {when} THEN interval '1 day' WHEN {other} THEN interval '90 minutes' END"
+            return f"{self.moment()} {operator} {self.moment()} + {chosen}"
+        first, second = self.number(1), self.drawn.choice((self.number(1), "2.5", "3"))
+        default = self.drawn.choice(("", " ELSE 1", " ELSE n", " ELSE 0.5"))
+        chosen = f"CASE WHEN {when} THEN {first} WHEN {other} THEN {second}{default} END"
+        if kind == 2:
+            chosen = f"({chosen}) / 2"
+        return f"{chosen} {operator} {self.drawn.choice(('1', '2.5', 'n', 'price'))}"
+
+    def clock(self, operator: str) -> str:
+        """A time of the day, or the years and months of an age."""
+        of = self.drawn.choice(("arrived", "left_at", "born", "date '2024-02-29'", "timestamp '2026-01-31 12:00'"))
+        ends = f"{of}, {self.drawn.choice(('arrived', 'left_at', 'born', 'died'))}"
+        return self.drawn.choice(
+            (f"{self.moment()}::time {operator} '{self.drawn.choice(('07:00', '23:59:59.5', '12:30'))}'",
+             f"arrived::time {operator} left_at::time", "arrived::time BETWEEN time '06:00' AND time '12:30'",
+             f"extract(year FROM age({ends})) {operator} {self.drawn.choice(('0', '1', '-1', '56', '2023'))}",
+             f"extract(month FROM age({ends})) {operator} {self.drawn.choice(('0', '1', '-1', '11'))}")
+        )  # fmt: skip
+
+    def pattern(self, operator: str) -> str:
+        """A part of a text, or what to_char shows of a time."""
+        of, equality = self.drawn.choice(("arrived", "born", "left_at")), self.drawn.choice(("=", "<>"))
+        return self.drawn.choice(
+            (f"split_part(name, {self.drawn.choice((repr(' '), repr('a')))}, {self.drawn.randrange(1, 4)}) = 'ab'",
+             f"name ILIKE {self.drawn.choice((repr('%i%'), repr('%ANN%lee'), repr('z%zzzzzzz_')))}",
+             "lower(name) IN ('ann lee', 'i', 'zzzzzzzzzzzzzzzz')", "lower(name) LIKE '%i%'",
+             f"to_char({of}, 'YYYY-MM') {operator} '2026-01'", f"to_char({of}, 'YYYYMMDD') {operator} '20240229'",
+             f"to_char({of}, 'Dy') {equality} 'Sat'", f"to_char({of}, 'HH24') {operator} '12'",
+             f"to_char({of}, 'Mon') {equality} {self.drawn.choice((repr('Jan'), repr('JAN')))}",
+             f"(n::int % 2) {operator} 0", f"price::int {operator} 2", f"x::int {equality} 2", "y::bigint % 2 = 1")
+        )  # fmt: skip
 
     def number(self, depth: int) -> str:
         if depth == 0 or self.drawn.random() < 0.3:

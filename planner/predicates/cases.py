@@ -1,0 +1,89 @@
+"""CASE inside of a comparison, moved around it: `CASE WHEN a THEN x ELSE y END > z` is true where the chosen one is."""
+
+from math import prod
+
+from sqlglot import exp
+
+from planner.catalog.row_terms import TermKind
+from planner.errors import KeyholeError
+from planner.parser.tree import bare
+from planner.predicates.computed.read import read_term
+from planner.predicates.refusals import unlisted_refusal
+from planner.predicates.row_scope import RowScope
+from planner.values.model import Number
+
+MOST_CHOICES = 100  # of one comparison: each is compiled as a comparison of its own
+
+_COMPARISONS = (
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In, exp.Like,
+    exp.ILike, exp.Is,
+)  # fmt: skip
+
+
+def choose_outside(node: exp.Expr, within: RowScope) -> exp.Case | None:
+    """Return a comparison that holds a CASE as a CASE of comparisons, or None where it holds none.
+
+    Each WHEN stays as it is, so the new CASE chooses what the old one did. Values of several types are cast as
+    PostgreSQL casts them before anything is computed of them. Raises KH205 for more than `MOST_CHOICES` ways through.
+    """
+    if not isinstance(node, _COMPARISONS):
+        return None
+    cases = [one for one in node.find_all(exp.Case) if not within.is_constant(one)]
+    if not cases or node.find(exp.Query):
+        return None
+    if prod(len(one.args["ifs"]) + 1 for one in cases) > MOST_CHOICES:
+        raise _too_many(node)
+    first = cases[0]
+    default = first.args.get("default") or exp.null()
+    values = _alike([*(arm.args["true"] for arm in first.args["ifs"]), default], within)
+    ifs = [
+        exp.If(this=_when(first, arm).copy(), true=_put(node, first, value))
+        for arm, value in zip(first.args["ifs"], values, strict=False)
+    ]
+    return exp.Case(ifs=ifs, default=_put(node, first, values[-1]))
+
+
+def _when(case: exp.Case, arm: exp.Expr) -> exp.Expr:
+    return arm.this if case.this is None else exp.EQ(this=exp.paren(case.this), expression=exp.paren(arm.this))
+
+
+def _put(node: exp.Expr, case: exp.Case, value: exp.Expr) -> exp.Expr:
+    """Return a comparison with a value in the place of its CASE, which is the first in the walk."""
+    made = node.copy()
+    place = next(one for one in made.find_all(exp.Case) if one == case)
+    place.replace(exp.paren(value.copy()))
+    return made
+
+
+def _alike(values: list[exp.Expr], within: RowScope) -> list[exp.Expr]:
+    """Return what a CASE chooses from, integers as numerics where another is none, so that `/` divides them so."""
+    whole = [_is_whole(bare(one), within) for one in values]
+    if not any(one is False for one in whole):
+        return values
+    return [_as_numeric(bare(one)) if found else one for one, found in zip(values, whole, strict=True)]
+
+
+def _is_whole(value: exp.Expr, within: RowScope) -> bool | None:
+    """Whether a value is an integer; None for what is no number that is known to be one."""
+    if within.is_constant(value):
+        found = within.constant(value)
+        return found.integral if isinstance(found, Number) else None
+    if isinstance(value, exp.Case):
+        return None
+    term = read_term(value, within)
+    return None if term is None else term.kind is TermKind.WHOLE
+
+
+def _as_numeric(value: exp.Expr) -> exp.Expr:
+    if isinstance(value, exp.Literal):
+        return exp.Literal.number(f"{value.this}.0")
+    return exp.cast(value.copy(), exp.DType.DECIMAL)
+
+
+def _too_many(node: exp.Expr) -> KeyholeError:
+    return unlisted_refusal(
+        node,
+        "this comparison has too many ways through its CASE",
+        detail=f"Each is written out as a comparison of its own, in at most {MOST_CHOICES} ways.",
+        hint="Compare with fewer CASE expressions.",
+    )

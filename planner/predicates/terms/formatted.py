@@ -1,0 +1,76 @@
+"""`to_char` of a time compared with a constant text, as the part of the time that the pattern shows."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.predicates.refusals import unlisted_refusal
+from planner.predicates.terms.model import ColumnTerm
+from planner.question.condition import IsNull, Not, any_of
+from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
+from planner.values.functions import text_of
+from planner.values.model import Constant, Number, wrong
+
+_STEPS = {"%Y": "year", "%Y-%m": "month", "%Y%m": "month", "%Y-%m-%d": "day", "%Y%m%d": "day"}
+"""Patterns that show where a step begins, in texts whose order is that of the times."""
+_PARTS = {"%m": "month", "%d": "day", "%H": "hour", "%uy": "isodow", "Mon": "month"}
+_NAMES = {
+    "%uy": ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"),
+    "Mon": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+}
+
+
+def formatted_term(node: exp.TimeToStr, read: Callable[[exp.Expr], ColumnTerm]) -> ColumnTerm | None:
+    """Return the term; `read` gives that of a function of the time. None for a pattern that is not known.
+
+    A text that the pattern never shows is equal to none. Raises KH205 where such a text is compared by order.
+    """
+    pattern = node.args.get("format")
+    form = str(pattern.this) if isinstance(pattern, exp.Literal) and "percent" not in node.meta else ""
+    local = exp.cast(node.this.copy(), exp.DType.TIMESTAMP)
+    if form in _STEPS:
+        inner = read(exp.TimestampTrunc(this=local, unit=exp.var(_STEPS[form].upper())))
+    elif form in _PARTS:
+        inner = read(exp.Extract(this=exp.var(_PARTS[form].upper()), expression=local))
+    else:
+        return None
+
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        if constant is None:
+            return UNKNOWN
+        text = text_of(constant)
+        if text is None:
+            raise wrong(at, "what to_char gives is text", hint="Compare it with a constant in quotes.")
+        shown = _time(form, text) if form in _STEPS else _number(form, text)
+        if operator not in ("=", "<>") and (shown is None or form in _NAMES):
+            raise unlisted_refusal(
+                at, "the order of these texts is not that of the times", hint="Compare the time itself."
+            )
+        if shown is not None:
+            return inner.compare(operator, shown, at)
+        name = inner.column.name
+        equal = known_unless_null(name, true=any_of(()), false=Not(IsNull(name)))
+        return equal if operator == "=" else equal.negate()
+
+    return ColumnTerm(inner.column, compare)
+
+
+def _time(form: str, text: str) -> datetime | None:
+    """The time that the pattern shows as this text."""
+    if not re.fullmatch(r"[0-9-]+", text):
+        return None
+    try:
+        found = datetime.strptime(text, form)
+    except ValueError:
+        return None
+    return found if found.strftime(form) == text else None
+
+
+def _number(form: str, text: str) -> Number | None:
+    """The number of the part that the pattern shows as this text."""
+    if form in _NAMES:
+        return Number(Fraction(_NAMES[form].index(text) + 1), integral=True) if text in _NAMES[form] else None
+    return Number(Fraction(int(text)), integral=True) if re.fullmatch(r"[0-9]{2}", text) else None
