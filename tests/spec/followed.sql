@@ -387,6 +387,14 @@ SELECT country FROM sales GROUP BY country HAVING count(*) > 8_000
 --! Write numbers without underscores: 8000.
 SELECT country FROM sales GROUP BY country HAVING count(*) > 8000
 --> answered
+SELECT ward FROM visits WHERE to_char(arrived, 'Dy') < 'Sun' GROUP BY ward HAVING count(*) > 400
+--! Compare the time itself.
+SELECT ward FROM visits WHERE extract(isodow FROM arrived) < 7 GROUP BY ward HAVING count(*) > 400
+--> answered
+SELECT ward FROM visits WHERE arrived::time >= '18:70' GROUP BY ward HAVING count(*) > 40
+--! Write hours and minutes: '18:30'.
+SELECT ward FROM visits WHERE arrived::time >= '18:30' GROUP BY ward HAVING count(*) > 40
+--> answered
 --@ retail with country in regions
 SELECT country FROM sales NATURAL JOIN regions GROUP BY country HAVING count(*) > 5
 --! Write JOIN ... USING (column).
@@ -511,12 +519,4 @@ SELECT s.ward FROM stays s JOIN patients p USING (patient_id) JOIN labs l ON l.p
 SELECT s.ward FROM stays s JOIN (SELECT * FROM patients) p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
 --! Put the question into a subquery and join its keys: SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) q JOIN public_table ...
 SELECT s.ward FROM stays s JOIN patients p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
---> answered
-SELECT ward FROM visits WHERE to_char(arrived, 'Dy') < 'Sun' GROUP BY ward HAVING count(*) > 400
---! Compare the time itself.
-SELECT ward FROM visits WHERE extract(isodow FROM arrived) < 7 GROUP BY ward HAVING count(*) > 400
---> answered
-SELECT ward FROM visits WHERE arrived::time >= '18:70' GROUP BY ward HAVING count(*) > 40
---! Write hours and minutes: '18:30'.
-SELECT ward FROM visits WHERE arrived::time >= '18:30' GROUP BY ward HAVING count(*) > 40
 --> answered
