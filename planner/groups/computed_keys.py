@@ -7,6 +7,7 @@ Guarantee: the groups are a function of the policy and the statement's own text.
 one column of the row, and computing it fails on no row. A row outside the groups is in none.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date, timedelta
@@ -18,7 +19,7 @@ from planner.catalog.derived_columns import DATE_PARTS, PART_ENDS, derived_type
 from planner.catalog.domains import count_values
 from planner.catalog.fault import Fault
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Column, Derivation, Parts, SqlType, Value
+from planner.catalog.model import Column, Derivation, Lookup, Parts, SqlType, Value
 from planner.errors import KeyholeError
 from planner.groups.conditions import part_by_conditions
 from planner.groups.cuts import MOST_CUTS, MOST_STEPS, CutFinder, NotFinite, TooManyCuts
@@ -27,15 +28,16 @@ from planner.groups.ranges import Times, number_range, said_of_rows, time_range
 from planner.groups.truths import with_truths, without_truths
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, position, write_node
-from planner.question.condition import And, Condition
+from planner.question.condition import Condition
 from planner.scope.group_by import resolve_item
 from planner.scope.key_classes import key_expression, shown_part
-from planner.scope.key_partitions import identify_parts, label_parts
+from planner.scope.key_partitions import identify_parts, label_parts, may_miss_texts
 from planner.scope.names import Scope, derivation, find_column
 from planner.values.datetimes import truncate_to_unit
 
 _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
+_ASKS_FOR_NULL = re.compile(r"\bCOALESCE\(| IS (?:NOT )?NULL\b", re.IGNORECASE)
 
 
 def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
@@ -68,21 +70,36 @@ def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
 def describe_outside(keys: Iterable[Column]) -> Iterator[str]:
     """Which rows are in no group of a computed key, in a sentence for each key of which some may be."""
     for key in keys:
+        if isinstance(key.derivation, Lookup) and key.derivation.classes and _ASKS_FOR_NULL.search(key.name):
+            yield f"rows without {key.derivation.column} are in no group, although {key.name} would give them one"
         if not key.computed or not key.domain:
             continue
         match key.derivation:
             case Parts() as parts if parts.cuts and parts.groups[0] is None and parts.groups[-1] is None:
                 first, past = as_text(parts.cuts[0]), as_text(parts.cuts[-1])
                 yield f"rows whose {parts.column} is below {first}, or {past} or more, are in no group of {key.name}"
-            case Parts() as parts if parts.tests and any(isinstance(one, And) for one in parts.tests):
+            case Parts() as parts if parts.tests and may_miss_texts(parts):
                 yield f"values of {parts.column} of which no example was found are in no group of {key.name}"
             case Derivation(function="extract", part=part) as derived if part != "year":
-                yield f"rows without {derived.column} are in no group of {key.name}"
+                yield f"rows without {derived.column} are in no group of {_write_derivation(derived)}"
             case Derivation() as derived:
                 first, last = as_text(min(key.domain)), as_text(max(key.domain))
-                yield f"rows whose {derived.column} is NULL or not in {first} .. {last} are in no group of {key.name}"
+                outside = f"rows whose {derived.column} is NULL or not in {first} .. {last}"
+                yield f"{outside} are in no group of {_write_derivation(derived)}"
             case _:
                 pass
+
+
+def _write_derivation(derived: Derivation) -> str:
+    """The expression of a part of a time as it is written."""
+    column = readable(derived.column)
+    match derived.function:
+        case "extract":
+            return f"extract({derived.part} FROM {column})"
+        case "date_trunc":
+            return f"date_trunc('{derived.part}', {column})"
+        case _:
+            return f"{column}::date"
 
 
 def _is_computed(item: exp.Expr, scope: Scope) -> bool:

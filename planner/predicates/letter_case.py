@@ -12,13 +12,9 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.predicates.refusals import name_spellings, unlisted_refusal
+from planner.values.like import escape_pattern
 
 MOST_LETTERS = 6  # each doubles the spellings: at most 64 patterns of one LIKE
-
-
-def escape_pattern(text: str) -> str:
-    """A LIKE pattern that the text alone matches."""
-    return "".join(f"\\{character}" if character in "\\%_" else character for character in text)
 
 
 def spellings(characters: list[str | None], node: exp.Expr) -> list[str] | None:

@@ -6,7 +6,7 @@ from planner.catalog.model import SqlType
 from planner.parser.lexer import readable
 from planner.parser.tree import bare
 from planner.predicates.computed.compare import computed_term
-from planner.predicates.letter_case import escape_pattern, lower_pattern, spellings, unsure_case
+from planner.predicates.letter_case import lower_pattern, spellings, unsure_case
 from planner.predicates.refusals import no_term
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.model import ColumnTerm
@@ -14,7 +14,7 @@ from planner.predicates.terms.operand import operand
 from planner.predicates.terms.text import any_like
 from planner.question.three_valued import UNKNOWN, Truth, always
 from planner.values.functions import text_of
-from planner.values.like import is_unfinished, like, parts, with_escape
+from planner.values.like import escape_pattern, is_unfinished, like, parts, with_escape
 from planner.values.model import Constant, wrong
 
 

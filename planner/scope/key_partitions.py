@@ -7,12 +7,12 @@ number the groups alike. So an answer to a question by one of them is an answer 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, ComputedName, Merged, Parts, Table, Value
 from planner.question.condition import And, Compare, Condition, Like, Not, Or, all_of
-from planner.values.like import like
+from planner.values.like import escape_pattern, like, like_prefix
 
 _FEW_CUTS = 3  # that a name in the ledger shows: more would hide the rest of it
 _Signs = tuple[bool, ...]
@@ -101,6 +101,34 @@ def _read_signs(test: Condition) -> tuple[tuple[str, bool], ...]:
             case _:
                 pass
     return tuple(found)
+
+
+def may_miss_texts(parts: Parts) -> bool:
+    """Whether a text may satisfy none of the conditions of a column's groups: one that matches patterns of which no
+    example was found together, and which their beginnings do not rule out."""
+    found = [test for test in parts.tests if isinstance(test, Compare | Like | Not | And | Or)]
+    signs = {_read_signs(test) for test in found if not isinstance(test, Compare)}
+    patterns = [pattern for pattern, _ in next(iter(signs), ())]
+    known = {tuple(holds for _, holds in one) for one in signs}
+    return any(
+        _can_hold([pattern for pattern, holds in zip(patterns, one, strict=True) if holds],
+                  [pattern for pattern, holds in zip(patterns, one, strict=True) if not holds])
+        for one in product((False, True), repeat=len(patterns))
+        if one not in known
+    )  # fmt: skip
+
+
+def _can_hold(matched: Sequence[str], unmatched: Sequence[str]) -> bool:
+    """Whether the beginnings of patterns leave room for a text that matches some of them and not the others."""
+    begun = [like_prefix(pattern) for pattern in matched]
+    if any(not one.startswith(other) and not other.startswith(one) for one, other in combinations(begun, 2)):
+        return False
+    longest = max(begun, key=len, default="")
+    return not any(
+        pattern == f"{escape_pattern(prefix)}%" and longest.startswith(prefix)
+        for pattern in unmatched
+        if (prefix := like_prefix(pattern))
+    )
 
 
 def label_parts(parts: Parts, base: Column) -> str:

@@ -13,6 +13,11 @@ def parts(pattern: str) -> list[str | None]:
     return found
 
 
+def escape_pattern(text: str) -> str:
+    """A LIKE pattern that the text alone matches."""
+    return "".join(f"\\{character}" if character in "\\%_" else character for character in text)
+
+
 def is_unfinished(pattern: str) -> bool:
     """Whether a LIKE pattern ends in the middle of an escape."""
     return (len(pattern) - len(pattern.rstrip("\\"))) % 2 == 1

@@ -7,14 +7,14 @@ from sqlglot import exp
 from planner.catalog.model import Column, SqlType
 from planner.parser.tree import write_node
 from planner.predicates.computed.compare import computed_term
-from planner.predicates.letter_case import escape_pattern, lowered_spellings, unsure_case
+from planner.predicates.letter_case import lowered_spellings, unsure_case
 from planner.predicates.refusals import unlisted_refusal
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.model import ColumnTerm, Comparing, LikePattern
 from planner.question.condition import Compare, IsNull, Like, Not, Within, all_of, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.values.functions import text_of
-from planner.values.like import parts
+from planner.values.like import escape_pattern, parts
 from planner.values.model import Constant, Number, wrong
 
 
