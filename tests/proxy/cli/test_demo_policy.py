@@ -53,7 +53,7 @@ def catalog(policy: Policy, source: Source) -> Catalog:
 def planned(catalog: Catalog, index: int) -> Plan:
     asked = classify(QUESTIONS[index]["sql"], catalog)
     assert isinstance(asked, Asking)
-    wanted = {f"keyhole.{name}": value for name, value in QUESTIONS[index]["settings"].items()}
+    wanted = {f"keyhole.{name}": value for name, value in QUESTIONS[index].get("settings", {}).items()}
     contract = settings.accuracy(wanted, catalog.defaults)
     question = ask(asked.questions[0], catalog, accuracy=contract, parameters={}, today=date(2026, 3, 1))
     return plan(question, dialect=DUCKDB)
@@ -85,9 +85,9 @@ def test_all_questions_together_are_affordable(catalog: Catalog) -> None:
     assert total <= catalog.budget.per_predicate <= catalog.budget.per_unit
 
 
-@pytest.mark.parametrize("index", range(len(QUESTIONS)))
+@pytest.mark.parametrize("index", [index for index, asked in enumerate(QUESTIONS) if "LIMIT" not in asked["sql"]])
 def test_each_question_tells_groups_apart(catalog: Catalog, source: Source, index: int) -> None:
-    """Some groups qualify, some are clearly out, and most are not in between."""
+    """Some groups qualify, some are clearly out, and most are not in between. A ranking has no threshold."""
     asked = planned(catalog, index)
     keys = asked.question.keys
     found = source.aggregates(asked.rewritten, keys, functionals=len(asked.question.functionals), timeout_ms=60_000)

@@ -346,6 +346,7 @@ OF_CUT_TEXTS = {
         "left",
         "right",
         "substring",
+        "split_part",
         "replace",
         "length",
         "lower",
