@@ -5,7 +5,7 @@ that has more digits than are computed with.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Protocol
 
 from planner.catalog.model import Column, ComputedName, Merged, Parts, SqlType, Table, Value
@@ -114,8 +114,10 @@ def _count_steps(row: GroupedRow, base: Column, steps: Steps, groups: Sequence[i
         units = dialect.whole_number(value, base.declared, digits, steps.scale, "bigint")
     number = 0 if groups[0] is None else 1
     counted: list[tuple[Run, str]] = []
-    for run in steps.runs:
+    for run, after in zip_longest(steps.runs, steps.runs[1:]):
         quotient = dialect.floor_quotient(f"({units}) - {integer(run.first)}", run.step)
+        if after is not None and after.first - run.last > run.step:  # its last step is a longer one
+            quotient = f"LEAST({quotient}, {integer(run.count - 1)})"
         counted.append((run, f"{quotient} + {number}" if number else quotient))
         number += run.count
     for (_, found), (after, _) in pairwise(counted):

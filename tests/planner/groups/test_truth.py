@@ -92,6 +92,8 @@ KEYS = [
     "width_bucket(price, 1, 40, 3900)",
     "floor(price * 100) - 3",
     "trunc((price - 25) * 100)",
+    "trunc(price / 0.5)",
+    "trunc((price - 25) / 3)",
     "floor(-price / 0.02) * 0.5",
     "width_bucket(-price, -40, 0, 2000)",
     "width_bucket(n, 0, 50, 3000)",
