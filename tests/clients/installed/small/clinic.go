@@ -69,7 +69,7 @@ func withPgx(simple bool) {
 	insist("a refusal", errors.As(err, &hint), true)
 	insist("code", hint.Code, "42501")
 	insist("text", strings.HasPrefix(hint.Message, "KH103: "), true)
-	insist("hint", strings.HasPrefix(hint.Hint, "SELECT ward FROM visits GROUP BY ward"), true)
+	insist("hint", strings.HasPrefix(hint.Hint, "Instead you can ask: SELECT ward FROM visits GROUP BY ward"), true)
 	_, err = keyhole.CopyFrom(ctx, pgx.Identifier{"visits"}, []string{"ward"}, pgx.CopyFromRows([][]any{{"A"}}))
 	insist("writing", err != nil, true)
 	insist("after it", wards(keyhole.Query(ctx, domain, "B", "A")), []string{"A", "B"})
@@ -88,7 +88,7 @@ func withPq() {
 	_, err = keyhole.Exec(refused)
 	insist("a refusal", errors.As(err, &hint), true)
 	insist("code", string(hint.Code), "42501")
-	insist("hint", strings.HasPrefix(hint.Hint, "SELECT ward FROM visits GROUP BY ward"), true)
+	insist("hint", strings.HasPrefix(hint.Hint, "Instead you can ask: SELECT ward FROM visits GROUP BY ward"), true)
 }
 
 func main() {

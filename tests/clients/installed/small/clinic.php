@@ -31,7 +31,7 @@ foreach ([false, true] as $emulated) {
         throw new Exception("it was not refused");
     } catch (PDOException $refused) {
         insist("refusal", $refused->errorInfo[0], "42501");
-        insist("code and hint", preg_match('/KH103: .*HINT:  SELECT ward FROM visits GROUP BY ward/s', $refused->getMessage()), 1);
+        insist("code and hint", preg_match('/KH103: .*HINT:  Instead you can ask: SELECT ward FROM visits GROUP BY ward/s', $refused->getMessage()), 1);
     }
 }
 echo "done\n";

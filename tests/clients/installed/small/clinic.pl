@@ -23,7 +23,7 @@ insist("domain", join(",", @$domain), "A,B");
 eval { $keyhole->selectall_arrayref("SELECT age FROM visits") };
 insist("refusal", $keyhole->state, "42501");
 die "no code and no hint: " . $keyhole->errstr
-    unless $keyhole->errstr =~ /KH103: .*\n.*HINT:  SELECT ward FROM visits GROUP BY ward HAVING/s;
+    unless $keyhole->errstr =~ /KH103: .*\n.*HINT:  Instead you can ask: SELECT ward FROM visits GROUP BY ward HAVING/s;
 
 $keyhole->do("COPY (SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000 ORDER BY ward) TO STDOUT");
 my ($line, $copied) = ("", "");
