@@ -55,7 +55,7 @@ def _means(question: Question, insured: Fraction, other: Fraction, *, relaxed: b
     return bool(evaluate(question.formula, literal, keys=1)[0])
 
 
-@in_turn("seed", range(rounds(120, quick=16)))
+@in_turn("seed", range(rounds(120, quick=6)))
 def test_bands_hold_where_the_comparison_does_and_nowhere_beyond_its_tolerance(seed: int) -> None:
     """Random means, many of them close: what holds in SQL holds in some band, and a relaxed band errs within 20 % of
     the right side or what the NOTICE says at the least."""
