@@ -1,5 +1,4 @@
-"""What ordinary people get: a month of 40 questions each about bookings, customers and households, within a preset's
-budgets.
+"""What ordinary people get within a preset's budgets: a month of 40 questions about bookings, customers or households.
 
 May import: the whole product.
 Read first: `worlds.py`.

@@ -1,4 +1,4 @@
-"""What the owner declares for groups that questions compute: `groupings."store, quantity > 10" = { max_groups = 4 }`.
+"""Bounds that the owner declares for computed groups: `groupings."store, quantity > 10" = { max_groups = 4 }`.
 
 An expression is read as GROUP BY reads it. It bounds every computed key that its groups determine: the same groups,
 however a question writes them, and coarser ones. Without it a unit is in as many groups as the policy allows of the

@@ -1,7 +1,7 @@
 """Means over different rows compared with each other, as bands of public thresholds.
 
 `A > B` holds exactly where some threshold lies between the two, so that `A > l AND B < l'` holds for one of finitely
-many pairs of neighbours. Wherever such a pair holds, A is above B but for the distance of the neighbours. The bands
+many pairs of neighbours. Where such a pair holds, A is less than one such distance below B, or above it. The bands
 use up a part of the tolerance, and the noise of each threshold has the rest. All thresholds of one mean are read off
 its sum and its count (`common_sums`). So the noise of a mean is paid once, however many bands there are.
 
@@ -38,7 +38,7 @@ from planner.values.operators import FLIPPED
 
 MOST_BANDS = 29  # of one comparison: two literals each, which leaves four of the 64 for guards and what else is asked
 _SHARES = (Fraction(1, 3), Fraction(1, 4), Fraction(1, 5), Fraction(1, 6), Fraction(1, 8))
-"""What the noise of a threshold may have of the tolerance: the more, the closer the bands. The first that fits is
+"""The part of the tolerance that the noise of a threshold gets: the more, the closer the bands. The first that fits is
 taken, since the price falls with it and rises with the logarithm of the bands alone."""
 _LEAST_PART = Fraction(1, 10)
 """How large the least tolerance may be against the range of the means, where Keyhole chooses for how large groups."""
@@ -112,7 +112,7 @@ def _round_step(most: Fraction, fine: Fraction) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class MeanBands:
-    """What bands are made of: the table, the rows that count, whose accuracy and which tolerances."""
+    """Makes bands from the table, the rows that count, the accuracy and the tolerances."""
 
     table: Table
     where: Condition
@@ -220,8 +220,7 @@ class MeanBands:
         return next_round(ceil(max(self._noise(side, end) / allowed.at(end) for end in ends) / _SHARES[1]))
 
     def _noise(self, side: _Side, at: Fraction) -> Fraction:
-        """What the noise at a threshold needs of a tolerance, in the unit of the side, in groups of one row: that of
-        some units."""
+        """Return the least tolerance at a threshold, in groups of one row and the side's unit: what some units add."""
         literal = side.literal(side.cut(">", at, within=side.most - side.least), Fraction(0), side.mean)
         made, step = functional(literal, table=self.table, min_rows=1, where=self.where)
         both = 1 if self.table.row_unit else 2  # a unit with several rows may move both sides in full

@@ -79,6 +79,6 @@ def join_runs(found: Sequence[Run]) -> tuple[Run, ...] | None:
 
 
 def _goes_on(run: Run, after: Run) -> bool:
-    """Whether one run begins a step behind the end of another, and has steps of that size."""
+    """Return True if the second run goes on where the first ends, with steps of the same size."""
     step = after.first - run.last
     return all(one.count == 1 or one.step == step for one in (run, after))

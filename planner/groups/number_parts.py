@@ -69,7 +69,7 @@ def _find_steps(column: Column, finder: CutFinder) -> Steps | None:
 
 
 def _has_units(column: Column) -> bool:
-    """Whether a column's numbers are whole numbers of a unit that its type tells."""
+    """Return True if the type says of which unit the column's numbers are multiples."""
     if column.sql_type is SqlType.INTEGER:
         return True
     typed = numeric_modifier(column.declared)

@@ -11,8 +11,8 @@ from planner.scope.truth_keys import is_truth_key, value_name
 
 
 def around_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
-    """What stands before and behind the relation of answered keys so that it has a value of each column of which parts
-    are keys: PostgreSQL computes what is shown from values that lie in the group."""
+    """Return SQL to put before and behind the answered keys. It gives each group one value of each column that is
+    grouped by parts: PostgreSQL computes what is shown from values that lie in the group."""
     own = {key.name for key in keys}
     shown: dict[str, str] = {}
     for key in keys:
@@ -33,7 +33,7 @@ def around_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
 
 
 def _name_value(key: Column) -> str | None:
-    """What the value of a condition is called; None for a key that is parts of a column."""
+    """Return the name of a condition's value; None for a key that is parts of a column."""
     return value_name(key) if is_truth_key(key) else None
 
 

@@ -42,7 +42,7 @@ def with_truths(scope: Scope, item: exp.Expr, *, several: bool) -> Scope:
 
 
 def _reads_beside(item: exp.Expr, scope: Scope) -> bool:
-    """Whether an expression reads columns beside its one comparison, or a key."""
+    """Return True if an expression reads a key, or a column outside its one comparison."""
     test = item.find(*TESTS)
     inside = set() if test is None else {id(one) for one in test.find_all(exp.Column)}
     found = [(one, find_column(one, scope)) for one in item.find_all(exp.Column)]

@@ -178,7 +178,7 @@ def _table(table: Table) -> Iterator[str]:
     for key in table.fixed:
         yield f"rows of {key.name!r} in {len(key.values)} {digest_texts(key.values)}"
     for column in sorted(without_products(table).columns, key=lambda column: column.name):
-        if not column.canonical:  # else it is told where it is a key: no rows are there but for the groups
+        if not column.canonical:  # a column that has one is identified as a key
             yield _column(column)
     for member in table.members:
         yield f"joined on the unit {member.columns!r} of which a unit has {member.rows} rows at most"

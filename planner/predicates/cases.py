@@ -64,7 +64,7 @@ def _alike(values: list[exp.Expr], within: RowScope) -> list[exp.Expr]:
 
 
 def _is_whole(value: exp.Expr, within: RowScope) -> bool | None:
-    """Whether a value is an integer; None for what is no number that is known to be one."""
+    """Return True for an integer, False for another number, None for what is not known to be a number."""
     if within.is_constant(value):
         found = within.constant(value)
         return found.integral if isinstance(found, Number) else None

@@ -33,7 +33,7 @@ def label_keys(keys: KeySet, labels: KeyLabels, order: KeyOrder = ()) -> Labelle
     shown = list(zip(*labels.show(keys.arrays), strict=True))
     for column in reversed(order):
         by = _sorted_by(labels, column)
-        shown.sort(key=lambda key: by(key[column.place]), reverse=column.descending)  # noqa: B023: it is done at once
+        shown.sort(key=lambda key: by(key[column.place]), reverse=column.descending)  # at once
     return LabelledKeys((*labels.names, *keys.columns[labels.keys :]), shown)
 
 

@@ -19,7 +19,7 @@ _FARTHEST = 2**62  # whole numbers whose differences have 64 bits
 
 
 class GroupedRow(Protocol):
-    """What is read of a row: `planner.lower.row.RowSql`."""
+    """A row as SQL reads it: `planner.lower.row.RowSql`."""
 
     @property
     def table(self) -> Table:

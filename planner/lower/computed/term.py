@@ -20,7 +20,7 @@ _TINY = 1e-295  # less than every double that is not 0
 
 
 class StoredRow(Protocol):
-    """What is read of a row: `planner.lower.row.RowSql`."""
+    """A row as SQL reads it: `planner.lower.row.RowSql`."""
 
     @property
     def table(self) -> Table:

@@ -11,7 +11,7 @@ from planner.catalog.model import Column, Computed, Derivation, Lookup, Product,
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.parser.tree import bare, contains
 from planner.predicates.column_comparison import is_real
-from planner.predicates.computed import ages, numbers, ratios, texts, times
+from planner.predicates.computed import numbers, ratios, texts, times
 from planner.predicates.computed.numbers import EXACT, NUMBERS, NoTermError, TooWideError
 from planner.predicates.row_scope import RowScope
 from planner.scope.names import find_column, kind_of
@@ -96,7 +96,7 @@ class _Reader:
             case exp.Extract():
                 part, of = str(node.this).lower().strip("'"), bare(node.expression)
                 if isinstance(of, exp.Anonymous) and str(of.this).lower() == "age":
-                    return ages.extract(part, *(self.read(one) for one in _ends_of_age(of)))
+                    return times.extract_age(part, *(self.read(one) for one in _ends_of_age(of)))
                 return times.extract(part, self._local(node.expression))
             case exp.Date() if not node.expressions and node.args.get("zone") is None:
                 return times.day_of(self.read(node.this))

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from planner.catalog.model import Column, SqlType
 from planner.catalog.row_terms import RowTerm, TermKind
-from planner.predicates.computed.numbers import NoTermError, add, count_steps, multiply, negate, whole
+from planner.predicates.computed.numbers import NoTermError, add, count_steps, multiply, negate, remainder, whole
 from planner.values.model import Span
 
 DAY = 86_400_000_000  # microseconds
@@ -16,6 +16,7 @@ _FARTHEST_DAYS = 3_000_000  # of a date of the years 1 to 9999, from 1970
 _EPOCH = datetime(1970, 1, 1)
 _CALENDAR = {"year": 9999, "quarter": 4, "month": 12, "week": 53, "day": 31, "doy": 366}
 _PARTS_OF_DAY = {"hour": 3_600_000_000, "minute": 60_000_000}
+_MONTH = 32 * DAY  # longer than any
 _FIRST_WEEK = 3 * DAY  # 1970 began on a Thursday
 
 
@@ -144,6 +145,48 @@ def _part_of_length(part: str, term: RowTerm) -> RowTerm:
     if part == "day" and 4 * (term.limit + DAY) < 2**63:
         return whole("trunc", TermKind.EXACT, term, _number(DAY), scale=0, limit=term.limit // DAY + 1)
     raise NoTermError
+
+
+def extract_age(part: str, later: RowTerm, earlier: RowTerm) -> RowTerm:
+    """Return the years, or the months beyond them, of `age(later, earlier)`. Raises `NoTermError`.
+
+    A month is whole on the day of its number, as PostgreSQL counts it. Each time is kept as one number: its months
+    since the year 0, each longer than any, and the time since its month began. The whole months between two times are
+    the difference of their numbers, divided without remainder.
+    """
+    apart = add(_months_and_time(later), negate(_months_and_time(earlier)), kind=TermKind.WHOLE)
+    match part:
+        case "year":
+            return _whole_steps(apart, 12 * _MONTH)
+        case "month":
+            return remainder(_whole_steps(apart, _MONTH), _number(12))
+        case _:
+            raise NoTermError
+
+
+def _whole_steps(term: RowTerm, step: int) -> RowTerm:
+    return whole("trunc", TermKind.EXACT, term, _number(step), scale=0, limit=term.limit // step + 1)
+
+
+def _months_and_time(term: RowTerm) -> RowTerm:
+    """Return a time's months since the year 0 as so many times `_MONTH`, and its time since the month began."""
+    if term.function == "constant":
+        return _constant_age(term)
+    years, months = (
+        multiply(extract(part, term), _number(size)) for part, size in (("year", 12 * _MONTH), ("month", _MONTH))
+    )
+    into = difference(moment(term), truncate("month", term))
+    return add(add(years, months, kind=TermKind.WHOLE), into, kind=TermKind.WHOLE)
+
+
+def _constant_age(term: RowTerm) -> RowTerm:
+    if term.kind not in (TermKind.DAY, TermKind.MOMENT):
+        raise NoTermError
+    assert isinstance(term.value, int)
+    steps = term.value * (DAY if term.kind is TermKind.DAY else 1)
+    found = _EPOCH + timedelta(microseconds=steps)
+    into = found - datetime(found.year, found.month, 1)
+    return _number((12 * found.year + found.month) * _MONTH + into // timedelta(microseconds=1))
 
 
 def as_length(value: Fraction) -> RowTerm:
