@@ -23,7 +23,7 @@ from planner.catalog.model import Column, Derivation, Lookup, Parts, SqlType, Va
 from planner.errors import KeyholeError
 from planner.groups.conditions import part_by_conditions
 from planner.groups.cuts import MOST_CUTS, MOST_STEPS, CutFinder, NotFinite, TooManyCuts
-from planner.groups.number_parts import number_parts
+from planner.groups.number_parts import column_unit, number_parts
 from planner.groups.ranges import Times, number_range, said_of_rows, time_range
 from planner.groups.truths import with_truths, without_truths
 from planner.parser.lexer import readable
@@ -78,7 +78,7 @@ def describe_outside(keys: Iterable[Column]) -> Iterator[str]:
             case Parts() as parts if parts.cuts and parts.groups[0] is None and parts.groups[-1] is None:
                 first, past = as_text(parts.cuts[0]), as_text(parts.cuts[-1])
                 yield f"rows whose {parts.column} is below {first}, or {past} or more, are in no group of {key.name}"
-            case Parts() as parts if parts.tests and may_miss_texts(parts):
+            case Parts(kind=SqlType.TEXT) as parts if parts.tests and may_miss_texts(parts):
                 yield f"values of {parts.column} of which no example was found are in no group of {key.name}"
             case Derivation(function="extract", part=part) as derived if part != "year":
                 yield f"rows without {derived.column} are in no group of {_write_derivation(derived)}"
@@ -280,6 +280,7 @@ def _cut_numbers(scope: Scope, column: Column, items: list[exp.Expr], said: tupl
         is_double=column.sql_type is SqlType.DOUBLE,
         low=low,
         high=high,
+        unit=column_unit(column),
     )
     read: list[exp.Expr] = []
     for item in items:

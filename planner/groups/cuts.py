@@ -15,11 +15,22 @@ from fractions import Fraction
 from functools import partial
 from itertools import chain, product
 from math import ceil, floor
+from typing import Protocol
 
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.groups.doubles import ARITHMETIC, Cut, always, combine, find_crossing, itself, share_of, without_sign
+from planner.groups.doubles import (
+    ARITHMETIC,
+    Cut,
+    always,
+    combine,
+    find_crossing,
+    find_unit,
+    itself,
+    share_of,
+    without_sign,
+)
 from planner.groups.even_cuts import EvenCuts, cuts_around
 from planner.parser.tree import bare, contains, write_node
 from planner.values.model import number
@@ -82,6 +93,7 @@ class CutFinder:
     is_double: bool
     low: Fraction | None
     high: Fraction | None
+    unit: Fraction | None = None  # of which its numbers are multiples, if its type says so
     cuts: set[Cut] = field(default_factory=set)
     even: dict[EvenCuts, None] = field(default_factory=dict)  # beside `cuts`, those at equal distances
     window: tuple[Cut, Cut] | None = None
@@ -223,10 +235,10 @@ class CutFinder:
         if not inner.varies:
             return Pieces(steps=True, whole=False)
         scaled = Pieces(frozenset((a * scale, b * scale) for a, b in inner.pieces))
-        if isinstance(node, exp.Round):
-            self._check_exact(node)
         sides: dict[type[exp.Expr], _Side] = {exp.Floor: _down, exp.Ceil: _up, exp.Trunc: _toward_zero}
-        return self._cut_whole(scaled, sides.get(type(node), _half_away), node)
+        if places is not None and self._is_floating(node.this):
+            raise NotFinite(write_node(node)[:80])  # PostgreSQL has no such function
+        return self._cut_whole(scaled, sides.get(type(node), self._round_half(node)), node)
 
     def _cast(self, node: exp.Cast) -> Pieces:
         inner = self._shape(node.this)
@@ -235,20 +247,25 @@ class CutFinder:
         if value in ("INT", "BIGINT", "SMALLINT"):
             if not inner.varies or inner.whole:
                 return Pieces(inner.pieces, inner.steps, whole=True)
-            self._check_exact(node)
-            found = self._cut_whole(inner, _half_away, node)
+            found = self._cut_whole(inner, self._round_half(node), node)
             return Pieces(found.pieces, found.steps, whole=True)
         if value in ("DECIMAL", "DOUBLE") and not node.to.expressions:
             return Pieces(inner.pieces, inner.steps)
         return self._function(node)
 
-    def _check_exact(self, node: exp.Expr) -> None:
-        """Refuse to round double precision, whose halves PostgreSQL rounds to even numbers."""
-        if self.is_double and not _is_numeric(node.this):
-            raise NotFinite(write_node(node)[:80])
+    def _round_half(self, node: exp.Expr) -> "_Side":
+        """Where rounding changes: PostgreSQL rounds halves of a double to even numbers, and others away from 0."""
+        return _half_even if self._is_floating(node.this) else _half_away
+
+    def _is_floating(self, node: exp.Expr) -> bool:
+        """Return True if PostgreSQL computes an expression of the column with double precision."""
+        return not _is_cast_to(node, exp.DType.DECIMAL) if self.is_double else _is_cast_to(node, exp.DType.DOUBLE)
 
     def _buckets(self, node: exp.WidthBucket) -> Pieces:
         inner = self._shape(node.this)
+        floating = self._is_floating(node)
+        if floating and not self.is_double and (self.unit is None or "num_buckets" not in node.args):
+            raise NotFinite(write_node(node)[:80])
         if isinstance(array := node.args.get("threshold"), exp.Array):
             edges = [self._shape(one).constant for one in array.expressions]
         else:
@@ -258,7 +275,7 @@ class CutFinder:
             if low is None or high is None or count is None or count.denominator != 1 or count <= 0 or low >= high:
                 raise NotFinite(write_node(node)[:80])
             (line, *others) = inner.pieces or (_STILL,)
-            if not self.is_double and not others and not inner.steps and line[0]:
+            if not floating and not others and not inner.steps and line[0]:
                 a, b = line
                 first = ((low if a > 0 else high) - b) / a
                 step = (high - low) / count / abs(a)
@@ -270,13 +287,20 @@ class CutFinder:
         known = [edge for edge in edges if edge is not None]
         if len(known) < len(edges) or known != sorted(known):
             raise NotFinite(write_node(node)[:80])
-        arithmetic = self._find_arithmetic(node.this) if self.is_double and "num_buckets" in node.args else None
+        arithmetic = self._find_arithmetic(node.this) if floating and "num_buckets" in node.args else None
         if arithmetic is not None and len(inner.pieces - {_X}) == 0:
             share = partial(share_of, arithmetic, float(known[0]), float(known[-1]), len(known) - 1)
             inside = ((edge, False) for edge in known[1:-1])
             steps = ((Fraction(place), False) for place in range(1, len(known) - 1))
-            self._cut(find_crossing(cut, step, share, rises=True) for cut, step in zip(inside, steps, strict=True))
+            cross = self._crossing
+            self._cut(cross(cut, step, share, rises=True) for cut, step in zip(inside, steps, strict=True))
             known = [known[0], known[-1]]
+            if not self.is_double:
+                ends = [((edge, False), (Fraction(float(edge)), False)) for edge in known]
+                self._cut(cross(cut, end, arithmetic, rises=True) for cut, end in ends)
+                return Pieces(steps=True, whole=True)
+        elif floating and not self.is_double:
+            raise NotFinite(write_node(node)[:80])
         for edge in known:
             self._compare(inner, Pieces(frozenset(((Fraction(0), edge),))), _COMPARED[exp.GTE], node)
         return Pieces(steps=True, whole=True)
@@ -360,26 +384,30 @@ class CutFinder:
         low, high = self._bounds(node)
         ends = sorted((a * low + b, a * high + b))
         first, last = floor(ends[0]) - 1, ceil(ends[1]) + 1
-        most = MOST_STEPS if self.is_double else MOST_CUTS + 2
+        most = MOST_STEPS if self._is_floating(node.this) else MOST_CUTS + 2
         if last - first > most:
             raise TooManyCuts(last - first - 2)
         runs = [run.through_line(a, b) for run in side(first, last)]
         runs = runs if a > 0 else runs[::-1]
-        if not self.is_double or _is_numeric(node.this):
+        if not self._is_floating(node.this):
             within = cuts_around(runs, (low, False), (high, False))
             self._cut_evenly(one for run in runs if (one := run.between(*within)) is not None)
             self._look_through(within)
             return
         computed = self._find_arithmetic(node.this)
-        if computed is None:
+        if computed is None or not (self.is_double or self.unit is not None):
             raise NotFinite(write_node(node)[:80])  # where double precision rounds across a step is not known
         steps = sorted(step for run in side(first, last) for step in run)
         steps = steps if a > 0 else steps[::-1]
-        exact = [cut for run in runs for cut in run]
-        found = [find_crossing(cut, step, computed, rises=a > 0) for cut, step in zip(exact, steps, strict=True)]
+        exact = sorted(cut for run in runs for cut in run)
+        found = [self._crossing(cut, step, computed, rises=a > 0) for cut, step in zip(exact, steps, strict=True)]
         first_cut = max(cut for cut in found if cut <= (low, False))
         self._cut(found)
         self._look_through((first_cut, min(cut for cut in found if cut > (high, False))))
+
+    @property
+    def _crossing(self) -> "_Crossing":
+        return find_crossing if self.unit is None else partial(find_unit, self.unit)
 
     def _cut_evenly(self, found: Iterable[EvenCuts]) -> None:
         self.even |= dict.fromkeys(found)
@@ -392,6 +420,8 @@ class CutFinder:
         node = bare(node)
         if isinstance(node, exp.Column):
             return itself
+        if isinstance(node, exp.Cast) and isinstance(bare(node.this), exp.Column):
+            return itself if node.to.this == exp.DType.DOUBLE else None
         if node.find(exp.Column) is None:
             constant = self._shape(node).constant
             return None if constant is None else partial(always, float(constant))
@@ -406,8 +436,15 @@ class CutFinder:
         operation = ARITHMETIC.get(type(node))
         if operation is None:
             return None
+        if not all(self._is_read_as_double(one) for one in (node.this, node.expression)):
+            return None
         left, right = self._find_arithmetic(node.this), self._find_arithmetic(node.expression)
         return None if left is None or right is None else partial(combine, operation, left, right)
+
+    def _is_read_as_double(self, node: exp.Expr) -> bool:
+        """Return True unless PostgreSQL computes something with exact numbers before it is a double."""
+        node = bare(node)
+        return isinstance(node, exp.Column) or node.find(exp.Column) is None or self._is_floating(node)
 
     def _cut_everywhere(self, node: exp.Expr) -> None:
         """Every whole number by itself."""
@@ -431,8 +468,8 @@ class CutFinder:
         return self.low, self.high
 
 
-def _is_numeric(node: exp.Expr) -> bool:
-    return any(cast.to.this == exp.DataType.Type.DECIMAL for cast in node.find_all(exp.Cast))
+def _is_cast_to(node: exp.Expr, kind: exp.DType) -> bool:
+    return any(cast.to.this == kind for cast in node.find_all(exp.Cast))
 
 
 def _pair(left: Pieces, right: Pieces) -> Iterator[tuple[Line, Line]]:
@@ -447,6 +484,10 @@ def _bound(pieces: frozenset[Line]) -> frozenset[Line]:
     if len(pieces) > MOST_STEPS:
         raise TooManyCuts(len(pieces))
     return pieces
+
+
+class _Crossing(Protocol):
+    def __call__(self, cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut: ...
 
 
 _Side = Callable[[int, int], tuple[EvenCuts, ...]]
@@ -468,6 +509,16 @@ def _toward_zero(first: int, last: int) -> tuple[EvenCuts, ...]:
 def _half_away(first: int, last: int) -> tuple[EvenCuts, ...]:
     return tuple(
         replace(run, first=run.first + _HALF) for run in (*_up(first, min(last, -1)), *_down(max(first, 0), last))
+    )
+
+
+def _half_even(first: int, last: int) -> tuple[EvenCuts, ...]:
+    even, odd = first + first % 2, first + 1 - first % 2
+    runs = ((even, True), (odd, False))  # the half above an even number is rounded down
+    return tuple(
+        EvenCuts(start + _HALF, Fraction(2), (last - start) // 2 + 1, below=below)
+        for start, below in runs
+        if start <= last
     )
 
 

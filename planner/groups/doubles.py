@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from math import ceil
 
 from sqlglot import exp
 
@@ -62,3 +63,16 @@ def find_crossing(cut: Cut, step: Cut, computed: Callable[[float], float], *, ri
     while (between := (low + high) / 2) not in (low, high):
         low, high = (low, between) if is_past(between) else (between, high)
     return Fraction(high), False
+
+
+def find_unit(unit: Fraction, cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut:
+    """The first multiple of a unit whose computed value is on the other side of a step than those before."""
+    at, below = step
+
+    def is_past(units: int) -> bool:
+        found = computed(float(unit * units))
+        return (found > at if below else found >= at) is rises
+
+    high = ceil(cut[0] / unit) + 2
+    near = range(high - 4, high + 1)  # rounding moves no number of so few digits farther
+    return unit * next((units for units in near if is_past(units)), high), False

@@ -49,7 +49,7 @@ def number_parts(column: Column, finder: CutFinder, *, distinct: bool) -> Parts:
 
 def _find_steps(column: Column, finder: CutFinder) -> Steps | None:
     """The cuts as numbers of the column's unit at equal distances; None if they lie otherwise or too far away."""
-    if finder.cuts or not finder.even or not _has_units(column):
+    if finder.cuts or not finder.even or column_unit(column) is None:
         return None
     scale = _scale(column)
     found = [one.in_units(Fraction(1, 10**scale)) for one in finder.even]
@@ -68,12 +68,13 @@ def _find_steps(column: Column, finder: CutFinder) -> Steps | None:
     return Steps(runs, None if column.sql_type is SqlType.INTEGER else scale)
 
 
-def _has_units(column: Column) -> bool:
-    """Return True if the type says of which unit the column's numbers are multiples."""
+def column_unit(column: Column) -> Fraction | None:
+    """Return the unit of which the column's numbers are multiples, if its type says so."""
     if column.sql_type is SqlType.INTEGER:
-        return True
+        return Fraction(1)
     typed = numeric_modifier(column.declared)
-    return column.sql_type is SqlType.NUMERIC and typed is not None and 0 <= typed[1] <= typed[0]
+    has_units = column.sql_type is SqlType.NUMERIC and typed is not None and 0 <= typed[1] <= typed[0]
+    return Fraction(1, 10 ** _scale(column)) if has_units else None
 
 
 def _list_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None) -> Parts:
@@ -90,7 +91,9 @@ def _list_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None
     middles = [*(([ends[0] - 1, *[(a + b) / 2 for a, b in pairwise(ends)], ends[-1] + 1]) if ends else [Fraction(0)])]
     for place, middle in enumerate(middles):
         outside = window is not None and place in (0, len(kept))
-        value = None if outside else _value_in(column, place, kept, middle)
+        around_zero = (place == 0 or ends[place - 1] < 0) and (place == len(kept) or ends[place] > 0)
+        chosen = Fraction(0) if around_zero else middle  # of 0 few expressions make -0
+        value = None if outside else _value_in(column, place, kept, chosen)
         groups.append(None if value is None else len(shown))
         if value is not None:
             shown.append(value)

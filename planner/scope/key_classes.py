@@ -325,6 +325,8 @@ def _check_ends(expression: KeyExpression, parts: Parts, item: exp.Expr, scope: 
     """Refuse an expression that rises or falls where PostgreSQL would overflow at its ends, after keys are found."""
     if scope.table.column(parts.column).declared not in ("integer", "smallint"):
         return
+    if any(one.to.this == exp.DType.DOUBLE for one in expression.tree.find_all(exp.Cast)):
+        return  # no integer is computed with
     last = len(parts.shown) - 1 - (parts.nulls is not None)
     ends = [{expression.columns[0][0]: type_value(parts.shown[at], parts.kind)} for at in (0, last)]
     try:

@@ -9,18 +9,15 @@ from sqlglot import exp
 from planner.parser.tree import write_node
 from planner.scope.key_values import (
     NUMBERS,
-    TEXTS,
     NotExact,
     Raw,
     Typed,
     compare,
     exact_number,
-    negate,
     read_fraction,
-    to_text,
     unify,
 )
-from planner.values.like import like
+from planner.scope.text_functions import WRITING, read_text, write_text
 
 _Of = Callable[[exp.Expr], Typed]
 _MOST_PLACES = 12  # decimals of round and trunc: beyond, PostgreSQL's own digits may decide
@@ -33,14 +30,14 @@ _OF_TEXTS = (
     exp.Replace,
     exp.SplitPart,
     exp.Length,
-    exp.Concat,
-    exp.Like,
 )
-FUNCTIONS = (*_OF_NUMBERS, *_OF_TEXTS)
+FUNCTIONS = (*_OF_NUMBERS, *_OF_TEXTS, *WRITING)
 
 
 def apply_function(node: exp.Expr, of: _Of) -> Typed:
     """The value of one of `FUNCTIONS`. Raises `NotExact`."""
+    if isinstance(node, WRITING):
+        return write_text(node, of)
     return _of_texts(node, of) if isinstance(node, _OF_TEXTS) else _of_numbers(node, of)
 
 
@@ -122,14 +119,7 @@ def _whole(found: Typed, node: exp.Expr) -> int | None:
 
 
 def _of_texts(node: exp.Expr, of: _Of) -> Typed:
-    if isinstance(node, exp.Concat):
-        parts = [to_text(of(part), node) for part in node.expressions]
-        if any(part.kind == "opaque" for part in parts):
-            raise NotExact(write_node(node)[:80])
-        return Typed("text", "".join("" if part.raw is None else str(part.raw) for part in parts))
-    text = _text(of(node.this), node)
-    if isinstance(node, exp.Like):
-        return _like(text, _text(of(node.expression), node), node)
+    text = read_text(of(node.this), node)
     if isinstance(node, exp.Length):
         return Typed("integer", None if text is None else len(text))
     arguments: list[Raw] = []
@@ -137,24 +127,10 @@ def _of_texts(node: exp.Expr, of: _Of) -> Typed:
         given = node.args.get(name)
         if isinstance(given, exp.Expr):
             found = of(given)
-            arguments.append(_whole(found, node) if found.kind in NUMBERS else _text(found, node))
+            arguments.append(_whole(found, node) if found.kind in NUMBERS else read_text(found, node))
     if text is None or None in arguments:
         return Typed("text", None)
     return Typed("text", _text_of(node, text, arguments))
-
-
-def _text(found: Typed, node: exp.Expr) -> str | None:
-    if found.kind not in TEXTS:
-        raise NotExact(write_node(node)[:80])
-    return None if found.raw is None else str(found.raw)
-
-
-def _like(text: str | None, pattern: str | None, node: exp.Expr) -> Typed:
-    escaped = pattern is not None and (len(pattern) - len(pattern.rstrip("\\"))) % 2 == 1
-    if escaped:
-        raise NotExact(write_node(node)[:80])
-    found = Typed("boolean", None if text is None or pattern is None else like(text, pattern))
-    return negate(found) if node.args.get("negate") else found
 
 
 def _text_of(node: exp.Expr, text: str, arguments: list[Raw]) -> str:

@@ -249,7 +249,7 @@ SELECT name FROM regions r WHERE EXISTS (SELECT 1 FROM sales WHERE country > r.n
 --> KH201 r.name
 SELECT customer_id FROM sales GROUP BY customer_id HAVING count(*) > 5
 --> KH202 customer_id
-SELECT initcap(country) FROM sales GROUP BY initcap(country) HAVING count(*) > 5
+SELECT md5(country) FROM sales GROUP BY md5(country) HAVING count(*) > 5
 --> KH202 country)
 SELECT country FROM sales GROUP BY 2 HAVING count(*) > 5
 --> KH215 2

@@ -111,6 +111,14 @@ KEYS = [
     "ceil(weight * 2)",
     "trunc(weight)",
     "width_bucket(weight, -5, 5, 10)",
+    "round(weight)",
+    "round(weight * 10) / 10",
+    "round(-weight / 0.5)",
+    "weight::int",
+    "round(price::float8 / 10)",
+    "floor(price::float8 * 10)",
+    "width_bucket(price::float8, 0, 0.9, 3)",
+    "floor(n::float8 / 10) * 10",
     "code LIKE 'A%'",
     "code NOT LIKE 'A%'",
     "code LIKE 'A%' OR code LIKE '_2%'",
@@ -139,6 +147,20 @@ KEYS = [
     "lower(left(city, 1)) = 'b'",
     "city LIKE 'B%'",
     "concat(left(city, 1), '!')",
+    "concat(left(city, 1), length(city) > 4, right(city, 1))",
+    "concat_ws(' / ', left(city, 1), nullif(right(city, 1), 'n'), hour / 6)",
+    "initcap(upper(city) || '-x1y b')",
+    "lpad((hour / 6)::text, 3, 'ab')",
+    "rpad(city, 5) || '|'",
+    "lpad(city, 3)",
+    "reverse(city)",
+    "repeat(left(city, 1), 3)",
+    "translate(city, 'eBe', 'ip')",
+    "position('n' IN city)",
+    "strpos(city, 'e') > 0",
+    "starts_with(city, 'B')",
+    "city ILIKE 'b%'",
+    "city LIKE '/ %' ESCAPE '/'",
 ]
 TRUTHS = [
     "price * n > 500",
@@ -246,7 +268,7 @@ WANTED = accuracy({"keyhole.tolerance": "1"}, retail().defaults)
 
 def _shape(cursor: Any) -> tuple[list[tuple[str, int]], list[str]]:
     described = [(column.name, column.type_code) for column in cursor.description or ()]
-    return described, sorted(map(repr, cursor.fetchall()))
+    return described, sorted(repr(row).replace("-0.0,", "0.0,") for row in cursor.fetchall())
 
 
 def _check(sql: str, most: int, worlds: tuple[Any, Any]) -> None:

@@ -29,7 +29,7 @@ SELECT floor(humidity / 5) * 5 AS hum_bin, count(*) FROM readings GROUP BY hum_b
 --> planned
 
 SELECT round(temperature) AS t FROM readings GROUP BY round(temperature) HAVING count(*) > 2000
---> KH202
+--> planned
 
 SELECT round(temperature::numeric, 0)::int AS t FROM readings GROUP BY 1 HAVING count(*) > 2000
 --> planned

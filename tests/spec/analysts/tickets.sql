@@ -44,10 +44,10 @@ SELECT DATE_PART('day', closed_at - opened_at) AS days_open, COUNT(*) FROM ticke
 --> KH202
 
 SELECT initcap(priority) || ' priority' AS label FROM tickets GROUP BY initcap(priority) || ' priority' HAVING count(*) > 1000
---> KH202
+--> planned
 
 SELECT concat_ws(' / ', category, channel) AS what FROM tickets GROUP BY 1 HAVING count(*) > 500
---> KH202
+--> planned
 
 SELECT a.country, date_trunc('month', t.week) AS m FROM tickets t, agents a WHERE t.agent_id = a.agent_id GROUP BY a.country, date_trunc('month', t.week) HAVING count(*) > 500
 --> planned
