@@ -19,11 +19,12 @@ from planner.functionals.atoms import Atoms, atoms
 from planner.functionals.ranked import rank_by, settle_price
 from planner.functionals.unit_rows import canonical_rows
 from planner.groups.computed_keys import describe_outside
+from planner.groups.null_groups import describe_lost_nulls
 from planner.question.condition import ALWAYS
 from planner.question.model import Accuracy, Question, Ranked
 from planner.question.products import with_products
 from planner.scope.bands import find_bands
-from planner.scope.embedded import Embedded
+from planner.scope.embedded import Embedded, leaves
 from planner.scope.key_classes import told_apart
 from planner.values.expressions import uses_clock
 from planner.values.model import Given, ParameterCast, ParameterValue
@@ -92,6 +93,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
     clock = what.clock or (embedded.per_unit is not None and uses_clock(embedded.per_unit.tree))
     warnings = made.warnings + tuple(_warnings(made, what.keys, ranked=ranked, clock=clock, given=given))
     warnings += tuple(describe_outside(what.keys.columns))
+    warnings += tuple(dict.fromkeys(one for leaf in leaves(embedded) for one in describe_lost_nulls(leaf)))
     warnings += tuple(
         f"{name} is false for the values of {key} that have no threshold"
         for name, places in zip(embedded.predicate_names, what.false_at, strict=True)

@@ -8,7 +8,7 @@ from planner.catalog.fault import Fault
 from planner.catalog.model import Column, Derivation, SqlType, Value
 
 DATE_PARTS = ("year", "quarter", "month", "week", "day")
-EXTRACTED_FROM_DATE = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy")
+EXTRACTED_FROM_DATE = ("year", "isoyear", "quarter", "month", "week", "day", "dow", "isodow", "doy")
 TRUNCATIONS = ("hour", "day", "week", "month", "quarter", "year")
 PART_ENDS = {
     "quarter": (1, 4),
@@ -29,16 +29,16 @@ _TRUNCATED_FURTHER: Mapping[str, tuple[str, ...]] = {
     "quarter": ("year",),
 }
 _EXTRACTED: Mapping[str, tuple[str, ...]] = {
-    "hour": ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour"),
-    "day": ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy"),
-    "week": ("week",),
+    "hour": (*EXTRACTED_FROM_DATE, "hour"),
+    "day": EXTRACTED_FROM_DATE,
+    "week": ("week", "isoyear"),
     "month": ("year", "quarter", "month"),
     "quarter": ("year", "quarter"),
     "year": ("year",),
 }
 _HINT = (
     "Allowed: date_trunc('month', column) with year, quarter, month, week, day or hour; "
-    "extract(year from column) with year, quarter, month, week, day, dow, isodow, doy or hour; column::date."
+    "extract(year from column) with year, isoyear, quarter, month, week, day, dow, isodow, doy or hour; column::date."
 )
 _NAME = r'(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<bare>[A-Za-z_][A-Za-z0-9_$]*))'
 _FORMS = (

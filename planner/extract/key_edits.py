@@ -48,7 +48,10 @@ def key_edits(place: QuestionReading, keys: tuple[Column, ...]) -> list[Edit]:
 
 def _key_of(node: exp.Expr, scope: Scope, keys: tuple[Column, ...]) -> Column | None:
     written = derivation(node, scope)
-    return None if written is None else next((key for key in keys if same(key.derivation, written)), None)
+    if written is None:
+        return None
+    parted = (scope.table.column(key.derivation.column) for key in keys if isinstance(key.derivation, Parts))
+    return next((key for key in (*keys, *parted) if same(key.derivation, written)), None)
 
 
 def _predicate_edits(place: QuestionReading) -> Iterator[Edit]:

@@ -7,7 +7,6 @@ Guarantee: the groups are a function of the policy and the statement's own text.
 one column of the row, and computing it fails on no row. A row outside the groups is in none.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date, timedelta
@@ -19,10 +18,11 @@ from planner.catalog.derived_columns import DATE_PARTS, PART_ENDS, derived_type
 from planner.catalog.domains import count_values
 from planner.catalog.fault import Fault
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Column, Derivation, Lookup, Parts, SqlType, Value
+from planner.catalog.model import Column, Derivation, Parts, SqlType, Value
 from planner.errors import KeyholeError
 from planner.groups.conditions import part_by_conditions
 from planner.groups.cuts import MOST_CUTS, MOST_STEPS, CutFinder, NotFinite, TooManyCuts
+from planner.groups.null_groups import has_null_group, part_of_time
 from planner.groups.number_parts import column_unit, number_parts
 from planner.groups.ranges import Times, number_range, said_of_rows, time_range
 from planner.groups.truths import with_truths, without_truths
@@ -33,11 +33,12 @@ from planner.scope.group_by import resolve_item
 from planner.scope.key_classes import key_expression, shown_part
 from planner.scope.key_partitions import identify_parts, label_parts, may_miss_texts
 from planner.scope.names import Scope, derivation, find_column
-from planner.values.datetimes import truncate_to_unit
+from planner.values.datetimes import extract_part, truncate_to_unit
+from planner.values.expressions import uses_clock
 
 _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
-_ASKS_FOR_NULL = re.compile(r"\bCOALESCE\(| IS (?:NOT )?NULL\b", re.IGNORECASE)
+_LONGEST_HINT = 200
 
 
 def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
@@ -57,9 +58,11 @@ def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
         return scope
     said = said_of_rows(select, scope)
     for item in open_:
+        if uses_clock(item):
+            raise _changing(item)
         scope = with_truths(scope, item, several=True)
         for derived in _derivations(without_truths(item, scope), scope):
-            scope = _with_derived(scope, derived, said, item)
+            scope = _with_derived(scope, derived, said, item, among=items)
         scope = with_truths(scope, item, several=False)
     for column in _read_columns(open_, scope):
         reading = [item for item in items if column.name in _names_read(item, scope)]  # also a column by itself
@@ -70,17 +73,17 @@ def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
 def describe_outside(keys: Iterable[Column]) -> Iterator[str]:
     """Which rows are in no group of a computed key, in a sentence for each key of which some may be."""
     for key in keys:
-        if isinstance(key.derivation, Lookup) and key.derivation.classes and _ASKS_FOR_NULL.search(key.name):
-            yield f"rows without {key.derivation.column} are in no group, although {key.name} would give them one"
         if not key.computed or not key.domain:
             continue
         match key.derivation:
+            case Parts(column=read) if read.startswith("extract("):
+                pass  # a part of a time has no other numbers
             case Parts() as parts if parts.cuts and parts.groups[0] is None and parts.groups[-1] is None:
                 first, past = as_text(parts.cuts[0]), as_text(parts.cuts[-1])
                 yield f"rows whose {parts.column} is below {first}, or {past} or more, are in no group of {key.name}"
             case Parts(kind=SqlType.TEXT) as parts if parts.tests and may_miss_texts(parts):
                 yield f"values of {parts.column} of which no example was found are in no group of {key.name}"
-            case Derivation(function="extract", part=part) as derived if part != "year":
+            case Derivation(function="extract", part=part) as derived if part in PART_ENDS:
                 yield f"rows without {derived.column} are in no group of {_write_derivation(derived)}"
             case Derivation() as derived:
                 first, last = as_text(min(key.domain)), as_text(max(key.domain))
@@ -136,8 +139,10 @@ def _derivations(item: exp.Expr, scope: Scope) -> Iterator[Derivation]:
             yield written
 
 
-def _with_derived(scope: Scope, derived: Derivation, said: tuple[Condition, ...], item: exp.Expr) -> Scope:
-    """The scope with a derived column, with the values that it can have."""
+def _with_derived(
+    scope: Scope, derived: Derivation, said: tuple[Condition, ...], item: exp.Expr, *, among: list[exp.Expr]
+) -> Scope:
+    """The scope with a derived column, with the values that it can have, or with groups of its values and of NULL."""
     base = scope.table.column(derived.column)
     if not base.groupable:
         raise _not_groupable(item, base)
@@ -148,9 +153,9 @@ def _with_derived(scope: Scope, derived: Derivation, said: tuple[Condition, ...]
     except Fault:
         return scope
     always = PART_ENDS.get(derived.part) if derived.function == "extract" else None
-    if derived.function == "extract" and always is None and derived.part != "year":
+    if derived.function == "extract" and always is None and derived.part not in ("year", "isoyear"):
         return scope
-    domain: tuple[Value, ...]
+    domain: tuple[Value, ...] | None
     if always is not None:
         domain = tuple(range(always[0], always[1] + 1))
     else:
@@ -172,13 +177,17 @@ def _with_derived(scope: Scope, derived: Derivation, said: tuple[Condition, ...]
     )
     if any(known.name == column.name for known in scope.table.columns):
         return scope
-    return replace(scope, table=replace(scope.table, columns=(*scope.table.columns, column)))
+    if always is None or not has_null_group(base, among, scope, said):
+        return replace(scope, table=replace(scope.table, columns=(*scope.table.columns, column)))
+    column = replace(column, domain=None, ledger=column.name)
+    key = _group_column(_write_derivation(derived), part_of_time(column, always), column)
+    return replace(scope, table=replace(scope.table, columns=(*scope.table.columns, column, key)))
 
 
 def _periods(derived: Derivation, times: Times, item: exp.Expr) -> tuple[Value, ...]:
     last = times.past - timedelta(microseconds=1)
     if derived.function == "extract":
-        return tuple(range(times.first.year, last.year + 1))
+        return tuple(range(extract_part(derived.part, times.first), extract_part(derived.part, last) + 1))
     part = "day" if derived.function == "date" else derived.part
     if part not in (*DATE_PARTS, "hour") or times.first > last:
         return ()
@@ -234,7 +243,13 @@ def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple
         parts = _cut_days(scope, column, said, items[0])
     if parts is None:
         return scope
-    made = Column(
+    made = _group_column(name, parts, column)
+    return replace(scope, table=replace(scope.table, columns=(*scope.table.columns, made)))
+
+
+def _group_column(name: str, parts: Parts, column: Column) -> Column:
+    """The key that groups of a column's values are."""
+    return Column(
         name=name,
         sql_type=SqlType.INTEGER,
         declared="integer",
@@ -246,7 +261,6 @@ def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple
         computed=True,
         canonical=identify_parts(parts),
     )
-    return replace(scope, table=replace(scope.table, columns=(*scope.table.columns, made)))
 
 
 @lru_cache(maxsize=4)
@@ -318,6 +332,32 @@ def _not_groupable(item: exp.Expr, column: Column) -> KeyholeError:
         hint="Group by declared columns.",
         position=position(item),
     )
+
+
+def _changing(item: exp.Expr) -> KeyholeError:
+    written = write_node(_on_day(item))
+    return KeyholeError(
+        "KH202",
+        f"{write_node(item)[:80]} is not a column with a public domain",
+        detail="Its groups would change from day to day.",
+        hint=f"Write the day: GROUP BY {written}." if len(written) < _LONGEST_HINT else "Write the day as a constant.",
+        position=position(item),
+    )
+
+
+def _on_day(item: exp.Expr) -> exp.Expr:
+    """The expression with a day in the place of the clock."""
+    day = exp.Cast(this=exp.Literal.string("2026-01-01"), to=exp.DataType(this=exp.DType.DATE))
+
+    def settle(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.CurrentDate | exp.CurrentTimestamp | exp.Localtimestamp):
+            return day.copy()
+        if isinstance(node, exp.Anonymous) and str(node.this).lower() == "age" and len(node.expressions) == 1:
+            return exp.Anonymous(this="age", expressions=[day.copy(), node.expressions[0]])
+        return node
+
+    copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]
+    return copied.transform(settle, copy=False)
 
 
 def _not_finite(item: exp.Expr, column: Column, part: str) -> KeyholeError:

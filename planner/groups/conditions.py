@@ -12,7 +12,7 @@ from itertools import permutations
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, Parts, SqlType, Table, Value
+from planner.catalog.model import Column, Derivation, Parts, SqlType, Table, Value
 from planner.catalog.sql_types import text_limit
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains
@@ -49,6 +49,8 @@ def part_by_conditions(scope: Scope, column: Column, items: list[exp.Expr]) -> P
         if found is None:
             return None
         leaves |= dict.fromkeys(leaf for one in found for leaf in one.leaves())
+    derived = {one.name for one in scope.table.columns if isinstance(one.derivation, Derivation)}  # keys of their own
+    leaves = {leaf: None for leaf in leaves if not columns(leaf) <= derived - {column.name}}
     if any(columns(leaf) != {column.name} for leaf in leaves):
         return None
     match column.sql_type:

@@ -64,7 +64,7 @@ def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
             stamp = scope.column(part).sql_type is SqlType.TIMESTAMP
             return leaf(instead, exp.DType.TIMESTAMP if stamp else None)
         parts = None if column is None else parts_of(column, scope)
-        return part if parts is None else leaf(parts, None, column)
+        return part if parts is None else leaf(parts, _type(part, scope), column)
 
     if any(isinstance(part, exp.Query | exp.AggFunc | exp.Window | exp.Parameter | exp.Star) for part in node.walk()):
         return None

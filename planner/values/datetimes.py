@@ -194,6 +194,7 @@ def extract_part(part: str, moment: datetime) -> int:
     """`extract(part from moment)`, for the parts that derived columns may have."""
     return {
         "year": moment.year,
+        "isoyear": moment.isocalendar().year,
         "quarter": (moment.month - 1) // 3 + 1,
         "month": moment.month,
         "week": moment.isocalendar().week,

@@ -150,8 +150,10 @@ def _literal(node: exp.Expr) -> Constant:
 
 
 def uses_clock(node: exp.Expr) -> bool:
-    """Whether the expression depends on the day on which it is asked."""
-    return contains(node, exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp)
+    """Whether the expression depends on the day on which it is asked: the age of one time is until that day."""
+    if contains(node, exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp):
+        return True
+    return any(str(one.this).lower() == "age" and len(one.expressions) == 1 for one in node.find_all(exp.Anonymous))
 
 
 def _dollar(node: exp.Expr) -> int | None:

@@ -18,7 +18,7 @@ SELECT extract(dow FROM invoice_date) AS weekday, month FROM sales GROUP BY 1, 2
 SELECT to_char(invoice_date, 'HH24') AS h FROM sales GROUP BY 1 HAVING count(*) > 200
 --> KH202 to_char(invoice_date,
 SELECT extract(dow FROM invoice_date) IN (0, 6) AS weekend FROM sales GROUP BY 1 HAVING count(*) > 200
---> [CAST("extract(dow invoice_date)" AS DECIMAL) IN (0, 6) 2] f0 > 200 ~20; count(*) delta 100 in 0..100
+--> [extract(dow FROM invoice_date) 3] f0 > 200 ~20; count(*) delta 100 in 0..100
 SELECT date_trunc('week', invoice_date) AS week FROM sales WHERE invoice_date BETWEEN '2011-01-03' AND '2011-06-26' GROUP BY week HAVING count(DISTINCT customer_id) > 150
 --> [date_trunc(week invoice_date) 25] where ("invoice_date" <= timestamp '2011-06-26 00:00:00' AND "invoice_date" >= timestamp '2011-01-03 00:00:00') f0 > 150 ~15; count(DISTINCT customer_id) delta 1 in 0..1
 SELECT left(country, 1) AS initial FROM sales GROUP BY 1 HAVING count(DISTINCT customer_id) > 50
@@ -109,3 +109,11 @@ SELECT to_char(invoice_date, 'Dy') AS weekday FROM sales GROUP BY 1 HAVING count
 --> [to_char(CAST("date(invoice_date)" AS TIMESTAMP), 'Dy') 7] f0 > 200 ~20; count(*) delta 100 in 0..100
 SELECT CASE WHEN quantity > amount THEN 1 ELSE 0 END = 1 AS odd FROM sales GROUP BY 1 HAVING count(*) > 200
 --> [quantity > amount 2] f0 > 200 ~20; count(*) delta 100 in 0..100
+SELECT extract(isodow FROM invoice_date) AS d FROM sales GROUP BY 1 HAVING count(*) > 200
+--> [extract(isodow FROM invoice_date) 8] f0 > 200 ~20; count(*) delta 100 in 0..100
+SELECT extract(isodow FROM invoice_date) AS d FROM sales WHERE invoice_date >= '2011-01-01' GROUP BY 1 HAVING count(*) > 200
+--> [extract(isodow invoice_date) 7] where "invoice_date" >= timestamp '2011-01-01 00:00:00' f0 > 200 ~20; count(*) delta 100 in 0..100
+SELECT extract(year FROM age(invoice_date)) > 2 AS old FROM sales GROUP BY 1 HAVING count(*) > 200
+--> KH202 age(invoice_date))
+SELECT invoice_date < current_date - 30 AS old FROM sales GROUP BY 1 HAVING count(*) > 200
+--> KH202 invoice_date

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise, zip_longest
 from typing import Protocol
 
-from planner.catalog.model import Column, ComputedName, Merged, Parts, SqlType, Table, Value
+from planner.catalog.model import Column, ComputedName, Derivation, Merged, Parts, SqlType, Table, Value
 from planner.catalog.steps import Run, Steps
 from planner.lower.dialects.model import Dialect
 from planner.question.condition import And, Condition, Leaf, Not, Or
@@ -58,6 +58,8 @@ def number_part(row: GroupedRow, parts: Parts) -> str:
         return f"CASE WHEN {below} THEN {between(first, middle)} ELSE {between(middle + 1, past)} END"
 
     arms = [f"WHEN ({value}) IS NULL THEN {_number(parts.nulls)}"]
+    if isinstance(base.derivation, Derivation):  # a time that is no NULL, of a year for which nothing is derived
+        arms.insert(0, f"WHEN ({row.column(base.derivation.column)}) IS NOT NULL AND ({value}) IS NULL THEN NULL")
     steps = parts.cuts if isinstance(parts.cuts, Steps) else _equal_steps(parts)
     if steps is not None:
         return cast(f"CASE {' '.join(arms)} {_count_steps(row, base, steps, parts.groups)} END", "integer")

@@ -62,6 +62,7 @@ _HOUR = timedelta(hours=1)
 _DAYS_SINCE_MONDAY = "pmod(dayofweek({moment}) + 5, 7)"  # of which Spark counts Sunday as 1
 _FIELDS = {
     "year": "year({moment})",
+    "isoyear": f"year(date_add(CAST({{moment}} AS DATE), 3 - ({_DAYS_SINCE_MONDAY})))",  # of the week's Thursday
     "quarter": "quarter({moment})",
     "month": "month({moment})",
     "week": "weekofyear({moment})",

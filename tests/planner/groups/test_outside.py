@@ -34,13 +34,28 @@ def test_nothing_is_said_where_every_text_is_in_a_group(key: str) -> None:
 
 
 def test_parts_of_times_are_named_as_they_are_written() -> None:
-    (told,) = _told("extract(dow FROM borrowed_at)", "loans")
-    assert told == "rows without borrowed_at are in no group of extract(dow FROM borrowed_at)"
+    (told,) = _told(
+        "date_trunc('month', returned_at)", "loans", "WHERE returned_at < '2024-03-01' AND returned_at >= '2024-01-01'"
+    )
+    assert told.endswith("2024-02-01 are in no group of date_trunc('month', returned_at)")
 
 
-def test_who_asks_for_null_as_a_group_is_told_that_there_is_none() -> None:
-    (told,) = _told("CASE WHEN language IS NULL THEN 'none' ELSE 'some' END", "loans")
-    assert told.startswith("rows without language are in no group, although CASE WHEN language IS NULL")
+@pytest.mark.parametrize(
+    ("key", "lost"),
+    [
+        ("CASE WHEN language IS NULL THEN 'none' ELSE 'some' END", "language"),
+        ("coalesce(language, 'none')", "language"),
+        ("coalesce(date_trunc('month', borrowed_at), '2000-01-01')", "borrowed_at"),
+        ("coalesce(nullif(language, 'en'), NULL)", ""),
+        ("upper(language)", ""),
+        ("extract(dow FROM returned_at)", ""),
+        ("coalesce(extract(dow FROM returned_at), -1)", ""),
+        ("extract(hour FROM returned_at) < 12 AND coalesce(renewals, 0) > 2", ""),
+    ],
+)
+def test_who_asks_for_null_as_a_group_is_told_where_there_is_none(key: str, lost: str) -> None:
+    told = _told(key, "loans")
+    assert [one.split(" are in no group, although ")[0] for one in told] == ([f"rows without {lost}"] if lost else [])
 
 
 def test_combinations_without_an_example_are_told() -> None:

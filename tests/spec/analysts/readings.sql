@@ -50,7 +50,7 @@ SELECT battery / 20 AS level FROM readings GROUP BY level HAVING count(*) > 5000
 --> planned
 
 SELECT extract(week FROM day) AS wk, extract(isoyear FROM day) AS yr FROM readings GROUP BY 1, 2 HAVING count(*) > 8000
---> KH202
+--> planned
 
 SELECT to_char(read_at, 'HH24') AS hh FROM readings GROUP BY 1 HAVING count(*) FILTER (WHERE NOT ok) > 200
 --> KH202

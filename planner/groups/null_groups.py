@@ -1,0 +1,109 @@
+"""Rows of NULL in a question's groups: which computed keys give them a group, and what is said where none does.
+
+GROUP BY extract(month FROM returned_at)   twelve groups, and one for rows without a time
+GROUP BY coalesce(city, 'unknown')         of a declared key: a NOTICE says that rows without a city are in no group
+"""
+
+from collections.abc import Iterable, Iterator
+
+from sqlglot import exp
+
+from planner.catalog.derived_columns import PART_ENDS
+from planner.catalog.model import Column, Derivation, Parts, SqlType, Value
+from planner.errors import KeyholeError
+from planner.parser.lexer import readable
+from planner.parser.tree import bare, contains, write_node
+from planner.question.condition import Compare, Condition, IsNull, Like, Not, Within
+from planner.scope.embedded import Embedded
+from planner.scope.group_by import groups_nothing, resolve_item
+from planner.scope.key_classes import KeyExpression, key_expression
+from planner.scope.key_expressions import image
+from planner.scope.key_values import NotExact, Typed, type_value
+from planner.scope.names import Scope, derivation, find_column
+
+
+def has_null_group(base: Column, items: Iterable[exp.Expr], scope: Scope, said: tuple[Condition, ...]) -> bool:
+    """Return True if rows without a time are a group of its parts.
+
+    They are none if no row is NULL, if WHERE leaves them out, or if another key of the same time does.
+    """
+    if base.required or not keeps_null(base, scope, said):
+        return False
+    return not any(_leaves_out(node, base, scope) for item in items for node in item.walk())
+
+
+def keeps_null(base: Column, scope: Scope, said: tuple[Condition, ...]) -> bool:
+    """Return True if WHERE may be true of a row in which a column is NULL."""
+    derived = (one for one in scope.table.columns if isinstance(one.derivation, Derivation))
+    names = {base.name, *(one.name for one in derived if _is_of(one, base))}
+    return not any(_rejects_null(one, names) for one in said)
+
+
+def _is_of(column: Column, base: Column) -> bool:
+    return isinstance(column.derivation, Derivation) and column.derivation.column == base.name
+
+
+def _rejects_null(one: Condition, names: set[str]) -> bool:
+    match one:
+        case Compare(name) | Within(name) | Like(name) | Not(Compare(name) | Within(name) | Like(name) | IsNull(name)):
+            return name in names
+        case _:
+            return False
+
+
+def _leaves_out(node: exp.Expr, base: Column, scope: Scope) -> bool:
+    """Return True if an expression reads a time in a key of which NULL is no group."""
+    found = find_column(node, scope)
+    if found == base and isinstance(node, exp.Column):
+        around: exp.Expr | None = node.parent
+        while isinstance(around, exp.Paren | exp.Cast) and derivation(around, scope) is None:
+            around = around.parent
+        written = None if around is None else derivation(around, scope)
+        if written is None:
+            return not isinstance(around, exp.Predicate)
+        return written.function != "extract" or written.part not in PART_ENDS
+    return found is not None and bool(found.domain) and _is_of(found, base)
+
+
+def part_of_time(derived: Column, ends: tuple[int, int]) -> Parts:
+    """Return the numbers of a part of a time, each a group, and a group of rows without a time."""
+    count = ends[1] - ends[0] + 1
+    numbers: tuple[Value, ...] = tuple(range(ends[0], ends[1] + 1))
+    return Parts(
+        column=derived.name,
+        kind=SqlType.INTEGER,
+        cuts=(*numbers, ends[1] + 1),
+        groups=(None, *range(count), None),
+        nulls=count,
+        shown=(*numbers, None),
+    )
+
+
+def describe_lost_nulls(embedded: Embedded) -> Iterator[str]:
+    """A sentence for each declared key whose rows of NULL are in no group, where SQL would show them in one."""
+    select, scope = embedded.tree, embedded.scope
+    if embedded.per_unit is not None or groups_nothing(select):
+        return
+    for one in select.args["group"].expressions:
+        try:
+            item = resolve_item(bare(one), select, scope)
+            asks = contains(item, exp.Coalesce, exp.Null)
+            expression = key_expression(item, scope) if asks else None
+        except KeyholeError:
+            continue
+        for name, key in () if expression is None else expression.columns:
+            if not isinstance(key.derivation, Parts) and not key.required and _has_image_of_null(expression, name):
+                named = readable(key.derivation.column if isinstance(key.derivation, Derivation) else key.name)
+                written = write_node(item)
+                yield f"rows without {named} are in no group, although {written} would give them one"
+
+
+def _has_image_of_null(expression: KeyExpression | None, name: str) -> bool:
+    """Return True if an expression of keys has a value where the one key is NULL and the others are not."""
+    if expression is None:
+        return False
+    values = {one: type_value(next(iter(key.domain or ()), None), key.sql_type) for one, key in expression.columns}
+    try:
+        return image(expression.tree, {**values, name: Typed(values[name].kind, None)}).raw is not None
+    except NotExact:
+        return False
