@@ -6,9 +6,10 @@ key takes one byte instead of eight, and zlib a part of that.
 """
 
 import zlib
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from accountant.errors import LedgerUnavailable
 from accountant.model import NanoArray
@@ -18,12 +19,13 @@ _MARK: Final = b"losses\x01\xff"
 _COUNT_BYTES: Final = 4  # of how many losses occur; more than 65,536 are not packed
 _NUMBERS: Final = ("<u1", "<u2")
 """The types that a key's number may have, by how many losses occur: up to 256, up to 65,536."""
+_Number = TypeVar("_Number", np.int64, np.float64)
 
 
 def pack_losses(losses: bytes) -> bytes:
     """Return little-endian int64 losses in a shorter form, or as they are where there is none."""
     found = np.frombuffer(losses, dtype="<i8")
-    levels = np.unique(found)
+    levels = find_levels(found)
     number = _number_type(levels.size)
     if number is None:
         return losses
@@ -48,6 +50,14 @@ def unpack_losses(stored: bytes) -> bytes:
     except (zlib.error, ValueError, IndexError) as error:
         raise LedgerUnavailable("stored losses per key cannot be read") from error
     return unpacked
+
+
+def find_levels(losses: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+    """Return which losses occur, in order. `np.unique` would import numpy's masked arrays first."""
+    ordered = np.sort(losses)
+    is_new = np.ones(ordered.size, dtype=np.bool_)
+    is_new[1:] = ordered[1:] != ordered[:-1]
+    return ordered[is_new]
 
 
 def _number_type(count: int) -> str | None:

@@ -3,12 +3,15 @@
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 
 from accountant.errors import StorageFailed
 
 # a lock that is awaited for 0 ms is awaited for ever
 _SHORTEST_MS = 1
+
+_moment: ContextVar[float | None] = ContextVar("moment", default=None)
 
 
 class Deadline:
@@ -36,3 +39,25 @@ class Deadline:
             yield
         finally:
             lock.release()
+
+
+@contextmanager
+def by(moment: float) -> Iterator[None]:
+    """Inside the block nothing waits for a server beyond `moment`, in seconds of `time.monotonic`, nor beyond that of a
+    block around it."""
+    outer = _moment.get()
+    before = _moment.set(moment if outer is None else min(outer, moment))
+    try:
+        yield
+    finally:
+        _moment.reset(before)
+
+
+def within(seconds: float) -> AbstractContextManager[None]:
+    """Inside the block nothing waits for a server longer than so many seconds from now, all waits together."""
+    return by(time.monotonic() + seconds)
+
+
+def moment_of_block() -> float | None:
+    """Return the moment of the blocks `by` around the caller, or None."""
+    return _moment.get()

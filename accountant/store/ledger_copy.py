@@ -15,8 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from accountant.errors import LedgerMisuse, LedgerUnavailable
+from accountant.store.deadline import within
 from accountant.store.integrity import TABLES
-from accountant.store.punctual import within
 from accountant.store.store import LedgerStore, find_sqlite_file
 from accountant.store.transaction import Transaction
 

@@ -1,21 +1,21 @@
 """A connection to PostgreSQL whose every wait ends, whether or not its server ever answers again.
 
-Guarantee: no call waits longer than the connection's `longest_s`, or beyond the moment of the block `by` around it,
-and none needs the server's help for that. A connection whose server was not awaited is closed: what it was asked may
-still be done there, and nobody may take another answer for its own.
+Guarantee: no call waits longer than the connection's `longest_s`, or beyond the moment of the block `deadline.by`
+around it, and none needs the server's help for that. A connection whose server was not awaited is closed: what it was
+asked may still be done there, and nobody may take another answer for its own.
 """
 
 import math
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import conninfo as connection_strings
 from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
+
+from accountant.store.deadline import moment_of_block
 
 _Result = TypeVar("_Result")
 
@@ -35,25 +35,6 @@ _TCP: Mapping[str, int] = {
     "tcp_user_timeout": 60_000,
 }
 
-_moment: ContextVar[float | None] = ContextVar("moment", default=None)
-
-
-@contextmanager
-def by(moment: float) -> Iterator[None]:
-    """Inside the block nothing waits for a server beyond `moment`, in seconds of `time.monotonic`, nor beyond that of a
-    block around it."""
-    outer = _moment.get()
-    before = _moment.set(moment if outer is None else min(outer, moment))
-    try:
-        yield
-    finally:
-        _moment.reset(before)
-
-
-def within(seconds: float) -> AbstractContextManager[None]:
-    """Inside the block nothing waits for a server longer than so many seconds from now, all waits together."""
-    return by(time.monotonic() + seconds)
-
 
 class PunctualConnection(psycopg.Connection[tuple[Any, ...]]):
     """psycopg's connection. Waiting in vain is an OperationalError, after which it is closed."""
@@ -66,7 +47,7 @@ class PunctualConnection(psycopg.Connection[tuple[Any, ...]]):
         named = {*connection_strings.conninfo_to_dict(conninfo), *kwargs}
         own: dict[str, Any] = {name: value for name, value in _TCP.items() if name not in named}
         most_s = float(kwargs.get("connect_timeout") or LONGEST_S)
-        if (moment := _moment.get()) is not None:
+        if (moment := moment_of_block()) is not None:
             most_s = min(most_s, moment - time.monotonic())
         if "connect_timeout" in kwargs or "connect_timeout" not in named or moment is not None:
             kwargs["connect_timeout"] = max(1, math.ceil(most_s))
@@ -74,7 +55,7 @@ class PunctualConnection(psycopg.Connection[tuple[Any, ...]]):
 
     def wait(self, gen: PQGen[_Result], interval: float = _LOOK_S, timeout: float | None = None) -> _Result:
         """As psycopg's."""
-        moment = _moment.get()
+        moment = moment_of_block()
         left_s = self.longest_s if moment is None else moment - time.monotonic()
         try:
             return super().wait(gen, interval, max(_LEAST_S, left_s if timeout is None else min(left_s, timeout)))

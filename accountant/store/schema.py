@@ -8,7 +8,7 @@ import tenacity
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from accountant.errors import LedgerUnavailable
-from accountant.store.punctual import within
+from accountant.store.deadline import within
 
 VERSION_TABLE = "ledger_version"  # which no other application has: where it is, there is a ledger
 # any number, the same for every version: openers queue on it before the tables exist.

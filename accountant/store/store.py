@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy import event as engine_event
@@ -19,15 +19,16 @@ from sqlalchemy import event as engine_event
 from accountant.errors import LedgerUnavailable, NoLedger, StorageFull
 from accountant.storage_failures import told_in_words
 from accountant.store import tables
-from accountant.store.deadline import Deadline
+from accountant.store.deadline import Deadline, by
 from accountant.store.domain_cache import DomainCache
 from accountant.store.file_calls import NotedConnection
 from accountant.store.held_file import HeldFile
-from accountant.store.pinned_session import pin_ledger_session
 from accountant.store.private_files import make_private_file
-from accountant.store.punctual import PunctualConnection, by
 from accountant.store.schema import VERSION_TABLE, is_made, migrate, retry_while_locked
 from accountant.store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from accountant.store.punctual import PunctualConnection  # imports psycopg, which a ledger in SQLite does not need
 
 # for whoever has no policy that says so: how long a question waits for the writers before it against how soon a ledger
 # that hangs is told of; set, not measured
@@ -172,7 +173,10 @@ def _connect_punctually(
     named: Mapping[str, Any],
     *,
     timeout_ms: int,
-) -> PunctualConnection:
+) -> "PunctualConnection":
+    from accountant.store.pinned_session import pin_ledger_session
+    from accountant.store.punctual import PunctualConnection
+
     connection = PunctualConnection.connect(*arguments, **named)
     connection.longest_s = timeout_ms / 1000
     connection.autocommit = True

@@ -8,9 +8,9 @@ from accountant.events.digests import digest
 from accountant.events.events import MAY_HAVE_LOSSES_PER_KEY, Committed, Event, Record, Reserved, domain_digests
 from accountant.events.monitor_events import MonitorLooked
 from accountant.events.owner_events import Pruned
+from accountant.store.deadline import within
 from accountant.store.journal import all_events, open_snapshot
 from accountant.store.monitor_rows import AlertRow
-from accountant.store.punctual import within
 from accountant.store.snapshot import from_bytes, is_older, to_bytes
 from accountant.store.transaction import Snapshot, Transaction
 

@@ -148,7 +148,7 @@ SourceKind: TypeAlias = Literal["duckdb", "postgresql", "spark"]
 class Section(BaseModel):
     """A table of the file: frozen, no unknown keys, no silent conversions."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class SourceSection(Section):

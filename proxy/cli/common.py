@@ -215,7 +215,7 @@ def print_rich(*shown: "RenderableType") -> None:
 
 def print_heat_maps(maps: "Sequence[HeatMap]", *, most_rows: int) -> None:
     """Print heat maps as wide as the terminal is."""
-    from proxy.report.heat_map import print_maps
+    from proxy.report.heat_map_terminal import print_maps
 
     console = _console()
     if not maps:

@@ -111,13 +111,14 @@ def budget(
 ) -> None:
     """Show what is spent and what is left. Of everybody for the owner, or one analyst's own view with --as."""
     from proxy.report import budget as budgets
+    from proxy.report.budget_terminal import tables
     from proxy.report.heat_map_svg import heat_map_svg
     from proxy.service.service import Service
 
     with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         with show_work("adding up the ledger"):
             maps = budgets.maps(service, analyst, table=table) if heat or svg else ()
-            shown = () if heat or as_json else budgets.tables(service, analyst)
+            shown = () if heat or as_json else tables(service, analyst)
         title = f"Keyhole: percent of each group's budget that is spent{f', {analyst}' if analyst else ''}"
         if svg is not None:
             write_svg(svg, heat_map_svg(maps, title=title))

@@ -16,7 +16,7 @@ from typing import NoReturn
 _USUAL = gc.get_threshold()
 # new objects between two looks for garbage: a command makes some 150,000 while it imports, and they stay. At Python's
 # 700 looking through them was a twentieth of `keyhole explain`; garbage that waits is a few megabytes.
-_SELDOM = 100_000
+_SELDOM = 500_000
 
 
 def collect_seldom() -> None:

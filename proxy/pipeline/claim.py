@@ -14,6 +14,7 @@ from hashlib import sha256
 
 import numpy as np
 
+from accountant.events.packed_losses import find_levels
 from accountant.limits import Limits
 from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, NanoArray, Spent
 from mechanisms.formula import Booleans
@@ -203,7 +204,7 @@ def _nanos(epsilon: Epsilons) -> NanoArray:
     found = np.empty(epsilon.size, dtype=np.int64)
 
     def convert(part: slice) -> None:
-        levels = np.unique(epsilon[part])  # a handful; to look each one up is cheaper than to sort the keys by them
+        levels = find_levels(epsilon[part])  # a handful; to look each one up is cheaper than to sort the keys by them
         nanos = np.array([nano(float(level)) for level in levels], dtype=np.int64)
         found[part] = nanos[np.searchsorted(levels, epsilon[part])]
 

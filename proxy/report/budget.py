@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from rich.table import Table as Printed
-
 from accountant.errors import BalanceScope, LedgerError
 from accountant.events.owner_events import Published
 from accountant.model import NANO
@@ -18,7 +16,6 @@ from accountant.reports.report import BudgetReport, FamilyBalance
 from planner.catalog.key_space import set_apart
 from proxy.report.heat_map import HeatMap, heat_maps
 from proxy.report.limit_names import name_limit
-from proxy.report.terminal import visible
 from proxy.service.accounts import column_of
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
@@ -96,9 +93,9 @@ def _unit_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
         family="over all questions",
         condition="",
         version="",
-        budget=_cap(report.unit_cap_nano),
-        spent=_epsilon(report.unit_spent_nano),
-        left=_epsilon(report.unit_left_nano),
+        budget=write_cap(report.unit_cap_nano),
+        spent=write_epsilon(report.unit_spent_nano),
+        left=write_epsilon(report.unit_left_nano),
         limit=name_limit(report.unit_limit),
     )
 
@@ -114,9 +111,9 @@ def _table_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]
                 family="the table, over all questions",
                 condition="",
                 version="",
-                budget=_cap(balance.cap_nano),
-                spent=_epsilon(balance.spent_nano),
-                left=_show_left(balance.left_nano),
+                budget=write_cap(balance.cap_nano),
+                spent=write_epsilon(balance.spent_nano),
+                left=write_left(balance.left_nano),
                 limit=name_limit(BalanceScope.PER_TABLE),
             )
 
@@ -133,9 +130,9 @@ def _grouping_lines(report: BudgetReport) -> Iterator[BudgetLine]:
             family=f"every group by {keys}" if keys else "the whole table",
             condition="",
             version="",
-            budget=_cap(found[0].cap_nano),
-            spent=_epsilon(max(max(balance.lost_nano, default=0) for balance in found)),
-            left=_epsilon(min(tightest.left_nano, default=tightest.cap_nano)),
+            budget=write_cap(found[0].cap_nano),
+            spent=write_epsilon(max(max(balance.lost_nano, default=0) for balance in found)),
+            left=write_epsilon(min(tightest.left_nano, default=tightest.cap_nano)),
             limit=name_limit(tightest.limit),
         )
 
@@ -162,9 +159,9 @@ def _group_lines(report: BudgetReport) -> Iterator[BudgetLine]:
                 family=named or "the whole table",
                 condition=balance.family.filter,
                 version=balance.family.version,
-                budget=_cap(balance.cap_nano),
-                spent=_epsilon(spent),
-                left=_epsilon(left),
+                budget=write_cap(balance.cap_nano),
+                spent=write_epsilon(spent),
+                left=write_epsilon(left),
                 limit=name_limit(balance.limit),
             )
 
@@ -227,12 +224,12 @@ def _published_document(service: Service, analyst: str | None) -> dict[str, Any]
     return {
         "published": [
             {"table": one.table, "file": one.file, "method": one.method, "sha256": one.file_hash}
-            for one in _find_published(service, analyst)
+            for one in find_published(service, analyst)
         ]
     }
 
 
-def _find_published(service: Service, analyst: str | None) -> tuple[Published, ...]:
+def find_published(service: Service, analyst: str | None) -> tuple[Published, ...]:
     """Files of tables that no budget covers, for the owner. Raises KH502."""
     if analyst is not None:
         return ()
@@ -255,117 +252,16 @@ def _family_document(balance: FamilyBalance) -> dict[str, Any]:
     }
 
 
-def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
-    """The budget for a terminal: families of groups with the most spent and the least left, then units and analysts."""
-    report = service.balances(analyst)
-    groups = Printed(title="Groups, in epsilon", title_justify="left")
-    filtered = any(balance.family.filter for balance in report.families)
-    for heading in ("table", "grouped by", *(["filter"] if filtered else []), "data"):
-        groups.add_column(heading, overflow="fold")
-    for heading in ("groups", "each may\nlose", "spent\nat most", "left at\nleast"):
-        groups.add_column(heading, justify="right")
-    for balance in report.families:
-        groups.add_row(
-            balance.family.table,
-            ", ".join(column_of(label) for label in balance.family.columns) or "the whole table",
-            *([balance.family.filter] if filtered else []),
-            balance.family.version,
-            f"{len(balance.spent_nano):,}",
-            _cap(balance.cap_nano),
-            _epsilon(max(balance.lost_nano, default=0)),
-            _epsilon(min(balance.left_nano, default=0)),
-        )
-    units = _whole_unit(service, report, analyst=analyst)
-    analysts = Printed(title="Analysts", title_justify="left")
-    for heading in ("analyst", "questions", "most spent on a group", "spent on a unit"):
-        analysts.add_column(heading, justify="left" if heading == "analyst" else "right")
-    for own in report.analysts:
-        analysts.add_row(own.analyst, str(own.questions), _epsilon(own.most_spent_nano), _epsilon(own.unit_spent_nano))
-    # where every row is a unit by itself there is nothing to add up over groups
-    shown = [groups] if report.unit_cap_nano is None and not report.unit_spent_nano else [groups, units]
-    if any(table.cap_nano is not None for table in report.tables):
-        shown.append(_whole_tables(report))
-    if analyst is not None:
-        shown.insert(1, _binding_limits(report))
-    shown.append(analysts)
-    if report.open:
-        waiting = Printed(title="Reserved and never committed: stays spent", title_justify="left")
-        for heading in ("reserved at", "analyst", "table", "epsilon"):
-            waiting.add_column(heading)
-        for item in report.open:
-            charge = item.charge
-            when = item.reserved_at.isoformat(sep=" ", timespec="seconds")
-            waiting.add_row(when, charge.analyst, charge.family.table, _epsilon(charge.epsilon_nano))
-        shown.append(waiting)
-    if report.monitors:
-        shown.append(_list_monitors(report))
-    return (*shown, *_list_published(_find_published(service, analyst)))
-
-
-def _binding_limits(report: BudgetReport) -> Printed:
-    """Which limit decides what is left of each group."""
-    limits = Printed(title="What is left there is of", title_justify="left")
-    for heading in ("table", "grouped by", "limit"):
-        limits.add_column(heading, overflow="fold")
-    for balance in report.families:
-        keys = ", ".join(column_of(label) for label in balance.family.columns) or "the whole table"
-        limits.add_row(balance.family.table, keys, name_limit(balance.limit))
-    return limits
-
-
-def _whole_unit(service: Service, report: BudgetReport, *, analyst: str | None) -> Printed:
-    delta = service.catalog.budget.delta
-    but = "" if delta is None else f", with delta {delta:g}"
-    units = Printed(title=f"Privacy unit, over all questions{but}", title_justify="left", min_width=34)
-    for heading in ("may lose", "spent at most", "left at least"):
-        units.add_column(heading, justify="right")
-    row = [_cap(report.unit_cap_nano), _epsilon(report.unit_spent_nano), _show_left(report.unit_left_nano)]
-    if analyst is not None and report.unit_cap_nano is not None:
-        units.add_column("limit", overflow="fold")
-        row.append(name_limit(report.unit_limit))
-    units.add_row(*row)
-    return units
-
-
-def _list_published(published: tuple[Published, ...]) -> Iterator[Printed]:
-    if not published:
-        return
-    listed = Printed(title="Published; no budget covers these: see keyhole odometer", title_justify="left")
-    for heading in ("published at", "by", "table", "file", "method"):
-        listed.add_column(heading)
-    for one in published:
-        when = one.at.isoformat(sep=" ", timespec="seconds")
-        listed.add_row(when, visible(one.by), one.table, one.file, one.method)
-    yield listed
-
-
-def _list_monitors(report: BudgetReport) -> Printed:
-    standing = Printed(title="Monitors: reserved for their whole horizon until they are ended", title_justify="left")
-    for heading in ("started at", "monitor", "state", "table", "epsilon"):
-        standing.add_column(heading)
-    for run in report.monitors:
-        when = run.started_at.isoformat(sep=" ", timespec="seconds")
-        cost = _epsilon(run.charge.epsilon_nano)
-        standing.add_row(when, visible(run.monitor), run.state.value, run.charge.family.table, cost)
-    return standing
-
-
-def _whole_tables(report: BudgetReport) -> Printed:
-    whole = Printed(title="Tables, over all questions", title_justify="left")
-    for heading in ("table", "may lose", "spent at most", "left at least"):
-        whole.add_column(heading, justify="left" if heading == "table" else "right")
-    for table in report.tables:
-        whole.add_row(table.table, _cap(table.cap_nano), _epsilon(table.spent_nano), _show_left(table.left_nano))
-    return whole
-
-
-def _epsilon(nanos: int) -> str:
+def write_epsilon(nanos: int) -> str:
+    """Write an amount in epsilon."""
     return f"{nanos / NANO:.4f}"
 
 
-def _cap(nanos: int | None) -> str:
+def write_cap(nanos: int | None) -> str:
+    """Write a cap in epsilon, if there is one."""
     return "no cap" if nanos is None else f"{Decimal(nanos) / NANO:f}"
 
 
-def _show_left(nanos: int | None) -> str:
-    return "no cap" if nanos is None else _epsilon(nanos)
+def write_left(nanos: int | None) -> str:
+    """Write what is left of a cap in epsilon, if there is one."""
+    return "no cap" if nanos is None else write_epsilon(nanos)

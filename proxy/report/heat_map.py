@@ -1,20 +1,16 @@
 """Which groups' budget is used up: key values against key values, each cell a share of the budget. For owners."""
 
 from calendar import day_abbr, day_name, month_abbr, month_name
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from rich.style import Style
-from rich.table import Table as Printed
-from rich.text import Text
 
 from accountant.model import NanoArray
 from accountant.reports.report import FamilyBalance
-from proxy.report.terminal import visible
 from proxy.service.accounts import column_of
 
 Shares = npt.NDArray[np.int64]
@@ -39,8 +35,6 @@ DARK_FROM = 75  # percent from which on a fill is too dark for black figures
 NEVER_FILL = "#ffffff"
 SUMMARY = "The most that a group has spent of its budget, by table and grouping:"
 _NAMED = 3  # of the worst groups of a map in its summary: more would not fit on a line
-_CELL_WIDTH = 5  # characters: a percentage with its sign, and a space
-_LABEL_WIDTH = 24  # characters of a row's name; longer ones are folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,37 +181,3 @@ def _summarise(one: HeatMap) -> str:
 
 def _name_cell(one: HeatMap, row: int, column: int) -> str:
     return one.rows[row] if len(one.keys) < 2 else f"{one.rows[row]} / {one.columns[column]}"
-
-
-def print_maps(maps: Sequence[HeatMap], *, width: int, most_rows: int) -> Iterator[Printed | Text]:
-    """The maps for a terminal of `width` characters: every cell has its number, and a colour where there are any."""
-    columns = max(1, (width - _LABEL_WIDTH - 4) // (_CELL_WIDTH + 2))
-    cut = [whole.at_most(rows=most_rows, columns=columns) for whole in maps]
-    if any(shown.remark for shown in cut):
-        yield Text(SUMMARY)
-        yield from (Text(visible(line)) for line in summarise(maps))
-        yield Text("")
-    for shown in cut:
-        yield Text(visible(shown.title))
-        grid = Printed()
-        grid.add_column("", max_width=_LABEL_WIDTH, overflow="fold")
-        for name in shown.columns:
-            grid.add_column(visible(name), width=_CELL_WIDTH, justify="right", overflow="fold")
-        for name, row in zip(shown.rows, shown.percent.tolist(), strict=True):
-            grid.add_row(Text(visible(name)), *(_cell(percent) for percent in row))
-        yield grid
-        yield Text(f"{shown.remark}\n" if shown.remark else "")
-    if maps:
-        yield Text("Percent of a group's budget spent: ").append_text(
-            Text("  ").join(Text(words, style=_style(percent)) for percent, words in legend())
-        )
-
-
-def _cell(percent: int) -> Text:
-    return Text(figure(percent), style=_style(percent))
-
-
-def _style(percent: int) -> Style:
-    if percent < 0:
-        return Style()
-    return Style(color="#ffffff" if percent >= DARK_FROM else "#000000", bgcolor=fill(percent))

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from accountant.store.punctual import PunctualConnection, within
+from accountant.store.deadline import within
+from accountant.store.punctual import PunctualConnection
 from proxy.observe.telemetry import GaugeReading, Telemetry
 from proxy.service.service import Serving
 from proxy.shadow.address import OWNER, ShadowAddress

@@ -12,7 +12,8 @@ from threading import Lock
 import psycopg
 from psycopg import generators, pq
 
-from accountant.store.punctual import PunctualConnection, within
+from accountant.store.deadline import within
+from accountant.store.punctual import PunctualConnection
 from planner.errors import KeyholeError
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.relay import GRAMMAR_FILES

@@ -16,7 +16,8 @@ from typing import Any
 
 import psycopg
 
-from accountant.store.punctual import PunctualConnection, within
+from accountant.store.deadline import within
+from accountant.store.punctual import PunctualConnection
 from planner.catalog.key_space import KeySpace
 from planner.catalog.listed_values import list_texts
 from planner.errors import KeyholeError

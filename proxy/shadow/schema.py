@@ -14,7 +14,8 @@ import psycopg
 import structlog
 from psycopg import sql
 
-from accountant.store.punctual import PunctualConnection, within
+from accountant.store.deadline import within
+from accountant.store.punctual import PunctualConnection
 from planner.catalog.key_space import as_text, set_apart
 from planner.catalog.model import (
     BandColumn,

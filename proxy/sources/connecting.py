@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import psycopg
 
-from accountant.store.punctual import PunctualConnection, within
+from accountant.store.deadline import within
+from accountant.store.punctual import PunctualConnection
 from planner.errors import KeyholeError
 from proxy.sources.failures import log_unreached
 from proxy.sources.refusals import postgres_full, postgres_late, postgres_unreachable, postgres_without_letters

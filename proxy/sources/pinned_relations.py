@@ -16,21 +16,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from itertools import islice
 from struct import pack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import psycopg
-from psycopg.adapt import Dumper, PyFormat
-from psycopg.pq import Format
 
 from planner.catalog.domains import encode_value
 from planner.catalog.model import Value
 from planner.question.plan import PinnedColumn, PinnedRelation
 
-if TYPE_CHECKING:  # who has PostgreSQL for a source need not wait for it
+if TYPE_CHECKING:  # each of the engines need not wait for the other's library
     import duckdb
+    import psycopg
+    from psycopg.adapt import Dumper
 
 DATABASE = "keyhole_pinned"
 _KEPT = 8  # relations, some tens of megabytes each where they have a million rows: those that questions last read
@@ -97,21 +97,27 @@ def _encode_item(value: Value | None, column: PinnedColumn) -> bytes:
     return pack(">i", len(content)) + content
 
 
-class _ArrayDumper(Dumper):
-    """Hands an array on as it is."""
+@cache
+def _array_dumper() -> "type[Dumper]":
+    """Return the class that hands arrays on as they are."""
+    from psycopg.adapt import Dumper, PyFormat
+    from psycopg.pq import Format
 
-    format = Format.BINARY
+    class ArrayDumper(Dumper):
+        format = Format.BINARY
 
-    def dump(self, obj: Array) -> bytes:
-        return obj.content
+        def dump(self, obj: Array) -> bytes:
+            return obj.content
 
-    def get_key(self, obj: Array, format: PyFormat) -> tuple[type, ...]:  # noqa: A002, ARG002 (psycopg's name)
-        return (self.cls, int if obj.oid == _OIDS[True][1] else str)
+        def get_key(self, obj: Array, format: PyFormat) -> tuple[type, ...]:  # noqa: A002, ARG002 (psycopg's name)
+            return (self.cls, int if obj.oid == _OIDS[True][1] else str)
 
-    def upgrade(self, obj: Array, format: PyFormat) -> Dumper:  # noqa: A002, ARG002
-        made = _ArrayDumper(self.cls)
-        made.oid = obj.oid
-        return made
+        def upgrade(self, obj: Array, format: PyFormat) -> Dumper:  # noqa: A002, ARG002
+            made = ArrayDumper(self.cls)
+            made.oid = obj.oid
+            return made
+
+    return ArrayDumper
 
 
 class PostgresPins:
@@ -122,21 +128,23 @@ class PostgresPins:
 
     def run(
         self,
-        connection: psycopg.Connection[tuple[Any, ...]],
+        connection: "psycopg.Connection[tuple[Any, ...]]",
         sql: str,
         pinned: Sequence[PinnedRelation],
         *,
         head: str = "",
-    ) -> psycopg.Cursor[tuple[Any, ...]]:
+    ) -> "psycopg.Cursor[tuple[Any, ...]]":
         """Run a statement that reads pinned relations, behind a `head` that says what becomes of its rows; else the
         cursor has them. The text is Keyhole's own: identifiers quoted, constants typed."""
+        import psycopg
+
         cursor = psycopg.RawCursor(connection)
         text, arrays = self._bind(cursor, sql, pinned)
         return cursor.execute(head + text, arrays or None, binary=True)
 
     def stream(
         self,
-        connection: psycopg.Connection[tuple[Any, ...]],
+        connection: "psycopg.Connection[tuple[Any, ...]]",
         sql: str,
         pinned: Sequence[PinnedRelation],
         *,
@@ -144,6 +152,8 @@ class PostgresPins:
     ) -> Iterator[list[tuple[Any, ...]]]:
         """The rows of such a statement, so many at a time as the server sends them; all must be read, or the connection
         be closed."""
+        import psycopg
+
         cursor = psycopg.RawCursor(connection)
         text, arrays = self._bind(cursor, sql, pinned)
         at_once = rows if psycopg.pq.version() >= _CHUNKED else 1  # else the library has them row by row
@@ -152,12 +162,12 @@ class PostgresPins:
             yield piece
 
     def _bind(
-        self, cursor: psycopg.RawCursor[tuple[Any, ...]], sql: str, pinned: Sequence[PinnedRelation]
+        self, cursor: "psycopg.RawCursor[tuple[Any, ...]]", sql: str, pinned: Sequence[PinnedRelation]
     ) -> tuple[str, list[Array]]:
         """The statement as it is sent, and its parameters."""
         if not pinned:
             return sql, []
-        cursor.adapters.register_dumper(Array, _ArrayDumper)
+        cursor.adapters.register_dumper(Array, _array_dumper())
         first: dict[str, int] = {}
         arrays: list[Array] = []
         for relation in pinned:

@@ -8,8 +8,8 @@ import numpy as np
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
+from accountant.store.deadline import within
 from accountant.store.pinned_session import pin_settings
-from accountant.store.punctual import within
 from mechanisms.formula import Integers
 from planner.catalog.key_space import KeySpace
 from planner.catalog.relations import RelationIdentity

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from accountant.store import schema, store
-from accountant.store.punctual import within
+from accountant.store.deadline import within
 
 _LONGEST_S = 600.0
 _migrate = schema._upgrade

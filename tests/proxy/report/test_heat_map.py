@@ -27,10 +27,10 @@ from proxy.report.heat_map import (
     fill,
     heat_maps,
     legend,
-    print_maps,
     summarise,
 )
 from proxy.report.heat_map_svg import heat_map_svg
+from proxy.report.heat_map_terminal import print_maps
 from proxy.service.service import Service
 from tests.worlds.house import check_once
 from tests.worlds.wards import install
