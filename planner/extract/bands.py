@@ -30,10 +30,10 @@ from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import at_offset, clauses, closing_index, end_of
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
+from planner.parser.spans import Searched, spans
 from planner.parser.tree import bare, contains, name, start, write_node
 from planner.scope.bands import aggregate_sql, at_least, band_sql, below
 from planner.scorecard.find import find_predicates, shows_size
-from planner.scorecard.spans import Searched, spans
 from planner.values.decimals import terminating_decimal
 
 _OF_EQUAL_VALUES = (exp.Max, exp.Min, exp.Avg)

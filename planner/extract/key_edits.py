@@ -11,6 +11,7 @@ from planner.extract.refusals import unreadable_list, unsupported_spelling
 from planner.parser.clauses import at_offset, closing_index, end_of, opening_index
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
+from planner.parser.spans import Searched, spans
 from planner.parser.tree import bare, name, offset, write_node
 from planner.scope.embedded import PLACE, ShownKey, ShownKeys, predicate_column
 from planner.scope.functional_dependencies import lookup_sql
@@ -18,7 +19,6 @@ from planner.scope.group_by import resolve_item
 from planner.scope.key_classes import find_plain, key_expression, known_text, stand_in
 from planner.scope.names import Scope, derivation, same
 from planner.scope.truth_keys import find_truth, value_name
-from planner.scorecard.spans import Searched, spans
 
 _CALLS = ("date_trunc", "extract", "date_part", "date")
 

@@ -34,11 +34,11 @@ from planner.extract.push_down_thresholds import (
 from planner.parser.clauses import clauses, fits
 from planner.parser.edits import Edit, Room
 from planner.parser.lexer import quote_identifier
+from planner.parser.spans import Searched, spans
 from planner.parser.subquery_readers import Reader, readers
 from planner.parser.tree import name
 from planner.scope.embedded import predicate_column
 from planner.scorecard.find import find_predicates, shows_size
-from planner.scorecard.spans import Searched, spans
 
 _IN_READER = IN_QUESTION | {"with_", "limit", "offset", "distinct", "kind"}
 

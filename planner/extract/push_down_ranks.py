@@ -32,11 +32,11 @@ from planner.extract.push_down_thresholds import (
 from planner.parser.clauses import Clauses, clauses, end_of, fits
 from planner.parser.edits import Edit, Room
 from planner.parser.lexer import quote_identifier
+from planner.parser.spans import Searched, spans
 from planner.parser.subquery_readers import Reader, readers
 from planner.parser.tree import bare, read_limit
 from planner.scorecard.find import shows_size
 from planner.scorecard.ranked import RANKS
-from planner.scorecard.spans import Searched, spans
 
 _IN_READER = frozenset(("expressions", "from_", "with_", "order", "limit", "offset", "kind"))
 

@@ -16,6 +16,7 @@ from planner.catalog.model import Bands, Column
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
+from planner.parser.spans import Searched, spans
 from planner.parser.tree import bare, name, offset, start, write_node
 from planner.scope.bands import find_bands
 from planner.scope.embedded import ToldNumber, ToldNumbers, predicate_column
@@ -29,7 +30,6 @@ from planner.scorecard.numbers import (
 )
 from planner.scorecard.proven_bounds import Bound, prove_bound
 from planner.scorecard.shown import ShownPredicate
-from planner.scorecard.spans import Searched, spans
 
 # around an aggregate: what leaves the order of two numbers as it is
 _WRAPPINGS = (exp.Paren, exp.Cast, exp.Round, exp.Coalesce, exp.Floor, exp.Ceil)

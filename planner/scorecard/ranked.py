@@ -18,11 +18,11 @@ from planner.aggregates.aggregate import contains_aggregate
 from planner.errors import KeyholeError
 from planner.parser.clauses import Clauses, end_of
 from planner.parser.lexer import Token
+from planner.parser.spans import Searched, spans
 from planner.parser.tree import bare, contains, position, write_node
 from planner.scorecard.find import find_predicates, shows_size
 from planner.scorecard.numbers import ShownNumber, is_cut_to_first, named_number
 from planner.scorecard.place_cuts import ALL, ANYWHERE, PlaceCut, cut_by_order, cut_by_uses
-from planner.scorecard.spans import Searched, spans
 
 _CUTS = ("limit", "offset", "fetch", "for")
 _JOINS = ("union", "intersect", "except")

@@ -8,10 +8,10 @@ from sqlglot import exp
 from planner.aggregates.aggregate import contains_aggregate
 from planner.parser.clauses import Clauses
 from planner.parser.lexer import Token
+from planner.parser.spans import Searched, spans
 from planner.parser.tree import name, write_node
 from planner.scope.embedded import Predicate
 from planner.scorecard.find import find_predicates
-from planner.scorecard.spans import Searched, spans
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from sqlglot import exp
 from planner.extract.outer_query import outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.parser.lexer import tokens
+from planner.parser.spans import Searched, spans
 from planner.parser.tree import parse, write_node
 from planner.plan.build import plan
 from planner.plan.identity import fingerprint
 from planner.scorecard.find import find_predicates, shows_size
 from planner.scorecard.shown import with_constants
-from planner.scorecard.spans import Searched, spans
 from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.planner.asked import asked, asking, refusal, select

@@ -15,9 +15,8 @@ from planner.bind.question import ask
 from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
-from planner.parser import lexer
+from planner.parser import lexer, spans
 from planner.scope import key_classes
-from planner.scorecard import spans
 from planner.scorecard.find import find_predicates
 from planner.statements import classify as classifying
 from planner.statements.settings import accuracy
