@@ -67,6 +67,8 @@ _SHOWN = (
     exp.Round,
     exp.Ceil,
     exp.Floor,
+    exp.Trunc,
+    exp.WidthBucket,
     exp.Mod,
     exp.Substring,
     exp.Left,

@@ -33,7 +33,7 @@ def write_out_grouping_sets(read: PrivateRead) -> tuple[Edit, ...]:
     """ROLLUP, CUBE and GROUPING SETS as one SELECT for each grouping, joined by UNION ALL."""
     select, group = read.select, read.select.args.get("group")
     several = group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
-    if not several or isinstance(select.parent, exp.SetOperation):
+    if not several:
         return ()
     if any(value and key not in _GROUPED for key, value in select.args.items()) or not _asks(select):
         return ()
@@ -43,11 +43,9 @@ def write_out_grouping_sets(read: PrivateRead) -> tuple[Edit, ...]:
         place = clauses(first if isinstance(first, exp.Table) else read.node, read.tokens)
         if not fits(place, select, read.tokens):
             return ()
-        written = write_out_groupings(select, place, scope, text=read.text, tokens=read.tokens)
+        return write_out_groupings(select, place, scope, text=read.text, tokens=read.tokens)
     except KeyholeError:
         return ()
-    at = read.tokens[place.select].start
-    return () if written is None else (Edit.of(at, read.tokens[place.end - 1].end, written, at),)
 
 
 def _asks(select: exp.Select) -> bool:

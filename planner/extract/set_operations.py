@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.catalog.model import Column, Derivation, Lookup, Table
+from planner.catalog.model import Column, Derivation, Lookup, Merged, Parts, Table
 from planner.extract.cut import Place
 from planner.extract.refusals import compares_scorecards
 from planner.parser.clauses import at_offset
@@ -23,6 +23,8 @@ from planner.parser.lexer import Token
 from planner.parser.tree import bare, write_node
 from planner.scope.embedded import Embedded, Joined
 from planner.scope.functional_dependencies import by_key
+from planner.scope.group_by import resolve_item
+from planner.scope.key_classes import known_text
 from planner.scope.names import Scope, find_column
 
 MOST_COMPARISONS = 48  # below a question's literals, as some become two; beyond, each side is answered apart
@@ -217,7 +219,7 @@ def _leaf(place: Place, tokens: tuple[Token, ...]) -> _SetOperand | None:
         or (distinct is not None and distinct.args.get("on") is not None)
     ):
         return None
-    if set(_list_columns(place)) != {key.name for key in embedded.keys}:
+    if not _shows_each_key(place):
         return None
     start = at_offset(tokens, embedded.offset)
     past = at_offset(tokens, embedded.offset + len(embedded.text) - 1) + 1
@@ -234,6 +236,24 @@ def _leaf(place: Place, tokens: tuple[Token, ...]) -> _SetOperand | None:
 
 def _strip_alias(item: exp.Expr) -> exp.Expr:
     return bare(item.this if isinstance(item, exp.Alias) else item)
+
+
+def _shows_each_key(place: Place) -> bool:
+    """Whether rows that are shown alike are one group: the select list has the keys, or every item of GROUP BY."""
+    shown, embedded = _list_columns(place), place.embedded
+    if set(shown) == {key.name for key in embedded.keys}:
+        return True
+    select, scope, group = place.select, embedded.scope, place.select.args.get("group")
+    if group is None or not any(map(_is_computed, embedded.keys)):
+        return False
+    grouped = {known_text(resolve_item(bare(one), select, scope), scope) for one in group.expressions}
+    return grouped == {known_text(_strip_alias(item), scope) for item in select.expressions}
+
+
+def _is_computed(key: Column) -> bool:
+    """Whether a question makes the key of an expression, so that the select list has no column of its name."""
+    derived = key.derivation
+    return isinstance(derived, Merged | Parts) or key.computed or (isinstance(derived, Lookup) and derived.classes)
 
 
 def _list_columns(place: Place) -> list[str | None]:

@@ -12,6 +12,7 @@ from sqlglot.tokenizer_core import Token as Word
 
 from planner.errors import KeyholeError
 from planner.parser.escape_strings import without_escapes
+from planner.parser.grouping_parser import GroupingParser
 from planner.parser.lexer import Token
 from planner.parser.postgresql_words import read_words
 from planner.parser.syntax_errors import JUDGED, check_syntax
@@ -67,7 +68,7 @@ def _tree(text: str, tokens: tuple[Token, ...], said: frozenset[str]) -> exp.Exp
     try:
         text = without_escapes(text, tokens)
         words = read_words(text, tokens)
-        trees = _POSTGRES.parser().parse(words, text)
+        trees = GroupingParser(dialect=_POSTGRES).parse(words, text)
     except ParseError as error:
         at = _stop_position(error, text)
         raise KeyholeError("KH100", "the statement cannot be parsed", hint=_find_unparsed(text), position=at) from None

@@ -104,7 +104,9 @@ def grouped_columns(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
 def _refusal_of_grouping_sets(node: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH106",
-        "ROLLUP, CUBE, GROUPING SETS and GROUP BY ALL or DISTINCT are not supported",
+        "these groupings are not taken apart into one question each",
+        detail="ROLLUP, CUBE and GROUPING SETS are, up to eight groupings. Then ORDER BY sorts by what is shown, and "
+        "there is no DISTINCT, no window and no * in the select list. GROUP BY ALL and DISTINCT are not supported.",
         hint="Ask one question per grouping; UNION ALL may join them.",
         position=position(node),
     )
@@ -126,6 +128,15 @@ def list_grouping_sets(select: exp.Select, scope: Scope) -> tuple[tuple[Column, 
 
     Raises what `read_group_by` raises of one item.
     """
+    sets = list_grouped_items(select, scope)
+    return tuple(tuple(dict.fromkeys(_key(item, select, scope) for item in items)) for items in sets)
+
+
+def list_grouped_items(select: exp.Select, scope: Scope) -> tuple[tuple[exp.Expr, ...], ...]:
+    """What each grouping of a GROUP BY has, positions and aliases resolved; no grouping where they are many.
+
+    Raises KH100, KH106, KH215.
+    """
     group = select.args.get("group")
     if group is None or any(value for key, value in group.args.items() if key != "expressions"):
         return ()
@@ -134,7 +145,7 @@ def list_grouping_sets(select: exp.Select, scope: Scope) -> tuple[tuple[Column, 
         sets = [left + right for left in sets for right in _sets(item)]
         if len(sets) > MOST_SETS:
             return ()
-    return tuple(tuple(dict.fromkeys(_key(item, select, scope) for item in items)) for items in sets)
+    return tuple(tuple(_resolve_one(item, select, scope) for item in items) for items in sets)
 
 
 def _sets(item: exp.Expr) -> list[tuple[exp.Expr, ...]]:
@@ -166,10 +177,15 @@ def _list_key_columns(scope: Scope) -> str:
     return ", ".join(column.name for column in scope.table.columns if column.domain is not None) or "(none declared)"
 
 
-def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
+def _resolve_one(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
     item = resolve_item(bare(item), select, scope)
     if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
         raise _refusal_of_grouping_sets(item)
+    return item
+
+
+def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
+    item = _resolve_one(item, select, scope)
     column = find_column(item, scope)
     if column is None:
         raise KeyholeError(

@@ -1,10 +1,10 @@
 """ROLLUP, CUBE and GROUPING SETS, written out: one SELECT for each grouping, one below the other.
 
-    SELECT country, month FROM sales GROUP BY ROLLUP (country, month) HAVING count(*) > 5
+    SELECT country, quantity > 9 AS big FROM sales GROUP BY ROLLUP (country, big) HAVING count(*) > 5
 
-    SELECT country, month FROM sales GROUP BY country, month HAVING count(*) > 5
-    UNION ALL SELECT country, NULL::date AS month FROM sales GROUP BY country HAVING count(*) > 5
-    UNION ALL SELECT NULL::text AS country, NULL::date AS month FROM sales HAVING count(*) > 5
+    SELECT country, quantity > 9 AS big FROM sales GROUP BY country, quantity > 9 HAVING count(*) > 5
+    UNION ALL SELECT country, NULL::boolean AS big FROM sales GROUP BY country HAVING count(*) > 5
+    UNION ALL SELECT NULL::text AS country, NULL::boolean AS big FROM sales HAVING count(*) > 5
 
 PostgreSQL gives the same rows for both. A key that a grouping does not have is NULL, of its type, wherever it stands
 outside of aggregates, and `grouping(key)` is a constant.
@@ -15,127 +15,179 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.catalog.model import Column
 from planner.parser.clauses import Clauses, at_offset
+from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier, readable
+from planner.parser.spans import Searched, spans
 from planner.parser.tree import bare, name, start
-from planner.scope.group_by import list_grouping_sets
+from planner.scope.group_by import list_grouped_items
 from planner.scope.names import Scope, find_column
+from planner.scope.truth_keys import name_alike
 
 _IN_AGGREGATE = (exp.AggFunc, exp.Filter, exp.WithinGroup)
+_TRUTHS = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupedItem:
+    """What groupings group by: its text in a GROUP BY of its own, and NULL of its type. Equal `known` are one item."""
+
+    known: str
+    written: str
+    null: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Mentioned:
-    """Keys that the select list or HAVING names outside of aggregates, by their characters; several in grouping()."""
+    """Items that the select list or HAVING names outside of aggregates, by their characters; several in grouping()."""
 
     start: int
     end: int
-    keys: tuple[Column, ...]
+    items: tuple[_GroupedItem, ...]
     in_grouping: bool
 
-    def written_for(self, grouped: tuple[Column, ...]) -> str | None:
-        """What stands there where only some keys are grouped by; None for what stood there."""
+    def written_for(self, grouped: tuple[_GroupedItem, ...]) -> str | None:
+        """What stands there where only some items are grouped by; None for what stood there."""
         if self.in_grouping:
-            return str(sum((key not in grouped) << place for place, key in enumerate(reversed(self.keys))))
-        (key,) = self.keys
-        return None if key in grouped else f"NULL::{key.declared}"
+            return str(sum((item not in grouped) << place for place, item in enumerate(reversed(self.items))))
+        (item,) = self.items
+        return None if item in grouped else item.null
 
 
 def write_out_groupings(
     select: exp.Select, place: Clauses, scope: Scope, *, text: str, tokens: tuple[Token, ...]
-) -> str | None:
-    """The SELECT up to its HAVING as one for each of its groupings; None where it has one, or is not understood.
+) -> tuple[Edit, ...]:
+    """Edits that write the SELECT up to its HAVING as one for each of its groupings, and items of ORDER BY as places.
 
-    Raises what GROUP BY raises.
+    Return none where it has one grouping, or is not understood. Raises what GROUP BY raises.
     """
-    sets = list_grouping_sets(select, scope)
+    listed = list_grouped_items(select, scope)
     having, group = place.mark("having"), place.mark("group")
-    if len(sets) < 2 or group is None or not _orders_by_names(select):
-        return None
-    keys = tuple(dict.fromkeys(key for one in sets for key in one))
-    mentioned = list(_find_mentioned(select, scope, keys, tokens))
-    if None in mentioned:
-        return None
-    found = sorted((one for one in mentioned if one is not None), key=lambda one: one.start)
-    labels = list(_labels(select, place, scope, tokens))
-    if None in labels:
-        return None
-    named = [one for one in labels if one is not None]
+    if len(listed) < 2 or group is None:
+        return ()
+    reader = _Reader(select, scope, text, tokens)
+    sets = [tuple(dict.fromkeys(map(reader.read_item, items))) for items in listed]
+    clauses = (*select.expressions, *(() if having is None else (select.args["having"],)))
+    found = [one for clause in clauses for one in reader.find_mentioned(clause)]
+    labels, order = list(_labels(reader, place, sets[0])), list(reader.place_order())
+    if None in (*found, *labels, *order):
+        return ()
+    mentioned, named = [one for one in found if one], [one for one in labels if one]
     end = tokens[place.end - 1].end
     head = tokens[place.select].start, tokens[group - 1].end
     tail = end if having is None else tokens[having].start, end
 
-    def write_part(span: tuple[int, int], grouped: tuple[Column, ...]) -> str:
-        changes = [(one.start, one.end, one.written_for(grouped)) for one in found]
-        changes += [(at, at, label) for at, label, key in named if key not in grouped]
+    def write_part(span: tuple[int, int], grouped: tuple[_GroupedItem, ...]) -> str:
+        changes = [(one.start, one.end, one.written_for(grouped)) for one in mentioned]
+        changes += [(at, at, label) for at, label, item in named if item not in grouped]
         made, last = "", span[0]
         for first, past, written in sorted(changes, key=lambda one: one[:2]):
             if span[0] <= first and past <= span[1] and written is not None:
                 made, last = made + text[last:first] + written, past
         return made + text[last : span[1]]
 
-    def write_grouping(grouped: tuple[Column, ...]) -> str:
-        keyed = f"GROUP BY {', '.join(map(scope.spell_column, grouped))}" if grouped else ""
+    def write_grouping(grouped: tuple[_GroupedItem, ...]) -> str:
+        keyed = f"GROUP BY {', '.join(item.written for item in grouped)}" if grouped else ""
         return " ".join(filter(None, (write_part(head, grouped), keyed, write_part(tail, grouped))))
 
-    return " UNION ALL ".join(map(write_grouping, sets))
+    written = " UNION ALL ".join(map(write_grouping, sets))
+    if isinstance(select.parent, exp.SetOperation):
+        written = f"({written})"
+    return (Edit.of(head[0], end, written, head[0]), *(one for one in order if one))
 
 
-def _orders_by_names(select: exp.Select) -> bool:
-    """Whether ORDER BY has nothing but names and places of the select list, as behind UNION ALL."""
-    order = select.args.get("order")
-    shown = {name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}
-    shown |= {name(item.this) for item in select.expressions if isinstance(item, exp.Column)}
-    items = [] if order is None else [bare(one.this) for one in order.expressions]
-    return all(
-        (isinstance(item, exp.Literal) and not item.is_string)
-        or (isinstance(item, exp.Column) and item.args.get("table") is None and name(item.this) in shown)
-        for item in items
-    )
+class _Reader:
+    """The items of all groupings by what they are known by, and where a clause mentions them."""
 
+    def __init__(self, select: exp.Select, scope: Scope, text: str, tokens: tuple[Token, ...]) -> None:
+        self.select, self.tokens = select, tokens
+        self._scope, self._text = scope, text
+        self._items: dict[str, _GroupedItem] = {}
 
-def _find_mentioned(
-    select: exp.Select, scope: Scope, keys: tuple[Column, ...], tokens: tuple[Token, ...]
-) -> Iterator[_Mentioned | None]:
-    """Where keys stand; None for what cannot be written out."""
-    having = select.args.get("having")
-    for clause in (*select.expressions, *(() if having is None else (having,))):
-        if clause.find(exp.Window, exp.Query, exp.Star) and not _is_counted_star(clause):
+    def read_item(self, item: exp.Expr) -> _GroupedItem:
+        """Return an item of GROUP BY. Raises KH106 where it cannot be found in the text, and what names raise."""
+        known = self._know(item)
+        if known not in self._items:
+            column = find_column(item, self._scope)
+            if column is not None:
+                found = _GroupedItem(known, self._scope.spell_column(column), f"NULL::{column.declared}")
+            else:
+                first, past = self._span(item)
+                written = self._text[first:past]
+                found = _GroupedItem(known, written, self._null_like(item, first, past))
+            self._items[known] = found
+        return self._items[known]
+
+    def find_mentioned(self, clause: exp.Expr) -> Iterator[_Mentioned | None]:
+        """Yield where items stand outside of aggregates, and None for what cannot be written out."""
+        starred = any(not isinstance(star.parent, exp.Count) for star in clause.find_all(exp.Star))
+        if starred or clause.find(exp.Window, exp.Query) is not None:
             yield None
-        for grouping in clause.find_all(exp.Grouping):
-            yield _of_grouping(grouping, scope, keys, tokens)
-        for column in clause.find_all(exp.Column):
-            if column.find_ancestor(*_IN_AGGREGATE) is not None:
+        else:
+            yield from self._walk(clause)
+
+    def _walk(self, node: exp.Expr) -> Iterator[_Mentioned | None]:
+        if isinstance(node, _IN_AGGREGATE) and not isinstance(node, exp.Grouping):
+            return
+        if isinstance(node, exp.Grouping):
+            items = tuple(self.find_item(one) for one in node.expressions)
+            told = tuple(one for one in items if one is not None)
+            yield _Mentioned(*self._span(node), told, in_grouping=True) if len(told) == len(items) else None
+            return
+        found = self.find_item(node)
+        if found is not None:
+            yield _Mentioned(*self._span(node), (found,), in_grouping=False)
+        elif isinstance(node, exp.Column):
+            yield None
+        else:
+            for child in node.iter_expressions():
+                yield from self._walk(child)
+
+    def place_order(self) -> Iterator[Edit | None]:
+        """Yield the edits that make ORDER BY sort by what the select list shows, and None for anything else: behind
+        UNION ALL nothing but names and places can stand."""
+        order, shown = self.select.args.get("order"), self.select.expressions
+        names = {name(item.args["alias"]) for item in shown if isinstance(item, exp.Alias)}
+        names |= {name(item.this) for item in shown if isinstance(item, exp.Column)}
+        for item in () if order is None else [bare(one.this) for one in order.expressions]:
+            plain = isinstance(item, exp.Column) and item.args.get("table") is None and name(item.this) in names
+            if plain or (isinstance(item, exp.Literal) and not item.is_string):
                 continue
-            found, at = find_column(column, scope), start(column)
-            if found not in keys or at is None or found is None:
+            place = next((at for at, one in enumerate(shown, start=1) if bare(one.unalias()) == item), None)
+            if place is None:
                 yield None
             else:
-                yield _Mentioned(at, _end_of_name(at, tokens), (found,), in_grouping=False)
+                first, past = self._span(item)
+                yield Edit.of(first, past, str(place), first)
 
+    def find_item(self, node: exp.Expr) -> _GroupedItem | None:
+        """Return the item of GROUP BY that an expression is."""
+        if isinstance(node, exp.Alias | exp.Paren | exp.Having) or node.find(exp.Column) is None:
+            return self.find_item(node.this) if isinstance(node, exp.Paren) else None
+        return self._items.get(self._know(node))
 
-def _is_counted_star(clause: exp.Expr) -> bool:
-    """Whether the only stars are those of count(*)."""
-    stars = all(isinstance(one.parent, exp.Count) for one in clause.find_all(exp.Star))
-    return stars and clause.find(exp.Window, exp.Query) is None
+    def _know(self, node: exp.Expr) -> str:
+        column = find_column(node, self._scope)
+        return name_alike(bare(node) if column is None else self._scope.reference(column), self._scope)
 
+    def _span(self, node: exp.Expr) -> tuple[int, int]:
+        """Return the characters of an expression; of a column without looking around it."""
+        at = start(node) if isinstance(node, exp.Column) else None
+        if at is not None:
+            return at, _end_of_name(at, self.tokens)
+        ((first, past),) = spans([Searched(node, 0, len(self.tokens))], self._text, self.tokens)
+        return self.tokens[first].start, self.tokens[past - 1].end
 
-def _of_grouping(
-    grouping: exp.Grouping, scope: Scope, keys: tuple[Column, ...], tokens: tuple[Token, ...]
-) -> _Mentioned | None:
-    found = [find_column(bare(one), scope) for one in grouping.expressions]
-    told = tuple(one for one in found if one is not None and one in keys)
-    starts = [start(one) for one in grouping.expressions]
-    if not told or len(told) < len(found) or starts[0] is None or starts[-1] is None:
-        return None
-    first = at_offset(tokens, starts[0]) - 2
-    past = at_offset(tokens, _end_of_name(starts[-1], tokens) - 1) + 1
-    if first < 0 or past >= len(tokens) or not tokens[past].is_symbol(")"):
-        return None
-    if tokens[first].value != "grouping" or not tokens[first + 1].is_symbol("("):
-        return None
-    return _Mentioned(tokens[first].start, tokens[past].end, told, in_grouping=True)
+    def _null_like(self, item: exp.Expr, first: int, past: int) -> str:
+        """Return SQL for NULL of the type of an expression between two characters: PostgreSQL finds the type."""
+        if isinstance(item, _TRUTHS):
+            return "NULL::boolean"
+        made, last = "", first
+        for at, column in sorted((start(one) or 0, one) for one in item.find_all(exp.Column)):
+            found = find_column(column, self._scope)
+            declared = "" if found is None else f"::{found.declared}"
+            made, last = f"{made}{self._text[last:at]}NULL{declared}", _end_of_name(at, self.tokens)
+        return f"CASE WHEN false THEN {made}{self._text[last:past]} END"
 
 
 def _end_of_name(at: int, tokens: tuple[Token, ...]) -> int:
@@ -147,23 +199,23 @@ def _end_of_name(at: int, tokens: tuple[Token, ...]) -> int:
 
 
 def _labels(
-    select: exp.Select, place: Clauses, scope: Scope, tokens: tuple[Token, ...]
-) -> Iterator[tuple[int, str, Column | None] | None]:
+    reader: _Reader, place: Clauses, first: tuple[_GroupedItem, ...]
+) -> Iterator[tuple[int, str, _GroupedItem | None] | None]:
     """The names that items have by themselves, to be written behind them where their key is none; None for one that is
-    named in another way."""
-    for item, (_, past) in zip(select.expressions, place.items, strict=True):
-        at = tokens[past - 1].end
+    named in another way. The `first` grouping names all columns."""
+    for item, (_, past) in zip(reader.select.expressions, place.items, strict=True):
+        at = reader.tokens[past - 1].end
         match item:
             case exp.Alias():
                 pass
             case exp.Column():
-                yield at, f" AS {_label(name(item.this))}", find_column(item, scope)
+                yield at, f" AS {_label(name(item.this))}", reader.find_item(item)
             case exp.Grouping():
                 yield at, ' AS "grouping"', None
-            case _ if any(column.find_ancestor(*_IN_AGGREGATE) is None for column in item.find_all(exp.Column)):
-                yield None
             case _:
-                pass
+                named = (one for one in reader.find_mentioned(item) if one is not None)
+                if any(one.in_grouping or not set(one.items) <= set(first) for one in named):
+                    yield None
 
 
 def _label(called: str) -> str:

@@ -30,8 +30,8 @@ from planner.policy.simulated_catalog import StoodIn, stand_in_catalog
 from planner.question.plan import Plan
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements import settings
+from proxy.pipeline.advice.levers import find_offers
 from proxy.pipeline.claim import groups_that_add_up, losses_in_cell, worst_curve
-from proxy.pipeline.levers import find_offers
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.service.accounts import limits, nano
 from proxy.service.pins import pins_path, read_pins

@@ -2,5 +2,5 @@
 
 May refuse: KH430.
 May import: `pipeline` and below.
-Read first: `rehearsal.py`.
+Read first: `question_list.py`.
 """

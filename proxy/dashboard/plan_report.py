@@ -10,8 +10,8 @@ from accountant.model import NANO
 from planner.catalog.tolerance import quote_literal
 from planner.explain.numbers import at_least, at_most, plain
 from proxy.dashboard.question_list import Listed
-from proxy.dashboard.rehearsal import Quote, Rehearsed
 from proxy.dashboard.tolerance_split import FACTORS, PlannedList
+from proxy.pipeline.rehearsal import Quote, Rehearsed
 from proxy.report.terminal import psql_table, visible
 from proxy.service.service import Service
 

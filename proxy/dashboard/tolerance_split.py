@@ -27,9 +27,9 @@ from planner.plan.rank import choose_ranking
 from planner.plan.reduce import reduce_question
 from proxy.concurrency.fair_queue import Turns
 from proxy.dashboard.question_list import Listed
-from proxy.dashboard.rehearsal import Decided, Known, Question, Rehearsals, Rehearsed
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.claim import claim_now
+from proxy.pipeline.rehearsal import Decided, Known, Question, Rehearsals, Rehearsed
 from proxy.service.service import Service
 
 FACTORS = (

@@ -41,11 +41,13 @@ from planner.statements.settings import numbers as choose_numbers
 from planner.values.model import ParameterCast
 from planner.values.parameter_casts import find_parameter_casts
 from proxy.concurrency.fair_queue import alone
-from proxy.pipeline import affordable, approval
+from proxy.pipeline import approval
 from proxy.pipeline import stages as pipeline
+from proxy.pipeline.advice import affordable
 from proxy.pipeline.claim import claim_now
 from proxy.pipeline.messages import Asked, Prepared, ReleasedArrays, Request, StatementPart
 from proxy.pipeline.text_cache import SHORT_CHARACTERS, remember_texts
+from proxy.pipeline.together import check_together, explain_together
 from proxy.pipeline.virtual_rows import MonitorReader, RelationRows, virtual_rows
 from proxy.service.service import Service
 
@@ -224,9 +226,7 @@ class Answering:
     def _release(self, answerable: Answerable, withdrawn: Event) -> ReleasedArrays:
         if not answerable.embedded:
             return ReleasedArrays(arrays=((),) * len(answerable.columns), notices=())
-        affordable.check_together(
-            self._service, [part for part in answerable.embedded if not isinstance(part, EmbeddedVirtual)]
-        )
+        check_together(self._service, [part for part in answerable.embedded if not isinstance(part, EmbeddedVirtual)])
         relations: list[tuple[tuple[str | None, ...], ...]] = []
         notices: list[str] = []
         for part in answerable.embedded:
@@ -290,29 +290,35 @@ def read_part(text: str, offset: int, statement: Statement) -> StatementPart:
 
 
 def explain_questions(service: Service, questions: Sequence[Asked], *, form: str) -> tuple[str, ...]:
-    """EXPLAIN's lines for the questions of a statement in turn, as each would be answered if it were the first."""
+    """EXPLAIN's lines for the questions of a statement, each as if it were the first, and what they cost together."""
+    planned = [(one, pipeline.prepare(service, one)) for one in questions]
+    together = explain_together(service, planned) if len(planned) > 1 else None
     if form == "json":
-        documents = [{"Keyhole": _document_with_numbers(service, one)} for one in questions]
+        documents = [{"Keyhole": _document_with_numbers(service, asked, plan)} for asked, plan in planned]
+        if together is not None:
+            for number, document in enumerate(documents, start=1):
+                document["Keyhole"]["together"] = together.document(number)
         return (json.dumps(documents, indent=2, ensure_ascii=False),)
-    if len(questions) == 1:
-        return explain_question(service, questions[0], form=form)
+    if together is None:
+        return _explain_plan(service, *planned[0])
     lines: list[str] = []
-    for number, one in enumerate(questions, start=1):
-        lines += [f"Question {number} of {len(questions)}", *explain_question(service, one, form=form)]
-    return tuple(lines)
+    for number, (asked, plan) in enumerate(planned, start=1):
+        lines += [f"Question {number} of {len(planned)}", *_explain_plan(service, asked, plan)]
+    return (*lines, together.sentence)
 
 
 def explain_question(service: Service, asked: Asked, *, form: str) -> tuple[str, ...]:
     """EXPLAIN's lines for a question, with what is left for it; spends nothing and touches no data."""
-    if form == "json":
-        return explain_questions(service, (asked,), form=form)
-    plan = pipeline.prepare(service, asked)
+    return explain_questions(service, (asked,), form=form)
+
+
+def _explain_plan(service: Service, asked: Asked, plan: Plan) -> tuple[str, ...]:
     left, rules = _find_left(service, plan, asked), asked.question.rules
     return (*explain_text(plan, left=left, rules=rules), *number_notices(asked.question.numbers))
 
 
-def _document_with_numbers(service: Service, asked: Asked) -> dict[str, object]:
-    document = explained_document(service, asked)
+def _document_with_numbers(service: Service, asked: Asked, plan: Plan) -> dict[str, object]:
+    document = plan_document(service, asked, plan)
     if asked.question.numbers is not None:
         document["numbers"] = numbers_document(asked.question.numbers)
     return document

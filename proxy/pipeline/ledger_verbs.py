@@ -17,13 +17,13 @@ from planner.errors import KeyholeError
 from planner.explain.guarantee import FIXED_BEFORE, shared_noise_sentence
 from planner.explain.payment import Payment
 from planner.question.plan import Plan
-from proxy.pipeline import affordable
 from proxy.pipeline import claim as charging
 from proxy.pipeline import noise_reuse as reuse
+from proxy.pipeline.advice import affordable
+from proxy.pipeline.advice.other_groups import name_short
 from proxy.pipeline.claim import Claim, losses_in_cell, spent_by, worst_amounts
 from proxy.pipeline.messages import Answer, Asked, Denial, KeySet, from_bytes
 from proxy.pipeline.noise_reuse import Memory, OnPaths, answer_from_known
-from proxy.pipeline.other_groups import name_short
 from proxy.pipeline.payments import payment_after
 from proxy.pipeline.refusals import approval_needed, mechanism_stopped, over_budget, reading_not_written
 from proxy.pipeline.wording import wording_of

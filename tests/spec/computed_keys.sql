@@ -82,7 +82,7 @@ SELECT quantity FROM sales GROUP BY quantity > 20 HAVING count(*) > 40
 SELECT quantity > 20 AS many FROM sales GROUP BY 1 ORDER BY count(*) DESC LIMIT 1
 --> [quantity > 20 3] true first 1 falling ~830 priced; count(*) delta 100 in 0..100
 SELECT quantity > 20 AS many FROM sales GROUP BY 1 HAVING count(*) > 500 UNION SELECT quantity > 20 FROM sales GROUP BY 1 HAVING sum(amount) > 1000
---> [quantity > 20 3] f0 > 500 ~50; count(*) delta 100 in 0..100 & [quantity > 20 3] f0 > 100000 ~10000; sum(amount) delta 150000 in -100000..150000
+--> [quantity > 20 3] (f0 > 500 ~50 or f1 > 100000 ~10000); count(*) delta 100 in 0..100; sum(amount) delta 150000 in -100000..150000
 SELECT many FROM (SELECT quantity > 20 AS many FROM sales GROUP BY 1 HAVING count(*) > 500) q WHERE many
 --> [quantity > 20 3] f0 > 500 ~50; count(*) delta 100 in 0..100
 SELECT q.kind, count(*) FROM (SELECT country, quantity / 50 AS kind FROM sales GROUP BY 1, 2 HAVING count(*) > 500) q GROUP BY 1
@@ -117,3 +117,11 @@ SELECT extract(year FROM age(invoice_date)) > 2 AS old FROM sales GROUP BY 1 HAV
 --> KH202 age(invoice_date))
 SELECT invoice_date < current_date - 30 AS old FROM sales GROUP BY 1 HAVING count(*) > 200
 --> KH202 invoice_date
+SELECT quantity > 10 AS several, coalesce(month::text, 'all') AS month, grouping(quantity > 10) AS level FROM sales GROUP BY CUBE (several, month) HAVING count(*) > 500 AND grouping(month) = 0 ORDER BY grouping(quantity > 10)
+--> [quantity > 10 3, month 13] f0 > 500 ~50; count(*) delta 100 in 0..100 & [quantity > 10 3] false;  & [month 13] f0 > 500 ~50; count(*) delta 100 in 0..100 & [] false;
+SELECT CASE WHEN quantity >= 24 THEN 'bulk' ELSE 'few' END AS size, width_bucket(amount, 0, 100, 4) AS price FROM sales GROUP BY GROUPING SETS (size, 2) HAVING count(*) > 500 ORDER BY width_bucket(amount, 0, 100, 4)
+--> [CASE WHEN quantity >= 24 THEN 'bulk' ELSE 'few' END 2] f0 > 500 ~50; count(*) delta 100 in 0..100 & [width_bucket(amount, 0, 100, 4) 7] f0 > 500 ~50; count(*) delta 100 in 0..100
+SELECT quantity > 10 AS several FROM sales GROUP BY 1 HAVING count(*) > 500 EXCEPT SELECT quantity > 10 FROM sales GROUP BY quantity > 10 HAVING sum(amount) > 20000
+--> [quantity > 10 3] (f0 > 500 ~50 and f1 <= 2000000 ~200000); count(*) delta 100 in 0..100; sum(amount) delta 150000 in -100000..150000
+SELECT country FROM sales GROUP BY country HAVING sum(amount) > 20000 EXCEPT SELECT country FROM sales GROUP BY ROLLUP (country) HAVING count(*) > 500
+--> [country 4] f0 > 2000000 ~200000; sum(amount) delta 150000 in -100000..150000 & [country 4] f0 > 500 ~50; count(*) delta 100 in 0..100 & [] f0 > 500 ~50; count(*) delta 100 in 0..100

@@ -85,3 +85,6 @@ SELECT month FROM sales GROUP BY GROUPING SETS (month, ROLLUP (country)) HAVING 
 
 SELECT country, month, grouping(country, month) AS level FROM sales GROUP BY CUBE (country, month) HAVING count(*) > 500 AND grouping(country) = 0 ORDER BY level, country
 --> [country 4, month 13] f0 > 500 ~50; count(*) delta 100 in 0..100 & [country 4] f0 > 500 ~50; count(*) delta 100 in 0..100 & [month 13] false;  & [] false;
+
+SELECT country, quantity > 10 AS big FROM sales GROUP BY ROLLUP (country, quantity > 10) HAVING count(*) > 500
+--> [country 4, quantity > 10 3] f0 > 500 ~50; count(*) delta 100 in 0..100 & [country 4] f0 > 500 ~50; count(*) delta 100 in 0..100 & [] f0 > 500 ~50; count(*) delta 100 in 0..100

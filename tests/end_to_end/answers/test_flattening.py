@@ -177,10 +177,23 @@ def test_a_list_of_pinned_values_keeps_the_rows(server: psycopg.Connection[Any],
 
 
 _KEYED = ("ward", "day", "hour", "v.ward", "v.hour")
+_COMPUTED = (
+    "(age > 2)",
+    "v.age IS NULL",
+    "left(ward, 1)",
+    "(hour / 2)",
+    "floor(cost / 2)",
+    "extract(dow FROM v.arrived)",
+    "(CASE WHEN age > 3 THEN 'old' WHEN v.insured THEN 'in' END)",
+    "date_trunc('week', v.arrived)",
+    "width_bucket(v.cost, 0, 4, 2)",
+    "to_char(day, 'YYYY-MM')",
+    "insured",
+)
 
 
 def _several_groupings(drawn: random.Random) -> str:
-    first, other, third = drawn.choices(_KEYED, k=3)
+    first, other, third = drawn.choices(_KEYED if drawn.random() < 0.4 else _KEYED + _COMPUTED, k=3)
     grouped = drawn.choice(
         (
             f"ROLLUP ({first}, {other})",
@@ -200,6 +213,8 @@ def _several_groupings(drawn: random.Random) -> str:
     shown += drawn.sample(["count(*) > 9 AS many", "count(v.ward)", "max(day) FILTER (WHERE hour > 1) AS last", "1"], 2)
     having = drawn.choice(("count(*) > 20", f"count(hour) > 12 OR grouping({first}) = 1", f"{first} IS NULL", ""))
     after = f" HAVING {having}" if having else ""
+    if drawn.random() < 0.2:
+        after += f" ORDER BY {len(shown)}, {shown[0].partition(' AS ')[0]}"
     return f"SELECT {', '.join(shown)} FROM visits v WHERE age < 5 GROUP BY {grouped}{after}"
 
 

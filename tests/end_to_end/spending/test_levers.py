@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from planner.errors import KeyholeError
 from proxy.cli.check import check
 from proxy.cli.main import app
-from proxy.pipeline import affordable
 from proxy.pipeline import stages as pipeline
+from proxy.pipeline.advice import affordable
 from proxy.pipeline.answering import explain_question
 from proxy.pipeline.claim import claim_now
 from proxy.pipeline.messages import Answer, Asked

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -24,10 +25,14 @@ def _folder(directory: Path, name: str) -> Path:
     return directory / name
 
 
-def _prices(connection: psycopg.Connection[tuple[object, ...]], sql: str) -> list[float]:
+def _documents(connection: psycopg.Connection[tuple[object, ...]], sql: str) -> list[dict[str, Any]]:
     (document,) = connection.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchall()[0]
     told = document if isinstance(document, list) else json.loads(str(document))
-    return [one["Keyhole"]["worst_case_epsilon"] for one in told]
+    return [one["Keyhole"] for one in told]
+
+
+def _prices(connection: psycopg.Connection[tuple[object, ...]], sql: str) -> list[float]:
+    return [one["worst_case_epsilon"] for one in _documents(connection, sql)]
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
@@ -36,16 +41,31 @@ def test_a_statement_that_does_not_fit_spends_nothing(sql: str, tmp_path: Path) 
     with opened(shop_in_duckdb(_folder(tmp_path, "wide"))) as house, house.connect() as connection:
         prices = _prices(connection, sql)
         lines = [line for (line,) in connection.execute(f"EXPLAIN {sql}")]
+        together = [one["together"] for one in _documents(connection, sql)]
+        assert [one["question"] for one in together] == list(range(1, len(prices) + 1))
+        assert together[0]["group_at_most"] == pytest.approx(sum(prices), abs=1e-6)
+        assert lines[-1].startswith("Together: at most ")
+        assert lines[-1].endswith(f"; all {len(prices)} fit one after the other.")
         titles = [f"Question {number} of {len(prices)}" for number in range(1, len(prices) + 1)]
         assert [line for line in lines if line in titles] == titles
         connection.execute(sql)
     assert len(prices) > 1
     narrow = shop_in_duckdb(_folder(tmp_path, "narrow"), per_predicate=max(prices) * 1.001)
     with opened(narrow) as house, house.connect() as connection:
+        told = [line for (line,) in connection.execute(f"EXPLAIN {sql}")][-1]
+        assert told.endswith("question 2 does not, so that none would be asked.")
         with unchanged(house), pytest.raises(psycopg.Error, match=r"(?s)KH301.*none of them was asked") as refused:
             connection.execute(sql)
         assert f"question 2 of {len(prices)}" in str(refused.value)
         connection.execute("SELECT store FROM sales GROUP BY store HAVING count(*) > 5011 LIMIT 0")
+
+
+def test_equal_questions_of_a_statement_cost_once(tmp_path: Path) -> None:
+    sql = "SELECT store FROM sales GROUP BY GROUPING SETS ((store), (store)) HAVING count(*) > 811"
+    with opened(shop_in_duckdb(_folder(tmp_path, "wide"))) as house, house.connect() as connection:
+        first, second = _documents(connection, sql)
+        assert first["together"]["group_at_most"] == second["together"]["group_at_most"]
+        assert first["together"]["group_at_most"] == pytest.approx(first["worst_case_epsilon"])
 
 
 def test_what_was_answered_costs_nothing_again(tmp_path: Path) -> None:

@@ -135,6 +135,24 @@ def test_totals_per_unit_move_between_filters() -> None:
     assert found == 2 == CellReach(doubled=True).losses_in_cell(5)
 
 
+def test_parts_of_a_statement_cost_their_sum() -> None:
+    """By both keys, by each and by none, with as many groups as a unit may be in: no world costs more, and some do cost
+    it, for one cell as for the whole unit."""
+    parts: list[Callable[[Cell], Cell]] = [lambda c: c, lambda c: (c[0], 9), lambda c: (9, c[1]), lambda c: (9, 9)]
+
+    def added(has: dict[Cell, int]) -> list[dict[Cell, int]]:
+        return [dict.fromkeys(map(part, has), 1) for part in parts]  # count(DISTINCT unit)
+
+    def moved(has: dict[Cell, int], left: dict[Cell, int]) -> int:
+        pairs = zip(added(has), added(left), strict=True)
+        return sum(len(whole.keys() ^ rest.keys()) for whole, rest in pairs)
+
+    worlds = [has for has in _worlds((None, 1)) if len(has) <= 2]
+    of_cells = [moved(has, {one: 1 for one in has if one != cell}) for has in worlds for cell in has]
+    assert max(of_cells) == len(parts) * CellReach().losses_in_cell(1)
+    assert max(moved(has, {}) for has in worlds) == 2 + 2 + 2 + 1
+
+
 def test_groupings_that_are_nested_let_different_groups_in() -> None:
     """Why the promise of a unit that is cut is one question's: what enters is not the same group in all of them.
 

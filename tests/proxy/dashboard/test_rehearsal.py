@@ -6,9 +6,9 @@ import pytest
 
 from planner.errors import KeyholeError
 from proxy.dashboard.question_list import Listed, read_list
-from proxy.dashboard.rehearsal import Decided
 from proxy.dashboard.tolerance_split import rehearse_list
 from proxy.pipeline import stages as pipeline
+from proxy.pipeline.rehearsal import Decided
 from proxy.service.service import Service
 from tests.effort import cases
 

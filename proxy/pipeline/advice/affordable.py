@@ -3,13 +3,13 @@
 Where no setting is enough and no other groups are left, only the data owner can help, and the hint says how.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 
 from accountant.errors import BalanceScope, LedgerError, OverBudget
 from accountant.limits import Headroom
-from accountant.model import NANO, Charge, PathState
+from accountant.model import NANO, PathState
 from mechanisms.protocol import Calibration
 from planner.explain.balances import QuestionBalance, SharedNoise, Stored
 from planner.plan.affordable_settings import Target
@@ -18,12 +18,11 @@ from planner.question.plan import Plan
 from planner.statements import settings
 from proxy.pipeline import claim as charging
 from proxy.pipeline import noise_reuse as reuse
+from proxy.pipeline.advice.levers import ALL, Offer, find_offers, find_tolerance, raise_guard
+from proxy.pipeline.advice.other_groups import find_short, find_units
 from proxy.pipeline.claim import Claim, groups_that_add_up, losses_in_cell, worst_amounts
-from proxy.pipeline.levers import ALL, Offer, find_offers, find_tolerance, raise_guard
 from proxy.pipeline.messages import Asked
-from proxy.pipeline.other_groups import find_short, find_units
 from proxy.pipeline.payments import payment_of, room_for_all
-from proxy.pipeline.refusals import not_together
 from proxy.service.accounts import nano
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
@@ -102,60 +101,6 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
         payment=payment_of(claim, claim.charge, room, anew=room) if plan.reads_data else None,
         stored=stored,
     )
-
-
-def check_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> None:
-    """Refuse the questions of a statement where what they cost at most does not fit one after the other.
-
-    Guarantee: depends on the questions, the policy and the ledger alone, and spends nothing. Questions that could share
-    noise are not looked at: what the second costs follows from what the first leaves.
-
-    Raises:
-        KeyholeError: KH301, KH302, KH305, KH306, KH309, before any of them has spent; KH502.
-    """
-    asking = [(asked, plan) for asked, plan in questions if plan.reads_data]
-    if len(asking) < 2:
-        return
-    claims = [charging.claim_now(service, plan, asked) for asked, plan in asking]
-    earlier = [reuse.find_earlier_noise(service, one) for one in claims]
-    names = [name for memory, _ in earlier for name in set(memory.names) - {None}]
-    if len(set(names)) < len(names) or len({one.charge.question for one in claims}) < len(claims):
-        return
-    tables = frozenset(one.plan.question.table.ledger.table for one in claims)
-    try:
-        rehearsal = service.ledger.rehearse(tables)
-        for number, (claim, (_, on_paths)) in enumerate(zip(claims, earlier, strict=True), start=1):
-            charges = _next_charges(service, claim, on_paths)
-            if not charges:
-                continue
-            shortages = [rehearsal.find_shortage(charge, claim.limits) for charge in charges]
-            if None in shortages:
-                rehearsal.spend(charges[shortages.index(None)], claim.limits)
-            elif not rehearsal.names:
-                return  # it is refused when it is asked, before anything is spent
-            elif (over := next(filter(None, shortages), None)) is not None:
-                raise not_together(
-                    over,
-                    plan=claim.plan,
-                    left=find_left(service, claim),
-                    session_cap=claim.is_capped_by_session,
-                    place=(number, len(claims)),
-                )
-    except LedgerError:
-        raise ledger_unavailable() from None
-
-
-def _next_charges(service: Service, claim: Claim, on_paths: reuse.OnPaths | None) -> tuple[Charge, ...]:
-    """What a question would be charged now, and what else if that does not fit; nothing if its answer is free."""
-    name = claim.asked.analyst.name
-    stored = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name)
-    if stored is not None:
-        return () if stored.held else (stored.charge_of_reading(name),)
-    if on_paths is None or not (on_paths.told or on_paths.continues):
-        return (claim.charge,)
-    if on_paths.told:
-        return on_paths.reading.charge, claim.charge
-    return (on_paths.claim.charge, claim.charge) if claim.limits.apart else (on_paths.claim.charge,)
 
 
 def _find_stored(service: Service, claim: Claim) -> Stored | None:

@@ -10,7 +10,7 @@ worst, and everybody at most that (docs/proofs/accounting.md, theorem 9). Where 
 expect, since what one unit is charged by follows from what is left when a question comes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeAlias
@@ -145,6 +145,12 @@ class Rehearsals:
         return Rehearsed(
             tuple(self._ask(run, one, known.get(place)) for place, one in enumerate(questions)), run.together, run.left
         )
+
+    def quote(self, questions: Iterable[Question]) -> Iterator[Quote]:
+        """The quotes that `rehearse` gives, one after the other. Raises KH502."""
+        run = self._begin()
+        for one in questions:
+            yield self._ask(run, one, None)
 
     def all_fit(
         self, questions: Iterable[Question], known: Mapping[int, Known | None], *, counting: frozenset[int]

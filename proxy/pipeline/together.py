@@ -1,0 +1,109 @@
+"""The questions of one statement: what they cost together, and whether all fit one after the other.
+
+Each has noise of its own, so that a group which is in several is charged for each of them, and a unit too
+(docs/proofs/cells.md, "Several groupings in one statement"). What one question leaves for the next is counted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accountant.model import NANO
+from planner.explain.numbers import at_most
+from planner.question.plan import Plan
+from proxy.pipeline.advice.affordable import find_left
+from proxy.pipeline.claim import claim_now
+from proxy.pipeline.messages import Asked
+from proxy.pipeline.refusals import not_together
+from proxy.pipeline.rehearsal import Quote, Rehearsals
+from proxy.service.service import Service
+
+
+@dataclass(frozen=True, slots=True)
+class CostTogether:
+    """What the questions of a statement cost in all: the most that one group loses, and one unit (`unit_text`).
+
+    `short` is the number of the first that does not fit behind the others, None where all fit; `unit` is None for rows.
+    """
+
+    count: int
+    group: float
+    unit: float | None
+    unit_text: str
+    short: int | None
+
+    @property
+    def sentence(self) -> str:
+        """For EXPLAIN."""
+        cost = f"Together: at most {at_most(self.group)} epsilon for a group"
+        if self.unit is not None:
+            cost += f", {at_most(self.unit)} for one {self.unit_text}"
+        if self.short is None:
+            return f"{cost}; all {self.count} fit one after the other."
+        return f"{cost} without those that do not fit; question {self.short} does not, so that none would be asked."
+
+    def document(self, number: int) -> dict[str, Any]:
+        """The same for a program, beside the question of this number."""
+        return {
+            "question": number,
+            "of": self.count,
+            "group_at_most": self.group,
+            "unit_at_most": self.unit,
+            "fits": self.short is None,
+        }
+
+
+def explain_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> CostTogether:
+    """What the questions of a statement cost in all, asked now. Spends nothing. Raises KH502."""
+    rehearsed = _begin(service, questions).rehearse(questions, {})
+    together = rehearsed.together
+    units = {plan.question.table.unit_text for _, plan in questions if plan.question.table.unit}
+    return CostTogether(
+        count=len(questions),
+        group=together.epsilon_nano / NANO,
+        unit=together.unit_epsilon_nano / NANO if units else None,
+        unit_text=f"({units.pop()})" if len(units) == 1 else "unit",
+        short=next((at for at, quote in enumerate(rehearsed.quotes, start=1) if not quote.fits), None),
+    )
+
+
+def check_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> None:
+    """Refuse the questions of a statement where what they cost at most does not fit one after the other.
+
+    Guarantee: depends on the questions, the policy and the ledger alone, and spends nothing.
+
+    Raises:
+        KeyholeError: KH301, KH302, KH305, KH306, KH309, before any of them has spent; KH502.
+    """
+    if sum(plan.reads_data for _, plan in questions) < 2:
+        return
+    spent = False
+    for number, quote in enumerate(_begin(service, questions).quote(questions), start=1):
+        if not quote.fits:
+            _refuse(service, questions, quote, number, spent=spent)
+            return
+        spent = spent or quote.charge is not None
+
+
+def _begin(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> Rehearsals:
+    tables = frozenset(plan.question.table.ledger.table for _, plan in questions)
+    return Rehearsals(service, tables, most_nano=None)
+
+
+def _refuse(
+    service: Service, questions: Sequence[tuple[Asked, Plan]], quote: Quote, number: int, *, spent: bool
+) -> None:
+    """Raise the refusal of a question that does not fit. One before which nothing is spent is refused when asked."""
+    if quote.refusal is not None:
+        raise quote.refusal
+    if quote.short is None or not spent:
+        return
+    asked, plan = questions[number - 1]
+    claim = claim_now(service, plan, asked)
+    raise not_together(
+        quote.short,
+        plan=plan,
+        left=find_left(service, claim),
+        session_cap=claim.is_capped_by_session,
+        place=(number, len(questions)),
+    )
