@@ -16,7 +16,8 @@ from planner.parser.tree import bare, name, offset, write_node
 from planner.scope.embedded import PLACE, ShownKey, ShownKeys, predicate_column
 from planner.scope.functional_dependencies import lookup_sql
 from planner.scope.group_by import resolve_item
-from planner.scope.key_classes import find_plain, key_expression, known_text, stand_in
+from planner.scope.key_classes import find_plain, in_cycle, key_expression, known_text, stand_in
+from planner.scope.key_times import write_in_cycle
 from planner.scope.names import Scope, derivation, same
 from planner.scope.truth_keys import find_truth, value_name
 
@@ -91,6 +92,17 @@ def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]
         end = place.tokens[at_offset(place.tokens, offset(node.this))].end
         text = f"{quote_identifier(place.scope.alias)}.{quote_identifier(found.name)}::{read.declared}"
         return [Edit(start, end, (text,))]
+    if isinstance(node, exp.Column) and (cycle := in_cycle(node, place.scope)) is not None:
+        part, key, number = cycle
+        start = offset(node.args.get("catalog") or node.args.get("db") or node.args.get("table") or node.this)
+        end = place.tokens[at_offset(place.tokens, offset(node.this))].end
+        named = f"{quote_identifier(place.scope.alias)}.{quote_identifier(number.name)}"
+        read = place.scope.column(node)
+        return (
+            [Edit(start, end, (f"{write_in_cycle(part, named)}::{read.declared}",))]
+            if any(one.name == key.name for one in keys)
+            else []
+        )
     if isinstance(node, exp.Column) and _is_in_parts(place, node, keys):
         start = offset(node.args.get("catalog") or node.args.get("db") or node.args.get("table") or node.this)
         end = place.tokens[at_offset(place.tokens, offset(node.this))].end

@@ -22,16 +22,18 @@ from planner.catalog.model import Column, Derivation, Parts, SqlType, Value
 from planner.errors import KeyholeError
 from planner.groups.conditions import part_by_conditions
 from planner.groups.cuts import MOST_CUTS, MOST_STEPS, CutFinder, NotFinite, TooManyCuts
-from planner.groups.null_groups import has_null_group, part_of_time
+from planner.groups.null_groups import has_null_group, keeps_null, part_of_time
 from planner.groups.number_parts import column_unit, number_parts
 from planner.groups.ranges import Times, number_range, said_of_rows, time_range
+from planner.groups.time_cuts import count_starts, list_steps, part_times
 from planner.groups.truths import with_truths, without_truths
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, position, write_node
 from planner.question.condition import Condition
 from planner.scope.group_by import resolve_item
-from planner.scope.key_classes import key_expression, shown_part
+from planner.scope.key_classes import key_expression, stand_in
 from planner.scope.key_partitions import identify_parts, label_parts, may_miss_texts
+from planner.scope.key_times import find_cycle, shown_part
 from planner.scope.names import Scope, derivation, find_column
 from planner.values.datetimes import extract_part, truncate_to_unit
 from planner.values.expressions import uses_clock
@@ -61,7 +63,7 @@ def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
         if uses_clock(item):
             raise _changing(item)
         scope = with_truths(scope, item, several=True)
-        for derived in _derivations(without_truths(item, scope), scope):
+        for derived in _derivations(without_truths(item, scope), scope, said):
             scope = _with_derived(scope, derived, said, item, among=items)
         scope = with_truths(scope, item, several=False)
     for column in _read_columns(open_, scope):
@@ -126,17 +128,32 @@ def _has_few_values(column: Column) -> bool:
     return column.derivation is None and (whole or dated or column.sql_type is SqlType.BOOLEAN)
 
 
-def _derivations(item: exp.Expr, scope: Scope) -> Iterator[Derivation]:
+def _derivations(item: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -> Iterator[Derivation]:
     """The parts of times that an expression reads and that are no columns of the table yet."""
     for node in item.walk():
         if isinstance(node, exp.TimeToStr):
             read = find_column(bare(node.this), scope)
             if read is not None and read.domain is None and read.sql_type in _TIMES:
-                yield Derivation("date_trunc", shown_part(node), read.name)
+                yield from _shown_derivation(node, read, scope, said)
             continue
         written = derivation(node, scope)
         if written is not None and find_column(node, scope) is None:
             yield written
+
+
+def _shown_derivation(
+    node: exp.TimeToStr, read: Column, scope: Scope, said: tuple[Condition, ...]
+) -> Iterator[Derivation]:
+    """What tells all that to_char shows of a time: a truncation of it over a range, or a part that has few numbers."""
+    cycle, part = find_cycle(node), shown_part(node)
+    column = node.find(exp.Column)
+    open_ = (column is None or stand_in(column, scope) is None) and time_range(read, scope, said) is None
+    if cycle and (open_ or part == "hour"):
+        derived = Derivation("extract", cycle, read.name)
+        if all(one.derivation != derived for one in scope.table.columns):
+            yield derived
+    elif part in DATE_PARTS:
+        yield Derivation("date_trunc", part, read.name)
 
 
 def _with_derived(
@@ -239,6 +256,8 @@ def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple
         parts = _cut_numbers(scope, column, items, said)
     else:
         parts = part_by_conditions(scope, column, [without_truths(item, scope) for item in items])
+    if parts is None and column.sql_type in _TIMES:
+        parts = _cut_times(scope, column, items, said)
     if parts is None and column.sql_type is SqlType.DATE:
         parts = _cut_days(scope, column, said, items[0])
     if parts is None:
@@ -267,6 +286,21 @@ def _group_column(name: str, parts: Parts, column: Column) -> Column:
 def _count_groups(count: int) -> tuple[int, ...]:
     """The numbers of so many groups, the same tuple again: what is computed of long ones is remembered by it."""
     return tuple(range(count))
+
+
+def _cut_times(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]) -> Parts | None:
+    """The parts into which steps of a time cut a range of it; None for what takes no steps of it."""
+    steps = list_steps(column, [without_truths(item, scope) for item in items], scope)
+    if not steps:
+        return None
+    times = time_range(column, scope, said)
+    if times is None:
+        raise _open_range(items[0], column)
+    try:
+        starts = count_starts(steps, times)
+    except TooManyCuts as many:
+        raise _too_many(items[0], many.args[0]) from None
+    return part_times(column, starts, times, nullable=not column.required and keeps_null(column, scope, said))
 
 
 def _cut_days(scope: Scope, column: Column, said: tuple[Condition, ...], item: exp.Expr) -> Parts | None:

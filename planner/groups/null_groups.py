@@ -18,6 +18,7 @@ from planner.scope.embedded import Embedded
 from planner.scope.group_by import groups_nothing, resolve_item
 from planner.scope.key_classes import KeyExpression, key_expression
 from planner.scope.key_expressions import image
+from planner.scope.key_times import find_cycle
 from planner.scope.key_values import NotExact, Typed, type_value
 from planner.scope.names import Scope, derivation, find_column
 
@@ -60,7 +61,8 @@ def _leaves_out(node: exp.Expr, base: Column, scope: Scope) -> bool:
             around = around.parent
         written = None if around is None else derivation(around, scope)
         if written is None:
-            return not isinstance(around, exp.Predicate)
+            shown = isinstance(around, exp.TimeToStr) and bool(find_cycle(around))
+            return not shown and not isinstance(around, exp.Predicate)
         return written.function != "extract" or written.part not in PART_ENDS
     return found is not None and bool(found.domain) and _is_of(found, base)
 

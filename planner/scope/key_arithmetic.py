@@ -15,6 +15,8 @@ _MOST_WRITTEN = 16  # decimals that all literals beside a rounded quotient have 
 
 def compute(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr) -> Typed:
     """What an arithmetic operator gives of two numbers. Raises `NotExact`."""
+    if "quotient" in (left.kind, right.kind):
+        return _add_to_quotient(operation, left, right, node)
     left, right = unify([left, right], node)
     a, b = read_fraction(left, node), read_fraction(right, node)
     kind = left.kind
@@ -44,6 +46,29 @@ def _quotient(dividend: Fraction, divisor: Fraction, node: exp.Expr) -> Typed:
     return Typed("quotient", (dividend, divisor))
 
 
+def _add_to_quotient(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr) -> Typed:
+    """A rounded quotient, and a whole number added to it or taken from it."""
+    if operation is exp.Add and left.kind != "quotient":
+        left, right = right, left
+    by = read_fraction(right, node) if right.kind in ("integer", "whole") else None
+    if left.kind != "quotient" or by is None or operation not in (exp.Add, exp.Sub) or not isinstance(left.raw, tuple):
+        raise NotExact(write_node(node)[:80])
+    dividend, divisor, *added = left.raw
+    if added or not isinstance(dividend, Fraction) or not isinstance(divisor, Fraction):
+        raise NotExact(write_node(node)[:80])
+    return Typed("quotient", (dividend, divisor, by if operation is exp.Add else -by))
+
+
+def exact_quotient(found: Typed) -> Typed:
+    """A rounded quotient before it is rounded, in the place of itself: it is whole only if that is."""
+    if found.kind != "quotient" or not isinstance(found.raw, tuple):
+        return found
+    dividend, divisor, *added = found.raw
+    assert isinstance(dividend, Fraction)
+    assert isinstance(divisor, Fraction)
+    return Typed("numeric", dividend / divisor + sum(part for part in added if isinstance(part, Fraction)))
+
+
 def _kept_decimals(value: Fraction) -> int:
     """How many decimals PostgreSQL's division keeps at least: 16 digits, fewer by 4 for each 4 before the point."""
     return 16 - 4 * ((len(str(floor(abs(value)))) - 1) // 4)
@@ -56,11 +81,7 @@ def _decimals(literal: exp.Literal) -> int:
 
 def round_whole(node: exp.Expr, found: Typed) -> Typed:
     """FLOOR or CEIL of a number. Raises `NotExact`."""
-    if isinstance(found.raw, tuple) and found.kind == "quotient":
-        dividend, divisor = found.raw  # no whole number, and farther from one than PostgreSQL rounds
-        assert isinstance(dividend, Fraction)
-        assert isinstance(divisor, Fraction)
-        found = Typed("numeric", dividend / divisor)
+    found = exact_quotient(found)  # no whole number, and farther from one than PostgreSQL rounds
     value = read_fraction(found, node)
     kind = "double" if found.kind == "integer" else "whole"  # PostgreSQL's, with which nothing is computed here
     if value is None:

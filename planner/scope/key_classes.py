@@ -19,6 +19,7 @@ from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node
 from planner.scope.key_expressions import images
 from planner.scope.key_partitions import identify_parts, label_parts, merge_parts, name_merged
+from planner.scope.key_times import InCycle, find_cycle, shown_part
 from planner.scope.key_values import NotExact, Typed, type_value
 from planner.scope.names import Scope, find_column, kind_of, part_of
 from planner.scope.truth_keys import find_truth
@@ -60,6 +61,8 @@ def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
         if column is not None and _is_key(column):
             return leaf(column, _type(part, scope))
         instead = stand_in(part, scope) if isinstance(part, exp.Column) else None
+        if instead is None and isinstance(part, exp.Column) and (cycle := in_cycle(part, scope)) is not None:
+            return InCycle(this=leaf(cycle[1], exp.DType.DECIMAL, cycle[2]), part=exp.var(cycle[0]))
         if instead is not None and isinstance(part, exp.Column):
             stamp = scope.column(part).sql_type is SqlType.TIMESTAMP
             return leaf(instead, exp.DType.TIMESTAMP if stamp else None)
@@ -140,6 +143,20 @@ def stand_in(node: exp.Column, scope: Scope) -> Column | None:
     return next((parts[part] for part in _COARSEST_FIRST if part in told and part in parts), None)
 
 
+def in_cycle(node: exp.Column, scope: Scope) -> tuple[str, Column, Column] | None:
+    """The part of a time from which to_char around its column follows, the key that tells it, and what SQL reads."""
+    around = node.parent
+    while isinstance(around, exp.Paren) or (isinstance(around, exp.Cast) and kind_of(around) in ("TIMESTAMP", "DATE")):
+        around = around.parent
+    part = find_cycle(around) if isinstance(around, exp.TimeToStr) else ""
+    if not part or isinstance(node.this, exp.Star):
+        return None
+    derived = Derivation("extract", part, scope.column(node).name)
+    read = next((column for column in scope.table.columns if column.derivation == derived), None)
+    key = read if read is None or _is_key(read) else parts_of(read, scope)
+    return None if key is None or read is None else (part, key, read)
+
+
 def key_part(key: Column, column: Column) -> str:
     """To what a key truncates a column; empty if it does not."""
     derived = key.derivation
@@ -158,18 +175,6 @@ def _asked_part(node: exp.Expr | None) -> str:
             return shown_part(node)
         case _:
             return ""
-
-
-_SHOWN = (
-    ("%H", "hour"), ("%d", "day"), ("%u", "day"), ("%m", "month"), ("Mon", "month"), ("MON", "month"), ("Q", "quarter"),
-    ("%Y", "year"),
-)  # fmt: skip
-
-
-def shown_part(node: exp.TimeToStr) -> str:
-    """The finest part that a pattern of to_char shows."""
-    form = str(node.args["format"])
-    return next((part for mark, part in _SHOWN if mark in form), "day")
 
 
 def find_plain(item: exp.Expr, scope: Scope) -> Column | None:

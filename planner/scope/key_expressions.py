@@ -5,43 +5,33 @@ itself computes what is shown, from one value of each group. Whatever could depe
 settings or on rounding is refused.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.catalog.derived_columns import DATE_PARTS, EXTRACTED_FROM_DATE
 from planner.errors import KeyholeError
 from planner.parser.tree import write_node
 from planner.scope.key_arithmetic import compute, round_whole
 from planner.scope.key_functions import FUNCTIONS, apply_function
+from planner.scope.key_times import OF_TIMES, InCycle, compute_time, count_days, shift_time
 from planner.scope.key_values import (
     NUMBERS,
     TEXTS,
-    TIMES,
     NotExact,
     Raw,
     Typed,
     any_true,
-    cast,
     compare,
     exact_number,
     negate,
     read_boolean,
-    read_moment,
     to_text,
     unify,
 )
-from planner.scope.names import part_of
-from planner.values.datetimes import extract_part, truncate_to_unit
 from planner.values.model import number
 
 _MOST_STEPS = 500_000  # for all values together: fifty parts for each of the most that a key may have
-_FORMAT = re.compile(r'"[^"%\\]*"|%[YmdH]|Q|(?:Month|Mon|MON|%uay|%uy)(?![A-Za-z%])|[-/ .:_,]')
-_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-           "December")  # fmt: skip
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 _ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
     kind: frozenset(args)
@@ -110,6 +100,8 @@ _ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
         (exp.TimestampTrunc, ("this", "unit")),
         (exp.Extract, ("this", "expression")),
         (exp.TimeToStr, ("this", "format")),
+        (exp.DateBin, ("this", "expression", "unit")),
+        (InCycle, ("this", "part")),
     )
 }
 
@@ -124,8 +116,9 @@ def images(node: exp.Expr, rows: Sequence[Mapping[str, Typed]]) -> list[Typed]:
     for values in rows:
         one = image(node, values)
         match one.raw:
-            case (Fraction() as dividend, Fraction() as divisor):
-                if operands.setdefault(dividend / divisor, one.raw) != one.raw:  # they may be rounded differently
+            case (Fraction() as dividend, Fraction() as divisor, *added):
+                value = dividend / divisor + sum(part for part in added if isinstance(part, Fraction))
+                if operands.setdefault(value, one.raw) != one.raw:  # they may be rounded differently
                     raise NotExact(write_node(node)[:80])
         found.append(one)
     return found
@@ -155,7 +148,7 @@ def _image(node: exp.Expr, of: Callable[[exp.Expr], Typed], values: Mapping[str,
         case exp.Neg():
             return compute(exp.Sub, Typed("integer", 0), of(node.this), node)
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
-            return compute(type(node), of(node.this), of(node.expression), node)
+            return _arithmetic(node, of)
         case exp.Floor() | exp.Ceil():
             return round_whole(node, of(node.this))
         case exp.DPipe():
@@ -164,10 +157,17 @@ def _image(node: exp.Expr, of: Callable[[exp.Expr], Typed], values: Mapping[str,
             return _fold_case(node, of(node.this))
         case exp.Coalesce() | exp.Nullif() | exp.Case():
             return _evaluate_choice(node, of)
-        case exp.TimestampTrunc() | exp.Extract() | exp.TimeToStr() | exp.Cast() | exp.Date():
-            return _of_times(node, of)
         case _:
-            return _truth(node, of)
+            return compute_time(node, of) if isinstance(node, OF_TIMES) else _truth(node, of)
+
+
+def _arithmetic(node: exp.Binary, of: Callable[[exp.Expr], Typed]) -> Typed:
+    if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
+        return shift_time(node, of(node.this))
+    left, right = of(node.this), of(node.expression)
+    if "date" in (left.kind, right.kind):
+        return count_days(left, right, node)
+    return compute(type(node), left, right, node)
 
 
 def _literal(node: exp.Expr) -> Typed:
@@ -266,50 +266,3 @@ def _fold_case(node: exp.Expr, found: Typed) -> Typed:
     if found.raw is None:
         return Typed("text", None)
     return Typed("text", str(found.raw).upper() if isinstance(node, exp.Upper) else str(found.raw).lower())
-
-
-def _of_times(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
-    match node:
-        case exp.TimestampTrunc():
-            found, part = of(node.this), part_of(node)
-            if found.kind not in TIMES or part not in (*DATE_PARTS, "hour"):
-                raise NotExact(write_node(node)[:80])
-            kind = "timestamp" if found.kind == "timestamp" else "timestamptz"
-            return Typed(kind, None if found.raw is None else truncate_to_unit(read_moment(found), part))
-        case exp.Extract():
-            found, part = of(node.expression), str(node.this).lower().strip("'")
-            hours = part == "hour" and found.kind == "timestamp"
-            if found.kind not in TIMES or not (hours or part in EXTRACTED_FROM_DATE):
-                raise NotExact(write_node(node)[:80])
-            return Typed("whole", None if found.raw is None else extract_part(part, read_moment(found)))
-        case exp.TimeToStr():
-            return _format_time(node, of(node.this))
-        case exp.Date():
-            return cast(of(node.this), "DATE", node)
-        case exp.Cast():
-            kind = node.to.this
-            value = str(kind.value) if isinstance(kind, exp.DataType.Type) else ""
-            if node.to.expressions and value != "TIMESTAMP":
-                raise NotExact(write_node(node)[:80])
-            return cast(of(node.this), value, node)
-        case _:
-            raise NotExact(write_node(node)[:80])
-
-
-def _format_time(node: exp.TimeToStr, found: Typed) -> Typed:
-    form = node.args["format"]
-    if found.kind not in TIMES or not isinstance(form, exp.Literal) or not form.is_string:
-        raise NotExact(write_node(node)[:80])
-    pieces = _FORMAT.findall(str(form.this))
-    if "".join(pieces) != str(form.this) or ("%H" in pieces and found.kind != "timestamp"):
-        raise NotExact(write_node(node)[:80])
-    if found.raw is None:
-        return Typed("text", None)
-    moment = read_moment(found)
-    if moment.year < 1000:
-        raise NotExact(write_node(node)[:80])
-    texts = {"%Y": str(moment.year), "%m": f"{moment.month:02}", "%d": f"{moment.day:02}", "%H": f"{moment.hour:02}"}
-    texts["Q"] = str((moment.month - 1) // 3 + 1)
-    month, day = _MONTHS[moment.month - 1], _DAYS[moment.weekday()]  # English, whatever the session's language is
-    texts |= {"Mon": month[:3], "MON": month[:3].upper(), "Month": f"{month:9}", "%uy": day[:3], "%uay": f"{day:9}"}
-    return Typed("text", "".join(texts.get(piece, piece.strip('"')) for piece in pieces))

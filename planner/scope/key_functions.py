@@ -7,6 +7,7 @@ from math import ceil, floor
 from sqlglot import exp
 
 from planner.parser.tree import write_node
+from planner.scope.key_arithmetic import exact_quotient
 from planner.scope.key_values import (
     NUMBERS,
     NotExact,
@@ -59,11 +60,7 @@ def _of_numbers(node: exp.Expr, of: _Of) -> Typed:
 
 def _round(node: exp.Expr, of: _Of) -> Typed:
     found = of(node.this)
-    if isinstance(found.raw, tuple) and found.kind == "quotient":
-        dividend, divisor = found.raw
-        assert isinstance(dividend, Fraction)
-        assert isinstance(divisor, Fraction)
-        found = Typed("numeric", dividend / divisor)
+    found = exact_quotient(found)
     value = read_fraction(found, node)
     places = 0 if node.args.get("decimals") is None else _whole(of(node.args["decimals"]), node)
     if places is None or abs(places) > _MOST_PLACES:

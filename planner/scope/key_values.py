@@ -17,7 +17,18 @@ from sqlglot import exp
 from planner.catalog.model import SqlType, Value
 from planner.parser.tree import write_node
 
-Raw: TypeAlias = str | bool | int | Fraction | date | datetime | tuple[str, date] | tuple[Fraction, Fraction] | None
+Raw: TypeAlias = (
+    str
+    | bool
+    | int
+    | Fraction
+    | date
+    | datetime
+    | tuple[str, date]
+    | tuple[Fraction, Fraction]
+    | tuple[Fraction, Fraction, Fraction]
+    | None
+)
 NUMBERS = ("integer", "whole", "numeric")  # whole: numeric without decimals
 TIMES = ("date", "timestamp", "timestamptz")
 TEXTS = ("text", "unknown")
@@ -35,7 +46,8 @@ class NotExact(Exception):
 class Typed:
     """A value with its PostgreSQL type; `unknown` is a quoted literal.
 
-    `opaque` is text that is only told apart, and `quotient` a numeric that PostgreSQL rounds, by what it divides.
+    `opaque` is text that is only told apart, and `quotient` a numeric that PostgreSQL rounds: what it divides, and a
+    whole number that is added to it.
     """
 
     kind: str

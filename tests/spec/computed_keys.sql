@@ -16,7 +16,7 @@ SELECT invoice_date::date AS day FROM sales GROUP BY 1 HAVING count(*) > 100
 SELECT extract(dow FROM invoice_date) AS weekday, month FROM sales GROUP BY 1, 2 HAVING count(DISTINCT customer_id) > 200
 --> [extract(dow invoice_date) 7, month 13] f0 > 200 ~20; count(DISTINCT customer_id) delta 1
 SELECT to_char(invoice_date, 'HH24') AS h FROM sales GROUP BY 1 HAVING count(*) > 200
---> KH202 to_char(invoice_date,
+--> [extract(hour FROM invoice_date) 25] f0 > 200 ~20; count(*) delta 100 in 0..100
 SELECT extract(dow FROM invoice_date) IN (0, 6) AS weekend FROM sales GROUP BY 1 HAVING count(*) > 200
 --> [extract(dow FROM invoice_date) 3] f0 > 200 ~20; count(*) delta 100 in 0..100
 SELECT date_trunc('week', invoice_date) AS week FROM sales WHERE invoice_date BETWEEN '2011-01-03' AND '2011-06-26' GROUP BY week HAVING count(DISTINCT customer_id) > 150
@@ -125,3 +125,13 @@ SELECT quantity > 10 AS several FROM sales GROUP BY 1 HAVING count(*) > 500 EXCE
 --> [quantity > 10 3] (f0 > 500 ~50 and f1 <= 2000000 ~200000); count(*) delta 100 in 0..100; sum(amount) delta 150000 in -100000..150000
 SELECT country FROM sales GROUP BY country HAVING sum(amount) > 20000 EXCEPT SELECT country FROM sales GROUP BY ROLLUP (country) HAVING count(*) > 500
 --> [country 4] f0 > 2000000 ~200000; sum(amount) delta 150000 in -100000..150000 & [country 4] f0 > 500 ~50; count(*) delta 100 in 0..100 & [] f0 > 500 ~50; count(*) delta 100 in 0..100
+SELECT to_char(invoice_date, 'HH24:MI') AS h FROM sales GROUP BY 1 HAVING count(*) > 200
+--> KH202 to_char(invoice_date,
+SELECT date_bin('6 hours', invoice_date, '2011-01-01') AS b FROM sales WHERE invoice_date >= '2011-01-01' AND invoice_date < '2011-02-01' GROUP BY 1 HAVING count(*) > 200
+--> [date_bin('6 hours', invoice_date, 2011-01-01) 124] where ("invoice_date" < timestamp '2011-02-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') f0 > 200 ~20; count(*) delta 100 in 0..100
+SELECT date_bin('1 month', invoice_date, '2011-01-01') AS b FROM sales WHERE invoice_date >= '2011-01-01' AND invoice_date < '2011-02-01' GROUP BY 1 HAVING count(*) > 200
+--> KH202 date_bin('1
+SELECT (invoice_date - interval '6 hours')::date AS shift_day FROM sales WHERE invoice_date >= '2011-01-01' AND invoice_date < '2011-02-01' GROUP BY 1 HAVING count(*) > 200
+--> [CAST((invoice_date - INTERVAL '6 HOURS') AS DATE) 32] where ("invoice_date" < timestamp '2011-02-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') f0 > 200 ~20; count(*) delta 100 in 0..100
+SELECT to_char(invoice_date, 'IYYY-IW') AS week FROM sales WHERE invoice_date >= '2011-01-03' AND invoice_date < '2011-01-31' GROUP BY 1 HAVING count(*) > 200
+--> [date_trunc(week invoice_date) 4] where ("invoice_date" < timestamp '2011-01-31 00:00:00' AND "invoice_date" >= timestamp '2011-01-03 00:00:00') f0 > 200 ~20; count(*) delta 100 in 0..100

@@ -18,7 +18,10 @@ OPERATORS = ("<", "<=", ">", ">=", "=", "<>")
 DAYS = ("2026-01-01", "2026-01-20", "2026-01-31", "2026-02-28", "2024-02-29", "2026-03-01", "1999-12-31")
 MOMENTS = (*DAYS, "2026-01-31 23:59:59.999999", "2026-01-20 12:00", "2026-02-01 00:00:00.000001")
 CODES = ("A1", "B2", "", "a1", "C", "Axx", "%", "A_")
-FORMS = ("YYYY", "YYYY-MM", "YYYY-MM-DD", "MM", "Q", "HH24", "Day", "Mon", "YYYY-MM-DD HH24")
+FORMS = (
+    "YYYY", "YYYY-MM", "YYYY-MM-DD", "MM", "Q", "HH24", "Day", "Mon", "YYYY-MM-DD HH24", "IYYY-IW", "HH12 AM", "FMDay",
+    "D", "FMMonth YY", "DDD", "WW", "Dy HH24",
+)  # fmt: skip
 PATTERNS = ("A%", "%2", "_", "", "%", "A_", "%x%", "_2%", "a%", "A\\%%")
 
 
@@ -156,6 +159,10 @@ class KeyWriter:
                 f"extract({part} FROM {of})",
                 f"date_part('{part}', {of})",
                 f"to_char({of}, '{self.pick(FORMS)}')",
+                f"date_bin('{self.pick(('1 day', '7 days', '9 hours'))}', met, '{self.pick(MOMENTS)}')",
+                f"({of} {self.pick('+-')} interval '{self.pick(('6 hours', '1 day', '25 hours'))}')::date",
+                f"coalesce(to_char({of}, '{self.pick(FORMS)}'), 'none')",
+                f"({of}::date - date '{self.pick(DAYS)}') / {self.pick(('7', '30', '1'))}",
                 of,
             )
         )

@@ -148,6 +148,15 @@ KEYS = [
     "ceil(extract(month FROM paid) / 3.0)",
     "CASE WHEN extract(month FROM paid) <= 1 THEN 'H1' WHEN paid IS NULL THEN 'none' ELSE 'H2' END",
     "concat('Q', extract(quarter FROM paid), '!')",
+    "(extract(month FROM paid) - 1) / 3 + 1",
+    "floor((extract(month FROM paid) - 1) / 3 + 1)",
+    *(
+        f"to_char(paid, '{form}')"
+        for form in ("Dy", "FMMonth", "FMDay", "ID", "D", "DDD", "IW", '"Q"Q', "FMDD", "FMMM", "WW")
+    ),
+    *(f"to_char(met, '{form}')" for form in ("HH24", "HH12 AM", "PM", "FMHH24", "HH24:00")),
+    "to_char(paid, 'Dy') || to_char(met, 'HH24')",
+    "coalesce(to_char(paid, 'Dy'), 'none')",
     "left(city, 1)",
     "right(city, 2)",
     "substring(city FROM 1 FOR 2)",
@@ -212,6 +221,19 @@ RANGED = [
     "date_part('isoyear', met) * 100 + date_part('week', met)",
     "extract(week FROM met)",
     "extract(week FROM met) > 3",
+    "date_bin('7 days', met, TIMESTAMP '2026-01-01')",
+    "date_bin('9 hours 30 minutes', met, '2026-03-01')",
+    "to_char(date_bin(interval '1 day 1 hour', met, '2001-01-01 10:00'), 'YYYY-MM-DD HH24:MI:SS')",
+    "(met - interval '6 hours')::date",
+    "extract(hour FROM met + interval '150 minutes')",
+    "date_trunc('month', met + interval '1 day')",
+    "to_char(met - interval '1 day', 'Dy')",
+    "to_char(date_bin('12 hours', met, '2026-01-01'), 'YYYY-MM-DD HH24:00')",
+    "to_char(met, 'IYYY-\"W\"IW')",
+    "to_char(date_trunc('month', met), 'Mon YY')",
+    "(met::date - date '2026-01-01') / 7",
+    "date '2026-03-01' - met::date",
+    "met::date + 3",
 ]
 
 

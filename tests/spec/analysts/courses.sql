@@ -41,7 +41,7 @@ SELECT substr(course_code, 4, 1) || '00-level' AS level FROM enrolments GROUP BY
 --> planned
 
 SELECT (enrolled_on - DATE '2022-09-01') / 30 AS period FROM enrolments WHERE enrolled_on BETWEEN '2022-09-01' AND '2023-08-31' GROUP BY 1 HAVING COUNT(*) > 1000
---> KH202
+--> planned
 
 -- # row
 SELECT "Department" FROM enrolments WHERE dropped_on - enrolled_on < 30 AND dropped_on >= enrolled_on GROUP BY "Department" HAVING COUNT(*) > 10

@@ -20,7 +20,7 @@ SELECT date_trunc('hour', read_at) AS hour, avg(temperature) FROM readings WHERE
 --> planned
 
 SELECT date_bin('15 minutes', read_at, TIMESTAMP '2024-03-10') AS bucket FROM readings WHERE read_at BETWEEN '2024-03-10 08:00' AND '2024-03-10 12:00' GROUP BY bucket HAVING count(*) > 5
---> KH202
+--> planned
 
 SELECT width_bucket(temperature, 0, 30, 6) AS bucket FROM readings GROUP BY bucket HAVING count(*) > 1000 ORDER BY bucket
 --> planned
@@ -53,7 +53,7 @@ SELECT extract(week FROM day) AS wk, extract(isoyear FROM day) AS yr FROM readin
 --> planned
 
 SELECT to_char(read_at, 'HH24') AS hh FROM readings GROUP BY 1 HAVING count(*) FILTER (WHERE NOT ok) > 200
---> KH202
+--> planned
 
 SELECT read_at::time >= TIME '12:00' AS afternoon FROM readings GROUP BY 1 HAVING count(*) > 1000
 --> planned

@@ -1,0 +1,183 @@
+"""Where an expression of one date or timestamp takes a step, over a range: the moments between which it is constant.
+
+    date_bin('15 minutes', met, '2026-01-01')   every quarter of an hour
+    (met - interval '6 hours')::date            six o'clock of every day
+    to_char(met, 'YYYY-MM-DD HH24:MI')          every minute
+
+Guarantee: between two neighbouring moments the expression has one value. They are a function of the policy and of the
+statement.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, Parts, SqlType
+from planner.groups.cuts import MOST_STEPS, TooManyCuts
+from planner.groups.ranges import Times
+from planner.scope.key_times import read_shift, read_stride, shown_part
+from planner.scope.key_values import NotExact
+from planner.scope.names import Scope, derivation, find_column, kind_of, part_of
+from planner.values.datetimes import truncate_to_unit
+
+_FIXED = {
+    "week": timedelta(weeks=1),
+    "day": timedelta(days=1),
+    "hour": timedelta(hours=1),
+    "minute": timedelta(minutes=1),
+    "second": timedelta(seconds=1),
+}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_EXTRACTED = {"isoyear": "week", "dow": "day", "isodow": "day", "doy": "day", "epoch": "", "microseconds": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSteps:
+    """Steps of a time that was moved by `shift` before: calendar units, or `width` from `origin` on."""
+
+    shift: timedelta
+    unit: str = ""
+    width: timedelta = timedelta(0)
+    origin: datetime = datetime(2000, 1, 1)
+
+
+def list_steps(column: Column, items: Iterable[exp.Expr], scope: Scope) -> tuple[TimeSteps, ...]:
+    """Return the steps that expressions take of a time; none if one of them reads it otherwise."""
+    found: dict[TimeSteps, None] = {}
+    for item in items:
+        copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]
+        for node in copied.find_all(exp.Column):
+            if find_column(node, scope) == column and not _is_derived(node, scope):
+                steps = _steps_around(node)
+                if steps is None:
+                    return ()
+                found[steps] = None
+    return tuple(found)
+
+
+def _is_derived(node: exp.Column, scope: Scope) -> bool:
+    """Return True if a column stands in a part of its time that is a column of its own."""
+    around = node.parent
+    while isinstance(around, exp.Paren | exp.Cast | exp.TimestampTrunc | exp.Extract | exp.Date):
+        if derivation(around, scope) is not None and find_column(around, scope) is not None:
+            return True
+        around = around.parent
+    return False
+
+
+def _steps_around(node: exp.Column) -> TimeSteps | None:
+    shift = timedelta(0)
+    inner: exp.Expr = node
+    while True:
+        around = inner.parent
+        match around:
+            case exp.Paren():
+                pass
+            case exp.Cast() if kind_of(around) == "TIMESTAMP":
+                pass
+            case exp.Add() | exp.Sub() if around.this is inner:
+                moved = _read_shift(around)
+                if moved is None:
+                    return None
+                shift += moved
+            case exp.DateBin() if around.args.get("expression") is inner:
+                try:
+                    width, origin = read_stride(around)
+                except NotExact:
+                    return None
+                return TimeSteps(shift, width=width, origin=origin)
+            case _:
+                unit = _unit_of(around)
+                return TimeSteps(shift, unit) if unit in _FIXED or unit in _MONTHS else None
+        inner = around
+
+
+def _read_shift(node: exp.Add | exp.Sub) -> timedelta | None:
+    try:
+        by = read_shift(node)
+    except NotExact:
+        return None
+    return None if by.months else timedelta(days=by.days, microseconds=by.microseconds)
+
+
+def _unit_of(node: exp.Expr | None) -> str:
+    match node:
+        case exp.TimestampTrunc() if node.args.get("zone") is None:
+            return part_of(node)
+        case exp.Cast() if kind_of(node) == "DATE":
+            return "day"
+        case exp.Date() if not node.expressions and node.args.get("zone") is None:
+            return "day"
+        case exp.Extract():
+            part = str(node.this).lower().strip("'")
+            return _EXTRACTED.get(part, part)
+        case exp.TimeToStr():
+            return shown_part(node)
+        case _:
+            return ""
+
+
+def count_starts(steps: Iterable[TimeSteps], times: Times) -> list[datetime]:
+    """Return where the parts of a range begin, rising. Raises `TooManyCuts`."""
+    found: set[datetime] = set()
+    for one in steps:
+        try:
+            found.update(_list_starts(one, times))
+        except OverflowError:
+            raise TooManyCuts(MOST_STEPS + 1) from None
+    if len(found) > MOST_STEPS:
+        raise TooManyCuts(len(found))
+    return sorted(found)
+
+
+def _list_starts(one: TimeSteps, times: Times) -> list[datetime]:
+    first, past = times.first + one.shift, times.past + one.shift
+    if first >= past:
+        return []
+    width = one.width or _FIXED.get(one.unit, timedelta(0))
+    if width:
+        size = (past - first) // width + 2
+        if size > MOST_STEPS + 2:
+            raise TooManyCuts(size - 2)
+        origin = one.origin if one.width else truncate_to_unit(first, one.unit)
+        begun = origin + (first - origin) // width * width
+        return [start - one.shift for i in range(size) if (start := begun + i * width) < past]
+    months = _MONTHS[one.unit]
+    if (size := (past.year - first.year) * 12 // months) > MOST_STEPS:
+        raise TooManyCuts(size)
+    starts = [truncate_to_unit(first, one.unit)]
+    while True:
+        month = starts[-1].year * 12 + starts[-1].month - 1 + months
+        later = datetime(month // 12, month % 12 + 1, 1) if month // 12 <= date.max.year else datetime.max
+        if later >= past:
+            return [start - one.shift for start in starts]
+        starts.append(later)
+
+
+def part_times(column: Column, starts: list[datetime], times: Times, *, nullable: bool) -> Parts | None:
+    """Return the parts of a range that begin at these moments, each a group, and NULL if it is one."""
+    if not starts:
+        return None
+    cuts: list[date] = [*starts, times.past]
+    if column.sql_type is SqlType.DATE:
+        ends = [
+            one.date() + timedelta(days=one > datetime(one.year, one.month, one.day)) for one in (*starts, times.past)
+        ]
+        cuts = sorted(set(ends))
+    count = len(cuts) - 1
+    shown = tuple(cuts[:-1])
+    return Parts(
+        column=column.name,
+        kind=column.sql_type,
+        cuts=tuple(cuts),
+        groups=(None, *range(count), None),
+        nulls=count if nullable else None,
+        shown=(*shown, None) if nullable else shown,
+    )
+
+
+def _day_from(at: datetime) -> date:
+    """Return the first day whose midnight is not before a moment."""
+    return at.date() + timedelta(days=1 if at.time() > time.min else 0)

@@ -1,0 +1,234 @@
+"""Times in expressions of keys, as PostgreSQL computes them: parts, truncations, shifts, and to_char in English.
+
+to_char(met, 'HH24')    follows from the hour alone: it is computed of a time of that hour (`InCycle`)
+"""
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.catalog.derived_columns import DATE_PARTS, EXTRACTED_FROM_DATE
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, write_node
+from planner.scope.key_values import (
+    TIMES,
+    NotExact,
+    Typed,
+    cast,
+    convert,
+    exact_number,
+    read_fraction,
+    read_moment,
+)
+from planner.scope.names import part_of
+from planner.values.datetimes import extract_part, shift_moment, truncate_to_unit
+from planner.values.datetimes import span as read_span
+from planner.values.expressions import fold
+from planner.values.model import Given, NotConstant, Span, Untyped
+
+_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+           "December")  # fmt: skip
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_TRUNCATED = (*DATE_PARTS, "hour", "minute")
+_FINEST_FIRST = ("second", "minute", "hour", "day", "doy", "dow", "week", "month", "quarter", "year")
+_PIECES = {
+    "%Y": "year", "%G": "year", "%y": "year", "Q": "quarter", "%m": "month", "%-m": "month", "Mon": "month",
+    "MON": "month", "Month": "month", "F%month": "month", "%V": "week", "%d": "day", "%-d": "day", "%j": "doy",
+    "%U": "doy", "%u": "dow", "I%u": "dow", "%uy": "dow", "%uay": "dow", "FM%uay": "dow", "%H": "hour", "%-H": "hour",
+    "%I": "hour", "AM": "hour", "PM": "hour", "%M": "minute", "%S": "second",
+}  # fmt: skip
+_FORMAT = re.compile(
+    r'"[^"%\\]*"|FM%uay(?![A-Za-z])|%-[mdH]|F%month(?![A-Za-z%])|%[YGymdHIMSVjU]|I?%u(?![A-Za-z])|Q'
+    r"|(?:Month|Mon|MON|%uay|%uy|AM|PM)(?![A-Za-z%])|[-/ .:_,0-9]"
+)
+_CYCLES: dict[str, tuple[datetime, int, str]] = {
+    "quarter": (datetime(2000, 1, 1), 1, "3 months"),
+    "month": (datetime(2000, 1, 1), 1, "1 month"),
+    "week": (datetime(2019, 12, 30), 1, "7 days"),  # 2020 had 53 weeks
+    "day": (datetime(2000, 1, 1), 1, "1 day"),
+    "doy": (datetime(2000, 1, 1), 1, "1 day"),
+    "dow": (datetime(2000, 1, 2), 0, "1 day"),
+    "hour": (datetime(2000, 1, 1), 0, "1 hour"),
+}
+"""By part of a time: the time of its first number, that number, and how far the times of two numbers lie apart."""
+
+
+class InCycle(exp.Expression, exp.Func):
+    """A time with this number as its `part`: what of a time does not depend on others."""
+
+    arg_types = {"this": True, "part": True}  # noqa: RUF012
+
+
+OF_TIMES = (exp.TimestampTrunc, exp.Extract, exp.TimeToStr, exp.Cast, exp.Date, exp.DateBin, InCycle)
+"""What `compute_time` computes."""
+
+
+def find_cycle(node: exp.TimeToStr) -> str:
+    """Return the one part of a time from which a pattern of to_char follows; empty for years, or several parts."""
+    parts = set(_list_parts(node))
+    if parts == {"month", "quarter"}:
+        return "month"
+    (part, *others) = parts or {""}
+    return part if part in _CYCLES and not others else ""
+
+
+def shown_part(node: exp.TimeToStr) -> str:
+    """Return the finest part of a time that a pattern shows."""
+    parts = _list_parts(node)
+    finest = next((part for part in _FINEST_FIRST if part in parts), "day")
+    weeks = "week" in parts and not {"month", "quarter"} & set(parts)
+    return "day" if finest in ("doy", "dow") or (finest == "week" and not weeks) else finest
+
+
+def _list_parts(node: exp.TimeToStr) -> list[str]:
+    form = node.args["format"]
+    return [_PIECES[piece] for piece in _FORMAT.findall(str(form.this)) if piece in _PIECES]
+
+
+def write_in_cycle(part: str, number: str) -> str:
+    """Return SQL for a time with this number as its part."""
+    base, first, step = _CYCLES[part]
+    return f"(TIMESTAMP '{base}' + ({number} - {first}) * interval '{step}')"
+
+
+def _compute_in_cycle(node: InCycle, found: Typed) -> Typed:
+    number = read_fraction(found, node)
+    if number is None:
+        return Typed("timestamp", None)
+    base, first, step = _CYCLES[str(node.args["part"])]
+    return Typed("timestamp", shift_moment(base, _times(read_span(step, node), int(number) - first), 1))
+
+
+def _times(by: Span, count: int) -> Span:
+    return Span(by.months * count, by.days * count, by.microseconds * count)
+
+
+def compute_time(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
+    """The value of a function of a time, or of a cast. Raises `NotExact`."""
+    match node:
+        case InCycle():
+            return _compute_in_cycle(node, of(node.this))
+        case exp.TimestampTrunc():
+            found, part = of(node.this), part_of(node)
+            if found.kind not in TIMES or part not in _TRUNCATED:
+                raise NotExact(write_node(node)[:80])
+            kind = "timestamp" if found.kind == "timestamp" else "timestamptz"
+            return Typed(kind, None if found.raw is None else truncate_to_unit(read_moment(found), part))
+        case exp.DateBin():
+            return _bin(node, of(node.expression))
+        case exp.Extract():
+            found, part = of(node.expression), str(node.this).lower().strip("'")
+            hours = part == "hour" and found.kind == "timestamp"
+            if found.kind not in TIMES or not (hours or part in EXTRACTED_FROM_DATE):
+                raise NotExact(write_node(node)[:80])
+            return Typed("whole", None if found.raw is None else extract_part(part, read_moment(found)))
+        case exp.TimeToStr():
+            return _format_time(node, of(node.this))
+        case exp.Date():
+            return cast(of(node.this), "DATE", node)
+        case exp.Cast():
+            kind = node.to.this
+            value = str(kind.value) if isinstance(kind, exp.DataType.Type) else ""
+            if node.to.expressions and value != "TIMESTAMP":
+                raise NotExact(write_node(node)[:80])
+            return cast(of(node.this), value, node)
+        case _:
+            raise NotExact(write_node(node)[:80])
+
+
+def read_stride(node: exp.DateBin) -> tuple[timedelta, datetime]:
+    """Return the width of the steps of date_bin and where one begins. Raises `NotExact` for what PostgreSQL refuses."""
+    try:
+        width, begun = fold(node.this, _NOTHING_GIVEN), node.args["unit"]  # a literal that stands there is a Var
+        origin = Untyped(str(begun.this)) if isinstance(begun, exp.Var) else fold(begun, _NOTHING_GIVEN)
+        width = read_span(width.text, node) if isinstance(width, Untyped) else width
+        found = convert(Typed("unknown", origin.text), "timestamp", node).raw if isinstance(origin, Untyped) else origin
+    except (KeyholeError, NotConstant, KeyError):
+        raise NotExact(write_node(node)[:80]) from None
+    if not isinstance(width, Span) or width.months or not isinstance(found, date):
+        raise NotExact(write_node(node)[:80])
+    step = timedelta(days=width.days, microseconds=width.microseconds)
+    if step <= timedelta(0):
+        raise NotExact(write_node(node)[:80])
+    return step, found if isinstance(found, datetime) else datetime(found.year, found.month, found.day)
+
+
+def _bin(node: exp.DateBin, found: Typed) -> Typed:
+    step, origin = read_stride(node)
+    if found.kind != "timestamp":
+        raise NotExact(write_node(node)[:80])
+    if found.raw is None:
+        return found
+    return Typed("timestamp", origin + (read_moment(found) - origin) // step * step)
+
+
+def read_shift(node: exp.Add | exp.Sub) -> Span:
+    """Return the constant interval by which a time is moved. Raises `NotExact`."""
+    try:
+        by = fold(bare(node.expression), _NOTHING_GIVEN)
+    except (KeyholeError, NotConstant):
+        by = None
+    if not isinstance(by, Span):
+        raise NotExact(write_node(node)[:80])
+    return by if isinstance(node, exp.Add) else Span(-by.months, -by.days, -by.microseconds)
+
+
+def shift_time(node: exp.Add | exp.Sub, found: Typed) -> Typed:
+    """A date or timestamp some constant time later or earlier. Raises `NotExact`."""
+    by = read_shift(node)
+    if found.kind not in ("date", "timestamp"):
+        raise NotExact(write_node(node)[:80])
+    return Typed("timestamp", None if found.raw is None else shift_moment(read_moment(found), by, 1))
+
+
+def count_days(left: Typed, right: Typed, node: exp.Expr) -> Typed:
+    """The days between dates, or a date some days later. Raises `NotExact`."""
+    if isinstance(node, exp.Add) and left.kind == "integer":
+        left, right = right, left
+    if isinstance(node, exp.Sub) and {left.kind, right.kind} <= {"date", "unknown"}:
+        left, right = (convert(one, "date", node) for one in (left, right))
+        if not isinstance(left.raw, date) or not isinstance(right.raw, date):
+            return Typed("integer", None)
+        return exact_number(Fraction((left.raw - right.raw).days), "integer", node)
+    if left.kind != "date" or right.kind != "integer" or not isinstance(node, exp.Add | exp.Sub):
+        raise NotExact(write_node(node)[:80])
+    days = read_fraction(right, node)
+    if days is None or not isinstance(left.raw, date):
+        return Typed("date", None)
+    return Typed("date", left.raw + timedelta(days=int(days if isinstance(node, exp.Add) else -days)))
+
+
+def _format_time(node: exp.TimeToStr, found: Typed) -> Typed:
+    form = node.args["format"]
+    if found.kind not in TIMES or not isinstance(form, exp.Literal) or not form.is_string:
+        raise NotExact(write_node(node)[:80])
+    pieces = _FORMAT.findall(str(form.this))
+    hours = any(_PIECES.get(piece) in ("hour", "minute", "second") for piece in pieces)
+    if "".join(pieces) != str(form.this) or (hours and found.kind != "timestamp"):
+        raise NotExact(write_node(node)[:80])
+    if found.raw is None:
+        return Typed("text", None)
+    moment = read_moment(found)
+    if moment.year < 1001:  # so that the year of its week has four digits, too
+        raise NotExact(write_node(node)[:80])
+    return Typed("text", "".join(_show_piece(piece, moment) for piece in pieces))
+
+
+def _show_piece(piece: str, at: datetime) -> str:
+    """What to_char shows for a piece of a pattern, names in English, whatever the session's language is."""
+    iso, month, day = at.isocalendar(), _MONTHS[at.month - 1], _DAYS[at.weekday()]
+    of_year, half = at.timetuple().tm_yday, "AM" if at.hour < 12 else "PM"
+    texts = {
+        "%Y": str(at.year), "%G": str(iso.year), "%y": f"{at.year % 100:02}", "Q": str((at.month - 1) // 3 + 1),
+        "%m": f"{at.month:02}", "%-m": str(at.month), "Mon": month[:3], "MON": month[:3].upper(),
+        "Month": f"{month:9}", "F%month": month, "%V": f"{iso.week:02}", "%d": f"{at.day:02}", "%-d": str(at.day),
+        "%j": f"{of_year:03}", "%U": f"{(of_year - 1) // 7 + 1:02}", "%u": str(at.isoweekday() % 7 + 1),
+        "I%u": str(at.isoweekday()), "%uy": day[:3], "%uay": f"{day:9}", "FM%uay": day, "%H": f"{at.hour:02}",
+        "%-H": str(at.hour), "%I": f"{(at.hour - 1) % 12 + 1:02}", "AM": half, "PM": half, "%M": f"{at.minute:02}",
+        "%S": f"{at.second:02}",
+    }  # fmt: skip
+    return texts.get(piece, piece.strip('"'))
