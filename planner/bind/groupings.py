@@ -126,7 +126,9 @@ def determines(base: Column, column: Column, table: Table) -> bool:
             return inside or determines(base, table.column(first), table)
         case Merged(columns=several):
             return all(determines(base, table.column(one), table) for one in several)
-        case Product() | Computed() | None:
+        case Computed(term):
+            return all(determines(base, table.column(one), table) for one in term.columns)
+        case Product() | None:
             return False
 
 

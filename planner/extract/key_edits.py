@@ -19,6 +19,7 @@ from planner.scope.group_by import resolve_item
 from planner.scope.key_classes import find_plain, in_cycle, key_expression, known_text, stand_in
 from planner.scope.key_times import write_in_cycle
 from planner.scope.names import Scope, derivation, same
+from planner.scope.number_keys import find_number, number_name
 from planner.scope.truth_keys import find_truth, value_name
 
 _CALLS = ("date_trunc", "extract", "date_part", "date")
@@ -80,6 +81,11 @@ def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]
         held = f"{quote_identifier(place.scope.alias)}.{quote_identifier(value_name(truth))}"
         # as a test: PostgreSQL gives that no name
         return [Edit(place.tokens[begin].start, place.tokens[past - 1].end, (f"({held} = true)",))]
+    if (number := find_number(node, place.scope)) is not None and any(key.name == number.name for key in keys):
+        ((begin, past),) = spans([Searched(node, 0, len(place.tokens))], place.text, place.tokens)
+        value = f"{quote_identifier(place.scope.alias)}.{quote_identifier(number_name(number))}"
+        # as a sum: PostgreSQL gives that no name
+        return [Edit(place.tokens[begin].start, place.tokens[past - 1].end, (f"(+{value})",))]
     column = _key_of(node, place.scope, keys)
     if column is not None:
         first, last = _key_span(place, node)
@@ -174,6 +180,9 @@ def _label(place: QuestionReading, projection: exp.Expr, keys: tuple[Column, ...
     for shown in place.predicates:
         if shown.node is node and is_truth(node):
             return place.tokens[shown.first].value  # an aggregate's own name, where a formula has none
+    if find_number(node, place.scope) is not None and isinstance(node, exp.Func):
+        ((begin, _),) = spans([Searched(node, 0, len(place.tokens))], place.text, place.tokens)
+        return place.tokens[begin].value if place.tokens[begin + 1].is_symbol("(") else None
     if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope):
         written = name(node.this)
         return None if place.scope.column(node).name == written else written

@@ -10,6 +10,7 @@ one column of the row, and computing it fails on no row. A row outside the group
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date, timedelta
+from decimal import Decimal
 from functools import lru_cache
 
 from sqlglot import exp
@@ -18,12 +19,13 @@ from planner.catalog.derived_columns import DATE_PARTS, PART_ENDS, derived_type
 from planner.catalog.domains import count_values
 from planner.catalog.fault import Fault
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Column, Derivation, Parts, SqlType, Value
+from planner.catalog.model import Column, Computed, ComputedName, Derivation, Parts, SqlType, Value
 from planner.errors import KeyholeError
 from planner.groups.conditions import part_by_conditions
 from planner.groups.cuts import MOST_CUTS, MOST_STEPS, CutFinder, NotFinite, TooManyCuts
 from planner.groups.null_groups import has_null_group, keeps_null, part_of_time
 from planner.groups.number_parts import column_unit, number_parts
+from planner.groups.numbers import with_numbers, without_numbers
 from planner.groups.ranges import Times, number_range, said_of_rows, time_range
 from planner.groups.time_cuts import count_starts, list_steps, part_times
 from planner.groups.truths import with_truths, without_truths
@@ -35,6 +37,7 @@ from planner.scope.key_classes import key_expression, stand_in
 from planner.scope.key_partitions import identify_parts, label_parts, may_miss_texts
 from planner.scope.key_times import find_cycle, shown_part
 from planner.scope.names import Scope, derivation, find_column
+from planner.scope.number_keys import is_number_key
 from planner.values.datetimes import extract_part, truncate_to_unit
 from planner.values.expressions import uses_clock
 
@@ -66,6 +69,7 @@ def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
         for derived in _derivations(without_truths(item, scope), scope, said):
             scope = _with_derived(scope, derived, said, item, among=items)
         scope = with_truths(scope, item, several=False)
+    scope = with_numbers(scope, open_, said)
     for column in _read_columns(open_, scope):
         reading = [item for item in items if column.name in _names_read(item, scope)]  # also a column by itself
         scope = _with_parts(scope, column, reading, said)
@@ -81,8 +85,9 @@ def describe_outside(keys: Iterable[Column]) -> Iterator[str]:
             case Parts(column=read) if read.startswith("extract("):
                 pass  # a part of a time has no other numbers
             case Parts() as parts if parts.cuts and parts.groups[0] is None and parts.groups[-1] is None:
-                first, past = as_text(parts.cuts[0]), as_text(parts.cuts[-1])
-                yield f"rows whose {parts.column} is below {first}, or {past} or more, are in no group of {key.name}"
+                first, past = (as_text(one) for one in _list_ends(parts))
+                of = key.name if is_number_key(key) else parts.column
+                yield f"rows whose {of} is below {first}, or {past} or more, are in no group of {key.name}"
             case Parts(kind=SqlType.TEXT) as parts if parts.tests and may_miss_texts(parts):
                 yield f"values of {parts.column} of which no example was found are in no group of {key.name}"
             case Derivation(function="extract", part=part) as derived if part in PART_ENDS:
@@ -93,6 +98,17 @@ def describe_outside(keys: Iterable[Column]) -> Iterator[str]:
                 yield f"{outside} are in no group of {_write_derivation(derived)}"
             case _:
                 pass
+
+
+def _list_ends(parts: Parts) -> tuple[Value, Value]:
+    """The first and the last cut, of a computed number in its own units."""
+    first, past = parts.cuts[0], parts.cuts[-1]
+    scale = 0
+    if isinstance(parts.column, ComputedName) and isinstance(parts.column.column.derivation, Computed):
+        scale = parts.column.column.derivation.term.scale
+    if not scale:
+        return first, past
+    return Decimal(str(first)).scaleb(-scale), Decimal(str(past)).scaleb(-scale)
 
 
 def _write_derivation(derived: Derivation) -> str:
@@ -255,7 +271,7 @@ def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple
     if column.sql_type in _NUMBERS:
         parts = _cut_numbers(scope, column, items, said)
     else:
-        parts = part_by_conditions(scope, column, [without_truths(item, scope) for item in items])
+        parts = part_by_conditions(scope, column, [_without_keys(item, scope) for item in items])
     if parts is None and column.sql_type in _TIMES:
         parts = _cut_times(scope, column, items, said)
     if parts is None and column.sql_type is SqlType.DATE:
@@ -280,6 +296,11 @@ def _group_column(name: str, parts: Parts, column: Column) -> Column:
         computed=True,
         canonical=identify_parts(parts),
     )
+
+
+def _without_keys(item: exp.Expr, scope: Scope) -> exp.Expr:
+    """The expression without the conditions and numbers that have keys of their own."""
+    return without_numbers(without_truths(item, scope), scope)
 
 
 @lru_cache(maxsize=4)
@@ -332,7 +353,7 @@ def _cut_numbers(scope: Scope, column: Column, items: list[exp.Expr], said: tupl
     )
     read: list[exp.Expr] = []
     for item in items:
-        named = _name_alike(without_truths(item, scope), scope)
+        named = _name_alike(_without_keys(item, scope), scope)
         read.append(named)
         try:
             finder.read(named)

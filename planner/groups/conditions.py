@@ -24,7 +24,7 @@ from planner.scope.names import Scope, find_column
 from planner.values.like import collapse_wildcards, like
 from planner.values.model import Given
 
-_MOST_PATTERNS = 4  # each more doubles the combinations for which a text is looked for
+MOST_PATTERNS = 4  # each more doubles the combinations for which a text is looked for
 _NOTHING_GIVEN = Given(parameters={}, today=date.min)
 _TESTS = (
     exp.EQ,
@@ -37,6 +37,9 @@ _TESTS = (
     exp.Between,
     exp.Is,
     exp.Like,
+    exp.ILike,
+    exp.StartsWith,
+    exp.Escape,
     exp.Case,
 )
 
@@ -165,7 +168,7 @@ def _of_texts(column: Column, leaves: list[Condition], table: Table) -> Parts | 
         return None
     constants = sorted({str(value) for _, value in compared})
     patterns = sorted({collapse_wildcards(leaf.pattern) for leaf in leaves if isinstance(leaf, Like)})
-    if len(patterns) > _MOST_PATTERNS or are_dear(leaves, table):
+    if len(patterns) > MOST_PATTERNS or are_dear(leaves, table):
         return None
     limit = text_limit(column.declared)
     most = min(column.longest_text, limit or column.longest_text)

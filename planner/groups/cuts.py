@@ -94,6 +94,7 @@ class CutFinder:
     low: Fraction | None
     high: Fraction | None
     unit: Fraction | None = None  # of which its numbers are multiples, if its type says so
+    stride: tuple[Fraction, Fraction] | None = None  # how far apart its numbers lie, and one of them
     cuts: set[Cut] = field(default_factory=set)
     even: dict[EvenCuts, None] = field(default_factory=dict)  # beside `cuts`, those at equal distances
     window: tuple[Cut, Cut] | None = None
@@ -117,8 +118,11 @@ class CutFinder:
     def is_chain(self, node: exp.Expr) -> bool:
         """Whether an expression that was read steps once and then grows or falls: no value comes twice."""
         node = bare(node)
-        if self.is_whole and self._is_line(node) and not contains(node, exp.Cast, exp.Div):
+        alone = self.is_whole or self.stride is not None  # each value is a group
+        if alone and self._is_line(node) and not contains(node, exp.Cast, exp.Div):
             return True
+        if self._steps_down(node) is not None:
+            return self._is_line(node.this)
         match node:
             case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc() | exp.WidthBucket():
                 return self._is_line(node.this)
@@ -158,6 +162,11 @@ class CutFinder:
                 return _literal(node)
             case exp.Neg():
                 return self._linear(_ZERO, node.this, exp.Sub, node)
+            case exp.Sub() if (taken := self._steps_down(node)) is not None:
+                by = self._shape(taken.expression).constant
+                assert by
+                inner = Pieces(frozenset((a / abs(by), b / abs(by)) for a, b in self._shape(node.this).pieces))
+                return Pieces(steps=self._cut_whole(inner, _toward_zero, node).steps, whole=True)
             case exp.Add() | exp.Sub() | exp.Mul():
                 return self._linear(self._shape(node.this), node.expression, type(node), node)
             case exp.Div():
@@ -191,18 +200,27 @@ class CutFinder:
                 return self._function(node)
         return _STEPS
 
+    def _steps_down(self, node: exp.Expr) -> exp.Mod | None:
+        """Return `x % n` of `x - x % n`, by which x steps down, if both are integers; None for other expressions."""
+        taken = bare(node.expression) if isinstance(node, exp.Sub) else None
+        if not isinstance(taken, exp.Mod) or bare(taken.this) != bare(node.this) or not self._shape(node.this).whole:
+            return None
+        by = self._shape(taken.expression)
+        return taken if by.whole and by.constant else None
+
     def _linear(self, left: Pieces, right_node: exp.Expr, operation: type[exp.Expr], node: exp.Expr) -> Pieces:
         right = self._shape(right_node)
         whole = left.whole and right.whole
         if left.steps or right.steps:
             if left.varies or right.varies:
-                raise NotFinite(write_node(node)[:80])
+                self._cut_everywhere(node)
             return Pieces(steps=True, whole=whole)
         found = set[Line]()
         for (a, b), (c, d) in _pair(left, right):
             if operation is exp.Mul:
                 if a and c:
-                    raise NotFinite(write_node(node)[:80])
+                    self._cut_everywhere(node)
+                    return Pieces(steps=True, whole=whole)
                 found.add((a * d + b * c, b * d))
             else:
                 sign = 1 if operation is exp.Add else -1
@@ -448,14 +466,16 @@ class CutFinder:
 
     def _cut_everywhere(self, node: exp.Expr) -> None:
         """Every whole number by itself."""
-        if not self.is_whole:
+        if not self.is_whole and self.stride is None:
             raise NotFinite(write_node(node)[:80])
         low, high = self._bounds(node)
-        first, last = ceil(low), floor(high) + 1
+        step, one = self.stride or (Fraction(1), Fraction(0))
+        first, last = ceil((low - one) / step), floor((high - one) / step) + 1
         if last - first > MOST_CUTS:
             raise TooManyCuts(last - first)
-        self._cut_evenly((EvenCuts(Fraction(first), Fraction(1), last - first + 1, below=False),))
-        self._look_through(((Fraction(first), False), (Fraction(last), False)))
+        begin, end = one + step * first, one + step * last
+        self._cut_evenly((EvenCuts(begin, step, last - first + 1, below=False),))
+        self._look_through(((begin, False), (end, False)))
 
     def _look_through(self, within: tuple[Cut, Cut]) -> None:
         if self.window is not None:

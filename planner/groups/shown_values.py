@@ -7,6 +7,7 @@ from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Merged, Parts, Table, Value
 from planner.catalog.steps import Lying
 from planner.parser.lexer import quote_identifier
+from planner.scope.number_keys import is_number_key, number_name, shown_type
 from planner.scope.truth_keys import is_truth_key, value_name
 
 
@@ -18,39 +19,38 @@ def around_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
     for key in keys:
         match key.derivation:
             case Parts() as parts:
-                shown |= _shown_values(key, table.column(parts.column), parts.shown, called=_name_value(key))
+                shown |= _shown_values(key, table.column(parts.column), parts.shown)
             case Merged() as merged:
                 for place, name in enumerate(merged.columns):
                     inner, values = table.column(name), [one[place] for one in merged.shown]
                     if isinstance(inner.derivation, Parts):
                         base, lying = table.column(inner.derivation.column), inner.derivation.shown
                         held = [lying[int(str(value))] for value in values]
-                        shown |= _shown_values(key, base, held, called=_name_value(inner))
+                        shown |= _shown_values(key, base, held, inner)
                     elif name not in own:
                         shown |= _shown_values(key, inner, values)
     columns = "".join(f", {value}" for name, value in shown.items() if name not in own)
     return (f"(SELECT answered.*{columns} FROM ", " AS answered)") if columns else ("", "")
 
 
-def _name_value(key: Column) -> str | None:
-    """Return the name of a condition's value; None for a key that is parts of a column."""
-    return value_name(key) if is_truth_key(key) else None
-
-
 def _shown_values(
-    key: Column, base: Column, values: Sequence[Value | None], *, called: str | None = None
+    key: Column, base: Column, values: Sequence[Value | None], parted: Column | None = None
 ) -> dict[str, str]:
-    declared = base.declared if called is None else "boolean"
-    called = called or base.name
+    parted = parted or key
+    declared, called = base.declared, base.name
+    if is_truth_key(parted):
+        declared, called = "boolean", value_name(parted)
+    elif is_number_key(parted):
+        declared, called = shown_type(parted), number_name(parted)
     named = quote_identifier(called)
     if isinstance(values, Lying):
-        return {called: f"{_lying_sql(f'answered.{quote_identifier(key.name)}', values, base)} AS {named}"}
+        return {called: f"{_lying_sql(f'answered.{quote_identifier(key.name)}', values, declared)} AS {named}"}
     written = ", ".join("NULL" if value is None else _literal(as_text(value)) for value in values)
     found = f"(ARRAY[{written}]::text[])[answered.{quote_identifier(key.name)} + 1]"
     return {called: f"{found}::{declared} AS {named}"}
 
 
-def _lying_sql(number: str, values: Lying, base: Column) -> str:
+def _lying_sql(number: str, values: Lying, declared: str) -> str:
     """The value that lies in the group of a number, computed: a list of so many would take seconds to read."""
     steps = values.steps
     arms = [f"WHEN {number} = {len(values) - 1} THEN NULL"] if values.nulls else []
@@ -61,7 +61,7 @@ def _lying_sql(number: str, values: Lying, base: Column) -> str:
         arms.append(f"WHEN {number} < {first + run.count} THEN {run.first} + {run.step}::bigint * ({number} - {first})")
         first += run.count
     unit = "" if steps.scale is None else f" * {as_text(Decimal(1).scaleb(-steps.scale))}"
-    return f"((CASE {' '.join(arms)} END){unit})::{base.declared}"
+    return f"((CASE {' '.join(arms)} END){unit})::{declared}"
 
 
 def _literal(text: str) -> str:

@@ -11,11 +11,13 @@ from datetime import date
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, ComputedName, Parts, SqlType
+from planner.catalog.model import Column, Computed, ComputedName, Parts, SqlType
+from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
+from planner.groups.conditions import MOST_PATTERNS
 from planner.parser.tree import bare
 from planner.predicates.condition import row_truth
-from planner.question.condition import Condition, columns
+from planner.question.condition import Condition, IsNull, Like, columns
 from planner.question.condition_text import canonical
 from planner.question.row_work import are_dear
 from planner.question.three_valued import known_unless_null
@@ -37,39 +39,46 @@ def with_truths(scope: Scope, item: exp.Expr, *, several: bool) -> Scope:
     """
     if scope.members:
         return scope
-    alone = sum(isinstance(node, TESTS) for node in item.walk()) == 1
-    return _read_tests(scope, bare(item), several=several, alone=alone and not _reads_beside(item, scope))
+    return _read_tests(scope, bare(item), several=several)
 
 
-def _reads_beside(item: exp.Expr, scope: Scope) -> bool:
-    """Return True if an expression reads a key, or a column outside its one comparison."""
-    test = item.find(*TESTS)
-    inside = set() if test is None else {id(one) for one in test.find_all(exp.Column)}
-    found = [(one, find_column(one, scope)) for one in item.find_all(exp.Column)]
-    return any(id(one) not in inside or column is None or column.domain is not None for one, column in found)
-
-
-def _read_tests(scope: Scope, node: exp.Expr, *, several: bool, alone: bool) -> Scope:
+def _read_tests(scope: Scope, node: exp.Expr, *, several: bool) -> Scope:
     """The scope with a column for each comparison in an expression, or for those inside it where it has none."""
     if find_truth(node, scope) is not None:
         return scope
-    made = _with_test(scope, node, several=several, alone=alone) if isinstance(node, TESTS) else scope
+    made = _with_test(scope, node, several=several) if isinstance(node, TESTS) else scope
     if made is scope:
         for child in node.iter_expressions():
-            made = _read_tests(made, child, several=several, alone=alone)
+            made = _read_tests(made, child, several=several)
     return made
 
 
-def _with_test(scope: Scope, node: exp.Expr, *, several: bool, alone: bool) -> Scope:
+def _with_test(scope: Scope, node: exp.Expr, *, several: bool) -> Scope:
     read = {column.name: column for one in node.find_all(exp.Column) if (column := find_column(one, scope))}
     open_ = [column for column in read.values() if column.domain is None]
     if not all(column.groupable for column in read.values()):
         return scope
     if several and len(open_) > 1:
-        return _with_truth(scope, node, alone=alone)
+        return _with_truth(scope, node)
     if not several and len(open_) == 1 and open_[0].sql_type not in _NUMBERS and key_expression(node, scope) is None:
-        return _with_truth(scope, node, alone=alone)
+        return _with_truth(scope, node)
     return scope
+
+
+def _is_told_by_patterns(condition: Condition, scope: Scope) -> bool:
+    """Return True if texts are looked through for the condition, or matched with more patterns than groups are made
+    of."""
+    patterns = sum(isinstance(leaf, Like) for leaf in condition.leaves())
+    try:
+        return patterns > MOST_PATTERNS or (patterns > 0 and are_dear([condition], scope.table))
+    except KeyholeError:
+        return False  # more than any question may ask of a row
+
+
+def _name_of_text(condition: Condition, column: Column) -> ComputedName:
+    """The name of the value of a condition on a text, which is computed of the text."""
+    text = RowTerm("column", TermKind.TEXT, value=column.name, limit=column.longest_text)
+    return ComputedName.of(Column(f"whether {canonical(condition)}", SqlType.TEXT, "text", derivation=Computed(text)))
 
 
 def without_truths(item: exp.Expr, scope: Scope) -> exp.Expr:
@@ -78,9 +87,9 @@ def without_truths(item: exp.Expr, scope: Scope) -> exp.Expr:
     return copied.transform(lambda node: node if find_truth(node, scope) is None else exp.true(), copy=False)
 
 
-def _with_truth(scope: Scope, node: exp.Expr, *, alone: bool) -> Scope:
+def _with_truth(scope: Scope, node: exp.Expr) -> Scope:
     """The scope with a column for a condition; as it is where a row's condition is not true, false or NULL with one
-    computed value, or is dear where what stands beside it may spare it to some rows."""
+    value."""
     try:
         truth = row_truth(node, scope, _NOTHING_GIVEN)
     except KeyholeError:
@@ -88,10 +97,13 @@ def _with_truth(scope: Scope, node: exp.Expr, *, alone: bool) -> Scope:
     read = columns(truth.true) | columns(truth.false)
     (name, *others) = read or ("",)
     known = known_unless_null(name, true=truth.true, false=truth.false)
-    if not isinstance(name, ComputedName) or others or truth != known:
+    leaves = [*truth.true.leaves(), *truth.false.leaves()]
+    if others or truth != known or not leaves or any(isinstance(leaf, IsNull) for leaf in leaves):
         return scope
-    if are_dear([truth.true], scope.table) and not alone:
-        return scope
+    if not isinstance(name, ComputedName):
+        if not _is_told_by_patterns(truth.true, scope):
+            return scope  # the groups of the column itself tell it
+        name = _name_of_text(truth.true, scope.table.column(name))
     # a condition and its negation are one key
     tested: list[tuple[Condition, bool]] = sorted(
         ((truth.false, False), (truth.true, True)), key=lambda one: canonical(one[0])

@@ -16,8 +16,9 @@ from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
 
-from planner.catalog.model import SqlType
+from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
+from planner.lower.computed.key_inputs import list_dear_numbers, list_key_truths
 from planner.lower.layout import indent_blocks, select
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS, Condition
@@ -30,35 +31,48 @@ def compute_conditions(
     where: Condition,
     functionals: Iterable[Functional],
     *,
+    keys: Iterable[Column] = (),
     beside: Iterable[str] = (),
     left: Mapping[Condition, Condition] = MappingProxyType({}),
 ) -> RowSql:
     """The same rows with a column for each condition of a question, where these are dear; else as they were.
 
     Parameters:
+        keys: the question's keys, whose conditions and numbers are computed likewise.
         beside: what the relation has besides the table's columns and measures.
         left: what is left to compute of a condition of which parts are stored.
 
     Raises KH214 where a single row could cost more than any may.
     """
     conditions = tuple(dict.fromkeys(one for one in list_conditions(where, functionals) if one != ALWAYS))
-    if not are_dear(conditions, row.table):
+    keys = tuple(keys)
+    truths, numbers = list_key_truths(keys, row.table), list_dear_numbers(keys, row.table)
+    truths = truths if are_dear(truths, row.table) else ()
+    if not are_dear([*conditions, *truths], row.table) and not numbers:
         return row
     fence = row.dialect.row_fence
+    if fence is None and not conditions and len(keys) == 1 and len(truths) + len(numbers) == 1:
+        return row  # nothing spares a row the one thing that is computed
     if fence is None:
         raise _refuse_dear(row)
     usable = (column for column in row.table.columns if column.sql_type is not SqlType.OTHER)
     stored = (column.name for column in usable if column.derivation is None)
     kept = [row.dialect.spelling.identifier(name) for name in dict.fromkeys((*stored, *row.measures.values(), *beside))]
-    names = dict(zip(conditions, _free_names(row), strict=False))
+    free = _free_names(row)
+    names = dict(zip(conditions, free, strict=False))
+    of_keys = dict(zip(truths, free, strict=False))
+    of_numbers: dict[str, str] = dict(zip(numbers, free, strict=False))
     computed = [f"{row.compute(left.get(condition, condition))} AS {name}" for condition, name in names.items()]
+    computed += [f"{row.compute_truth(condition)} AS {name}" for condition, name in of_keys.items()]
+    computed += [f"{row.column(number)} AS {name}" for number, name in of_numbers.items()]
     lines = [
         "(",
         "  -- every condition for every row, before any row is left out",
         *indent_blocks(select(kept + computed), [f"FROM {_hide_values(row, kept)}", fence]),
         ") AS computed",
     ]
-    return replace(row, table=replace(row.table, relation="\n".join(lines)), conditions=names)
+    table = replace(row.table, relation="\n".join(lines))
+    return replace(row, table=table, conditions=names, truths=of_keys, numbers=of_numbers)
 
 
 def list_conditions(where: Condition, functionals: Iterable[Functional]) -> Iterator[Condition]:

@@ -32,13 +32,16 @@ class RowSql:
     """SQL over single rows of `table` in one dialect.
 
     `measures` names the stored column that already holds a measure's clipped and rounded value, by the measure's name;
-    `conditions` the one that says whether a condition holds, TRUE or FALSE.
+    `conditions` the one that says whether a condition holds, TRUE or FALSE. `truths` names those that say so of the
+    conditions of keys, NULL where that is unknown, and `numbers` those of computed numbers, by the numbers' names.
     """
 
     table: Table
     dialect: Dialect
     measures: Mapping[str, str] = field(default_factory=dict)
     conditions: Mapping[Condition, str] = field(default_factory=dict)
+    truths: Mapping[Condition, str] = field(default_factory=dict)
+    numbers: Mapping[str, str] = field(default_factory=dict)
 
     def column(self, name: str) -> str:
         """The value of an exposed column, as its declared type; text compares byte by byte."""
@@ -54,7 +57,7 @@ class RowSql:
             case Derivation():
                 return self.derive(column)
             case Computed(term):
-                return compute_term(self, term)
+                return self.numbers.get(name) or compute_term(self, term)
             case Parts() as parts:
                 return number_part(self, parts)
             case Merged() as merged:
@@ -120,6 +123,24 @@ class RowSql:
             return " OR ".join(f"({part})" for part in parts) or "FALSE"
 
         return condition.fold(self._test, negation=lambda inner: f"NOT ({inner})", every=every, some=some)
+
+    def truth(self, condition: Condition) -> str:
+        """Whether the condition of a key holds, NULL where that is unknown."""
+        return self.truths.get(condition) or self.holds(condition)
+
+    def compute_truth(self, condition: Condition) -> str:
+        """Whether a condition on one value holds, NULL where the value is NULL, with every test in it computed."""
+
+        def literal(test: Leaf | Not) -> str:
+            return f"NOT ({self.holds(test.condition)})" if isinstance(test, Not) else self._test(test)
+
+        def every(parts: Sequence[str]) -> str:
+            return parts[0] if len(parts) == 1 else f"LEAST({', '.join(parts)})"
+
+        def some(parts: Sequence[str]) -> str:
+            return parts[0] if len(parts) == 1 else f"GREATEST({', '.join(parts)})"
+
+        return condition.fold_literals(literal, every=every, some=some, wanted=True)
 
     def compute(self, condition: Condition) -> str:
         """Whether the condition holds, TRUE or FALSE, with every test in it computed whatever the others give.

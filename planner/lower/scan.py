@@ -82,11 +82,14 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> Rewritten:
         lines = _scan_rows(question, row, functionals)
     else:
         lines = BoundedScan(question, row, Bounding(row, question.keys, question.as_of), tuple(functionals)).lines()
+    rolled = None
+    # rows that count are as many as joined ones, and have no columns for what one question asks
+    if not (among.carried or row.truths or row.numbers):
+        rolled = rollup(replace(question, table=stored.table), stored, functionals)
     return Rewritten(
         dialect=dialect.name,
         sql="\n".join(lines),
-        # rows that count are as many as joined ones, and have no columns for what one question asks
-        rollup=None if among.carried else rollup(replace(question, table=stored.table), stored, functionals),
+        rollup=rolled,
     )
 
 
@@ -100,13 +103,14 @@ def _compute_at_look(
 ) -> RowSql:
     """The rows with what is dear computed: at a look of those alone that it reads, which the owner's windows decide and
     no analyst."""
-    row = compute_conditions(stored, where, functionals, left=left)
+    keys = question.keys.columns
+    row = compute_conditions(stored, where, functionals, keys=keys, left=left)
     if row is stored or question.as_of is None:
         return row
     tests = " AND ".join(f"({test})" for test in arrival_tests(stored, question.as_of, question.keys))
     there = f"(SELECT * FROM {stored.table.relation} WHERE {tests}) AS there"
     return compute_conditions(
-        replace(stored, table=replace(stored.table, relation=there)), where, functionals, left=left
+        replace(stored, table=replace(stored.table, relation=there)), where, functionals, keys=keys, left=left
     )
 
 
@@ -165,5 +169,6 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> R
         *answer(question, rows, row, bounded.bounding),
     ]
     totals = replace(inner, table=stored.table)
-    rolled = rollup_per_unit(question, rows, totals=totals, row=stored, functionals=needs)
+    dear = row.truths or row.numbers
+    rolled = None if dear else rollup_per_unit(question, rows, totals=totals, row=stored, functionals=needs)
     return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled)

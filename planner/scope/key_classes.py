@@ -22,6 +22,7 @@ from planner.scope.key_partitions import identify_parts, label_parts, merge_part
 from planner.scope.key_times import InCycle, find_cycle, shown_part
 from planner.scope.key_values import NotExact, Typed, type_value
 from planner.scope.names import Scope, find_column, kind_of, part_of
+from planner.scope.number_keys import find_number
 from planner.scope.truth_keys import find_truth
 
 MOST_VALUES = 10_000  # every value is computed when the question is read; docs/asking.md promises so many
@@ -57,7 +58,7 @@ def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
     def over_keys(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Paren):
             return part
-        column = find_truth(part, scope) or find_column(part, scope)
+        column = find_truth(part, scope) or find_number(part, scope) or find_column(part, scope)
         if column is not None and _is_key(column):
             return leaf(column, _type(part, scope))
         instead = stand_in(part, scope) if isinstance(part, exp.Column) else None

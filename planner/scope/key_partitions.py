@@ -26,7 +26,7 @@ def merge_parts(parts: Parts, merged: Sequence[int]) -> tuple[Parts, tuple[int, 
     """
     groups = [None if group is None else merged[group] for group in parts.groups]
     cuts, tests = parts.cuts, parts.tests
-    if isinstance(parts.column, ComputedName):
+    if isinstance(parts.column, ComputedName) and tests:
         pass  # a condition and its negation: of these none is idle
     elif tests:
         tests, groups = _prune_tests(parts.column, tests, groups)

@@ -2,11 +2,24 @@
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, ComputedName, Parts
+from planner.catalog.model import Column, ComputedName, Parts, SqlType
 from planner.parser.tree import write_node
 from planner.scope.names import Scope, find_column
 
-TESTS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like)
+TESTS = (
+    exp.EQ,
+    exp.NEQ,
+    exp.GT,
+    exp.GTE,
+    exp.LT,
+    exp.LTE,
+    exp.In,
+    exp.Between,
+    exp.Like,
+    exp.ILike,
+    exp.StartsWith,
+    exp.Escape,
+)
 
 
 def find_truth(node: exp.Expr, scope: Scope) -> Column | None:
@@ -19,7 +32,8 @@ def find_truth(node: exp.Expr, scope: Scope) -> Column | None:
 
 def is_truth_key(column: Column) -> bool:
     """Whether a column numbers the values of a condition of a row."""
-    return isinstance(column.derivation, Parts) and isinstance(column.derivation.column, ComputedName)
+    parts = column.derivation
+    return isinstance(parts, Parts) and isinstance(parts.column, ComputedName) and parts.kind is SqlType.BOOLEAN
 
 
 def value_name(key: Column) -> str:

@@ -135,3 +135,9 @@ SELECT (invoice_date - interval '6 hours')::date AS shift_day FROM sales WHERE i
 --> [CAST((invoice_date - INTERVAL '6 HOURS') AS DATE) 32] where ("invoice_date" < timestamp '2011-02-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') f0 > 200 ~20; count(*) delta 100 in 0..100
 SELECT to_char(invoice_date, 'IYYY-IW') AS week FROM sales WHERE invoice_date >= '2011-01-03' AND invoice_date < '2011-01-31' GROUP BY 1 HAVING count(*) > 200
 --> [date_trunc(week invoice_date) 4] where ("invoice_date" < timestamp '2011-01-31 00:00:00' AND "invoice_date" >= timestamp '2011-01-03 00:00:00') f0 > 200 ~20; count(*) delta 100 in 0..100
+SELECT floor(amount * quantity / 1000) AS thousands, stock_code ILIKE '%kit%' AS kit FROM sales GROUP BY 1, 2 HAVING count(*) > 40
+--> [amount * quantity 102, stock_code ILIKE '%kit%' 3] f0 > 40 ~4; count(*) delta 100 in 0..100
+SELECT quantity - quantity % 10 AS tens FROM sales GROUP BY 1 HAVING count(*) > 40
+--> [quantity - quantity % 10 22] f0 > 40 ~4; count(*) delta 100 in 0..100
+SELECT CASE WHEN stock_code LIKE '%X' THEN 'x' WHEN stock_code LIKE '%KIT%' THEN 'kit' END AS kind FROM sales GROUP BY 1 HAVING count(*) > 40
+--> [CASE WHEN "stock_code LIKE '%X'" THEN 'x' WHEN "stock_code LIKE '%KIT%'" THEN 'kit' END 3] f0 > 40 ~4; count(*) delta 100 in 0..100

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise, zip_longest
 from typing import Protocol
 
-from planner.catalog.model import Column, ComputedName, Derivation, Merged, Parts, SqlType, Table, Value
+from planner.catalog.model import Column, Computed, ComputedName, Derivation, Merged, Parts, SqlType, Table, Value
 from planner.catalog.steps import Run, Steps
 from planner.lower.dialects.model import Dialect
 from planner.question.condition import And, Condition, Leaf, Not, Or
@@ -35,6 +35,9 @@ class GroupedRow(Protocol):
     def holds(self, condition: Condition) -> str:
         """A row condition."""
 
+    def truth(self, condition: Condition) -> str:
+        """Whether the condition of a key holds."""
+
     def compare(self, expression: str, column: Column, operator: str, value: Value) -> str:
         """A comparison with a constant."""
 
@@ -44,7 +47,7 @@ class GroupedRow(Protocol):
 
 def number_part(row: GroupedRow, parts: Parts) -> str:
     """Return the group of a row, NULL where it is in none."""
-    if isinstance(parts.column, ComputedName):
+    if isinstance(parts.column, ComputedName) and parts.tests:
         return row.dialect.spelling.cast(_number_truth(row, parts), "integer")
     base = row.table.column(parts.column)
     value, cast = row.column(base.name), row.dialect.spelling.cast
@@ -75,7 +78,7 @@ def _number_truth(row: GroupedRow, parts: Parts) -> str:
     row, whatever it is there."""
     test = parts.tests[1]
     assert isinstance(test, Leaf | Not | And | Or)
-    (first, second), nulls, held = parts.groups, parts.nulls, f"({row.holds(test)})"
+    (first, second), nulls, held = parts.groups, parts.nulls, f"({row.truth(test)})"
     if second == nulls or first == nulls:
         instead = "TRUE" if second == nulls else "FALSE"
         return f"CASE WHEN COALESCE({held}, {instead}) THEN {_number(second)} ELSE {_number(first)} END"
@@ -110,6 +113,8 @@ def _count_steps(row: GroupedRow, base: Column, steps: Steps, groups: Sequence[i
     low, high = steps.runs[0].first, steps.runs[-1].last
     if base.sql_type is SqlType.INTEGER:  # clamped before anything is subtracted: nothing overflows
         units = f"LEAST(GREATEST({dialect.spelling.cast(value, 'bigint')}, {integer(low)}), {integer(high)})"
+    elif isinstance(base.derivation, Computed):
+        units = dialect.spelling.cast(f"LEAST(GREATEST({value}, {integer(low)}), {integer(high)})", "bigint")
     else:
         assert steps.scale is not None
         digits = max(len(str(max(abs(low), abs(high)))) - steps.scale, 1)

@@ -39,6 +39,10 @@ KEYS = (
     "CASE WHEN n > price THEN 'a' WHEN weight / n > 2 THEN 'b' END, hour < 12",
     "lower(code) = 'a1', met::date > paid",
     "width_bucket(price, 0, 45, 4500)",
+    "n + hour, city",
+    "floor(price * n / 100), length(code)",
+    "abs(n - hour) % 5, code LIKE '%x%', n - n % 20",
+    "round(weight), CASE WHEN code ILIKE '%a%' THEN 1 WHEN code LIKE '%2%' THEN 2 END",
 )
 AGGREGATES = "count(*) > 3 AND sum(n) > 5 AND count(DISTINCT person) > 2"
 

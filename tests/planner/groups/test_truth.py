@@ -202,6 +202,38 @@ TRUTHS = [
     "split_part(code, 'x', 1) = 'A'",
     "CASE WHEN price > n THEN 1 ELSE 0 END = 1",
     "extract(dow FROM met) > n",
+    "code LIKE '%x%'",
+    "code ILIKE '%X%' OR code = 'A1'",
+    "CASE WHEN code LIKE '%x%' THEN 'x' WHEN code ILIKE '%a%' THEN 'a' WHEN lower(code) LIKE '%2' THEN '2' END",
+    "code ILIKE 'axx%'",
+    "starts_with(code, 'A') AND gift",
+    "position('x' IN code) > 0",
+    "code LIKE 'A/%' ESCAPE '/'",
+    "NOT code ILIKE '%x%' AND n > price",
+]
+NUMBERS = [
+    "n + hour",
+    "(n + hour) / 3",
+    "n + price",
+    "trunc(n + price)",
+    "hour - n + 1",
+    "greatest(n, hour)",
+    "least(n * 1.00, price)",
+    "abs(n - hour) / 5",
+    "n * hour % 7",
+    "coalesce(n, hour) - hour % 2",
+    "hour / n",
+    "n % (hour + 1)",
+    "floor(price * n / 100)",
+    "round(price * 2 - n, -1)",
+    "width_bucket(n + price, 0, 100, 5)",
+    "CASE WHEN n > 50 THEN 'many' WHEN hour + n > 70 THEN 'late' ELSE ((n - hour) / 40)::text END",
+    "n - n % 10",
+    "n * n / 100",
+    "length(code)",
+    "length(code) * 2 + 1",
+    "nullif(n, hour) / 20",
+    "10 * n - 20 * hour",
 ]
 RANGED = [
     "met::date",
@@ -358,6 +390,15 @@ def test_conditions_between_columns_are_postgresqls(key: str, worlds: tuple[Any,
     for most in (0, 40):
         _check(f"SELECT {key} FROM lines l GROUP BY {key} HAVING count(*) > {most}", most, worlds)
     _check(f"SELECT {key} AS g, hour FROM rows l GROUP BY 1, 2 HAVING count(*) > 3 ORDER BY {key}", 3, worlds)
+
+
+@pytest.mark.parametrize("key", NUMBERS)
+def test_numbers_of_several_columns_are_postgresqls(key: str, worlds: tuple[Any, Any]) -> None:
+    few = "price < 5 AND n BETWEEN 0 AND 9" if "price" in key else "n <> 0"
+    no_zero = f"WHERE {few}" if "/ n" in key or key.startswith(("least", "n + price")) else ""
+    _check(f"SELECT {key} FROM lines l {no_zero} GROUP BY {key} HAVING count(*) > 0", 0, worlds)
+    written = key.replace("n ", "l.n ")
+    _check(f"SELECT gift, {written} AS g FROM rows l {no_zero} GROUP BY 1, 2 HAVING count(*) > 1", 1, worlds)
 
 
 @pytest.mark.parametrize("key", RANGED)

@@ -86,6 +86,9 @@ SPARING = {
     f"HAVING count(*) FILTER (WHERE note LIKE '%{MARK}%') > 5",
     "CASE": "SELECT ward FROM noted GROUP BY ward HAVING "
     f"count(*) FILTER (WHERE CASE WHEN age = 1000 THEN note LIKE '%{MARK}%' ELSE false END) > 5",
+    "key": "SELECT CASE WHEN note LIKE '%x%' THEN 1 "
+    f"WHEN age > 20 AND note LIKE '%{MARK}%' THEN 2 END AS kind FROM noted "
+    "WHERE person = 'p7' GROUP BY kind HAVING count(*) > 5",
     "OR": f"SELECT ward FROM noted GROUP BY ward HAVING count(*) FILTER (WHERE age < 1000 OR note LIKE '%{MARK}%') > 5",
     "a key that nobody is in": "SELECT ward FROM noted WHERE ward = 'ward without anybody' GROUP BY ward "
     f"HAVING count(*) FILTER (WHERE note LIKE '%{MARK}%') > 5",

@@ -14,7 +14,7 @@ SELECT CASE WHEN marital_status LIKE 'Married%' THEN 'Married' WHEN marital_stat
 --> planned
 
 SELECT age - age % 10 AS age_bin, income, COUNT(*) FROM adult GROUP BY age_bin, income HAVING COUNT(*) > 500 ORDER BY age_bin
---> KH202
+--> planned
 
 SELECT WIDTH_BUCKET(hours_per_week, ARRAY[20, 35, 41, 60]) AS bucket FROM adult GROUP BY bucket HAVING COUNT(*) > 2000
 --> planned

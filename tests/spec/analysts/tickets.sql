@@ -35,7 +35,7 @@ SELECT status IN ('solved', 'closed') AS done, channel FROM tickets GROUP BY 1, 
 --> planned
 
 SELECT CASE WHEN subject ILIKE '%refund%' THEN 'refund' WHEN subject ILIKE '%log in%' OR subject ILIKE '%password%' THEN 'access' ELSE 'other' END AS topic, count(DISTINCT customer_id) FROM tickets GROUP BY topic HAVING count(DISTINCT customer_id) > 300
---> KH202
+--> planned
 
 SELECT EXTRACT(EPOCH FROM closed_at - opened_at)::int / 86400 AS days FROM tickets WHERE closed_at - opened_at < interval '14 days' GROUP BY 1 HAVING count(*) > 300
 --> KH202

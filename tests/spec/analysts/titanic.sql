@@ -11,13 +11,13 @@ SELECT CASE WHEN age < 13 THEN 'Child' WHEN age < 20 THEN 'Teenager' WHEN age < 
 --> planned
 
 SELECT sibsp + parch + 1 AS family_size, COUNT(*) FROM titanic GROUP BY family_size HAVING COUNT(*) > 50
---> KH202
+--> planned
 
 SELECT LEFT(cabin, 1) AS deck FROM titanic WHERE cabin IS NOT NULL GROUP BY LEFT(cabin, 1) HAVING COUNT(*) > 30
 --> KH202
 
 SELECT CASE WHEN name LIKE '%Mrs.%' THEN 'Mrs' WHEN name LIKE '%Miss.%' THEN 'Miss' WHEN name LIKE '%Mr.%' THEN 'Mr' WHEN name LIKE '%Master.%' THEN 'Master' ELSE 'Other' END AS title, pclass FROM titanic GROUP BY title, pclass HAVING COUNT(*) > 50
---> KH202
+--> planned
 
 SELECT NTILE(4) OVER (ORDER BY fare) AS q, AVG(survived) FROM titanic GROUP BY q
 --> KH101

@@ -1,0 +1,48 @@
+"""Numbers computed of a row that stand for keys: known by their text, as the scope spells their columns."""
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, ComputedName, Parts, SqlType
+from planner.scope.names import Scope
+from planner.scope.truth_keys import name_alike
+
+NUMBERS = (
+    exp.Add,
+    exp.Sub,
+    exp.Mul,
+    exp.Div,
+    exp.Mod,
+    exp.Abs,
+    exp.Neg,
+    exp.Coalesce,
+    exp.Nullif,
+    exp.Greatest,
+    exp.Least,
+    exp.Length,
+)
+
+
+def find_number(node: exp.Expr, scope: Scope) -> Column | None:
+    """The key that a computed number is; None for any other expression."""
+    if not isinstance(node, NUMBERS) or not any(is_number_key(column) for column in scope.table.columns):
+        return None
+    name = name_alike(node, scope)
+    return next((column for column in scope.table.columns if column.name == name and is_number_key(column)), None)
+
+
+def is_number_key(column: Column) -> bool:
+    """Whether a column numbers the values of a number that is computed of a row."""
+    parts = column.derivation
+    return isinstance(parts, Parts) and isinstance(parts.column, ComputedName) and parts.kind is not SqlType.BOOLEAN
+
+
+def shown_type(key: Column) -> str:
+    """The type in which the number is shown: PostgreSQL's own."""
+    assert isinstance(key.derivation, Parts)
+    assert isinstance(key.derivation.column, ComputedName)
+    return str(key.derivation.column.column.comment)
+
+
+def number_name(key: Column) -> str:
+    """What the number is called beside the answered keys."""
+    return f"{key.name} as a number"
