@@ -1,8 +1,8 @@
 """Guards that Keyhole adds by itself to comparisons that are NULL in groups without values, and that such groups pass.
 
 `avg(x) >= 20` becomes `avg(x) >= 20 AND count(x) >= 50`: a question about groups with at least 50 values, and a NOTICE
-says so. The number is `keyhole.min_rows` where the analyst set it. Otherwise it is the policy's, or more where one
-privacy unit has so many rows that a smaller count would cost more than the rest of the question.
+says so. The number is `keyhole.min_rows` where the analyst set it. Otherwise it is the policy's, or more where the
+tolerance of a smaller count, or of the mean in smaller groups, would be worth less than a few units' rows.
 
 Guarantee: the formula is the one that an analyst gets who types the guards. So a group with at least so many values
 that qualifies is missed at most `fnr` of the time. A group is returned at most `fpr` of the time if it has fewer values
@@ -23,17 +23,11 @@ from planner.catalog.model import Table
 from planner.catalog.tolerance import Tolerances, quote_literal, with_amount
 from planner.errors import KeyholeError
 from planner.functionals.functional import functional
-from planner.functionals.guard_remedy import WORTH, Remedy, next_round, read_alone
+from planner.functionals.guard_remedy import WORTH, Remedy, next_round, read_alone, slack_share
 from planner.functionals.guards import ComparisonPlace, Guarded, implies
 from planner.parser.lexer import readable
 from planner.question.condition import ALWAYS, Condition
 from planner.question.model import Accuracy, Measure, Term
-
-SLACK = Fraction(
-    1, 10
-)  # of its number, the tolerance of an added count that `keyhole.tolerance` gives no percentage for
-
-_MOST_OF_BASE = Fraction(1, 2)  # of an added base, its tolerance: groups that pass it keep a divisor to divide by
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +45,35 @@ class GuardAdding:
 
         None if one of them stands in a complement. There a group without values counts, and one with few would.
         """
-        wanted: dict[ComparisonPlace | None, dict[Values, Remedy]] = {}
+        wanted: dict[ComparisonPlace | None, dict[Values, None]] = {}
+        largest: dict[Values, Remedy] = {}  # one number for all that need the same values, so that they share a count
         for guarded, values in missing:
-            wanted.setdefault(guarded.source, {})[values] = guarded.remedy or Remedy()
-        said: dict[tuple[str, str], dict[str, None]] = {}
+            wanted.setdefault(guarded.source, {})[values] = None
+            known = (largest.get(values), guarded.remedy or Remedy())
+            largest[values] = max((one for one in known if one is not None), key=lambda one: one.values)
+        said: dict[tuple[str, str, str], dict[str, None]] = {}
 
         def beside(leaf: Comparison | Spread) -> Having:
             needed = wanted.get(ComparisonPlace.of(leaf), {})
-            added = [self.guard(leaf, values, needed[values]) for values in _leave_out_implied(tuple(needed))]
-            for guard, called in added:
-                said.setdefault((guard.text, called), {})[leaf.text] = None
-            return Every((leaf, *dict.fromkeys(guard for guard, _ in added))) if added else leaf
+            added = [self.guard(leaf, values, largest[values]) for values in _leave_out_implied(tuple(needed))]
+            for guard, called, reason in added:
+                said.setdefault((guard.text, called, reason), {})[leaf.text] = None
+            return Every((leaf, *dict.fromkeys(guard for guard, *_ in added))) if added else leaf
 
         if any(ComparisonPlace.of(leaf) in wanted for leaf in find_complemented(formula)):
             return None
         made = flatten(formula.mapped(beside))
-        sentences = (_sentence(tuple(of), guard, called) for (guard, called), of in said.items())
+        sentences = (_sentence(tuple(of), *guard, usual=self.accuracy.min_rows) for guard, of in said.items())
         return (made, tuple(sentences)) if said else None
 
-    def guard(self, leaf: Comparison | Spread, values: Values, remedy: Remedy) -> tuple[Comparison, str]:
-        """Return the count, and what a group has at least of what it counts."""
-        least = self.accuracy.min_rows
-        if self._counts_units(leaf):
+    def guard(self, leaf: Comparison | Spread, values: Values, remedy: Remedy) -> tuple[Comparison, str, str]:
+        """Return the count, what a group has at least of what it counts, and why the number is more than usual."""
+        least, reason = self.accuracy.min_rows, ""
+        by_units = self._counts_units(leaf)
+        wanted = next_round(ceil(WORTH / slack_share(self.tolerances))) if by_units else remedy.values
+        if wanted > least and not self.accuracy.min_rows_set:
+            least, reason = wanted, self._reason(for_mean=remedy.for_mean and not by_units)
+        if by_units:
             part, measure = Part(Fraction(1), None, values.rows, 0), Measure.UNITS
             counted = f"count(DISTINCT {_tuple_of(self.table.unit)})"
             known = [] if values.condition == ALWAYS else [Remedy.spell(values.condition)]
@@ -80,8 +81,6 @@ class GuardAdding:
             counted += f" FILTER (WHERE {' AND '.join(known)})" if known else ""
             called = f"values of at least {least:,} ({self.table.unit_text.strip('()')})"
         else:
-            if not self.accuracy.min_rows_set:
-                least = max(least, remedy.values)
             least = max(least, values.least)
             column = read_alone(values)
             alone = column if column and implies(Term(1, column, ALWAYS, 0), values) else None
@@ -108,9 +107,9 @@ class GuardAdding:
             values=(),
             slack=Slack.THRESHOLD,
             position=leaf.position,
-            allowed=Fraction(self._slack(least)),
+            allowed=Fraction(min(floor(least * slack_share(self.tolerances)), least - 1)),
         )
-        return made, called
+        return made, called, reason
 
     def _counts_units(self, leaf: Comparison | Spread) -> bool:
         """Whether privacy units are counted: where many rows of one unit may count, and the number of rows does not
@@ -120,17 +119,18 @@ class GuardAdding:
         table = self.table
         return not (table.row_unit or table.members) and (table.row_cap is None or table.row_cap.rows > 1)
 
-    def _slack(self, least: int) -> int:
-        amount = self.tolerances.amount(("count",))
-        share = Fraction(amount.number) / 100 if amount is not None and amount.percent and amount.number else SLACK
-        return min(floor(least * share), least - 1)
+    def _reason(self, *, for_mean: bool) -> str:
+        unit = "row" if self.table.row_unit else f"({self.table.unit_text})"
+        moved = "it" if for_mean else "their number"
+        return f", as in smaller ones one {unit} could move {moved} by more than a fifth of its tolerance"
 
 
-def _sentence(compared: tuple[str, ...], guard: str, called: str) -> str:
-    """What was added beside which comparisons, and what it changes."""
+def _sentence(compared: tuple[str, ...], guard: str, called: str, reason: str, *, usual: int) -> str:
+    """Return what was added beside which comparisons, what it changes and how to have it otherwise."""
+    smaller = f"SET keyhole.min_rows = {usual}; asks smaller ones for more epsilon, " if reason else ""
     return (
-        f"{' and '.join(compared)}: of groups with {called}; AND {guard} was added, since groups without values would "
-        "pass, and smaller groups count as false (SET keyhole.guard = 'refuse'; adds nothing)"
+        f"{' and '.join(compared)}: of groups with {called}{reason}; AND {guard} was added, since groups without "
+        f"values would pass, and smaller groups count as false ({smaller}SET keyhole.guard = 'refuse'; adds nothing)"
     )
 
 
@@ -251,7 +251,7 @@ class RatioBases:
 
     def _base(self, ratio: Comparison, tolerance: Fraction) -> Comparison:
         divisor = ratio.left.rpartition(" / ")[2]
-        share = min(self._share("count" if ratio.off_each_unit else "sum"), _MOST_OF_BASE)
+        share = slack_share(self.tolerances, of="count" if ratio.off_each_unit else "sum")
         by_units = bool(ratio.off_each_unit)
         plain = Comparison(
             text="",
@@ -279,10 +279,6 @@ class RatioBases:
             number = least if self.accuracy.min_rows_set else max(number, least)
         text = f"{divisor} >= {number}"
         return replace(plain, text=text, at=number, threshold=number, allowed=number * share)
-
-    def _share(self, function: str) -> Fraction:
-        amount = self.tolerances.amount((function,))
-        return Fraction(amount.number) / 100 if amount is not None and amount.percent and amount.number else SLACK
 
 
 def _is_base(one: Comparison, ratio: Comparison) -> bool:

@@ -429,7 +429,9 @@ def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
     else:
         collected.comparisons.setdefault(text, (comparison, index, size, formula))
     shown = comparison.part_of or text
-    remedied = _remedy(comparison, collected)
+    # the tolerance grows with the rows that it is meant for
+    wanted = Fraction(WORTH * made.sensitivity * made.rows, tolerance) if comparison.per_row and tolerance else None
+    remedied = _remedy(comparison, collected, mean_rows=wanted or Fraction(0))
     return Guarded(formula, values, shown, comparison.position, remedy=remedied, settled=settled, source=source)
 
 
@@ -449,8 +451,14 @@ def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: _
     return settled
 
 
-def _remedy(comparison: Comparison, collected: _Collected) -> Remedy:
-    return remedy(comparison, table=collected.table, accuracy=collected.accuracy, tolerances=collected.tolerances)
+def _remedy(comparison: Comparison, collected: _Collected, *, mean_rows: Fraction = Fraction(0)) -> Remedy:
+    return remedy(
+        comparison,
+        table=collected.table,
+        accuracy=collected.accuracy,
+        tolerances=collected.tolerances,
+        mean_rows=mean_rows,
+    )
 
 
 def _with_thresholds(comparison: Comparison, own: KeyNumbers) -> Comparison:

@@ -1,7 +1,11 @@
-"""The guard that a refusal shows: a count large enough to be tested for little, and settings that go with it.
+"""The guard that is added, or that a refusal shows: a count large enough to be tested for little, and what it guards.
 
-A count's noise grows with the rows that one privacy unit counts for, and its tolerance with its threshold. So the
-number is such that the tolerance in force is worth `WORTH` units' rows, and one of 1, 2 or 5 times a power of ten.
+A count's noise grows with the rows that one privacy unit counts for, and its tolerance with its threshold. That of a
+mean grows with what one unit moves its sum, and its tolerance with the size of the groups for which it is meant, which
+the count says. So the number is the least of 1, 2 or 5 times a power of ten at which both tolerances are worth `WORTH`
+units: of a smaller one each costs near to all that a test without a tolerance costs. Where the mean's would have to be
+`MOST_TIMES` as large as the count's, it stays small: groups so large are rare, and hiding the others helps nobody.
+Proof: docs/proofs/group_sizes.md.
 """
 
 import re
@@ -28,17 +32,30 @@ from planner.question.model import Accuracy
 WORTH = 5
 """How many units' rows the tolerance of a shown guard is worth: at usual error rates it costs about 0.6 epsilon."""
 
+MOST_TIMES = 20
+"""How many times the number that the policy and the count ask for a mean may ask for. Less leaves means of a wide range
+dear, more hides all groups: at 100 a cost up to 5,000 against 20 would be one of groups of 20,000 rows."""
+
 _NAME = re.compile(r"""'(?:[^']|'')*'|"((?:[^"]|"")+)\"""")  # a constant, or a quoted name
+_SLACK = Fraction(1, 10)
+"""Of its number, the tolerance of an added count or sum that `keyhole.tolerance` gives no percentage for."""
+_MOST_SLACK = Fraction(1, 2)
+"""Of its number, the tolerance of one at most: groups that pass it keep something to divide by."""
+
 _LEAST = 10  # the least number that a hint shows
 _MOST = 10**9  # no group has so many values: beyond it a larger number would say nothing more
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What guards a comparison: the number of values that a count must reach, and a statement to run before."""
+    """What guards a comparison: the number of values that a count must reach, and a statement to run before.
+
+    `for_mean`: the mean asks for that number, its count for less.
+    """
 
     values: int = _LEAST
     setting: str = ""
+    for_mean: bool = False
 
     def hint(self, values: Values, *, alone: str | None) -> str:
         """What to add to the question; `alone` is a column that is counted without a filter."""
@@ -67,11 +84,21 @@ class Remedy:
         return column if " * " in column else readable(column)
 
 
-def remedy(comparison: Comparison, *, table: Table, accuracy: Accuracy, tolerances: Tolerances) -> Remedy:
-    """The guard for a comparison that is NULL in groups without values.
+def remedy(
+    comparison: Comparison,
+    *,
+    table: Table,
+    accuracy: Accuracy,
+    tolerances: Tolerances,
+    mean_rows: Fraction = Fraction(0),
+) -> Remedy:
+    """Return the guard for a comparison that is NULL in groups without values.
 
-    A mean is tested as one of `min_rows` rows, so that where the guard asks for more, `min_rows` may say so. What
-    hinges on one record costs more than any guard, until the tolerance names it.
+    What hinges on one record costs more than any guard, until the tolerance names it.
+
+    Parameters:
+        mean_rows: of groups of how many rows the comparison's own tolerance is worth `WORTH` units; 0 if it does not
+            depend on that.
     """
     rows = 1 if table.row_unit else table.row_cap.rows if table.row_cap is not None else table.rows_per_unit or 1
     amount = tolerances.amount(("count",))
@@ -81,15 +108,26 @@ def remedy(comparison: Comparison, *, table: Table, accuracy: Accuracy, toleranc
         if amount.bounds:
             size = size / 100 * accuracy.min_rows
         number = WORTH * rows * 100 / size if amount.percent and size else size + 1
-    values = next_round(max(ceil(number), _LEAST))
+    counted = next_round(max(ceil(number), _LEAST))
+    wanted = next_round(ceil(mean_rows / (1 - slack_share(tolerances))))
+    values = wanted if counted < wanted <= MOST_TIMES * max(counted, accuracy.min_rows) else counted
     setting = ""
     if comparison.slack is Slack.RECORD:
         if not replace(tolerances, default=None).amount(comparison.names):
             text = with_amount(accuracy.tolerance, comparison.left, Decimal(WORTH * rows))
             setting = f"SET keyhole.tolerance = '{quote_literal(text)}';"
-    elif (comparison.per_row is not None or comparison.slack is Slack.ROWS) and accuracy.min_rows < values and rows > 1:
+    elif (
+        comparison.per_row is not None and accuracy.min_rows_set and values > accuracy.min_rows
+    ):  # which stands, whatever the count says
         setting = f"SET keyhole.min_rows = {values};"
-    return Remedy(values=values, setting=setting)
+    return Remedy(values=values, setting=setting, for_mean=values > counted)
+
+
+def slack_share(tolerances: Tolerances, *, of: str = "count") -> Fraction:
+    """Return which part of its number the tolerance of an added count or sum is."""
+    amount = tolerances.amount((of,))
+    share = Fraction(amount.number) / 100 if amount is not None and amount.percent and amount.number else _SLACK
+    return min(share, _MOST_SLACK)
 
 
 def _show_name(found: re.Match[str]) -> str:

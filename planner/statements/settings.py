@@ -29,12 +29,20 @@ MOST_CHARACTERS = 10_000  # of a value: reading one takes time with its length, 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: its full name, what it means, and the policy's default as text ("" for none)."""
+    """One setting: its full name, what it means, and the policy's default as text ("" for none).
+
+    If it `begins_empty`, a session begins without a value: then one that is the analyst's is told from the policy's.
+    """
 
     name: str
     meaning: str
     default: Callable[[Defaults], str]
     check: Callable[[str], None]
+    begins_empty: bool = False
+
+    def initial(self, defaults: Defaults) -> str:
+        """Return the value with which a session begins."""
+        return "" if self.begins_empty else self.default(defaults)
 
 
 def _rate(name: str) -> Callable[[str], None]:
@@ -132,7 +140,8 @@ SETTINGS: tuple[Setting, ...] = (
         "keyhole.min_rows",
         "the group size for which the tolerance of an average is meant",
         lambda defaults: str(defaults.min_rows),
-        _whole("keyhole.min_rows", "50"),
+        _or_empty(_whole("keyhole.min_rows", "50")),
+        begins_empty=True,
     ),
     Setting(
         "keyhole.guard",

@@ -97,9 +97,9 @@ class Answering:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The `keyhole.*` settings and the policy's defaults."""
+        """The `keyhole.*` settings, as sessions begin with them."""
         catalog = self._service.catalog
-        own = {setting.name: setting.default(catalog.defaults) for setting in ALL_SETTINGS}
+        own = {setting.name: setting.initial(catalog.defaults) for setting in ALL_SETTINGS}
         return {**own, **stored_parameters.settings_of(catalog)}
 
     def read_statements(self, sql: str) -> tuple[StatementPart, ...]:

@@ -182,9 +182,9 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(DISTINCT age) > 40
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) > 65
 --> [ward 3] f0 > 0 ~325; avg(age) - 65 1x-65 delta 65
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 65
---> KH206 avg(age) else [ward 3] (f0 > -1 ~325 and f1 > 49 ~5); avg(age) - 65 1x-65 delta 65; count(age) delta 1
+--> KH206 avg(age) else [ward 3] (f0 > -1 ~585 and f1 > 99 ~10); avg(age) - 65 1x-65 delta 65; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 65 AND count(*) >= 100
---> KH206 avg(age) else [ward 3] (f0 > -1 ~325 and f2 > 49 ~5 and f1 > 99 ~10); avg(age) - 65 1x-65 delta 65; count(*) delta 1; count(age) delta 1
+--> KH206 avg(age) else [ward 3] (f1 > -1 ~585 and f2 > 99 ~10 and f0 > 99 ~10); count(*) delta 1; avg(age) - 65 1x-65 delta 65; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 65 AND count(age) >= 100
 --> [ward 3] (f0 > -1 ~585 and f1 > 99 ~10); avg(age) - 65 1x-65 delta 65; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) < 65
@@ -277,7 +277,7 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / count(*) > 100
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / count(cost) > 100
 --> [ward 3] f0 > 0 ~1000; sum(cost) / count(cost) - 100 1x-200 delta 9800
 SELECT ward FROM visits GROUP BY ward HAVING sum(age) / count(*) > 65
---> KH206 sum(age) else [ward 3] (f0 > -1 ~330 and f1 > 49 ~5); sum(age) / count(*) - 66 {+1 age -66} delta 66; count(age) delta 1
+--> KH206 sum(age) else [ward 3] (f0 > -1 ~594 and f1 > 99 ~10); sum(age) / count(*) - 66 {+1 age -66} delta 66; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING sum(age)::numeric / count(*) > 65
 --> [ward 3] f0 > 0 ~325; sum(age) / count(*) - 65 {+1 age -65} delta 65
 SELECT ward FROM visits GROUP BY ward HAVING CAST(sum(age) AS double precision) / count(*) > 65
@@ -285,7 +285,7 @@ SELECT ward FROM visits GROUP BY ward HAVING CAST(sum(age) AS double precision) 
 SELECT ward FROM visits GROUP BY ward HAVING sum(age) * 1.0 / count(*) > 65
 --> [ward 3] f0 > 0 ~325; sum(age) / count(*) - 65 {+1 age -65} delta 65
 SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) / count(*) > 0.5
---> KH206 count(*) else [ward 3] (f0 > -1 ~5 and f1 > 49 ~5); count(*) FILTER (WHERE insured) / count(*) - 1 {+1 if "insured" = true -1} delta 1; count(*) delta 1
+--> KH206 count(*) else [ward 3] (f0 > -1 ~9 and f1 > 99 ~10); count(*) FILTER (WHERE insured) / count(*) - 1 {+1 if "insured" = true -1} delta 1; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured)::numeric / count(*) > 0.5
 --> [ward 3] f0 > 0 ~5; count(*) FILTER (WHERE insured) / count(*) - 0.5 {+2 if "insured" = true -1} delta 1
 SELECT ward FROM visits GROUP BY ward HAVING 100.0 * count(*) FILTER (WHERE insured) / count(*) > 50
@@ -299,7 +299,7 @@ SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) * 2
 SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) * 100.0 / nullif(count(*), 0) > 50
 --> [ward 3] f0 > 0 ~5; 100 * count(*) FILTER (WHERE insured) / count(*) - 50 {+2 if "insured" = true -1} delta 1
 SELECT ward FROM visits GROUP BY ward HAVING round(100.0 * count(*) FILTER (WHERE insured) / count(*), 1) > 50
---> KH206 round(100.0 else [ward 3] (f0 > -1 ~5005 and f1 > 49 ~5); 100 * count(*) FILTER (WHERE insured) / count(*) - 50.05 {+2000 if "insured" = true -1001} delta 1001; count(*) delta 1
+--> KH206 round(100.0 else [ward 3] (f0 > -1 ~9009 and f1 > 99 ~10); 100 * count(*) FILTER (WHERE insured) / count(*) - 50.05 {+2000 if "insured" = true -1001} delta 1001; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING round(100.0 * sum(CASE WHEN insured THEN 1 ELSE 0 END) / count(*), 1) >= 50 AND count(*) > 50
 --> [ward 3] (f0 > -1 ~4995 and f1 > 50 ~5); 100 * sum(CASE WHEN insured THEN 1 ELSE 0 END) / count(*) - 49.95 {+2000 if "insured" = true -999} delta 1001; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE age > 65) / nullif(count(age), 0)::numeric > 0.2
@@ -440,7 +440,7 @@ SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) <= 50 AND count(age
 SELECT ward FROM visits GROUP BY ward HAVING stddev_samp(age) < 50 AND count(age) > 1
 --> [ward 3] ((f0 <= -40001 ~249150 or f1 <= -40001 ~249150 or f2 <= -40001 ~249150) and f3 > 1 ~0); avg((age - 26.5)^2) - 2703.0625 {+16 age^2 -848 age -32013 age^0} delta 68307; avg((age - 55)^2) - 2703.0625 {+16 age^2 -1760 age +5151 age^0} delta 43249; avg((age - 83.5)^2) - 2703.0625 {+16 age^2 -2672 age +68307 age^0} delta 68307; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) >= 50 OR count(*) > 40
---> KH206 stddev_pop(age) else [ward 3] ((f0 > -1 ~10950 and f1 > -1 ~10950 and f3 > 49 ~5) or f2 > 40 ~4); avg((age - 39)^2) - 2500 {+1 age^2 -78 age -979 age^0} delta 2541; avg((age - 71)^2) - 2500 {+1 age^2 -142 age +2541 age^0} delta 2541; count(*) delta 1; count(age) delta 1
+--> KH206 stddev_pop(age) else [ward 3] ((f1 > -1 ~19710 and f2 > -1 ~19710 and f3 > 99 ~10) or f0 > 40 ~4); count(*) delta 1; avg((age - 39)^2) - 2500 {+1 age^2 -78 age -979 age^0} delta 2541; avg((age - 71)^2) - 2500 {+1 age^2 -142 age +2541 age^0} delta 2541; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) > 55
 --> [ward 3] false; 
 SELECT ward FROM visits GROUP BY ward HAVING stddev_pop(age) > -1
@@ -553,15 +553,15 @@ SELECT ward FROM visits GROUP BY ward HAVING (count(*) > 20) IS UNKNOWN
 SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) * 100.0 / count(*) > 20
 --> [ward 3] f0 > 0 ~5; 100 * count(*) FILTER (WHERE insured) / count(*) - 20 {+5 if "insured" = true -1} delta 4
 SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) * 100 / count(*) > 20
---> KH206 count(*) else [ward 3] (f0 > -1 ~105 and f1 > 49 ~5); 100 * count(*) FILTER (WHERE insured) / count(*) - 21 {+100 if "insured" = true -21} delta 79; count(*) delta 1
+--> KH206 count(*) else [ward 3] (f0 > -1 ~945 and f1 > 499 ~50); 100 * count(*) FILTER (WHERE insured) / count(*) - 21 {+100 if "insured" = true -21} delta 79; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING 100 * count(CASE WHEN insured THEN 1 END) / count(*) >= 20
---> KH206 100 else [ward 3] (f0 > -1 ~5 and f1 > 49 ~5); 100 * count(CASE WHEN insured THEN 1 END) / count(*) - 20 {+5 if "insured" = true -1} delta 4; count(*) delta 1
+--> KH206 100 else [ward 3] (f0 > -1 ~45 and f1 > 499 ~50); 100 * count(CASE WHEN insured THEN 1 END) / count(*) - 20 {+5 if "insured" = true -1} delta 4; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING (100 * sum(CASE WHEN insured THEN 1 ELSE 0 END) / nullif(count(*), 0))::numeric < 20
 --> [ward 3] f0 <= -1 ~5; 100 * sum(CASE WHEN insured THEN 1 ELSE 0 END) / count(*) - 20 {+5 if "insured" = true -1} delta 4
 SELECT ward FROM visits GROUP BY ward HAVING round(100 * avg(CASE WHEN insured THEN 1 ELSE 0 END), 1) > 20
---> KH206 round(100 else [ward 3] (f0 > -1 ~2005 and f1 > 49 ~5); avg(CASE WHEN insured THEN 1 ELSE 0 END) - 0.2005 {+2000 if "insured" = true -401} delta 1599; count(*) delta 1
+--> KH206 round(100 else [ward 3] (f0 > -1 ~18045 and f1 > 499 ~50); avg(CASE WHEN insured THEN 1 ELSE 0 END) - 0.2005 {+2000 if "insured" = true -401} delta 1599; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING avg(CASE WHEN insured THEN 1.0 ELSE 0 END) >= 0.2
---> KH206 avg(CASE else [ward 3] (f0 > -1 ~5 and f1 > 49 ~5); avg(CASE WHEN insured THEN 1.0 ELSE 0 END) - 0.2 {+5 if "insured" = true -1} delta 4; count(*) delta 1
+--> KH206 avg(CASE else [ward 3] (f0 > -1 ~45 and f1 > 499 ~50); avg(CASE WHEN insured THEN 1.0 ELSE 0 END) - 0.2 {+5 if "insured" = true -1} delta 4; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING trunc(avg(cost), 1) >= 20
 --> KH206 trunc(avg(cost), else [ward 3] (f0 > -1 ~200 and f1 > 49 ~5); avg(cost) - 20 1x-40 delta 9960; count(cost) delta 1
 -- # Ratios by a sum that may be 0, of groups that reach a base.

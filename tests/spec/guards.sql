@@ -45,7 +45,7 @@ SELECT ward FROM visits GROUP BY ward HAVING max(age) < 100
 --> KH206 max(age) else [ward 3] (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE "age" >= 100) delta 1; count(age) delta 1
 
 SELECT country, month FROM sales GROUP BY country, month HAVING avg(amount) BETWEEN -10 AND 60
---> KH206 avg(amount) else [country 4, month 13] (f0 > -1 ~450000 and f1 > 4999 ~500 and f2 <= 0 ~2700000); avg(amount) - -10 1x--1000 delta 250000 in -98000..250000; count(amount) delta 100 in 0..100; avg(amount) - 60 1x-6000 delta 700000 in -700000..132000
+--> KH206 avg(amount) else [country 4, month 13] (f0 > -1 ~1800000 and f1 > 19999 ~2000 and f2 <= 0 ~10800000); avg(amount) - -10 1x--1000 delta 250000 in -98000..250000; count(amount) delta 100 in 0..100; avg(amount) - 60 1x-6000 delta 700000 in -700000..132000
 
 SELECT country, month FROM sales GROUP BY country, month HAVING max(amount) < 100
 --> KH206 max(amount) else [country 4, month 13] (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE "amount" >= 100) delta 100 in 0..100; count(DISTINCT (customer_id, month)) FILTER (WHERE amount IS NOT NULL) delta 1

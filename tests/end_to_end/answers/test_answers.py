@@ -264,6 +264,20 @@ def test_an_invalid_setting_is_refused_and_changes_nothing(on_duckdb: House, bad
         assert connection.execute("SHOW keyhole.fnr").fetchone() == ("0.05",)
 
 
+def test_a_count_says_how_large_groups_are_until_the_analyst_does(on_duckdb: House) -> None:
+    """The policy's number is the analyst's only if it was set, also to the policy's own."""
+    question = "EXPLAIN SELECT store FROM sales GROUP BY store HAVING count(amount) >= 500 AND avg(amount) > 20"
+    with on_duckdb.connect() as connection:
+        found = []
+        for setting in ("RESET ALL", "SET keyhole.min_rows = 50", "SET keyhole.min_rows = ''"):
+            connection.execute(setting.encode())
+            text = "".join(line for (line,) in connection.execute(question.encode()).fetchall())
+            found += re.findall(r"avg\(amount\) > 20 .* groups of at least (\d+) rows", text)
+        assert len(found) == 3
+        assert found[0] == found[2] != "50"
+        assert found[1] == "50"
+
+
 def test_a_value_smuggled_past_set_is_refused_at_the_question(on_duckdb: House) -> None:
     with on_duckdb.connect() as connection, unchanged(on_duckdb):
         connection.execute("SELECT set_config('keyhole.fnr', '7', false)")

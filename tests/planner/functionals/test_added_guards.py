@@ -26,16 +26,16 @@ def _fingerprint(question: Question) -> str:
         (WARDS + "avg(age) >= 65", "count(age) >= 50"),
         (WARDS + "NOT avg(age) > 65", "count(age) >= 50"),
         (WARDS + "round(avg(age)) >= 65", "count(age) >= 50"),
-        (WARDS + "avg(age) FILTER (WHERE insured) <= 30", "count(age) FILTER (WHERE insured = true) >= 50"),
-        (WARDS + "100.0 * count(*) FILTER (WHERE insured) / count(*) <= 30", "count(*) >= 50"),
+        (WARDS + "avg(age) FILTER (WHERE insured) <= 30", "count(age) FILTER (WHERE insured = true) >= 100"),
+        (WARDS + "100.0 * count(*) FILTER (WHERE insured) / count(*) <= 30", "count(*) >= 100"),
         (WARDS + "min(age) >= 18", "count(age) >= 50"),
         (WARDS + "max(age) <= 18", "count(age) >= 50"),
         (WARDS + "percentile_cont(0.5) WITHIN GROUP (ORDER BY age) > 65", "count(age) >= 50"),
         (WARDS + "percentile_disc(0.5) WITHIN GROUP (ORDER BY age) <= 65", "count(age) >= 50"),
-        (WARDS + "stddev(age) < 10", "count(age) >= 50"),
-        (WARDS + "variance(age) >= 1600", "count(age) >= 50"),
+        (WARDS + "stddev(age) < 10", "count(age) >= 1000"),
+        (WARDS + "variance(age) >= 1600", "count(age) >= 200"),
         (WARDS + "-avg(age) < -65 AND every(insured)", "count(insured) >= 50"),
-        (COUNTRIES + "avg(amount) >= 20", "count(amount) >= 5000"),
+        (COUNTRIES + "avg(amount) >= 20", "count(amount) >= 10000"),
         (
             COUNTRIES + "sum(amount) < 90000",
             "count(DISTINCT (customer_id, month)) FILTER (WHERE amount IS NOT NULL) >= 50",
@@ -53,6 +53,36 @@ def test_an_added_guard_makes_the_question_that_has_it_typed(sql: str, guard: st
     assert any(f"AND {guard} was added" in warning for warning in added.warnings), added.warnings
 
 
+@pytest.mark.parametrize(
+    ("comparison", "tolerance", "least"),
+    [
+        ("avg(age) >= 65", "30%", 50),  # the policy's: a mean of 20 would do
+        ("avg(age) >= 65", "10%", 100),  # 5 times 65 years are a tenth of 65 years in 56 rows
+        ("avg(age) >= 65 AND avg(age) <= 70", "10%", 100),  # one count guards both
+        ("avg(age) >= 65", "1%", 1000),  # the mean asks for 506, a count that is sharp to one in a hundred for 500
+        ("avg(age) >= 65", "10%, count=100%", 100),  # half of the count's number is left for the mean
+        ("avg(cost) >= 20", "10%", 50),  # the mean asks for 13,834: all groups would be hidden
+        ("avg(age) >= 65", "0%", 50),
+        ("sum(age) <= 20000", "5%", 100),
+    ],
+)
+def test_the_number_is_the_larger_of_what_the_count_and_the_mean_ask_for(
+    comparison: str, tolerance: str, least: int
+) -> None:
+    question = asked(WARDS + comparison, tolerance=tolerance)
+    (guard,) = (one for one in question.atoms if one.text.startswith("count("))
+    assert guard.text.endswith(f" >= {least}")
+    explained = [warning for warning in question.warnings if "one row could move" in warning]
+    assert len(explained) == (least > 50)
+    assert all("SET keyhole.min_rows = 50;" in warning for warning in explained)
+
+
+def test_a_number_larger_than_the_policys_costs_less_than_half() -> None:
+    costs = [plan(asked(WARDS + "avg(age) >= 65", min_rows=set_to), dialect=DUCKDB) for set_to in ("50", "")]
+    small, large = (one.worst_case_epsilon for one in costs)
+    assert large < small / 1.8
+
+
 def test_the_group_size_that_is_set_is_the_guard_and_that_of_the_mean() -> None:
     added = asked(COUNTRIES + "avg(amount) >= 20", min_rows="700")
     typed = asked(COUNTRIES + "avg(amount) >= 20 AND count(amount) >= 700", min_rows="700")
@@ -61,16 +91,16 @@ def test_the_group_size_that_is_set_is_the_guard_and_that_of_the_mean() -> None:
 
 
 def test_a_mean_is_meant_for_groups_that_pass_the_guard_within_its_tolerance() -> None:
-    """M20's N' = N - tau_N: a group of 4,500 rows may pass a guard of 5,000."""
-    assert {one.rows for one in asked(COUNTRIES + "avg(amount) >= 20").functionals} == {1, 4500}
+    """M20's N' = N - tau_N: a group of 9,000 rows may pass a guard of 10,000."""
+    assert {one.rows for one in asked(COUNTRIES + "avg(amount) >= 20").functionals} == {1, 9000}
 
 
 def test_an_absolute_tolerance_of_the_mean_is_none_of_the_guard() -> None:
     """Two years are no two rows: the guard's tolerance is a tenth then."""
     question = asked(WARDS + "avg(age) >= 65", tolerance="2")
     guard = next(one for one in question.atoms if one.text.startswith("count(age)"))
-    assert guard.lower == 50 - 5
-    assert guard.literals == ((49, True),)
+    assert guard.lower == 200 - 20
+    assert guard.literals == ((199, True),)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +119,7 @@ def test_no_guard_is_added_where_the_complement_counts(sql: str) -> None:
 
 def test_in_an_or_only_the_comparison_is_guarded() -> None:
     question = asked(WARDS + "avg(age) >= 65 OR count(*) > 40")
-    typed = asked(WARDS + "(avg(age) >= 65 AND count(age) >= 50) OR count(*) > 40")
+    typed = asked(WARDS + "(avg(age) >= 65 AND count(age) >= 100) OR count(*) > 40")
     assert _fingerprint(question) == _fingerprint(typed)
 
 
