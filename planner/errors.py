@@ -155,6 +155,10 @@ class KeyholeError(Exception):
         position = None if self.position is None else self.position + offset
         return KeyholeError(self.code, self.message, detail=self.detail, hint=self.hint, position=position)
 
+    def with_hint(self, hint: str) -> "KeyholeError":
+        """The same refusal with another hint."""
+        return KeyholeError(self.code, self.message, detail=self.detail, hint=hint, position=self.position)
+
     def drop_position(self) -> "KeyholeError":
         """The same refusal without a position: its text is not the one that the client sent."""
         return KeyholeError(self.code, self.message, detail=self.detail, hint=self.hint)

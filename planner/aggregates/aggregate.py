@@ -122,6 +122,11 @@ def aggregate(node: exp.Expr, within: GroupScope) -> Aggregate:
             raise unsupported_aggregate(call.node)
 
 
+def _summed(argument: exp.Expr, call: Call, within: GroupScope, *, counted: bool) -> RowExpression:
+    where, given = within.where, within.given
+    return row_expression(argument, within.scope, given, where=where, among=call.condition, counted=counted)
+
+
 def _count_parts(summed: RowExpression, within: GroupScope) -> tuple[Part, ...]:
     values = summed.values
     column = next((part.column for part in summed.parts if part.column and part.column.name == values.column), None)
@@ -139,7 +144,9 @@ def _count(node: exp.Count, call: Call, within: GroupScope) -> Aggregate:
     if isinstance(argument, exp.Star | exp.Boolean) or (isinstance(argument, exp.Literal) and argument.is_string):
         counted, text = RowExpression((), Values(None, ALWAYS), Arithmetic.INTEGER), "*"
     else:
-        counted = row_expression(argument, within.scope, within.given)
+        counted = row_expression(
+            argument, within.scope, within.given, where=within.where, among=call.condition, counted=True
+        )
         column = find_column(argument, within.scope)
         text = column.name if column else "*" if counted.values == Values(None, ALWAYS) else write_node(argument)
     counted = counted.where(call.condition)
@@ -237,7 +244,9 @@ def _parts(node: exp.Expr) -> list[exp.Expr]:
 
 def _total(node: exp.Sum | exp.Avg, call: Call, within: GroupScope) -> Aggregate:
     function = "sum" if isinstance(node, exp.Sum) else "avg"
-    summed = row_expression(node.this, within.scope, within.given).where(call.condition)
+    summed = row_expression(node.this, within.scope, within.given, where=within.where, among=call.condition).where(
+        call.condition
+    )
     column = find_column(node.this, within.scope)
     argument = column.name if column else write_node(bare(node.this))
     per = _count_parts(summed, within) if function == "avg" else ()

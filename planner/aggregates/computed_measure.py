@@ -13,29 +13,33 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from planner.aggregates.known_ranges import known_ranges
 from planner.catalog.model import Column, ComputedName
-from planner.catalog.row_terms import TermKind
+from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node
 from planner.predicates.computed.compare import computed_column
 from planner.predicates.computed.numbers import EXACT, NoTermError
+from planner.predicates.computed.ranges import Known
 from planner.predicates.computed.read import read_term
+from planner.predicates.computed.times import extract
 from planner.predicates.row_scope import RowScope
-from planner.values.model import Span
+from planner.question.condition import ALWAYS, Condition, all_of
 
 _FUNCTIONS = (
     exp.Abs, exp.Floor, exp.Ceil, exp.Round, exp.Trunc, exp.Greatest, exp.Least, exp.Nullif, exp.Mod, exp.Extract,
     exp.Length,
 )  # fmt: skip
 
-_SIGNS: dict[type[exp.Expr], str] = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
 
-
-def computed_measure(node: exp.Expr, within: RowScope) -> tuple[Column, Fraction, TermKind] | None:
+def computed_measure(
+    node: exp.Expr, within: RowScope, *, where: Condition = ALWAYS, among: Condition = ALWAYS, counted: bool = False
+) -> tuple[Column, Fraction, TermKind] | None:
     """Return a computed column with its bounds, what one of its steps is worth, and whether it is an integer's.
 
-    None for an expression that is a sum of columns, or no term. Raises KH203 where it may be arbitrarily large, KH204
-    for a length of time.
+    Bounds are those of the columns that it reads, else what `among` says of the rows that count, beside what `where`
+    says of all. If it is only `counted`, it needs none, and a length of time is its seconds. None for an expression
+    that is a sum of columns, or no term. Raises KH203 where it may be arbitrarily large, KH204 for a length of time.
     """
     node = bare(node)
     if not isinstance(node, _FUNCTIONS) and not (isinstance(node, exp.Sub) and not _is_number(node.this, within)):
@@ -43,49 +47,38 @@ def computed_measure(node: exp.Expr, within: RowScope) -> tuple[Column, Fraction
     term = read_term(node, within)
     if term is None or term.function == "ratio" or term.kind not in (*EXACT, TermKind.LENGTH):
         return None
-    if term.kind is TermKind.LENGTH:
+    if term.kind is TermKind.LENGTH and not counted:
         raise KeyholeError(
             "KH204",
-            f"{write_node(node)[:80]} is an interval, which is not added up",
-            detail="Aggregates add up numbers.",
-            hint=_ask_seconds(node, within)
-            or f"Add up its seconds: least(greatest(extract(epoch FROM {write_node(node)}), 0), 864000).",
+            f"{write_node(node)[:80]} is an interval, which is not added up here",
+            detail="HAVING compares sums and means of intervals with an interval; elsewhere aggregates add up numbers.",
+            hint=f"Add up its seconds: extract(epoch FROM {write_node(node)}).",
             position=position(node),
         )
     try:
-        made = computed_column(term, within)
+        known = known_ranges(where, within.scope), known_ranges(all_of((where, among)), within.scope)
+        made = _measured_column(term, within, known)
     except NoTermError:
         return None
-    if made.bounds is None:
+    if made.bounds is None and not counted:
         raise KeyholeError(
             "KH203",
             f"the range of {write_node(node)[:80]} is not known",
-            detail="It follows from the declared bounds of the columns, and dates have none.",
-            hint=f"Clip it: least(greatest({write_node(node)}, 0), {864_000 if _is_seconds(node) else 100}).",
+            detail="It follows from the declared bounds of the columns, or from what WHERE or FILTER says of it.",
+            hint=f"Say which values count: FILTER (WHERE {write_node(node)} BETWEEN 0 AND "
+            f"{864_000 if _is_seconds(node) else 100}).",
             position=position(node),
         )
     written = ComputedName.of(replace(made, comment=write_node(node))).column
     return written, Fraction(1, 10**term.scale), term.kind
 
 
-def _ask_seconds(node: exp.Expr, within: RowScope) -> str | None:
-    """The question with a mean of seconds in the place of a mean interval, up to five times the analyst's threshold;
-    None where it is not compared with one."""
-    compared = node.find_ancestor(exp.GT, exp.GTE, exp.LT, exp.LTE)
-    select = None if compared is None else compared.find_ancestor(exp.Select)
-    if compared is None or select is None or not within.is_constant(compared.expression):
-        return None
-    length = within.constant(compared.expression)
-    if not isinstance(length, Span) or length.months or not isinstance(bare(compared.this), exp.Avg | exp.Filter):
-        return None
-    seconds = length.days * 86_400 + length.microseconds // 10**6
-    if seconds <= 0:
-        return None
-    clipped = f"least(greatest(extract(epoch FROM {write_node(node)}), 0), {5 * seconds})"
-    mean = write_node(compared.this).replace(write_node(node), clipped)
-    text = f"{mean} {_SIGNS[type(compared)]} {seconds}"
-    question = write_node(select).replace(write_node(compared), text)
-    return f"Instead you can ask: {question};"
+def _measured_column(term: RowTerm, within: RowScope, known: tuple[Known, Known]) -> Column:
+    """The column that a term is, with bounds if they are known. A length of time is its seconds then."""
+    if term.kind is not TermKind.LENGTH:
+        return computed_column(term, within, known=known)
+    seconds = computed_column(extract("epoch", term), within, known=known)
+    return computed_column(term, within) if seconds.bounds is None else seconds
 
 
 def _is_seconds(node: exp.Expr) -> bool:

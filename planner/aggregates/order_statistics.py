@@ -19,7 +19,7 @@ percentile_cont lies `p * (n - 1)` places from the first.
 References: docs/asking.md, what can be asked.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sqlglot import exp
@@ -31,11 +31,14 @@ from planner.aggregates.refusals import (
     unsupported_aggregate,
 )
 from planner.aggregates.row_expression import Part, Values
-from planner.catalog.model import Column, SqlType
+from planner.catalog.model import ComputedName, SqlType
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_node
-from planner.predicates.column_comparison import compare_column
+from planner.parser.tree import bare, contains, position, write_node
+from planner.predicates.computed.compare import computed_term
+from planner.predicates.computed.read import read_term
 from planner.predicates.condition import row_truth
+from planner.predicates.row_scope import RowScope
+from planner.predicates.terms.model import ColumnTerm, plain_term
 from planner.question.condition import (
     Condition,
     all_of,
@@ -48,21 +51,25 @@ from planner.values.expressions import fold
 from planner.values.model import Constant, NotConstant, Number
 from planner.values.operators import OPPOSITE
 
+_NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
+
 
 @dataclass(frozen=True, slots=True)
 class _Picked:
-    """One aggregate that picks a value: of `column`, among the rows of `condition`, with the share `p` below it."""
+    """One aggregate that picks a value: of `term`, among the rows of `condition`, with the share `p` below it."""
 
     call: exp.Expr
     function: str
-    column: Column
+    term: ColumnTerm
+    argument: str
     condition: Condition
+    suffix: str
     text: str
     share: Fraction | None
 
     @property
     def values(self) -> Values:
-        return Values(self.column.name, self.condition)
+        return Values(self.term.column.name, self.condition)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -127,22 +134,41 @@ def _read_pick(call: Call, within: GroupScope) -> _Picked:
             share = 1 - share
     elif node.expressions:
         raise unsupported_aggregate(node)
+    term = _read_term(argument, function, within)
+    named = find_column(argument, within.scope)
+    name = write_node(argument) if named is None else named.name
+    text = f"{f'median({name})' if function == 'median' else write_node(node)}{call.suffix}"
+    return _Picked(node, function, term, name, call.condition, call.suffix, text, share)
+
+
+def _read_term(argument: exp.Expr, function: str, within: GroupScope) -> ColumnTerm:
+    """What values are picked of: a column, or numbers and times that are computed of several. Raises KH204."""
     column = find_column(argument, within.scope)
-    if column is None:
+    rows = RowScope(within.scope, within.given)
+    found = computed_term(argument, rows) if column is None else plain_term(column)
+    numeric = found is not None and (found.column.sql_type in _NUMBERS or _is_quotient(argument, rows))
+    if found is None or (column is None and not numeric):
         raise KeyholeError(
             "KH204",
             f"{function} of {write_node(argument)[:80]} is not supported",
-            detail="It is over one declared column.",
-            hint="Ask the owner to expose the expression as a column of a view.",
+            detail="It is over a column, or a number or length of time that is computed of columns.",
+            hint="Ask whether some row, or every row, satisfies a condition: bool_or(x > 5), bool_and(x > 5)."
+            if contains(argument, exp.Case)
+            else f"Count rows with a value instead: count(*) FILTER (WHERE {write_node(argument)[:80]} = 'x') > 40.",
             position=position(argument),
         )
-    numeric = column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
     if function in ("percentile_cont", "median") and not numeric:
-        raise KeyholeError(
-            "KH204", f'column "{column.name}" of type {column.declared} has no {function}', position=position(argument)
-        )
-    text = f"{f'median({column.name})' if function == 'median' else write_node(node)}{call.suffix}"
-    return _Picked(node, function, column, call.condition, text, share)
+        name, kind = found.column.name, found.column.declared
+        raise KeyholeError("KH204", f'column "{name}" of type {kind} has no {function}', position=position(argument))
+    if column is not None:
+        return found
+    written = ComputedName.of(replace(found.column, comment=write_node(argument))).column
+    return replace(found, column=written)
+
+
+def _is_quotient(node: exp.Expr, rows: RowScope) -> bool:
+    read = read_term(node, rows)
+    return read is not None and read.function == "ratio"
 
 
 def _share(node: exp.WithinGroup, within: GroupScope) -> Fraction:
@@ -168,7 +194,7 @@ def _one(picked: _Picked, operator: str, constant: Constant, node: exp.Expr) -> 
 
 
 def _beyond(picked: _Picked, operator: str, constant: Constant, node: exp.Expr) -> Condition:
-    return all_of((picked.condition, compare_column(picked.column, operator, constant, node).true))
+    return all_of((picked.condition, picked.term.compare(operator, constant, node).true))
 
 
 def _text(picked: _Picked, operator: str, node: exp.Expr) -> str:
@@ -178,7 +204,10 @@ def _text(picked: _Picked, operator: str, node: exp.Expr) -> str:
 def _extreme(picked: _Picked, operator: str, constant: Constant, node: exp.Expr) -> Comparison:
     above = operator in (">", ">=")
     exists = above is (picked.function == "max")
-    counted = _beyond(picked, operator if exists else OPPOSITE[operator], constant, node)
+    beyond = operator if exists else OPPOSITE[operator]
+    counted = _beyond(picked, beyond, constant, node)
+    also = picked.suffix.removeprefix(" FILTER (WHERE ").removesuffix(")")
+    spelled = f"{picked.argument} {beyond} {write_node(node)}{f' AND ({also})' if also else ''}"
     return record(
         _text(picked, operator, node),
         picked.text,
@@ -187,6 +216,7 @@ def _extreme(picked: _Picked, operator: str, constant: Constant, node: exp.Expr)
         exists=exists,
         values=picked.values,
         position=position(picked.call),
+        spelled=None if picked.term.plain else spelled,
     )
 
 
@@ -199,9 +229,13 @@ def record(
     exists: bool,
     values: Values,
     position: int | None,
+    spelled: str | None = None,
 ) -> Comparison:
-    """At least one row of `counted`, or, among `values`, none: a comparison that hinges on one record."""
-    advice = f"count(*) FILTER (WHERE {spell_condition(counted)}) {'>=' if exists else '<'} 5"
+    """At least one row of `counted`, or, among `values`, none: a comparison that hinges on one record.
+
+    `spelled` is how an analyst would write the condition; None: as it is.
+    """
+    advice = f"count(*) FILTER (WHERE {spelled or spell_condition(counted)}) {'>=' if exists else '<'} 5"
     return Comparison(
         text=text,
         left=left,
@@ -246,7 +280,7 @@ def _percentile(picked: _Picked, share: Fraction, operator: str, constant: Const
         values=(picked.values,),
         slack=Slack.ROWS,
         position=position(picked.call),
-        over=Part(Fraction(1), picked.column, picked.condition, 0),
+        over=Part(Fraction(1), picked.term.column, picked.condition, 0),
     )
 
 

@@ -8,6 +8,7 @@ from sqlglot import exp
 from planner.aggregates.aggregate import GroupScope
 from planner.aggregates.arithmetic import linear
 from planner.aggregates.comparison import Comparison
+from planner.aggregates.intervals import length_in_seconds
 from planner.aggregates.linear_comparison import compare_with_zero
 from planner.aggregates.refusals import not_ranked
 from planner.catalog.model import ComputedName
@@ -54,7 +55,7 @@ def _compare_mean(node: exp.Expr, within: GroupScope) -> str | None:
 
 
 def _read(node: exp.Expr, within: GroupScope) -> Comparison:
-    found = linear(node, within)
+    found = linear(length_in_seconds(node, within), within)
     if found is None or not found.summands or found.own is not None or any(one.per for one, _ in found.summands):
         raise not_ranked(node)
     if found.missing is not None and found.missing != found.constant:

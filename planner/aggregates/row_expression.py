@@ -108,9 +108,36 @@ def _complement(values: Values) -> Condition | None:
     return None
 
 
-def row_expression(node: exp.Expr, scope: Scope, given: Given) -> RowExpression:
-    """The expression as parts. Raises KH204 for what is not on the allow-list, KH2xx for its conditions."""
-    made = _read_node(node, scope, given)
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What an expression may refer to, what is known of its rows, and whether its values are only counted."""
+
+    within: RowScope
+    where: Condition
+    among: Condition
+    counted: bool
+
+    @property
+    def scope(self) -> Scope:
+        return self.within.scope
+
+    @property
+    def given(self) -> Given:
+        return self.within.given
+
+
+def row_expression(
+    node: exp.Expr,
+    scope: Scope,
+    given: Given,
+    *,
+    where: Condition = ALWAYS,
+    among: Condition = ALWAYS,
+    counted: bool = False,
+) -> RowExpression:
+    """The expression as parts, of rows that satisfy `among` beside the question's `where`. Raises KH204 for what is not
+    on the allow-list, KH2xx for its conditions. If it is only `counted`, its values need no bounds."""
+    made = _read_node(node, _Reading(RowScope(scope, given), where, among, counted=counted))
     _check_parts(len(made.parts), node)
     # a count has no part that multiplies: what it counts is told by columns that its table has
     return made if made.values.column in _products(made) else _name_factors(made)
@@ -134,33 +161,33 @@ def _refusal(node: exp.Expr, why: str = "is not supported") -> KeyholeError:
     )
 
 
-def _read_node(node: exp.Expr, scope: Scope, given: Given) -> RowExpression:
+def _read_node(node: exp.Expr, reading: _Reading) -> RowExpression:
     node = bare(node)
-    constant = _constant(node, given)
+    constant = _constant(node, reading.given)
     if constant is not None:
         return constant
-    column = find_column(node, scope)
+    column = find_column(node, reading.scope)
     if column is not None:
         return _column(column, node)
-    computed = computed_measure(node, RowScope(scope, given))
+    computed = computed_measure(node, reading.within, where=reading.where, among=reading.among, counted=reading.counted)
     if computed is not None:
         return _read_computed(*computed)
     match node:
         case exp.Case():
-            return _case(node, scope, given)
+            return _case(node, reading)
         case exp.If():
             otherwise = node.args.get("false")
-            return _arms([(node.this, node.args["true"])], otherwise, scope, given)
+            return _arms([(node.this, node.args["true"])], otherwise, reading)
         case exp.Coalesce():
-            return _read_coalesce([node.this, *node.expressions], scope, given)
+            return _read_coalesce([node.this, *node.expressions], reading)
         case exp.Neg():
-            return _read_node(node.this, scope, given).times(Fraction(-1))
+            return _read_node(node.this, reading).times(Fraction(-1))
         case exp.Add() | exp.Sub():
-            return _sum(node, scope, given)
+            return _sum(node, reading)
         case exp.Mul() | exp.Div():
-            return _read_scaled(node, scope, given)
+            return _read_scaled(node, reading)
         case exp.Cast():
-            return _cast(node, scope, given)
+            return _cast(node, reading)
         case _:
             raise _refusal(node)
 
@@ -193,28 +220,26 @@ def _read_computed(column: Column, step: Fraction, kind: TermKind) -> RowExpress
     return RowExpression((Part(step, column, ALWAYS, 1),), Values(column.name, ALWAYS), arithmetic)
 
 
-def _case(node: exp.Case, scope: Scope, given: Given) -> RowExpression:
+def _case(node: exp.Case, reading: _Reading) -> RowExpression:
     arms = [(arm.this, arm.args["true"]) for arm in node.args["ifs"]]
     if node.this is not None:
         arms = [(exp.EQ(this=node.this.copy(), expression=tested.copy()), value) for tested, value in arms]
     if len(arms) > MOST_ARMS:
         raise _refusal(node, "has too many cases")
-    return _arms(arms, node.args.get("default"), scope, given)
+    return _arms(arms, node.args.get("default"), reading)
 
 
-def _arms(
-    arms: Sequence[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr | None, scope: Scope, given: Given
-) -> RowExpression:
+def _arms(arms: Sequence[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr | None, reading: _Reading) -> RowExpression:
     passed: list[Condition] = []
     found: list[RowExpression] = []
     conditions: list[Condition] = []
     for condition, value in arms:
-        truth = row_truth(condition, scope, given)
-        found.append(_read_node(value, scope, given))
+        truth = row_truth(condition, reading.scope, reading.given)
+        found.append(_read_node(value, replace(reading, among=all_of((reading.among, truth.true)))))
         conditions.append(all_of((*passed, truth.true)))
         passed.append(truth.not_true)
     if otherwise is not None:
-        found.append(_read_node(otherwise, scope, given))
+        found.append(_read_node(otherwise, reading))
         conditions.append(all_of(passed))
     made = _together([one.where(condition) for one, condition in zip(found, conditions, strict=True)])
     alike = otherwise is not None and len({one.values for one in found}) == 1
@@ -233,11 +258,11 @@ def _together(found: Sequence[RowExpression]) -> RowExpression:
     )
 
 
-def _read_coalesce(nodes: Sequence[exp.Expr], scope: Scope, given: Given) -> RowExpression:
+def _read_coalesce(nodes: Sequence[exp.Expr], reading: _Reading) -> RowExpression:
     found: list[RowExpression] = []
     missing: Condition = ALWAYS
     for node in nodes:
-        one = _read_node(node, scope, given)
+        one = _read_node(node, reading)
         found.append(one.where(missing) if missing != ALWAYS else one)
         null = one.missing
         if null is None:
@@ -248,8 +273,8 @@ def _read_coalesce(nodes: Sequence[exp.Expr], scope: Scope, given: Given) -> Row
     return _together(found)
 
 
-def _sum(node: exp.Add | exp.Sub, scope: Scope, given: Given) -> RowExpression:
-    left, right = _read_node(node.this, scope, given), _read_node(node.expression, scope, given)
+def _sum(node: exp.Add | exp.Sub, reading: _Reading) -> RowExpression:
+    left, right = _read_node(node.this, reading), _read_node(node.expression, reading)
     _check_parts(len(left.parts) + len(right.parts), node)
     right = right if isinstance(node, exp.Add) else right.times(Fraction(-1))
     if _is_constant(right):
@@ -271,14 +296,14 @@ def _beside(part: Part, other: RowExpression) -> Part:
     return part.where(other.values.rows)
 
 
-def _read_scaled(node: exp.Mul | exp.Div, scope: Scope, given: Given) -> RowExpression:
-    left, right = _read_node(node.this, scope, given), _read_node(node.expression, scope, given)
+def _read_scaled(node: exp.Mul | exp.Div, reading: _Reading) -> RowExpression:
+    left, right = _read_node(node.this, reading), _read_node(node.expression, reading)
     if isinstance(node, exp.Mul) and not _is_constant(right):
         left, right = right, left
     if not _is_constant(right):
         if isinstance(node, exp.Div):
             raise _refusal(node, "divides by a column")
-        return _product(node, left, right, scope)
+        return _product(node, left, right, reading)
     factor = sum((part.coefficient for part in right.parts), Fraction(0))
     arithmetic = max(left.arithmetic, right.arithmetic)
     if isinstance(node, exp.Div):
@@ -288,7 +313,7 @@ def _read_scaled(node: exp.Mul | exp.Div, scope: Scope, given: Given) -> RowExpr
     return replace(left.times(factor), arithmetic=arithmetic)
 
 
-def _product(node: exp.Mul, left: RowExpression, right: RowExpression, scope: Scope) -> RowExpression:
+def _product(node: exp.Mul, left: RowExpression, right: RowExpression, reading: _Reading) -> RowExpression:
     """Each part of the one times each of the other, where both have a value."""
     _check_parts(len(left.parts) * len(right.parts), node)
     needed = {*_read(left), *_read(right)}
@@ -297,7 +322,7 @@ def _product(node: exp.Mul, left: RowExpression, right: RowExpression, scope: Sc
     for one in left.parts:
         for other in right.parts:
             read = [part.column for part in (one, other) if part.column is not None and part.power]
-            column = _multiply(node, read, scope) if len(read) == 2 else next(iter(read), None)
+            column = _multiply(node, read, reading) if len(read) == 2 else next(iter(read), None)
             condition = all_of((one.condition, other.condition, left.values.condition, right.values.condition))
             parts.append(Part(one.coefficient * other.coefficient, column, condition, 1 if read else 0))
     columns = (part.column for part in parts if part.column is not None)
@@ -313,14 +338,14 @@ def _product(node: exp.Mul, left: RowExpression, right: RowExpression, scope: Sc
     )
 
 
-def _multiply(node: exp.Mul, read: Sequence[Column], scope: Scope) -> Column:
+def _multiply(node: exp.Mul, read: Sequence[Column], reading: _Reading) -> Column:
     made = product_column(read)
     assert isinstance(made.derivation, Product)
-    if scope.listed is not None:
+    if reading.scope.listed is not None:
         raise _refusal(node, "multiplies totals of units")
     if len(made.derivation.columns) > MOST_FACTORS:
         raise _refusal(node, f"multiplies more than {MOST_FACTORS} columns")
-    if any(column.name == made.name and column.derivation != made.derivation for column in scope.table.columns):
+    if any(column.name == made.name and column.derivation != made.derivation for column in reading.scope.table.columns):
         raise _refusal(node, "is called like a column")
     return made
 
@@ -372,14 +397,14 @@ _FLOATING = frozenset(("DOUBLE",))
 _INTEGERS = frozenset(("INT", "BIGINT"))
 
 
-def _cast(node: exp.Cast, scope: Scope, given: Given) -> RowExpression:
+def _cast(node: exp.Cast, reading: _Reading) -> RowExpression:
     kind = node.to.this.value if isinstance(node.to.this, exp.DataType.Type) and not node.to.expressions else ""
-    column = find_column(node.this, scope)
+    column = find_column(node.this, reading.scope)
     if kind in _INTEGERS and (column is None or column.sql_type is SqlType.BOOLEAN) and _boolean(bare(node.this)):
-        truth = row_truth(node.this, scope, given)
+        truth = row_truth(node.this, reading.scope, reading.given)
         known = Values(None, any_of((truth.true, truth.false)))
         return RowExpression((Part(Fraction(1), None, truth.true, 0),), known, Arithmetic.INTEGER)
-    inner = _read_node(node.this, scope, given)
+    inner = _read_node(node.this, reading)
     if kind in _EXACT:
         return replace(inner, arithmetic=Arithmetic.EXACT)
     if kind in _FLOATING:

@@ -5,6 +5,7 @@ string, and every other `$` outside a name begins a parameter.
 """
 
 import re
+from itertools import pairwise
 from typing import ClassVar
 
 from sqlglot.dialects.postgres import Postgres
@@ -28,8 +29,32 @@ _NOT_A_LINE = re.compile(r"[^\r\n]")
 _DIALECT = PostgresWithoutDollarQuotes()
 
 
+_UNIT = re.compile(r"\s*(-?[0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]+)\s*")  # as the parser looks for units
+_CLOCK = re.compile(r"([+-]?)(\d{1,6}):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?")
+
+
 def read_words(text: str, tokens: tuple[Token, ...]) -> list[Word]:
     """The words of a text that has these tokens, each where it stands there. Raises SqlglotError."""
+    words = _read_words(text, tokens)
+    for before, word in pairwise(words):
+        if before.token_type == TokenType.INTERVAL and word.token_type == TokenType.STRING:
+            word.text = _with_units(word.text)
+    return words
+
+
+def _with_units(text: str) -> str:
+    """An interval whose time of day is spelled in units: of `3 days 06:00` the parser drops what has no unit."""
+    if len(_UNIT.findall(text)) != 1 or _UNIT.fullmatch(text):
+        return text
+    return f"{_CLOCK.sub(_spell_clock, text)} 0 seconds"
+
+
+def _spell_clock(clock: re.Match[str]) -> str:
+    sign, hours, minutes, seconds = clock.groups()
+    return f"{sign}{hours} hours {sign}{minutes} minutes {sign}{seconds or 0} seconds"
+
+
+def _read_words(text: str, tokens: tuple[Token, ...]) -> list[Word]:
     quoted = {token.start: token for token in tokens if token.kind == "string" and text[token.start] == "$"}
     if not quoted:
         return _DIALECT.tokenize(text)

@@ -4,10 +4,12 @@ import re
 from calendar import monthrange
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 
 from sqlglot import exp
 
 from planner.errors import KeyholeError
+from planner.parser.tree import write_node
 from planner.values.model import Clock, Span, wrong
 
 _MOMENT = re.compile(
@@ -84,7 +86,7 @@ _UNITS = {
     "minute": (0, 0, 60_000_000),
     "second": (0, 0, 1_000_000),
 }
-_SPAN_PART = re.compile(r"\s*([+-]?\d{1,6})\s*([a-z]+?)s?(?=[\s\d+-]|\Z)", re.IGNORECASE)
+_SPAN_PART = re.compile(r"\s*([+-]?\d{1,6}(?:\.\d{1,6})?)\s*([a-z]+?)s?(?=[\s\d+-]|\Z)", re.IGNORECASE)
 _SPAN_CLOCK = re.compile(r"\s*([+-]?)(\d{1,6}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?(?=\s|\Z)")
 
 
@@ -93,6 +95,8 @@ _DAY = 86_400_000_000  # microseconds
 
 def span(text: str, node: exp.Expr) -> Span:
     """An interval written as numbers with units, and a time of the day behind them."""
+    if re.fullmatch(r"\s*0+\s*", text):
+        return Span(0, 0, 0)
     totals = [0, 0, 0]
     at = 0
     while at < len(text.rstrip()):
@@ -104,13 +108,34 @@ def span(text: str, node: exp.Expr) -> Span:
         match = _SPAN_PART.match(text, at)
         if match is None or match[2].lower() not in _UNITS:
             raise wrong(node, f"{text[:40]!r} is not an interval that Keyhole folds", hint=_SPELL_SPAN)
-        for index, size in enumerate(_UNITS[match[2].lower()]):
-            totals[index] += int(match[1]) * size
+        part = scale_span(Span(*_UNITS[match[2].lower()]), Fraction(match[1]), node)
+        for index, size in enumerate((part.months, part.days, part.microseconds)):
+            totals[index] += size
         at = match.end()
     return Span(*totals)
 
 
-_SPELL_SPAN = "Write whole numbers with year, month, week, day, hour, minute or second: interval '1 month 2 days'."
+def add_spans(left: Span, right: Span, sign: int) -> Span:
+    """One interval and another one, or less that one if `sign` is -1."""
+    return Span(
+        left.months + sign * right.months,
+        left.days + sign * right.days,
+        left.microseconds + sign * right.microseconds,
+    )
+
+
+def scale_span(length: Span, factor: Fraction, node: exp.Expr) -> Span:
+    """So many times an interval: a part of a day becomes hours, as PostgreSQL has it. Raises KH212 for parts of months
+    and of microseconds."""
+    months, days = length.months * factor, length.days * factor
+    whole = days.numerator // days.denominator if days >= 0 else -(-days.numerator // days.denominator)
+    microseconds = length.microseconds * factor + (days - whole) * _DAY
+    if months.denominator != 1 or microseconds.denominator != 1 or abs(microseconds) >= 2**62 or abs(whole) >= 2**31:
+        raise wrong(node, f"{write_node(node)[:60]} is not an interval that Keyhole folds", hint=_SPELL_SPAN)
+    return Span(int(months), whole, int(microseconds))
+
+
+_SPELL_SPAN = "Write numbers with year, month, week, day, hour, minute or second: interval '1 month 2.5 days'."
 
 
 def _clock(match: re.Match[str]) -> int:

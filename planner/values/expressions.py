@@ -11,9 +11,11 @@ from planner.parser.tree import bare, contains, name, position, write_node
 from planner.values import functions as constant_calls
 from planner.values.datetimes import (
     STEPS,
+    add_spans,
     date_out_of_range,
     midnight,
     moment,
+    scale_span,
     shift_moment,
     span,
     step_name,
@@ -258,6 +260,14 @@ def _moment(node: exp.Expr, left: Constant, right: Constant) -> Constant:
                 return left + timedelta(days=sign * int(value))
             case date(), date() if isinstance(node, exp.Sub) and type(left) is type(right) is date:
                 return Number(Fraction((left - right).days), integral=True)
+            case Span(), Span() if isinstance(node, exp.Add | exp.Sub):
+                return add_spans(left, right, sign)
+            case Number(), Span() if isinstance(node, exp.Mul):
+                return scale_span(right, left.value, node)
+            case Span(), Number() if isinstance(node, exp.Mul):
+                return scale_span(left, right.value, node)
+            case Span(), Number(value, _) if isinstance(node, exp.Div) and value:
+                return scale_span(left, 1 / value, node)
     except (OverflowError, ValueError):
         raise date_out_of_range(node) from None
     raise wrong(node, f"{write_node(node)} is not arithmetic that Keyhole folds")

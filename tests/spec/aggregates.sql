@@ -166,8 +166,8 @@ SELECT country FROM sales GROUP BY country HAVING sum(amount * weight) > 5
 --> KH203 sum(amount
 SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT cost * age) > 5
 --> KH209 count(DISTINCT
-SELECT ward FROM visits GROUP BY ward HAVING max(cost * age) > 5
---> KH204 cost
+SELECT ward FROM visits GROUP BY ward HAVING max(upper(disease)) > 'x'
+--> KH204 upper(disease))
 SELECT ward FROM visits GROUP BY ward HAVING sum(power(age, 2)) > 4000
 --> KH204 power(age,
 SELECT ward FROM visits GROUP BY ward HAVING sum(age % 2) > 40
@@ -373,7 +373,7 @@ SELECT ward FROM visits GROUP BY ward HAVING max(age) FILTER (WHERE insured) > 1
 SELECT ward FROM visits GROUP BY ward HAVING max(age) - min(age) > 50
 --> KH204 max(age)
 SELECT ward FROM visits GROUP BY ward HAVING max(age + 1) > 50
---> KH204 age
+--> [ward 3] f0 > 0 ~0; count(*) FILTER (WHERE "(age + 1)" > 50) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING percentile_disc(0.5) WITHIN GROUP (ORDER BY age) > 65
 --> [ward 3] f0 > 0 ~10; count(*) FILTER (WHERE "age" > 65) - 0.5 * count(*) FILTER (WHERE NOT ("age" IS NULL)) {+2 if "age" > 65 -1 if NOT ("age" IS NULL)} delta 1
 SELECT ward FROM visits GROUP BY ward HAVING percentile_disc(0.9) WITHIN GROUP (ORDER BY cost) FILTER (WHERE insured) >= 1000

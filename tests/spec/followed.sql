@@ -405,9 +405,13 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(age / 2) > 40
 --! Ask the owner to expose the expression as a column of a view, with bounds.
 SELECT ward FROM visits GROUP BY ward HAVING sum(half_age) > 40
 --> answered
-SELECT ward FROM visits GROUP BY ward HAVING max(cost * age) > 5
---! Ask the owner to expose the expression as a column of a view.
-SELECT ward FROM visits GROUP BY ward HAVING max(cost_by_age) > 5
+SELECT ward FROM visits GROUP BY ward HAVING max(upper(disease)) > 'x'
+--! Count rows with a value instead: count(*) FILTER (WHERE upper(disease) = 'x') > 40.
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE upper(disease) = 'FLU') > 40
+--> answered
+SELECT country, max(CASE WHEN quantity > 5 THEN 1 ELSE 0 END) = 1 AS any_bulk FROM sales GROUP BY country
+--! Ask whether some row, or every row, satisfies a condition: bool_or(x > 5), bool_and(x > 5).
+SELECT country, bool_or(quantity > 5) AS any_bulk FROM sales GROUP BY country
 --> answered
 SELECT country FROM sales JOIN regions ON customer_id = name GROUP BY country HAVING count(*) > 5
 --! Ask the owner to expose one of them with the other's type.
@@ -462,16 +466,16 @@ SELECT ward FROM visits WHERE disease < ward GROUP BY ward HAVING count(*) > 40
 SELECT ward FROM visits WHERE disease <> ward GROUP BY ward HAVING count(*) > 40
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING avg(least(extract(epoch FROM arrived - date_trunc('day', arrived)), 86400)) > 43200
---! Clip it: least(greatest(least(EXTRACT(EPOCH FROM arrived - date_trunc('DAY', arrived)), 86400), 0), 100).
-SELECT ward FROM visits GROUP BY ward HAVING avg(least(greatest(extract(epoch FROM arrived - date_trunc('day', arrived)), 0), 86400)) > 43200
+--! Say which values count: FILTER (WHERE least(EXTRACT(EPOCH FROM arrived - date_trunc('DAY', arrived)), 86400) BETWEEN 0 AND 100).
+SELECT ward FROM visits GROUP BY ward HAVING avg(least(extract(epoch FROM arrived - date_trunc('day', arrived)), 86400)) FILTER (WHERE least(extract(epoch FROM arrived - date_trunc('day', arrived)), 86400) BETWEEN 0 AND 86400) > 43200
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING avg(arrived::date - date '2026-01-01') > 5
---! Clip it: least(greatest(CAST(arrived AS DATE) - CAST('2026-01-01' AS DATE), 0), 100).
-SELECT ward FROM visits GROUP BY ward HAVING avg(least(greatest(CAST(arrived AS DATE) - CAST('2026-01-01' AS DATE), 0), 100)) > 5
+--! Say which values count: FILTER (WHERE CAST(arrived AS DATE) - CAST('2026-01-01' AS DATE) BETWEEN 0 AND 100).
+SELECT ward FROM visits GROUP BY ward HAVING avg(arrived::date - date '2026-01-01') FILTER (WHERE CAST(arrived AS DATE) - CAST('2026-01-01' AS DATE) BETWEEN 0 AND 100) > 5
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING avg(arrived - timestamp '2026-01-01') > 5
---! Add up its seconds: least(greatest(extract(epoch FROM arrived - CAST('2026-01-01' AS TIMESTAMP)), 0), 864000).
-SELECT ward FROM visits GROUP BY ward HAVING avg(least(greatest(extract(epoch FROM arrived - CAST('2026-01-01' AS TIMESTAMP)), 0), 864000)) > 432000
+--! Write interval '3 days', or compare seconds: extract(epoch FROM ...).
+SELECT ward FROM visits WHERE arrived BETWEEN '2026-01-01' AND '2026-02-01' GROUP BY ward HAVING avg(arrived - timestamp '2026-01-01') > interval '5 days'
 --> answered
 --@ stays
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY 1, 2) v JOIN regions ON ward = name WHERE n > 3 GROUP BY ward HAVING count(*) > 100

@@ -239,7 +239,7 @@ SELECT ward FROM visits GROUP BY ward HAVING avg(arrived::date - date '2026-01-0
 --> KH203 arrived::date
 
 SELECT ward FROM visits GROUP BY ward HAVING avg(arrived - timestamp '2026-01-01') > 5
---> KH204 arrived
+--> KH204 5
 
 SELECT ward FROM visits WHERE to_char(arrived, 'Day') = disease GROUP BY ward HAVING count(*) > 40
 --> KH205 to_char(arrived,

@@ -13,7 +13,7 @@ from planner.parser.tree import bare, write_node
 from planner.predicates.column_comparison import compare_column, is_real
 from planner.predicates.computed import numbers, ratios, times
 from planner.predicates.computed.numbers import EXACT, NUMBERS, NoTermError
-from planner.predicates.computed.ranges import steps_between
+from planner.predicates.computed.ranges import Known, steps_between
 from planner.predicates.computed.read import read_term, read_terms
 from planner.predicates.computed.text import spell
 from planner.predicates.refusals import unlisted_refusal
@@ -30,8 +30,11 @@ _MOST_STEPS = 10**6  # of the range of a measure
 _EPOCH = datetime(1970, 1, 1)
 
 
-def computed_column(term: RowTerm, within: RowScope) -> Column:
+def computed_column(term: RowTerm, within: RowScope, *, known: tuple[Known, Known] | None = None) -> Column:
     """Return the column that a term is, in steps of its own.
+
+    Where the bounds of columns give it none, what is `known` does: of all rows of a question, and of those that count.
+    If only the latter do, they are in its name, so that no column of that name has others.
 
     Raises `NoTermError` for one that reads several joined private tables, or that a column is called like.
     """
@@ -49,9 +52,13 @@ def computed_column(term: RowTerm, within: RowScope) -> Column:
             kind, declared = SqlType.INTEGER, "bigint"
         case _:
             kind, declared = SqlType.NUMERIC, "numeric(38,0)"
-    between = steps_between(term, within.scope.table)
+    between, called = steps_between(term, within.scope.table), spell(term)
+    if between is None and known is not None:
+        everywhere, between = (steps_between(term, within.scope.table, known=one) for one in known)
+        if between is not None and between != everywhere:
+            called = f"{called} from {between[0]} to {between[1]}"
     made = Column(
-        spell(term),
+        called,
         kind,
         declared,
         derivation=Computed(term),

@@ -1,30 +1,50 @@
 """The range of an exact term, from the declared bounds of the columns that it reads, by interval arithmetic.
 
+A range that is known of a part of it, from a condition on the rows, narrows that part.
+
 A measure is clipped to it, so that nothing rests on values that lie beyond the bounds of their columns.
 
 References: docs/decisions/0037-row-expressions.md.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import ceil, floor
+from typing import TypeAlias
 
 from planner.catalog.model import Table
 from planner.catalog.row_terms import RowTerm
 from planner.predicates.computed.numbers import EXACT
 
-_Ends = tuple[Fraction | None, Fraction | None]
+Ends: TypeAlias = tuple[Fraction | None, Fraction | None]
+"""The least and the greatest value of a term, in its steps; None without an end."""
+Known: TypeAlias = Callable[[RowTerm], Ends]
+"""What is known of a term beside the bounds of the columns that it reads."""
 
 
-def steps_between(term: RowTerm, table: Table) -> tuple[int, int] | None:
+def know_nothing(_: RowTerm) -> Ends:
+    """Return no ends."""
+    return None, None
+
+
+def steps_between(term: RowTerm, table: Table, *, known: Known = know_nothing) -> tuple[int, int] | None:
     """Return the least and the greatest value of a term in its steps; None where it may be arbitrarily large."""
     if term.kind not in EXACT:
         return None
-    low, high = _ends(term, table)
+    low, high = _ends(term, table, known)
     return None if low is None or high is None else (floor(low), ceil(high))
 
 
-def _ends(term: RowTerm, table: Table) -> _Ends:
-    """The least and the greatest value of an exact term, in its steps; None without an end."""
+def _ends(term: RowTerm, table: Table, known: Known) -> Ends:
+    low, high = _follow(term, table, known)
+    least, most = known(term)
+    return (
+        low if least is None else least if low is None else max(low, least),
+        high if most is None else most if high is None else min(high, most),
+    )
+
+
+def _follow(term: RowTerm, table: Table, known: Known) -> Ends:
     match term.function:
         case "column":
             return _column_ends(term, table)
@@ -38,10 +58,10 @@ def _ends(term: RowTerm, table: Table) -> _Ends:
         case _ if not term.arguments:
             return None, None
         case _:
-            return _ends_of(term, [_ends(one, table) for one in term.arguments])
+            return _ends_of(term, [_ends(one, table, known) for one in term.arguments])
 
 
-def _ends_of(term: RowTerm, parts: list[_Ends]) -> _Ends:
+def _ends_of(term: RowTerm, parts: list[Ends]) -> Ends:
     """The ends of a function of terms with these ends."""
     (a, b), (c, d) = parts[0], parts[-1]
     match term.function:
@@ -75,7 +95,7 @@ def _step_up(function: str, value: Fraction) -> int:
     return floor(value) if function == "floor" else ceil(value)
 
 
-def _column_ends(term: RowTerm, table: Table) -> _Ends:
+def _column_ends(term: RowTerm, table: Table) -> Ends:
     column = table.column(str(term.value))
     if column.bounds is None or term.kind not in EXACT:
         return None, None
@@ -87,7 +107,7 @@ def _both(one: Fraction | None, other: Fraction | None) -> Fraction | None:
     return None if one is None or other is None else one + other
 
 
-def _product(parts: list[_Ends]) -> _Ends:
+def _product(parts: list[Ends]) -> Ends:
     ends = [end for one in parts for end in one]
     if None in ends:
         return None, None
@@ -96,7 +116,7 @@ def _product(parts: list[_Ends]) -> _Ends:
     return min(corners), max(corners)
 
 
-def _choose(function: str, parts: list[_Ends]) -> _Ends:
+def _choose(function: str, parts: list[Ends]) -> Ends:
     """`least` is at most the least of the greatest, where all have a value; one without a value is left out."""
     lows, highs = [one[0] for one in parts], [one[1] for one in parts]
     some_lows, some_highs = [one for one in lows if one is not None], [one for one in highs if one is not None]

@@ -163,7 +163,27 @@ class StatementWriter:
                 f"{one} {operator} {t}", f"{one} {operator} {t}", f"{t} {operator} {one}", self._ratio(), self._ratio(),
                 f"{one} BETWEEN 2 AND {t}", f"bool_and({self._condition()})", f"bool_or({self._condition()})",
                 f"every({self._condition()}) IS TRUE", f"max({self.pick(COLUMNS)}){self._filter()} {operator} {t}",
-                f"sum(price){self._filter()} > sum(hour){self._filter()}",
+                f"sum(price){self._filter()} > sum(hour){self._filter()}", self._interval(),
+            )
+        )  # fmt: skip
+
+    def _interval(self) -> str:
+        """A comparison of lengths of time in whole minutes, since sums are taken in steps of ten seconds."""
+        operator, days = self.pick(_COMPARED), self.pick(("10 days", "3 days 06:00", "-1 day", "0", "1.5 weeks"))
+        met = "date_trunc('minute', met)"
+        of = self.pick(
+            (f"{met} - paid", f"{met} - paid::timestamp", f"paid - {met}", f"{met} - date_trunc('day', met)")
+        )
+        held = f"FILTER (WHERE {of} BETWEEN interval '-40 days' AND interval '60 days' AND {self._condition()})"
+        call = f"{self.pick(('avg', 'sum'))}({of}) {held}"
+        return self.pick(
+            (
+                f"{call} {operator} interval '{days}'", f"{call} - interval '6 hours' {operator} '{days}'",
+                f"extract(epoch FROM {call}) / 3600 {operator} {self.pick(THRESHOLDS)}",
+                f"{self.pick(('max', 'min'))}({of}) {operator} interval '{days}'",
+                f"percentile_disc(0.5) WITHIN GROUP (ORDER BY {of}) {operator} interval '{days}'",
+                f"{call} / 2 {operator} interval '{days}' * 3", f"coalesce({call}, '0') {operator} interval '{days}'",
+                f"max({self.pick(('n - hour', 'abs(loose)', 'price * n', 'met::date - paid'))}) {operator} 3",
             )
         )  # fmt: skip
 

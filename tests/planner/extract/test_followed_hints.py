@@ -50,8 +50,7 @@ def _country_in_regions() -> Catalog:
 
 def _columns_of_a_view() -> Catalog:
     half = Column("half_age", SqlType.INTEGER, "integer", bounds=(Decimal(0), Decimal(55)), grid=Decimal(1))
-    by_age = Column("cost_by_age", SqlType.NUMERIC, "numeric", bounds=(Decimal(0), Decimal(99)), grid=Decimal(1))
-    catalog = _with(retail(), _column(_column(VISITS, half), by_age))
+    catalog = _with(retail(), _column(VISITS, half))
     return _with(catalog, _column(SALES, Column("customer_name", SqlType.TEXT, "text")))
 
 

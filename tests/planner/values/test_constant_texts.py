@@ -15,7 +15,7 @@ from planner.predicates.refusals import unlisted_refusal
 from planner.values.array_literals import members
 from planner.values.expressions import fold
 from planner.values.like import like, parts
-from planner.values.model import Given, Number, nearest_real
+from planner.values.model import Given, Number, Span, nearest_real
 from tests.in_turn import in_turn
 from tests.planner.asked import select
 
@@ -190,3 +190,21 @@ def test_a_lowered_pattern_matches_lowered_texts(pattern: str) -> None:
         lowered = "".join(one.lower() if one.isascii() else one for one in text)
         plain = "".join(one.lower() if one.isascii() else one for one in pattern)
         assert like(lowered, lower_pattern(parts(pattern))) == like(lowered, plain)
+
+
+def test_intervals_are_read_and_multiplied_as_postgresql_does(postgres_url: str) -> None:
+    """What stands beside one unit, and parts of days and weeks; each also moved, and times and by a number."""
+    random_ = random.Random(7)
+    units = ("day", "days", "weeks", "hour", "hours", "minutes", "seconds")
+    lengths = ["0", "3 days 06:00", "-3 days 06:00", "1 day -06:30:15.5", "1.5 days", "-2.5 weeks", "2 days 1.5 hours"]
+    lengths += [f"{random_.randint(-30, 30)} {random_.choice(units[:2])} {m}:{m:02}" for m in range(24)]
+    lengths += [f"{random_.randint(-30, 30) / 4} {random_.choice(units)}" for _ in range(40)]
+    changes = ("", " * 2", " * 1.5", " / 4", " - interval '90 minutes'", " + interval '1 day 01:00' * 3")
+    texts = ["interval '1 mon 2 days' * 2", *(f"interval '{one}'{change}" for one in lengths for change in changes)]
+    with psycopg.connect(postgres_url) as connection:
+        for text in texts:
+            row = connection.execute(f"SELECT extract(epoch FROM {text}) * 1000000".encode()).fetchone()
+            found = fold(select(f"SELECT {text}").expressions[0], Given(parameters={}, today=date(2026, 1, 1)))
+            assert isinstance(found, Span)
+            assert row is not None
+            assert (30 * found.months + found.days) * 86_400_000_000 + found.microseconds == row[0], text

@@ -135,7 +135,7 @@ SELECT region FROM orders GROUP BY region HAVING sum(price * quantity) > 200000
 --> planned
 
 SELECT channel FROM orders GROUP BY channel HAVING avg(shipped_at - ordered_at) > interval '2 days'
---> KH204
+--> KH203
 
 SELECT category FROM orders GROUP BY category HAVING sum(total * discount) > 5000
 --> planned
@@ -217,3 +217,11 @@ SELECT c.region FROM (VALUES ('north'), ('south')) AS c(region) WHERE EXISTS (SE
 
 SELECT category, count(*) AS n FROM orders GROUP BY category HAVING n > 1000
 --> KH201
+SELECT channel FROM orders WHERE shipped_at - ordered_at BETWEEN interval '0 days' AND interval '30 days' GROUP BY channel HAVING avg(shipped_at - ordered_at) > interval '2 days'
+--> planned
+SELECT channel FROM orders WHERE shipped_at >= ordered_at AND shipped_at - ordered_at < interval '3 weeks' GROUP BY channel HAVING extract(epoch FROM avg(shipped_at - ordered_at)) / 3600 > 36
+--> planned
+SELECT channel FROM orders GROUP BY channel HAVING percentile_cont(0.5) WITHIN GROUP (ORDER BY shipped_at - ordered_at) > interval '1.5 days'
+--> planned
+SELECT category FROM orders GROUP BY category HAVING max(shipped_at - ordered_at) > interval '20 days'
+--> planned

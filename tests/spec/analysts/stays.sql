@@ -214,3 +214,13 @@ SELECT ward, count(*) > 300 AS busy, avg(age) > 60 AS old FROM stays GROUP BY wa
 
 SELECT count(*) FROM (SELECT ward FROM stays GROUP BY ward HAVING count(*) > 300) busy
 --> planned
+SELECT ward FROM stays GROUP BY ward HAVING avg(discharged - admitted) FILTER (WHERE discharged - admitted BETWEEN interval '0 days' AND interval '60 days') > interval '3 days 12 hours'
+--> planned
+SELECT ward FROM stays WHERE discharged - admitted BETWEEN interval '0 days' AND interval '60 days' GROUP BY ward HAVING avg(discharged - admitted) FILTER (WHERE emergency) > 1.2 * avg(discharged - admitted)
+--> planned
+SELECT ward, sum(discharged - admitted) AS bed_days FROM stays WHERE discharged - admitted BETWEEN interval '0 days' AND interval '60 days' GROUP BY ward ORDER BY bed_days DESC LIMIT 2
+--> planned
+SELECT ward FROM stays WHERE discharged::date - admitted::date BETWEEN 0 AND 60 GROUP BY ward HAVING avg(discharged::date - admitted::date) > 5
+--> planned
+SELECT ward FROM stays GROUP BY ward HAVING avg(discharged - admitted) > 3
+--> KH204

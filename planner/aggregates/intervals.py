@@ -1,0 +1,199 @@
+"""Means and sums of intervals, in seconds: `avg(b - a) > '3 days'` is `avg(extract(epoch FROM b - a)) > 259200`.
+
+PostgreSQL compares intervals by their length, of which a month is 30 days and a day 24 hours. The length of a sum or
+mean is that of the seconds, which PostgreSQL rounds to a microsecond as it rounds the mean of a numeric.
+"""
+
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import GroupScope, contains_aggregate
+from planner.catalog.row_terms import TermKind
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, contains, position, write_node
+from planner.predicates.computed.read import read_term
+from planner.predicates.computed.times import span_microseconds
+from planner.predicates.row_scope import RowScope
+from planner.values.datetimes import span
+from planner.values.decimals import decimal
+from planner.values.expressions import fold
+from planner.values.model import Constant, NotConstant, Span, Untyped
+
+_FACTOR_OF_CLIP = 5  # how many thresholds a hint lets a value be long
+
+
+def in_seconds(left: exp.Expr, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr] | None:
+    """Return both sides of a comparison in seconds; None where neither has an interval of aggregates. Raises KH204."""
+    if not any(contains_aggregate(side) and contains(side, exp.Sub) for side in (left, right)):
+        return None
+    first, second = _seconds(left, within), _seconds(right, within)
+    if not any(one and contains_aggregate(one) for one in (first, second)):
+        first, second = _without_epochs(left, within), _without_epochs(right, within)
+        return None if first is left and second is right else (first, second)
+    return first or _constant_seconds(left, right, within), second or _constant_seconds(right, left, within)
+
+
+def length_in_seconds(node: exp.Expr, within: GroupScope) -> exp.Expr:
+    """Return an interval of aggregates in seconds, any other expression as it is."""
+    return (_seconds(node, within) if contains(node, exp.Sub) else None) or _without_epochs(node, within)
+
+
+def _constant_seconds(node: exp.Expr, interval: exp.Expr, within: GroupScope) -> exp.Expr:
+    """What an interval is compared with, if it is a text or NULL. Raises KH204 for anything else."""
+    try:
+        value = fold(node, within.given)
+    except NotConstant:
+        raise _no_interval(node, interval) from None
+    if value is None:
+        return exp.Null()
+    if isinstance(value, Untyped):
+        return _literal(_length(span(value.text, node)))
+    raise _no_interval(node, interval)
+
+
+def ask_within(node: exp.Expr, left: exp.Expr, right: exp.Expr, within: GroupScope) -> str | None:
+    """Return the question whose intervals are at most five times the threshold; None where it is no mean or sum of an
+    interval against a constant."""
+    select, call = node.find_ancestor(exp.Select), bare(left)
+    value = _constant(right, within)
+    if select is None or not isinstance(call, exp.Avg | exp.Sum):
+        return None
+    length = span(value.text, right) if isinstance(value, Untyped) else value
+    if not isinstance(length, Span) or (seconds := _length(length)) <= 0:
+        return None
+    written, of = write_node(call), write_node(call.this)
+    longest = _write_length(_FACTOR_OF_CLIP * seconds)
+    kept = f"{written} FILTER (WHERE {of} BETWEEN INTERVAL '0 days' AND INTERVAL '{longest}')"
+    question = write_node(select).replace(write_node(node), write_node(node).replace(written, kept, 1), 1)
+    return f"Instead you can ask: {question};"
+
+
+def _write_length(seconds: Fraction) -> str:
+    days, rest = divmod(int(seconds), 86_400)
+    hours = f"{rest} seconds" if rest else ""
+    return " ".join(filter(None, (f"{days} days" if days else "", hours))) or "1 second"
+
+
+def _seconds(node: exp.Expr, within: GroupScope) -> exp.Expr | None:
+    """An interval as seconds; None for what is none. Raises KH204 for what mixes intervals with numbers."""
+    node = bare(node)
+    value = _constant(node, within)
+    if value is not None:
+        return _literal(_length(value)) if isinstance(value, Span) else None
+    match node:
+        case exp.Filter() | exp.Neg():
+            inner = _seconds(node.this, within)
+            return None if inner is None else _changed(node, this=inner)
+        case exp.Avg() | exp.Sum():
+            return _of_call(node, within)
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
+            return _of_both(node, within)
+        case exp.Coalesce():
+            first = _seconds(node.this, within)
+            if first is None:
+                return None
+            others = [_seconds(one, within) or _constant_seconds(one, node.this, within) for one in node.expressions]
+            return _changed(node, this=first, expressions=others)
+        case _:
+            return None
+
+
+def _of_both(node: exp.Binary, within: GroupScope) -> exp.Expr | None:
+    """A sum of intervals, or an interval times or by a number."""
+    left, right = _seconds(node.this, within), _seconds(node.expression, within)
+    if left is None and right is None:
+        return None
+    if left is not None and right is not None:
+        if isinstance(node, exp.Mul | exp.Div):
+            raise _no_quotient(node)
+        return _changed(node, this=left, expression=right)
+    if isinstance(node, exp.Mul):
+        return _changed(node, this=left) if left is not None else _changed(node, expression=right)
+    if isinstance(node, exp.Div) and left is not None:
+        return _changed(node, this=left)
+    raise _no_interval(*((node.this, node.expression) if left is None else (node.expression, node.this)))
+
+
+def _of_call(node: exp.Expr, within: GroupScope) -> exp.Expr | None:
+    argument = node.this
+    if not isinstance(argument, exp.Expr) or not contains(argument, exp.Sub) or contains(argument, exp.Distinct):
+        return None
+    term = read_term(argument, RowScope(within.scope, within.given))
+    if term is None or term.kind is not TermKind.LENGTH:
+        return None
+    return _changed(node, this=exp.Extract(this=exp.var("EPOCH"), expression=argument.copy()))
+
+
+def _without_epochs(node: exp.Expr, within: GroupScope) -> exp.Expr:
+    """The node with seconds in the place of `extract(epoch FROM interval)`, of intervals of aggregates."""
+    if not contains(node, exp.Extract) or not contains_aggregate(node):
+        return node
+    changed = node.copy()
+    for found in list(changed.find_all(exp.Extract)):
+        of = found.expression
+        inner = _seconds(of, within) if contains_aggregate(of) else None
+        if inner is None:
+            continue
+        if str(found.this).lower().strip("'") != "epoch" or _has_months(of, within):
+            raise KeyholeError(
+                "KH204",
+                f"{write_node(found)[:80]} is a part of an interval that Keyhole does not compare",
+                detail="PostgreSQL keeps days and hours of a mean apart, so that its days are not those of its length.",
+                hint=f"Compare its length: extract(epoch FROM {write_node(of)[:60]}) / 86400.",
+                position=position(node),
+            )
+        seconds = exp.Paren(this=inner)
+        if found is changed:
+            return seconds
+        found.replace(seconds)
+    return changed
+
+
+def _has_months(node: exp.Expr, within: GroupScope) -> bool:
+    """Whether an interval beside the aggregates has months, of which 12 are a year of 365.25 days when extracted."""
+    values = (_constant(one, within) for one in node.find_all(exp.Interval, exp.Cast))
+    return any(isinstance(value, Span) and value.months for value in values)
+
+
+def _changed(node: exp.Expr, **parts: object) -> exp.Expr:
+    made = node.copy()
+    for name, part in parts.items():
+        made.set(name, exp.Paren(this=part) if isinstance(part, exp.Binary) else part)
+    return made
+
+
+def _constant(node: exp.Expr, within: GroupScope) -> Constant:
+    """The value of a constant; None for what is none."""
+    try:
+        return fold(node, within.given)
+    except NotConstant:
+        return None
+
+
+def _length(value: Span) -> Fraction:
+    return Fraction(span_microseconds(value), 10**6)
+
+
+def _literal(seconds: Fraction) -> exp.Expr:
+    return exp.Literal.number(f"{decimal(seconds):f}")
+
+
+def _no_interval(node: exp.Expr, interval: exp.Expr) -> KeyholeError:
+    return KeyholeError(
+        "KH204",
+        f"{write_node(interval)[:60]} is an interval, and {write_node(node)[:60]} is none",
+        detail="PostgreSQL compares and adds an interval to an interval only.",
+        hint="Write interval '3 days', or compare seconds: extract(epoch FROM ...).",
+        position=position(node),
+    )
+
+
+def _no_quotient(node: exp.Expr) -> KeyholeError:
+    left, right = (write_node(one)[:60] for one in (node.this, node.expression))
+    return KeyholeError(
+        "KH204",
+        f"{write_node(node)[:80]} is no product or quotient of intervals that PostgreSQL has",
+        hint=f"Write their seconds: extract(epoch FROM {left}) / extract(epoch FROM {right}).",
+        position=position(node),
+    )
