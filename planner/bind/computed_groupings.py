@@ -117,6 +117,8 @@ def bound_by_expressions(
             known, columns = read_grouping(table, grouping)
         except KeyholeError:
             continue  # it bounds nothing; keyhole check says so
+        own = {one.name for one in table.columns}
+        known = replace(table, columns=(*table.columns, *(one for one in known.columns if one.name not in own)))
         offer(columns, grouping.groups, ", ".join((*grouping.keys, *grouping.computed)), known)
     offer([key for key in open_ if not key.computed], stated, "", table)
     for key in made:

@@ -40,7 +40,8 @@ from planner.extract.refusals import (
     unsupported_operator,
 )
 from planner.parser.tree import bare, contains, name, read_limit
-from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by
+from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by, resolve_item
+from planner.scope.key_classes import known_text, list_read_keys
 from planner.scope.names import find_column
 from planner.scorecard.key_order import resolve_in_order
 from planner.scorecard.numbers import most_rows, named_number
@@ -225,13 +226,33 @@ def partition_keys(place: QuestionReading, keys: tuple[Column, ...]) -> tuple[Co
             check_item(item.this, place.scope, *grouped)
         for argument in window.this.iter_expressions():
             check_item(argument, place.scope, *grouped)
-    found = []
-    for item in ranked.partition:
-        key = find_column(resolve_in_order(bare(item), place.select), place.scope)
-        if key is None or key not in keys:
+    parts = [(item, resolve_in_order(bare(item), place.select)) for item in ranked.partition]
+    found: list[Column] = []
+    for item, node in parts:
+        key = find_column(node, place.scope)
+        computed = () if key in keys else _keys_of_parts(node, [part for _, part in parts], place, keys)
+        if key not in keys and not computed:
             raise parts_by_no_key(item, keys)
-        found.append(key)
-    return tuple(found)
+        found.extend(computed or [one for one in keys if one == key])
+    return tuple(dict.fromkeys(found))
+
+
+def _keys_of_parts(
+    node: exp.Expr, parts: list[exp.Expr], place: QuestionReading, keys: tuple[Column, ...]
+) -> tuple[Column, ...]:
+    """Return the keys of which an item of GROUP BY is made, if no item beside the `parts` reads them.
+
+    Then the values of the parts and those of these keys go together one by one, as the items and all keys do.
+    """
+    select, scope = place.select, place.scope
+    items = [resolve_item(bare(item), select, scope) for item in select.args["group"].expressions]
+    known, text = {known_text(part, scope) for part in parts}, known_text(node, scope)
+    if all(known_text(item, scope) != text for item in items):
+        return ()
+    found = list_read_keys(node, scope, keys)
+    others = [item for item in items if known_text(item, scope) not in known]
+    shared = {key for item in others for key in list_read_keys(item, scope, keys)}
+    return () if shared & set(found) else found
 
 
 def _lists_domain(place: QuestionReading, keys: tuple[Column, ...]) -> bool:

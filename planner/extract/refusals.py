@@ -125,7 +125,7 @@ def parts_by_no_key(item: exp.Expr, keys: tuple[Column, ...]) -> KeyholeError:
         "KH106",
         f"{write_node(item)[:80]} is no key of the question, and parts its ranking",
         detail="Groups are ranked among those that share the values of some keys.",
-        hint=f"Part by one or more of: {', '.join(key.name for key in keys)}.",
+        hint=f"Part by one or more of: {'; '.join(key.name for key in keys)}.",
         position=position(item),
     )
 

@@ -91,6 +91,24 @@ def known_text(node: exp.Expr, scope: Scope) -> str:
     return write_node(bare(node)) if expression is None else expression.text
 
 
+def list_read_keys(node: exp.Expr, scope: Scope, keys: Sequence[Column]) -> tuple[Column, ...]:
+    """Return the keys of whose values a column or an expression of keys reads some part."""
+    plain = find_plain(node, scope)
+    expression = key_expression(node, scope) if plain is None else None
+    read = {plain.name} if plain else {column.name for _, column in expression.columns} if expression else set()
+    return tuple(key for key in keys if not read.isdisjoint(_list_bases(key)))
+
+
+def _list_bases(key: Column) -> tuple[str, ...]:
+    """Return the names of a key and of the columns whose values it puts into groups."""
+    match key.derivation:
+        case Merged(columns=columns):
+            return (key.name, *columns)
+        case Lookup(column=base, classes=True):
+            return key.name, base
+    return (key.name,)
+
+
 def parts_of(column: Column, scope: Scope) -> Column | None:
     """The groups that the question's expressions make of a column's values; None if they make none."""
     made = ((one, one.derivation) for one in scope.table.columns)

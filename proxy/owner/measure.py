@@ -15,7 +15,7 @@ from planner.bind.groupings import bound_by_groupings
 from planner.bind.unit_join import same_units
 from planner.catalog.joined_rows import share_joined_rows
 from planner.catalog.key_space import as_text, set_apart
-from planner.catalog.model import Catalog, Column, Table
+from planner.catalog.model import Catalog, Column, Parts, Table
 from planner.lower.left_out import WORST, LeftOut
 from planner.policy.compile_column import exposed_names
 from planner.policy.file import Policy
@@ -59,7 +59,8 @@ class GroupingLeftOut:
     """Rows and units that bounding leaves out of the groups by some keys; without keys, of all rows as one group.
 
     `possible` are the groups that there may be, `groups` those with rows; of these `groups_past_tenth` and
-    `groups_past_half` lose more than that of their rows. `told` is what the policy tells everybody of `rows`.
+    `groups_past_half` lose more than that of their rows. `told` is what the policy tells everybody of `rows`, which it
+    cannot of groups that are computed (`is_computed`).
     """
 
     keys: tuple[str, ...]
@@ -78,6 +79,7 @@ class GroupingLeftOut:
     totals: tuple[tuple[str, Share], ...]
     worst: tuple[GroupLeftOut, ...]
     told: str | None
+    is_computed: bool = False
 
     @property
     def share_to_tell(self) -> str:
@@ -211,7 +213,7 @@ def _grouping_lines(found: GroupingLeftOut, unit: str) -> Iterator[str]:
 
 def _line_to_paste(found: GroupingLeftOut) -> Iterator[str]:
     """What would tell analysts the share of rows; nothing where there is nothing to tell, or it is told."""
-    if not found.keys or found.told == found.share_to_tell:
+    if not found.keys or found.is_computed or found.told == found.share_to_tell:
         return
     if found.told is not None or found.rows.left_out >= NEGLIGIBLE:
         now = "" if found.told is None else f", where it says {found.told}"
@@ -356,7 +358,9 @@ def _bound(keys: tuple[Column, ...], source: Source, table: Table) -> GroupingLe
     groups = _read(source, table, reading.bound_units(keys))
     own = len(keys)
     found = [
-        GroupLeftOut(tuple(map(str, one[:own])), *(Share(float(one[i]), float(one[i + 1])) for i in (own, own + 2)))
+        GroupLeftOut(
+            tuple(map(_name_group, keys, one[:own])), *(Share(float(one[i]), float(one[i + 1])) for i in (own, own + 2))
+        )
         for one in groups
     ]
     found.sort(key=lambda one: (-one.rows.left_out, -one.units.left_out))
@@ -382,8 +386,17 @@ def _bound(keys: tuple[Column, ...], source: Source, table: Table) -> GroupingLe
         rows=sum_up(2),
         totals=tuple((name, sum_up(4 + 2 * i)) for i, name in enumerate(measures)),
         worst=tuple(one for one in found[:WORST] if keys and one.rows.left_out >= NEGLIGIBLE),
+        is_computed=any(key.computed for key in keys),
         told=next((one.share for one in table.cut_rows if set(one.keys) == {key.name for key in keys}), None),
     )
+
+
+def _name_group(key: Column, value: Any) -> str:
+    """Return what a person calls the group of a key's value: of a computed one by a value that lies in it."""
+    if not isinstance(key.derivation, Parts):
+        return str(value)
+    lies = key.derivation.shown[int(value)]
+    return f"{key.derivation.column} {'NULL' if lies is None else f'such as {as_text(lies)}'}"
 
 
 def _read(source: Source, table: Table, sql: str) -> tuple[tuple[Any, ...], ...]:

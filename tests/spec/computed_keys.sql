@@ -141,3 +141,11 @@ SELECT quantity - quantity % 10 AS tens FROM sales GROUP BY 1 HAVING count(*) > 
 --> [quantity - quantity % 10 22] f0 > 40 ~4; count(*) delta 100 in 0..100
 SELECT CASE WHEN stock_code LIKE '%X' THEN 'x' WHEN stock_code LIKE '%KIT%' THEN 'kit' END AS kind FROM sales GROUP BY 1 HAVING count(*) > 40
 --> [CASE WHEN "stock_code LIKE '%X'" THEN 'x' WHEN "stock_code LIKE '%KIT%'" THEN 'kit' END 3] f0 > 40 ~4; count(*) delta 100 in 0..100
+SELECT DISTINCT ON (several) quantity > 10 AS several, country FROM sales GROUP BY several, country ORDER BY several, sum(amount) DESC
+--> [quantity > 10 3, country 4] true first 1 per quantity > 10 falling ~1400000 signed priced; sum(amount) delta 150000 in -100000..150000
+SELECT country FROM (SELECT country, quantity > 10 AS several, row_number() OVER (PARTITION BY quantity > 10 ORDER BY count(*) DESC) AS place FROM sales GROUP BY 1, 2) q WHERE several AND place <= 2
+--> [country 4, quantity > 10 3] true first 2 per quantity > 10 falling ~830 priced; count(*) delta 100 in 0..100
+SELECT country, rank() OVER (PARTITION BY quantity > 10, quantity > 100 ORDER BY count(*) DESC) <= 2 FROM sales GROUP BY quantity > 10, country, quantity > 100
+--> [quantity > 10, quantity > 100 4, country 4] true first 2 per quantity > 10, quantity > 100 falling ~830 priced of all; count(*) delta 100 in 0..100
+SELECT country, rank() OVER (PARTITION BY quantity > 10 ORDER BY count(*) DESC) <= 2 FROM sales GROUP BY quantity > 10, country, quantity > 100
+--> KH106 quantity

@@ -346,6 +346,16 @@ def test_computed_keys_have_the_least_bound(keys: str, declared: tuple[Grouping,
     )
 
 
+def test_parts_of_times_stand_beside_a_declared_expression() -> None:
+    """They are groups of a column that the question itself derives: the declared expression's table has none of it."""
+    catalog = _with_groupings(people(), stays=(BY_WARD, _of_expressions((), 1, "cost > 100")))
+    left = Column("left_at", SqlType.TIMESTAMP, "timestamp without time zone")
+    tables = [replace(one, columns=(*one.columns, left)) if one.name == "stays" else one for one in catalog.tables]
+    keys = "cost > 100, extract(dow FROM left_at)"
+    asked = f"SELECT {keys} FROM stays GROUP BY {keys} HAVING count(*) > 100"
+    assert _ask(asked, replace(catalog, tables=tuple(tables))).table.groups_per_unit == 8
+
+
 def test_an_expression_that_makes_no_groups_of_one_column_is_a_fault() -> None:
     texts = ("nothing > 10", "cost > 1 AND ward = 'A'", "cost > 1, age > 2", "floor(cost /", "cost > 1 HAVING true")
     for text in texts:
