@@ -19,7 +19,10 @@ PART_ENDS = {
     "isodow": (1, 7),
     "doy": (1, 366),
     "hour": (0, 23),
+    "minute": (0, 59),
 }
+OF_CLOCK = ("hour", "minute")
+"""Parts of a time that a date does not have."""
 """The least and the greatest number of each part of a time that is one of few; a year is not."""
 # what is the same for all times that one truncation puts together
 _TRUNCATED_FURTHER: Mapping[str, tuple[str, ...]] = {
@@ -73,7 +76,7 @@ def derived_type(derivation: Derivation, base: SqlType) -> SqlType:
     if base not in (SqlType.DATE, SqlType.TIMESTAMP):
         problem = f'column "{derivation.column}" is of type {base.value}, not a date or timestamp'
         raise Fault("KH010", problem, hint=_HINT)
-    if base is SqlType.DATE and derivation.part == "hour":
+    if base is SqlType.DATE and derivation.part in OF_CLOCK:
         hint = "Use a part of a day or coarser, or a timestamp column."
         raise Fault("KH010", f'column "{derivation.column}" is a date and has no hours', hint=hint)
     if derivation.function == "extract":

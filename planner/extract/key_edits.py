@@ -84,6 +84,8 @@ def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]
     if (number := find_number(node, place.scope)) is not None and any(key.name == number.name for key in keys):
         ((begin, past),) = spans([Searched(node, 0, len(place.tokens))], place.text, place.tokens)
         value = f"{quote_identifier(place.scope.alias)}.{quote_identifier(number_name(number))}"
+        if place.tokens[begin].is_word("date_part"):
+            value += "::double precision"
         # as a sum: PostgreSQL gives that no name
         return [Edit(place.tokens[begin].start, place.tokens[past - 1].end, (f"(+{value})",))]
     column = _key_of(node, place.scope, keys)

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from planner.catalog.derived_columns import DATE_PARTS, PART_ENDS, derived_type
+from planner.catalog.derived_columns import DATE_PARTS, OF_CLOCK, PART_ENDS, derived_type
 from planner.catalog.domains import count_values
 from planner.catalog.fault import Fault
 from planner.catalog.key_space import as_text
@@ -29,8 +29,9 @@ from planner.groups.numbers import with_numbers, without_numbers
 from planner.groups.ranges import Times, number_range, said_of_rows, time_range
 from planner.groups.time_cuts import count_starts, list_steps, part_times
 from planner.groups.truths import with_truths, without_truths
+from planner.groups.unlisted_times import check_times
 from planner.parser.lexer import readable
-from planner.parser.tree import bare, position, write_node
+from planner.parser.tree import bare, contains, position, write_node
 from planner.question.condition import Condition
 from planner.scope.group_by import resolve_item
 from planner.scope.key_classes import key_expression, stand_in
@@ -61,15 +62,30 @@ def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
         return scope  # it is refused where the keys are read
     if not open_:
         return scope
-    said = said_of_rows(select, scope)
     for item in open_:
         if uses_clock(item):
             raise _changing(item)
+    try:
+        scope = _with_keys(scope, items, open_, said_of_rows(select, scope))
+    except KeyholeError:
+        for item in open_:
+            check_times(item, scope, several=True)
+        raise
+    for item in open_:
+        check_times(item, scope)
+    return scope
+
+
+def _with_keys(scope: Scope, items: list[exp.Expr], open_: list[exp.Expr], said: tuple[Condition, ...]) -> Scope:
+    """The scope with a column for everything that the open items of GROUP BY compute."""
+    for item in open_:
         scope = with_truths(scope, item, several=True)
-        for derived in _derivations(without_truths(item, scope), scope, said):
+    scope = with_numbers(scope, open_, said, lengths=True)
+    for item in open_:
+        for derived in _derivations(_without_keys(item, scope), scope, said):
             scope = _with_derived(scope, derived, said, item, among=items)
         scope = with_truths(scope, item, several=False)
-    scope = with_numbers(scope, open_, said)
+    scope = with_numbers(scope, open_, said, lengths=False)
     for column in _read_columns(open_, scope):
         reading = [item for item in items if column.name in _names_read(item, scope)]  # also a column by itself
         scope = _with_parts(scope, column, reading, said)
@@ -164,7 +180,7 @@ def _shown_derivation(
     cycle, part = find_cycle(node), shown_part(node)
     column = node.find(exp.Column)
     open_ = (column is None or stand_in(column, scope) is None) and time_range(read, scope, said) is None
-    if cycle and (open_ or part == "hour"):
+    if cycle and (open_ or part in OF_CLOCK):
         derived = Derivation("extract", cycle, read.name)
         if all(one.derivation != derived for one in scope.table.columns):
             yield derived
@@ -311,8 +327,8 @@ def _count_groups(count: int) -> tuple[int, ...]:
 
 def _cut_times(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]) -> Parts | None:
     """The parts into which steps of a time cut a range of it; None for what takes no steps of it."""
-    steps = list_steps(column, [without_truths(item, scope) for item in items], scope)
-    if not steps:
+    steps = list_steps(column, [_without_keys(item, scope) for item in items], scope)
+    if not steps or (column.sql_type is SqlType.DATE and any(one.is_of_clock for one in steps)):
         return None
     times = time_range(column, scope, said)
     if times is None:
@@ -325,8 +341,10 @@ def _cut_times(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[
 
 
 def _cut_days(scope: Scope, column: Column, said: tuple[Condition, ...], item: exp.Expr) -> Parts | None:
-    """Every day of a range by itself; None if the range is open."""
+    """Every day of a range by itself; None if the range is open and the days themselves are not asked for."""
     times = time_range(column, scope, said)
+    if times is None and (find_column(item, scope) == column or contains(item, exp.Add, exp.Sub)):
+        raise _open_range(item, column)
     days = () if times is None else _periods(Derivation("date", "", column.name), times, item)
     if not days or max(days) == date.max:
         return None

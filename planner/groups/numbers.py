@@ -21,6 +21,7 @@ from planner.catalog.sql_types import text_limit
 from planner.catalog.steps import Steps
 from planner.errors import KeyholeError
 from planner.groups.cuts import CutFinder, NotFinite, TooManyCuts
+from planner.groups.lengths import find_length_range, is_length
 from planner.groups.null_groups import keeps_null
 from planner.groups.number_parts import number_parts
 from planner.groups.number_spans import Ends, NumberSpan, find_span, never_null
@@ -46,12 +47,18 @@ _TYPES = ("smallint", "integer", "bigint", "numeric")
 _EXACT = (SqlType.INTEGER, SqlType.NUMERIC)
 
 
-def with_numbers(scope: Scope, items: Sequence[exp.Expr], said: tuple[Condition, ...]) -> Scope:
-    """The scope with a column for each number in expressions that reads several columns, one of them no key."""
+def with_numbers(scope: Scope, items: Sequence[exp.Expr], said: tuple[Condition, ...], *, lengths: bool) -> Scope:
+    """The scope with a column for each number in expressions that reads several columns, one of them no key.
+
+    Parameters:
+        lengths: only those that say how far times lie apart, before it is known which times are keys.
+    """
     if scope.members:
         return scope
     for item in items:
         for node in _list_numbers(bare(item), scope):
+            if lengths and not is_length(node, scope):
+                continue
             scope = _with_number(scope, node, items, said)
     return scope
 
@@ -79,7 +86,7 @@ def _list_numbers(node: exp.Expr, scope: Scope) -> Iterator[exp.Expr]:
     if isinstance(node, NUMBERS) and not together and len(read) > 1 and _is_number(node, scope):
         yield node
         return
-    if isinstance(node, exp.Length) and isinstance(children[0], exp.Column):
+    if (isinstance(node, exp.Length) and isinstance(children[0], exp.Column)) or is_length(node, scope):
         yield node
         return
     for child in children:
@@ -105,7 +112,7 @@ def _with_number(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], said: 
     if base is None:
         return scope
     term = _term_of(base)
-    span, low, high = _find_range(base, term, scope, said)
+    span, low, high = _find_range(node, base, term, scope, said)
     unit = Fraction(1, 10**term.scale)
     made = Column(name, SqlType.INTEGER, "integer", domain=(0,), computed=True)
     named = replace(scope, table=replace(scope.table, columns=(*scope.table.columns, made)))
@@ -128,7 +135,7 @@ def _with_number(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], said: 
     try:
         for item in replaced:
             finder.read(item)
-        shape = _shape_of(base, term, required=never_null(term, lambda one: _is_required(scope, one, said)))
+        shape = _shape_of(base, term, required=_is_never_null(base, term, scope, said))
         parts = number_parts(shape, finder, distinct=len(replaced) == 1 and finder.is_chain(replaced[0]))
     except (NotFinite, TooManyCuts):
         return scope
@@ -163,12 +170,14 @@ def _read_number(node: exp.Expr, scope: Scope) -> Column | None:
 
 
 def _find_range(
-    base: Column, term: RowTerm, scope: Scope, said: tuple[Condition, ...]
+    node: exp.Expr, base: Column, term: RowTerm, scope: Scope, said: tuple[Condition, ...]
 ) -> tuple[NumberSpan | None, Fraction | None, Fraction | None]:
     """What is known of the numbers, and the ends between which they are counted, in steps: PostgreSQL has no others."""
     span = find_span(
         term, lambda one: _ends(scope.table.column(one), said), required=lambda one: _is_required(scope, one, said)
     )
+    if span is None and (apart := find_length_range(node, term, scope, said)) is not None:
+        span = NumberSpan(*apart)
     if span is not None and term.function == "length":
         (text,) = term.arguments
         typed = text_limit(scope.table.column(str(text.value)).declared)
@@ -202,6 +211,14 @@ def _decimal(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / Decimal(value.denominator)
 
 
+def _is_never_null(base: Column, term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> bool:
+    """Return True if a number has a value on every row that WHERE keeps."""
+    if not keeps_null(base, scope, said):
+        return True
+    known = all(_is_required(scope, one, said) for one in term.columns)
+    return known and never_null(term, lambda one: _is_required(scope, one, said))
+
+
 def _is_required(scope: Scope, name: str, said: tuple[Condition, ...]) -> bool:
     column = scope.table.column(name)
     return column.required or not keeps_null(column, scope, said)
@@ -223,6 +240,8 @@ def _in_steps(parts: Parts, scale: int) -> Steps | tuple[int, ...]:
 def _type_of(node: exp.Expr, scope: Scope) -> str | None:
     """PostgreSQL's type of an exact number; None for others, and for functions whose type is not known."""
     node = bare(node)
+    if is_length(node, scope):
+        return "numeric" if isinstance(node, exp.Extract) else "integer"
     match node:
         case exp.Column():
             column = find_column(node, scope)

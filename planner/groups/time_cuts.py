@@ -42,6 +42,11 @@ class TimeSteps:
     width: timedelta = timedelta(0)
     origin: datetime = datetime(2000, 1, 1)
 
+    @property
+    def is_of_clock(self) -> bool:
+        """Whether the steps are shorter than days, and the time was not moved, so that a date takes none of them."""
+        return not self.shift and self.unit in ("hour", "minute", "second")
+
 
 def list_steps(column: Column, items: Iterable[exp.Expr], scope: Scope) -> tuple[TimeSteps, ...]:
     """Return the steps that expressions take of a time; none if one of them reads it otherwise."""

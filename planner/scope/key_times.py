@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.catalog.derived_columns import DATE_PARTS, EXTRACTED_FROM_DATE
+from planner.catalog.derived_columns import DATE_PARTS, EXTRACTED_FROM_DATE, OF_CLOCK
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, write_node
 from planner.scope.key_values import (
@@ -53,6 +53,7 @@ _CYCLES: dict[str, tuple[datetime, int, str]] = {
     "doy": (datetime(2000, 1, 1), 1, "1 day"),
     "dow": (datetime(2000, 1, 2), 0, "1 day"),
     "hour": (datetime(2000, 1, 1), 0, "1 hour"),
+    "minute": (datetime(2000, 1, 1), 0, "1 minute"),
 }
 """By part of a time: the time of its first number, that number, and how far the times of two numbers lie apart."""
 
@@ -122,7 +123,7 @@ def compute_time(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
             return _bin(node, of(node.expression))
         case exp.Extract():
             found, part = of(node.expression), str(node.this).lower().strip("'")
-            hours = part == "hour" and found.kind == "timestamp"
+            hours = part in OF_CLOCK and found.kind == "timestamp"
             if found.kind not in TIMES or not (hours or part in EXTRACTED_FROM_DATE):
                 raise NotExact(write_node(node)[:80])
             return Typed("whole", None if found.raw is None else extract_part(part, read_moment(found)))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from planner.catalog.derived_columns import OF_CLOCK
 from planner.catalog.model import Column, Computed, Derivation, Lookup, Merged, Parts, Product, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
@@ -293,7 +294,7 @@ def derivation(node: exp.Expr, scope: Scope) -> Derivation | None:
         return None if found is None or found.part == "hour" else found
     if function == "date_trunc" and not part:
         return None
-    base = _base(inner, scope, of_days=part != "hour") if isinstance(inner, exp.Expr) else None
+    base = _base(inner, scope, of_days=part not in OF_CLOCK) if isinstance(inner, exp.Expr) else None
     return None if base is None else Derivation(function=function, part=part, column=base)
 
 

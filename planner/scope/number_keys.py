@@ -19,6 +19,7 @@ NUMBERS = (
     exp.Greatest,
     exp.Least,
     exp.Length,
+    exp.Extract,
 )
 
 

@@ -228,4 +228,5 @@ def extract_part(part: str, moment: datetime) -> int:
         "isodow": moment.isoweekday(),
         "doy": moment.timetuple().tm_yday,
         "hour": moment.hour,
+        "minute": moment.minute,
     }[part]

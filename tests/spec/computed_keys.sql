@@ -149,3 +149,7 @@ SELECT country, rank() OVER (PARTITION BY quantity > 10, quantity > 100 ORDER BY
 --> [quantity > 10, quantity > 100 4, country 4] true first 2 per quantity > 10, quantity > 100 falling ~830 priced of all; count(*) delta 100 in 0..100
 SELECT country, rank() OVER (PARTITION BY quantity > 10 ORDER BY count(*) DESC) <= 2 FROM sales GROUP BY quantity > 10, country, quantity > 100
 --> KH106 quantity
+SELECT extract(minute FROM invoice_date) AS m FROM sales GROUP BY 1 HAVING count(*) > 200
+--> [extract(minute FROM invoice_date) 61] f0 > 200 ~20; count(*) delta 100 in 0..100
+SELECT (invoice_date::date - date '2011-01-01') / 7 AS week FROM sales WHERE invoice_date::date - date '2011-01-01' BETWEEN 0 AND 34 GROUP BY 1 HAVING count(*) > 200
+--> [CAST(invoice_date AS DATE) - CAST('2011-01-01' AS DATE) 5] where ("(floor(invoice_date, 86400000000) + -14975)" <= 34 AND "(floor(invoice_date, 86400000000) + -14975)" >= 0) f0 > 200 ~20; count(*) delta 100 in 0..100

@@ -3,6 +3,18 @@
 -- # `--@ ` names the catalog; after "with" stands what the hint asks the owner to declare.
 -- # "elsewhere": what the hint says is done by no statement here.
 --@ retail
+SELECT extract(year FROM age(invoice_date)) > 2 AS old FROM sales GROUP BY 1 HAVING count(*) > 200
+--! Write the day: GROUP BY EXTRACT(YEAR FROM age(CAST('2026-01-01' AS DATE), invoice_date)) > 2.
+SELECT extract(year FROM age(CAST('2026-01-01' AS DATE), invoice_date)) > 2 AS old FROM sales GROUP BY 1 HAVING count(*) > 200
+--> answered
+SELECT invoice_date < current_date - 30 AS old FROM sales GROUP BY 1 HAVING count(*) > 200
+--! Write the day: GROUP BY invoice_date < CAST('2026-01-01' AS DATE) - 30.
+SELECT invoice_date < CAST('2026-01-01' AS DATE) - 30 AS old FROM sales GROUP BY 1 HAVING count(*) > 200
+--> answered
+SELECT date_trunc('month', invoice_date::timestamp(0)) FROM sales GROUP BY 1 HAVING count(*) > 2000
+--! Instead you can ask: GROUP BY extract(hour FROM invoice_date).
+SELECT extract(hour FROM invoice_date) FROM sales GROUP BY 1 HAVING count(*) > 2000
+--> answered
 SELECT country, (sum(amount) > 20000) IS TRUE, sum(amount) > 20000 IS NOT TRUE, NOT sum(amount) > 20000 FROM sales GROUP BY country
 --! Add to this predicate: AND count(amount) >= 5000  Or ask for its opposite, and leave this to ELSE: CASE WHEN sum(amount) > 20000 THEN 0 ELSE 1 END.
 SELECT country, sum(amount) > 20000, NOT sum(amount) > 20000 AND count(amount) >= 5000, CASE WHEN sum(amount) > 20000 THEN 0 ELSE 1 END FROM sales GROUP BY country

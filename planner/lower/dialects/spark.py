@@ -71,6 +71,7 @@ _FIELDS = {
     "isodow": f"{_DAYS_SINCE_MONDAY} + 1",
     "doy": "dayofyear({moment})",
     "hour": "hour({moment})",
+    "minute": "minute({moment})",
 }
 _DATES = {
     "year": "make_date(year({moment}), 1, 1)",

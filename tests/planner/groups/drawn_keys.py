@@ -161,6 +161,8 @@ class KeyWriter:
                 f"to_char({of}, '{self.pick(FORMS)}')",
                 f"date_bin('{self.pick(('1 day', '7 days', '9 hours'))}', met, '{self.pick(MOMENTS)}')",
                 f"({of} {self.pick('+-')} interval '{self.pick(('6 hours', '1 day', '25 hours'))}')::date",
+                f"(met::date - paid) / {self.pick(('7', '30', '1'))}",
+                f"extract({self.pick(('day', 'day', 'epoch'))} FROM {self.pick(('met - paid', 'paid - met'))})",
                 f"coalesce(to_char({of}, '{self.pick(FORMS)}'), 'none')",
                 f"({of}::date - date '{self.pick(DAYS)}') / {self.pick(('7', '30', '1'))}",
                 of,

@@ -436,6 +436,23 @@ def test_set_operations_are_one_question(
 
 
 @pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("(met::date - paid) / 7", "met::date - paid BETWEEN -20 AND 30"),
+        ("paid - met::date", f"{WHEN} AND paid BETWEEN '2026-01-10' AND '2026-02-20'"),
+        ("coalesce(nullif(date '2026-03-01' - paid, 40) / 10, -1)", "paid BETWEEN '2026-01-05' AND '2026-02-28'"),
+        ("date_part('day', met - paid)", "met - paid BETWEEN interval '-12 days -5 hours' AND interval '9 days'"),
+        ("extract(day FROM paid - met)", f"{WHEN} AND paid BETWEEN '2026-01-05' AND '2026-01-20'"),
+        ("floor(extract(epoch FROM met - paid) / 7200)", "met - paid BETWEEN interval '-3 days' AND interval '5 days'"),
+        ("least((met::date - paid) / 7, 2) || ' weeks'", "met::date - paid BETWEEN 0 AND 40"),
+    ],
+)  # fmt: skip
+def test_times_apart_are_postgresqls(key: str, said: str, worlds: tuple[Any, Any]) -> None:
+    _check(f"SELECT {key} FROM lines WHERE {said} GROUP BY 1 HAVING count(*) > 0", 0, worlds)
+    _check(f"SELECT {key} AS g, hour / 6 FROM rows l WHERE {said} GROUP BY 1, 2 HAVING count(*) > 3", 3, worlds)
+
+
+@pytest.mark.parametrize(
     "keys",
     [
         ("n > 10", "hour < 12"),

@@ -50,7 +50,7 @@ SELECT EXTRACT(YEAR FROM b.opened) >= 2000 AS new_building, count(DISTINCT l.rea
 --> KH202
 
 SELECT (returned_at::date - borrowed_at::date) / 7 AS weeks_kept FROM loans WHERE returned_at IS NOT NULL AND returned_at::date - borrowed_at::date BETWEEN 0 AND 55 GROUP BY 1 HAVING COUNT(*) > 1000
---> KH202
+--> planned
 
 SELECT borrowed_at::date AS day, count(*) FROM loans WHERE borrowed_at >= '2024-06-01' AND borrowed_at < '2024-07-01' GROUP BY day HAVING count(*) > 60 ORDER BY day
 --> planned

@@ -1,0 +1,147 @@
+"""How far two times may lie apart: in days, in parts of an interval, and in the years and months of an age.
+
+    (returned_at::date - borrowed_at::date) / 7       of what WHERE says of the days, or of both times
+    extract(year FROM age(DATE '2026-01-01', born))   of what WHERE says of the years, or of the time
+
+Guarantee: the range is a function of the policy and the statement. A row outside of it is in no group.
+"""
+
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from math import ceil, floor
+
+from sqlglot import exp
+
+from planner.catalog.model import Column, SqlType
+from planner.catalog.row_terms import RowTerm, TermKind
+from planner.errors import KeyholeError
+from planner.groups.ranges import number_range, time_range
+from planner.parser.tree import bare
+from planner.predicates.computed.compare import computed_column
+from planner.predicates.computed.numbers import NoTermError
+from planner.predicates.computed.read import read_term
+from planner.predicates.row_scope import RowScope
+from planner.question.condition import Condition
+from planner.scope.names import Scope, find_column, kind_of
+from planner.values.expressions import fold
+from planner.values.model import Given, NotConstant
+
+_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
+_PARTS = {"day": timedelta(days=1), "epoch": timedelta(microseconds=1)}
+_YEAR = timedelta(days=365)
+_Ends = tuple[datetime, datetime]
+_Numbers = tuple[Fraction | None, Fraction | None]
+
+
+def is_length(node: exp.Expr, scope: Scope) -> bool:
+    """Return True if an expression is a number of days between dates, or a part of the time between two."""
+    match bare(node):
+        case exp.Sub() as apart:
+            return _counts_days(apart, scope)
+        case exp.Extract() as part:
+            name, of = _name_part(part), bare(part.expression)
+            if isinstance(of, exp.Anonymous):
+                return name in ("year", "month") and str(of.this).lower() == "age" and len(of.expressions) == 2
+            return name in _PARTS and isinstance(of, exp.Sub) and not _counts_days(of, scope)
+        case _:
+            return False
+
+
+def _name_part(node: exp.Extract) -> str:
+    return str(node.this).lower().strip("'")
+
+
+def _counts_days(node: exp.Sub, scope: Scope) -> bool:
+    read = read_term(node, RowScope(scope, _NOTHING_GIVEN))
+    dated = any(_find_time(one, scope) for one in node.find_all(exp.Column))
+    return dated and read is not None and read.kind is TermKind.WHOLE and _find_times(node, scope) is not None
+
+
+def _find_time(node: exp.Expr, scope: Scope) -> Column | None:
+    found = find_column(node, scope)
+    return found if found is not None and found.sql_type in _TIMES else None
+
+
+def _find_times(node: exp.Expr, scope: Scope) -> tuple[exp.Expr, exp.Expr] | None:
+    """The later and the earlier of the times of which a difference is, as they are written."""
+    sides = (
+        (bare(node.this), bare(node.expression)) if isinstance(node, exp.Sub) else tuple(map(bare, node.expressions))
+    )
+    return (sides[0], sides[1]) if len(sides) == 2 and all(_is_time(one, scope) for one in sides) else None
+
+
+def _is_time(node: exp.Expr, scope: Scope) -> bool:
+    """Return True for a time that is stored, or a constant, each also cast."""
+    if node.find(exp.Column) is None:
+        return isinstance(_fold(node), date)
+    inner = node
+    while isinstance(inner, exp.Cast | exp.Date | exp.Paren):
+        if isinstance(inner, exp.Cast) and kind_of(inner) not in ("DATE", "TIMESTAMP"):
+            return False
+        inner = inner.this
+    return isinstance(inner, exp.Column) and _find_time(inner, scope) is not None
+
+
+def _fold(node: exp.Expr) -> object:
+    try:
+        return fold(node, _NOTHING_GIVEN)
+    except (KeyholeError, NotConstant):
+        return None
+
+
+def find_length_range(
+    node: exp.Expr, term: RowTerm, scope: Scope, said: tuple[Condition, ...]
+) -> tuple[int, int] | None:
+    """Return the least and the greatest number of such an expression, in the steps of its term; None if it is open."""
+    node = bare(node)
+    if not is_length(node, scope):
+        return None
+    found = [_said_of(term, scope, said)]
+    of = bare(node.expression) if isinstance(node, exp.Extract) else node
+    times = _find_times(of, scope)
+    if times is not None:
+        later, earlier = (_ends_of(one, scope, said) for one in times)
+        found.append(_count(node, of, later, earlier))
+    if isinstance(node, exp.Extract) and isinstance(of, exp.Sub) and term.arguments:
+        low, high = _said_of(term.arguments[0], scope, said)
+        step = Fraction(_PARTS[_name_part(node)] // timedelta(microseconds=1))
+        found.append((None if low is None else low / step, None if high is None else high / step))
+    lows = [low for low, _ in found if low is not None]
+    highs = [high for _, high in found if high is not None]
+    return (floor(max(lows)), ceil(min(highs))) if lows and highs and max(lows) <= min(highs) else None
+
+
+def _said_of(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> _Numbers:
+    """What WHERE says of a term, in its steps."""
+    try:
+        column = computed_column(term, RowScope(scope, _NOTHING_GIVEN))
+    except NoTermError:
+        return None, None
+    return number_range(Column(column.name, SqlType.INTEGER, "bigint"), said)
+
+
+def _ends_of(node: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -> _Ends | None:
+    found = next((one for one in node.find_all(exp.Column)), None)
+    if found is None:
+        value = _fold(node)
+        if not isinstance(value, date):
+            return None
+        at = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+        return at, at
+    column = _find_time(found, scope)
+    times = None if column is None else time_range(column, scope, said)
+    return None if times is None else (times.first, times.past)
+
+
+def _count(node: exp.Expr, of: exp.Expr, later: _Ends | None, earlier: _Ends | None) -> _Numbers:
+    """The ends of a number, from those of the times of which it is a difference."""
+    if isinstance(of, exp.Anonymous) and isinstance(node, exp.Extract) and _name_part(node) == "month":
+        return Fraction(-11), Fraction(11)
+    if later is None or earlier is None:
+        return None, None
+    low, high = later[0] - earlier[1], later[1] - earlier[0]
+    if isinstance(of, exp.Anonymous):
+        return Fraction(min(low // _YEAR, 0)), Fraction(max(high // _YEAR, 0))
+    step = _PARTS[_name_part(node)] if isinstance(node, exp.Extract) else timedelta(days=1)
+    return Fraction(low // step), Fraction(-(-high // step))

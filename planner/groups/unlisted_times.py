@@ -1,0 +1,72 @@
+"""Why an expression of times has no public list of groups, with one that has."""
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from planner.catalog.derived_columns import OF_CLOCK, PART_ENDS
+from planner.catalog.model import Column, SqlType
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, position, write_node
+from planner.scope.key_classes import key_expression
+from planner.scope.names import Scope, derivation, find_column, kind_of
+
+_TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
+
+
+def check_times(item: exp.Expr, scope: Scope, *, several: bool = False) -> None:
+    """Refuse an item of GROUP BY that reads times, and of which nothing has made a key (KH202).
+
+    Parameters:
+        several: only one that reads several times, which no range of one would help.
+    """
+    try:
+        if key_expression(item, scope) is not None:
+            return
+        found = find_column(item, scope)
+        read = list(_read_times(item, scope))
+    except KeyholeError:
+        return  # it is refused where keys are read
+    if (found is not None and found.domain is not None) or len(read) <= several:
+        return
+    detail, instead = _explain(item, scope, read)
+    raise KeyholeError(
+        "KH202",
+        f"{write_node(item)[:80]} is not a column with a public domain",
+        detail=detail,
+        hint=f"Instead you can ask: GROUP BY {instead}.",
+        position=position(item),
+    )
+
+
+def _read_times(item: exp.Expr, scope: Scope) -> Iterator[tuple[str, Column]]:
+    """The times that an expression reads and that are no keys, once each, as they are written."""
+    known: set[str] = set()
+    for node in (one for one in item.dfs() if isinstance(one, exp.Column)):
+        column = find_column(node, scope)
+        if column is not None and column.domain is None and column.sql_type in _TIMES and column.name not in known:
+            known.add(column.name)
+            yield write_node(node), column
+
+
+def _explain(item: exp.Expr, scope: Scope, read: list[tuple[str, Column]]) -> tuple[str, str]:
+    """Why there is no list, and groups that have one."""
+    written, column = read[0]
+    if len(read) > 1:
+        apart = f"{read[0][0]} - {read[1][0]}"
+        both_days = {one.sql_type for _, one in read[:2]} == {SqlType.DATE}
+        length = "7" if both_days else "interval '7 days'"
+        return (
+            "Nothing public says how far the times lie apart.",
+            f"CASE WHEN {apart} < {length} THEN 'a week' ELSE 'longer' END",
+        )
+    of_clock = column.sql_type is SqlType.TIMESTAMP
+    part = f"extract({'hour' if of_clock else 'dow'} FROM {written})"
+    if any(isinstance(node, exp.Cast) and kind_of(node) == "TIME" for node in item.walk()):
+        return "A time of the day has too many values.", part
+    derived = derivation(bare(item), scope)
+    if derived is not None and derived.part in OF_CLOCK and not of_clock:
+        return f"{column.name} is a date, which has no {derived.part}.", part
+    if derived is not None and derived.function == "extract" and derived.part not in PART_ENDS:
+        return f"Keyhole makes no groups of {derived.part}.", part
+    return "Nothing public says which values it has.", part
