@@ -183,15 +183,13 @@ def _write_sum(node: exp.Expr) -> str:
     return "count(*)"
 
 
-def not_ranked(node: exp.Expr, *, instead: str | None = None) -> KeyholeError:
-    """KH204 for what keys cannot be ranked by; `instead` is a question that comes near, as a hint has it."""
+def not_ranked(node: exp.Expr) -> KeyholeError:
+    """KH204 for what keys cannot be ranked by."""
     return KeyholeError(
         "KH204",
         f"groups cannot be ranked by {write_node(node)[:80]}",
-        detail="Ranked by are counts and sums, and sums and multiples of these: a mean or percentile of a small group "
-        "would need as much noise as one of a single row.",
-        hint=instead
-        or f"Rank by a sum or count, for example ORDER BY {_write_sum(node)} DESC, or compare it in HAVING.",
+        detail="Ranked by are counts and sums, sums and multiples of these, and means of the rows that they divide by.",
+        hint=f"Rank by a sum or count, for example ORDER BY {_write_sum(node)} DESC, or compare it in HAVING.",
         position=position(node),
     )
 

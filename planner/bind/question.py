@@ -16,13 +16,13 @@ from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Catalog, Table
 from planner.errors import KeyholeError
 from planner.functionals.atoms import Atoms, atoms
-from planner.functionals.ranked import rank_by, settle_price
 from planner.functionals.unit_rows import canonical_rows
 from planner.groups.computed_keys import describe_outside
 from planner.groups.null_groups import describe_lost_nulls
 from planner.question.condition import ALWAYS
 from planner.question.model import Accuracy, Question, Ranked
 from planner.question.products import with_products
+from planner.rankings.ranked import rank_by, settle_price
 from planner.scope.bands import find_bands
 from planner.scope.embedded import Embedded, leaves
 from planner.scope.key_classes import told_apart
@@ -131,6 +131,7 @@ def _rank(embedded: Embedded, what: Said, table: Table, accuracy: Accuracy, give
         limit=None if written.limit is None else read_count(written.limit, given),
         table=table,
         where=what.where,
+        formula=what.formula,
         accuracy=accuracy,
         scale=None if bands is None else min((one for one in bands.thresholds if one > 0), default=None),
     )
@@ -146,7 +147,8 @@ def _rank(embedded: Embedded, what: Said, table: Table, accuracy: Accuracy, give
 def _warnings(made: Atoms, space: KeySpace, *, ranked: Ranked | None, clock: bool, given: Given) -> Iterator[str]:
     if ranked is not None:
         groups = f"every value of {space.listed}" if made.formula == TRUE else "every group that qualifies"
-        yield f"ranked is {groups}, with rows of data or without; what has no values counts as 0"
+        counted = "" if ranked.mean is not None else "; what has no values counts as 0"
+        yield f"ranked is {groups}, with rows of data or without{counted}"
     if made.predicates:
         every = made.formula == TRUE and ranked is None
         rows = f"every value of {space.listed} is a row, with rows of data or without" if every else ""

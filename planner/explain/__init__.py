@@ -1,6 +1,6 @@
 """A plan in words and pictures: EXPLAIN as text, JSON and SVG, and the sentence that guarantees an answer.
 
 May refuse: nothing; a plan can always be explained.
-May import: `functionals` and below.
+May import: `rankings` and below.
 Read first: `render.py`.
 """

@@ -15,7 +15,7 @@ def ranking_promise(plan: Plan) -> str | None:
     ranked, ranking, accuracy = plan.question.ranked, plan.ranking, plan.question.accuracy
     if ranked is None or ranking is None:
         return None
-    limit, apart = ranking.task.limit, f"more than {plain(ranked.slack)} in {ranked.functional.name}"
+    limit, apart = ranking.task.limit, f"more than {plain(ranked.slack)} in {_by(ranked)}"
     within = f" in its {', '.join(ranked.partition)}" if ranked.partition else ""
     least = percent(min(accuracy.fnr, accuracy.fpr))
     if ranking.task.any_cut:
@@ -43,6 +43,12 @@ def ranking_promise(plan: Plan) -> str | None:
     )
 
 
+def _by(ranked: Ranked) -> str:
+    """What is ranked by; of a mean, by how many values it is divided at least."""
+    divided = "" if ranked.mean is None else f" (divided by {ranked.mean.rows:,} at least)"
+    return f"{ranked.functional.name}{divided}"
+
+
 def ranks_alone(plan: Plan) -> bool:
     """Whether all groups are ranked, and nothing else is decided about which are returned."""
     return plan.ranking is not None and plan.minimised.formula == TRUE
@@ -59,7 +65,7 @@ def ranking_lines(plan: Plan) -> Iterator[str]:
     behind = f" behind the first {task.offset:,}" if task.offset else ""
     cost = f"epsilon {at_most(ranking.worst_case_epsilon)}" if ranking.rate else "costs nothing"
     yield (
-        f"  Ranked by {ranked.functional.name}, {way} first: {task.limit:,} of {task.keys:,} groups{parts}{behind}   "
+        f"  Ranked by {_by(ranked)}, {way} first: {task.limit:,} of {task.keys:,} groups{parts}{behind}   "
         f"either order within {plain(ranked.slack)}   {cost}"
     )
     if ranking.rate:
@@ -90,6 +96,7 @@ def ranking_json(plan: Plan) -> dict[str, Any] | None:
         return None
     return {
         "by": ranked.functional.name,
+        "divided_by_at_least": None if ranked.mean is None else ranked.mean.rows,
         "order": "greatest first" if ranking.task.descending else "least first",
         "limit": ranking.task.limit,
         "offset": ranking.task.offset,

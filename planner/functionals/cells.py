@@ -57,6 +57,8 @@ def cell_reach(question: Question) -> CellReach:
 
 
 def _have_one_sign(question: Question) -> bool:
+    if question.ranked is not None and question.ranked.mean is not None:
+        return False  # another value may raise a mean, and lower it
     return all(map(_has_one_sign, question.computed))
 
 

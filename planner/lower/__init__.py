@@ -2,6 +2,6 @@
 integers only.
 
 May refuse: KH005, KH010, KH201, KH203, KH204, KH205, KH212, KH214, KH900.
-May import: `functionals` and below.
+May import: `rankings` and below.
 Read first: `scan.py`.
 """

@@ -129,7 +129,9 @@ def _lines(question: Question) -> Iterator[str]:
 def _describe_ranking(ranked: Ranked, keys: Mapping[str, str]) -> Iterator[str]:
     """What is ranked by and how far; the second line where it is not only the first few of all keys."""
     order = "falling" if ranked.descending else "rising"
-    by = functional_identity(ranked.functional, keys)
+    by = " over ".join(functional_identity(one, keys) for one in ranked.computed)
+    if ranked.mean is not None:
+        by += f" of {ranked.mean.rows} times {ranked.mean.times} within {ranked.mean.reach}"
     yield f"the first {ranked.limit} by {by} {order} ~ {ranked.tolerance}"
     if ranked.partition or ranked.offset or ranked.any_cut or ranked.every_row:
         parts = f"in each of {sorted(keys.get(name, name) for name in ranked.partition)!r} behind {ranked.offset}"

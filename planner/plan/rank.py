@@ -9,9 +9,9 @@ from mechanisms.ranking.calibration import (
     groups_that_count,
 )
 from planner.errors import KeyholeError
-from planner.functionals.ranked import ranking_task
 from planner.question.model import Question
 from planner.question.unit_groups import groups_of_one_unit
+from planner.rankings.ranked import ranking_task
 
 _MOST_IN_TURN = 1_000  # partitions that are looked at one after the other, at 0.2 ms each; of more each has one look
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from mechanisms.formula import FALSE, Cut, Formula, cuts
 from planner.functionals.identity import functional_identity
-from planner.functionals.ranked import ranking_task
 from planner.functionals.unit_rows import canonical_rows
 from planner.plan.minimise import minimise
 from planner.question.model import Question, Ranked
 from planner.question.plan import Minimised
+from planner.rankings.ranked import ranking_task
 
 
 def reduce_question(question: Question) -> tuple[Question, Minimised, tuple[Minimised, ...]]:

@@ -172,6 +172,24 @@ class UnitRows:
 
 
 @dataclass(frozen=True, slots=True)
+class MeanScore:
+    """A mean as one integer that a privacy unit moves by little: `floor(times * total / max(count, rows))`.
+
+    `total` sums over the rows that `count` counts how far each lies from the end `worst` of the values: `reach` steps
+    at most, each worth `step`. A group with fewer than `rows` rows has the score of one that has so many, the missing
+    ones at `worst`. `worst` and `step` are in the analyst's unit.
+    """
+
+    total: Functional
+    count: Functional
+    rows: int
+    times: int
+    worst: Decimal
+    reach: int
+    step: Decimal
+
+
+@dataclass(frozen=True, slots=True)
 class Ranked:
     """That a question returns the first few of its keys, in their order by a functional of its own.
 
@@ -182,7 +200,8 @@ class Ranked:
     Keys whose values are at most `tolerance` integer steps apart may stand in either order; `slack` is that in the
     analyst's unit, and `scale` what it was a percentage of, None for an amount. If it is `priced`, nobody said one, and
     it is what a fixed price allows. If it is `signed`, one privacy unit may
-    raise the values of some keys and lower those of others.
+    raise the values of some keys and lower those of others. Where keys are ranked by a mean, `mean` says how its
+    integers come of two sums, and `functional` has no terms of its own.
     """
 
     functional: Functional
@@ -197,6 +216,20 @@ class Ranked:
     offset: int = 0
     any_cut: bool = False
     every_row: bool = False
+    mean: MeanScore | None = None
+
+    @property
+    def computed(self) -> tuple[Functional, ...]:
+        """What is computed of the data: the value that is ranked by, or what a mean's score is made of."""
+        return (self.functional,) if self.mean is None else (self.mean.total, self.mean.count)
+
+    def with_computed(self, functionals: tuple[Functional, ...]) -> "Ranked":
+        """The same with others in the place of `computed`."""
+        if self.mean is None:
+            (only,) = functionals
+            return replace(self, functional=only)
+        total, count = functionals
+        return replace(self, mean=replace(self.mean, total=total, count=count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,11 +272,11 @@ class Question:
 
     @property
     def computed(self) -> tuple[Functional, ...]:
-        """Every functional that is computed: those of its formulas, or the sums off which these are read, and last the
-        one that it ranks by."""
+        """Every functional that is computed: those of its formulas, or the sums off which these are read, and last what
+        it ranks by."""
         if self.common:
             return self.common
-        return self.functionals if self.ranked is None else (*self.functionals, self.ranked.functional)
+        return self.functionals if self.ranked is None else (*self.functionals, *self.ranked.computed)
 
     def with_computed(self, functionals: tuple[Functional, ...]) -> "Question":
         """The question with others in the place of `computed`, in the same order."""
@@ -251,7 +284,8 @@ class Question:
             return replace(self, common=functionals)
         if self.ranked is None:
             return replace(self, functionals=functionals)
-        return replace(self, functionals=functionals[:-1], ranked=replace(self.ranked, functional=functionals[-1]))
+        own = len(self.functionals)
+        return replace(self, functionals=functionals[:own], ranked=self.ranked.with_computed(functionals[own:]))
 
 
 def aggregate_text(functional: Functional) -> str:

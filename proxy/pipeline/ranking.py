@@ -5,8 +5,8 @@ import numpy as np
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Noise, Outcome
 from mechanisms.ranking.run import Ranking, number_within, rank_keys
-from planner.functionals.per_key_offsets import LIMIT
 from planner.question.plan import Plan
+from planner.rankings.mean_scores import compute_scores
 
 
 def rank(plan: Plan, outcome: Outcome, values: Integers, *, noise: Noise) -> Ranking | None:
@@ -16,11 +16,13 @@ def rank(plan: Plan, outcome: Outcome, values: Integers, *, noise: Noise) -> Ran
     What is revealed is drawn for this question alone and kept for no other.
 
     Parameters:
-        values: the exact values of all functionals that were computed, the one that is ranked by in the last row.
+        values: the exact values of all functionals that were computed, what is ranked by in the last row or two.
     """
     if plan.ranking is None:
         return None
-    exact, partition = np.clip(values[-1], -LIMIT, LIMIT), _partition_of(plan)
+    ranked, partition = plan.question.ranked, _partition_of(plan)
+    assert ranked is not None
+    exact = compute_scores(ranked, values)
     return rank_keys(plan.ranking, exact, taking_part=outcome.passed, keep_path=False, noise=noise, partition=partition)
 
 

@@ -10,6 +10,7 @@ from mechanisms.protocol import FunctionalTest
 from mechanisms.ranking.calibration import RankingCalibration
 from mechanisms.ranking.overtaking import chance_swapped
 from mechanisms.ranking.run import Ranking, number_within
+from planner.rankings.mean_scores import compute_scores
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, KeySet, bare_question
 from proxy.service.service import Service
@@ -62,9 +63,10 @@ def certain_answer(service: Service, question: Asked) -> KeySet:
         assert np.array_equal(most, decided)
         assert np.array_equal(least, decided)
     ranking = None
-    if plan.ranking is not None and plan.question.ranked is not None:
-        partition = keys_space.number_values(plan.question.ranked.partition)
-        ranking = certain_ranking(plan.ranking, found[-1], true[0], partition)
+    ranked = plan.question.ranked
+    if plan.ranking is not None and ranked is not None:
+        partition = keys_space.number_values(ranked.partition)
+        ranking = certain_ranking(plan.ranking, compute_scores(ranked, found), true[0], partition)
     return KeySet.of(plan, true[0], true[1:], ranking)
 
 

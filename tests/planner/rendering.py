@@ -53,10 +53,13 @@ def question_text(question: Question) -> str:
 
 
 def _ranked(ranked: Ranked) -> str:
-    """The last functional is what is ranked by."""
+    """The last functional is what is ranked by, or the last two are a mean's total and count."""
     limit = "all" if ranked.limit is None else f"first {ranked.limit}"
     among = f" per {', '.join(ranked.partition)}" if ranked.partition else ""
     behind = f" behind {ranked.offset}" if ranked.offset else ""
     flags = {"signed": ranked.signed, "priced": ranked.priced, "cut": ranked.any_cut, "of all": ranked.every_row}
     said = "".join(f" {name}" for name, holds in flags.items() if holds)
+    if ranked.mean is not None:
+        moved = f"moved {ranked.functional.sensitivity}"
+        said += f" mean of {ranked.mean.rows} in steps of {ranked.functional.unit_size} {moved}"
     return f" {limit}{among}{behind} {'falling' if ranked.descending else 'rising'} ~{ranked.tolerance}{said}"

@@ -114,13 +114,13 @@ SELECT country FROM sales GROUP BY country ORDER BY count(*) DESC FETCH FIRST 3 
 --> KH106 3
 
 SELECT country FROM sales GROUP BY country ORDER BY avg(amount) DESC LIMIT 3
---> KH204 avg(amount)
+--> [country 4] true first 3 falling ~99999 signed mean of 10000 in steps of 0.001 moved 9901; avg(amount) 1x--50000 delta 5150000 in 0..5150000; values of avg(amount) delta 100 in 0..100
 
 SELECT country FROM sales GROUP BY country ORDER BY max(amount) DESC LIMIT 3
 --> KH204 max(amount)
 
 SELECT country FROM sales GROUP BY country ORDER BY sum(amount) / count(*) DESC LIMIT 3
---> KH204 sum(amount)
+--> [country 4] true first 3 falling ~9999 signed mean of 10000 in steps of 0.01 moved 1000; sum(amount) / count(*) {+1 amount +50000} delta 10000000 in 0..10000000; values of sum(amount) / count(*) delta 100 in 0..100
 
 SELECT country FROM sales GROUP BY country ORDER BY stddev(amount) DESC LIMIT 3
 --> KH204 stddev(amount)

@@ -59,7 +59,7 @@ SELECT education FROM adult GROUP BY education HAVING max(capital_gain) = 99999
 
 -- # rank
 SELECT occupation, AVG(hours_per_week) AS h FROM adult GROUP BY occupation HAVING COUNT(*) > 500 ORDER BY h DESC LIMIT 5
---> KH204
+--> planned
 
 SELECT sex, occupation FROM (SELECT sex, occupation, RANK() OVER (PARTITION BY sex ORDER BY COUNT(*) DESC) AS rk FROM adult GROUP BY sex, occupation) t WHERE rk <= 3
 --> planned

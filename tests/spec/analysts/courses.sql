@@ -86,7 +86,7 @@ SELECT "Department" FROM enrolments GROUP BY "Department" HAVING AVG("Final Grad
 
 -- # rank
 SELECT "Department", AVG("Final Grade") AS avg_grade, RANK() OVER (ORDER BY AVG("Final Grade") DESC) AS r FROM enrolments GROUP BY "Department" HAVING COUNT(*) > 100
---> KH204
+--> planned
 
 SELECT TOP.course_code FROM (SELECT course_code, COUNT(*) AS n FROM enrolments GROUP BY course_code) AS TOP ORDER BY TOP.n DESC LIMIT 3
 --> planned

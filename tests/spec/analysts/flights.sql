@@ -62,7 +62,7 @@ SELECT carrier FROM flights GROUP BY carrier HAVING percentile_disc(0.5) WITHIN 
 
 -- # rank
 SELECT carrier, AVG(arr_delay) FROM flights WHERE arr_delay IS NOT NULL GROUP BY carrier ORDER BY 2 DESC LIMIT 5
---> KH204
+--> planned
 
 SELECT origin, carrier, n FROM (SELECT origin, carrier, COUNT(*) AS n, ROW_NUMBER() OVER (PARTITION BY origin ORDER BY COUNT(*) DESC) AS rn FROM flights GROUP BY origin, carrier) x WHERE rn <= 2
 --> planned

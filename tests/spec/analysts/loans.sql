@@ -125,7 +125,7 @@ SELECT DISTINCT ON (branch) branch, genre, count(*) AS n FROM loans GROUP BY bra
 --> planned
 
 SELECT genre FROM loans GROUP BY genre HAVING COUNT(*) > 500 ORDER BY AVG(fine) DESC LIMIT 2
---> KH204
+--> planned
 
 -- # text
 SELECT month, COUNT(*) > 2500 AS busy, LAG(COUNT(*) > 2500) OVER (ORDER BY month) AS busy_before FROM loans GROUP BY month

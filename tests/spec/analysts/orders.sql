@@ -194,7 +194,7 @@ SELECT category, count(DISTINCT customer_id) AS c FROM orders GROUP BY category 
 --> planned
 
 SELECT category, avg(discount) FROM orders GROUP BY category HAVING count(*) > 500 ORDER BY 2 DESC LIMIT 2
---> KH204
+--> planned
 
 SELECT region, ntile(4) OVER (ORDER BY sum(total) DESC) AS quartile FROM orders GROUP BY region
 --> planned

@@ -122,7 +122,7 @@ SELECT sensor FROM readings GROUP BY sensor HAVING avg(temperature) BETWEEN 10 A
 
 -- # rank
 SELECT sensor, avg(temperature) FROM readings GROUP BY sensor ORDER BY avg(temperature) DESC LIMIT 3
---> KH204
+--> planned
 
 SELECT site, sensor, rk FROM (SELECT site, sensor, rank() OVER (PARTITION BY site ORDER BY count(*) FILTER (WHERE NOT ok) DESC) AS rk FROM readings GROUP BY site, sensor) x WHERE rk <= 2
 --> planned

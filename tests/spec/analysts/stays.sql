@@ -185,7 +185,7 @@ SELECT ward FROM stays GROUP BY ward ORDER BY count(*) DESC LIMIT 3
 --> planned
 
 SELECT ward, avg(cost) FROM stays GROUP BY ward HAVING count(*) > 100 ORDER BY avg(cost) DESC LIMIT 3
---> KH204
+--> planned
 
 SELECT ward, month FROM (SELECT ward, month, rank() OVER (PARTITION BY month ORDER BY count(*) DESC) AS r FROM stays GROUP BY ward, month) x WHERE r = 1
 --> planned

@@ -125,7 +125,7 @@ SELECT a.agent_name, COUNT(*) AS solved FROM tickets t JOIN agents a USING (agen
 --> planned
 
 SELECT category FROM tickets GROUP BY category HAVING count(satisfaction) > 100 ORDER BY avg(satisfaction) LIMIT 1
---> KH204
+--> planned
 
 SELECT team, agent_name FROM (SELECT a.team, a.agent_name, ROW_NUMBER() OVER (PARTITION BY a.team ORDER BY COUNT(*) DESC) r FROM tickets t JOIN agents a ON a.agent_id = t.agent_id GROUP BY a.team, a.agent_name) s WHERE r <= 3
 --> planned

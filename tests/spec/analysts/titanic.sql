@@ -43,7 +43,7 @@ SELECT sex, pclass FROM titanic GROUP BY sex, pclass HAVING SUM(survived) * 100.
 
 -- # rank
 SELECT pclass, sex, AVG(survived) AS rate FROM titanic GROUP BY pclass, sex ORDER BY rate DESC LIMIT 1
---> KH204
+--> planned
 
 SELECT embarked FROM titanic WHERE embarked IS NOT NULL GROUP BY embarked ORDER BY COUNT(*) DESC LIMIT 1
 --> planned

@@ -182,7 +182,7 @@ SELECT zone FROM trips GROUP BY zone ORDER BY sum(fare) DESC LIMIT 5 OFFSET 5
 --> planned
 
 SELECT zone, avg(tip) AS t FROM trips GROUP BY zone HAVING count(*) >= 500 ORDER BY t DESC LIMIT 5
---> KH204
+--> planned
 
 SELECT DISTINCT ON (day) day, zone FROM trips GROUP BY day, zone ORDER BY day, count(*) DESC
 --> planned

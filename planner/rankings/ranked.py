@@ -9,7 +9,7 @@ from math import floor
 from mechanisms.protocol import Unachievable
 from mechanisms.ranking.calibration import tolerance_at
 from mechanisms.ranking.task import RankingTask
-from planner.aggregates.comparison import Comparison
+from planner.aggregates.comparison import Comparison, Having
 from planner.catalog.model import Table
 from planner.catalog.tolerance import OF_BOUNDS, Amount, Step, allowed_steps, quote_literal, tolerances, with_amount
 from planner.errors import KeyholeError
@@ -20,6 +20,7 @@ from planner.functionals.row_range import row_range, within_bounds
 from planner.question.condition import Condition
 from planner.question.model import Accuracy, Functional, Measure, Question, Ranked
 from planner.question.unit_groups import groups_of_one_unit
+from planner.rankings.mean_scores import fit_rows, rank_mean, score_mean, tell_rows
 from planner.values.decimals import decimal
 
 _SUGGESTED = 100  # of a unit's greatest part, as a tolerance in a hint: it costs a key about a tenth of an epsilon
@@ -35,12 +36,14 @@ def rank_by(
     limit: int | None,
     table: Table,
     where: Condition,
+    formula: Having,
     accuracy: Accuracy,
     scale: Decimal | None,
 ) -> Ranked:
     """How a question ranks its keys by what a comparison with 0 is of, the greatest first if `descending`.
 
     Parameters:
+        formula: the HAVING beside it, whose counts may say how large the groups of a mean are.
         scale: what a tolerance in percent is one of; None where the owner declared nothing.
 
     Guarantee: one privacy unit changes the value of one key by at most the functional's sensitivity. A group without
@@ -49,23 +52,32 @@ def rank_by(
 
     Raises KH203, KH204, KH208, and KH304 for a tolerance in percent by name where there is no scale.
     """
-    made, size = functional(comparison, table=table, min_rows=accuracy.min_rows, where=where)
+    greatest_first = descending is (comparison.operator == ">")
+    score = None
+    if comparison.per_row is None:
+        made, size = functional(comparison, table=table, min_rows=accuracy.min_rows, where=where)
+    else:
+        made, score = score_mean(
+            comparison, highest_first=greatest_first, formula=formula, table=table, where=where, accuracy=accuracy
+        )
+        size = Fraction(made.unit_size)
     said = tolerances(accuracy.tolerance)
     amount = said.amount(comparison.names)
     priced = amount is None or (amount.percent and amount is said.default)
     in_percent = amount is not None and amount.percent and scale is not None
     unsaid = amount is None or (priced and not scale)
-    steps = 0 if unsaid or amount is None else floor(_tolerance(comparison, made, size, accuracy, amount, scale))
-    return Ranked(
+    exact = Fraction(0) if unsaid or amount is None else _tolerance(comparison, made, size, accuracy, amount, scale)
+    ranked = Ranked(
         functional=made,
-        descending=descending is (comparison.operator == ">"),
+        descending=greatest_first,
         limit=limit,
-        tolerance=steps,
-        signed=_moves_both_ways(made, table, comparison.position),
-        slack=decimal(steps * size),
+        tolerance=floor(exact),
+        signed=score is not None or _moves_both_ways(made, table, comparison.position),
+        slack=decimal(floor(exact) * size),
         scale=scale if in_percent else None,
         priced=priced,
     )
+    return ranked if score is None else rank_mean(ranked, score, wanted=exact * size)
 
 
 def ranking_task(question: Question, ranked: Ranked) -> RankingTask:
@@ -94,16 +106,26 @@ def settle_price(question: Question, *, per_query: float) -> Question:
     again is the same question.
     """
     ranked = question.ranked
-    if ranked is None or not ranked.priced:
+    if ranked is None or not (ranked.priced or ranked.mean):
         return _tell_scale(question)
     task = replace(ranking_task(question, ranked), tolerance=1)
     if task.told_in_public:
         return _tell_scale(replace(question, ranked=replace(ranked, priced=False)))
-    losses = cell_reach(question).losses_in_cell(groups_of_one_unit(question))
-    try:
-        within = tolerance_at(task, epsilon=per_query / PRICE / losses)
-    except Unachievable as refusal:
-        raise KeyholeError("KH303", f"the groups cannot be ranked: {refusal.reason}") from None
+    epsilon = per_query / PRICE / cell_reach(question).losses_in_cell(groups_of_one_unit(question))
+
+    def find_tolerance(made: Functional) -> int:
+        try:
+            return tolerance_at(replace(task, sensitivity=made.sensitivity), epsilon=epsilon)
+        except Unachievable as refusal:
+            raise KeyholeError("KH303", f"the groups cannot be ranked: {refusal.reason}") from None
+
+    if ranked.mean is not None and not question.accuracy.min_rows_set:
+        ranked = fit_rows(ranked, ranked.mean, find_tolerance)
+    if ranked.mean is not None:
+        question = replace(question, ranked=ranked, warnings=(*question.warnings, tell_rows(ranked)))
+    if not ranked.priced:
+        return question
+    within = find_tolerance(ranked.functional)
     if within <= ranked.tolerance:
         return _tell_scale(replace(question, ranked=replace(ranked, priced=False)))
     name, slack = ranked.functional.name, decimal(within * Fraction(ranked.functional.unit_size))
@@ -111,7 +133,7 @@ def settle_price(question: Question, *, per_query: float) -> Question:
         f"groups within {slack:f} of each other in {name} may stand in either order, at a fixed price of a quarter of "
         f"epsilon_per_query, as no amount was said; SET keyhole.tolerance = '{name}=...' says another"
     )
-    settled = replace(ranked, tolerance=within, slack=slack, scale=None)
+    settled = replace(ranked, tolerance=within - 1 if ranked.mean else within, slack=slack, scale=None)
     return replace(question, ranked=settled, warnings=(*question.warnings, told))
 
 

@@ -1,0 +1,6 @@
+"""By what a question ranks its keys: a sum or mean as one integer for each group, and the tolerance that a price buys.
+
+May refuse: KH204, KH208, KH303, KH304.
+May import: `functionals` and below.
+Read first: `ranked.py`.
+"""

@@ -1,0 +1,248 @@
+"""Means as integers to rank by: a mean whose divisor is never less than a public number of rows.
+
+The mean of few rows hinges on one of them, and would need as much noise as a single row. The score of a group with n
+values is `worst + sum(x - worst) / max(n, N')`. From N' values on that is their mean. Below it is the mean of N'
+values, the missing ones at `worst`, the end that comes last in the ranking's order. So no group comes first for want of
+values, and the ranking needs no guard.
+
+Guarantee: one privacy unit changes a group's score by at most the functional's sensitivity, in integer steps. A group
+with at least `rows` values has the score of its mean, rounded down to a step.
+Proof: docs/proofs/ranking.md, section Means.
+
+| symbol | name | meaning |
+|---|---|---|
+| N' | `rows` | the least number of values to divide by |
+| W | `reach` | how far a value can lie from `worst`, in steps of the total |
+| k | `count.sensitivity` | the most values of one privacy unit in a group |
+| c | `times` | into how many steps of the score a step of the total is cut |
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil, floor
+
+import numpy as np
+
+from mechanisms.formula import Integers
+from planner.aggregates.comparison import Comparison, Every, Having
+from planner.catalog.model import Table
+from planner.catalog.tolerance import tolerances
+from planner.errors import KeyholeError
+from planner.functionals.functional import LARGEST, functional, grid
+from planner.functionals.group_sizes import covers, group_sizes, mean_of
+from planner.functionals.guard_remedy import next_round
+from planner.functionals.per_key_offsets import LIMIT
+from planner.functionals.row_range import row_range
+from planner.question.condition import Condition
+from planner.question.model import Accuracy, Functional, MeanScore, Measure, Ranked
+from planner.values.decimals import decimal
+
+_USUAL = Fraction(1, 10)  # of how far values can lie apart
+
+_FINE = 1_000  # steps of a score that its sensitivity is worth at least, so that rounding costs a thousandth
+_FACTOR = 10**6  # what a remainder is multiplied by at once
+_MOST_TIMES = _FACTOR**2  # the finest steps, of groups so large that a unit moves their mean by a billionth of a step
+_MOST_ROWS = 2**42  # no group has more, and a remainder of one of so many times `_FACTOR` is an int64
+_MOST_TRIES = 8  # each brings the number of rows to within a step of 1, 2, 5 of the one that is wanted
+
+
+def score_mean(
+    mean: Comparison,
+    *,
+    highest_first: bool,
+    formula: Having,
+    table: Table,
+    where: Condition,
+    accuracy: Accuracy,
+) -> tuple[Functional, MeanScore]:
+    """A mean's score and what it is made of.
+
+    It is for groups of as many rows as a count in `formula` demands of them, and of `keyhole.min_rows` at least.
+
+    Parameters:
+        mean: the mean compared with 0.
+        highest_first: whether the greatest means come first.
+
+    Raises KH203, KH204, KH005, KH208.
+    """
+    assert mean.over is not None
+    assert mean.per_row is not None
+    if not all(covers(part, mean.over, table, where) for part in mean.parts):
+        raise KeyholeError(
+            "KH204",
+            f"groups cannot be ranked by {mean.left}, which is no mean of the rows that it divides by",
+            hint="Count those rows on both sides, for example by the same FILTER.",
+            position=mean.position,
+        )
+    least, most = _find_ends(mean, table, where)
+    if least >= most:
+        raise KeyholeError(
+            "KH204",
+            f"groups cannot be ranked by {mean.left}: declared bounds leave it one value",
+            position=mean.position,
+        )
+    worst = least if highest_first else most
+    total, step = functional(_take_off(mean, worst), table=table, min_rows=1, where=where)
+    counted = replace(mean, parts=(mean.over,), per_row=None, left=f"values of {mean.left}")
+    count, _ = functional(counted, table=table, min_rows=1, where=where)
+    size = step / mean.per_row
+    reach = ceil((most - least) / size)
+    score = MeanScore(
+        total=_within_count(replace(total, name=mean.left), count, reach),
+        count=count,
+        rows=_count_rows(mean, formula, table, where, accuracy),
+        times=1,
+        worst=decimal(worst),
+        reach=reach,
+        step=decimal(size),
+    )
+    made = Functional(
+        name=mean.left,
+        measure=Measure.TOTAL,
+        terms=(),
+        sensitivity=1,
+        unit_range=None,
+        unit_size=decimal(size),
+        rows=1,
+    )
+    return _cut_steps(made, score, fine=most - least)
+
+
+def rank_mean(ranked: Ranked, score: MeanScore, *, wanted: Fraction) -> Ranked:
+    """The ranking as one by a mean's score, with the tolerance `wanted` in the analyst's unit (0: nobody said one).
+
+    Scores are rounded down, so that means further apart than so many steps have scores at least as many apart.
+    """
+    if not wanted:
+        return replace(ranked, mean=score)
+    made, score = _cut_steps(ranked.functional, score, fine=wanted)
+    steps = floor(wanted / Fraction(made.unit_size))
+    slack = decimal(steps * Fraction(made.unit_size))
+    return replace(ranked, functional=made, mean=score, tolerance=max(steps - 1, 0), slack=slack)
+
+
+def fit_rows(ranked: Ranked, score: MeanScore, find_tolerance: Callable[[Functional], int]) -> Ranked:
+    """The ranking for groups so large that the tolerance that a price allows is the one that was said, at most.
+
+    Where none was, it is a tenth of how far values can lie apart.
+
+    Parameters:
+        find_tolerance: by how many steps of a functional groups differ at least whose order the price keeps.
+    """
+    wanted = Fraction(ranked.slack) or score.reach * Fraction(score.step) * _USUAL
+    made = ranked.functional
+    for _ in range(_MOST_TRIES):
+        within = find_tolerance(made) * Fraction(made.unit_size)
+        larger = next_round(ceil(score.rows * within / wanted))
+        if within <= wanted or larger <= score.rows:
+            break
+        made, score = _cut_steps(made, replace(score, rows=larger), fine=wanted)
+    return rank_mean(replace(ranked, functional=made), score, wanted=Fraction(ranked.slack))
+
+
+def _cut_steps(made: Functional, score: MeanScore, *, fine: Fraction) -> tuple[Functional, MeanScore]:
+    """The score in steps of which a thousand make its sensitivity, and a thousand make `fine`. Raises KH208."""
+    size, moved = Fraction(score.step), _bound_change(score)
+    times = 1
+    while min(moved, fine / size) * times < _FINE and times < _MOST_TIMES:
+        times *= 10
+    if score.reach * times > LARGEST:
+        raise KeyholeError(
+            "KH208",
+            f"{made.name} has too many steps to be ranked by",
+            hint="Ask the owner to declare a coarser grid or narrower bounds, or SET keyhole.min_rows to less.",
+        )
+    scaled = replace(made, sensitivity=max(1, ceil(moved * times)), unit_size=decimal(size / times))
+    return scaled, replace(score, times=times)
+
+
+def compute_scores(ranked: Ranked, values: Integers) -> Integers:
+    """What keys are ranked by, of the exact values of all that was computed.
+
+    Guarantee: for a mean each is `floor(times * total / max(count, rows))`, cut off at what the declared bounds allow.
+
+    Parameters:
+        values: int64 of shape (functionals, keys); what is ranked by stands in the last row, a mean's count below its
+            total.
+    """
+    if ranked.mean is None:
+        alone: Integers = np.clip(values[-1], -LIMIT, LIMIT)
+        return alone
+    mean = ranked.mean
+    divisor = np.clip(values[-1], mean.rows, max(mean.rows, _MOST_ROWS))
+    whole, rest = np.divmod(np.clip(values[-2], -LIMIT, LIMIT), divisor)
+    beyond = (whole < -mean.reach) | (whole >= mean.reach)
+    scores: Integers = np.clip(whole, -mean.reach, mean.reach)
+    rest, left = np.where(beyond, 0, rest), mean.times
+    while left > 1:
+        factor = min(left, _FACTOR)
+        more, rest = np.divmod(rest * factor, divisor)
+        scores, left = scores * factor + more, left // factor
+    return scores
+
+
+def tell_rows(ranked: Ranked) -> str:
+    """What becomes of groups with fewer values than a mean is divided by at least."""
+    assert ranked.mean is not None
+    return (
+        f"{ranked.functional.name} is divided by {ranked.mean.rows:,} at least: a group with fewer values counts as if "
+        f"the missing ones were {ranked.mean.worst:f}; SET keyhole.min_rows says another number"
+    )
+
+
+def _bound_change(score: MeanScore) -> Fraction:
+    """How far one privacy unit moves the mean, in steps of the total."""
+    unit = score.count.sensitivity
+    raised = min(Fraction(score.total.sensitivity, score.rows), Fraction(score.reach))
+    return max(raised, Fraction(unit * score.reach, score.rows + unit))
+
+
+def _take_off(mean: Comparison, origin: Fraction) -> Comparison:
+    """The mean less a number, compared with 0."""
+    assert mean.over is not None
+    assert mean.per_row is not None
+    off = () if origin == 0 else (replace(mean.over, coefficient=-origin * mean.per_row),)
+    return replace(mean, parts=(*mean.parts, *off), origin=origin)
+
+
+def _within_count(total: Functional, count: Functional, reach: int) -> Functional:
+    """The total clipped to what as many values of a unit as are counted can come to: it bounds the mean by `reach`."""
+    if total.unit_range is None:
+        return total
+    most = count.sensitivity * reach
+    low, high = max(total.unit_range[0], -most), min(total.unit_range[1], most)
+    return replace(total, unit_range=(low, high), sensitivity=max(-low, high, 1))
+
+
+def _find_ends(mean: Comparison, table: Table, where: Condition) -> tuple[Fraction, Fraction]:
+    """The least and the greatest that a row which counts can have."""
+    assert mean.per_row is not None
+
+    def row(origin: Fraction) -> tuple[Fraction, Fraction]:
+        made, step = functional(_take_off(mean, origin), table=table, min_rows=1, where=where)
+        ranges = {name: grid(table.column(name), table, position=mean.position)[1:] for name in made.summed}
+        low, high = row_range(made.terms, ranges=ranges, table=table, among=where)
+        assert mean.per_row is not None
+        return low * step / mean.per_row, high * step / mean.per_row
+
+    low, high = row(Fraction(0))
+    beyond = max(-low, high) + 1  # where a row that does not count stands, 0, is no longer between the others
+    return row(beyond)[0] + beyond, row(-beyond)[1] - beyond
+
+
+def _count_rows(mean: Comparison, formula: Having, table: Table, where: Condition, accuracy: Accuracy) -> int:
+    """How many rows groups have at least, by a count in the formula, with its tolerance, or by `min_rows`.
+
+    A count of all rows serves a mean of those with a value: what is divided by is the analyst's own number.
+    """
+    assert mean.over is not None
+    of_rows = replace(mean, over=replace(mean.over, column=None))
+    said = tolerances(accuracy.tolerance)
+    known = [
+        group_sizes(Every((formula, one)), table=table, where=where, tolerances=said, min_rows=accuracy.min_rows).get(
+            mean_of(one)
+        )
+        for one in (mean, of_rows)
+    ]
+    return max((accuracy.min_rows, *(one.rows for one in known if one is not None)))
