@@ -195,7 +195,7 @@ def _quotient(node: exp.Div, within: GroupScope) -> Linear | None:
 def exact_quotient(node: exp.Div, within: GroupScope) -> Linear | None:
     """The quotient with its remainder, None for NULL; its arithmetic is of integers where SQL would drop that."""
     left = linear(node.this, within)
-    right = linear(_without_nullif(bare(node.expression), within), within)
+    right = linear(without_nullif(bare(node.expression), within), within)
     if left is None or right is None:
         return None
     if right.own is not None:
@@ -209,8 +209,8 @@ def exact_quotient(node: exp.Div, within: GroupScope) -> Linear | None:
     return Linear(((ratio, Fraction(1)),), Fraction(0), arithmetic)
 
 
-def _without_nullif(divisor: exp.Expr, within: GroupScope) -> exp.Expr:
-    """`x` for `nullif(x, 0)`, also under a cast: a ratio needs its divisor not to be zero anyway."""
+def without_nullif(divisor: exp.Expr, within: GroupScope) -> exp.Expr:
+    """Return `x` for `nullif(x, 0)`, also under a cast: a ratio needs its divisor not to be zero anyway."""
     if isinstance(divisor, exp.Nullif) and _is_zero(divisor.expression, within):
         return bare(divisor.this)
     inner = bare(divisor.this) if isinstance(divisor, exp.Cast) else None
@@ -228,6 +228,7 @@ def _is_zero(node: exp.Expr, within: GroupScope) -> bool:
 
 
 def _ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Aggregate:
+    left, right = _sums_of_means(left, right, within)
     divided = [found for found, _ in (*left.summands, *right.summands)]
     counted, by_units = [found for found, _ in left.summands], _counts_units(right)
     alone = (Measure.UNITS, Measure.VALUES)
@@ -265,6 +266,37 @@ def _ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Ag
         arithmetic=max(left.arithmetic, right.arithmetic),
         by_units=by_units and not within.scope.table.row_unit,  # else each row is a unit
     )
+
+
+def _sums_of_means(left: Linear, right: Linear, within: GroupScope) -> tuple[Linear, Linear]:
+    """The sums of means and ratios that all have one divisor, which cancels; what else is divided as it is."""
+    divided = [found for found, _ in (*left.summands, *right.summands)]
+    if not left.summands or left.constant or right.constant or not all(found.per for found in divided):
+        return left, right
+    if any(found.by_units for found in divided):
+        return left, right
+    if not all(same_rows(divided[0].per, found.per, within) for found in divided):
+        return left, right
+
+    def without_per(one: Linear) -> Linear:
+        return replace(one, summands=tuple((_numerator(found), factor) for found, factor in one.summands))
+
+    return without_per(left), without_per(right)
+
+
+def _numerator(found: Aggregate) -> Aggregate:
+    """The sum that a mean or ratio divides."""
+    is_mean = found.function == "avg"
+    text = f"sum({found.text.removeprefix('avg(')}" if is_mean else found.text.rpartition(" / ")[0]
+    return replace(found, function="sum", per=(), text=text)
+
+
+def is_positive_mean(mean: Linear) -> bool:
+    """Return True for a multiple of one mean or ratio that is above 0 wherever it has a value."""
+    if len(mean.summands) != 1 or mean.constant or mean.own is not None or mean.missing is not None:
+        return False
+    ((found, factor),) = mean.summands
+    return bool(found.per) and not found.by_units and factor > 0 and least_per_row(found.parts) > 0
 
 
 def _counts_units(divisor: Linear) -> bool:

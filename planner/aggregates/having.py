@@ -12,7 +12,7 @@ from planner.aggregates.aggregate import GroupScope, aggregate, contains_aggrega
 from planner.aggregates.comparison import FAILS, HOLDS, Comparison, Every, Having, Outside, Some
 from planner.aggregates.intervals import ask_within, in_seconds
 from planner.aggregates.key_thresholds import is_public
-from planner.aggregates.linear_comparison import linear_comparison, multiply_out
+from planner.aggregates.linear_comparison import compare_quotient_of_means, linear_comparison, multiply_out
 from planner.aggregates.order_statistics import is_truth, picks_a_value, truth_comparison, value_comparison
 from planner.aggregates.refusals import (
     unsupported_aggregate,
@@ -246,6 +246,9 @@ def _compare(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, wit
         return variance_comparison(left, operator, right, within)
     if is_variance(right, within):
         return variance_comparison(right, FLIPPED[operator], left, within)
+    quotient = compare_quotient_of_means(left, operator, right, node, within)
+    if quotient is not None:
+        return quotient
     truncated = truncated_comparison(left, operator, right, within)
     if truncated is not None:
         return truncated

@@ -6,20 +6,29 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import Aggregate, GroupScope
-from planner.aggregates.arithmetic import Linear, least_per_row, linear, not_linear, same_rows
+from planner.aggregates.aggregate import Aggregate, GroupScope, contains_aggregate
+from planner.aggregates.arithmetic import (
+    Linear,
+    is_positive_mean,
+    least_per_row,
+    linear,
+    not_linear,
+    same_rows,
+    without_nullif,
+)
 from planner.aggregates.comparison import FAILS, Comparison, Every, Having, OtherMean, Slack, Some
 from planner.aggregates.key_thresholds import is_public, key_numbers, mean_less
 from planner.aggregates.refusals import (
     compared_with_itself,
     divides_integers,
     mean_against_keys,
+    mean_may_be_zero,
     true_without_values,
     without_base,
 )
 from planner.aggregates.row_expression import Arithmetic, Part
 from planner.errors import KeyholeError
-from planner.parser.tree import position, write_node
+from planner.parser.tree import bare, position, write_node
 from planner.question.condition_text import canonical
 from planner.question.model import Measure
 from planner.values.decimals import decimal
@@ -39,6 +48,33 @@ def linear_comparison(node: exp.Expr, left: exp.Expr, operator: str, right: exp.
     if (first.missing is not None and second.summands) or second.missing is not None:
         raise not_linear(node, within)
     return compare_with_zero(first.plus(second, Fraction(-1)), operator, node, position(left), within)
+
+
+def compare_quotient_of_means(
+    left: exp.Expr, operator: str, right: exp.Expr, node: exp.Expr, within: GroupScope
+) -> Having | None:
+    """`mean / mean operator c` over different rows, as `mean operator c * mean` where the divisor is above 0.
+
+    None for what is none. Raises KH204 for a divisor that may be 0 or negative.
+    """
+    if not isinstance(left, exp.Div) or not (contains_aggregate(left.this) and contains_aggregate(left.expression)):
+        return None
+    above, below = linear(left.this, within), linear(without_nullif(bare(left.expression), within), within)
+    if above is None or below is None or not above.summands or above.missing is not None or above.own is not None:
+        return None
+    means = [found for found, _ in (*above.summands, *below.summands)]
+    if not all(found.per and not found.by_units for found in means):
+        return None
+    if all(same_rows(means[0].per, found.per, within) for found in means):
+        return None
+    threshold = linear(right, within)
+    if threshold is None:
+        return FAILS
+    if threshold.summands or threshold.own is not None:
+        raise not_linear(node, within)
+    if not is_positive_mean(below):
+        raise mean_may_be_zero(left, operator, right, node)
+    return compare_with_zero(above.plus(below, -threshold.constant), operator, node, position(left), within)
 
 
 def multiply_out(left: exp.Div, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr]:

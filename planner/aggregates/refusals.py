@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from planner.catalog.model import Column
 from planner.errors import KeyholeError
-from planner.parser.tree import position, write_node
+from planner.parser.tree import bare, position, write_node
 from planner.values.decimals import decimal
 
 _VARIANCES: dict[type[exp.Expr], str] = {
@@ -140,6 +140,25 @@ def divisor_not_positive(node: exp.Div) -> KeyholeError:
         detail="A ratio is tested by multiplying its divisor out, which needs a count, or a sum of positive values.",
         hint="Divide by count(*), or ask the owner to declare bounds above 0 for the column.",
         position=position(node.expression),
+    )
+
+
+def mean_may_be_zero(quotient: exp.Div, operator: str, threshold: exp.Expr, node: exp.Expr) -> KeyholeError:
+    """KH204 for a quotient of means over different rows, of which the divisor may be 0 or less by its bounds."""
+    divisor, select = write_node(quotient.expression), node.find_ancestor(exp.Select)
+    by = bare(quotient.expression)
+    divided = by.this if isinstance(by, exp.Nullif) else by
+    hint = "Compare each mean with a number of its own."
+    if select is not None and isinstance(node, exp.GT | exp.GTE | exp.LT | exp.LTE) and not node.find_ancestor(exp.Not):
+        product = f"{write_parenthesised(threshold)} * {write_node(divided)}"
+        instead = f"{write_node(quotient.this)} {operator} {product}"
+        hint = f"Instead you can ask: {write_node(select).replace(write_node(node), instead, 1)};"
+    return KeyholeError(
+        "KH204",
+        f"{divisor[:80]} may be 0, and it is a mean over other rows than what it divides",
+        detail="Such a quotient is tested by multiplying out a mean whose bounds are above 0.",
+        hint=hint,
+        position=position(quotient.expression),
     )
 
 

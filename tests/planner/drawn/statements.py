@@ -138,11 +138,13 @@ class StatementWriter:
         filtered, row, share = self._filter(), self._row(), self.pick(("0", "20", "50", "33.3", "60"))
         base, units = self.pick(("5", "100", "12.5", "1")), f"{self._counted()}{filtered}"
         divisor = f"sum({self.pick(('price', 'hour', 'abs(n)'))}){filtered}"
+        both = f" FILTER (WHERE n IS NOT NULL AND price IS NOT NULL AND {self._condition()})"
         return self.pick(
             (
                 f"({self._aggregate()}::numeric / {divisor} {operator} {t} AND {divisor} >= {base})",
                 f"(sum({row}){filtered} / nullif({divisor}, 0)::numeric {operator} {t} AND {divisor} > {base})",
                 f"(sum(price){filtered} / sum(price) {operator} 0.4 AND sum(price) > {base})",
+                f"(avg(n){both} / nullif(avg(price){both}, 0) {operator} {t} AND sum(price){both} >= {base})",
                 f"(sum({row}){filtered} * 1.0 / {units} {operator} {t} AND {units} >= 1)",
                 f"(count(*){filtered} / {units} {operator} {self.drawn.randrange(4)} AND {units} >= 1)",
                 f"100.0 * count(*){filtered} / nullif(count(*), 0) {operator} {share}",

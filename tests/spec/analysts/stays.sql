@@ -224,3 +224,11 @@ SELECT ward FROM stays WHERE discharged::date - admitted::date BETWEEN 0 AND 60 
 --> planned
 SELECT ward FROM stays GROUP BY ward HAVING avg(discharged - admitted) > 3
 --> KH204
+SELECT ward FROM stays WHERE cost IS NOT NULL AND age IS NOT NULL GROUP BY ward HAVING avg(cost) / nullif(avg(age), 0) > 100
+--> planned
+SELECT ward FROM stays GROUP BY ward HAVING avg(triage) FILTER (WHERE emergency) / avg(triage) > 1.5
+--> planned
+SELECT ward FROM stays GROUP BY ward HAVING (sum(cost) * 1.0 / count(*)) / (sum(age) * 1.0 / count(*)) > 30
+--> planned
+SELECT ward FROM stays GROUP BY ward HAVING avg(cost) FILTER (WHERE triage = 1) / avg(cost) > 1.5
+--> KH204
