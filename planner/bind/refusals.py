@@ -235,7 +235,9 @@ def too_many_groups(groups: int, keys: Sequence[Column], catalog: Catalog, *, at
     return KeyholeError(
         "KH210",
         f"the question has {groups:,} groups; the most is {catalog.max_keys:,}",
-        hint=f"Restrict the keys in WHERE, for example {readable(keys[0].name)} = ..., or group by fewer columns.",
+        hint="Group by wider steps or by fewer columns, or restrict in WHERE what the groups are computed from."
+        if keys[0].computed
+        else f"Restrict the keys in WHERE, for example {readable(keys[0].name)} = ..., or group by fewer columns.",
         position=at,
     )
 

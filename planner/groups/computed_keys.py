@@ -26,7 +26,9 @@ from planner.groups.cuts import MOST_CUTS, MOST_STEPS, CutFinder, NotFinite, Too
 from planner.groups.null_groups import has_null_group, keeps_null, part_of_time
 from planner.groups.number_parts import column_unit, number_parts
 from planner.groups.numbers import with_numbers, without_numbers
+from planner.groups.open_texts import refuse_open_texts
 from planner.groups.ranges import Times, number_range, said_of_rows, time_range
+from planner.groups.said_texts import list_said_texts
 from planner.groups.time_cuts import count_starts, list_steps, part_times
 from planner.groups.truths import with_truths, without_truths
 from planner.groups.unlisted_times import check_times
@@ -57,7 +59,8 @@ def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
         return scope
     try:
         items = [resolve_item(bare(item), select, scope) for item in group.expressions]
-        open_ = [item for item in items if _is_computed(item, scope)]
+        said = said_of_rows(select, scope)
+        open_ = [item for item in items if _is_computed(item, scope, said)]
     except KeyholeError:
         return scope  # it is refused where the keys are read
     if not open_:
@@ -89,6 +92,7 @@ def _with_keys(scope: Scope, items: list[exp.Expr], open_: list[exp.Expr], said:
     for column in _read_columns(open_, scope):
         reading = [item for item in items if column.name in _names_read(item, scope)]  # also a column by itself
         scope = _with_parts(scope, column, reading, said)
+    refuse_open_texts(open_, scope)
     return scope
 
 
@@ -104,7 +108,7 @@ def describe_outside(keys: Iterable[Column]) -> Iterator[str]:
                 first, past = (as_text(one) for one in _list_ends(parts))
                 of = key.name if is_number_key(key) else parts.column
                 yield f"rows whose {of} is below {first}, or {past} or more, are in no group of {key.name}"
-            case Parts(kind=SqlType.TEXT) as parts if parts.tests and may_miss_texts(parts):
+            case Parts(kind=SqlType.TEXT, nulls=int()) as parts if parts.tests and may_miss_texts(parts):
                 yield f"values of {parts.column} of which no example was found are in no group of {key.name}"
             case Derivation(function="extract", part=part) as derived if part in PART_ENDS:
                 yield f"rows without {derived.column} are in no group of {_write_derivation(derived)}"
@@ -139,7 +143,7 @@ def _write_derivation(derived: Derivation) -> str:
             return f"{column}::date"
 
 
-def _is_computed(item: exp.Expr, scope: Scope) -> bool:
+def _is_computed(item: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -> bool:
     """Whether an item of GROUP BY is an expression that declared keys do not tell."""
     if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple | exp.Star):
         return False
@@ -149,12 +153,14 @@ def _is_computed(item: exp.Expr, scope: Scope) -> bool:
         return False
     column = find_column(item, scope)
     if column is not None:
-        return column.domain is None and column.name not in scope.table.unit and _has_few_values(column)
+        return column.domain is None and column.name not in scope.table.unit and _has_few_values(column, said)
     return key_expression(item, scope) is None
 
 
-def _has_few_values(column: Column) -> bool:
-    """Whether a column's type and bounds alone tell its values."""
+def _has_few_values(column: Column, said: tuple[Condition, ...]) -> bool:
+    """Whether a column's type and bounds alone tell its values, or WHERE lists them."""
+    if column.derivation is None and list_said_texts(column, said) is not None:
+        return True
     whole = column.sql_type is SqlType.INTEGER and column.bounds is not None
     dated = column.sql_type is SqlType.DATE  # over a range that WHERE or a key gives
     return column.derivation is None and (whole or dated or column.sql_type is SqlType.BOOLEAN)
@@ -288,6 +294,8 @@ def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple
         parts = _cut_numbers(scope, column, items, said)
     else:
         parts = part_by_conditions(scope, column, [_without_keys(item, scope) for item in items])
+    if parts is None and column.sql_type is SqlType.TEXT:
+        parts = list_said_texts(column, said)
     if parts is None and column.sql_type in _TIMES:
         parts = _cut_times(scope, column, items, said)
     if parts is None and column.sql_type is SqlType.DATE:
@@ -438,7 +446,10 @@ def _not_finite(item: exp.Expr, column: Column, part: str) -> KeyholeError:
     return KeyholeError(
         "KH202",
         f"{write_node(item)[:80]} is not a column with a public domain",
-        detail=f"Nothing public says which values {part} has: not the bounds of {column.name}, nor WHERE.",
+        detail=f"Nothing public says which values {part} has: not the bounds of {column.name}, nor WHERE."
+        if column.bounds is None
+        else f"Keyhole does not count the values of {part}. It counts conditions, and sums, differences, products and "
+        "whole steps of exact numbers with bounds.",
         hint=f"Group by {named} > 10, or with WHERE {named} BETWEEN 0 AND 100 by floor({named} / 10).",
         position=position(item),
     )

@@ -72,7 +72,7 @@ def _prune_tests(
     found = [test for test in tests if isinstance(test, Compare | Like | Not | And | Or)]
     constants = {str(one.value): group for one, group in zip(found, groups, strict=True) if isinstance(one, Compare)}
     others = {_read_signs(one): group for one, group in zip(found, groups, strict=True) if not isinstance(one, Compare)}
-    if not others:  # of a boolean
+    if not others:  # of a boolean, or of texts that are listed
         return tuple(found), list(groups)
     patterns = sorted({pattern for signs in others for pattern, _ in signs})
     matched = {tuple(dict(signs)[pattern] for pattern in patterns): group for signs, group in others.items()}

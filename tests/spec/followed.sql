@@ -151,9 +151,17 @@ SELECT customer_id % 10 FROM sales GROUP BY 1 HAVING count(*) > 40
 --! Group by customer_id > 10, or with WHERE customer_id BETWEEN 0 AND 100 by floor(customer_id / 10).
 SELECT customer_id > 10 FROM sales GROUP BY 1 HAVING count(*) > 40
 --> answered
-SELECT disease || 'x' FROM visits GROUP BY disease || 'x' HAVING count(*) > 40
+SELECT date_trunc('month', invoice_date::timestamp(0)) FROM sales GROUP BY 1 HAVING count(*) > 2000
 --! Group by declared columns.
-SELECT hour FROM visits GROUP BY hour HAVING count(*) > 40
+SELECT month FROM sales GROUP BY month HAVING count(*) > 2000
+--> answered
+SELECT disease || 'x' FROM visits GROUP BY disease || 'x' HAVING count(*) > 40
+--! Name the texts that you ask about: CASE WHEN disease || 'x' IN ('A', 'B') THEN 'A or B' ELSE 'other' END.
+SELECT CASE WHEN disease || 'x' IN ('flux', 'coldx') THEN 'flu or cold' ELSE 'other' END AS kind FROM visits GROUP BY 1 HAVING count(*) > 40
+--> answered
+SELECT upper(disease) FROM visits GROUP BY 1 HAVING count(*) > 40
+--! Name the texts that you ask about: CASE WHEN upper(disease) IN ('A', 'B') THEN 'A or B' ELSE 'other' END.
+SELECT CASE WHEN upper(disease) IN ('FLU', 'COLD') THEN 'flu or cold' ELSE 'other' END AS kind FROM visits GROUP BY 1 HAVING count(*) > 40
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > ANY (ARRAY[40, 60])
 --! Compare an aggregate with a number or a parameter.

@@ -250,7 +250,7 @@ SELECT name FROM regions r WHERE EXISTS (SELECT 1 FROM sales WHERE country > r.n
 SELECT customer_id FROM sales GROUP BY customer_id HAVING count(*) > 5
 --> KH202 customer_id
 SELECT md5(country) FROM sales GROUP BY md5(country) HAVING count(*) > 5
---> KH202 country)
+--> KH202 md5(country)
 SELECT country FROM sales GROUP BY 2 HAVING count(*) > 5
 --> KH215 2
 SELECT country FROM sales GROUP BY country, 0 HAVING count(*) > 5

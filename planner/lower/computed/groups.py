@@ -68,7 +68,7 @@ def number_part(row: GroupedRow, parts: Parts) -> str:
         return cast(f"CASE {' '.join(arms)} {_count_steps(row, base, steps, parts.groups)} END", "integer")
     for test, group in zip(parts.tests, parts.groups, strict=False):
         assert isinstance(test, Leaf | Not | And | Or)
-        arms.append(f"WHEN {row.holds(test)} THEN {_number(group)}")
+        arms.append(f"WHEN {row.truth(test)} THEN {_number(group)}")
     rest = "NULL" if parts.tests else between(0, len(parts.cuts))
     return cast(f"CASE {' '.join(arms)} ELSE {rest} END", "integer")
 
