@@ -27,9 +27,9 @@ from mechanisms.protocol import (
 from mechanisms.threshold.joint_loss import check_covered, drop_dominated, joint_loss
 from mechanisms.threshold.one_shot import acceptance, at_least, rejection
 
-TREE_NOTE = "Too many literals to enumerate: the rates are split over the tree as typed, which may cost more."
-EMPTY_PROMISE_NOTE = "Within the tolerances the formula always holds: the false-positive promise is empty."
-EMPTY_PREDICATE_NOTE = "Within the tolerances predicate {} always holds: its false-positive promise is empty."
+TREE_NOTE = "too many literals to enumerate: the rates are split over the tree as typed, which may cost more."
+EMPTY_PROMISE_NOTE = "within the tolerances the formula always holds: the false-positive promise is empty."
+EMPTY_PREDICATE_NOTE = "within the tolerances predicate {} always holds: its false-positive promise is empty."
 SEVERAL_REFUSED = "this mechanism decides one formula, and the question has predicates beside its groups"
 
 _DECIDES_SEVERAL = "progressive"  # the name of the default mechanism, which imports this module

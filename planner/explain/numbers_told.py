@@ -24,22 +24,22 @@ def _sentences(numbers: ToldNumbers) -> Iterator[str]:
     banded = [one for one in numbers.columns if one.kind == "bands"]
     if hidden:
         why = "the answer says which groups qualify and not how large they are"
-        yield f"Not told: {_list(hidden)} {_be(hidden)} NULL, as {why}{_more(numbers, hidden)}."
+        yield f"not told: {_list(hidden)} {_be(hidden)} NULL, as {why}{_more(numbers, hidden)}."
     if proved:
         said = ", ".join(f"{one.name} is {one.words}" for one in proved)
-        yield f"Not counted: in every group {said}, within the tolerance. HAVING says so, and no group was counted."
+        yield f"not counted: in every group {said}, within the tolerance. HAVING says so, and no group was counted."
     if banded:
         said = "; ".join(f"{one.name} {one.words}" for one in banded)
         edge = "the lower edge of its group's band, within the tolerance, and NULL below the first"
-        yield f"Bands: {said}. A number is {edge}. Bands are paid for with the question."
+        yield f"bands: {said}. A number is {edge}. Bands are paid for with the question."
     if numbers.unsorted:
         order = f"the order by {_list(numbers.unsorted)} is not told, and rows come in the order of the keys"
-        yield f"Not sorted: {order}. With LIMIT it is a ranking, which is paid for."
+        yield f"not sorted: {order}. With LIMIT it is a ranking, which is paid for."
 
 
 def _more(numbers: ToldNumbers, hidden: Sequence[str]) -> str:
     ways = []
-    if numbers.chosen == "null":
+    if numbers.chosen == "null" and any(name in numbers.provable for name in hidden):
         ways.append("SET keyhole.numbers = 'threshold' shows the bound that HAVING proves, for nothing")
     if numbers.chosen != "bands" and any(name in numbers.banded for name in hidden):
         ways.append("SET keyhole.numbers = 'bands' shows the owner's bands, at a price")

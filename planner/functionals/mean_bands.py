@@ -17,6 +17,7 @@ Proof: docs/proofs/mean_bands.md.
 | N' | `rows` | the group size for which a mean's tolerance is meant |
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -43,6 +44,7 @@ taken, since the price falls with it and rises with the logarithm of the bands a
 _LEAST_PART = Fraction(1, 10)
 """How large the least tolerance may be against the range of the means, where Keyhole chooses for how large groups."""
 _MOST_TIMES = 20  # the least tolerance that noise needs, where a percentage would need too many bands
+_MEAN = re.compile(r"avg\((\w+)\)(| FILTER .*)")  # of one column, over which rows
 _ROUNDED = 20  # thresholds are rounded to a step of which so many make a tolerance
 
 
@@ -326,7 +328,24 @@ class MeanBands:
             part = allowed.part / (1 - allowed.part) if below else allowed.part
             slack = f"{decimal(part * 100)} % of the right side, and {least} at the least"
         sharper = "" if not allowed.part else "; larger groups make that less (a count of your own beside it by AND)"
-        return f"{leaf.text} is compared in {number} {BANDED}; it may err within {slack}{sharper}"
+        return (
+            f"{leaf.text} may err within {slack}, since it is compared in {number} {BANDED}: groups so near may all "
+            f"come{sharper}{self._instead(leaf)}"
+        )
+
+    def _instead(self, leaf: Comparison) -> str:
+        """Return the mean of the difference, of which the tolerance is sharp, where both are over rows alike."""
+        assert leaf.against is not None
+        other = leaf.against
+        left, right = _MEAN.fullmatch(leaf.left), _MEAN.fullmatch(other.mean.left)
+        alike = leaf.over is not None and other.mean.over is not None
+        if not (alike and left and right and left[2] == right[2] and left[1] != right[1]):
+            return ""
+        if not other.constant:
+            return ""  # a percentage of 0 is no tolerance
+        times = "" if other.factor == 1 else f"{decimal(other.factor)} * "
+        asked = f"avg({left[1]} - {times}{right[1]}){left[2]} {leaf.operator} {decimal(other.constant)}"
+        return f". Instead you can ask of the rows that have both values, and more sharply: {asked}"
 
 
 def _is_pair(leaf: Comparison | Spread) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from mechanisms.formula import FALSE, TRUE, cuts
+from mechanisms.keyhole.contract import TREE_NOTE
 from mechanisms.ranking.calibration import RankingCalibration
 from planner.explain.wrong_groups import empty_groups
 from planner.functionals.atoms import warn_of_both_sides
@@ -56,7 +57,16 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
         calibration=calibration,
         rewritten=_rewrite(reduced, ranking, dialect),
         fingerprint=fingerprint(reduced),
-        warnings=(*_warnings_asked(question, reduced), *_warnings(question, minimised, predicates), *calibration.notes),
+        warnings=(
+            *_warnings_asked(question, reduced),
+            *_warnings(question, minimised, predicates),
+            # that rates are split over a tree follows from the formula's not being minimised, and says the same again
+            *(
+                one
+                for one in calibration.notes
+                if one != TREE_NOTE or all(known.exact for known in (minimised, *predicates))
+            ),
+        ),
         sharing=sharing,
         predicates=predicates,
         ranking=ranking,

@@ -74,13 +74,15 @@ class ToldNumber:
 class ToldNumbers:
     """What an answer's columns of numbers tell, by column; `unsorted` are those that ORDER BY names in vain.
 
-    `chosen` is the setting that was in force, and `banded` are the columns whose band could be shown.
+    `chosen` is the setting that was in force. `banded` are the columns whose band could be shown, and `provable` those
+    of which HAVING proves a bound.
     """
 
     chosen: str
     columns: tuple[ToldNumber, ...] = ()
     unsorted: tuple[str, ...] = ()
     banded: tuple[str, ...] = ()
+    provable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,11 +138,12 @@ def told_numbers(
     columns = tuple(_tell(one, place, numbers, scope, having) for place, one in enumerate(numbers.shown))
     names = {key.name for key in keys}
     banded = [one.name for one in numbers.shown if find_bands(aggregate_in(one.node), scope, names) is not None]
+    provable = tuple(one.name for one in numbers.shown if _prove(one.node, having, scope) is not None)
     shown = {one.name for one in columns if one.kind == "bands"}
     unsorted = () if is_ranked else tuple(one for one in numbers.sorts if one not in shown)
     if len(shown) < len(columns):
         unsorted = tuple(dict.fromkeys((*unsorted, *numbers.passed.sorted)))
-    return ToldNumbers(numbers.chosen, columns, unsorted, tuple(banded))
+    return ToldNumbers(numbers.chosen, columns, unsorted, tuple(banded), provable)
 
 
 def _tell(number: ShownNumber, place: int, numbers: Numbers, scope: Scope, having: exp.Expr | None) -> ToldNumber:

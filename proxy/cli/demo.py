@@ -50,7 +50,7 @@ ROWS_SHOWN = 4  # of an answer: enough to see what its rows are, so few that the
 PIPE_WIDTH = 120  # columns where no terminal says how many, so that the demo looks the same in every file and pipe
 # Notices that the demo leaves out: the comparison with the truth says how many came wrongly, and the rest is in
 # asking.md.
-PASSED_OVER = ("Wrong groups", "every value of ", "ranked is every value of ")
+PASSED_OVER = ("wrong groups", "every value of ", "ranked is every value of ")
 TRUTH = "truth"
 REFUSED = "SELECT country, count(*) FROM sales GROUP BY country"
 TOO_SHARP = "SELECT country, month FROM sales GROUP BY country, month HAVING count(DISTINCT customer_id) > 20"

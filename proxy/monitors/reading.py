@@ -154,7 +154,7 @@ class MonitorReading:
             return RelationRows((), (self._why_nothing(monitor),))
         read = self.alerts(monitor, analyst=analyst)
         times = times_of(monitor, self._keys(monitor))
-        notices = () if run.state is MonitorState.RUNNING else (f"The monitor {name} is {run.state}: {run.reason}.",)
+        notices = () if run.state is MonitorState.RUNNING else (f"the monitor {name} is {run.state}: {run.reason}.",)
         return RelationRows(tuple(relation_row(alert, times) for alert in read.alerts), notices)
 
     def list_monitors(self, *, analyst: str) -> RelationRows:
@@ -171,7 +171,7 @@ class MonitorReading:
             except KeyholeError as error:
                 if error.code != "KH306":
                     raise
-                notices.append(f"Alerts of {monitor.name} are left out: {error.message}.")
+                notices.append(f"alerts of {monitor.name} are left out: {error.message}.")
                 continue
             rows.extend(
                 (

@@ -19,6 +19,7 @@ from planner.explain.render import explain_text
 from planner.explain.wrong_groups import wrong_groups
 from planner.extract.outer_query import outer_sql
 from planner.plan.expected_time import expect_time
+from planner.question.model import BANDED
 from planner.question.plan import Plan
 from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
 from planner.statements import stored_parameters
@@ -229,6 +230,7 @@ class Answering:
         check_together(self._service, [part for part in answerable.embedded if not isinstance(part, EmbeddedVirtual)])
         relations: list[tuple[tuple[str | None, ...], ...]] = []
         notices: list[str] = []
+        wide: list[str] = []  # what may return nearly all groups is told before everything else
         for part in answerable.embedded:
             if isinstance(part, EmbeddedVirtual):
                 found = self._find_rows(part, answerable)
@@ -239,25 +241,28 @@ class Answering:
             answer = pipeline.answer(self._service, plan, replace(asked, withdrawn=withdrawn))
             relations.append(answer.keys.arrays)
             if plan.question.lists_domain:
-                notices.append(f"Listed are {domain_sentence(plan)}")
+                notices.append(f"listed are {domain_sentence(plan)}")
                 continue
             notices.extend(number_notices(asked.question.numbers))
-            notices.append(f"Guarantee: {guarantee_sentence(answer.plan)}")
+            notices.append(f"guarantee: {guarantee_sentence(answer.plan)}")
             if answer.payment is not None:
-                notices.append(f"Cost: {answer.payment.after()}")
+                notices.append(f"cost: {answer.payment.after()}")
             if answer.reused:
                 of = "" if answer.payment is None else " of the shared budget"
                 notices.append(
-                    f"Released before (data version: {answer.version}): the same answer, nothing is spent{of}."
+                    f"released before (data version: {answer.version}): the same answer, nothing is spent{of}."
                 )
             if answer.noise is not None:
-                notices.append(answer.noise)
+                notices.append(answer.noise[:1].lower() + answer.noise[1:])
             if (wrong := wrong_groups(answer.plan)) is not None:
-                notices.append(f"Wrong groups: {wrong.sentence}")
-            notices.extend(plan.warnings)
+                notices.append(f"wrong groups: {wrong.sentence}")
+            wide += [one for one in plan.warnings if BANDED in one]
+            notices.extend(one for one in plan.warnings if BANDED not in one)
         return ReleasedArrays(
             arrays=tuple(relations[embedded][column] for embedded, column in answerable.columns),
-            notices=tuple(dict.fromkeys(notices)),
+            notices=tuple(
+                dict.fromkeys(one.removesuffix(".") for one in (*wide, *notices))
+            ),  # as PostgreSQL writes them
         )
 
     def _find_rows(self, part: EmbeddedVirtual, answerable: Answerable) -> RelationRows:
@@ -303,7 +308,9 @@ def explain_questions(service: Service, questions: Sequence[Asked], *, form: str
         return _explain_plan(service, *planned[0])
     lines: list[str] = []
     for number, (asked, plan) in enumerate(planned, start=1):
-        lines += [f"Question {number} of {len(planned)}", *_explain_plan(service, asked, plan)]
+        said = {line for line in lines if line.startswith("  Warning: ")}
+        explained = _explain_plan(service, asked, plan)
+        lines += [f"Question {number} of {len(planned)}", *(line for line in explained if line not in said)]
     return (*lines, together.sentence)
 
 

@@ -187,12 +187,12 @@ def test_a_question_is_copied_and_charged_once(clinic: Served) -> None:
         before = cursor.execute("SELECT * FROM keyhole.budget").fetchall()
         heard.clear()
         assert cursor.execute(asked.encode()).fetchall() == [("A",), ("B",)]
-        assert heard[1].startswith("NOTICE: Released before")
+        assert heard[1].startswith("NOTICE: released before")
         heard.clear()
         with cursor.copy(f"COPY ({asked}) TO STDOUT (FORMAT binary)".encode()) as copy:
             copy.set_types(["text"])
             assert list(copy.rows()) == [("A",), ("B",)]
-        assert heard[1].startswith("NOTICE: Released before")
+        assert heard[1].startswith("NOTICE: released before")
         assert cursor.execute("SELECT * FROM keyhole.budget").fetchall() == before
         with cursor.copy("COPY (TABLE crowded ORDER BY 1) TO STDOUT") as copy:
             assert list(copy.rows()) == [("A",), ("B",)]

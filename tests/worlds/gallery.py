@@ -154,7 +154,7 @@ REFUSED_MESSAGE = 'KH103: the private table "visits" is used outside a question'
 REFUSED_DETAIL = "A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed."
 REFUSED_HINT = "Instead you can ask: SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1000;"
 REFUSED_POSITION = 17
-GUARANTEE = "Guarantee: a group that truly qualifies is missed"
+GUARANTEE = "guarantee: a group that truly qualifies is missed"
 
 
 def about(key: str, *, threshold: str = "1000") -> str:

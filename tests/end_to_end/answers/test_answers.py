@@ -81,12 +81,12 @@ def test_an_answer_comes_with_its_guarantee(house: House) -> None:
         connection.execute(shop.BUSY.replace("1000", "1001"))
     guarantee, cost, wrong = heard
     assert guarantee == (
-        "NOTICE: Guarantee: a group that truly qualifies is missed at most 5 % of the time; one that fails even with"
-        " 5 % slack is returned at most 10 % of the time; at most 0.08 epsilon."
+        "NOTICE: guarantee: a group that truly qualifies is missed at most 5 % of the time; one that fails even with"
+        " 5 % slack is returned at most 10 % of the time; at most 0.08 epsilon"
     )
-    assert cost.startswith("NOTICE: Cost: at most 0.08 epsilon for a group; left 8")
-    assert cost.endswith(" more like this fit (limit: the balance of a group that all analysts share).")
-    assert wrong.startswith("NOTICE: Wrong groups: up to 0.5 among 5 on average, were all just beyond the slack, 0.0")
+    assert cost.startswith("NOTICE: cost: at most 0.08 epsilon for a group; left 8")
+    assert cost.endswith(" more like this fit (limit: the balance of a group that all analysts share)")
+    assert wrong.startswith("NOTICE: wrong groups: up to 0.5 among 5 on average, were all just beyond the slack, 0.0")
 
 
 def test_a_dashboard_reads_what_its_answers_promise(house: House) -> None:
@@ -108,11 +108,11 @@ def test_an_answer_about_units_says_what_one_pays_and_has_left(house: House) -> 
         connection.execute("SET keyhole.reuse = off")
         heard = notices(connection)
         connection.execute("SELECT ward FROM visits GROUP BY ward HAVING count(*) > 417")
-        (cost,) = (one for one in heard if one.startswith("NOTICE: Cost: "))
+        (cost,) = (one for one in heard if one.startswith("NOTICE: cost: "))
     told = re.fullmatch(
-        r"NOTICE: Cost: at most ([0-9.]+) epsilon for a group, ([0-9.]+) for one \(patient_id\) in 2 groups; "
+        r"NOTICE: cost: at most ([0-9.]+) epsilon for a group, ([0-9.]+) for one \(patient_id\) in 2 groups; "
         r"left [0-9.]+ of 900 and [0-9.]+ of 900: at least [0-9,]+ more like this fit "
-        r"\(limit: the balance of a privacy unit that all analysts share\)\.",
+        r"\(limit: the balance of a privacy unit that all analysts share\)",
         cost,
     )
     assert told is not None, cost

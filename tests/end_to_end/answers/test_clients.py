@@ -34,7 +34,7 @@ def test_psql_describes_and_asks(on_postgres: House) -> None:
     assert done.returncode == 0, done.stderr
     for expected in ("stores", "busy", "numeric(10,2)", "key, public domain of 5 values", "budget", "(2 rows)"):
         assert expected in done.stdout
-    assert done.stderr.splitlines()[0].startswith("NOTICE:  Guarantee: a group that truly qualifies")
+    assert done.stderr.splitlines()[0].startswith("NOTICE:  guarantee: a group that truly qualifies")
 
 
 def test_psql_shows_where_a_mistake_is_and_what_to_do(on_postgres: House) -> None:

@@ -140,7 +140,7 @@ def test_an_owner_tells_analysts_how_many_rows_bounds_leave_out(source: str, tmp
     with opened(path) as house, house.connect() as connection:
         heard = notices(connection)
         connection.execute(WEEKS)
-        assert f"rows without household are left out. The owner says: {said}." in " ".join(heard)
+        assert f"rows without household are left out. The owner says: {said}" in " ".join(heard)
         plan = [one for (one,) in connection.execute(f"EXPLAIN {WEEKS}").fetchall()]
         assert f"  Bounding: the owner says: {said}" in plan
         heard.clear()

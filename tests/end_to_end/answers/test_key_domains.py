@@ -9,7 +9,7 @@ from tests.worlds import gallery
 from tests.worlds.house import new_database, notices
 from tests.worlds.served import Served, served, unchanged
 
-NOTICE = "NOTICE: Listed are public values of ward, with rows or without: no data is read, and nothing is spent."
+NOTICE = "NOTICE: listed are public values of ward, with rows or without: no data is read, and nothing is spent"
 
 
 @pytest.fixture(scope="module")

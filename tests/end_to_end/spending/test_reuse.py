@@ -184,7 +184,7 @@ def test_over_the_endpoint_noise_is_shared_and_said(tmp_path: Path) -> None:
         lines = [line for (line,) in bob.execute(f"EXPLAIN {BUSY.format(1100)}".encode())]
         assert any("Reuse: same noise as 1 earlier question" in line for line in lines)
         assert bob.execute(BUSY.format(1100).encode()).fetchall() == shop.BUSY_STORES
-        assert any(line.startswith("NOTICE: Same noise as 1 earlier question") for line in heard)
+        assert any(line.startswith("NOTICE: same noise as 1 earlier question") for line in heard)
         assert house.most_spent("sales") == spent
         bob.execute("SET keyhole.reuse = off")
         heard.clear()

@@ -167,3 +167,23 @@ def _share_returned(made: Plan, insured: Fraction, other: Fraction, *, rows: int
         made.calibration, np.array(sums, dtype=np.int64), noise=SeededNoise(seed)
     )
     return float(np.mean(outcome.passed))
+
+
+@pytest.mark.parametrize(
+    ("comparison", "instead"),
+    [
+        ("avg(age) - avg(cost) > 2", "avg(age - cost) > 2"),
+        ("avg(age) > 2 * avg(cost) + 3", "avg(age - 2 * cost) > 3"),
+        ("avg(age) FILTER (WHERE insured) > avg(cost) FILTER (WHERE insured) + 3", "FILTER (WHERE insured) > 3"),
+        ("avg(age) FILTER (WHERE insured) > avg(age) FILTER (WHERE NOT insured) + 3", ""),
+        ("avg(age) FILTER (WHERE insured) > avg(cost) + 3", ""),
+        ("avg(age) > avg(cost)", ""),  # a tenth of 0 is no tolerance
+    ],
+)
+def test_the_mean_of_a_difference_is_shown_where_both_are_over_rows_alike(comparison: str, instead: str) -> None:
+    (notice,) = (one for one in asked(WARDS + comparison).warnings if "bands of public thresholds" in one)
+    shown = notice.partition("more sharply: ")[2]
+    assert instead in shown
+    assert bool(shown) is bool(instead)
+    if shown:
+        assert asked(WARDS + shown)

@@ -92,7 +92,7 @@ def test_a_question_is_shown_with_keys_guarantee_truth_and_cost(parts: list[str]
     sentence = (
         "one of the first 5 groups that is ahead" if ranked else "a group that truly qualifies is missed at most 5 %"
     )
-    assert f"Guarantee: {sentence}" in said
+    assert f"guarantee: {sentence}" in said
     assert re.search(r"at most \d+(\.\d+)? epsilon\. This holds for aggregates after bounding", said)
     compared = (
         r"\d of the first 5 returned; pairs in the wrong order: \d+\."
@@ -166,7 +166,7 @@ def test_refusals_have_a_caret_and_a_hint(parts: list[str]) -> None:
 def test_the_budget_afterwards_is_what_the_questions_leave(parts: list[str]) -> None:
     spent = sum(float(cost) for part in parts for cost in re.findall(r"Reserved: (\d\.\d\d)", part))
     of_units = [
-        re.findall(r"Cost: at most [\d.]+ epsilon for a group, ([\d.]+) for one", joined(part)) for part in parts
+        re.findall(r"cost: at most [\d.]+ epsilon for a group, ([\d.]+) for one", joined(part)) for part in parts
     ]
     by_units = sum(float(cost) for part in of_units for cost in part)  # one may count in several groups
     after = re.search(

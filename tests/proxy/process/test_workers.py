@@ -119,7 +119,7 @@ def test_workers_share_one_ledger(keyhole: Served, policy: Path, one_of_each: tu
     heard: list[str] = []
     second.add_notice_handler(lambda notice: heard.append(str(notice.message_primary)))
     assert second.execute(SQL.format(1100).encode()).fetchall() == answer == [("north",), ("south",)]
-    assert any(line.startswith("Released before") for line in heard)
+    assert any(line.startswith("released before") for line in heard)
     with Service.open(policy) as service:
         assert service.ledger.verify() == before
 

@@ -156,7 +156,7 @@ def test_numbers_beside_the_keys_are_shown_as_the_request_chooses(app: FastAPI) 
     assert (answer["columns"], answer["keys"]) == (["ward"], [["A"]])
     assert answer["shown"] == {"columns": ["ward", "n", "count"], "rows": [["A", None, None]]}
     assert answer["numbers"]["columns"][0] == {"name": "n", "told": "null", "says": ""}
-    assert answer["numbers"]["sentences"][0].startswith("Not told: n and count are NULL")
+    assert answer["numbers"]["sentences"][0].startswith("not told: n and count are NULL")
     proved = asked(app, sql, numbers="threshold").json()
     assert (proved["shown"]["rows"], proved["reused"]) == ([["A", 1524, 1524]], True)
     assert proved["numbers"]["columns"][0]["says"] == "at least 1524"
@@ -584,7 +584,7 @@ def test_over_a_real_socket_both_endpoints_give_the_same_answer(policy: Path, tm
                 connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
                 cursor = connection.execute(body["sql"].encode())
                 assert [list(row) for row in cursor.fetchall()] == answer["keys"]
-                assert f"Guarantee: {answer['guarantee']['sentence']}" in notices
+                assert f"guarantee: {answer['guarantee']['sentence'].removesuffix('.')}" in notices
                 assert any("nothing is spent" in notice for notice in notices)
     assert SECRET not in printed.getvalue()
     assert "Traceback" not in printed.getvalue()

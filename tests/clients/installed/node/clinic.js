@@ -42,7 +42,7 @@ const sections = {
       assert.equal(answer.command, "SELECT");
       assert.equal(answer.rowCount, 2);
     }
-    assert.match(heard[0], /^Guarantee: a group that truly qualifies is missed/);
+    assert.match(heard[0], /^guarantee: a group that truly qualifies is missed/);
   },
   async parameters(client) {
     const asked = "SELECT ward FROM visits WHERE ward = ANY ($1) AND day >= $2 GROUP BY ward HAVING count(*) > $3 ORDER BY 1";
