@@ -4,10 +4,12 @@ No value makes it fail, and it takes as long for each. Nothing is computed of a 
 that has more digits than are computed with.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise, zip_longest
 from typing import Protocol
 
+from planner.catalog.derived_columns import PART_ENDS
 from planner.catalog.model import Column, Computed, ComputedName, Derivation, Merged, Parts, SqlType, Table, Value
 from planner.catalog.steps import Run, Steps
 from planner.lower.dialects.model import Dialect
@@ -60,9 +62,9 @@ def number_part(row: GroupedRow, parts: Parts) -> str:
         below = row.compare(value, base, "<", parts.cuts[middle])
         return f"CASE WHEN {below} THEN {between(first, middle)} ELSE {between(middle + 1, past)} END"
 
+    if base.computed and isinstance(base.derivation, Derivation) and base.derivation.part in PART_ENDS:
+        return cast(_look_up_part(row, parts, base.derivation), "integer")
     arms = [f"WHEN ({value}) IS NULL THEN {_number(parts.nulls)}"]
-    if isinstance(base.derivation, Derivation):  # a time that is no NULL, of a year for which nothing is derived
-        arms.insert(0, f"WHEN ({row.column(base.derivation.column)}) IS NOT NULL AND ({value}) IS NULL THEN NULL")
     steps = parts.cuts if isinstance(parts.cuts, Steps) else _equal_steps(parts)
     if steps is not None:
         return cast(f"CASE {' '.join(arms)} {_count_steps(row, base, steps, parts.groups)} END", "integer")
@@ -71,6 +73,23 @@ def number_part(row: GroupedRow, parts: Parts) -> str:
         arms.append(f"WHEN {row.truth(test)} THEN {_number(group)}")
     rest = "NULL" if parts.tests else between(0, len(parts.cuts))
     return cast(f"CASE {' '.join(arms)} ELSE {rest} END", "integer")
+
+
+def _look_up_part(row: GroupedRow, parts: Parts, derived: Derivation) -> str:
+    """The group of a part of a time, which is computed once for each row, whatever it is there.
+
+    A time that is no NULL, of a year for which nothing is derived, is in no group.
+    """
+    first, last = PART_ENDS[derived.part]
+    cuts = [int(str(cut)) for cut in parts.cuts]
+    groups = [parts.groups[bisect_right(cuts, number)] for number in range(first, last + 1)]
+    width = max(len(_number(group)) for group in groups)
+    listed = "".join(_number(group).rjust(width, "0") for group in groups)
+    found = f"({row.column(parts.column)}) - {first}"
+    if groups != list(range(len(groups))):
+        place = f"({found}) * {width} + 1"
+        found = row.dialect.spelling.cast(f"substring('{listed}', {place}, {width})", "integer")
+    return f"COALESCE({found}, CASE WHEN ({row.column(derived.column)}) IS NULL THEN {_number(parts.nulls)} END)"
 
 
 def _number_truth(row: GroupedRow, parts: Parts) -> str:
