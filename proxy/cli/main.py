@@ -6,6 +6,7 @@ owner reads and copies.
 
 import os
 import sys
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -231,10 +232,16 @@ def serve(
     ] = None,
 ) -> None:
     """Start the PostgreSQL endpoint and REST."""
-    with lasting():
-        from proxy.process.serve import run
+    with refusals(as_json=False), ExitStack() as opened:
+        with lasting():
+            from proxy.concurrency.signals import Signals
+            from proxy.process.early_data import begin_data
 
-    with refusals(as_json=False):
+            signals = Signals()
+            if (early := begin_data(policy, signals)) is not None:
+                opened.callback(early.close)
+            from proxy.process.serve import run
+
         run(
             policy,
             host=host,
@@ -243,6 +250,8 @@ def serve(
             metrics_host=metrics_host,
             metrics_port=metrics_port,
             workers=workers,
+            signals=signals,
+            early=early,
         )
 
 

@@ -21,13 +21,12 @@ from proxy.monitors.reading import MonitorReading
 from proxy.observe.logs import fault
 from proxy.observe.telemetry import Telemetry
 from proxy.pipeline.answering import Answering
-from proxy.process.own_folder import own_folder
+from proxy.process.early_data import EarlyData, shadow_directory
 from proxy.service.service import Service
 from proxy.session.port import Backing
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.binaries import Binaries, own_binaries
 from proxy.shadow.embedded import EmbeddedShadow
-from proxy.shadow.guard import guarded
 from proxy.shadow.schema import build_schema
 
 log = structlog.get_logger("keyhole.generations")
@@ -149,9 +148,10 @@ def oldest_of_few(numbers: Iterable[int]) -> int:
     return sorted(numbers)[-MOST:][0]
 
 
-def first_generation(service: Service, policy: Policy) -> Generation:
-    """The generation of an open policy, with a shadow of its own. Raises KH002, KH013 and KH406."""
-    return _with_shadow(1, service, policy)
+def first_generation(service: Service, policy: Policy, *, early: EarlyData | None = None) -> Generation:
+    """The generation of an open policy, with a shadow of its own, on `early` data if there are any. Raises KH002, KH013
+    and KH406."""
+    return _with_shadow(1, service, policy, early=early)
 
 
 def next_generation(policy: Policy, *, after: Generation) -> Generation:
@@ -159,11 +159,13 @@ def next_generation(policy: Policy, *, after: Generation) -> Generation:
     return _with_shadow(after.number + 1, after.service.successor(policy), policy)
 
 
-def _with_shadow(number: int, service: Service, policy: Policy) -> Generation:
+def _with_shadow(number: int, service: Service, policy: Policy, *, early: EarlyData | None = None) -> Generation:
     with ExitStack() as opened:
         opened.enter_context(service)
         binaries = own_binaries(policy)
-        shadow = opened.enter_context(prepared_shadow(service.catalog, limits=policy.server.limits, binaries=binaries))
+        shadow = opened.enter_context(
+            prepared_shadow(service.catalog, limits=policy.server.limits, binaries=binaries, early=early)
+        )
         return Generation(number, service, shadow, opened.pop_all().close, binaries)
 
 
@@ -174,14 +176,14 @@ def prepared_shadow(
     limits: ServerLimitsSection | None = None,
     workers: int = 1,
     binaries: Binaries | None = None,
+    early: EarlyData | None = None,
 ) -> Iterator[ShadowAddress]:
     """A shadow that shows `catalog` while the block runs, for so many workers with these limits each.
 
-    It is started from `binaries`, or the wheel's. Raises KH002, KH013 and KH406.
+    It is started from `binaries`, or the wheel's, which may have made `early` data. Raises KH002, KH013 and KH406.
     """
-    with _running_shadow(
-        limits or ServerLimitsSection(), workers=workers, public_tables=len(catalog.public_tables), binaries=binaries
-    ) as shadow:
+    limits, tables = limits or ServerLimitsSection(), len(catalog.public_tables)
+    with _running_shadow(limits, workers=workers, public_tables=tables, binaries=binaries, early=early) as shadow:
         build_schema(shadow.address, catalog)
         log.info("shadow started", postgresql=shadow.version, own=binaries is not None)
         yield shadow.address
@@ -209,15 +211,18 @@ def try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: Binar
 
 @contextmanager
 def _running_shadow(
-    limits: ServerLimitsSection, *, workers: int, public_tables: int, binaries: Binaries | None
+    limits: ServerLimitsSection,
+    *,
+    workers: int,
+    public_tables: int,
+    binaries: Binaries | None,
+    early: EarlyData | None = None,
 ) -> Iterator[EmbeddedShadow]:
-    # it holds no data, so it lives in a folder of its own that goes away with it
-    with own_folder() as folder, ExitStack() as opened:
-        directory = folder / "shadow"
-        opened.enter_context(guarded(directory))
+    with ExitStack() as opened:
+        place = shadow_directory() if early is None or binaries is not None else early.directory()
         yield opened.enter_context(
             EmbeddedShadow(
-                directory,
+                opened.enter_context(place),
                 connections=workers * shadow_connections(limits),
                 session_memory_mb=limits.session_memory_mb,
                 public_tables=public_tables,

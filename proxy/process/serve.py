@@ -17,6 +17,7 @@ from proxy.observe.logs import to_standard_error
 from proxy.observe.telemetry import Telemetry
 from proxy.process.addresses import Addresses, ListenAddress, Sockets, sockets
 from proxy.process.announcements import announce, reporting_alive, say_goodbye
+from proxy.process.early_data import EarlyData
 from proxy.process.generations import Generation, Generations, first_generation, prepared_shadow
 from proxy.process.reload import Reloading, each_time
 from proxy.process.self_watch import ending_itself
@@ -43,10 +44,13 @@ def run(
     metrics_host: str | None = None,
     metrics_port: int | None = None,
     workers: int | None = None,
+    signals: Signals,
+    early: EarlyData | None,
 ) -> None:
-    """Serve in the foreground until SIGINT or SIGTERM; SIGHUP reads the policy again. Raises KeyholeError for what is
-    wrong with the policy."""
-    signals = Signals()
+    """Serve in the foreground until SIGINT or SIGTERM; SIGHUP reads the policy again. The first shadow has `early` data
+    if there are any. Raises KeyholeError for what is wrong with the policy."""
+    if signals.told_to_end:
+        return
     policy = Policy.load(policy_path)
     to_standard_error(policy.server.log_level)
     log.info("starting", policy=policy_path.name)
@@ -65,9 +69,9 @@ def run(
         if count > 1:
             from proxy.process.supervisor import supervise
 
-            supervise(policy, accepting=accepting, metrics=metrics, workers=count, signals=signals)
+            supervise(policy, accepting=accepting, metrics=metrics, workers=count, signals=signals, early=early)
         else:
-            _serve_alone(policy, accepting=accepting, tls=tls, metrics=metrics, signals=signals)
+            _serve_alone(policy, accepting=accepting, tls=tls, metrics=metrics, signals=signals, early=early)
 
 
 @contextmanager
@@ -109,13 +113,19 @@ def in_background(
 
 
 def _serve_alone(
-    policy: Policy, *, accepting: Sockets, tls: Tls | None, metrics: ListenAddress | None, signals: Signals
+    policy: Policy,
+    *,
+    accepting: Sockets,
+    tls: Tls | None,
+    metrics: ListenAddress | None,
+    signals: Signals,
+    early: EarlyData | None,
 ) -> None:
     service = Service.over(policy, telemetry=Telemetry(log=structlog.get_logger()))
     strangers = Strangers(login_secret(policy))
     signals.hold()
     with signals.excusing():
-        first = first_generation(service, policy)
+        first = first_generation(service, policy, early=early)
         asyncio.run(
             _until_told(
                 first,

@@ -20,6 +20,7 @@ from proxy.concurrency.signals import Signals
 from proxy.observe.logs import fault, to_standard_error
 from proxy.process.addresses import Addresses, ListenAddress, Sockets
 from proxy.process.announcements import announce, reporting_alive, say_goodbye
+from proxy.process.early_data import EarlyData
 from proxy.process.generations import oldest_of_few, prepared_shadow
 from proxy.process.own_folder import own_folder
 from proxy.process.reload import InForce, NotTaken, each_time, log_refusal, unless_cancelled
@@ -49,7 +50,13 @@ _LATE: dict[str, object] = {"why": "a worker did not open it in time"}
 
 
 def supervise(
-    policy: Policy, *, accepting: Sockets, metrics: ListenAddress | None, workers: int, signals: Signals
+    policy: Policy,
+    *,
+    accepting: Sockets,
+    metrics: ListenAddress | None,
+    workers: int,
+    signals: Signals,
+    early: EarlyData | None = None,
 ) -> None:
     """Serve with so many processes until SIGINT or SIGTERM. The metrics of worker i are on the i-th port from
     `metrics` on. Raises KeyholeError for what is wrong with the policy, and where a worker cannot start at first."""
@@ -66,6 +73,7 @@ def supervise(
             workers=workers,
             folder=folder,
             strangers=strangers,
+            early=early,
         )
         try:
             asyncio.run(supervisor.run(signals))
@@ -83,10 +91,14 @@ class _Made:
     binaries: Binaries | None
 
 
-def _make_generation(number: int, policy: Policy, catalog: Catalog, *, workers: int) -> _Made:
+def _make_generation(
+    number: int, policy: Policy, catalog: Catalog, *, workers: int, early: EarlyData | None = None
+) -> _Made:
     with ExitStack() as opened:
         limits, binaries = policy.server.limits, own_binaries(policy)
-        shadow = opened.enter_context(prepared_shadow(catalog, limits=limits, workers=workers, binaries=binaries))
+        shadow = opened.enter_context(
+            prepared_shadow(catalog, limits=limits, workers=workers, binaries=binaries, early=early)
+        )
         return _Made(Shown(number, policy, catalog.digest, shadow), opened.pop_all().close, binaries)
 
 
@@ -104,6 +116,7 @@ class Supervisor:
         folder: Path,
         strangers: Strangers,
         vote_s: float = VOTE_S,
+        early: EarlyData | None = None,
     ) -> None:
         self._accepting = accepting
         self._vote_s = vote_s
@@ -111,7 +124,7 @@ class Supervisor:
         self._number = workers
         self._folder = folder
         self._strangers = strangers
-        self._newest = _make_generation(1, policy, catalog, workers=workers)
+        self._newest = _make_generation(1, policy, catalog, workers=workers, early=early)
         self._made = {1: self._newest}
         self._opening: set[int] = set()
         self._now = InForce.of(policy, catalog.digest, self._newest.binaries)

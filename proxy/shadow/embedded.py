@@ -109,12 +109,16 @@ class EmbeddedShadow:
         major, minor = wheel_release() if self._binaries is None else self._binaries.release
         return f"{major}.{minor}"
 
-    def start(self) -> None:
-        """Initialise the data directory if it is new, and start the server if nobody has. Raises KH013 and KH406."""
+    def make_data(self) -> None:
+        """Initialise the data directory if it is new. Raises KH406."""
         try:
             make_data(self._server)
         except (OSError, subprocess.SubprocessError):
             raise KeyholeError("KH406", "the shadow database could not be made") from None
+
+    def start(self) -> None:
+        """Initialise the data directory if it is new, and start the server if nobody has. Raises KH013 and KH406."""
+        self.make_data()
         self._forget_dead_users()
         configuration = {
             **CONFIGURATION,

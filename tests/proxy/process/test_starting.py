@@ -82,6 +82,15 @@ def test_told_to_end_it_does_when_what_it_began_can_be_ended(policy: Path) -> No
         assert keyhole.left() == []
 
 
+def test_told_to_end_while_it_imports_it_removes_the_data_that_it_began(policy: Path) -> None:
+    with starting(policy) as keyhole:
+        keyhole.when(lambda: keyhole.has_made("keyhole-*/owner.lock"))
+        keyhole.process.send_signal(signal.SIGTERM)
+        told = keyhole.process.communicate()
+        assert (keyhole.process.returncode, *told) == (0, "", "")
+        assert keyhole.left() == []
+
+
 def test_a_terminal_that_interrupts_everybody_hears_no_complaint(policy: Path) -> None:
     """Workers among them that have not come so far as to leave it to their parent."""
 

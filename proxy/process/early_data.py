@@ -1,0 +1,59 @@
+"""The first shadow's data, which `initdb` makes while `keyhole serve` still imports what serves.
+
+Nothing in them depends on the policy, unless it names programs of the operator's own: those are looked at first.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from planner.errors import KeyholeError
+from planner.policy.file import Policy
+from proxy.concurrency.signals import Signals
+from proxy.process.own_folder import own_folder
+from proxy.shadow.embedded import EmbeddedShadow
+from proxy.shadow.guard import guarded
+
+
+class EarlyData:
+    """Data in the making, for the first shadow that asks for them. `close` gives up what no shadow took."""
+
+    def __init__(self) -> None:
+        self._opened = ExitStack()
+        self._directory = self._opened.enter_context(shadow_directory())
+        self._making = threading.Thread(target=self._make, name="keyhole-early-data")
+        self._making.start()
+
+    @contextmanager
+    def directory(self) -> Iterator[Path]:
+        """The shadow's directory while the block runs. If its data could not be made, the shadow makes its own."""
+        with self._opened:
+            self._making.join()
+            yield self._directory
+
+    def close(self) -> None:
+        """Remove the directory, unless a shadow has taken it."""
+        self._making.join()
+        self._opened.close()
+
+    def _make(self) -> None:
+        with suppress(KeyholeError):
+            EmbeddedShadow(self._directory).make_data()
+
+
+def begin_data(policy_path: Path, signals: Signals) -> EarlyData | None:
+    """Begin to make data; None if the policy names the operator's own programs. Raises KeyholeError for a policy that
+    cannot be read."""
+    if Policy.load(policy_path).shadow.bindir is not None:
+        return None
+    signals.hold()
+    return EarlyData()
+
+
+@contextmanager
+def shadow_directory() -> Iterator[Path]:
+    """A directory for a shadow while the block runs; whatever uses it ends with this process. Raises OSError."""
+    # a shadow holds no data, so it lives in a folder of its own that goes away with it
+    with own_folder() as folder, guarded(folder / "shadow"):
+        yield folder / "shadow"
