@@ -234,6 +234,13 @@ class StatementWriter:
         size = self.pick(("count(*)", f"count({self.pick(COLUMNS)}){self._filter()}", summed, summed))
         way = self.pick(("", " DESC", " DESC NULLS LAST"))
         having = self.pick(("", f" HAVING count(*) > 0 AND ({self._atom()})"))
+        if self.drawn.random() < 0.3:  # of groups with values: without one the mean is NULL
+            row, filtered = self._row(), self._filter()
+            share = f"100.0 * count(*){filtered} / count(*)"
+            size = self.pick(
+                (f"avg({row}){filtered}", f"-2 * avg({row}){filtered}", share, f"avg({row} - 1){filtered}")
+            )
+            having = f" HAVING count(*) > 0 AND count({row}){filtered} > 0"
         part = f"PARTITION BY {self.pick(keys)} " if len(keys) > 1 and self.drawn.random() < 0.5 else ""
         base = f"FROM {self.table}{where} GROUP BY {listed}{having}"
         order = f"{part}ORDER BY {size}{way}"

@@ -26,6 +26,7 @@ from planner.lower.scan import rewrite
 from planner.plan.reduce import reduce_question
 from planner.question.model import Question
 from planner.question.plan import Plan
+from planner.rankings.mean_scores import compute_scores
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from proxy.pipeline.messages import KeySet
@@ -118,12 +119,12 @@ def opened_engines(postgres_url: str, schema: str) -> Iterator[Engines]:
         postgres.execute(f"DROP SCHEMA {schema} CASCADE".encode())
 
 
-def read_questions(sql: str, catalog: Catalog) -> tuple[Asking, tuple[Question, ...]]:
+def read_questions(sql: str, catalog: Catalog, *, min_rows: str = "1") -> tuple[Asking, tuple[Question, ...]]:
     """The statement and its questions. Raises KH1xx, KH2xx."""
     asking = classify(sql, catalog)
     assert isinstance(asking, Asking)
     # so that a guard that Keyhole adds leaves out what is NULL in SQL and nothing else
-    wanted = accuracy({"keyhole.tolerance": "1", "keyhole.min_rows": "1"}, catalog.defaults)
+    wanted = accuracy({"keyhole.tolerance": "1", "keyhole.min_rows": min_rows}, catalog.defaults)
     return asking, tuple(
         ask(one, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True) for one in asking.questions
     )
@@ -177,7 +178,8 @@ def _ranking(question: Question, values: Integers, passed: Booleans) -> Ranking 
     if ranked is None:
         return None
     partition, members = question.keys.number_values(ranked.partition), np.flatnonzero(passed)
-    signed = -values[-1] if ranked.descending else values[-1]
+    scores = compute_scores(ranked, values)
+    signed = -scores if ranked.descending else scores
     order = members[np.lexsort((signed[members], partition[members]))]
     places = number_within(partition[order])
     kept = places <= (order.size if ranked.limit is None else ranked.limit)
