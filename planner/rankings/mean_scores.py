@@ -170,7 +170,7 @@ def compute_scores(ranked: Ranked, values: Integers) -> Integers:
         alone: Integers = np.clip(values[-1], -LIMIT, LIMIT)
         return alone
     mean = ranked.mean
-    divisor = np.clip(values[-1], mean.rows, max(mean.rows, _MOST_ROWS))
+    divisor = np.clip(values[-1], mean.rows, _MOST_ROWS)
     whole, rest = np.divmod(np.clip(values[-2], -LIMIT, LIMIT), divisor)
     beyond = (whole < -mean.reach) | (whole >= mean.reach)
     scores: Integers = np.clip(whole, -mean.reach, mean.reach)
@@ -245,4 +245,5 @@ def _count_rows(mean: Comparison, formula: Having, table: Table, where: Conditio
         )
         for one in (mean, of_rows)
     ]
-    return max((accuracy.min_rows, *(one.rows for one in known if one is not None)))
+    least = max((accuracy.min_rows, *(one.rows for one in known if one is not None)))
+    return min(least, _MOST_ROWS)  # of a larger divisor no remainder would be an int64

@@ -96,6 +96,20 @@ def test_no_corner_moves_a_mean_further(by: str) -> None:
                     assert np.abs(before - np.array(after)).max() <= ranked.functional.sensitivity
 
 
+def test_groups_said_to_be_larger_than_any_are_divided_by_what_leaves_the_integers_exact() -> None:
+    """In steps of a billionth a unit moves no score further, whatever the total is."""
+    for count in (10**13, 10**14, 10**15, 10**18):
+        _, ranked = by_mean("avg(quantity) DESC", having=f"HAVING count(*) >= {count}")
+        assert ranked.mean is not None
+        added = ranked.mean.total.sensitivity
+        groups = [(total, 10**7) for total in range(10**8, 10**9, 99_999_983)]
+        for (total, _), score in zip(groups, scores(ranked, groups), strict=True):
+            assert score == floor(Fraction(ranked.mean.times * total, ranked.mean.rows))
+        after = scores(ranked, [(total + added, size) for total, size in groups])
+        moved = np.array(after) - np.array(scores(ranked, groups))
+        assert np.abs(moved).max() <= ranked.functional.sensitivity
+
+
 def test_small_groups_come_last_in_either_order() -> None:
     """A group of one row at the best value stands behind a larger one in the middle."""
     for by, best, middle in (("avg(quantity) DESC", 100, 10), ("avg(quantity)", -100, -10)):
