@@ -60,7 +60,9 @@ def build(directory: Path) -> Path:
         connection.execute(_SALES, [str(HERE / "online_retail.parquet")])
         connection.execute("CREATE TABLE countries (name TEXT NOT NULL, region TEXT NOT NULL)")
         rows = [(name, region) for region, names in COUNTRIES.items() for name in names]
-        connection.executemany("INSERT INTO countries VALUES (?, ?)", rows)
+        connection.execute(
+            "INSERT INTO countries SELECT unnest(?), unnest(?)", list(map(list, zip(*rows, strict=True)))
+        )
     return path
 
 

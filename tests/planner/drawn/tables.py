@@ -34,6 +34,7 @@ from tests.planner.asked import TODAY
 from tests.planner.groups.test_drawn_keys import _for_duck
 from tests.planner.groups.test_truth import CATALOG as KEYED
 from tests.planner.groups.test_truth import LINES, STORED
+from tests.rows_at_once import insert
 
 Row = tuple[Any, ...]
 PLACES = (("Aachen", "West", 8), ("Bonn", "West", 9), ("Berlin", "East", 10), (" Basel", "South", 8), ("Ulm", "x", 1))
@@ -93,7 +94,7 @@ class Engines:
             self.duck.execute(f"DELETE FROM {table}")
             with self.postgres.cursor() as cursor:
                 cursor.executemany(f"INSERT INTO stored_{table} VALUES ({', '.join(['%s'] * 11)})".encode(), numbered)
-            self.duck.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * 11)})", list(map(_for_duck, numbered)))
+            insert(self.duck, table, list(map(_for_duck, numbered)))
 
 
 @contextmanager

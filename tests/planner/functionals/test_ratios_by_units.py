@@ -20,6 +20,7 @@ from planner.statements.settings import accuracy
 from tests.effort import rounds
 from tests.planner.asked import TODAY, asked, asking, refusal
 from tests.planner.groups.test_truth import CATALOG, LINES, STORED, drawn_lines
+from tests.rows_at_once import insert
 
 WANTED = accuracy({"keyhole.tolerance": "1"}, CATALOG.defaults)
 FILTER = "FILTER (WHERE gift)"
@@ -99,7 +100,7 @@ def test_some_unit_moves_it_as_far(ratio: str, values: list[int | None], moved: 
     place = next(at for at, one in enumerate(made.question.functionals) if one.off_each_unit)
     with duckdb.connect() as opened:
         opened.execute(f"CREATE TABLE lines ({STORED})")
-        opened.executemany("INSERT INTO lines (person, city, n) VALUES (1, 'Bonn', ?)", [[one] for one in values])
+        insert(opened, "lines (person, city, n)", [(1, "Bonn", one) for one in values])
         found = _totals(opened, made.rewritten.sql)["Bonn"][place]
     assert abs(found) == moved == made.question.functionals[place].sensitivity
 

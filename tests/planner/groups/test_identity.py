@@ -22,6 +22,7 @@ from tests.effort import rounds
 from tests.planner.asked import TODAY, asking
 from tests.planner.groups.drawn_keys import KeyWriter
 from tests.planner.groups.test_truth import CATALOG, LINES, STORED, WANTED, WHEN, draw
+from tests.rows_at_once import insert
 
 SAME = (
     ("n > 10", "10 < n", "n >= 11", "NOT (n <= 10)", "(n > 10)::int", "n * 2 > 21", "n > 10 OR n > 20"),
@@ -87,7 +88,7 @@ def planned(keys: str, catalog: Catalog = WIDE, having: str = "count(*) > 3 AND 
 def rows() -> duckdb.DuckDBPyConnection:
     opened = duckdb.connect()
     opened.execute(f"CREATE TABLE lines ({STORED.replace('loose numeric', 'loose decimal(18,3)')})")
-    opened.executemany(f"INSERT INTO lines VALUES ({', '.join('?' * 10)})", draw(1, 1500))
+    insert(opened, "lines", draw(1, 1500))
     opened.execute(
         "INSERT INTO lines SELECT n % 40, 'Bonn', TIMESTAMP '2026-01-20', n, n, 1, 1, "
         "['A1', 'A', 'B2', 'A__2', '', '_', '%', 'a1', 'x2', '22', 'A%'][1 + n % 11], n % 2 = 0, DATE '2026-01-19' "

@@ -29,6 +29,7 @@ from proxy.observe.telemetry import Telemetry
 from proxy.report.budget import document
 from proxy.service.service import Service
 from proxy.sources.protocol import Source, TrueAggregates
+from tests.rows_at_once import insert
 from tests.worlds.clinic import DAY, HOUR, NAME, START, Clinic, clinic, clinic_in_a_file, visits
 from tests.worlds.house import most_spent
 
@@ -440,7 +441,7 @@ def test_a_loader_writes_to_the_file_between_looks(tmp_path: Path) -> None:
         run = wards.start()
         for hour in (6, 12):
             with duckdb.connect(wards.source_url) as loader:
-                loader.executemany("INSERT INTO visits (ward, seen_at) VALUES (?, ?)", visits("A", 450, at=wards.now))
+                insert(loader, "visits (ward, seen_at)", visits("A", 450, at=wards.now))
             _advance(wards, hour)
         assert wards.alerts(run)[-1][1:] == (0, "A")
         with duckdb.connect(wards.source_url) as loader:
