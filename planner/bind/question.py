@@ -22,6 +22,7 @@ from planner.groups.null_groups import describe_lost_nulls
 from planner.question.condition import ALWAYS
 from planner.question.model import Accuracy, Question, Ranked
 from planner.question.products import with_products
+from planner.rankings.differences import describe_priced, price_differences
 from planner.rankings.ranked import rank_by, settle_price
 from planner.scope.bands import find_bands
 from planner.scope.embedded import Embedded, leaves
@@ -78,9 +79,18 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
     if embedded.declared is not None:
         bounded = bound_fixed(embedded.declared, bounded, keys=what.keys.columns, where=what.where)
     table = with_products(bounded, (part.column for leaf in compared for part in leaf.parts))
+    (formula, *predicates), priced = price_differences(
+        formulas,
+        table=table,
+        keys=what.keys,
+        where=what.where,
+        per_unit=per_unit,
+        accuracy=accuracy,
+        per_query=catalog.budget.per_query,
+    )
     made = atoms(
-        what.formula,
-        predicates=what.predicates,
+        formula,
+        predicates=predicates,
         names=embedded.predicate_names,
         table=table,
         where=what.where,
@@ -91,7 +101,8 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
         raise too_many_groups(size, embedded.keys, catalog, at=what.group)
     ranked = _rank(embedded, what, table, accuracy, given)
     clock = what.clock or (embedded.per_unit is not None and uses_clock(embedded.per_unit.tree))
-    warnings = made.warnings + tuple(_warnings(made, what.keys, ranked=ranked, clock=clock, given=given))
+    warnings = tuple(describe_priced(priced, accuracy)) + made.warnings
+    warnings += tuple(_warnings(made, what.keys, ranked=ranked, clock=clock, given=given))
     warnings += tuple(describe_outside(what.keys.columns))
     warnings += tuple(dict.fromkeys(one for leaf in leaves(embedded) for one in describe_lost_nulls(leaf)))
     warnings += tuple(
@@ -114,6 +125,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
         warnings=warnings,
         per_unit=per_unit,
         lists_domain=embedded.unless_public is not None,
+        priced=priced,
     )
     return store_conditions(canonical_rows(settle_price(question, per_query=catalog.budget.per_query)))
 

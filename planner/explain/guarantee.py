@@ -53,6 +53,8 @@ def guarantee_sentence(plan: Plan) -> str:
         shown = _shown_of(plan)
         if any(BANDED in warning for warning in plan.question.warnings):
             beyond += ", and with what is said of means over different rows,"
+        if plan.question.priced:
+            beyond += ", and with the amount that is said of two sides compared,"
         wrong = f"one that fails even with {beyond} is {shown} at most {rate} of the time"
     ranked = ranking_promise(plan)
     if ranked is not None:

@@ -563,7 +563,7 @@ def _scale_hint(
     larger = ceil(wanted / (bounds * rows / 10) * collected.accuracy.min_rows)
     first = ""
     if larger > collected.accuracy.min_rows:
-        first = f"SET keyhole.min_rows = {next_round(larger)};  and  "
+        first = f"SET keyhole.min_rows = {next_round(larger)}; "
     return f"Say how large its sides are by a part of their bounds: {first}{settle(f'10{OF_BOUNDS}')}"
 
 

@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, floor, log
+from math import ceil, floor
 
 from planner.aggregates.comparison import Comparison, Every, Having, Some, Spread
 from planner.catalog.model import Table
@@ -34,7 +34,7 @@ from planner.functionals.guard_remedy import WORTH, next_round, remedy
 from planner.functionals.row_range import row_range
 from planner.question.condition import Condition
 from planner.question.model import BANDED, Accuracy
-from planner.values.decimals import decimal
+from planner.values.decimals import decimal, round_up
 from planner.values.operators import FLIPPED
 
 MOST_BANDS = 29  # of one comparison: two literals each, which leaves four of the 64 for guards and what else is asked
@@ -322,7 +322,7 @@ class MeanBands:
 
     def _describe(self, leaf: Comparison, allowed: _Allowed, number: int, *, below: bool) -> str:
         assert leaf.against is not None
-        least = decimal(_round_up(allowed.least))
+        least = decimal(round_up(allowed.least))
         slack = f"{least}"
         if allowed.part:
             part = allowed.part / (1 - allowed.part) if below else allowed.part
@@ -350,14 +350,6 @@ class MeanBands:
 
 def _is_pair(leaf: Comparison | Spread) -> bool:
     return isinstance(leaf, Comparison) and leaf.against is not None
-
-
-def _round_up(value: Fraction) -> Fraction:
-    """The number with two digits, rounded up."""
-    if not value:
-        return value
-    step = Fraction(10) ** (floor(log(value, 10)) - 1)
-    return ceil(value / step) * step
 
 
 @dataclass(frozen=True, slots=True)

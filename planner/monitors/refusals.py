@@ -56,7 +56,8 @@ def in_policy(hint: str) -> str:
     def rewrite_setting(match: re.Match[str]) -> str:
         return f'{match[1]} = "{match[2]}"' if match[1] == "tolerance" else f"{match[1]} = {match[2]}"
 
-    return _SETTING.sub(r"\1 = \2", _QUOTED_SETTING.sub(rewrite_setting, hint))
+    apart = hint.replace("; SET keyhole.", ";  and  SET keyhole.")
+    return _SETTING.sub(r"\1 = \2", _QUOTED_SETTING.sub(rewrite_setting, apart))
 
 
 def no_bare_question(monitor: Monitor) -> KeyholeError:

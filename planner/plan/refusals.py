@@ -38,7 +38,7 @@ def _other_mechanism(accuracy: Accuracy, wanted: str) -> str:
         return f"SET keyhole.mechanism = '{wanted}';"
     if accuracy.other_mechanism is None:
         return f"Ask the owner to add {wanted} to [accuracy] mechanisms."
-    reset = "" if accuracy.most_positives is None else "  and  RESET keyhole.most_positives;"
+    reset = "" if accuracy.most_positives is None else " RESET keyhole.most_positives;"
     return f"SET keyhole.mechanism = '{accuracy.other_mechanism}';{reset}"
 
 
@@ -46,7 +46,7 @@ def _find_reachable(question: Question) -> str:
     """A setting with which the contract can be met, found by trying."""
     accuracy = question.accuracy
     if accuracy.fnr + accuracy.fpr >= 1:
-        return "SET keyhole.fnr = 0.05;  and  SET keyhole.fpr = 0.1;"
+        return "SET keyhole.fnr = 0.05; SET keyhole.fpr = 0.1;"
     for tolerance in (1 << doubling for doubling in range(_DOUBLINGS)):
         formula, *predicates = (_widen(one, tolerance) for one in question.formulas)
         wider = replace(question, formula=formula, predicates=tuple(predicates))

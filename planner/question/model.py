@@ -244,7 +244,8 @@ class Question:
     returns the first few of the keys for which the formula holds, in their order. With `as_of` it is a look at a
     standing question: rows that came later do not count. With `in_time` rows do not that came after the look at which
     the time in them was first seen. `common` are the sums off which its functionals are read, where these have
-    no noise of their own: a mechanism's choice, made when the question is planned.
+    no noise of their own: a mechanism's choice, made when the question is planned. `priced` are differences by name
+    with the amount by which they may err at a fixed price, as nobody said one.
     """
 
     table: Table
@@ -264,6 +265,7 @@ class Question:
     as_of: AsOf | None = None
     in_time: InTime | None = None
     common: tuple[Functional, ...] = ()
+    priced: tuple[tuple[str, Decimal], ...] = ()
 
     @property
     def formulas(self) -> tuple[Formula, ...]:

@@ -2,6 +2,7 @@
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from math import ceil, floor, log
 
 
 def decimal(value: Fraction) -> Decimal:
@@ -26,3 +27,11 @@ def terminating_decimal(value: Fraction) -> Decimal | None:
     scale = max(twos, fives)
     digits = value.numerator * 10**scale // value.denominator
     return Decimal(f"{digits}E-{scale}") if scale else Decimal(digits)
+
+
+def round_up(value: Fraction) -> Fraction:
+    """The number with two digits, rounded up."""
+    if not value:
+        return value
+    step = Fraction(10) ** (floor(log(value, 10)) - 1)
+    return ceil(value / step) * step

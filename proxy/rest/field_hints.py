@@ -19,15 +19,17 @@ _FIELDS = (
 _NAME = rf"(?P<name>{'|'.join(_FIELDS)})"
 _SET = re.compile(rf"SET keyhole\.{_NAME} = (?P<value>'(?:[^']|'')*'|[^;']+);")
 _RESET = re.compile(rf"RESET keyhole\.{_NAME};")
+_NEXT = re.compile(r"; ((?:RE)?SET keyhole\.)")  # what is set together with the setting before
 _MENTIONED = re.compile(rf"\bkeyhole\.{_NAME}\b")
 _NUMBERS = frozenset(("fnr", "fpr", "min_rows", "most_positives", "max_epsilon"))
 
 
 def in_fields(hint: str) -> str:
     """The hint with `"tolerance": "13%"` for `SET keyhole.tolerance = '13%';`, so that it can be sent as it stands."""
+    hint = _NEXT.sub(r";, \1", hint)
     hint = _SET.sub(lambda found: _field(found["name"], found["value"].strip()), hint)
     hint = _RESET.sub(lambda found: f'without "{found["name"]}"', hint)
-    return _MENTIONED.sub(lambda found: found["name"], hint).replace("  and  ", ", ")
+    return _MENTIONED.sub(lambda found: found["name"], hint)
 
 
 def _field(name: str, value: str) -> str:

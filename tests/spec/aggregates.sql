@@ -293,9 +293,9 @@ SELECT ward FROM visits GROUP BY ward HAVING 100.0 * count(*) FILTER (WHERE insu
 SELECT ward FROM visits GROUP BY ward HAVING 100 * count(*) FILTER (WHERE insured) / count(*)::float > 50
 --> [ward 3] f0 > 0 ~5; 100 * count(*) FILTER (WHERE insured) / count(*) - 50 {+2 if "insured" = true -1} delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) > 0.5 * count(*)
---> KH304 count(*)
+--> [ward 3] f0 > 0 ~7; count(*) FILTER (WHERE insured) - 0.5 * count(*) {+2 if "insured" = true -1} delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) * 2 > count(*)
---> KH304 count(*)
+--> [ward 3] f0 > 0 ~7; count(*) FILTER (WHERE insured) - 0.5 * count(*) {+2 if "insured" = true -1} delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) * 100.0 / nullif(count(*), 0) > 50
 --> [ward 3] f0 > 0 ~5; 100 * count(*) FILTER (WHERE insured) / count(*) - 50 {+2 if "insured" = true -1} delta 1
 SELECT ward FROM visits GROUP BY ward HAVING round(100.0 * count(*) FILTER (WHERE insured) / count(*), 1) > 50
@@ -307,7 +307,7 @@ SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE age > 65) / 
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) / sum(cost) > 0.5
 --> KH206 sum(cost) else [ward 3] (f0 > 0 ~90000 and f1 > 999999 ~100000); sum(cost) FILTER (WHERE insured) / sum(cost) - 0.5 {+2 cost if "insured" = true -1 cost} delta 10000; sum(cost) delta 10000
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) > 0.5 * sum(cost)
---> KH304 sum(cost)
+--> [ward 3] f0 > 0 ~80000; sum(cost) FILTER (WHERE insured) - 0.5 * sum(cost) {+2 cost if "insured" = true -1 cost} delta 10000
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) > 0.5 * coalesce(sum(cost), 0) + 50
 --> [ward 3] f0 > 200 ~20; sum(cost) FILTER (WHERE insured) - 0.5 * coalesce(sum(cost), 0) {+2 cost if "insured" = true -1 cost} delta 10000
 SELECT ward FROM visits GROUP BY ward HAVING count(*) / count(DISTINCT ward) > 5

@@ -182,6 +182,6 @@ SELECT ward FROM (SELECT ward, patient_id, count(*) FILTER (WHERE day < '2026-01
 SELECT ward FROM (SELECT ward, patient_id, count(*) FILTER (WHERE day < '2026-01-05') AS before, count(*) FILTER (WHERE day >= '2026-01-05') AS after FROM stays GROUP BY ward, patient_id) v GROUP BY ward HAVING avg(CASE WHEN after > 0 THEN 1.0 ELSE 0 END) FILTER (WHERE before > 0) > 0.3
 --> after = count(*) FILTER (WHERE day >= '2026-01-05') in 0..20; before = count(*) FILTER (WHERE day < '2026-01-05') in 0..20; avg(CASE WHEN after > 0 THEN 1.0 ELSE 0 END) FILTER (WHERE before > 0) - 0.3 by 7
 SELECT ward FROM (SELECT ward, patient_id, count(*) FILTER (WHERE day < '2026-01-05') AS before, count(*) FILTER (WHERE day >= '2026-01-05') AS after FROM stays GROUP BY ward, patient_id) v GROUP BY ward HAVING count(*) FILTER (WHERE before > 0 AND after > 0) > 0.5 * count(*) FILTER (WHERE before > 0)
---> KH304
+--> after = count(*) FILTER (WHERE day >= '2026-01-05') in 0..20; before = count(*) FILTER (WHERE day < '2026-01-05') in 0..20; count(*) FILTER (WHERE before > 0 AND after > 0) - 0.5 * count(*) FILTER (WHERE before > 0) by 1
 SELECT ward FROM (SELECT ward, patient_id FROM stays GROUP BY 1, 2 HAVING count(*) FILTER (WHERE day < '2026-01-05') > 0 AND count(*) FILTER (WHERE day >= '2026-01-05') > 0) v GROUP BY ward HAVING count(*) > 100
 --> count(*) FILTER (WHERE day < '2026-01-05') in 0..20; count(*) FILTER (WHERE day >= '2026-01-05') in 0..20; count(*) by 1

@@ -49,7 +49,7 @@ class Offer:
     @property
     def statements(self) -> str:
         """What to run."""
-        return "  and  ".join(f"SET {setting};" for setting in self.settings)
+        return " ".join(f"SET {setting};" for setting in self.settings)
 
     @property
     def text(self) -> str:
@@ -77,7 +77,9 @@ def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> t
 
     found = (
         _offer("keyhole.min_rows = {}", _group_size(accurately, accuracy, plan, target)),
-        find_tolerance(asked, catalog, target) or _amount_of_ranking(accurately, accuracy, plan, target),
+        find_tolerance(asked, catalog, target)
+        or _amount_of_ranking(accurately, accuracy, plan, target)
+        or _amounts_of_differences(accurately, accuracy, plan, target),
         _offer(
             "keyhole.fnr = {}",
             smallest_fnr(lambda rate: accurately(replace(accuracy, fnr=rate)), target, now=accuracy.fnr),
@@ -137,6 +139,21 @@ def _amount_of_ranking(accurately: _Accurately, accuracy: Accuracy, plan: Plan, 
         now=max(1, ceil(ranked.slack)),
     )
     return _offer("keyhole.tolerance = '{}'", fit and replace(fit, text=quote_literal(write_tolerance(fit.text))))
+
+
+def _amounts_of_differences(accurately: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> Offer | None:
+    """The amounts by which differences may err at a fixed price, all times the smallest number that is enough."""
+    if not plan.asked.priced:
+        return None
+
+    def write_tolerance(times: int) -> str:
+        text = accuracy.tolerance
+        for name, amount in plan.asked.priced:
+            text = with_amount(text, name, f"{amount * times:f}")
+        return text
+
+    fit = smallest_number(lambda times: accurately(replace(accuracy, tolerance=write_tolerance(times))), target, now=1)
+    return _offer("keyhole.tolerance = '{}'", fit and replace(fit, text=quote_literal(write_tolerance(int(fit.text)))))
 
 
 def _rows(plan: Plan) -> int | None:

@@ -168,7 +168,7 @@ def test_two_settings_are_changed_where_none_is_enough(tmp_path: Path) -> None:
         question = asked(service, STORES + "count(*) > 60 AND avg(amount) > 25", tolerance="20%")
         error = refused(service, question)
         found = check_ways(service, question, error)
-        assert any("  and  SET " in way for way in found), error.hint
+        assert any("; SET " in way for way in found), error.hint
 
 
 def test_where_nothing_helps_the_hint_is_what_the_owner_runs(tmp_path: Path) -> None:

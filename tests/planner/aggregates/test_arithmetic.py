@@ -294,7 +294,7 @@ def test_a_count_of_the_analyst_and_an_extreme_share_their_noise() -> None:
         ("var_pop(age) > var_pop(cost)", "KH208"),
         ("sum(age) - sum(age) > 5", "KH204"),
         ("coalesce(avg(age), 0) < 65", "KH204"),
-        ("sum(age) > 2 * sum(cost)", "KH304"),
+        ("sum(age) > 2 * sum(cost)", "KH206"),
         ("percentile_cont(0.5) WITHIN GROUP (ORDER BY age) > 65", "KH206"),
         ("max(age) <= 65", "KH206"),
         ("bool_and(insured)", "KH206"),

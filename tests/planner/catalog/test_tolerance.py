@@ -74,7 +74,7 @@ def test_steps_are_the_largest_within_the_percentage(
 def test_a_percentage_of_zero_is_refused_and_an_amount_is_not() -> None:
     sql = "SELECT country FROM sales GROUP BY country HAVING sum(amount) > 0"
     with pytest.raises(KeyholeError, match="KH304") as refusal:
-        asked(sql, tolerance="10%")
+        asked(sql, tolerance="10%, sum=10%")
     assert refusal.value.position == sql.index("sum(amount)") + 1
     assert [cut.tolerance for cut in cuts(asked(sql, tolerance="10%, sum=2").formula)] == [200]
 
@@ -132,7 +132,7 @@ def test_a_part_of_the_bounds_is_one_of_what_the_larger_side_can_come_to(formula
 def test_the_scale_that_a_refused_difference_is_given_is_worth_a_few_units(sql: str) -> None:
     """The hint is followed as it stands, and the question then costs less than what one question may."""
     with pytest.raises(KeyholeError, match="KH304") as refusal:
-        asked(sql)
+        asked(sql, tolerance="10%, sum=10%, count=10%")
     said = dict(re.findall(r"SET keyhole\.(\w+) = '?([^';]*)'?;", refusal.value.hint or ""))
     assert said["tolerance"].endswith("=10% of bounds")
     catalog = retail()

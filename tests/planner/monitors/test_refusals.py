@@ -185,7 +185,7 @@ def test_a_threshold_of_nothing_needs_an_absolute_tolerance_as_the_policy_writes
 
 
 def test_settings_in_hints_are_keys_of_the_policy() -> None:
-    assert in_policy("SET keyhole.tolerance = '10%, 25';  and  SET keyhole.fnr = '0.1';") == (
+    assert in_policy("SET keyhole.tolerance = '10%, 25'; SET keyhole.fnr = '0.1';") == (
         'tolerance = "10%, 25"  and  fnr = 0.1'
     )
 

@@ -88,8 +88,8 @@ def test_what_does_not_fit_is_refused_with_hints_that_work(sql: str, settings: d
     ("allowed", "hint"),
     [
         (("svt", "svt_generalised"), "SET keyhole.mechanism = 'svt_generalised';"),
-        (("svt", "probe", "keyhole"), "SET keyhole.mechanism = 'keyhole';  and  RESET keyhole.most_positives;"),
-        (("svt", "tslm", "progressive"), "SET keyhole.mechanism = 'progressive';  and  RESET keyhole.most_positives;"),
+        (("svt", "probe", "keyhole"), "SET keyhole.mechanism = 'keyhole'; RESET keyhole.most_positives;"),
+        (("svt", "tslm", "progressive"), "SET keyhole.mechanism = 'progressive'; RESET keyhole.most_positives;"),
         (("svt", "probe"), "Ask the owner to add svt_generalised to [accuracy] mechanisms."),
     ],
 )

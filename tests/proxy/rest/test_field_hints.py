@@ -19,7 +19,7 @@ from tests.in_turn import in_turn
     [
         ("SET keyhole.tolerance = '13%';", '"tolerance": "13%"'),
         ("SET keyhole.fnr = 0.2;  or  SET keyhole.tolerance = '1%, x=''a''=2';", None),
-        ("SET keyhole.min_rows = 620;  and  SET keyhole.tolerance = '25%';", '"min_rows": 620, "tolerance": "25%"'),
+        ("SET keyhole.min_rows = 620; SET keyhole.tolerance = '25%';", '"min_rows": 620, "tolerance": "25%"'),
         ("SET keyhole.max_epsilon = '';", 'without "max_epsilon"'),
         ("RESET keyhole.most_positives;", 'without "most_positives"'),
         ("Widen keyhole.tolerance, or see keyhole.budget.", "Widen tolerance, or see keyhole.budget."),

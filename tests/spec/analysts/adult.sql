@@ -49,7 +49,7 @@ SELECT workclass FROM adult GROUP BY workclass HAVING AVG(age) FILTER (WHERE sex
 --> planned
 
 SELECT occupation FROM adult GROUP BY occupation HAVING COUNT(*) FILTER (WHERE sex = 'Female') > 2 * COUNT(*) FILTER (WHERE sex = 'Male')
---> KH304
+--> planned
 
 SELECT education FROM adult GROUP BY education HAVING MODE() WITHIN GROUP (ORDER BY hours_per_week) = 40
 --> KH204

@@ -1,0 +1,154 @@
+"""Differences of two sides at a fixed price, where nobody said by how much they may err.
+
+`sum(a) > 1.2 * sum(b)` is `sum(a) - 1.2 sum(b) > 0`. Its threshold is 0, of which no percentage is anything. So a
+tolerance in percent of all thresholds says nothing about it. It may then err by the amount at which its tests cost a
+quarter of `epsilon_per_query`, all such differences of a question together.
+
+Guarantee: the amounts are functions of the question and the policy, never of what balances have left. A difference for
+which an amount, a part of the bounds or a percentage by name is set stays as it is.
+Proof: docs/proofs/optimal_test.md, "An amount at a fixed price".
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+from mechanisms.formula import TRUE
+from mechanisms.threshold.one_shot import least_rate
+from planner.aggregates.aggregate import sum_meaning
+from planner.aggregates.comparison import Comparison, Having, Slack, Spread
+from planner.catalog.key_space import KeySpace
+from planner.catalog.model import Table
+from planner.catalog.tolerance import Tolerances, quote_literal, tolerances, with_amount
+from planner.errors import KeyholeError
+from planner.functionals.cells import cell_reach
+from planner.functionals.functional import functional, grid
+from planner.functionals.row_range import row_range
+from planner.question.condition import Condition
+from planner.question.model import Accuracy, Functional, Measure, Question, UnitRows
+from planner.question.unit_groups import groups_of_one_unit
+from planner.rankings.ranked import PRICE
+from planner.values.decimals import decimal, round_up
+
+_MOST_STEPS = 1 << 61  # values lie within +-2**62
+
+
+def price_differences(
+    formulas: Sequence[Having],
+    *,
+    table: Table,
+    keys: KeySpace,
+    where: Condition,
+    per_unit: UnitRows | None,
+    accuracy: Accuracy,
+    per_query: float,
+) -> tuple[tuple[Having, ...], tuple[tuple[str, Decimal], ...]]:
+    """Return a question's formulas with amounts for the differences that have no tolerance otherwise, and these amounts
+    by name.
+
+    Parameters:
+        per_query: what one question may cost.
+    """
+    said = tolerances(accuracy.tolerance)
+    found: dict[object, tuple[Functional, Fraction]] = {}
+    for leaf in _find_differences(formulas, said):
+        try:
+            made, size = functional(leaf, table=table, min_rows=accuracy.min_rows, where=where)
+        except KeyholeError:  # it is refused with the rest of its formula
+            continue
+        if _moves_both_ways(made, table, where):
+            found[sum_meaning(leaf.parts)] = made, size
+    if not found:
+        return tuple(formulas), ()
+    question = Question(
+        table=table,
+        keys=keys,
+        where=where,
+        functionals=tuple(made for made, _ in found.values()),
+        atoms=(),
+        formula=TRUE,
+        accuracy=accuracy,
+        warnings=(),
+        per_unit=per_unit,
+    )
+    losses = cell_reach(question).losses_in_cell(groups_of_one_unit(question))
+    number = len(found)
+    amounts = {
+        meaning: _find_amount(
+            made,
+            size,
+            epsilon=per_query / PRICE / losses / number,
+            fnr=accuracy.fnr / number,
+            fpr=accuracy.fpr / number,
+        )
+        for meaning, (made, size) in found.items()
+    }
+
+    priced: dict[str, Decimal] = {}
+
+    def settle(leaf: Comparison | Spread) -> Having:
+        if not isinstance(leaf, Comparison) or not _is_difference(leaf, said):
+            return leaf
+        amount = amounts.get(sum_meaning(leaf.parts))
+        if amount is None:
+            return leaf
+        if amount:
+            priced[leaf.left] = decimal(amount)
+        return replace(leaf, allowed=amount)
+
+    return tuple(formula.mapped(settle) for formula in formulas), tuple(priced.items())
+
+
+def _find_differences(formulas: Sequence[Having], said: Tolerances) -> Iterator[Comparison]:
+    for formula in formulas:
+        for leaf in formula.leaves():
+            if isinstance(leaf, Comparison) and _is_difference(leaf, said):
+                yield leaf
+
+
+def _is_difference(leaf: Comparison, said: Tolerances) -> bool:
+    """Return True for a sum against 0 for which only a percentage of all thresholds is set.
+
+    Not for `<>`, which every group would pass with any amount.
+    """
+    amount = said.amount(leaf.names)
+    unsaid = amount is not None and amount is said.default and amount.percent
+    plain = leaf.slack is Slack.THRESHOLD and leaf.per_row is None and leaf.own is None and leaf.allowed is None
+    whole = not leaf.base and leaf.against is None and not leaf.off_each_unit and leaf.measure is Measure.TOTAL
+    return unsaid and plain and whole and leaf.at == leaf.threshold == 0 and leaf.operator != "<>"
+
+
+def _moves_both_ways(made: Functional, table: Table, where: Condition) -> bool:
+    """Return True if rows may raise the sum above 0 and lower it below: else bounds decide, or groups without rows lie
+    at the end of what it can be."""
+    ranges = {name: grid(table.column(name), table, position=None)[1:] for name in made.summed}
+    low, high = row_range(made.terms, ranges=ranges, table=table, among=where)
+    least, most = made.unit_range or (low, high)
+    return max(low, least) < 0 < min(high, most)
+
+
+def _find_amount(made: Functional, size: Fraction, *, epsilon: float, fnr: float, fpr: float) -> Fraction:
+    """Return the least tolerance with which one test costs `epsilon` at most, rounded up to two digits."""
+
+    def is_dear(steps: int) -> bool:
+        return made.sensitivity * least_rate(tolerance=steps, fnr=fnr, fpr=fpr).rate > epsilon
+
+    low, high = -1, 0
+    while high < _MOST_STEPS and is_dear(high):
+        low, high = high, 2 * high + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_dear(middle) else (low, middle)
+    return round_up(high * size)
+
+
+def describe_priced(priced: Sequence[tuple[str, Decimal]], accuracy: Accuracy) -> Iterator[str]:
+    """Yield by how much each difference may err, why, and what to set instead."""
+    shared = f", shared by {len(priced)} such comparisons," if len(priced) > 1 else ""
+    for name, amount in priced:
+        half = quote_literal(with_amount(accuracy.tolerance, name, f"{amount / 2:f}"))
+        yield (
+            f"{name} may err where it is within {amount:f} of 0, which a fixed price of a quarter of epsilon_per_query"
+            f"{shared} allows, since 0 has no percentage; SET keyhole.tolerance = '{half}'; halves it for more epsilon"
+        )
