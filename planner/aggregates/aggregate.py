@@ -122,11 +122,6 @@ def aggregate(node: exp.Expr, within: GroupScope) -> Aggregate:
             raise unsupported_aggregate(call.node)
 
 
-def _summed(argument: exp.Expr, call: Call, within: GroupScope, *, counted: bool) -> RowExpression:
-    where, given = within.where, within.given
-    return row_expression(argument, within.scope, given, where=where, among=call.condition, counted=counted)
-
-
 def _count_parts(summed: RowExpression, within: GroupScope) -> tuple[Part, ...]:
     values = summed.values
     column = next((part.column for part in summed.parts if part.column and part.column.name == values.column), None)

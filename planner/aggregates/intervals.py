@@ -84,7 +84,7 @@ def _seconds(node: exp.Expr, within: GroupScope) -> exp.Expr | None:
     match node:
         case exp.Filter() | exp.Neg():
             inner = _seconds(node.this, within)
-            return None if inner is None else _changed(node, this=inner)
+            return None if inner is None else _replace_parts(node, this=inner)
         case exp.Avg() | exp.Sum():
             return _of_call(node, within)
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
@@ -94,7 +94,7 @@ def _seconds(node: exp.Expr, within: GroupScope) -> exp.Expr | None:
             if first is None:
                 return None
             others = [_seconds(one, within) or _constant_seconds(one, node.this, within) for one in node.expressions]
-            return _changed(node, this=first, expressions=others)
+            return _replace_parts(node, this=first, expressions=others)
         case _:
             return None
 
@@ -107,11 +107,11 @@ def _of_both(node: exp.Binary, within: GroupScope) -> exp.Expr | None:
     if left is not None and right is not None:
         if isinstance(node, exp.Mul | exp.Div):
             raise _no_quotient(node)
-        return _changed(node, this=left, expression=right)
+        return _replace_parts(node, this=left, expression=right)
     if isinstance(node, exp.Mul):
-        return _changed(node, this=left) if left is not None else _changed(node, expression=right)
+        return _replace_parts(node, this=left) if left is not None else _replace_parts(node, expression=right)
     if isinstance(node, exp.Div) and left is not None:
-        return _changed(node, this=left)
+        return _replace_parts(node, this=left)
     raise _no_interval(*((node.this, node.expression) if left is None else (node.expression, node.this)))
 
 
@@ -122,7 +122,7 @@ def _of_call(node: exp.Expr, within: GroupScope) -> exp.Expr | None:
     term = read_term(argument, RowScope(within.scope, within.given))
     if term is None or term.kind is not TermKind.LENGTH:
         return None
-    return _changed(node, this=exp.Extract(this=exp.var("EPOCH"), expression=argument.copy()))
+    return _replace_parts(node, this=exp.Extract(this=exp.var("EPOCH"), expression=argument.copy()))
 
 
 def _without_epochs(node: exp.Expr, within: GroupScope) -> exp.Expr:
@@ -156,7 +156,7 @@ def _has_months(node: exp.Expr, within: GroupScope) -> bool:
     return any(isinstance(value, Span) and value.months for value in values)
 
 
-def _changed(node: exp.Expr, **parts: object) -> exp.Expr:
+def _replace_parts(node: exp.Expr, **parts: object) -> exp.Expr:
     made = node.copy()
     for name, part in parts.items():
         made.set(name, exp.Paren(this=part) if isinstance(part, exp.Binary) else part)

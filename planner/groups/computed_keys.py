@@ -46,7 +46,7 @@ from planner.values.expressions import uses_clock
 
 _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
-_LONGEST_HINT = 200
+_LONGEST_HINT = 200  # characters of a hint that a reader takes in at once
 
 
 def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
@@ -67,7 +67,7 @@ def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
         return scope
     for item in open_:
         if uses_clock(item):
-            raise _changing(item)
+            raise _refuse_changing(item)
     try:
         scope = _with_keys(scope, items, open_, said_of_rows(select, scope))
     except KeyholeError:
@@ -415,7 +415,7 @@ def _not_groupable(item: exp.Expr, column: Column) -> KeyholeError:
     )
 
 
-def _changing(item: exp.Expr) -> KeyholeError:
+def _refuse_changing(item: exp.Expr) -> KeyholeError:
     written = write_node(_on_day(item))
     return KeyholeError(
         "KH202",

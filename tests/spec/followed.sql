@@ -15,6 +15,18 @@ SELECT date_trunc('month', invoice_date::timestamp(0)) FROM sales GROUP BY 1 HAV
 --! Instead you can ask: GROUP BY extract(hour FROM invoice_date).
 SELECT extract(hour FROM invoice_date) FROM sales GROUP BY 1 HAVING count(*) > 2000
 --> answered
+SELECT random() > 0.5 FROM sales GROUP BY 1 HAVING count(*) > 40
+--! Group by declared columns.
+SELECT country FROM sales GROUP BY 1 HAVING count(*) > 40
+--> answered
+SELECT country, rank() OVER (PARTITION BY quantity > 10 ORDER BY count(*) DESC) <= 2 FROM sales GROUP BY quantity > 10, country, quantity > 100
+--! Part by one or more of: quantity > 10, quantity > 100; country.
+SELECT country, rank() OVER (PARTITION BY quantity > 10, quantity > 100 ORDER BY count(*) DESC) <= 2 FROM sales GROUP BY quantity > 10, country, quantity > 100
+--> answered
+SELECT country, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) > 15 FROM sales GROUP BY country
+--! Add to this predicate: AND count(amount) >= 5000  Or ask for its opposite, and leave this to ELSE: CASE WHEN percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) <= 15 THEN 0 ELSE 1 END.
+SELECT country, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) > 15 AND count(amount) >= 5000 FROM sales GROUP BY country
+--> answered
 SELECT country, (sum(amount) > 20000) IS TRUE, sum(amount) > 20000 IS NOT TRUE, NOT sum(amount) > 20000 FROM sales GROUP BY country
 --! Add to this predicate: AND count(amount) >= 5000  Or ask for its opposite, and leave this to ELSE: CASE WHEN sum(amount) > 20000 THEN 0 ELSE 1 END.
 SELECT country, sum(amount) > 20000, NOT sum(amount) > 20000 AND count(amount) >= 5000, CASE WHEN sum(amount) > 20000 THEN 0 ELSE 1 END FROM sales GROUP BY country
@@ -150,10 +162,6 @@ SELECT floor(quantity / 10) FROM sales WHERE quantity BETWEEN 0 AND 100 GROUP BY
 SELECT customer_id % 10 FROM sales GROUP BY 1 HAVING count(*) > 40
 --! Group by customer_id > 10, or with WHERE customer_id BETWEEN 0 AND 100 by floor(customer_id / 10).
 SELECT customer_id > 10 FROM sales GROUP BY 1 HAVING count(*) > 40
---> answered
-SELECT date_trunc('month', invoice_date::timestamp(0)) FROM sales GROUP BY 1 HAVING count(*) > 2000
---! Group by declared columns.
-SELECT month FROM sales GROUP BY month HAVING count(*) > 2000
 --> answered
 SELECT disease || 'x' FROM visits GROUP BY disease || 'x' HAVING count(*) > 40
 --! Name the texts that you ask about: CASE WHEN disease || 'x' IN ('A', 'B') THEN 'A or B' ELSE 'other' END.
