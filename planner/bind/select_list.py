@@ -89,6 +89,29 @@ _SHOWN = (
     exp.Array,
     exp.Tuple,
 )
+# What row conditions, computed keys and sums take besides, or refuse with a reason of their own.
+_COMPUTED = (
+    exp.AtTimeZone,
+    exp.Date,
+    exp.DateBin,
+    exp.Any,
+    exp.Distance,
+    exp.Escape,
+    exp.Exp,
+    exp.Ln,
+    exp.Log,
+    exp.Localtimestamp,
+    exp.Pow,
+    exp.RegexpILike,
+    exp.RegexpLike,
+    exp.RegexpReplace,
+    exp.SimilarTo,
+    exp.Sqrt,
+    exp.StartsWith,
+    exp.Translate,
+    exp.UnixToTime,
+)
+_COMPUTED_BY_NAME = frozenset(("age", "btrim", "make_date", "to_number"))
 _SHOWN_BY_NAME = frozenset(
     ("row", "to_json", "to_jsonb", "json_build_object", "jsonb_build_object", "json_build_array", "jsonb_build_array")
 )
@@ -117,6 +140,16 @@ def harmless(node: exp.Expr) -> bool:
     return all(isinstance(part, (*_HARMLESS, exp.Column, exp.Identifier)) for part in node.walk()) and not any(
         isinstance(column.this, exp.Star) for column in node.find_all(exp.Column)
     )
+
+
+def computes_each_row(node: exp.Expr) -> bool:
+    """Return True if an expression gives one value for each row, the same in every place. It may fail on a row: what
+    Keyhole computes in its place does not."""
+    return all(
+        isinstance(part, (*_HARMLESS, *_SHOWN, *_COMPUTED, exp.Column, exp.Identifier))
+        or (isinstance(part, exp.Anonymous) and str(part.this).lower() in _COMPUTED_BY_NAME)
+        for part in node.walk()
+    ) and not any(isinstance(column.this, exp.Star) for column in node.find_all(exp.Column))
 
 
 def check_shown(

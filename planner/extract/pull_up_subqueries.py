@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.bind.select_list import harmless
+from planner.bind.select_list import computes_each_row
 from planner.catalog.model import Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
@@ -126,7 +126,7 @@ def _read_item(item: exp.Expr, first: int, past: int, tokens: tuple[Token, ...])
         called = called or name(column.this)
         same = called == name(column.this) and node is column
         return called, _ShownColumn(node, first, past, plain=True, same=same)
-    if not called or not harmless(node):
+    if not called or not computes_each_row(node):
         return None
     return called, _ShownColumn(node, first, past, plain=False, same=False)
 
@@ -228,13 +228,23 @@ def _reference(
         return None
     if shown is None or shown.same:
         return {}
-    if not shown.plain and not contains(shown.node, exp.Column):
+    if not shown.plain and not contains(shown.node, exp.Column) and not _takes_constant(column, shown.node):
         return None
     labelled = _keep_label(column, reader, tokens)
     if labelled is None:
         return None
     start = tokens[at_offset(tokens, _start(column))].start
     return {start: Edit.of(start, at.end, _spell_item(shown, alias, room, text, tokens)), **labelled}
+
+
+def _takes_constant(column: exp.Column, constant: exp.Expr) -> bool:
+    """Return True where a number means itself: in GROUP BY and ORDER BY it is a position, and a text has no type."""
+    inner: exp.Expr = column
+    while isinstance(inner.parent, exp.Paren):
+        inner = inner.parent
+    above = inner.parent
+    is_number = isinstance(constant, exp.Boolean) or (isinstance(constant, exp.Literal) and not constant.is_string)
+    return is_number and isinstance(above, exp.AggFunc | exp.Predicate | exp.Where | exp.Connector | exp.Not)
 
 
 def _keep_label(column: exp.Column, reader: Reader, tokens: tuple[Token, ...]) -> dict[int, Edit] | None:

@@ -141,3 +141,31 @@ SELECT c.name FROM regions c WHERE EXISTS (SELECT 1 FROM sales s WHERE s.custome
 --> KH202 GROUP
 SELECT c.name FROM regions c WHERE (SELECT count(*) FROM sales s WHERE s.country = c.name) > 8000
 --> KH101 count(*)
+SELECT ward FROM (SELECT ward, 1 AS one FROM visits) e GROUP BY ward HAVING sum(one) > 20
+--> [ward 3] f0 > 20 ~2; sum(1) delta 1
+SELECT ward FROM (SELECT ward, 1 AS one FROM visits) e GROUP BY ward HAVING count(one) > 20 ORDER BY ward
+--> [ward 3] f0 > 20 ~2; count(*) delta 1
+SELECT one FROM (SELECT ward, 1 AS one FROM visits) e GROUP BY one HAVING count(*) > 20
+--> KH103 visits)
+SELECT ward FROM (SELECT ward, 'x' AS one FROM visits) e WHERE one = 'x' GROUP BY ward HAVING count(*) > 20
+--> KH103 visits)
+SELECT ward FROM (SELECT ward, true AS one FROM visits) e WHERE one GROUP BY ward HAVING count(*) > 20
+--> [ward 3] f0 > 20 ~2; count(*) delta 1
+SELECT ward FROM (SELECT ward, 5 AS five FROM visits) e WHERE five > 4 GROUP BY ward HAVING count(*) > 20
+--> [ward 3] f0 > 20 ~2; count(*) delta 1
+SELECT ward, one FROM (SELECT ward, 1 AS one FROM visits) e GROUP BY ward, one HAVING count(*) > 20
+--> KH103 visits)
+SELECT ward FROM (SELECT ward, trunc(cost) AS k FROM visits) e WHERE k >= 5 GROUP BY ward HAVING count(*) > 20
+--> [ward 3] where "trunc(cost(18,6), 1000000)" >= 5 f0 > 20 ~2; count(*) delta 1
+SELECT ward FROM (SELECT ward, nullif(age % 7, 0) AS k FROM (SELECT ward, greatest(age, 18) AS age FROM visits) a) e GROUP BY ward HAVING count(*) FILTER (WHERE k >= 5) > 20 ORDER BY ward
+--> [ward 3] f0 > 20 ~2; count(*) FILTER (WHERE (nullif((greatest(e.age, 18)) % 7, 0)) >= 5) delta 1
+WITH v AS (SELECT ward, extract(year FROM age(timestamp '2026-06-01', arrived)) AS years FROM visits) SELECT ward FROM v WHERE years >= 5 GROUP BY ward HAVING count(*) > 20
+--> [ward 3] where "trunc((67234406400000000 - (((part(year arrived) * 33177600000000) + (part(month arrived) * 2764800000000)) + (arrived - (start(month arrived) * 86400000000)))), 33177600000000)" >= 5 f0 > 20 ~2; count(*) delta 1
+SELECT ward FROM (SELECT ward, least(age, 65) AS k FROM visits) e GROUP BY ward HAVING sum(abs(k)) > 2000
+--> [ward 3] f0 > 2000 ~200; sum(abs((least(e.age, 65)))) delta 65
+WITH v AS (SELECT width_bucket(age, 0, 100, 10) AS b FROM visits) SELECT b FROM v GROUP BY b HAVING count(*) > 10 ORDER BY b DESC
+--> [width_bucket(age, 0, 100, 10) 13] f0 > 10 ~1; count(*) delta 1
+SELECT ward FROM (SELECT ward, unnest(ARRAY[1, 2]) AS k FROM visits) e GROUP BY ward HAVING count(*) > 20
+--> KH103 visits)
+SELECT ward FROM (SELECT ward, sqrt(age) AS k FROM visits) e WHERE k > 3 GROUP BY ward HAVING count(*) > 20
+--> KH205 k

@@ -227,7 +227,7 @@ SELECT ward FROM visits GROUP BY ward HAVING avg(abs(age - 50)) > 20
 --> [ward 3] f0 > 0 ~100; avg(abs(age - 50)) - 20 1x-20 delta 40
 
 SELECT ward FROM visits GROUP BY ward HAVING sum(round(age / 10.0)) > 40
---> KH204 round(age
+--> [ward 3] f0 > 40 ~4; sum(round(age / 10.0)) delta 11
 
 SELECT ward FROM visits GROUP BY ward HAVING avg(least(greatest(arrived::date - date '2026-01-01', 0), 60)) > 5
 --> [ward 3] f0 > 0 ~25; avg(least(greatest(CAST(arrived AS DATE) - CAST('2026-01-01' AS DATE), 0), 60)) - 5 1x-5 delta 55
@@ -266,3 +266,18 @@ SELECT ward FROM visits WHERE arrived::time >= '18:00' GROUP BY ward HAVING coun
 
 SELECT ward FROM visits WHERE arrived::time >= '18:70' GROUP BY ward HAVING count(*) > 40
 --> KH212 '18:70'
+
+SELECT ward FROM visits WHERE floor(age) / 2 > 1.2 GROUP BY ward HAVING count(*) > 400
+--> [ward 3] where "(24e-1 < (same(age numeric.0) * 10))" = true f0 > 400 ~40; count(*) delta 1
+
+SELECT country FROM sales WHERE floor(amount / 100) >= 2 AND round(quantity, -1) = 20 GROUP BY country HAVING count(*) > 400
+--> [country 4] where ("(round(quantity, 10) * 10)" = 20 AND "floor(amount(10,2), 10000)" >= 2) f0 > 400 ~40; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE ceil(amount / -100) >= 2 OR trunc(amount / 7, 1) < 3 GROUP BY country HAVING count(*) > 400
+--> [country 4] where ("ceil(negate(amount(10,2)), 10000)" >= 2 OR "trunc(amount(10,2), 70)" < 30) f0 > 400 ~40; count(*) delta 100 in 0..100
+
+SELECT country FROM sales GROUP BY country HAVING sum(round(amount, -2)) > 20000
+--> [country 4] f0 > 20000 ~2000; sum(round(amount, -2)) delta 50000 in -50000..50000
+
+SELECT country FROM sales WHERE floor(amount / quantity) >= 2 GROUP BY country HAVING count(*) > 400
+--> KH205 amount

@@ -179,11 +179,25 @@ def round_steps(function: str, term: RowTerm, places: int) -> RowTerm:
         return _double(function, term, limit=term.limit + 1)
     if places >= term.scale:
         return RowTerm("same", term.kind, (term,), scale=term.scale, limit=term.limit)
-    if places < 0 or 4 * term.limit + 4 * 10**term.scale >= _DIVISIBLE:
+    return divide_steps(function, term, Fraction(1, 10 ** (term.scale - places)), places)
+
+
+def divide_steps(function: str, term: RowTerm, factor: Fraction, places: int) -> RowTerm:
+    """Return an exact number whose steps are those of `term` times a positive `factor`, rounded to whole steps of
+    10^-places."""
+    if factor.numerator != 1:
+        times = RowTerm("constant", TermKind.WHOLE, value=factor.numerator, limit=factor.numerator)
+        limit = term.limit * factor.numerator
+        term = whole("*", term.kind, term, times, scale=term.scale, limit=limit)
+    step = factor.denominator
+    if 4 * term.limit + 4 * step >= _DIVISIBLE:
         raise TooWideError
-    step = 10 ** (term.scale - places)
-    return whole(function, term.kind, term, RowTerm("constant", TermKind.WHOLE, value=step, limit=step), scale=places,
-                 limit=term.limit // step + 1)  # fmt: skip
+    by = RowTerm("constant", TermKind.WHOLE, value=step, limit=step)
+    found = whole(function, term.kind, term, by, scale=max(places, 0), limit=term.limit // step + 1)
+    if places >= 0:
+        return found
+    times = RowTerm("constant", TermKind.WHOLE, value=10**-places, limit=10**-places)
+    return whole("*", TermKind.EXACT, found, times, scale=0, limit=found.limit * 10**-places)
 
 
 def nearest(term: RowTerm) -> RowTerm:

@@ -4,6 +4,8 @@ PostgreSQL rounds such a quotient to some sixteen digits; compared with a consta
 on the other side there. A ratio whose divisor is 0 is NULL.
 """
 
+from fractions import Fraction
+
 from sqlglot import exp
 
 from planner.catalog.row_terms import RowTerm, TermKind
@@ -33,6 +35,18 @@ def no_ratio(term: RowTerm) -> RowTerm:
     if term.function == "ratio":
         raise NoTermError
     return term
+
+
+def round_steps(function: str, term: RowTerm, places: int) -> RowTerm:
+    """Return `floor`, `ceil`, `trunc` or `round` of a number to decimal places. Raises `NoTermError` for a quotient by
+    a column."""
+    if term.function != "ratio":
+        return numbers.round_steps(function, term, places)
+    over, under = split(term)
+    if not isinstance(under.value, int) or under.function != "constant":
+        raise NoTermError
+    factor = Fraction(10**under.scale, under.value * 10**over.scale) * Fraction(10) ** places
+    return numbers.divide_steps(function, over, factor, places)
 
 
 def to_double(term: RowTerm) -> RowTerm:

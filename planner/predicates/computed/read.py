@@ -1,7 +1,7 @@
 """An expression of a row's columns as a term, typed as PostgreSQL types it. Begin here."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import reduce
 
@@ -24,6 +24,8 @@ WIDTHS = ((18, 10), (15, 8), (12, 6), (9, 4))
 """Digits before and behind the point that are computed with, of a numeric that may have more: the first of these with
 which the whole expression has at most 38."""
 MOST_STEPS = 150  # of one expression: some microseconds, and longer than what people write
+_ROUNDING = (exp.Floor, exp.Ceil, exp.Round, exp.Trunc)
+_MOST_PLACES = 30  # behind or before the point, of what is rounded
 _TIMES = frozenset((TermKind.DAY, TermKind.MOMENT))
 
 
@@ -59,6 +61,14 @@ def _ends_of_age(node: exp.Anonymous) -> list[exp.Expr]:
             raise NoTermError
 
 
+def _keep_remainder(node: exp.Expr, term: RowTerm) -> RowTerm:
+    """Return a whole number as a numeric where PostgreSQL rounded it: what floor gives is no integer there."""
+    if term.kind is not TermKind.WHOLE:
+        return term
+    rounded = any(isinstance(one, _ROUNDING) for one in node.walk(prune=lambda one: isinstance(one, exp.Cast)))
+    return replace(term, kind=TermKind.EXACT) if rounded else term
+
+
 @dataclass(frozen=True, slots=True)
 class _Reader:
     within: RowScope
@@ -78,7 +88,7 @@ class _Reader:
                 return ratios.negate(self._number(node.this))
             case exp.Abs():
                 return ratios.drop_sign(self._number(node.this))
-            case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc():
+            case _ if isinstance(node, _ROUNDING):
                 return self._step_up(node)
             case exp.Coalesce() | exp.Greatest() | exp.Least():
                 return self._choose(node)
@@ -174,6 +184,8 @@ class _Reader:
 
     def _arithmetic(self, node: exp.Binary) -> RowTerm:
         left, right = self.read(node.this), self.read(node.expression)
+        if isinstance(node, exp.Div):
+            left, right = _keep_remainder(node.this, left), _keep_remainder(node.expression, right)
         kinds = {left.kind, right.kind}
         if kinds <= NUMBERS:
             return ratios.arithmetic(type(node), left, right)
@@ -203,7 +215,9 @@ class _Reader:
             if not isinstance(found, Number) or not found.integral or function in ("floor", "ceil"):
                 raise NoTermError
             count = int(found.value)
-        return numbers.round_steps(function, ratios.no_ratio(self._number(node.this)), count)
+        if abs(count) > _MOST_PLACES:
+            raise NoTermError
+        return ratios.round_steps(function, self._number(node.this), count)
 
     def _choose(self, node: exp.Expr) -> RowTerm:
         found = [self.read(one) for one in (node.this, *node.expressions)]

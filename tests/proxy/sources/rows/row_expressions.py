@@ -174,13 +174,20 @@ class Writer:
                 function = self.drawn.choice(("abs", "floor", "ceil", "-"))
                 return f"{function}({left})"
             case 8:
-                return f"round({self.drawn.choice(('price', 'price * n', 'price * price'))}, {self.drawn.randrange(3)})"
+                return self.rounded()
             case 9:
                 return f"{self.drawn.choice(('greatest', 'least', 'coalesce'))}({left}, {right})"
             case 10:
                 return f"({self.drawn.choice(('born - died', 'died - born'))})"
             case _:
                 return f"extract(epoch FROM {self.length()})"
+
+    def rounded(self) -> str:
+        """A number in coarser steps, also those of a quotient, also before the point."""
+        of = self.drawn.choice(("price", "price * n", "price * price", "price / 1000", "n / -7.0", "price / 0.3", "n"))
+        made = self.drawn.choice((f"round({of}, {self.drawn.randrange(-2, 3)})", f"trunc({of}, 1)", f"floor({of})",
+                                  f"ceil({of})", f"round({of})", f"trunc({of})"))  # fmt: skip
+        return self.drawn.choice((made, made, f"({made} / 2)"))
 
     def moment(self) -> str:
         return self.drawn.choice(
