@@ -293,7 +293,7 @@ def _example(table: Table) -> str:
     measure = next((column for column in table.columns if column.per_unit is not None), None)
     total = "count(*)" if counted or measure is None else f"sum({readable(measure.name)})"
     return (
-        f"SELECT {key} FROM (SELECT {groups}, {total} AS total FROM {called} GROUP BY {groups}) v "
+        f"Instead you can ask: SELECT {key} FROM (SELECT {groups}, {total} AS total FROM {called} GROUP BY {groups}) v "
         f"WHERE total > 3 GROUP BY {key} HAVING count(*) > 100;"
     )
 
