@@ -11,6 +11,7 @@ the guard with its tolerance, which `group_sizes` takes.
 Proof: docs/proofs/group_sizes.md.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,7 +28,9 @@ from planner.functionals.guard_remedy import WORTH, Remedy, next_round, read_alo
 from planner.functionals.guards import ComparisonPlace, Guarded, implies
 from planner.parser.lexer import readable
 from planner.question.condition import ALWAYS, Condition
+from planner.question.condition_text import canonical
 from planner.question.model import Accuracy, Measure, Term
+from planner.values.decimals import round_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +174,21 @@ def flatten(formula: Having) -> Having:
     return Every(tuple(parts))
 
 
+_WORTH_OF_RATIO = 3
+"""How many units a ratio's tolerance is worth at a base by a sum: both then cost up to 2 epsilon at usual error rates,
+which most policies let one question cost. At `WORTH` it is half of that, of groups nearly twice as large."""
+_SCALED = re.compile(r"\([\d.]+ \* (.+)\)")  # one sum times a constant, as a divisor is written
+
+
 @dataclass(frozen=True, slots=True)
 class RatioBases:
     """What bases of ratios are made of: the table, the rows that count, whose accuracy and which tolerances.
 
     `sum(a) / sum(b) > c` is `sum(a) - c sum(b) > 0` where sum(b) is above 0. Of a group whose sum(b) is small the noise
     says nothing of the ratio. So groups must reach a *base*, `sum(b) >= B`: the one beside the ratio in the text, or
-    one at which both tolerances are worth `WORTH` units. With g the base's tolerance, that of the ratio times `B - g`
-    is that of the difference: no group that passes the base within its tolerance is misjudged by more.
+    one at which its tolerance is worth `WORTH` units and the ratio's `_WORTH_OF_RATIO`, in two digits. With g the
+    base's tolerance, that of the ratio times `B - g` is that of the difference: no group that passes the base within
+    its tolerance is misjudged by more. A group that reaches it has values of b, so that no count of them is needed.
 
     A count of privacy units is a base of its own, of `keyhole.min_rows` units where the analyst set that.
     """
@@ -241,9 +251,11 @@ class RatioBases:
                 hint=f"Add: AND {base.text}",
                 position=ratio.position,
             )
+        smaller = f"{base.left} >= {max(base.at / 2, Fraction(1))}"
         warn(
-            f"{ratio.text}: of groups with {base.text}, which was added: at a smaller divisor the ratio drowns in "
-            "noise, and such groups count as false; a number of your own beside it by AND is taken instead"
+            f"{ratio.text}: of groups with {base.text}, which was added, since at a smaller divisor the ratio "
+            f"drowns in noise; AND {smaller} beside it asks half as large ones for more epsilon, and a wider "
+            "keyhole.tolerance of the ratio smaller ones for the same"
         )
         assert base.allowed is not None
         reached = base.at - base.allowed
@@ -251,6 +263,8 @@ class RatioBases:
 
     def _base(self, ratio: Comparison, tolerance: Fraction) -> Comparison:
         divisor = ratio.left.rpartition(" / ")[2]
+        scaled = _SCALED.fullmatch(divisor)  # the base is a threshold of the sum itself, whatever it is times
+        divisor = divisor if scaled is None else scaled[1]
         share = slack_share(self.tolerances, of="count" if ratio.off_each_unit else "sum")
         by_units = bool(ratio.off_each_unit)
         plain = Comparison(
@@ -264,7 +278,7 @@ class RatioBases:
             threshold=Fraction(1),
             origin=Fraction(0),
             per_row=None,
-            values=(),
+            values=() if by_units else tuple(one for one in ratio.values if _are_summed(one, ratio.base)),
             slack=Slack.THRESHOLD,
             position=ratio.position,
         )
@@ -272,13 +286,20 @@ class RatioBases:
         for one in (plain, replace(ratio, base=())):
             made, step = functional(one, table=self.table, min_rows=1, where=self.where)
             moved.append(made.sensitivity * step)
-        needed = max(moved[0] / share, moved[1] / (tolerance * (1 - share)) if tolerance else Fraction(0))
-        number = Fraction(next_round(ceil(WORTH * needed)))
+        most = moved[1] / (tolerance * (1 - share)) if tolerance else Fraction(0)
+        number = Fraction(ceil(round_up(max(WORTH * moved[0] / share, _WORTH_OF_RATIO * most))))
         if by_units:
+            number = Fraction(next_round(ceil(WORTH * max(moved[0] / share, most))))
             least = Fraction(self.accuracy.min_rows)
             number = least if self.accuracy.min_rows_set else max(number, least)
         text = f"{divisor} >= {number}"
         return replace(plain, text=text, at=number, threshold=number, allowed=number * share)
+
+
+def _are_summed(values: Values, parts: tuple[Part, ...]) -> bool:
+    """Return True if a sum is NULL without these values: it adds up nothing else."""
+    known = {(None if part.column is None else part.column.name, canonical(part.condition)) for part in parts}
+    return known == {(values.column, canonical(values.condition))}
 
 
 def _is_base(one: Comparison, ratio: Comparison) -> bool:

@@ -305,9 +305,15 @@ SELECT ward FROM visits GROUP BY ward HAVING round(100.0 * sum(CASE WHEN insured
 SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE age > 65) / nullif(count(age), 0)::numeric > 0.2
 --> [ward 3] f0 > 0 ~5; count(*) FILTER (WHERE age > 65) / count(age) - 0.2 {+5 if "age" > 65 -1 age^0} delta 4
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) / sum(cost) > 0.5
---> KH206 sum(cost) else [ward 3] (f0 > 0 ~90000 and f1 > 999999 ~100000); sum(cost) FILTER (WHERE insured) / sum(cost) - 0.5 {+2 cost if "insured" = true -1 cost} delta 10000; sum(cost) delta 10000
+--> KH206 sum(cost) else [ward 3] (f0 > 0 ~45000 and f1 > 499999 ~50000); sum(cost) FILTER (WHERE insured) / sum(cost) - 0.5 {+2 cost if "insured" = true -1 cost} delta 10000; sum(cost) delta 10000
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) > 0.5 * sum(cost)
 --> [ward 3] f0 > 0 ~80000; sum(cost) FILTER (WHERE insured) - 0.5 * sum(cost) {+2 cost if "insured" = true -1 cost} delta 10000
+SELECT country FROM sales GROUP BY country HAVING count(*) FILTER (WHERE extract(year FROM invoice_date) = 2011) > 1.1 * count(*) FILTER (WHERE extract(year FROM invoice_date) = 2010)
+--> [country 4] f0 > 0 ~8700; count(*) FILTER (WHERE EXTRACT(YEAR FROM invoice_date) = 2011) - 1.1 * count(*) FILTER (WHERE EXTRACT(YEAR FROM invoice_date) = 2010) {+10 if ("invoice_date" < timestamp '2012-01-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') -11 if ("invoice_date" < timestamp '2011-01-01 00:00:00' AND "invoice_date" >= timestamp '2010-01-01 00:00:00')} delta 1100 in -1100..1000
+SELECT ward FROM visits GROUP BY ward HAVING count(CASE WHEN insured THEN 1 END) <= count(CASE WHEN NOT insured THEN 1 END)
+--> [ward 3] f0 <= 0 ~7; count(CASE WHEN insured THEN 1 END) - count(CASE WHEN NOT insured THEN 1 END) {+1 if "insured" = true -1 if "insured" = false} delta 1
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) / (sum(cost) / 1000.0) > 500
+--> KH206 sum(cost) else [ward 3] (f0 > 0 ~45000 and f1 > 499999 ~50000); sum(cost) FILTER (WHERE insured) / (0.001 * sum(cost)) - 500 {+2 cost if "insured" = true -1 cost} delta 10000; sum(cost) delta 10000
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) > 0.5 * coalesce(sum(cost), 0) + 50
 --> [ward 3] f0 > 200 ~20; sum(cost) FILTER (WHERE insured) - 0.5 * coalesce(sum(cost), 0) {+2 cost if "insured" = true -1 cost} delta 10000
 SELECT ward FROM visits GROUP BY ward HAVING count(*) / count(DISTINCT ward) > 5
@@ -566,11 +572,11 @@ SELECT ward FROM visits GROUP BY ward HAVING trunc(avg(cost), 1) >= 20
 --> KH206 trunc(avg(cost), else [ward 3] (f0 > -1 ~200 and f1 > 49 ~5); avg(cost) - 20 1x-40 delta 9960; count(cost) delta 1
 -- # Ratios by a sum that may be 0, of groups that reach a base.
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) / sum(cost) > 0.5
---> KH206 sum(cost) else [ward 3] (f0 > 0 ~90000 and f1 > 999999 ~100000); sum(cost) FILTER (WHERE insured) / sum(cost) - 0.5 {+2 cost if "insured" = true -1 cost} delta 10000; sum(cost) delta 10000
+--> KH206 sum(cost) else [ward 3] (f0 > 0 ~45000 and f1 > 499999 ~50000); sum(cost) FILTER (WHERE insured) / sum(cost) - 0.5 {+2 cost if "insured" = true -1 cost} delta 10000; sum(cost) delta 10000
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) / nullif(sum(cost), 0) > 0.5 AND sum(cost) >= 100000
 --> [ward 3] (f0 > 0 ~18000 and f1 > 199999 ~20000); sum(cost) FILTER (WHERE insured) / sum(cost) - 0.5 {+2 cost if "insured" = true -1 cost} delta 10000; sum(cost) delta 10000
 SELECT ward FROM visits GROUP BY ward HAVING 100 * sum(cost) / sum(age) < 250
---> KH206 100 else [ward 3] (f0 <= -1 ~90000 and f2 > 49 ~5 and f1 > 199999 ~20000); 100 * sum(cost) / sum(age) - 250 {+1 cost -5 age} delta 10000; sum(age) delta 110; count(cost) delta 1
+--> KH206 100 else [ward 3] (f0 <= -1 ~30150 and f2 > 49 ~5 and f1 > 66999 ~6700); 100 * sum(cost) / sum(age) - 250 {+1 cost -5 age} delta 10000; sum(age) delta 110; count(cost) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / sum(age) > 0
 --> KH204 sum(cost)
 SELECT ward FROM visits GROUP BY ward HAVING (sum(cost) / sum(age) > 2) IS NOT TRUE

@@ -1,5 +1,6 @@
 """Guards that Keyhole adds: the same question as the one with the guard typed, of the group size that is in force."""
 
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -10,7 +11,9 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.question.model import Question
+from tests.in_turn import in_turn
 from tests.planner.asked import asked, refusal
+from tests.worlds.analysts import analysts
 
 WARDS = "SELECT ward FROM visits GROUP BY ward HAVING "
 COUNTRIES = "SELECT country FROM sales GROUP BY country HAVING "
@@ -128,17 +131,41 @@ def test_what_bounds_decide_is_refused_as_before() -> None:
         asked(WARDS + "avg(age) >= 0")
 
 
-def test_a_ratio_by_a_sum_is_one_of_groups_that_reach_a_base() -> None:
-    """The base is affordable, and the ratio's tolerance is meant for groups that reach it within its tolerance."""
-    ratio = WARDS + "sum(cost) FILTER (WHERE insured) / sum(cost) > 0.5"
+@in_turn(
+    ("divisor", "times"),
+    [
+        ("sum(cost)", Fraction(1)),
+        ("(sum(cost) / 1000.0)", Fraction(1000)),
+        ("nullif(2 * sum(cost), 0)", Fraction(1, 2)),
+    ],
+)
+def test_a_ratio_by_a_sum_is_one_of_groups_that_reach_a_base(divisor: str, times: Fraction) -> None:
+    """The base is affordable, and the ratio's tolerance is meant for groups that reach it within its tolerance. It is
+    one of the sum itself, whatever that is multiplied by. What the NOTICE says to type asks half as large groups."""
+    ratio = f"{WARDS}sum(cost) FILTER (WHERE insured) / {divisor} > {float(times / 2)}"
     added = asked(ratio)
-    assert _fingerprint(added) == _fingerprint(asked(f"{ratio} AND sum(cost) >= 500000"))
+    assert _fingerprint(added) == _fingerprint(asked(f"{ratio} AND sum(cost) >= 250000"))
     (tested,) = (one for one in added.atoms if one.text.startswith("sum(cost) FILTER"))
     (base,) = (one for one in added.atoms if one.text.startswith("sum(cost) >="))
-    assert base.lower == 450_000
-    assert (tested.lower, tested.upper) == (Decimal("0.45"), Decimal("0.5"))
+    assert base.lower == 225_000
+    assert (tested.lower, tested.upper) == (Decimal(str(float(times * 9 / 20))), Decimal(str(float(times / 2))))
     (cut,) = (one for one in cuts(added.formula) if one.functional == tested.functional)
-    assert cut.tolerance * Fraction(added.functionals[cut.functional].unit_size) == Fraction(1, 20) * 450_000
+    assert cut.tolerance * Fraction(added.functionals[cut.functional].unit_size) == times * Fraction(1, 20) * 225_000
+    costs = [plan(one, dialect=DUCKDB).worst_case_epsilon for one in (added, asked(ratio + _typed_smaller(added)))]
+    assert costs[0] < 2 < costs[1] < 4
+
+
+def _typed_smaller(question: Question) -> str:
+    (told,) = (found for one in question.warnings if (found := re.search(r"AND (sum\(cost\) >= \d+) beside it", one)))
+    return f" AND {told[1]}"
+
+
+def test_the_base_shows_that_the_divisor_has_values() -> None:
+    """Units with many rows: no count of units stands beside a base of their sum, as none does beside a typed one."""
+    for more in ("", " AND sum(quantity) >= 100000"):
+        sql = f"SELECT region FROM orders GROUP BY region HAVING sum(total) / sum(quantity) > 5{more}"
+        question = asked(sql, catalog=analysts("orders"))
+        assert [one.text for one in question.atoms if one.text.startswith("count(")] == []
 
 
 def test_a_tolerance_of_all_leaves_an_added_base_half_of_itself() -> None:
