@@ -69,7 +69,7 @@ def ask(
 
 def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given) -> Question:
     embedded, per_unit = resolve_unit_query(embedded, given)
-    what = read_question(embedded, given)
+    what = read_question(embedded, given, per_unit=per_unit)
     if embedded.unless_public is not None and what.where != ALWAYS:
         raise embedded.unless_public
     formulas = (what.formula, *what.predicates)

@@ -21,7 +21,8 @@ from planner.aggregates.refusals import unsupported_aggregate
 from planner.bind.joins import row_conditions
 from planner.bind.refusals import reads_rows_in_having
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, Lookup, SqlType, Value
+from planner.catalog.model import Column, SqlType, Value
+from planner.groups.inhabited import inhabited
 from planner.parser.tree import bare, contains, position
 from planner.predicates.condition import row_condition
 from planner.predicates.infinite_times import of_groups
@@ -35,6 +36,7 @@ from planner.question.condition import (
     truth_of,
 )
 from planner.question.condition_text import canonical
+from planner.question.model import UnitRows
 from planner.scope.embedded import Embedded, leaves
 from planner.scope.functional_dependencies import by_key
 from planner.scope.names import Scope
@@ -69,9 +71,10 @@ class _Leaf:
     fixed: frozenset[str]
 
 
-def read_question(embedded: Embedded, given: Given) -> Said:
-    """What the question says. Raises KH2xx, KH109, with positions in its statement."""
-    read = {leaf.offset: _leaf(leaf, given) for leaf in leaves(embedded)}
+def read_question(embedded: Embedded, given: Given, *, per_unit: UnitRows | None = None) -> Said:
+    """What the question says; `per_unit` are the rows of its subquery. Raises KH2xx, KH109, with positions in its
+    statement."""
+    read = {leaf.offset: _leaf(leaf, given, per_unit) for leaf in leaves(embedded)}
     common = set.intersection(*(set(leaf.rows) for leaf in read.values()))
     values = _values(embedded, read)
     formulas = {
@@ -101,7 +104,7 @@ def _position_of_keys(select: exp.Select) -> int | None:
     return None if group is None else position(group)
 
 
-def _leaf(leaf: Embedded, given: Given) -> _Leaf:
+def _leaf(leaf: Embedded, given: Given, per_unit: UnitRows | None) -> _Leaf:
     select, scope = leaf.tree, leaf.scope
     columns_ = leaf.table.columns
     read = [(node, of_groups(one, leaf.keys, columns_)) for node, one in row_conditions(select, scope, given)]
@@ -114,8 +117,8 @@ def _leaf(leaf: Embedded, given: Given) -> _Leaf:
         else:
             read.append((part, _on_keys(part, scope, leaf.keys, given)))
     values = {key.name: key.domain or () for key in leaf.keys}
-    values |= dict(_list_inhabited(leaf.keys, all_of(condition for _, condition in read)))
     rows: dict[str, tuple[exp.Expr, Condition]] = {}
+    settled: dict[Condition, str] = {}
     for node, condition in read:
         left = []
         for one in condition.conjuncts():
@@ -124,9 +127,16 @@ def _leaf(leaf: Embedded, given: Given) -> _Leaf:
                 left.append(one)
             else:
                 values |= restricted
+                settled |= dict.fromkeys([one], next(iter(restricted)))
         if left:
             kept = all_of(left)
             rows.setdefault(canonical(kept), (node, kept))
+    told = [one for _, condition in read for one in condition.conjuncts()]
+    for key in leaf.keys:
+        others = [one for one in told if settled.get(one) != key.name]
+        values[key.name] = inhabited(key, values[key.name], others, leaf.table)
+    if per_unit is not None:
+        values |= dict(_inhabited_by_units(leaf.keys, values, per_unit))
     return _Leaf(
         scope=scope,
         having=tuple(formula),
@@ -136,14 +146,17 @@ def _leaf(leaf: Embedded, given: Given) -> _Leaf:
     )
 
 
-def _list_inhabited(keys: tuple[Column, ...], read: Condition) -> Iterator[tuple[str, tuple[Value, ...]]]:
-    """The classes of a key's values of which the conditions on that key leave some value."""
+def _inhabited_by_units(
+    keys: tuple[Column, ...], values: Mapping[str, tuple[Value, ...]], per_unit: UnitRows
+) -> Iterator[tuple[str, tuple[Value, ...]]]:
+    """The values of keys at which a subquery per unit has rows to add up."""
+    known = {column.name: column for column in per_unit.table.columns}
     for key in keys:
-        if isinstance(key.derivation, Lookup) and key.derivation.classes:
-            base = key.derivation.column
-            tests = [truth_of(one, base) for one in read.conjuncts() if columns(one) == {base}]
-            left = {first for value, first in key.derivation.pairs if all(holds(value) is True for holds in tests)}
-            yield key.name, tuple(value for value in key.domain or () if value in left)
+        if key.name in known:
+            yield (
+                key.name,
+                inhabited(known[key.name], values[key.name], per_unit.where.conjuncts(), per_unit.table),
+            )
 
 
 def _restrict_key(

@@ -14,9 +14,10 @@ from typing import Literal, TypeAlias
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.catalog.model import Column, Derivation, Lookup, Merged, Parts, Table
+from planner.catalog.model import Column, Lookup, Merged, Parts, Table
 from planner.extract.cut import Place
 from planner.extract.refusals import compares_scorecards
+from planner.groups.column_roots import roots_of
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
@@ -285,10 +286,11 @@ def _restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
 
 
 def _reads_keys(node: exp.Expr, embedded: Embedded) -> bool:
-    keys = {key.name for key in embedded.keys}
-    keys |= {key.derivation.column for key in embedded.keys if isinstance(key.derivation, Derivation | Lookup)}
+    """Whether an expression reads what a key is made of, or what is made of the same: WHERE restricts the key by it."""
+    table = embedded.table
+    roots = frozenset().union(*(roots_of(key, table) for key in embedded.keys))
     read = [embedded.scope.column(column) for column in node.find_all(exp.Column)]
-    return any(column.name in keys or _is_determined(column, embedded) for column in read)
+    return any(roots & roots_of(column, table) or _is_determined(column, embedded) for column in read)
 
 
 def _is_determined(column: Column, embedded: Embedded) -> bool:

@@ -13,6 +13,7 @@ from math import prod
 
 from sqlglot import exp
 
+from planner.catalog.derived_columns import EXTRACTED_FROM_DATE
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Derivation, Lookup, LookupValues, Merged, Parts, SqlType, Value
 from planner.errors import KeyholeError
@@ -35,6 +36,8 @@ _TOLD_BY = {
     "week": ("week", "day", "hour"),
     "hour": ("hour",),
 }
+
+_TOLD_BY_DAYS = frozenset((*EXTRACTED_FROM_DATE, "decade", "century", "millennium"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,8 @@ def stand_in(node: exp.Column, scope: Scope) -> Column | None:
         return None
     column = scope.column(node)
     if _is_key(column) or column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP):
+        return None
+    if column.sql_type is SqlType.TIMESTAMP and _asked_part(around) not in _TOLD_BY_DAYS:
         return None
     parts = {key_part(key, column): key for key in scope.table.columns if _is_key(key)}
     return next((parts[part] for part in _COARSEST_FIRST if part in told and part in parts), None)

@@ -2,6 +2,7 @@
 
 import re
 from calendar import monthrange
+from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -217,16 +218,19 @@ def truncate_to_unit(value: date, unit: str) -> datetime:
 
 def extract_part(part: str, moment: datetime) -> int:
     """`extract(part from moment)`, for the parts that derived columns may have."""
-    return {
-        "year": moment.year,
-        "isoyear": moment.isocalendar().year,
-        "quarter": (moment.month - 1) // 3 + 1,
-        "month": moment.month,
-        "week": moment.isocalendar().week,
-        "day": moment.day,
-        "dow": moment.isoweekday() % 7,
-        "isodow": moment.isoweekday(),
-        "doy": moment.timetuple().tm_yday,
-        "hour": moment.hour,
-        "minute": moment.minute,
-    }[part]
+    return _PARTS[part](moment)
+
+
+_PARTS: dict[str, Callable[[datetime], int]] = {
+    "year": lambda moment: moment.year,
+    "isoyear": lambda moment: moment.isocalendar().year,
+    "quarter": lambda moment: (moment.month - 1) // 3 + 1,
+    "month": lambda moment: moment.month,
+    "week": lambda moment: moment.isocalendar().week,
+    "day": lambda moment: moment.day,
+    "dow": lambda moment: moment.isoweekday() % 7,
+    "isodow": lambda moment: moment.isoweekday(),
+    "doy": lambda moment: moment.timetuple().tm_yday,
+    "hour": lambda moment: moment.hour,
+    "minute": lambda moment: moment.minute,
+}

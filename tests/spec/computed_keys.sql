@@ -56,7 +56,7 @@ SELECT height * 2 FROM visits GROUP BY 1 HAVING count(*) > 40
 SELECT floor(weight) FROM sales GROUP BY 1 HAVING count(*) > 40
 --> KH202 weight)
 SELECT floor(weight) FROM sales WHERE weight BETWEEN 0 AND 5 GROUP BY 1 HAVING count(*) > 40
---> [floor(weight) 7] where ("weight" <= 5 AND "weight" >= 0) f0 > 40 ~4; count(*) delta 100 in 0..100
+--> [floor(weight) 6] where ("weight" <= 5 AND "weight" >= 0) f0 > 40 ~4; count(*) delta 100 in 0..100
 SELECT floor(cost * 1000) FROM visits GROUP BY 1 HAVING count(*) > 40
 --> KH202 cost
 SELECT quantity > amount FROM sales GROUP BY 1 HAVING count(*) > 40
@@ -153,3 +153,41 @@ SELECT extract(minute FROM invoice_date) AS m FROM sales GROUP BY 1 HAVING count
 --> [extract(minute FROM invoice_date) 61] f0 > 200 ~20; count(*) delta 100 in 0..100
 SELECT (invoice_date::date - date '2011-01-01') / 7 AS week FROM sales WHERE invoice_date::date - date '2011-01-01' BETWEEN 0 AND 34 GROUP BY 1 HAVING count(*) > 200
 --> [CAST(invoice_date AS DATE) - CAST('2011-01-01' AS DATE) 5] where ("(floor(invoice_date, 86400000000) + -14975)" <= 34 AND "(floor(invoice_date, 86400000000) + -14975)" >= 0) f0 > 200 ~20; count(*) delta 100 in 0..100
+
+-- # WHERE restricts the groups by every column that a key is made of.
+
+SELECT date_trunc('month', invoice_date) FROM sales WHERE invoice_date >= '2011-06-01' AND invoice_date < '2011-09-01' GROUP BY 1 HAVING count(*) < 100
+--> [month 3] where ("invoice_date" < timestamp '2011-09-01 00:00:00' AND "invoice_date" >= timestamp '2011-06-01 00:00:00') f0 <= 99 ~10; count(*) delta 100 in 0..100
+
+SELECT month FROM sales WHERE invoice_date > '2011-06-30 23:59' AND extract(dow FROM invoice_date) = 5 AND invoice_date < '2011-07-02' GROUP BY 1 HAVING count(*) < 100
+--> [month 2] where ("invoice_date" < timestamp '2011-07-02 00:00:00' AND "invoice_date" > timestamp '2011-06-30 23:59:00' AND "rest(((floor(invoice_date, 86400000000) + 4) - (floor((floor(invoice_date, 86400000000) + 4), 7) * 7)) numeric.0)" = 5) f0 <= 99 ~10; count(*) delta 100 in 0..100
+
+SELECT date_trunc('quarter', invoice_date) FROM sales WHERE invoice_date >= '2011-06-01' AND invoice_date < '2011-08-15' GROUP BY 1 HAVING count(*) < 100
+--> [date_trunc('QUARTER', CAST(month AS TIMESTAMP)) 2] where ("invoice_date" < timestamp '2011-08-15 00:00:00' AND "invoice_date" >= timestamp '2011-06-01 00:00:00') f0 <= 99 ~10; count(*) delta 100 in 0..100
+
+SELECT extract(month FROM invoice_date) FROM sales WHERE invoice_date >= '2011-06-01' AND invoice_date < '2011-08-15' GROUP BY 1 HAVING count(*) < 100
+--> [EXTRACT(MONTH FROM CAST(month AS TIMESTAMP)) 3] where ("invoice_date" < timestamp '2011-08-15 00:00:00' AND "invoice_date" >= timestamp '2011-06-01 00:00:00') f0 <= 99 ~10; count(*) delta 100 in 0..100
+
+SELECT month FROM sales WHERE invoice_date < '2011-03-01' OR quantity > 5 GROUP BY 1 HAVING count(*) < 100
+--> [month 13] where ("invoice_date" < timestamp '2011-03-01 00:00:00' OR "quantity" > 5) f0 <= 99 ~10; count(*) delta 100 in 0..100
+
+SELECT month FROM sales WHERE (invoice_date < '2011-03-01' AND quantity > 5) OR invoice_date > '2011-11-03' GROUP BY 1 HAVING count(*) < 100
+--> [month 5] where ("invoice_date" > timestamp '2011-11-03 00:00:00' OR ("invoice_date" < timestamp '2011-03-01 00:00:00' AND "quantity" > 5)) f0 <= 99 ~10; count(*) delta 100 in 0..100
+
+SELECT left(country, 1) FROM sales WHERE country LIKE 'F%' OR country = 'Spain' GROUP BY 1 HAVING count(*) < 100
+--> [country 1] f0 <= 99 ~10; count(*) delta 100 in 0..100
+
+SELECT quantity > 10 FROM sales WHERE quantity > 20 GROUP BY 1 HAVING count(*) < 100
+--> [quantity > 10 1] where "quantity" > 20 f0 <= 99 ~10; count(*) delta 100 in 0..100
+
+SELECT month FROM sales WHERE invoice_date < '2011-03-01' AND invoice_date > '2011-04-01' GROUP BY 1 HAVING count(*) < 100
+--> [month 0] where ("invoice_date" < timestamp '2011-03-01 00:00:00' AND "invoice_date" > timestamp '2011-04-01 00:00:00') f0 <= 99 ~10; count(*) delta 1 in 0..0
+
+SELECT month FROM sales WHERE invoice_date < '2011-03-01' GROUP BY 1 HAVING count(*) < 100 UNION SELECT month FROM sales WHERE invoice_date >= '2011-11-01' GROUP BY 1 HAVING count(*) < 10
+--> [month 3] where "invoice_date" < timestamp '2011-03-01 00:00:00' f0 <= 99 ~10; count(*) delta 100 in 0..100 & [month 2] where "invoice_date" >= timestamp '2011-11-01 00:00:00' f0 <= 9 ~1; count(*) delta 100 in 0..100
+
+SELECT month FROM sales WHERE invoice_date < '2011-03-01' GROUP BY 1 HAVING count(*) < 100 INTERSECT SELECT month FROM sales WHERE invoice_date >= '2011-02-01' GROUP BY 1 HAVING count(*) < 10
+--> [month 1] (f0 <= 99 ~10 and f1 <= 9 ~1); count(*) FILTER (WHERE invoice_date < '2011-03-01') delta 100 in 0..100; count(*) FILTER (WHERE invoice_date >= '2011-02-01') delta 100 in 0..100
+
+SELECT month FROM (SELECT customer_id, month, count(*) AS n FROM sales WHERE invoice_date < '2011-03-01' GROUP BY 1, 2) v WHERE n > 3 GROUP BY month HAVING count(*) > 20
+--> [month 3] where "total rows|1 *^0 [true]|sensitivity=100|unit_range=0..100 steps 1 where " > 3 f0 > 20 ~2; count(*) delta 1

@@ -112,7 +112,7 @@ SELECT ward FROM visits WHERE cost / 100 > 10 GROUP BY ward HAVING count(*) > 40
 --> [ward 3] where "(10000000000000e-10 < cost(28,10))" = true f0 > 400 ~40; count(*) delta 1
 
 SELECT ward FROM visits WHERE (ward, disease) IN (('A', 'flu'), ('B', 'cold')) GROUP BY ward HAVING count(*) > 400
---> [ward 3] where (("disease" = 'cold' AND "ward" = 'B') OR ("disease" = 'flu' AND "ward" = 'A')) f0 > 400 ~40; count(*) delta 1
+--> [ward 2] where (("disease" = 'cold' AND "ward" = 'B') OR ("disease" = 'flu' AND "ward" = 'A')) f0 > 400 ~40; count(*) delta 1
 
 SELECT ward FROM visits WHERE (ward, disease) IN (('A', 'flu', 1)) GROUP BY ward HAVING count(*) > 400
 --> KH212 ward,

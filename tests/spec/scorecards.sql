@@ -394,7 +394,7 @@ SELECT country AS country, SUM(amount) > 20000 AS "SUM(amount) > 20000" FROM pub
 --> [country 4] true show f0 > 2000000 ~200000; sum(amount) delta 150000 in -100000..150000
 
 SELECT country AS country, month AS month, CASE WHEN SUM(amount) > 20000 THEN 2 WHEN SUM(amount) > 5000 THEN 1 ELSE 0 END AS status FROM public.sales WHERE invoice_date >= TO_TIMESTAMP('2011-01-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND invoice_date < TO_TIMESTAMP('2011-07-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY country, month ORDER BY status DESC LIMIT 50000
---> [country 4, month 13] where ("invoice_date" < timestamp '2011-07-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') true show f0 > 2000000 ~200000 show f0 > 500000 ~50000; sum(amount) delta 150000 in -100000..150000
+--> [country 4, month 6] where ("invoice_date" < timestamp '2011-07-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') true show f0 > 2000000 ~200000 show f0 > 500000 ~50000; sum(amount) delta 150000 in -100000..150000
 
 SELECT DATE_TRUNC('month', invoice_date) AS invoice_date, country AS country, CAST(COUNT(*) > 100 AS INT) AS "busy" FROM public.sales GROUP BY DATE_TRUNC('month', invoice_date), country ORDER BY "busy" DESC LIMIT 10000
 --> [month 13, country 4] true show f0 > 100 ~10; count(*) delta 100 in 0..100
@@ -491,7 +491,7 @@ WITH step1 AS (SELECT sales.country AS country, COALESCE(SUM(sales.amount), 0) A
 -- # As Grafana writes it
 
 SELECT date_trunc('month', invoice_date) AS "time", country AS metric, CASE WHEN count(*) > 100 THEN 1 ELSE 0 END AS value FROM sales WHERE invoice_date BETWEEN '2011-01-01T00:00:00Z' AND '2011-06-30T23:59:59Z' GROUP BY 1, 2 ORDER BY 1
---> [month 13, country 4] where ("invoice_date" <= timestamp '2011-06-30 23:59:59' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') true show f0 > 100 ~10; count(*) delta 100 in 0..100
+--> [month 6, country 4] where ("invoice_date" <= timestamp '2011-06-30 23:59:59' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') true show f0 > 100 ~10; count(*) delta 100 in 0..100
 
 SELECT month AS "time", (count(*) FILTER (WHERE gift) > 20)::int AS gifts, (count(*) > 400)::int AS busy FROM sales GROUP BY month ORDER BY month
 --> [month 13] true show f0 > 20 ~2 show f1 > 400 ~40; count(*) FILTER (WHERE gift) delta 100 in 0..100; count(*) delta 100 in 0..100

@@ -332,10 +332,10 @@ def worlds(postgres_url: str) -> Iterator[tuple[psycopg.Connection[Any], duckdb.
 
 SIDES = [
     ("n > 10 AS big", "", "gift"),
-    ("n > 10 AS a; n > 20", "", "n < 40"),
+    ("n > 10 AS a; n > 20", "", "price < 40"),
     ("floor(price / 10); hour", "", "n > 25"),
     ("upper(left(city, 1))", "city IS NOT NULL AND gift", "city IS NOT NULL"),
-    ("CASE WHEN price * n > 500 THEN 'big' WHEN n < price THEN 'odd' ELSE 'small' END AS kind", "gift", "n > 3"),
+    ("CASE WHEN price * n > 500 THEN 'big' WHEN n < price THEN 'odd' ELSE 'small' END AS kind", "gift", "hour < 20"),
     ("extract(dow FROM met); code LIKE 'A%'", "paid > '2026-01-20'", ""),
     ("met::date", WHEN, f"{WHEN} AND gift"),
     ("n", "", "gift"),

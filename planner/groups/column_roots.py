@@ -1,0 +1,76 @@
+"""The stored column that a column of a question is made of, and its value wherever that of the root is known."""
+
+from collections.abc import Callable
+
+from planner.catalog.derived_columns import DATE_PARTS, follows_by_calendar
+from planner.catalog.model import (
+    Column,
+    Computed,
+    ComputedName,
+    Derivation,
+    Lookup,
+    Merged,
+    Parts,
+    Product,
+    Table,
+    Value,
+)
+from planner.question.condition import Condition, columns
+from planner.values.datetimes import extract_part, midnight, truncate_to_unit
+
+CYCLIC = frozenset(("quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute"))
+"""Parts of a time that come again."""
+
+
+def roots_of(column: Column, table: Table) -> frozenset[str]:
+    """Return the names of the columns that decide a column's value: itself where the table has none of these."""
+    match column.derivation:
+        case None:
+            bases: tuple[str, ...] = ()
+        case Derivation(column=base) | Lookup(column=base) | Parts(column=base):
+            bases = (base,)
+        case Merged(columns=several) | Product(columns=several):
+            bases = several
+        case Computed(term):
+            bases = tuple(term.columns)
+    known = {one.name: one for one in table.columns} if bases else {}
+    found = [base.column if isinstance(base, ComputedName) else known.get(base) for base in bases]
+    stored = [roots_of(one, table) for one in found if one is not None]
+    return frozenset().union(*stored) if stored else frozenset((column.name,))
+
+
+def concerns(condition: Condition, roots: frozenset[str], table: Table) -> bool:
+    """Return True if a condition reads a column that one of these roots decides."""
+    return any(name in roots or roots & roots_of(table.column(name), table) for name in columns(condition))
+
+
+def derive(derived: Derivation, value: Value | None) -> Value | None:
+    """Return the value of a derived column where a date or timestamp stands."""
+    if value is None:
+        return None
+    moment = midnight(value)  # type: ignore[arg-type]
+    match derived.function:
+        case "extract":
+            return extract_part(derived.part, moment)
+        case "date_trunc":
+            found = truncate_to_unit(moment, derived.part)
+            return found.date() if derived.part in DATE_PARTS else found
+        case _:
+            return moment.date()
+
+
+def value_maker(column: Column, root: str, table: Table) -> Callable[[Value | None], Value | None] | None:
+    """Return how a column's value follows from its root's; None if it does not, or Keyhole does not compute it."""
+    if column.name == root:
+        return lambda value: value
+    match column.derivation:
+        case Derivation() as derived:
+            follows = derived.column == root or follows_by_calendar(derived, table.column(root))
+            return (lambda value: derive(derived, value)) if follows else None
+        case Lookup(column=base, pairs=pairs):
+            inner, found = value_maker(table.column(base), root, table), pairs.by_key
+            if inner is None:
+                return None
+            return lambda value: None if (by := inner(value)) is None else found.get(by)
+        case _:
+            return None

@@ -1,0 +1,212 @@
+"""The values of a question's keys at which WHERE leaves room for a row: of a month those that its days fall in.
+
+    WHERE starts_on >= '2025-06-01' AND starts_on < '2025-09-01' GROUP BY date_trunc('month', starts_on)    3 months
+    WHERE city IN ('Bonn', 'Aachen') GROUP BY districts.state                                               1 state
+
+A row that is not in the data may be anything that WHERE allows, so that an empty group inside of WHERE counts as 0.
+
+Guarantee: a value is left out only if no row with it satisfies all conditions. It is a function of the policy and the
+statement alone. It is exact for intervals: truncated times, steps of numbers, listed values and what is looked up.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Container, Iterable, Sequence, Set
+from itertools import compress, product
+from typing import Any, cast
+
+import numpy as np
+
+from planner.catalog.listed_values import remember_of_list
+from planner.catalog.model import Column, ComputedName, Derivation, Lookup, Merged, Parts, Table, Value
+from planner.groups.column_roots import CYCLIC, concerns, derive, roots_of, value_maker
+from planner.groups.possible_truth import MayBe, Places, anything, test_values, where_may_hold
+from planner.groups.root_spans import MOST_MOMENTS, Spans, find_spans, line_of, rising, unit_of
+from planner.question.condition import And, Condition, Leaf, Not, Or, all_of, parts_of
+from planner.question.disjoint import Rows
+
+_MOST_COMPARED = 100_000  # parts of conditions that are held against each other: some fifty milliseconds
+
+
+def inhabited(
+    key: Column, values: tuple[Value, ...], conditions: Iterable[Condition], table: Table
+) -> tuple[Value, ...]:
+    """Return those of a key's values that some row may have which satisfies the conditions."""
+    roots = roots_of(key, table)
+    told = [one for one in conditions if concerns(one, roots, table)]
+    left = _mark(key, values, told, table) if told else None
+    return values if left is None else _keep(values, left)
+
+
+def _keep(values: tuple[Value, ...], marks: Places) -> tuple[Value, ...]:
+    """The marked values; those that stand in one row are the same tuple each time."""
+    count = int(np.count_nonzero(marks))
+    if count in (0, len(values)):
+        return values[:count]
+    first = int(np.argmax(marks))
+    return _slice(values, first, count) if marks[first : first + count].all() else tuple(compress(values, marks))
+
+
+@remember_of_list
+def _slice(values: tuple[Value, ...], first: int, count: int) -> tuple[Value, ...]:
+    return values[first : first + count]
+
+
+def _mark(column: Column, values: Sequence[Value], told: Sequence[Condition], table: Table) -> Places | None:
+    """By value, whether there may be a row with it; None if it is not known of any that there is none."""
+    roots = roots_of(column, table)
+    match column.derivation:
+        case _ if column.name in roots:
+            return _hold_at(values, told, root=column.name, table=table)
+        case Merged() as merged:
+            return _mark_members(values, _left_together(merged, told, table))
+        case Parts(tests=tests) as parts if tests:
+            return _mark_members(values, _left_by_tests(parts, told, table))
+        case Parts() as parts:
+            return _mark_parts(parts, values, told, table)
+        case Lookup(column=base, pairs=pairs):
+            held = (
+                _hold_at(pairs.known, told, root=base, table=table)
+                if base in roots
+                else _mark(table.column(base), pairs.known, told, table)
+            )
+            return None if held is None else _mark_members(values, set(compress(pairs.found, held)))
+        case Derivation() as derived:
+            return _mark_times(column, derived, values, told, table)
+        case _:
+            return _hold_at(values, told, root=column.name, table=table)
+
+
+def _mark_members(values: Sequence[Value], left: Container[Value | None] | None) -> Places | None:
+    return None if left is None else np.fromiter(map(left.__contains__, values), np.bool_, len(values))
+
+
+def _hold_at(values: Sequence[Value | None], told: Sequence[Condition], *, root: str, table: Table) -> Places:
+    """By value of a column, whether the conditions may hold where it stands."""
+    known: dict[str, Sequence[Value | None] | None] = {root: values}
+
+    def test(leaf: Leaf) -> MayBe:
+        column = table.column(leaf.column)
+        if column.name not in known:
+            make = value_maker(column, root, table)
+            known[column.name] = None if make is None else [make(value) for value in values]
+        found = known[column.name]
+        return anything(len(values)) if found is None else test_values(leaf, column, found)
+
+    return where_may_hold(told, test, len(values))
+
+
+def _left_together(merged: Merged, told: Sequence[Condition], table: Table) -> Set[Value] | None:
+    """The groups of combinations of values that are left of each key."""
+    marked = [
+        _mark(table.column(name), values, told, table)
+        for name, values in zip(merged.columns, merged.known, strict=True)
+    ]
+    if all(marks is None for marks in marked):
+        return None
+    choices = [
+        [True] * len(values) if marks is None else marks.tolist()
+        for values, marks in zip(merged.known, marked, strict=True)
+    ]
+    return {group for group, held in zip(merged.groups, product(*choices), strict=True) if all(held)}
+
+
+def _left_by_tests(parts: Parts, told: Sequence[Condition], table: Table) -> Set[int | None] | None:
+    """The groups of which a condition may hold beside the others."""
+    tests = [test for test in parts.tests if isinstance(test, Leaf | Not | And | Or)]
+    if sum(map(parts_of, told)) * sum(map(parts_of, tests)) > _MOST_COMPARED:
+        return None
+    rows = Rows.of(all_of(told))
+    denied = {one.condition if isinstance(one, Not) else Not(one) for one in told}
+    left = {
+        group
+        for test, group in zip(tests, parts.groups, strict=True)
+        if denied.isdisjoint(test.conjuncts()) and not rows.lack(test)
+    }
+    if _hold_at([None], told, root=parts.column, table=table).all():
+        left.add(parts.nulls)
+    return left
+
+
+def _mark_parts(parts: Parts, values: Sequence[Any], told: Sequence[Condition], table: Table) -> Places | None:
+    """The groups between cuts in which a number or a time may lie."""
+    base = table.column(parts.column)
+    line = line_of(base if isinstance(base.name, ComputedName) else _find_root(base, table))
+    if line is None:
+        return None
+    scale, cuts = rising(base, line), cast("Sequence[Any]", parts.cuts)
+    within = scale is not None and cuts and parts.groups[0] is parts.groups[-1] is None
+    ends = (scale.at(cuts[0]), scale.at(cuts[-1])) if scale is not None and within else (None, None)
+    spans = find_spans(line, told, table, among=ends)
+    if spans is None:
+        return None
+    pieces = np.zeros(len(cuts) + 1, dtype=np.bool_)
+    if scale is not None:
+        for low, high in spans.spans:
+            first = 0 if low is None else bisect_right(cuts, low, key=scale.at)
+            pieces[first : 1 + (len(cuts) if high is None else bisect_left(cuts, high, key=scale.at))] = True
+    else:
+        numbers = range(cuts[0], cuts[-1])
+        marks = _mark(base, numbers, told, table)
+        for number in numbers if marks is None else compress(numbers, marks):
+            pieces[bisect_right(cuts, number)] = True
+    groups = np.fromiter((-1 if group is None else group for group in parts.groups), np.int64, len(parts.groups))
+    left = np.zeros(len(parts.shown) + 1, dtype=np.bool_)  # the last is none
+    left[groups[pieces]] = True
+    if parts.nulls is not None:
+        left[parts.nulls] |= spans.null
+    return left[np.fromiter(values, np.int64, len(values))]
+
+
+def _find_root(column: Column, table: Table) -> Column:
+    (root,) = roots_of(column, table)
+    return table.column(root)
+
+
+def _mark_times(
+    column: Column, derived: Derivation, values: Sequence[Value], told: Sequence[Condition], table: Table
+) -> Places | None:
+    """The periods of a calendar, or the parts of a time, of which a span has a moment."""
+    line = line_of(table.column(derived.column))
+    if line is None:
+        return None
+    again = [one for one in told if line.comes_again(one, table)]  # which a period may decide, however many there are
+    told_by_value = _hold_at(values, again, root=column.name, table=table) if again else None
+    scale, among = rising(column, line), cast("Sequence[Any]", values)
+    ends = (None, None) if scale is None or not among else (scale.at(min(among)), scale.after(max(among)))
+    spans = find_spans(line, told, table, among=ends)
+    if spans is None:
+        return told_by_value
+    if scale is None:
+        marks = _mark_members(values, _find_parts(derived, values, spans))
+    else:
+        marks = _mark_periods(derived, values, spans)
+    if marks is None or told_by_value is None:
+        return told_by_value if marks is None else marks
+    return marks & told_by_value
+
+
+def _mark_periods(derived: Derivation, values: Sequence[Any], spans: Spans) -> Places:
+    ordered = sorted(values)
+    marks = np.zeros(len(ordered), dtype=np.bool_)
+    for first, last in spans.ends():
+        marks[bisect_left(ordered, derive(derived, first)) : bisect_right(ordered, derive(derived, last))] = True
+    if ordered == list(values):
+        return marks
+    left = set(compress(ordered, marks))
+    return np.fromiter((value in left for value in values), np.bool_, len(ordered))
+
+
+def _find_parts(derived: Derivation, values: Sequence[Value], spans: Spans) -> Set[Value] | None:
+    """The parts of the days, hours or minutes in the spans; None for more of these than are looked at."""
+    wanted, found = frozenset(values), set[Value]()
+    if derived.function != "extract" or derived.part not in CYCLIC:
+        return None
+    for place, (_, moment, _) in enumerate(spans.moments(unit_of([derived.part]))):
+        if place == MOST_MOMENTS:
+            return None
+        part = derive(derived, moment)
+        if part is not None and part in wanted:
+            found.add(part)
+            if len(found) == len(wanted):
+                break
+    return found

@@ -1,0 +1,101 @@
+"""What a condition may be on rows of which only some is known: true, false, both, or neither of them where it is NULL.
+
+Many places are looked at together. Of each it is known what stands there in some columns; in others anything may stand.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial, reduce
+from itertools import repeat
+from operator import is_not
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.catalog.model import Column, SqlType, Value
+from planner.question.condition import Compare, Condition, IsNull, Leaf, Like, Within
+from planner.values.like import find_matcher
+from planner.values.operators import COMPARISONS, FLIPPED
+
+Places = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class MayBe:
+    """By place, whether a condition may be true there, and whether it may be false."""
+
+    true: Places
+    false: Places
+
+
+def anything(count: int) -> MayBe:
+    """Return what a test of an unknown value may be."""
+    every = np.ones(count, dtype=np.bool_)
+    return MayBe(every, every)
+
+
+def test_values(leaf: Leaf, column: Column, values: Sequence[Value | None]) -> MayBe:
+    """Return what a test of a column is where these values stand: as conditions see them."""
+    seen = _as_conditions_see(column, values)
+    present = np.fromiter(map(is_not, seen, repeat(None)), np.bool_, len(seen))
+    holds: Callable[[Any], bool]
+    match leaf:
+        case IsNull():
+            return MayBe(~present, present)
+        case Compare(_, operator, value):
+            holds = partial(COMPARISONS[FLIPPED[operator]], _as_conditions_see(column, [value])[0])
+        case Within(_, listed):
+            holds = frozenset(_as_conditions_see(column, listed)).__contains__
+        case Like(_, pattern):
+            holds = find_matcher(pattern)
+    if present.all():
+        true = np.fromiter(map(holds, seen), np.bool_, len(seen))
+    else:
+        true = np.fromiter((one is not None and holds(one) for one in seen), np.bool_, len(seen))
+    return MayBe(true, ~true & present)
+
+
+def _as_conditions_see(column: Column, values: Sequence[Value | None]) -> Sequence[Any]:
+    match column.sql_type:
+        case SqlType.DOUBLE:
+            return [value if value is None else float(Decimal(value)) for value in values]  # type: ignore[arg-type]
+        case SqlType.TEXT:
+            longest = column.longest_text
+            if not any(value is not None and len(str(value)) > longest for value in values):
+                return values
+            return [value if value is None else str(value)[:longest] for value in values]
+        case _:
+            return values
+
+
+def where_may_hold(conditions: Iterable[Condition], test: Callable[[Leaf], MayBe], count: int) -> Places:
+    """Return the places where all conditions may be true.
+
+    Guarantee: a place is left out only if no row that is as known there satisfies all of them.
+    """
+    held = np.ones(count, dtype=np.bool_)
+    for condition in conditions:
+        held &= condition.fold(test, negation=_negate, every=_join_every(count), some=_join_some(count)).true
+    return held
+
+
+def _negate(one: MayBe) -> MayBe:
+    return MayBe(one.false, one.true)
+
+
+def _join_every(count: int) -> Callable[[Sequence[MayBe]], MayBe]:
+    def join(parts: Sequence[MayBe]) -> MayBe:
+        true = reduce(np.logical_and, (one.true for one in parts), np.ones(count, dtype=np.bool_))
+        return MayBe(true, reduce(np.logical_or, (one.false for one in parts), np.zeros(count, dtype=np.bool_)))
+
+    return join
+
+
+def _join_some(count: int) -> Callable[[Sequence[MayBe]], MayBe]:
+    def join(parts: Sequence[MayBe]) -> MayBe:
+        inner = _join_every(count)([_negate(one) for one in parts])
+        return _negate(inner)
+
+    return join

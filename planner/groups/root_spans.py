@@ -1,0 +1,385 @@
+"""Where on the line of a date's, timestamp's or number's values the conditions on it may hold: a few spans.
+
+The line is cut wherever a comparison changes. Between two cuts every comparison of the column, of its calendar and of
+what is looked up by these has one value. Parts of a time that come again, such as its weekday, are looked at day by
+day, as long as these are few.
+
+Guarantee: every value for which a row may satisfy all conditions lies in a span, infinite times and NaN included.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from itertools import islice, pairwise
+from math import ceil, floor, inf, isfinite, nextafter
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from planner.catalog.derived_columns import calendar_step
+from planner.catalog.model import Column, Computed, Derivation, Lookup, SqlType, Table, Value
+from planner.groups.column_roots import CYCLIC, derive
+from planner.groups.number_parts import column_unit
+from planner.groups.possible_truth import MayBe, Places, anything, test_values, where_may_hold
+from planner.question.condition import Compare, Condition, IsNull, Leaf, Within, columns
+from planner.values.datetimes import STEPS, midnight, shift_moment, truncate_to_unit
+
+MOST_MOMENTS = 10_000
+"""Days, hours or minutes that are looked at one by one: some twenty milliseconds."""
+_MOST_TESTS = 30_000_000  # comparisons times the parts of the line: a tenth of a second
+Key: TypeAlias = Any  # a place on the line: whole numbers, doubles, or decimals with what lies just after them
+Span: TypeAlias = tuple[Key | None, Key | None]
+_EPOCH = datetime(1, 1, 1)
+_UNITS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The places of a column's values, in order. At the ends of a time's are years of which nothing is derived."""
+
+    column: Column
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is a date or a timestamp."""
+        return self.column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP)
+
+    @property
+    def calendar(self) -> tuple[Key, Key]:
+        """The first place of the calendar, and the first one behind it."""
+        return self.at(date.min), self.after(datetime.max if self.column.sql_type is SqlType.TIMESTAMP else date.max)
+
+    def at(self, value: Value) -> Key:
+        """The place of a value; of one that the column cannot have, the first place above it."""
+        return self._place(value, after=False)
+
+    def after(self, value: Value) -> Key:
+        """The first place above a value."""
+        return self._place(value, after=True)
+
+    def _place(self, value: Any, *, after: bool) -> Key:
+        match self.column.sql_type:
+            case SqlType.DATE:
+                return midnight(value).toordinal() + after
+            case SqlType.TIMESTAMP:
+                return 2 * ((midnight(value) - _EPOCH) // _MICROSECOND) + after
+            case SqlType.DOUBLE:
+                number = float(value)
+                return nextafter(number, inf) if after else number
+            case _:
+                unit = column_unit(self.column)
+                if unit is None:
+                    return Decimal(value), after
+                units = Fraction(value) / unit
+                return floor(units) + 1 if after else ceil(units)
+
+    def moment(self, place: Key) -> datetime:
+        """The time at a place, or just before it."""
+        if self.column.sql_type is SqlType.DATE:
+            return datetime.fromordinal(place)
+        found: datetime = _EPOCH + place // 2 * _MICROSECOND
+        return found
+
+    def comes_again(self, condition: Condition, table: Table) -> bool:
+        """Return True if a condition reads a part of the time that comes again."""
+        return any(_comes_again(table.column(name), self) for name in columns(condition))
+
+    def is_constant(self, value: Value) -> bool:
+        """Return True if a constant of a comparison has a place."""
+        match self.column.sql_type:
+            case SqlType.DATE:
+                return isinstance(value, date) and not isinstance(value, datetime)
+            case SqlType.TIMESTAMP:
+                return isinstance(value, date)
+            case SqlType.DOUBLE:
+                return isinstance(value, int | Decimal) and isfinite(float(value))
+            case _:
+                return isinstance(value, int | Decimal) and not isinstance(value, bool) and isfinite(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """The spans in which conditions may hold, each from a place to before another, and whether they may of NULL."""
+
+    line: Line
+    spans: tuple[Span, ...]
+    null: bool
+
+    def clip(self, among: Span) -> "Spans":
+        """What of them lies between two places."""
+        first, past = among
+        spans = (
+            (low if first is None or (low is not None and low > first) else first,
+             high if past is None or (high is not None and high < past) else past)
+            for low, high in self.spans
+        )  # fmt: skip
+        kept = ((low, high) for low, high in spans if low is None or high is None or low < high)
+        return Spans(self.line, tuple(kept), self.null)
+
+    def ends(self) -> Iterator[tuple[datetime, datetime]]:
+        """The first and the last time of the calendar in each span that has one."""
+        first, past = self.line.calendar
+        for low, high in self.spans:
+            at = first if low is None else max(low, first)
+            end = past if high is None else min(high, past)
+            if at < end:
+                yield self.line.moment(at), self.line.moment(end - 1)
+
+    def moments(self, unit: str) -> Iterator[tuple[Key, datetime, Key]]:
+        """Each day, hour or minute of the calendar in a span, or what the span has of it: its first place, the time
+        there, and the place behind it."""
+        step = _UNITS[unit]
+        first, past = self.line.calendar
+        for low, high in self.spans:
+            at = first if low is None else max(low, first)
+            end = past if high is None else min(high, past)
+            while at < end:
+                start = self.line.moment(at)
+                begun = truncate_to_unit(start, unit)
+                after = min(self.line.at(begun + step) if begun <= datetime.max - step else past, end)
+                yield at, start, after
+                at = after
+
+
+def line_of(column: Column) -> Line | None:
+    """Return the line of a stored or computed column's values; None if they have no order that all engines share."""
+    numbers = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
+    rooted = column.derivation is None or isinstance(column.derivation, Computed)
+    ordered = rooted and column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP, *numbers)
+    return Line(column) if ordered else None
+
+
+@dataclass(frozen=True, slots=True)
+class Rising:
+    """A column that never falls where its root rises."""
+
+    line: Line
+    derived: Derivation | None
+
+    def at(self, value: Value) -> Key:
+        """The first place at which it is a value or more."""
+        return self._ends(value)[0]
+
+    def after(self, value: Value) -> Key:
+        """The first place at which it is more than a value."""
+        return self._ends(value)[1]
+
+    def _ends(self, value: Any) -> tuple[Key, Key]:
+        if self.derived is None:
+            return self.line.at(value), self.line.after(value)
+        if self.derived.function == "extract":
+            return self._year(value), self._year(value + 1)
+        unit = "day" if self.derived.function == "date" else self.derived.part
+        start = truncate_to_unit(value, unit)
+        past = self._next(start, unit)
+        return (self.line.at(start) if start == midnight(value) else past), past
+
+    def _next(self, start: datetime, unit: str) -> Key:
+        try:
+            return self.line.at(shift_moment(start, STEPS[unit], 1))
+        except (OverflowError, ValueError):
+            return self.line.calendar[1]
+
+    def _year(self, number: int) -> Key:
+        assert self.derived is not None
+        if not 1 <= number <= 9999:
+            return self.line.calendar[number > 9999]
+        first = date.fromisocalendar(number, 1, 1) if self.derived.part == "isoyear" else date(number, 1, 1)
+        return self.line.at(first)
+
+    def is_constant(self, value: Value) -> bool:
+        """Return True if a constant of a comparison has a place."""
+        if self.derived is None:
+            return self.line.is_constant(value)
+        if self.derived.function == "extract":
+            return type(value) is int
+        return isinstance(value, date)
+
+
+def rising(column: Column, line: Line) -> Rising | None:
+    """Return how a column rises with its root; None if it does not."""
+    if column.name == line.column.name:
+        return Rising(line, None)
+    derived = column.derivation
+    if not isinstance(derived, Derivation) or derived.column != line.column.name:
+        return None
+    if derived.function == "extract":
+        return Rising(line, derived) if derived.part in ("year", "isoyear") else None
+    return Rising(line, derived) if calendar_step(column) is not None else None
+
+
+def find_spans(
+    line: Line, conditions: Sequence[Condition], table: Table, *, among: Span = (None, None)
+) -> Spans | None:
+    """Return the spans in which the conditions may hold; None for more than are looked at.
+
+    Parameters:
+        among: the places that matter; others may be left out.
+    """
+    cells = _Cells.of(line, conditions, table)
+    if cells is None:
+        return None
+    test, count = cells.test, len(cells.cuts) + 2
+    coarse = cells.join(where_may_hold(conditions, test, count)).clip(among)
+    leaves = [leaf for one in conditions for leaf in one.leaves()]
+    again = {part for leaf in leaves if (part := _comes_again(table.column(leaf.column), line))}
+    if not again or not line.is_time:
+        return coarse
+    return _look_closer(cells, coarse, conditions, unit=unit_of(again)) or coarse
+
+
+def unit_of(parts: Iterable[str]) -> str:
+    """Return the longest of days, hours and minutes on which all of these parts of a time are one number."""
+    return next((unit for unit in ("minute", "hour") if unit in parts), "day")
+
+
+def _comes_again(column: Column, line: Line) -> str | None:
+    derived = column.derivation
+    found = isinstance(derived, Derivation) and derived.column == line.column.name and derived.function == "extract"
+    return derived.part if found and isinstance(derived, Derivation) and derived.part in CYCLIC else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """The line between cuts, NULL behind it, and where each test of a condition may be true or false there."""
+
+    line: Line
+    table: Table
+    cuts: tuple[Key, ...]
+
+    @staticmethod
+    def of(line: Line, conditions: Iterable[Condition], table: Table) -> "_Cells | None":
+        found, tests = set(line.calendar if line.is_time else ()), 0
+        for leaf in (leaf for one in conditions for leaf in one.leaves()):
+            tests += 1
+            for scale, value in _list_cut(leaf, line, table):
+                found |= {scale.at(value), scale.after(value)}
+        return None if tests * len(found) > _MOST_TESTS else _Cells(line, table, tuple(sorted(found)))
+
+    def first(self, place: Key) -> int:
+        """The first cell that does not lie below a cut."""
+        return bisect_left(self.cuts, place) + 1
+
+    def test(self, leaf: Leaf) -> MayBe:
+        """Where a test may be true, and where false."""
+        count = len(self.cuts) + 2
+        column = self.table.column(leaf.column)
+        scale, lookup = rising(column, self.line), column.derivation
+        if scale is not None:
+            return self._compare(leaf, scale, self._present(derived=scale.derived is not None))
+        if _comes_again(column, self.line):
+            present = self._present(derived=True)
+            return MayBe(~present if isinstance(leaf, IsNull) else present, present)
+        if not isinstance(lookup, Lookup) or not lookup.is_listed:
+            return anything(count)
+        base = rising(self.table.column(lookup.column), self.line)
+        if base is None or not all(base.is_constant(known) for known in lookup.pairs.known):
+            return anything(count)
+        none = test_values(leaf, column, [None])
+        true, false = (np.full(count, bool(one[0])) for one in (none.true, none.false))
+        found = test_values(leaf, column, lookup.pairs.found)
+        for known, held, failed in zip(lookup.pairs.known, found.true, found.false, strict=True):
+            place = slice(self.first(base.at(known)), self.first(base.after(known)))
+            true[place], false[place] = held, failed
+        return MayBe(true, false)
+
+    def _present(self, *, derived: bool) -> Places:
+        """Where a column has a value: outside of the calendar nothing is derived."""
+        present = np.ones(len(self.cuts) + 2, dtype=np.bool_)
+        present[-1] = False
+        if derived:
+            first, past = map(self.first, self.line.calendar)
+            present[:first] = False
+            present[past:] = False
+        return present
+
+    def _compare(self, leaf: Leaf, scale: Rising, present: Places) -> MayBe:
+        true = np.zeros_like(present)
+        match leaf:
+            case IsNull():
+                return MayBe(~present, present)
+            case Compare(_, operator, value) if scale.is_constant(value):
+                low, high = self.first(scale.at(value)), self.first(scale.after(value))
+                sides = {"<": (0, low), "<=": (0, high), ">": (high, None), ">=": (low, None)}
+                true[slice(*sides.get(operator, (low, high)))] = True
+                true = ~true if operator == "<>" else true
+            case Within(_, values) if all(map(scale.is_constant, values)):
+                for value in values:
+                    true[self.first(scale.at(value)) : self.first(scale.after(value))] = True
+            case _:
+                return anything(len(present))
+        return MayBe(true & present, ~true & present)
+
+    def join(self, held: Places) -> Spans:
+        """The spans of cells that are marked, the last of which is NULL."""
+        ends: list[Key | None] = [None, *self.cuts, None]
+        spans: list[Span] = []
+        for cell in np.flatnonzero(held[:-1]).tolist():
+            low, high = ends[cell], ends[cell + 1]
+            if spans and cell and spans[-1][1] == low:
+                spans[-1] = (spans[-1][0], high)
+            else:
+                spans.append((low, high))
+        return Spans(self.line, tuple(spans), bool(held[-1]))
+
+
+def _list_cut(leaf: Leaf, line: Line, table: Table) -> Iterator[tuple[Rising, Value]]:
+    """The values at which a test changes, each on the scale where it does."""
+    column = table.column(leaf.column)
+    scale = rising(column, line)
+    if scale is None and isinstance(column.derivation, Lookup) and column.derivation.is_listed:
+        base = rising(table.column(column.derivation.column), line)
+        if base is not None:
+            yield from ((base, known) for known in column.derivation.pairs.known if base.is_constant(known))
+    match leaf:
+        case Compare(_, _, value) if scale is not None and scale.is_constant(value):
+            yield scale, value
+        case Within(_, values) if scale is not None and all(map(scale.is_constant, values)):
+            yield from ((scale, value) for value in values)
+        case _:
+            pass
+
+
+def _look_closer(cells: _Cells, coarse: Spans, conditions: Sequence[Condition], *, unit: str) -> Spans | None:
+    """The days, hours or minutes of these spans in which the conditions may hold; None if they are too many."""
+    cut = _cut_spans(coarse, cells.cuts)
+    if sum((last - first) / _UNITS[unit] for first, last in cut.ends()) > MOST_MOMENTS:
+        return None
+    moments = list(islice(cut.moments(unit), MOST_MOMENTS + 1))
+    if len(moments) > MOST_MOMENTS:
+        return None
+    line, (first, past) = cells.line, cells.line.calendar
+    places = np.array([bisect_right(cells.cuts, at) for at, _, _ in moments], dtype=np.int64)
+    known: dict[str, Sequence[Value | None]] = {}
+
+    def test(leaf: Leaf) -> MayBe:
+        column = cells.table.column(leaf.column)
+        if not _comes_again(column, line):
+            found = cells.test(leaf)
+            return MayBe(found.true[places], found.false[places])
+        derived = column.derivation
+        assert isinstance(derived, Derivation)
+        if column.name not in known:
+            known[column.name] = [derive(derived, start) for _, start, _ in moments]
+        return test_values(leaf, column, known[column.name])
+
+    held = where_may_hold(conditions, test, len(moments))
+    found = [(at, after) for marked, (at, _, after) in zip(held.tolist(), moments, strict=True) if marked]
+    before = [(low, high) for low, high in cut.spans if high is not None and high <= first]
+    behind = [(low, high) for low, high in cut.spans if low is not None and low >= past]
+    return Spans(line, (*before, *found, *behind), coarse.null)
+
+
+def _cut_spans(coarse: Spans, cuts: Sequence[Key]) -> Spans:
+    """The same spans, none across a cut."""
+    found: list[Span] = []
+    for low, high in coarse.spans:
+        first = 0 if low is None else bisect_right(cuts, low)
+        inside = [cut for cut in cuts[first:] if high is None or cut < high]
+        ends = [low, *inside, high]
+        found += pairwise(ends)
+    return Spans(coarse.line, tuple(found), coarse.null)
