@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from itertools import pairwise, zip_longest
 from typing import Protocol
 
+import numpy as np
+
 from planner.catalog.derived_columns import PART_ENDS
 from planner.catalog.model import Column, Computed, ComputedName, Derivation, Merged, Parts, SqlType, Table, Value
 from planner.catalog.steps import Run, Steps
@@ -152,22 +154,40 @@ def _count_steps(row: GroupedRow, base: Column, steps: Steps, groups: Sequence[i
 
 
 def number_combination(row: GroupedRow, merged: Merged) -> str:
-    """Return the group of a row's values of several keys, NULL where one of them is outside of what is known."""
-    return row.dialect.spelling.cast(_choose(row, merged, 0, merged.groups), "integer")
+    """Return the group of a row's values of several keys, NULL where one of them is outside of what is known.
+
+    Each key's value is numbered once, values that make no difference alike, and the group looked up in one constant.
+    """
+    groups = np.array(merged.groups).reshape([len(values) for values in merged.known])
+    place = ""
+    for axis, (name, values) in enumerate(zip(merged.columns, merged.known, strict=True)):
+        alike: dict[bytes, list[int]] = {}
+        for number, slice_ in enumerate(np.moveaxis(groups, axis, 0)):
+            alike.setdefault(slice_.tobytes(), []).append(number)
+        groups = np.take(groups, [same[0] for same in alike.values()], axis=axis)
+        own = _number_values(row, name, values, tuple(map(tuple, alike.values())))
+        place = f"({place}) * {len(alike)} + {own}" if place else own
+    return row.dialect.spelling.cast(_look_up(row, place, groups.reshape(-1).tolist()), "integer")
 
 
-def _choose(row: GroupedRow, merged: Merged, place: int, groups: tuple[int, ...]) -> str:
-    """The group of a combination whose first values are known, from those that are left."""
-    if place == len(merged.columns):
-        return str(groups[0])
-    values, column = merged.known[place], row.table.column(merged.columns[place])
-    width = len(groups) // len(values)
-    alike: dict[tuple[int, ...], list[Value]] = {}
-    for i, value in enumerate(values):
-        alike.setdefault(groups[i * width : (i + 1) * width], []).append(value)
-    expression = row.column(column.name)
-    arms = [
-        f"WHEN {row.within(expression, column, tuple(same))} THEN {_choose(row, merged, place + 1, left)}"
-        for left, same in alike.items()
-    ]
-    return f"CASE {' '.join(arms)} END"
+def _number_values(row: GroupedRow, name: str, values: tuple[Value, ...], alike: tuple[tuple[int, ...], ...]) -> str:
+    """The number of a key's value among those that are not alike, NULL where it is not known.
+
+    Parameters:
+        alike: the places of the values that have each number.
+    """
+    column, expression = row.table.column(name), row.column(name)
+    if isinstance(column.derivation, Parts | Merged) and values == tuple(range(len(values))):
+        numbers = {place: number for number, same in enumerate(alike) for place in same}
+        return _look_up(row, expression, [numbers[place] for place in range(len(values))])
+    tests = (row.within(expression, column, tuple(values[place] for place in same)) for same in alike)
+    return f"CASE {' '.join(f'WHEN {test} THEN {number}' for number, test in enumerate(tests))} END"
+
+
+def _look_up(row: GroupedRow, place: str, listed: Sequence[int]) -> str:
+    """What stands at a place of the list, the first of which is 0, as SQL."""
+    if list(listed) == list(range(len(listed))):
+        return place
+    width = len(str(max(listed)))
+    texts = "".join(str(number).rjust(width, "0") for number in listed)
+    return row.dialect.spelling.cast(f"substring('{texts}', ({place}) * {width} + 1, {width})", "integer")
