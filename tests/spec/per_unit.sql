@@ -171,7 +171,7 @@ SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY 1, 
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY 1, 2) v (a, b, c) GROUP BY a HAVING count(*) > 100
 --> KH110
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY ROLLUP (1, 2)) v GROUP BY ward HAVING count(*) > 100
---> KH106
+--> KH101
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE n = ANY (ARRAY[1, 2]) AND n * 2 > 3 GROUP BY ward HAVING count(*) > 100
 --> n = count(*) in 0..20; count(*) by 1
 -- # retention: units in both of two periods

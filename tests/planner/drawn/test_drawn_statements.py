@@ -52,6 +52,17 @@ def test_what_is_shown_is_postgresqls(engines: Engines, family: str) -> None:
     assert compared >= rounds(80, quick=1)
 
 
+def test_groups_of_several_computed_keys_are_postgresqls_in_short_sql(engines: Engines) -> None:
+    """Each key's expression is written once, however many values the others have."""
+    drawn = Random("several computed keys")
+    engines.fill([_within(drawn) for _ in range(300)])
+    for key in ("floor(price) - n / 5", "floor(loose) + n", "CASE WHEN floor(price) = n / 5 THEN 1 ELSE 0 END"):
+        made = DrawnStatement(f"SELECT {key} FROM rows WHERE n IS NOT NULL GROUP BY 1 HAVING count(*) > 2")
+        _, (question,) = read_questions(made.sql, make_catalog())
+        assert len(computed_sql(question, engines.both[0][1])) < 20_000
+        assert _compare(engines, made), key
+
+
 def _compare(engines: Engines, made: DrawnStatement) -> bool:
     try:
         cursor = engines.postgres.execute(made.sql.encode())
