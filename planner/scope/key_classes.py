@@ -4,6 +4,7 @@ Guarantee: which rows form a group is public, a function of a declared key's pub
 outside its public domain, or NULL, are in no group, whatever the expression gives for them.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -36,6 +37,7 @@ _TOLD_BY = {
     "week": ("week", "day", "hour"),
     "hour": ("hour",),
 }
+_FRACTIONS = re.compile(r'^(?:[^"]|"[^"]*")*?(?:[mu](?:s|%s)|%f|ff[1-6])', re.IGNORECASE)  # of seconds, in a pattern
 
 _TOLD_BY_DAYS = frozenset((*EXTRACTED_FROM_DATE, "decade", "century", "millennium"))
 
@@ -196,7 +198,7 @@ def _asked_part(node: exp.Expr | None) -> str:
         case exp.Extract():
             return str(node.this).lower().strip("'")
         case exp.TimeToStr():
-            return shown_part(node)
+            return "microsecond" if _FRACTIONS.search(str(node.args["format"].this)) else shown_part(node)
         case _:
             return ""
 

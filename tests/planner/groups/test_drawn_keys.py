@@ -199,6 +199,20 @@ def test_a_column_beside_a_condition_on_it_has_no_list_of_values(keys: str) -> N
         asking(f"SELECT 1 FROM lines GROUP BY {keys} HAVING count(*) > 0", CATALOG)
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        "extract(second FROM met)", "extract(epoch FROM met)", "extract(microseconds FROM met)", "to_char(met, 'MS')",
+        "to_char(met, 'YYYY ms')", "to_char(met, '\"at\" US')", "to_char(met, 'FF3')",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("key", ["met::date", "date_trunc('hour', met)"])
+def test_a_day_or_hour_does_not_tell_a_part_of_the_clock(part: str, key: str) -> None:
+    within = "met >= '2026-01-05' AND met < '2026-02-05'"
+    with pytest.raises(KeyholeError, match="KH202"):
+        asking(f"SELECT 1 FROM lines WHERE {within} GROUP BY {part}, {key} HAVING count(*) > 0", CATALOG)
+
+
 def test_three_columns_in_one_key_are_told_apart() -> None:
     key = "CASE WHEN code = '%' THEN 1 WHEN price > -1 THEN NULL WHEN NOT gift THEN 1 END"
     asked = _asked(f"SELECT {key} FROM lines GROUP BY 1 HAVING count(*) > 0", CATALOG)
