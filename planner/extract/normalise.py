@@ -42,8 +42,10 @@ from planner.extract.move_out_correlations import move_out_correlations
 from planner.extract.private_read import PrivateRead
 from planner.extract.pull_up_subqueries import pull_up_subqueries
 from planner.extract.push_down_predicates import push_down_predicates
-from planner.extract.push_down_ranks import push_down_ranks
 from planner.extract.push_down_thresholds import push_down_thresholds
+from planner.extract.ranks.expand_stars import expand_stars
+from planner.extract.ranks.push_down_ranks import push_down_ranks
+from planner.extract.ranks.rank_largest import rank_largest
 from planner.parser.edits import MOST_ADDED, Edit, Origin, apart, growth
 from planner.parser.lexer import tokens_after_edits
 from planner.parser.tree import Parsed, parse
@@ -60,6 +62,8 @@ RULES: tuple[Rule, ...] = (
     spell_out_band_columns,
     spell_out_bands,
     drop_having_of_rows,
+    expand_stars,
+    rank_largest,
     push_down_ranks,
     push_down_predicates,
     push_down_thresholds,

@@ -59,7 +59,8 @@ def _candidates(searched: Searched, tokens: tuple[Token, ...]) -> Iterator[tuple
         return
     low, high = at_offset(tokens, min(known)), at_offset(tokens, max(known)) + 1
     for start, end in _around(max(low, searched.first), min(high, searched.past), searched.first, searched.past):
-        if _is_balanced(tokens[start:end]):
+        of_window = tokens[end - 1].is_word("over") and end < len(tokens) and tokens[end].is_symbol("(")
+        if not of_window and _is_balanced(tokens[start:end]):  # the parser takes OVER alone for an empty window
             yield start, end
 
 

@@ -76,6 +76,9 @@ def cut_by_uses(select: exp.Select, windows: Sequence[exp.Window], *, partitione
 
 
 def _uses_of_window(window: exp.Window, select: exp.Select, *, partitioned: bool) -> Iterator[_Use]:
+    if isinstance(window.this, exp.FirstValue):
+        yield _Parted(_literal(1))
+        return
     shown = _with_parentheses(window)
     if isinstance(shown.parent, exp.Alias):
         shown = shown.parent

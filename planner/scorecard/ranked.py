@@ -28,8 +28,8 @@ _CUTS = ("limit", "offset", "fetch", "for")
 _JOINS = ("union", "intersect", "except")
 _PLACES = (exp.RowNumber, exp.Rank, exp.DenseRank)
 _PARTS = (exp.Ntile, exp.PercentRank, exp.CumeDist)
-RANKS = (*_PLACES, *_PARTS)
-"""The window functions that rank."""
+RANKS = (*_PLACES, *_PARTS, exp.FirstValue)
+"""The window functions that rank, or read a key of the first place alone."""
 _CUT = exp.Literal.number(1)  # of DISTINCT ON, which keeps the first row
 
 
@@ -134,7 +134,7 @@ def _ranks(window: exp.Window) -> bool:
     if order is None or window.args.get("spec") or window.args.get("alias") or not isinstance(window.this, RANKS):
         return False
     others = (*order.expressions[1:], *(window.args.get("partition_by") or ()), window.this)
-    return _is_size(order.expressions[0].this) and not any(map(_reads_size, others))
+    return is_size(order.expressions[0].this) and not any(map(_reads_size, others))
 
 
 def _reads_size(node: exp.Expr) -> bool:
@@ -159,7 +159,7 @@ def _find_ordered(
         return None
     named = named_number(item.this, select, numbers)
     size = item.this if named is None else named.node
-    return (number, item, size) if _is_size(size) else None
+    return (number, item, size) if is_size(size) else None
 
 
 def _tokens_of(number: int, place: Clauses, tokens: tuple[Token, ...]) -> tuple[int, int]:
@@ -211,7 +211,7 @@ def _write(order: _Order) -> str:
     return f"{written} for each {among}" if among else written
 
 
-def _is_size(node: exp.Expr) -> bool:
+def is_size(node: exp.Expr) -> bool:
     """Whether an expression says how large a group is, and reads neither the answer's rows nor thresholds."""
     return (
         contains_aggregate(node) and shows_size(node) and not contains(node, exp.Window) and not find_predicates(node)

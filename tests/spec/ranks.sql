@@ -211,3 +211,75 @@ SELECT country FROM (SELECT country, rank() OVER (ORDER BY count(*) DESC) AS r F
 
 SELECT country FROM (SELECT country, rank() OVER (ORDER BY count(*) DESC) AS r FROM sales GROUP BY country) q WHERE r <= 3 AND r <> 1
 --> [country 4] true first 3 behind 1 falling ~100; count(*) delta 100 in 0..100
+
+SELECT country, count(*) = max(count(*)) OVER () AS top FROM sales GROUP BY country
+--> [country 4] true first 1 falling ~100 of all; count(*) delta 100 in 0..100
+
+SELECT month, country, min(sum(amount)) OVER (PARTITION BY month) >= sum(amount) AS least FROM sales GROUP BY month, country
+--> [month 13, country 4] true first 1 per month rising ~500000 signed of all; sum(amount) delta 150000 in -100000..150000
+
+SELECT month, country FROM (SELECT month, country, count(*) AS n, max(count(*)) OVER (PARTITION BY month) AS m FROM sales GROUP BY 1, 2) z WHERE n = m
+--> [month 13, country 4] true first 1 per month falling ~100; count(*) delta 100 in 0..100
+
+SELECT month, country FROM (SELECT month, max(count(*)) OVER (PARTITION BY month) AS m, count(*) AS n, country FROM sales GROUP BY 1, 4) z WHERE z.m <= z.n AND country <> 'Norway'
+--> [month 13, country 4] true first 1 per month falling ~100; count(*) delta 100 in 0..100
+
+SELECT month, country FROM (SELECT month, country, n, max(n) OVER (PARTITION BY month) AS m FROM (SELECT month, country, count(*) AS n FROM sales GROUP BY 1, 2) q) z WHERE n = m
+--> [month 13, country 4] true first 1 per month falling ~100; count(*) delta 100 in 0..100
+
+WITH q AS (SELECT month, country, sum(amount) AS n FROM sales GROUP BY 1, 2), z AS (SELECT q.*, max(n) OVER (PARTITION BY month) AS m FROM q) SELECT month, country FROM z WHERE n = m
+--> [month 13, country 4] true first 1 per month falling ~500000 signed; sum(amount) delta 150000 in -100000..150000
+
+WITH q AS (SELECT country, count(*) AS n FROM sales GROUP BY country) SELECT country FROM q WHERE n = (SELECT max(n) FROM q)
+--> [country 4] true first 1 falling ~100; count(*) delta 100 in 0..100
+
+WITH q AS (SELECT country, avg(amount) AS n FROM sales GROUP BY country) SELECT country FROM q WHERE n <= ALL (SELECT n FROM q)
+--> [country 4] true first 1 rising ~99999 signed mean of 10000 in steps of 0.001 moved 9901; avg(amount) 1x-50000 delta 5100000 in -5100000..0; values of avg(amount) delta 100 in 0..100
+
+WITH q AS (SELECT month, country, count(*) AS n FROM sales GROUP BY 1, 2) SELECT month, country FROM q WHERE n = (SELECT max(n) FROM q AS r WHERE r.month = q.month)
+--> [month 13, country 4] true first 1 per month falling ~100; count(*) delta 100 in 0..100
+
+WITH q AS (SELECT country, count(*) AS n FROM sales GROUP BY country) SELECT country, n FROM q WHERE n = (SELECT max(n) FROM q)
+--> KH101 count(*)
+
+WITH q AS (SELECT country, count(*) AS n FROM sales GROUP BY country) SELECT country FROM q WHERE n > (SELECT max(n) FROM q)
+--> KH101 count(*)
+
+WITH q AS (SELECT country, count(*) AS n FROM sales GROUP BY country) SELECT country FROM q WHERE n = (SELECT max(n) FROM q WHERE country <> 'Norway')
+--> KH101 count(*)
+
+SELECT * FROM (SELECT country, count(*) AS n, max(count(*)) OVER () AS m FROM sales GROUP BY 1) z WHERE n = m
+--> KH101 count(*)
+
+SELECT country FROM (SELECT country, count(*) AS n, max(sum(amount)) OVER () AS m FROM sales GROUP BY 1) z WHERE n = m
+--> KH101 count(*)
+
+SELECT month, country FROM (SELECT month, country, count(*) AS n, max(count(*)) OVER (PARTITION BY month ORDER BY country) AS m FROM sales GROUP BY 1, 2) z WHERE n = m
+--> KH101 count(*)
+
+SELECT country, CASE WHEN max(count(*)) OVER () = count(*) THEN 'top' ELSE 'rest' END FROM sales GROUP BY country
+--> [country 4] true first 1 falling ~100 of all; count(*) delta 100 in 0..100
+
+WITH q AS (SELECT month, country, sum(amount) AS n FROM sales GROUP BY 1, 2), z AS (SELECT q.*, max(n) OVER (PARTITION BY month) AS m FROM q) SELECT month, country FROM z WHERE n = m
+--> [month 13, country 4] true first 1 per month falling ~500000 signed; sum(amount) delta 150000 in -100000..150000
+
+WITH q AS (SELECT month, country, sum(amount) AS n FROM sales GROUP BY 1, 2), z AS (SELECT *, row_number() OVER (PARTITION BY month ORDER BY n DESC) AS r FROM q) SELECT month, country FROM z WHERE r <= 2
+--> [month 13, country 4] true first 2 per month falling ~500000 signed; sum(amount) delta 150000 in -100000..150000
+
+SELECT t.country, t.p FROM (SELECT q.*, rank() OVER (ORDER BY q.n) AS p FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q) t
+--> [country 4] true all rising ~100; count(*) delta 100 in 0..100
+
+SELECT month, first_value(country) OVER (PARTITION BY month ORDER BY count(*) DESC) AS best FROM sales GROUP BY month, country
+--> [month 13, country 4] true first 1 per month falling ~100 of all; count(*) delta 100 in 0..100
+
+SELECT DISTINCT month, first_value(country) OVER (PARTITION BY month ORDER BY count(*) DESC) AS best FROM sales GROUP BY month, country
+--> [month 13, country 4] true first 1 per month falling ~100 of all; count(*) delta 100 in 0..100
+
+WITH q AS (SELECT month, country, count(*) AS n FROM sales GROUP BY 1, 2) SELECT DISTINCT month, first_value(country) OVER (PARTITION BY month ORDER BY n DESC) FROM q
+--> [month 13, country 4] true first 1 per month falling ~100 of all; count(*) delta 100 in 0..100
+
+SELECT DISTINCT month, first_value(count(*)) OVER (PARTITION BY month ORDER BY count(*) DESC) AS best FROM sales GROUP BY month, country
+--> KH101 first_value(count(*))
+
+SELECT DISTINCT month, last_value(country) OVER (PARTITION BY month ORDER BY count(*) DESC) AS best FROM sales GROUP BY month, country
+--> KH101 last_value(country)

@@ -134,7 +134,7 @@ SELECT category, channel, percent_rank() OVER (ORDER BY count(*) DESC) AS pr FRO
 --> planned
 
 SELECT priority, category FROM (SELECT priority, category, count(*) AS n, max(count(*)) OVER (PARTITION BY priority) AS m FROM tickets GROUP BY priority, category) z WHERE n = m
---> KH101
+--> planned
 
 -- # text
 SELECT channel, COUNT(*) AS n, CASE WHEN COUNT(*) > 9000 THEN 'busy' WHEN COUNT(*) > 5000 THEN 'normal' ELSE 'quiet' END AS load FROM tickets GROUP BY channel

@@ -38,7 +38,7 @@ from planner.parser.tree import bare, read_limit
 from planner.scorecard.find import shows_size
 from planner.scorecard.ranked import RANKS
 
-_IN_READER = frozenset(("expressions", "from_", "with_", "order", "limit", "offset", "kind"))
+_IN_READER = frozenset(("expressions", "from_", "with_", "order", "limit", "offset", "kind", "distinct"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,13 @@ def _find_windows(reader: Reader, items: Mapping[str, Item], read: PrivateRead) 
 def _find_order(reader: Reader, items: Mapping[str, Item], read: PrivateRead) -> Iterator[_Moved]:
     """The first item of ORDER BY around, if it is an aggregate of the subquery and LIMIT cuts what it orders."""
     order, tokens = reader.select.args.get("order"), read.tokens
-    if order is None or read_limit(reader.select) is None or not _is_ranked(order.expressions[0], reader, items):
+    distinct = reader.select.args.get("distinct") is not None  # it may be ordered by what it shows alone
+    if (
+        order is None
+        or distinct
+        or read_limit(reader.select) is None
+        or not _is_ranked(order.expressions[0], reader, items)
+    ):
         return
     first = reader.clauses.end + 2
     past = end_of(tokens, first, before=("limit", "offset", "fetch", "for"), commas=True)

@@ -1,0 +1,85 @@
+"""A star beside a window over a grouped subquery, written out as the columns that the query around reads.
+
+SELECT ward FROM (SELECT q.*, rank() OVER (ORDER BY n DESC) AS place
+FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) q) t WHERE place <= 3
+SELECT ward FROM (SELECT q.ward, rank() OVER (ORDER BY n DESC) AS place
+FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) q) t WHERE place <= 3
+
+PostgreSQL gives the same for both where the query around names its columns one by one.
+"""
+
+from sqlglot import exp
+
+from planner.errors import KeyholeError
+from planner.extract.private_read import PrivateRead
+from planner.extract.push_down_thresholds import list_items, seems_per_unit
+from planner.parser.clauses import clauses, fits
+from planner.parser.edits import Edit
+from planner.parser.lexer import quote_identifier
+from planner.parser.subquery_readers import Reader, readers
+from planner.parser.tree import contains, is_star, name
+from planner.scorecard.find import shows_size
+
+_IN_READER = frozenset(("expressions", "from_", "with_", "where"))
+
+
+def expand_stars(read: PrivateRead) -> tuple[Edit, ...]:
+    """The changes that write out a star in what alone reads the SELECT; none if there are none."""
+    if read.select.args.get("group") is None or not any(map(shows_size, read.select.expressions)):
+        return ()
+    try:
+        return tuple(_plan(read))
+    except KeyholeError:
+        return ()
+
+
+def _plan(read: PrivateRead) -> list[Edit]:
+    select, tokens = read.select, read.tokens
+    if not isinstance(select.parent, exp.Subquery | exp.CTE) or seems_per_unit(read):
+        return []
+    first_node = select.args["from_"].this
+    place = clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
+    found = readers(select, place.select, tokens) if fits(place, select, tokens) else None
+    items = list_items(select, place, tokens)
+    if found is None or len(found) != 1 or not found[0].alone or items is None:
+        return []
+    (reader,) = found
+    outer = _around(reader, read)
+    if outer is None:
+        return []
+    names = [called for called, item in items.items() if not item.aggregate or _reads(outer, called)]
+    table = f"{quote_identifier(reader.alias)}." if reader.alias else ""
+    listed = ", ".join(f"{table}{quote_identifier(called)}" for called in names)
+    return [
+        Edit.of(tokens[first].start, tokens[past - 1].end, listed)
+        for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True)
+        if _is_plain_star(item, reader)
+    ]
+
+
+def _around(reader: Reader, read: PrivateRead) -> Reader | None:
+    """What alone reads a SELECT with a window in its list, by the names of its columns."""
+    select = reader.select
+    if not isinstance(select.parent, exp.Subquery | exp.CTE) or not contains(select, exp.Window):
+        return None
+    if any(value for key, value in select.args.items() if key not in _IN_READER):
+        return None
+    found = readers(select, reader.clauses.select, read.tokens)
+    if found is None or len(found) != 1:
+        return None
+    (outer,) = found
+    joins = outer.select.args.get("joins") or ()
+    if any(join.args.get("using") or join.args.get("method") for join in joins):
+        return None
+    whole = any(is_star(item) for item in outer.select.expressions) or _reads(outer, outer.alias)
+    return None if whole else outer
+
+
+def _reads(outer: Reader, called: str) -> bool:
+    return any(name(column.this) == called for column in outer.columns())
+
+
+def _is_plain_star(item: exp.Expr, reader: Reader) -> bool:
+    if not is_star(item) or any(node.args.get(one) for node in item.walk() for one in ("except_", "replace", "rename")):
+        return False
+    return not isinstance(item, exp.Column) or name(item.args.get("table")) == reader.alias

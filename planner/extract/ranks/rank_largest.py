@@ -1,0 +1,309 @@
+"""Comparisons with the largest or least group, turned into the first place of a ranking.
+
+SELECT region, ward FROM (SELECT region, ward, count(*) AS n, max(count(*)) OVER (PARTITION BY region) AS m
+FROM visits GROUP BY 1, 2) t WHERE n = m
+SELECT region, ward FROM (SELECT region, ward, rank() OVER (PARTITION BY region ORDER BY count(*) DESC) AS n
+FROM visits GROUP BY 1, 2) t WHERE n = 1
+
+WITH q AS (SELECT ward, count(*) AS n FROM visits GROUP BY ward) SELECT ward FROM q WHERE n = (SELECT max(n) FROM q)
+WITH q AS (SELECT ward, rank() OVER (ORDER BY count(*) DESC) AS n FROM visits GROUP BY ward)
+SELECT ward FROM q WHERE n = 1
+
+PostgreSQL gives the same for both; of groups that are level a ranking has one first (docs/asking.md, Rankings).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.errors import KeyholeError
+from planner.extract.private_read import PrivateRead
+from planner.extract.push_down_thresholds import list_items, mentioned_item, seems_per_unit
+from planner.parser.clauses import Clauses, clauses, fits
+from planner.parser.edits import Edit
+from planner.parser.lexer import Token, quote_identifier
+from planner.parser.spans import Searched, spans
+from planner.parser.subquery_readers import Reader, conjunct_spans, readers, unaliased_end
+from planner.parser.tree import bare, name
+from planner.scorecard.find import shows_size
+from planner.scorecard.ranked import is_size
+
+_REACHES: Mapping[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
+    exp.Max: (exp.EQ, exp.GTE),
+    exp.Min: (exp.EQ, exp.LTE),
+}
+_MIRRORED: Mapping[type[exp.Expr], type[exp.Expr]] = {exp.EQ: exp.EQ, exp.GTE: exp.LTE, exp.LTE: exp.GTE}
+_IN_COMPARED = frozenset(("expressions", "from_", "where"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """A SELECT in which `is_ranked` says of an expression whether it is how large a group is."""
+
+    select: exp.Select
+    place: Clauses
+    is_ranked: Callable[[exp.Expr], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An item of a select list by its number: its name, what it shows, and the tokens of that; `end` with its name."""
+
+    number: int
+    name: str
+    node: exp.Expr
+    first: int
+    past: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Extreme:
+    """max(x) or min(x) OVER (PARTITION BY ...)."""
+
+    kind: type[exp.Expr]
+    node: exp.Expr
+    partition: tuple[exp.Expr, ...]
+
+
+def rank_largest(read: PrivateRead) -> tuple[Edit, ...]:
+    """The changes that compare a place with 1 instead of a size with the largest or least; none if there are none."""
+    if read.select.args.get("group") is None or not any(map(shows_size, read.select.expressions)):
+        return ()
+    try:
+        return tuple(_plan(read))
+    except KeyholeError:
+        return ()
+
+
+def _plan(read: PrivateRead) -> list[Edit]:
+    select, tokens = read.select, read.tokens
+    first_node = select.args["from_"].this
+    place = clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
+    if not fits(place, select, tokens) or seems_per_unit(read):
+        return []
+    for level in _levels(select, place, tokens):
+        changes = _compare_in_list(level, read) or _compare_columns(level, read)
+        if changes:
+            return changes
+    return _compare_with_query(select, place, read)
+
+
+def _levels(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Iterator[_Level]:
+    """The grouped SELECT, and the one around that alone reads its rows."""
+    yield _Level(select, place, is_size)
+    found = readers(select, place.select, tokens) if isinstance(select.parent, exp.Subquery | exp.CTE) else None
+    items = list_items(select, place, tokens)
+    if items is None or found is None or len(found) != 1 or not found[0].alone:
+        return
+    (reader,) = found
+
+    def is_ranked(node: exp.Expr) -> bool:
+        called = mentioned_item(node, reader, items) if isinstance(node, exp.Column) else None
+        return called is not None and items[called].aggregate
+
+    yield _Level(reader.select, reader.clauses, is_ranked)
+
+
+def _compare_in_list(level: _Level, read: PrivateRead) -> list[Edit]:
+    """`count(*) = max(count(*)) OVER ()` in the select list."""
+    changes: list[Edit] = []
+    for item, (first, past) in zip(level.select.expressions, level.place.items, strict=True):
+        for node in item.find_all(exp.EQ, exp.GTE, exp.LTE):
+            for own, other, kind in _sides(node):
+                extreme = _read_extreme(other)
+                if extreme is None or not _is_reached(own, extreme, kind, level):
+                    continue
+                written = [Searched(one, first, past) for one in (node, own, *extreme.partition)]
+                (start, end), *parts = spans(written, read.text, read.tokens)
+                texts = [_text(read, *part) for part in parts]
+                rank = _write_rank(texts[0], texts[1:], extreme.kind)
+                changes.append(Edit.of(read.tokens[start].start, read.tokens[end - 1].end, f"{rank} = 1"))
+    return changes
+
+
+def _compare_columns(level: _Level, read: PrivateRead) -> list[Edit]:
+    """`n = m` in the WHERE around, of two columns of which one is the largest of the other."""
+    tokens = read.tokens
+    if not isinstance(level.select.parent, exp.Subquery | exp.CTE):
+        return []
+    found = readers(level.select, level.place.select, tokens)
+    items = _list_items(level.select, level.place, tokens)
+    if found is None or len(found) != 1 or items is None:
+        return []
+    (outer,) = found
+    for (first, past), node in conjunct_spans(outer.select, outer.clauses, tokens) or ():
+        for own, other, kind in _sides(bare(node)):
+            size, largest = _called(own, outer, items), _called(other, outer, items)
+            extreme = None if largest is None else _read_extreme(largest.node)
+            if size is None or largest is None or extreme is None:
+                continue
+            if not _is_reached(size.node, extreme, kind, level):
+                continue
+            if _mentions(outer, node, {size.name, largest.name}):
+                return []
+            written = [Searched(one, largest.first, largest.past) for one in extreme.partition]
+            parts = [_text(read, *part) for part in spans(written, read.text, tokens)]
+            return [
+                _rank_item(size, parts, extreme.kind, read),
+                _drop(largest, items, level.place, tokens),
+                _first_place(own, first, past, read),
+            ]
+    return []
+
+
+def _compare_with_query(select: exp.Select, place: Clauses, read: PrivateRead) -> list[Edit]:
+    """`n = (SELECT max(n) FROM q)` and `n >= ALL (SELECT n FROM q)` in what reads the WITH query q."""
+    tokens = read.tokens
+    found = readers(select, place.select, tokens) if isinstance(select.parent, exp.CTE) else None
+    items = _list_items(select, place, tokens)
+    if found is None or len(found) != 2 or items is None:
+        return []
+    for outer, inner in (found, found[::-1]):
+        for (first, past), node in conjunct_spans(outer.select, outer.clauses, tokens) or ():
+            for own, other, kind in _sides(bare(node)):
+                size = _called(own, outer, items)
+                if size is None or not is_size(size.node) or not _is_extreme_of(other, size, kind, inner):
+                    continue
+                parts = _correlated(outer, inner, items)
+                if parts is None or _mentions(outer, node, {size.name}):
+                    return []
+                texts = [_text(read, one.first, one.past) for one in parts]
+                extreme = exp.Max if _largest(other, kind) else exp.Min
+                return [_rank_item(size, texts, extreme, read), _first_place(own, first, past, read)]
+    return []
+
+
+def _sides(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr, type[exp.Expr]]]:
+    """Both sides of a comparison, each once as the first, with how it is compared then."""
+    if isinstance(node, exp.EQ | exp.GTE | exp.LTE):
+        own, other = bare(node.this), bare(node.expression)
+        yield own, other, type(node)
+        yield other, own, _MIRRORED[type(node)]
+
+
+def _read_extreme(node: exp.Expr) -> _Extreme | None:
+    node = bare(node)
+    if not isinstance(node, exp.Window) or not isinstance(node.this, exp.Max | exp.Min):
+        return None
+    if any(node.args.get(clause) for clause in ("order", "spec", "alias")) or node.this.args.get("expressions"):
+        return None
+    return _Extreme(type(node.this), bare(node.this.this), tuple(node.args.get("partition_by") or ()))
+
+
+def _is_reached(size: exp.Expr, extreme: _Extreme, kind: type[exp.Expr], level: _Level) -> bool:
+    size, largest = bare(size), extreme.node
+    if kind not in _REACHES[extreme.kind] or not level.is_ranked(size) or not level.is_ranked(largest):
+        return False
+    columns = isinstance(size, exp.Column) and isinstance(largest, exp.Column)
+    return size == largest or (columns and name(size.this) == name(largest.this))
+
+
+def _is_extreme_of(other: exp.Expr, size: _Item, kind: type[exp.Expr], inner: Reader) -> bool:
+    """Whether the other side of a comparison is a SELECT of the largest or least of a column, and that is reached."""
+    query = bare(other.this) if isinstance(other, exp.Subquery | exp.All) else other
+    query = query.this if isinstance(query, exp.Subquery) else query
+    if query is not inner.select or not inner.alone or len(inner.select.expressions) != 1:
+        return False
+    if any(value for key, value in inner.select.args.items() if key not in _IN_COMPARED):
+        return False
+    shown = bare(inner.select.expressions[0].unalias())
+    if isinstance(other, exp.All):
+        reached = kind in (exp.GTE, exp.LTE)
+    else:
+        reached = isinstance(shown, exp.Max | exp.Min) and kind in _REACHES[type(shown)]
+        reached = reached and not shown.args.get("expressions")
+        shown = bare(shown.this) if reached else shown
+    if not reached or not isinstance(shown, exp.Column) or name(shown.this) != size.name:
+        return False
+    return shown.args.get("db") is None and name(shown.args.get("table")) in ("", inner.alias)
+
+
+def _largest(other: exp.Expr, kind: type[exp.Expr]) -> bool:
+    return kind is exp.GTE if isinstance(other, exp.All) else other.find(exp.Max) is not None
+
+
+def _correlated(outer: Reader, inner: Reader, items: Sequence[_Item]) -> list[_Item] | None:
+    """The keys that both SELECTs have to be equal in; None for another WHERE."""
+    where = inner.select.args.get("where")
+    if where is None:
+        return []
+    found: list[_Item] = []
+    for one in where.this.flatten() if isinstance(where.this, exp.And) else (where.this,):
+        equal = bare(one)
+        left, right = (bare(equal.this), bare(equal.expression)) if isinstance(equal, exp.EQ) else (equal, equal)
+        if not isinstance(left, exp.Column) or not isinstance(right, exp.Column) or outer.alias == inner.alias:
+            return None
+        sides = {name(side.args.get("table")) for side in (left, right)}
+        key = next((item for item in items if item.name == name(left.this) == name(right.this)), None)
+        if sides not in ({outer.alias, inner.alias}, {outer.alias, ""}) or key is None or shows_size(key.node):
+            return None
+        found.append(key)
+    return found
+
+
+def _list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> list[_Item] | None:
+    """The named items of a select list; None where one may be read by a name that is not known here."""
+    found: list[_Item] = []
+    if len(select.expressions) != len(place.items):
+        return None
+    for number, (item, (first, past)) in enumerate(zip(select.expressions, place.items, strict=True)):
+        node = item.unalias()
+        called = name(item.args["alias"]) if isinstance(item, exp.Alias) else ""
+        if not called and isinstance(node, exp.Column):
+            called = name(node.this)
+        if not called or called in {one.name for one in found}:
+            return None
+        found.append(_Item(number, called, bare(node), first, unaliased_end(item, past, tokens), past))
+    return found
+
+
+def _called(node: exp.Expr, outer: Reader, items: Sequence[_Item]) -> _Item | None:
+    if not isinstance(node, exp.Column) or node.args.get("db") is not None:
+        return None
+    if name(node.args.get("table")) not in ("", outer.alias):
+        return None
+    return next((item for item in items if item.name == name(node.this)), None)
+
+
+def _mentions(outer: Reader, conjunct: exp.Expr, names: set[str]) -> bool:
+    """Whether the SELECT around may read one of the columns elsewhere than in this condition."""
+    within = {id(node) for node in conjunct.walk()}
+    if any(isinstance(item, exp.Star) for item in outer.select.expressions):
+        return True
+    for column in outer.columns():
+        qualifier, called = name(column.args.get("table")), name(column.this)
+        if id(column) in within or qualifier not in ("", outer.alias):
+            continue
+        if isinstance(column.this, exp.Star) or called in names or (not qualifier and called == outer.alias):
+            return True
+    return any(join.args.get("using") or join.args.get("method") for join in outer.select.args.get("joins") or ())
+
+
+def _write_rank(size: str, partition: Sequence[str], kind: type[exp.Expr]) -> str:
+    parts = f"PARTITION BY {', '.join(partition)} " if partition else ""
+    return f"rank() OVER ({parts}ORDER BY {size}{' DESC' if kind is exp.Max else ''})"
+
+
+def _rank_item(size: _Item, partition: Sequence[str], kind: type[exp.Expr], read: PrivateRead) -> Edit:
+    rank = _write_rank(_text(read, size.first, size.past), partition, kind)
+    start, end = read.tokens[size.first].start, read.tokens[size.end - 1].end
+    return Edit.of(start, end, f"{rank} AS {quote_identifier(size.name)}")
+
+
+def _drop(item: _Item, items: Sequence[_Item], place: Clauses, tokens: tuple[Token, ...]) -> Edit:
+    """The select list without its last item; one before others becomes 1, as numbers may count items behind it."""
+    if item.number == len(items) - 1 and item.number > 0:
+        return Edit.of(tokens[place.items[item.number - 1][1] - 1].end, tokens[item.end - 1].end, "")
+    return Edit.of(tokens[item.first].start, tokens[item.end - 1].end, f"1 AS {quote_identifier(item.name)}")
+
+
+def _first_place(own: exp.Expr, first: int, past: int, read: PrivateRead) -> Edit:
+    table = f"{quote_identifier(name(own.args['table']))}." if own.args.get("table") else ""
+    written = f"{table}{quote_identifier(name(own.this))} = 1"
+    return Edit.of(read.tokens[first].start, read.tokens[past - 1].end, written)
+
+
+def _text(read: PrivateRead, first: int, past: int) -> str:
+    return read.text[read.tokens[first].start : read.tokens[past - 1].end]
