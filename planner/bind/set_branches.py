@@ -22,7 +22,7 @@ from planner.bind.joins import row_conditions
 from planner.bind.refusals import reads_rows_in_having
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, SqlType, Value
-from planner.groups.inhabited import inhabited
+from planner.groups.inhabited.key_values import list_inhabited
 from planner.parser.tree import bare, contains, position
 from planner.predicates.condition import row_condition
 from planner.predicates.infinite_times import of_groups
@@ -134,7 +134,7 @@ def _leaf(leaf: Embedded, given: Given, per_unit: UnitRows | None) -> _Leaf:
     told = [one for _, condition in read for one in condition.conjuncts()]
     for key in leaf.keys:
         others = [one for one in told if settled.get(one) != key.name]
-        values[key.name] = inhabited(key, values[key.name], others, leaf.table)
+        values[key.name] = list_inhabited(key, values[key.name], others, leaf.table)
     if per_unit is not None:
         values |= dict(_inhabited_by_units(leaf.keys, values, per_unit))
     return _Leaf(
@@ -155,7 +155,7 @@ def _inhabited_by_units(
         if key.name in known:
             yield (
                 key.name,
-                inhabited(known[key.name], values[key.name], per_unit.where.conjuncts(), per_unit.table),
+                list_inhabited(known[key.name], values[key.name], per_unit.where.conjuncts(), per_unit.table),
             )
 
 

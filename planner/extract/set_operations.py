@@ -17,7 +17,7 @@ from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.model import Column, Lookup, Merged, Parts, Table
 from planner.extract.cut import Place
 from planner.extract.refusals import compares_scorecards
-from planner.groups.column_roots import roots_of
+from planner.groups.inhabited.column_roots import roots_of
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token

@@ -135,7 +135,7 @@ def _compare_columns(level: _Level, read: PrivateRead) -> list[Edit]:
     (outer,) = found
     for (first, past), node in conjunct_spans(outer.select, outer.clauses, tokens) or ():
         for own, other, kind in _sides(bare(node)):
-            size, largest = _called(own, outer, items), _called(other, outer, items)
+            size, largest = _find_item(own, outer, items), _find_item(other, outer, items)
             extreme = None if largest is None else _read_extreme(largest.node)
             if size is None or largest is None or extreme is None:
                 continue
@@ -163,10 +163,10 @@ def _compare_with_query(select: exp.Select, place: Clauses, read: PrivateRead) -
     for outer, inner in (found, found[::-1]):
         for (first, past), node in conjunct_spans(outer.select, outer.clauses, tokens) or ():
             for own, other, kind in _sides(bare(node)):
-                size = _called(own, outer, items)
+                size = _find_item(own, outer, items)
                 if size is None or not is_size(size.node) or not _is_extreme_of(other, size, kind, inner):
                     continue
-                parts = _correlated(outer, inner, items)
+                parts = _find_correlated(outer, inner, items)
                 if parts is None or _mentions(outer, node, {size.name}):
                     return []
                 texts = [_text(read, one.first, one.past) for one in parts]
@@ -224,7 +224,7 @@ def _largest(other: exp.Expr, kind: type[exp.Expr]) -> bool:
     return kind is exp.GTE if isinstance(other, exp.All) else other.find(exp.Max) is not None
 
 
-def _correlated(outer: Reader, inner: Reader, items: Sequence[_Item]) -> list[_Item] | None:
+def _find_correlated(outer: Reader, inner: Reader, items: Sequence[_Item]) -> list[_Item] | None:
     """The keys that both SELECTs have to be equal in; None for another WHERE."""
     where = inner.select.args.get("where")
     if where is None:
@@ -259,7 +259,7 @@ def _list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -
     return found
 
 
-def _called(node: exp.Expr, outer: Reader, items: Sequence[_Item]) -> _Item | None:
+def _find_item(node: exp.Expr, outer: Reader, items: Sequence[_Item]) -> _Item | None:
     if not isinstance(node, exp.Column) or node.args.get("db") is not None:
         return None
     if name(node.args.get("table")) not in ("", outer.alias):

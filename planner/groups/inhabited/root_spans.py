@@ -21,9 +21,9 @@ import numpy as np
 
 from planner.catalog.derived_columns import calendar_step
 from planner.catalog.model import Column, Computed, Derivation, Lookup, SqlType, Table, Value
-from planner.groups.column_roots import CYCLIC, derive
+from planner.groups.inhabited.column_roots import CYCLIC, derive
+from planner.groups.inhabited.possible_truth import MayBe, Places, allow_both, test_values, where_may_hold
 from planner.groups.number_parts import column_unit
-from planner.groups.possible_truth import MayBe, Places, anything, test_values, where_may_hold
 from planner.question.condition import Compare, Condition, IsNull, Leaf, Within, columns
 from planner.values.datetimes import STEPS, midnight, shift_moment, truncate_to_unit
 
@@ -38,7 +38,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RootLine:
     """The places of a column's values, in order. At the ends of a time's are years of which nothing is derived."""
 
     column: Column
@@ -105,7 +105,7 @@ class Line:
 class Spans:
     """The spans in which conditions may hold, each from a place to before another, and whether they may of NULL."""
 
-    line: Line
+    line: RootLine
     spans: tuple[Span, ...]
     null: bool
 
@@ -145,19 +145,19 @@ class Spans:
                 at = after
 
 
-def line_of(column: Column) -> Line | None:
+def line_of(column: Column) -> RootLine | None:
     """Return the line of a stored or computed column's values; None if they have no order that all engines share."""
     numbers = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
     rooted = column.derivation is None or isinstance(column.derivation, Computed)
     ordered = rooted and column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP, *numbers)
-    return Line(column) if ordered else None
+    return RootLine(column) if ordered else None
 
 
 @dataclass(frozen=True, slots=True)
 class Rising:
     """A column that never falls where its root rises."""
 
-    line: Line
+    line: RootLine
     derived: Derivation | None
 
     def at(self, value: Value) -> Key:
@@ -200,7 +200,7 @@ class Rising:
         return isinstance(value, date)
 
 
-def rising(column: Column, line: Line) -> Rising | None:
+def find_rising(column: Column, line: RootLine) -> Rising | None:
     """Return how a column rises with its root; None if it does not."""
     if column.name == line.column.name:
         return Rising(line, None)
@@ -213,7 +213,7 @@ def rising(column: Column, line: Line) -> Rising | None:
 
 
 def find_spans(
-    line: Line, conditions: Sequence[Condition], table: Table, *, among: Span = (None, None)
+    line: RootLine, conditions: Sequence[Condition], table: Table, *, among: Span = (None, None)
 ) -> Spans | None:
     """Return the spans in which the conditions may hold; None for more than are looked at.
 
@@ -237,7 +237,7 @@ def unit_of(parts: Iterable[str]) -> str:
     return next((unit for unit in ("minute", "hour") if unit in parts), "day")
 
 
-def _comes_again(column: Column, line: Line) -> str | None:
+def _comes_again(column: Column, line: RootLine) -> str | None:
     derived = column.derivation
     found = isinstance(derived, Derivation) and derived.column == line.column.name and derived.function == "extract"
     return derived.part if found and isinstance(derived, Derivation) and derived.part in CYCLIC else None
@@ -247,12 +247,12 @@ def _comes_again(column: Column, line: Line) -> str | None:
 class _Cells:
     """The line between cuts, NULL behind it, and where each test of a condition may be true or false there."""
 
-    line: Line
+    line: RootLine
     table: Table
     cuts: tuple[Key, ...]
 
     @staticmethod
-    def of(line: Line, conditions: Iterable[Condition], table: Table) -> "_Cells | None":
+    def of(line: RootLine, conditions: Iterable[Condition], table: Table) -> "_Cells | None":
         found, tests = set(line.calendar if line.is_time else ()), 0
         for leaf in (leaf for one in conditions for leaf in one.leaves()):
             tests += 1
@@ -268,17 +268,17 @@ class _Cells:
         """Where a test may be true, and where false."""
         count = len(self.cuts) + 2
         column = self.table.column(leaf.column)
-        scale, lookup = rising(column, self.line), column.derivation
+        scale, lookup = find_rising(column, self.line), column.derivation
         if scale is not None:
             return self._compare(leaf, scale, self._present(derived=scale.derived is not None))
         if _comes_again(column, self.line):
             present = self._present(derived=True)
             return MayBe(~present if isinstance(leaf, IsNull) else present, present)
         if not isinstance(lookup, Lookup) or not lookup.is_listed:
-            return anything(count)
-        base = rising(self.table.column(lookup.column), self.line)
+            return allow_both(count)
+        base = find_rising(self.table.column(lookup.column), self.line)
         if base is None or not all(base.is_constant(known) for known in lookup.pairs.known):
-            return anything(count)
+            return allow_both(count)
         none = test_values(leaf, column, [None])
         true, false = (np.full(count, bool(one[0])) for one in (none.true, none.false))
         found = test_values(leaf, column, lookup.pairs.found)
@@ -311,7 +311,7 @@ class _Cells:
                 for value in values:
                     true[self.first(scale.at(value)) : self.first(scale.after(value))] = True
             case _:
-                return anything(len(present))
+                return allow_both(len(present))
         return MayBe(true & present, ~true & present)
 
     def join(self, held: Places) -> Spans:
@@ -327,12 +327,12 @@ class _Cells:
         return Spans(self.line, tuple(spans), bool(held[-1]))
 
 
-def _list_cut(leaf: Leaf, line: Line, table: Table) -> Iterator[tuple[Rising, Value]]:
+def _list_cut(leaf: Leaf, line: RootLine, table: Table) -> Iterator[tuple[Rising, Value]]:
     """The values at which a test changes, each on the scale where it does."""
     column = table.column(leaf.column)
-    scale = rising(column, line)
+    scale = find_rising(column, line)
     if scale is None and isinstance(column.derivation, Lookup) and column.derivation.is_listed:
-        base = rising(table.column(column.derivation.column), line)
+        base = find_rising(table.column(column.derivation.column), line)
         if base is not None:
             yield from ((base, known) for known in column.derivation.pairs.known if base.is_constant(known))
     match leaf:

@@ -1,6 +1,6 @@
 """What a condition may be on rows of which only some is known: true, false, both, or neither of them where it is NULL.
 
-Many places are looked at together. Of each it is known what stands there in some columns; in others anything may stand.
+Many places are looked at together. Of each it is known what stands there in some columns; in others anything may.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +30,7 @@ class MayBe:
     false: Places
 
 
-def anything(count: int) -> MayBe:
+def allow_both(count: int) -> MayBe:
     """Return what a test of an unknown value may be."""
     every = np.ones(count, dtype=np.bool_)
     return MayBe(every, every)

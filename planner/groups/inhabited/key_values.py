@@ -3,7 +3,7 @@
     WHERE starts_on >= '2025-06-01' AND starts_on < '2025-09-01' GROUP BY date_trunc('month', starts_on)    3 months
     WHERE city IN ('Bonn', 'Aachen') GROUP BY districts.state                                               1 state
 
-A row that is not in the data may be anything that WHERE allows, so that an empty group inside of WHERE counts as 0.
+A row that is not in the data may be allow_both that WHERE allows, so that an empty group inside of WHERE counts as 0.
 
 Guarantee: a value is left out only if no row with it satisfies all conditions. It is a function of the policy and the
 statement alone. It is exact for intervals: truncated times, steps of numbers, listed values and what is looked up.
@@ -18,16 +18,16 @@ import numpy as np
 
 from planner.catalog.listed_values import remember_of_list
 from planner.catalog.model import Column, ComputedName, Derivation, Lookup, Merged, Parts, Table, Value
-from planner.groups.column_roots import CYCLIC, concerns, derive, roots_of, value_maker
-from planner.groups.possible_truth import MayBe, Places, anything, test_values, where_may_hold
-from planner.groups.root_spans import MOST_MOMENTS, Spans, find_spans, line_of, rising, unit_of
+from planner.groups.inhabited.column_roots import CYCLIC, concerns, derive, roots_of, value_maker
+from planner.groups.inhabited.possible_truth import MayBe, Places, allow_both, test_values, where_may_hold
+from planner.groups.inhabited.root_spans import MOST_MOMENTS, Spans, find_rising, find_spans, line_of, unit_of
 from planner.question.condition import And, Condition, Leaf, Not, Or, all_of, parts_of
 from planner.question.disjoint import Rows
 
 _MOST_COMPARED = 100_000  # parts of conditions that are held against each other: some fifty milliseconds
 
 
-def inhabited(
+def list_inhabited(
     key: Column, values: tuple[Value, ...], conditions: Iterable[Condition], table: Table
 ) -> tuple[Value, ...]:
     """Return those of a key's values that some row may have which satisfies the conditions."""
@@ -90,7 +90,7 @@ def _hold_at(values: Sequence[Value | None], told: Sequence[Condition], *, root:
             make = value_maker(column, root, table)
             known[column.name] = None if make is None else [make(value) for value in values]
         found = known[column.name]
-        return anything(len(values)) if found is None else test_values(leaf, column, found)
+        return allow_both(len(values)) if found is None else test_values(leaf, column, found)
 
     return where_may_hold(told, test, len(values))
 
@@ -133,7 +133,7 @@ def _mark_parts(parts: Parts, values: Sequence[Any], told: Sequence[Condition], 
     line = line_of(base if isinstance(base.name, ComputedName) else _find_root(base, table))
     if line is None:
         return None
-    scale, cuts = rising(base, line), cast("Sequence[Any]", parts.cuts)
+    scale, cuts = find_rising(base, line), cast("Sequence[Any]", parts.cuts)
     within = scale is not None and cuts and parts.groups[0] is parts.groups[-1] is None
     ends = (scale.at(cuts[0]), scale.at(cuts[-1])) if scale is not None and within else (None, None)
     spans = find_spans(line, told, table, among=ends)
@@ -171,7 +171,7 @@ def _mark_times(
         return None
     again = [one for one in told if line.comes_again(one, table)]  # which a period may decide, however many there are
     told_by_value = _hold_at(values, again, root=column.name, table=table) if again else None
-    scale, among = rising(column, line), cast("Sequence[Any]", values)
+    scale, among = find_rising(column, line), cast("Sequence[Any]", values)
     ends = (None, None) if scale is None or not among else (scale.at(min(among)), scale.after(max(among)))
     spans = find_spans(line, told, table, among=ends)
     if spans is None:
