@@ -65,8 +65,8 @@ def computed_measure(
             "KH203",
             f"the range of {write_node(node)[:80]} is not known",
             detail="It follows from the declared bounds of the columns, or from what WHERE or FILTER says of it.",
-            hint=f"Say which values count: FILTER (WHERE {write_node(node)} BETWEEN 0 AND "
-            f"{864_000 if _is_seconds(node) else 100}).",
+            hint=f"Say which values count, with numbers of your own: FILTER (WHERE {write_node(node)} BETWEEN 0 AND "
+            f"{864_000 if _is_seconds(node) else 1_000}).",
             position=position(node),
         )
     written = ComputedName.of(replace(made, comment=write_node(node))).column

@@ -494,11 +494,11 @@ SELECT ward FROM visits WHERE disease < ward GROUP BY ward HAVING count(*) > 40
 SELECT ward FROM visits WHERE disease <> ward GROUP BY ward HAVING count(*) > 40
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING avg(least(extract(epoch FROM arrived - date_trunc('day', arrived)), 86400)) > 43200
---! Say which values count: FILTER (WHERE least(EXTRACT(EPOCH FROM arrived - date_trunc('DAY', arrived)), 86400) BETWEEN 0 AND 100).
+--! Say which values count, with numbers of your own: FILTER (WHERE least(EXTRACT(EPOCH FROM arrived - date_trunc('DAY', arrived)), 86400) BETWEEN 0 AND 1000).
 SELECT ward FROM visits GROUP BY ward HAVING avg(least(extract(epoch FROM arrived - date_trunc('day', arrived)), 86400)) FILTER (WHERE least(extract(epoch FROM arrived - date_trunc('day', arrived)), 86400) BETWEEN 0 AND 86400) > 43200
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING avg(arrived::date - date '2026-01-01') > 5
---! Say which values count: FILTER (WHERE CAST(arrived AS DATE) - CAST('2026-01-01' AS DATE) BETWEEN 0 AND 100).
+--! Say which values count, with numbers of your own: FILTER (WHERE CAST(arrived AS DATE) - CAST('2026-01-01' AS DATE) BETWEEN 0 AND 1000).
 SELECT ward FROM visits GROUP BY ward HAVING avg(arrived::date - date '2026-01-01') FILTER (WHERE CAST(arrived AS DATE) - CAST('2026-01-01' AS DATE) BETWEEN 0 AND 100) > 5
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING avg(arrived - timestamp '2026-01-01') > 5

@@ -59,7 +59,8 @@ STATEMENTS = [
     "WITH q AS (SELECT store, count(*) AS n FROM sales GROUP BY store) "
     "SELECT store FROM q WHERE n = (SELECT max(n) FROM q)",
     "SELECT month, store FROM (SELECT date_trunc('month', day) AS month, store, sum(amount) AS n, "
-    "max(sum(amount)) OVER (PARTITION BY date_trunc('month', day)) AS most FROM sales GROUP BY 1, 2 HAVING count(*) > 107) q WHERE n = most",
+    "max(sum(amount)) OVER (PARTITION BY date_trunc('month', day)) AS most FROM sales GROUP BY 1, 2 "
+    "HAVING count(*) > 107) q WHERE n = most",
     "SELECT DISTINCT date_trunc('month', day) AS month, first_value(store) OVER (PARTITION BY date_trunc('month', day) "
     "ORDER BY count(*) DESC) FROM sales GROUP BY 1, store HAVING count(*) > 107",
     "SELECT w.ward, w.rank FROM (SELECT ward, rank() OVER (ORDER BY count(DISTINCT patient_id) DESC) FROM visits "

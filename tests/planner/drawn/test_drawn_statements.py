@@ -63,6 +63,16 @@ def test_groups_of_several_computed_keys_are_postgresqls_in_short_sql(engines: E
         assert _compare(engines, made), key
 
 
+def test_conditions_with_long_texts_are_told_apart(engines: Engines) -> None:
+    """PostgreSQL reads 63 bytes of a name: of the keys, and of their conditions' values beside them."""
+    drawn = Random("long texts")
+    engines.fill([_within(drawn) for _ in range(300)])
+    late = "met - paid::timestamp < interval '7 days {}:00'"
+    one, other = late.format("06"), late.format("18")
+    for listed in (one, f"{one}, {other}"):
+        assert _compare(engines, DrawnStatement(f"SELECT {listed} FROM rows GROUP BY {listed} HAVING count(*) > 2"))
+
+
 def _compare(engines: Engines, made: DrawnStatement) -> bool:
     try:
         cursor = engines.postgres.execute(made.sql.encode())
