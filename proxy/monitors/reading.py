@@ -328,8 +328,8 @@ class MonitorReading:
         with _asking_ledger():
             run = self._ledger.monitors.find(monitor.name)
         if run is None:
-            return f"The monitor {monitor.name} was not started yet: it has alerted nothing."
-        return f"The monitor {monitor.name} was declared anew, and was not started since: it has alerted nothing."
+            return f"the monitor {monitor.name} was not started yet: it has alerted nothing"
+        return f"the monitor {monitor.name} was declared anew, and was not started since: it has alerted nothing"
 
     def _pay(self, run: MonitorRun, *, analyst: str) -> None:
         """Charge an analyst for reading a run, once. Raises KH306."""

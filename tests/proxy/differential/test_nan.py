@@ -25,8 +25,8 @@ url = "{url}"
 [ledger]
 url = "sqlite:///keyhole.db"
 [accuracy]
-fnr = 0.01
-fpr = 0.01
+fnr = 0.00001
+fpr = 0.00001
 mechanism = "keyhole"
 [budget]
 epsilon_per_predicate = 900.0

@@ -142,7 +142,7 @@ def test_a_monitor_that_never_started_is_empty_and_says_so(house: House) -> None
     with house.connect("bob") as bob:
         heard = notices(bob)
         assert bob.execute("SELECT * FROM private").fetchall() == []
-    assert heard == ["NOTICE: The monitor private was not started yet: it has alerted nothing."]
+    assert heard == ["NOTICE: the monitor private was not started yet: it has alerted nothing"]
 
 
 def test_keyhole_monitors_lists_what_one_may_read(house: House, ada: psycopg.Connection[Any]) -> None:
@@ -230,7 +230,7 @@ def test_a_cap_of_ones_own_pays_for_the_whole_horizon_once(postgres_url: str, tm
                 bob.execute("LISTEN keyhole_private")
             heard = notices(bob)
             assert bob.execute("SELECT DISTINCT monitor FROM keyhole.alerts").fetchall() == [("crowded",)]
-            assert heard[0].startswith("NOTICE: Alerts of private are left out: your own cap does not hold")
+            assert heard[0].startswith("NOTICE: alerts of private are left out: your own cap does not hold")
 
 
 def test_a_monitor_that_was_paused_or_ended_stays_readable_and_says_so(postgres_url: str, tmp_path: Any) -> None:
@@ -249,8 +249,8 @@ def test_a_monitor_that_was_paused_or_ended_stays_readable_and_says_so(postgres_
             crowded.end("enough")
             assert ada.execute("SELECT ward FROM crowded").fetchall() == [("A",)]
             assert heard == [
-                "NOTICE: The monitor crowded is paused: the source moves.",
-                "NOTICE: The monitor crowded is ended: enough.",
+                "NOTICE: the monitor crowded is paused: the source moves",
+                "NOTICE: the monitor crowded is ended: enough",
             ]
 
 
