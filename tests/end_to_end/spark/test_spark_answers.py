@@ -15,7 +15,7 @@ _NEAR = [
     "SELECT store FROM sales GROUP BY store HAVING count(*) > 3010 OR sum(amount) > 89900",
     "SELECT store, month FROM sales WHERE quantity IN (1, 2, 3) GROUP BY 1, 2 HAVING count(*) > 1290",
     "SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT patient_id) > 590 AND sum(cost) > 3010",
-    "SELECT ward FROM visits GROUP BY ward HAVING avg(cost) > 99 AND count(*) > 610",
+    "SELECT ward FROM visits GROUP BY ward HAVING avg(cost) > 99 AND count(cost) > 610",
     "SELECT store FROM sales WHERE note LIKE 'n%' OR note = 's' GROUP BY store"
     " HAVING sum(amount) BETWEEN 90001 AND 120003",
     "SELECT region FROM sales JOIN stores ON store = name GROUP BY region HAVING count(*) > 3190",
