@@ -27,7 +27,7 @@ def number_parts(column: Column, finder: CutFinder, *, distinct: bool) -> Parts:
         distinct: the expression is known to be another value in each part.
     """
     steps = _find_steps(column, finder) if distinct else None
-    if steps is None:
+    if steps is None or any(run.count < 1 for run in steps.runs):  # WHERE may leave no number at all
         return replace(_list_parts(column, finder.list_cuts(), finder.window), distinct=distinct)
     inside = finder.window is None
     nulls = not column.required
