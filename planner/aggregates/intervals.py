@@ -40,7 +40,7 @@ def length_in_seconds(node: exp.Expr, within: GroupScope) -> exp.Expr:
 
 
 def _constant_seconds(node: exp.Expr, interval: exp.Expr, within: GroupScope) -> exp.Expr:
-    """What an interval is compared with, if it is a text or NULL. Raises KH204 for anything else."""
+    """Read the text or NULL that an interval is compared with. Raises KH204 for anything else."""
     try:
         value = fold(node, within.given)
     except NotConstant:

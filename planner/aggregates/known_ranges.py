@@ -54,7 +54,7 @@ def _of_column(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> Ends
 
 
 def _list_compared(term: RowTerm, said: tuple[Condition, ...]) -> Iterator[tuple[str, Fraction]]:
-    """What the conditions say of the very term, in its steps."""
+    """Return the range that the conditions give this term, in its steps."""
     for one in said:
         if isinstance(one, Compare) and _term_of(one.column) == term:
             value = _number(one.value)

@@ -142,7 +142,7 @@ def _read_pick(call: Call, within: GroupScope) -> _Picked:
 
 
 def _read_term(argument: exp.Expr, function: str, within: GroupScope) -> ColumnTerm:
-    """What values are picked of: a column, or numbers and times that are computed of several. Raises KH204."""
+    """Read the argument of a pick: a column, or a number or time that is computed of several. Raises KH204."""
     column = find_column(argument, within.scope)
     rows = RowScope(within.scope, within.given)
     found = computed_term(argument, rows) if column is None else plain_term(column)

@@ -1,4 +1,4 @@
-"""What keys are ranked by: a sum over rows or a mean of them, as a comparison with 0 says it."""
+"""The value that keys are ranked by: a sum over rows or their mean, compared with 0."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -40,7 +40,7 @@ def ranked_value(node: exp.Expr, within: GroupScope) -> Comparison:
 
 
 def _without_rounding(node: exp.Expr, within: GroupScope) -> exp.Expr:
-    """What is rounded to whole numbers or to so many places, or cast to a type that does so."""
+    """Strip roundings to whole numbers or places, and casts to types that round."""
     inner = bare(node)
     if isinstance(inner, _ROUNDED) and contains_aggregate(inner.this):
         places = inner.args.get("decimals")

@@ -44,7 +44,7 @@ def ranking_promise(plan: Plan) -> str | None:
 
 
 def _by(ranked: Ranked) -> str:
-    """What is ranked by; of a mean, by how many values it is divided at least."""
+    """Write the value that is ranked by; of a mean, with the least number of values that divides it."""
     divided = "" if ranked.mean is None else f" (divided by {ranked.mean.rows:,} at least)"
     return f"{ranked.functional.name}{divided}"
 

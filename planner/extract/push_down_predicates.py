@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.extract.push_down_thresholds import (
     IN_QUESTION,
@@ -27,6 +26,7 @@ from planner.extract.push_down_thresholds import (
     list_items,
     mentioned_item,
     mentions,
+    plan_beside_sizes,
     seems_per_unit,
     spell_inside,
     without_aggregates,
@@ -38,7 +38,7 @@ from planner.parser.spans import Searched, spans
 from planner.parser.subquery_readers import Reader, readers
 from planner.parser.tree import name
 from planner.scope.embedded import predicate_column
-from planner.scorecard.find import find_predicates, shows_size
+from planner.scorecard.find import find_predicates
 
 _IN_READER = IN_QUESTION | {"with_", "limit", "offset", "distinct", "kind"}
 
@@ -55,12 +55,7 @@ class _Moved:
 
 def push_down_predicates(read: PrivateRead) -> tuple[Edit, ...]:
     """The changes that move predicates into the SELECT from the query that alone reads it; none if there are none."""
-    if read.select.args.get("group") is None or not any(map(shows_size, read.select.expressions)):
-        return ()
-    try:
-        return tuple(_plan_moves(read))
-    except KeyholeError:
-        return ()
+    return plan_beside_sizes(read, _plan_moves)
 
 
 def _plan_moves(read: PrivateRead) -> list[Edit]:

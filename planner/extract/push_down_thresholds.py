@@ -4,7 +4,7 @@ SELECT ward FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t WHERE 
 SELECT ward FROM (SELECT ward FROM visits GROUP BY ward HAVING count(*) > 3000) t
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -113,6 +113,16 @@ def seems_per_unit(read: PrivateRead) -> bool:
         return bool(unit_readings(read.select, read.node, read.table, read.text, read.tokens))
     except KeyholeError:
         return True
+
+
+def plan_beside_sizes(read: PrivateRead, plan: Callable[[PrivateRead], Iterable[Edit]]) -> tuple[Edit, ...]:
+    """Return the planned changes of a grouped SELECT that shows sizes, none of another or of what is refused."""
+    if read.select.args.get("group") is None or not any(map(shows_size, read.select.expressions)):
+        return ()
+    try:
+        return tuple(plan(read))
+    except KeyholeError:
+        return ()
 
 
 def list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Mapping[str, Item] | None:

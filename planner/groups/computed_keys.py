@@ -26,9 +26,8 @@ from planner.groups.cuts import MOST_CUTS, MOST_STEPS, CutFinder, NotFinite, Too
 from planner.groups.null_groups import has_null_group, keeps_null, part_of_time
 from planner.groups.number_parts import column_unit, number_parts
 from planner.groups.numbers import with_numbers, without_numbers
-from planner.groups.open_texts import refuse_open_texts
+from planner.groups.open_texts import list_said_texts, refuse_open_texts
 from planner.groups.ranges import Times, number_range, said_of_rows, time_range
-from planner.groups.said_texts import list_said_texts
 from planner.groups.time_cuts import count_starts, list_steps, part_times
 from planner.groups.truths import with_truths, without_truths
 from planner.groups.unlisted_times import check_times

@@ -21,27 +21,13 @@ from planner.question.condition import Compare, Condition, Like, Within, columns
 from planner.question.row_work import are_dear
 from planner.scope.key_partitions import list_tests
 from planner.scope.names import Scope, find_column
+from planner.scope.truth_keys import TESTS
 from planner.values.like import collapse_wildcards, like
 from planner.values.model import Given
 
 MOST_PATTERNS = 4  # each more doubles the combinations for which a text is looked for
 _NOTHING_GIVEN = Given(parameters={}, today=date.min)
-_TESTS = (
-    exp.EQ,
-    exp.NEQ,
-    exp.GT,
-    exp.GTE,
-    exp.LT,
-    exp.LTE,
-    exp.In,
-    exp.Between,
-    exp.Is,
-    exp.Like,
-    exp.ILike,
-    exp.StartsWith,
-    exp.Escape,
-    exp.Case,
-)
+_TESTS = (*TESTS, exp.Is, exp.Case)
 
 
 def part_by_conditions(scope: Scope, column: Column, items: list[exp.Expr]) -> Parts | None:

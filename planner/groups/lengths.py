@@ -113,7 +113,7 @@ def find_length_range(
 
 
 def _said_of(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> _Numbers:
-    """What WHERE says of a term, in its steps."""
+    """Return the range that WHERE gives a term, in its steps."""
     try:
         column = computed_column(term, RowScope(scope, _NOTHING_GIVEN))
     except NoTermError:

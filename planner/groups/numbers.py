@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, ComputedName, Derivation, Parts, SqlType
+from planner.catalog.model import Column, Computed, ComputedName, Derivation, Parts, SqlType
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.catalog.sql_types import text_limit
 from planner.catalog.steps import Steps
@@ -191,8 +191,8 @@ def _find_range(
 
 
 def _term_of(base: Column) -> RowTerm:
-    term: RowTerm = base.derivation.term  # type: ignore[union-attr]
-    return term
+    assert isinstance(base.derivation, Computed)
+    return base.derivation.term
 
 
 def _bounds(span: NumberSpan) -> tuple[Decimal, Decimal]:

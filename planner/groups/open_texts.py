@@ -1,19 +1,24 @@
-"""Why an expression of a text has no public values, with a spelling that has: the texts named in a CASE."""
+"""Texts of which any may be stored: the few that WHERE lists are groups, and a refusal shows a CASE that names some.
+
+WHERE code IN ('A1', 'B2') GROUP BY code
+"""
 
 from collections.abc import Iterable
 from datetime import date
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, SqlType
+from planner.catalog.model import Column, Parts, SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import position, write_node
 from planner.predicates.condition import row_condition
+from planner.question.condition import Compare, Condition, Within
 from planner.scope.key_classes import key_expression
 from planner.scope.names import Scope, find_column
 from planner.values.model import Given
 
 _NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_MOST_TEXTS = 1_000  # each is compared with every row's text
 
 
 def refuse_open_texts(items: Iterable[exp.Expr], scope: Scope) -> None:
@@ -75,3 +80,29 @@ def _is_compared(node: exp.Expr, scope: Scope) -> bool:
     except KeyholeError:
         return False
     return True
+
+
+def list_said_texts(column: Column, said: tuple[Condition, ...]) -> Parts | None:
+    """Return the groups of a column's texts that WHERE leaves, in order; None if it does not list few."""
+    found: set[str] | None = None
+    for one in said:
+        match one:
+            case Compare(name, "=", str() as text) if name == column.name:
+                listed = {text}
+            case Within(name, values) if name == column.name:
+                listed = {value for value in values if isinstance(value, str)}
+            case _:
+                continue
+        found = listed if found is None else found & listed
+    if not found or len(found) > _MOST_TEXTS or column.sql_type is not SqlType.TEXT:
+        return None
+    texts = sorted(found)
+    return Parts(
+        column=column.name,
+        kind=SqlType.TEXT,
+        cuts=(),
+        groups=tuple(range(len(texts))),
+        nulls=None,
+        shown=tuple(texts),
+        tests=tuple(Compare(column.name, "=", text) for text in texts),
+    )

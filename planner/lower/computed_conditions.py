@@ -14,16 +14,19 @@ References: docs/decisions/0017-timing.md.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
+from math import log2
 from types import MappingProxyType
 
-from planner.catalog.model import Column, SqlType
+from planner.catalog.model import Column, Computed, ComputedName, Merged, Parts, SqlType, Table
+from planner.catalog.steps import Steps
 from planner.errors import KeyholeError
-from planner.lower.computed.key_inputs import list_dear_numbers, list_key_truths
 from planner.lower.layout import indent_blocks, select
 from planner.lower.row import RowSql
-from planner.question.condition import ALWAYS, Condition
+from planner.question.condition import ALWAYS, And, Condition, Leaf, Not, Or
 from planner.question.model import Functional
-from planner.question.row_work import are_dear
+from planner.question.row_work import UNNOTICED_TESTS, are_dear
+
+_STEP_TESTS = 4  # how often the number of a step reads a value
 
 
 def compute_conditions(
@@ -46,7 +49,7 @@ def compute_conditions(
     """
     conditions = tuple(dict.fromkeys(one for one in list_conditions(where, functionals) if one != ALWAYS))
     keys = tuple(keys)
-    truths, numbers = list_key_truths(keys, row.table), list_dear_numbers(keys, row.table)
+    truths, numbers = _list_key_truths(keys, row.table), _list_dear_numbers(keys, row.table)
     truths = truths if are_dear(truths, row.table) else ()
     if not are_dear([*conditions, *truths], row.table) and not numbers:
         return row
@@ -103,3 +106,33 @@ def _refuse_dear(row: RowSql) -> KeyholeError:
 def _free_names(row: RowSql) -> Iterator[str]:
     taken = {column.name.lower() for column in row.table.columns}
     return (name for i in count() if (name := f"keyhole_c{i}") not in taken)
+
+
+def _list_key_truths(keys: Iterable[Column], table: Table) -> tuple[Condition, ...]:
+    """Return the conditions that are keys: of each the one that is true in its second group."""
+    found = (
+        parts.tests[1] for parts in _list_parts(keys, table) if isinstance(parts.column, ComputedName) and parts.tests
+    )
+    return tuple(dict.fromkeys(test for test in found if isinstance(test, Leaf | Not | And | Or)))
+
+
+def _list_dear_numbers(keys: Iterable[Column], table: Table) -> tuple[ComputedName, ...]:
+    """Return the numbers whose computing, for some rows and not for others, could be told from the time it takes."""
+    found: dict[ComputedName, int] = {}
+    for parts in _list_parts(keys, table):
+        if not isinstance(parts.column, ComputedName) or parts.tests:
+            continue
+        derived = parts.column.column.derivation
+        assert isinstance(derived, Computed)
+        times = _STEP_TESTS if isinstance(parts.cuts, Steps) else _STEP_TESTS + int(log2(len(parts.cuts) + 1))
+        found[parts.column] = times * (1 + derived.term.size // 3)
+    return tuple(found) if sum(found.values()) > UNNOTICED_TESTS else ()
+
+
+def _list_parts(keys: Iterable[Column], table: Table) -> Iterator[Parts]:
+    for key in keys:
+        match key.derivation:
+            case Parts() as parts:
+                yield parts
+            case Merged(columns=several):
+                yield from _list_parts([table.column(name) for name in several], table)

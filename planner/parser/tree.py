@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.time import format_time
 from sqlglot.tokenizer_core import Token as Word
+from sqlglot.tokenizer_core import TokenType
 
 from planner.errors import KeyholeError
 from planner.parser.escape_strings import without_escapes
-from planner.parser.grouping_parser import GroupingParser
 from planner.parser.lexer import Token
 from planner.parser.postgresql_words import read_words
 from planner.parser.syntax_errors import JUDGED, check_syntax
@@ -64,11 +65,24 @@ def parse(text: str, tokens: tuple[Token, ...]) -> Parsed:
     return Parsed(text, tokens, tree, tuple(node for node in found if isinstance(node, exp.Table)), said)
 
 
+class _Parser(PostgresParser):
+    """sqlglot's, which reads any expression inside ROLLUP, CUBE and GROUPING SETS: `x > 10`, too."""
+
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:  # noqa: FBT001, FBT002
+        for word, kind in ((TokenType.CUBE, exp.Cube), (TokenType.ROLLUP, exp.Rollup)):
+            if not with_prefix and self._match(word):
+                return self.expression(kind(expressions=self._parse_wrapped_csv(self._parse_disjunction)))
+        return super()._parse_cube_or_rollup(with_prefix)
+
+    def _parse_grouping_set(self) -> exp.Expr | None:
+        return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
+
+
 def _tree(text: str, tokens: tuple[Token, ...], said: frozenset[str]) -> exp.Expr:
     try:
         text = without_escapes(text, tokens)
         words = read_words(text, tokens)
-        trees = GroupingParser(dialect=_POSTGRES).parse(words, text)
+        trees = _Parser(dialect=_POSTGRES).parse(words, text)
     except ParseError as error:
         at = _stop_position(error, text)
         raise KeyholeError("KH100", "the statement cannot be parsed", hint=_find_unparsed(text), position=at) from None

@@ -220,7 +220,7 @@ class Ranked:
 
     @property
     def computed(self) -> tuple[Functional, ...]:
-        """What is computed of the data: the value that is ranked by, or what a mean's score is made of."""
+        """The functionals that are computed: the value that is ranked by, or the two sums of a mean's score."""
         return (self.functional,) if self.mean is None else (self.mean.total, self.mean.count)
 
     def with_computed(self, functionals: tuple[Functional, ...]) -> "Ranked":

@@ -158,7 +158,7 @@ def _cut_steps(made: Functional, score: MeanScore, *, fine: Fraction) -> tuple[F
 
 
 def compute_scores(ranked: Ranked, values: Integers) -> Integers:
-    """What keys are ranked by, of the exact values of all that was computed.
+    """Compute the integers that keys are ranked by from the exact values of all functionals.
 
     Guarantee: for a mean each is `floor(times * total / max(count, rows))`, cut off at what the declared bounds allow.
 
@@ -183,7 +183,7 @@ def compute_scores(ranked: Ranked, values: Integers) -> Integers:
 
 
 def tell_rows(ranked: Ranked) -> str:
-    """What becomes of groups with fewer values than a mean is divided by at least."""
+    """Say how groups with fewer values than a mean's least divisor are ranked."""
     assert ranked.mean is not None
     return (
         f"{ranked.functional.name} is divided by {ranked.mean.rows:,} at least: a group with fewer values counts as if "

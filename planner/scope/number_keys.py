@@ -45,5 +45,5 @@ def shown_type(key: Column) -> str:
 
 
 def number_name(key: Column) -> str:
-    """What the number is called beside the answered keys."""
+    """Return the name of the number beside the answered keys."""
     return f"{key.name} as a number"

@@ -39,7 +39,7 @@ def is_truth_key(column: Column) -> bool:
 
 
 def value_name(key: Column) -> str:
-    """What the condition's value is called beside the answered keys.
+    """Return the name of the condition's value beside the answered keys.
 
     PostgreSQL reads 63 bytes of a name, of which the first tell it apart from the key's and from all others.
     """

@@ -10,27 +10,20 @@ PostgreSQL gives the same for both where the query around names its columns one 
 
 from sqlglot import exp
 
-from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
-from planner.extract.push_down_thresholds import list_items, seems_per_unit
+from planner.extract.push_down_thresholds import list_items, plan_beside_sizes, seems_per_unit
 from planner.parser.clauses import clauses, fits
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
 from planner.parser.subquery_readers import Reader, readers
 from planner.parser.tree import contains, is_star, name
-from planner.scorecard.find import shows_size
 
 _IN_READER = frozenset(("expressions", "from_", "with_", "where"))
 
 
 def expand_stars(read: PrivateRead) -> tuple[Edit, ...]:
     """The changes that write out a star in what alone reads the SELECT; none if there are none."""
-    if read.select.args.get("group") is None or not any(map(shows_size, read.select.expressions)):
-        return ()
-    try:
-        return tuple(_plan(read))
-    except KeyholeError:
-        return ()
+    return plan_beside_sizes(read, _plan)
 
 
 def _plan(read: PrivateRead) -> list[Edit]:
@@ -58,7 +51,7 @@ def _plan(read: PrivateRead) -> list[Edit]:
 
 
 def _around(reader: Reader, read: PrivateRead) -> Reader | None:
-    """What alone reads a SELECT with a window in its list, by the names of its columns."""
+    """Find the one query that reads a SELECT with a window in its list, by the names of its columns."""
     select = reader.select
     if not isinstance(select.parent, exp.Subquery | exp.CTE) or not contains(select, exp.Window):
         return None

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.extract.push_down_thresholds import (
     IN_QUESTION,
@@ -25,6 +24,7 @@ from planner.extract.push_down_thresholds import (
     list_items,
     mentioned_item,
     mentions,
+    plan_beside_sizes,
     seems_per_unit,
     spell_inside,
     without_aggregates,
@@ -35,7 +35,6 @@ from planner.parser.lexer import quote_identifier
 from planner.parser.spans import Searched, spans
 from planner.parser.subquery_readers import Reader, readers
 from planner.parser.tree import bare, read_limit
-from planner.scorecard.find import shows_size
 from planner.scorecard.ranked import RANKS
 
 _IN_READER = frozenset(("expressions", "from_", "with_", "order", "limit", "offset", "kind", "distinct"))
@@ -53,12 +52,7 @@ class _Moved:
 
 def push_down_ranks(read: PrivateRead) -> tuple[Edit, ...]:
     """The changes that move ranks into the SELECT from the query that alone reads it; none if there are none."""
-    if read.select.args.get("group") is None or not any(map(shows_size, read.select.expressions)):
-        return ()
-    try:
-        return tuple(_plan_moves(read))
-    except KeyholeError:
-        return ()
+    return plan_beside_sizes(read, _plan_moves)
 
 
 def _plan_moves(read: PrivateRead) -> list[Edit]:

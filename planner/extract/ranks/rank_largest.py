@@ -17,9 +17,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
-from planner.extract.push_down_thresholds import list_items, mentioned_item, seems_per_unit
+from planner.extract.push_down_thresholds import list_items, mentioned_item, plan_beside_sizes, seems_per_unit
 from planner.parser.clauses import Clauses, clauses, fits
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
@@ -69,12 +68,7 @@ class _Extreme:
 
 def rank_largest(read: PrivateRead) -> tuple[Edit, ...]:
     """The changes that compare a place with 1 instead of a size with the largest or least; none if there are none."""
-    if read.select.args.get("group") is None or not any(map(shows_size, read.select.expressions)):
-        return ()
-    try:
-        return tuple(_plan(read))
-    except KeyholeError:
-        return ()
+    return plan_beside_sizes(read, _plan)
 
 
 def _plan(read: PrivateRead) -> list[Edit]:

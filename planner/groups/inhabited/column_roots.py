@@ -1,6 +1,7 @@
 """The stored column that a column of a question is made of, and its value wherever that of the root is known."""
 
 from collections.abc import Callable
+from datetime import date
 
 from planner.catalog.derived_columns import DATE_PARTS, follows_by_calendar
 from planner.catalog.model import (
@@ -48,7 +49,8 @@ def derive(derived: Derivation, value: Value | None) -> Value | None:
     """Return the value of a derived column where a date or timestamp stands."""
     if value is None:
         return None
-    moment = midnight(value)  # type: ignore[arg-type]
+    assert isinstance(value, date)
+    moment = midnight(value)
     match derived.function:
         case "extract":
             return extract_part(derived.part, moment)

@@ -1,4 +1,4 @@
-"""What a condition may be on rows of which only some is known: true, false, both, or neither of them where it is NULL.
+"""The truths that a condition may have on rows of which some is known: true, false, both, or none where it is NULL.
 
 Many places are looked at together. Of each it is known what stands there in some columns; in others anything may.
 """
@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import partial, reduce
 from itertools import repeat
 from operator import is_not
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +60,8 @@ def test_values(leaf: Leaf, column: Column, values: Sequence[Value | None]) -> M
 def _as_conditions_see(column: Column, values: Sequence[Value | None]) -> Sequence[Any]:
     match column.sql_type:
         case SqlType.DOUBLE:
-            return [value if value is None else float(Decimal(value)) for value in values]  # type: ignore[arg-type]
+            numbers = cast("Sequence[int | Decimal | None]", values)
+            return [number if number is None else float(Decimal(number)) for number in numbers]
         case SqlType.TEXT:
             longest = column.longest_text
             if not any(value is not None and len(str(value)) > longest for value in values):

@@ -110,7 +110,7 @@ class Spans:
     null: bool
 
     def clip(self, among: Span) -> "Spans":
-        """What of them lies between two places."""
+        """Return the part between two places."""
         first, past = among
         spans = (
             (low if first is None or (low is not None and low > first) else first,

@@ -185,7 +185,7 @@ def _number_values(row: GroupedRow, name: str, values: tuple[Value, ...], alike:
 
 
 def _look_up(row: GroupedRow, place: str, listed: Sequence[int]) -> str:
-    """What stands at a place of the list, the first of which is 0, as SQL."""
+    """Write the item at a place of the list as SQL; the first place is 0."""
     if list(listed) == list(range(len(listed))):
         return place
     width = len(str(max(listed)))
