@@ -144,7 +144,7 @@ public final class Clinic {
                 same(expected[index], column(rows, 1).toString());
             }
             SQLWarning warning = statement.getWarnings();
-            same(true, warning.getMessage().startsWith("Guarantee: a group that truly qualifies is missed"));
+            same(true, warning.getMessage().startsWith("guarantee: a group that truly qualifies is missed"));
             same("00000", warning.getSQLState());
         }
     }
