@@ -18,6 +18,7 @@ from mechanisms.registry import BOUNDED
 from planner.catalog.monitors import Monitor
 from planner.catalog.pace import Pace, TableSize
 from planner.catalog.row_terms import Computed as Computed
+from planner.catalog.source_names import SourceName
 from planner.catalog.steps import MOST_WRITTEN, Steps
 from planner.errors import KeyholeError, UnknownColumn
 
@@ -625,7 +626,8 @@ class Catalog:
     """Everything public that answering needs. `digest` identifies the policy and the pinned data.
 
     What was read is told at multiples of `release_every_ms` after reading began; at 0 at once. `pace` is what was
-    measured of this source, `sizes` what the owner declares of tables; neither is part of the digest.
+    measured of this source, `sizes` what the owner declares of tables, `source_names` what clients may call tables
+    beside the policy's names; none is part of the digest.
     """
 
     tables: tuple[Table, ...]
@@ -642,6 +644,7 @@ class Catalog:
     monitors: tuple[Monitor, ...] = ()
     pace: Pace | None = None
     sizes: tuple[tuple[str, TableSize], ...] = ()
+    source_names: tuple[SourceName, ...] = ()
 
     def with_numbers(self, numbers: str) -> "Catalog":
         """Return the same catalog, with another choice of what stands in columns of numbers."""
@@ -650,6 +653,17 @@ class Catalog:
             if numbers == self.defaults.numbers
             else replace(self, defaults=replace(self.defaults, numbers=numbers))
         )
+
+    @property
+    def answered_names(self) -> frozenset[str]:
+        """The names in `public` of what Keyhole answers: private tables, stored questions and monitors."""
+        tables, stored = (one.name for one in self.tables), (one.name for one in self.stored_questions)
+        return frozenset((*tables, *stored, *(one.name for one in self.monitors)))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names in `public`: those of public tables, too."""
+        return self.answered_names | {one.name for one in self.public_tables}
 
     def table(self, name: str) -> Table | None:
         """The private table of that name, if there is one."""

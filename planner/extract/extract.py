@@ -27,10 +27,11 @@ from planner.extract.set_operations import join_branches
 from planner.extract.virtual_relations import VIRTUAL_SCHEMA, VirtualRelation, monitor_relation, virtual_relation
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit, Origin
-from planner.parser.lexer import Token, quote_identifier
+from planner.parser.lexer import Token, quote_identifier, tokens_after_edits
 from planner.parser.lexer import tokens as lex
 from planner.parser.tree import Parsed, cut_out, name, offset, parse, position
 from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
+from planner.scope.policy_names import use_policy_names
 from planner.scorecard.empty_source import without_rows
 
 MOST_QUESTIONS = 16  # each is a scan of the source and a reservation of its own
@@ -49,19 +50,23 @@ def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | No
         return None
     query = parse(text, tokens)
     _check_query(query)
+    origin = Origin(text)
+    if changes := use_policy_names(query, catalog):
+        origin = origin.edit(changes, rule=use_policy_names.__name__)
+        query = parse(origin.text, tokens_after_edits(origin.text, origin.kept, tokens))
     private = {id(node) for node, _ in _private(query, catalog)}
     if private:
-        _check_ctes(query, names)
+        _check_ctes(query, catalog, origin)
     normalised: Normalised | None = None
     try:
-        normalised = normalise(query, catalog, lambda query: _private(query, catalog))
-        return _take_apart(normalised, catalog, names, unread=_none)
+        normalised = normalise(query, catalog, lambda query: _private(query, catalog), origin=origin)
+        return _take_apart(normalised, catalog, unread=_none)
     except KeyholeError:
         idle = private & idle_tables(query.tree)
-        instead = Normalised(query, None) if idle == private else normalised
+        instead = Normalised(query, origin) if idle == private else normalised
         if not idle or instead is None:
             raise
-    return _take_apart(instead, catalog, names, unread=idle_tables)
+    return _take_apart(instead, catalog, unread=idle_tables)
 
 
 def _none(_: exp.Expr) -> frozenset[int]:
@@ -83,22 +88,22 @@ def _check_query(query: Parsed) -> None:
         raise not_allowed(f"{type(node).__name__.upper()} is not allowed", position=position(node))
 
 
-def _take_apart(read: Normalised, catalog: Catalog, names: frozenset[str], *, unread: _Unread) -> Asking | None:
+def _take_apart(read: Normalised, catalog: Catalog, *, unread: _Unread) -> Asking | None:
     """The query taken apart; the private tables that `unread` finds are empty ones."""
     tree = read.query.tree
     found = [(node, what) for node in read.query.tables if (what := _find_relation(node, catalog)) is not None]
     if not found:
         return None
+    _check_ctes(read.query, catalog, read.origin)
     try:
-        _check_ctes(read.query, names)
         found.sort(key=lambda pair: _start(pair[0]))
         asking = _taken_apart(read.query, catalog, found, unread=unread(tree))
     except KeyholeError as error:
-        raise (error if read.origin is None else read.origin.place_error(error)) from None
+        raise read.origin.place_error(error) from None
     return replace(asking, embedded=tuple(_cut_out(part, read.origin) for part in asking.embedded))
 
 
-def _cut_out(part: Embedded | EmbeddedVirtual, origin: Origin | None) -> Embedded | EmbeddedVirtual:
+def _cut_out(part: Embedded | EmbeddedVirtual, origin: Origin) -> Embedded | EmbeddedVirtual:
     """A question with trees of its own, once nothing of the statement around it is looked at any more."""
     if isinstance(part, EmbeddedVirtual) or part.stored is not None:
         return part
@@ -106,13 +111,12 @@ def _cut_out(part: Embedded | EmbeddedVirtual, origin: Origin | None) -> Embedde
         cut_out(leaf.tree)
     if part.per_unit is not None:
         cut_out(part.per_unit.tree)
-    return part if origin is None else replace(part, origin=origin)
+    return replace(part, origin=origin) if origin.edits else part
 
 
 def _names(catalog: Catalog) -> frozenset[str]:
-    tables = {table.name for table in catalog.tables}
-    stored = {question.name for question in catalog.stored_questions}
-    return frozenset(tables | stored | {monitor.name for monitor in catalog.monitors} | {VIRTUAL_SCHEMA})
+    """What a statement that Keyhole answers must name."""
+    return catalog.answered_names | {one.name for one in catalog.source_names} | {VIRTUAL_SCHEMA}
 
 
 def _check_reading_only(tokens: tuple[Token, ...]) -> None:
@@ -141,11 +145,12 @@ def _start(node: exp.Table) -> int:
     return offset(node.args.get("catalog") or node.args.get("db") or node.this)
 
 
-def _check_ctes(query: Parsed, names: frozenset[str]) -> None:
+def _check_ctes(query: Parsed, catalog: Catalog, origin: Origin) -> None:
+    answered = catalog.answered_names
     for cte in query.tree.find_all(exp.CTE) if query.says("with") else ():
         alias = cte.args["alias"].this
-        if name(alias) in names:
-            raise like_keyholes_table(alias)
+        if name(alias) == VIRTUAL_SCHEMA or name(alias) in answered:
+            raise origin.place_error(like_keyholes_table(alias))
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class Normalised:
     """A query in the form in which questions are cut out of it, and how it came from what was written."""
 
     query: Parsed
-    origin: Origin | None
+    origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class _FiredRule:
     grown: int
 
 
-def normalise(query: Parsed, catalog: Catalog, private: Callable[[Parsed], Private]) -> Normalised:
+def normalise(query: Parsed, catalog: Catalog, private: Callable[[Parsed], Private], *, origin: Origin) -> Normalised:
     """The query after every rule that applies, one after the other; it is read once more for each that does.
 
     Guarantee: PostgreSQL gives the same rows for both; where keys are listed without DISTINCT, each once. The column of
@@ -97,10 +97,10 @@ def normalise(query: Parsed, catalog: Catalog, private: Callable[[Parsed], Priva
 
     Parameters:
         private: finds the private tables that a query reads.
+        origin: how the query's text came from what was written.
 
     Raises KH101 where a size is shown around a question.
     """
-    origin = Origin(query.text)
     room, reading = min(MOST_TIMES * len(query.text), MOST_ADDED), MOST_READ
     for _ in range(MOST_STEPS):
         reading -= len(query.text)
@@ -115,7 +115,7 @@ def normalise(query: Parsed, catalog: Catalog, private: Callable[[Parsed], Priva
         room -= step.grown
         origin = origin.edit(step.changes, rule=step.rule.__name__)
         query = parse(origin.text, tokens_after_edits(origin.text, origin.kept, query.tokens))
-    return Normalised(query, origin if origin.edits else None)
+    return Normalised(query, origin)
 
 
 def _steps(query: Parsed, catalog: Catalog, private: Private, *, room: int) -> Iterator[_FiredRule]:

@@ -37,7 +37,7 @@ from planner.policy.compile_column import compiled_bands, compiled_columns, key_
 from planner.policy.compile_monitors import compiled_monitors
 from planner.policy.expression_totals import read_total
 from planner.policy.file import Policy
-from planner.policy.relation_names import relation
+from planner.policy.relation_names import known_names, relation
 from planner.policy.rules.tables import unit_root
 from planner.policy.sections import SourceSection, TableSection, keys_of
 from planner.policy.source_faults import REPIN, absent_column, unpinned_table
@@ -81,6 +81,7 @@ def compile_catalog(
         monitors=compiled_monitors(policy),
         pace=pins.pace if pins.pace is not None and pins.pace.engine == identify_engine(policy.source) else None,
         sizes=tuple(_sizes(policy)),
+        source_names=known_names(policy),
     )
 
 

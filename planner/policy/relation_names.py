@@ -5,12 +5,15 @@ from pathlib import Path, PurePath
 
 from planner.catalog.csv_file import CsvFile
 from planner.catalog.fault import Fault
-from planner.policy.sections import SourceKind, TableSection
+from planner.catalog.source_names import SourceName, keep_distinct
+from planner.policy.sections import PolicyDocument, SourceKind, TableSection
 
 FILES = {".parquet": "read_parquet", ".csv": "read_csv"}  # relations that are files, and how DuckDB reads them
 NAME_PART = re.compile(r'"(?:[^"]|"")+"|[^".]+')
 SPARK_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
 _WITHOUT_TYPES = frozenset({"csv", "json", "text", "xml"})  # formats that Spark names before a path
+_QUOTES = frozenset('"`')
+_QUALIFIED = 2  # parts of a name that says its schema
 _PARQUET = ".parquet"  # files that Spark reads as a table; a CSV file has no types there
 
 
@@ -38,6 +41,39 @@ def relation(name: str, table: TableSection, *, directory: Path, kind: SourceKin
         options = ", utf8_validation = 'replace', union_by_name = true" if suffix == _PARQUET else ""
         return f"{FILES[suffix]}('{file}'{options})"
     return ".".join(part if part.startswith('"') else f'"{part}"' for part in NAME_PART.findall(text))
+
+
+def known_names(document: PolicyDocument) -> tuple[SourceName, ...]:
+    """Return what clients may call the tables of a policy beside its own names: `known_as`, else the relation's name.
+
+    Names are folded as the source folds them: DuckDB and Spark tell no case apart, PostgreSQL has what is written.
+    """
+    found = ((name, known_name(table, kind=document.source.kind)) for name, table in document.tables.items())
+    return keep_distinct(SourceName(*known, name) for name, known in found if known is not None)
+
+
+def known_name(table: TableSection, *, kind: SourceKind) -> tuple[str, str] | None:
+    """Return the schema and the name by which clients may write a table, beside its name in the policy; None for a
+    file, and where the relation is in no schema that the policy names."""
+    if table.known_as is not None:
+        written = [_unquote(_fold(part)) for part in NAME_PART.findall(table.known_as)]
+        return (written[0], written[1]) if len(written) == _QUALIFIED else ("", "")
+    text = table.relation or ""
+    if (kind == "spark" and is_spark_file(text)) or PurePath(text).suffix.lower() in FILES:
+        return None
+    parts = (SPARK_PART if kind == "spark" else NAME_PART).findall(text)
+    if len(parts) < _QUALIFIED:
+        return None
+    schema, name = (_unquote(part) if kind == "postgresql" else _unquote(_fold(part)) for part in parts[-_QUALIFIED:])
+    return schema, name
+
+
+def _fold(part: str) -> str:
+    return part if part[0] in _QUOTES else part.lower()
+
+
+def _unquote(part: str) -> str:
+    return part[1:-1].replace(part[0] * 2, part[0]) if part[0] in _QUOTES else part
 
 
 def is_csv(text: str, *, kind: SourceKind) -> bool:

@@ -429,6 +429,7 @@ class TableSection(Section):
     """`[tables.NAME]`: one private table, or with `public = true` one that is pinned and copied whole."""
 
     relation: str | None = None
+    known_as: str | None = None
     comment: str | None = None
     public: bool = False
     privacy_unit: Unit | None = None

@@ -17,6 +17,7 @@ from planner.catalog.pace import LONGEST_TIMEOUT_MS, UNSURE, ExpectedTime, write
 from planner.catalog.tolerance import quote_literal, widen_tolerances
 from planner.errors import KeyholeError
 from planner.explain.balances import QuestionBalance
+from planner.extract.virtual_relations import VIRTUAL_SCHEMA
 from planner.question.plan import Plan
 from planner.scope.embedded import Embedded
 from proxy.report.limit_names import name_limit, tell_apart
@@ -28,17 +29,22 @@ def not_one_statement() -> KeyholeError:
     return KeyholeError("KH108", "one question is expected", hint="Send one SELECT keys ... HAVING ... statement.")
 
 
-_FROM = re.compile(r'\bFROM\s+(?:"([^"]+)"|(\w+))(?![\w.]|\s*[()])', re.IGNORECASE)  # no EXTRACT(MONTH FROM day)
+_NAME = r'(?:"([^"]+)"|(\w+))'
+_FROM = re.compile(rf"\bFROM\s+(?:{_NAME}\.)?{_NAME}(?![\w.]|\s*[()])", re.IGNORECASE)  # no EXTRACT(MONTH FROM day)
 
 
 def not_a_bare_question(text: str, catalog: Catalog) -> KeyholeError:
     """A question with something around it, where no shadow runs that, or one of a table that is none."""
-    known = [*(table.name for table in catalog.tables), *(table.name for table in catalog.public_tables)]
+    known = {(schema, name) for name in catalog.names for schema in ("", "public")}
+    known |= {(schema, one.name) for one in catalog.source_names for schema in ("", one.schema)}
     if (named := _FROM.search(text)) is not None:
-        wanted = named[1] or named[2].lower()
-        if wanted not in {*known, *(one.name for one in catalog.stored_questions)}:
-            at = named.start(1 if named[1] else 2) + 1
-            return KeyholeError("KH106", f'there is no table "{wanted}"', hint=nearest(wanted, known), position=at)
+        schema, wanted = (quoted or (plain or "").lower() for quoted, plain in (named.group(1, 2), named.group(3, 4)))
+        if schema != VIRTUAL_SCHEMA and (schema, wanted) not in known:
+            said = f"{schema}.{wanted}" if schema else wanted
+            listed = [f"{schema}.{name}" if schema else name for schema, name in sorted(known) if schema != "public"]
+            at = next(at for at in range(1, 5) if named.group(at) is not None)
+            position = named.start(at) + 1
+            return KeyholeError("KH106", f'there is no table "{said}"', hint=nearest(said, listed), position=position)
     return KeyholeError(
         "KH106",
         "this is not a question by itself",

@@ -17,6 +17,7 @@ import structlog
 from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
+from planner.policy.relation_names import known_names
 from planner.policy.sections import BandsSection, ServerLimitsSection, ServerSection
 from proxy.endpoint.connection_limits import shadow_connections
 from proxy.endpoint.server import Endpoint
@@ -94,7 +95,7 @@ class InForce:
         old = self.policy
         if not same_source(new, old) or (new.views, new.server.database) != (old.views, old.server.database):
             return None
-        if _bands(new) != _bands(old) or new.monitors != old.monitors:
+        if _bands(new) != _bands(old) or new.monitors != old.monitors or known_names(new) != known_names(old):
             return None
         if not self._has_room(new.server.limits) or own_binaries(new) != self.binaries:
             return None

@@ -20,7 +20,7 @@ from proxy.wire.backend import Report
 from proxy.wire.encodings import codec
 from proxy.wire.frames import Frame
 
-_RELATION = re.compile(r'relation "(?:.*\.)?([^".]+)" does not exist', re.DOTALL)
+_RELATION = re.compile(r'relation "(?:(.*)\.)?([^".]+)" does not exist', re.DOTALL)
 _COLUMN = re.compile(r'column (?:"([^"]+)"|\S*?\.?([^".\s]+)) does not exist', re.DOTALL)
 _UNGROUPED = re.compile(r'column "(?:.*\.)?([^".]+)" must appear in the GROUP BY clause or be used in .*', re.DOTALL)
 _HAVING = re.compile(r"\bHAVING\b", re.IGNORECASE)
@@ -61,7 +61,7 @@ class NameHints:
                 if code == _NO_COLUMN and is_quoted and (named := _COLUMN.fullmatch(message)):
                     hint = self._suggest_value(named[1] or named[2], text)
             case code if code == _NO_RELATION and (named := _RELATION.fullmatch(message)):
-                hint = self._suggest_relation(named[1])
+                hint = self._suggest_relation(named[2], named[1] or "")
             case code if code == _NO_COLUMN and (named := _COLUMN.fullmatch(message)):
                 hint = self._suggest_column(named[1] or named[2], text, is_quoted=is_quoted)
             case code if code == _SYNTAX and text and at >= 0:
@@ -76,7 +76,9 @@ class NameHints:
         told = add_hint(without, hint, codec=found, hint_in_message=self._hint_in_message())
         return Frame(frame.kind, told.encode())
 
-    def _suggest_relation(self, wanted: str) -> str | None:
+    def _suggest_relation(self, wanted: str, schema: str) -> str | None:
+        if (hint := self._suggest_qualified(wanted, schema)) is not None:
+            return hint
         names = [*self._tables(), *(question.name for question in self._catalog.stored_questions)]
         names += [monitor.name for monitor in self._catalog.monitors if self._analyst in monitor.analysts]
         spelled = {name: readable(name) for name in names}
@@ -85,6 +87,15 @@ class NameHints:
         if nearest == wanted and nearest in names:
             return f"Perhaps you meant public.{spelled[nearest]}."
         return None if nearest is None else f"Perhaps you meant {spelled[nearest]}."
+
+    def _suggest_qualified(self, wanted: str, schema: str) -> str | None:
+        """A name of the source's own: in the schema that is said, or of the table that is said in another one."""
+        names = self._catalog.source_names
+        in_schema = _nearest(wanted, {one.name: "" for one in names if one.schema == schema})
+        of_table = _nearest(schema, {one.schema: "" for one in names if one.name == wanted}) if schema else None
+        meant = (schema, in_schema) if in_schema is not None else (of_table, wanted)
+        found = next((one for one in names if (one.schema, one.name) == meant), None)
+        return None if found is None else f"Perhaps you meant {readable(found.schema)}.{readable(found.name)}."
 
     def _suggest_column(self, wanted: str, text: str, *, is_quoted: bool) -> str | None:
         nearest = _nearest(wanted, self._columns_read_by(text))

@@ -85,7 +85,7 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
     insist_showable(catalog)
     _create_database(address, catalog.database)
     bands = [(table.name, table.band_columns) for table in catalog.tables]  # shown, and no part of the digest
-    asked = (catalog.stored_questions, catalog.monitors)
+    asked = (catalog.stored_questions, catalog.monitors, catalog.source_names)
     stamp = sha256(f"{_LAYOUT}:{catalog.digest}:{bands}:{asked}".encode()).hexdigest()
     with _owning(address, catalog.database) as connection:
         built = connection.execute(
@@ -164,21 +164,21 @@ def _statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sq
     yield from _roles(catalog, connection)
     yield sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database)
     yield sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, group)
-    for schema in ("public", VIRTUAL_SCHEMA):
-        yield sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema))
-        yield sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema))
-        yield sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(sql.Identifier(schema), group)
+    yield from _schemas(catalog, connection)
     for table in catalog.tables:
         declared = [(column.name, _shown_type(column, connection)) for column in table.columns]
         declared += [(shown.name, BandColumn.DECLARED) for shown in table.band_columns]
-        yield from _relation(("public", table.name), declared, comment=table.comment or _table_comment(table))
-        yield from _column_comments(table)
-        yield _grant("REFERENCES", "public", table.name)
+        for name in (("public", table.name), *_other_names(table, catalog)):
+            yield from _relation(name, declared, comment=table.comment or _table_comment(table))
+            yield from _column_comments(table, name)
+            yield _grant("REFERENCES", *name)
     for public in catalog.public_tables:
         declared = [(column.name, column.declared) for column in public.columns]
         yield from _relation(("public", public.name), declared, comment=public.comment or "public table")
         yield from _constraints(public)
         yield _grant("SELECT", "public", public.name)
+        for name in _other_names(public, catalog):
+            yield from _second_name(public, name)
     yield sql.SQL(
         "CREATE FUNCTION {} () RETURNS SETOF integer LANGUAGE plpgsql VOLATILE AS $$ BEGIN "
         "RAISE EXCEPTION 'KH103: this portal''s question was not answered' USING ERRCODE = '42501'; END $$"
@@ -197,6 +197,44 @@ def _statements(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sq
     yield sql.SQL("REVOKE EXECUTE ON FUNCTION {} FROM PUBLIC").format(functions)
     yield sql.SQL("REVOKE UPDATE ON {} FROM PUBLIC").format(sql.Identifier("pg_catalog", "pg_settings"))  # a SET too
     yield from _zero_counters(connection)
+
+
+def _schemas(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Composed]:
+    """Empty schemas in the place of those that are there: `public`, Keyhole's, and those that the source's names say.
+
+    Names without a schema are looked for in their order, as the planner does.
+    """
+    known = tuple(dict.fromkeys(("public", *(one.schema for one in catalog.source_names))))
+    there = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' ORDER BY 1"
+    for (schema,) in connection.execute(there).fetchall():
+        yield sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema))
+    for schema in (*known, VIRTUAL_SCHEMA):
+        yield sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema))
+        yield sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(sql.Identifier(schema), sql.Identifier(GROUP))
+    path = sql.SQL(", ").join(map(sql.Identifier, known))
+    database = sql.Identifier(catalog.database)
+    yield sql.SQL("SET LOCAL search_path = {}").format(path)  # of stored questions, which are declared after this
+    if catalog.source_names:
+        yield sql.SQL("ALTER DATABASE {} SET search_path = {}").format(database, path)
+    else:
+        yield sql.SQL("ALTER DATABASE {} RESET search_path").format(database)
+
+
+def _other_names(table: Table | PublicTable, catalog: Catalog) -> Iterator[tuple[str, str]]:
+    """Schema and name of a table where the source has it under another name than `public` and the policy's."""
+    for one in catalog.source_names:
+        if one.table == table.name:
+            yield one.schema, one.name
+
+
+def _second_name(public: PublicTable, name: tuple[str, str]) -> Iterator[sql.Composed]:
+    """A view of a public table's rows, under the name that the source gives them."""
+    relation = sql.Identifier(*name)
+    yield sql.SQL("CREATE VIEW {} WITH (security_invoker = true) AS SELECT * FROM {}").format(
+        relation, sql.Identifier("public", public.name)
+    )
+    yield sql.SQL("COMMENT ON VIEW {} IS {}").format(relation, sql.Literal(public.comment or "public table"))
+    yield _grant("SELECT", *name)
 
 
 def _zero_counters(connection: psycopg.Connection) -> Iterator[sql.Composed]:
@@ -329,18 +367,16 @@ def _shown_type(column: Column, connection: psycopg.Connection) -> str:
     return column.declared if known == (True,) else "text"
 
 
-def _column_comments(table: Table) -> Iterator[sql.Composed]:
+def _column_comments(table: Table, name: tuple[str, str]) -> Iterator[sql.Composed]:
     for column in table.columns:
         comment = "; ".join(part for part in (column.comment, *_roles_of(table, column)) if part)
         yield sql.SQL("COMMENT ON COLUMN {} IS {}").format(
-            sql.Identifier("public", table.name, column.name), sql.Literal(comment or "filter only")
+            sql.Identifier(*name, column.name), sql.Literal(comment or "filter only")
         )
     for shown in table.band_columns:
         aggregate = aggregate_sql(shown, table)
         comment = f"band of {aggregate} in a group, by max({readable(shown.name)}): {describe_bands(shown.bands)}"
-        yield sql.SQL("COMMENT ON COLUMN {} IS {}").format(
-            sql.Identifier("public", table.name, shown.name), sql.Literal(comment)
-        )
+        yield sql.SQL("COMMENT ON COLUMN {} IS {}").format(sql.Identifier(*name, shown.name), sql.Literal(comment))
 
 
 def _roles_of(table: Table, column: Column) -> Iterator[str]:

@@ -1,5 +1,5 @@
 """Owners whose analysts write as people do: a hospital, a city's taxis, a shop, a library, sensors, a help desk, a
-university, and four public data sets of courses."""
+university, an insurer, and four public data sets of courses."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -75,6 +75,11 @@ _PRIVATE = {
             "integer": "passengerid survived pclass sibsp parch", "text": "name sex cabin embarked", _REAL: "age fare",
         },
     },
+    "insurance": {
+        "claims": {"integer": "holder_id amount days_open", "text": "region product", "date": "opened"},
+        "old_claims": {"integer": "holder_id amount", "text": "region"},
+        "calls": {"integer": "holder_id minutes", "text": "topic"},
+    },
     "retail": {
         "retail": {
             "text": "InvoiceNo StockCode Description Country", "integer": "Quantity CustomerID",
@@ -113,6 +118,12 @@ _PUBLIC: dict[str, dict[str, tuple[dict[str, str], Sequence[tuple[Value | None, 
                 (number, f"Agent {number}", ("Tier 1", "Tier 2", "Back office")[number % 3], ("ES", "PL")[number % 2])
                 for number in range(1, 21)
             ],
+        ),
+    },
+    "insurance": {
+        "regions": (
+            {"region": "text", "country": "text"},
+            [("north", "NO"), ("west", "NO"), ("fjord", "NO"), ("skane", "SE"), ("gotland", "SE")],
         ),
     },
     "flights": {

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from math import isfinite
 
 from planner.catalog.fault import Fault, Faults
+from planner.catalog.source_names import SourceName
 from planner.errors import KeyholeError
-from planner.policy.relation_names import find_relation_fault
+from planner.policy.relation_names import NAME_PART, find_relation_fault, known_name, known_names
 from planner.policy.sections import PolicyDocument
 from planner.policy.stored_questions import number_parameters
 
@@ -71,6 +72,29 @@ def _find_relation_faults(policy: PolicyDocument) -> Faults:
             hint = "A relation is exposed once, as private or as public; a second name would be a second budget."
             fault = Fault("KH002", f"is the relation of tables.{other} too", hint=hint)
             yield ("tables", name, "relation"), fault
+        unclear = None if table.known_as is None else _find_known_fault(policy, name, table.known_as)
+        if unclear is not None:
+            yield ("tables", name, "known_as"), unclear
         wrong = find_relation_fault(table.relation or name, kind=policy.source.kind)
         if wrong is not None:
             yield ("tables", name, "relation"), wrong
+
+
+def _find_known_fault(policy: PolicyDocument, name: str, text: str) -> Fault | None:
+    """What is wrong with the second name that clients may write a table by."""
+    parts = NAME_PART.findall(text)
+    if ".".join(parts) != text or len(parts) != len(("schema", "table")):
+        hint = 'Write schema.table, or "schema"."table" with odd names in double quotes.'
+        return Fault("KH002", "is not the name of a table in a schema", hint=hint)
+    if SourceName(*_known(policy, name), name) not in known_names(policy):
+        hint = (
+            "Name a schema that is neither public, keyhole nor PostgreSQL's own, and a table that no other is known as."
+        )
+        return Fault("KH002", "is not a name that clients can have for one table", hint=hint)
+    return None
+
+
+def _known(policy: PolicyDocument, name: str) -> tuple[str, str]:
+    found = known_name(policy.tables[name], kind=policy.source.kind)
+    assert found is not None
+    return found

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from planner.catalog.model import Table
 from planner.extract.normalise import Normalised, normalise
+from planner.parser.edits import Origin
 from planner.parser.lexer import tokens
 from planner.parser.tree import Parsed, name, parse
 from tests.effort import rounds
@@ -56,7 +57,7 @@ def _private(query: Parsed) -> list[tuple[exp.Table, Table]]:
 
 
 def _normalised(sql: str) -> Normalised:
-    return normalise(parse(sql, tokens(sql)), retail(), _private)
+    return normalise(parse(sql, tokens(sql)), retail(), _private, origin=Origin(sql))
 
 
 _CONDITIONS = ("{age} > 2", "{age} < 3 OR {age} IS NULL", "NOT {insured}", "{disease} = 'flu'", "{ward} <> 'B'")

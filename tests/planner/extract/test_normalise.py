@@ -85,7 +85,7 @@ def _private(query: Parsed) -> list[tuple[exp.Table, Table]]:
 
 
 def _flat(sql: str) -> str:
-    return normalise(parse(sql, tokens(sql)), retail(), _private).query.text
+    return normalise(parse(sql, tokens(sql)), retail(), _private, origin=Origin(sql)).query.text
 
 
 @pytest.mark.parametrize("called", ["end", "case", "between", "or", "and", "where", "order"])

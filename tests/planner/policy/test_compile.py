@@ -14,11 +14,12 @@ from planner.catalog.domains import count_values, domain_digest, list_values
 from planner.catalog.fault import Fault
 from planner.catalog.model import LONGEST_TEXT, Derivation, RowCap, SqlType
 from planner.catalog.pins import Pins
+from planner.catalog.source_names import SourceName
 from planner.catalog.sql_types import sql_type
 from planner.errors import KeyholeError
 from planner.policy.compile import SourceColumn, compile_catalog
-from planner.policy.relation_names import relation
-from planner.policy.sections import TableSection
+from planner.policy.relation_names import known_names, relation
+from planner.policy.sections import PolicyDocument, SourceSection, TableSection
 from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.worlds.policies import BASE, SCHEMA, VERIFIER, changed, compiled, parsed, pins_for
@@ -220,6 +221,50 @@ def test_the_digest_follows_what_answers_depend_on() -> None:
 )
 def test_a_relation_is_quoted_or_a_file_beside_the_policy(name: str, written: str | None, expected: str) -> None:
     assert relation(name, TableSection(relation=written), directory=Path("/data"), kind="duckdb") == expected
+
+
+KNOWN: tuple[tuple[str, str, tuple[str, str] | None], ...] = (
+    ("postgresql", "clinic.visits", ("clinic", "visits")),
+    ("postgresql", 'Clinic."Day Visits"', ("Clinic", "Day Visits")),
+    ("postgresql", '"a""b"."c""d"', ('a"b', 'c"d')),
+    ("duckdb", "Clinic.Visits", ("clinic", "visits")),
+    ("duckdb", 'lake.main."Visits"', ("main", "Visits")),
+    ("spark", "lake.Clinic.`Day Visits`", ("clinic", "Day Visits")),
+    ("postgresql", "visits", None),
+    ("postgresql", "public.visits", None),
+    ("postgresql", "pg_catalog.pg_class", None),
+    ("postgresql", "information_schema.tables", None),
+    ("postgresql", "keyhole.budget", None),
+    ("postgresql", '"Pg_temp".visits', None),
+    ("postgresql", f"clinic.{'v' * 64}", None),
+    ("duckdb", "lake/visits.parquet", None),
+    ("spark", "parquet.`/data/visits`.parquet", None),
+)
+
+
+@in_turn(("kind", "written", "expected"), KNOWN)
+def test_clients_may_write_a_table_as_its_source_does(
+    kind: str, written: str, expected: tuple[str, str] | None
+) -> None:
+    url = {"postgresql": "postgresql://h/d", "duckdb": "duckdb:///x.duckdb", "spark": "sc://h"}[kind]
+    source = SourceSection(url=url)
+    tables = {"visits": TableSection(relation=written)}
+    document = PolicyDocument.model_construct(source=source, tables=tables)
+    assert known_names(document) == (() if expected is None else (SourceName(*expected, "visits"),))
+
+
+def test_a_name_that_is_two_tables_is_neithers() -> None:
+    tables = {"a": TableSection(relation="x.claims"), "b": TableSection(relation='y."claims"')}
+    document = PolicyDocument.model_construct(source=SourceSection(url="postgresql://h/d"), tables=tables)
+    assert [one.table for one in known_names(document)] == ["a", "b"]
+    tables["c"] = TableSection(relation='"x".claims')
+    assert [one.table for one in known_names(document)] == ["b"]
+    tables["c"] = TableSection(relation="x.claims", known_as="X.Other")
+    assert [(one.schema, one.name) for one in known_names(document)] == [
+        ("x", "claims"),
+        ("y", "claims"),
+        ("x", "other"),
+    ]
 
 
 @in_turn(

@@ -1,4 +1,4 @@
-"""What analysts write, on the tables of eleven owners: each statement is planned, or refused with one code, and nearly
+"""What analysts write, on the tables of twelve owners: each statement is planned, or refused with one code, and nearly
 all are planned. `null` says that a statement has no question."""
 
 import pytest

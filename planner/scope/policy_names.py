@@ -1,0 +1,67 @@
+"""Tables that a statement calls as the source does, and their names in the policy.
+
+SELECT archive.claims.region FROM archive.claims
+SELECT claims.region FROM old_claims AS claims
+"""
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from planner.catalog.model import Catalog
+from planner.catalog.source_names import SourceName, find_source_name
+from planner.parser.clauses import at_offset
+from planner.parser.edits import Edit
+from planner.parser.lexer import Token, readable
+from planner.parser.tree import Parsed, name, offset
+
+_CATALOG = "pg_"  # names of PostgreSQL's own relations, which come before all that are in other schemas
+
+
+def use_policy_names(query: Parsed, catalog: Catalog) -> tuple[Edit, ...]:
+    """Return the edits that write the policy's names of tables, which keep theirs as an alias.
+
+    Guarantee: a name that is the policy's own, or a WITH query's, means what it meant. A name without a schema
+    is looked for in `public` first, then in the others in their order: a session's search_path changes nothing.
+    """
+    if not catalog.source_names:
+        return ()
+    found = list(_find_tables(query, catalog))
+    if not found:
+        return ()
+    bare = {known for node, known in found if not node.alias}
+    tables = (_rename(node, known, query.tokens) for node, known in found)
+    return (*tables, *_unqualify(query, catalog, bare))
+
+
+def _find_tables(query: Parsed, catalog: Catalog) -> Iterator[tuple[exp.Table, SourceName]]:
+    own = catalog.names
+    hidden = {name(cte.args["alias"].this) for cte in query.tree.find_all(exp.CTE)} if query.says("with") else set()
+    for node in query.tables:
+        called, schema, database = name(node.this), name(node.args.get("db")), name(node.args.get("catalog"))
+        if database not in ("", catalog.database):
+            continue
+        if schema == "" and (called in own or called in hidden or called.startswith(_CATALOG)):
+            continue
+        known = find_source_name(catalog.source_names, schema, called)
+        if known is not None:
+            yield node, known
+
+
+def _rename(node: exp.Table, known: SourceName, tokens: tuple[Token, ...]) -> Edit:
+    first = at_offset(tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this))
+    last = at_offset(tokens, offset(node.this))
+    keeps = node.alias or known.table == known.name or (first > 0 and tokens[first - 1].is_word("table"))
+    alias = "" if keeps else f" AS {readable(known.name)}"
+    return Edit.of(tokens[first].start, tokens[last].end, readable(known.table) + alias)
+
+
+def _unqualify(query: Parsed, catalog: Catalog, bare: set[SourceName]) -> Iterator[Edit]:
+    """The cuts of schemas before columns of tables that have no alias."""
+    for column in query.tree.find_all(exp.Column):
+        schema, table, database = (column.args.get(part) for part in ("db", "table", "catalog"))
+        if schema is None or table is None or name(database) not in ("", catalog.database):
+            continue
+        if find_source_name(bare, name(schema), name(table)) is not None:
+            start = offset(database or schema)
+            yield Edit.of(query.tokens[at_offset(query.tokens, start)].start, offset(table), "")
