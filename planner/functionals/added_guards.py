@@ -241,7 +241,8 @@ class RatioBases:
             known = self.tolerances.amount(least.names)
             slack = Fraction(0) if known is None else known.size(threshold=least.threshold, bounds=Fraction(0))
             reached = max(least.at - Fraction(slack), Fraction(0))
-            return replace(ratio, base=(), over=None, allowed=tolerance * reached, shown_by=max(reached, Fraction(1)))
+            made = replace(ratio, base=(), over=None, allowed=tolerance * reached, shown_by=max(reached, Fraction(1)))
+            return replace(made, values=_keep_needed_values(ratio, tolerance)) if reached else made
         base = self._base(ratio, tolerance)
         if not self.accuracy.adds_guards:
             raise KeyholeError(
@@ -259,7 +260,8 @@ class RatioBases:
         )
         assert base.allowed is not None
         reached = base.at - base.allowed
-        return Every((replace(ratio, base=(), over=None, allowed=tolerance * reached, shown_by=reached), base))
+        made = replace(ratio, base=(), over=None, allowed=tolerance * reached, shown_by=reached)
+        return Every((replace(made, values=_keep_needed_values(ratio, tolerance)), base))
 
     def _base(self, ratio: Comparison, tolerance: Fraction) -> Comparison:
         divisor = ratio.left.rpartition(" / ")[2]
@@ -300,6 +302,17 @@ def _are_summed(values: Values, parts: tuple[Part, ...]) -> bool:
     """Return True if a sum is NULL without these values: it adds up nothing else."""
     known = {(None if part.column is None else part.column.name, canonical(part.condition)) for part in parts}
     return known == {(values.column, canonical(values.condition))}
+
+
+def _keep_needed_values(ratio: Comparison, tolerance: Fraction) -> tuple[Values, ...]:
+    """Return the values without which a ratio beside its base is NULL and could pass. A ratio that must be above a
+    number larger than its tolerance needs no values without which its numerator is 0."""
+    if ratio.operator not in (">", ">=") or ratio.threshold <= tolerance:
+        return ratio.values
+    divisors = 0 if ratio.off_each_unit else len(ratio.base)
+    above = ratio.parts[: len(ratio.parts) - divisors]
+    counted = [Term(1, None if part.column is None else part.column.name, part.condition, 0) for part in above]
+    return tuple(one for one in ratio.values if not all(implies(term, one) for term in counted))
 
 
 def _is_base(one: Comparison, ratio: Comparison) -> bool:

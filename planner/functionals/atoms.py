@@ -43,8 +43,8 @@ from planner.functionals.guards import (
 )
 from planner.functionals.mean_bands import MeanBands
 from planner.functionals.per_key_offsets import LIMIT, offsets
-from planner.functionals.row_range import reach, row_range, row_range_without, within_bounds
-from planner.functionals.settled import settle, undecidable, use_settled, warn_of_settled
+from planner.functionals.row_range import is_never_null, reach, row_range, row_range_without, within_bounds
+from planner.functionals.settled import settle, settle_beside, undecidable, use_settled, warn_of_settled
 from planner.functionals.variance_centres import around_centres
 from planner.question.condition import (
     Condition,
@@ -254,10 +254,10 @@ def _find_guards(guarded: GuardedFormula, collected: _Collected) -> tuple[Guarde
     functionals = dict(enumerate(collected.functionals))
     shorter = use_settled(guarded, unguarded=False)
     try:
-        return shorter, find_guards(shorter, functionals)
+        return shorter, find_guards(shorter, functionals, where=collected.where)
     except KeyholeError:
         kept = use_settled(guarded, unguarded=True)
-        return kept, find_guards(kept, functionals)
+        return kept, find_guards(kept, functionals, where=collected.where)
 
 
 def _read_predicate(formula: Having, collected: _Collected) -> _ReadFormula:
@@ -402,7 +402,7 @@ def _literals(comparison: Comparison, collected: _Collected) -> Guarded:
         )
         made, comparison = replace(made, offsets=taken), _with_thresholds(comparison, comparison.own)
     text = comparison.text
-    values = _absences(comparison, made, collected.table)
+    values = _absences(comparison, made, at, collected)
     constant = _constant_count(made, literals(0, comparison.operator, at, tolerance=0))
     if constant is not None:
         collected.warnings[f"{text} is {'true' if constant == TRUE else 'false'} for every group"] = None
@@ -473,21 +473,31 @@ def _with_thresholds(comparison: Comparison, own: KeyNumbers) -> Comparison:
     )
 
 
-def _absences(comparison: Comparison, made: Functional, table: Table) -> tuple[Absence, ...]:
+def _absences(comparison: Comparison, made: Functional, at: Fraction, collected: _Collected) -> tuple[Absence, ...]:
     """What the sum can be in groups where the comparison is NULL."""
+    table, where = collected.table, collected.where
     ranges = {name: grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
     found: list[Absence] = []
     for values in comparison.values:
         low, high = row_range_without(
-            made.terms, column=values.column, condition=values.condition, ranges=ranges, table=table
+            made.terms, column=values.column, condition=values.condition, ranges=ranges, table=table, among=where
         )
         if values.least > 1:  # with fewer values than needed there may still be a row that counts
-            least, most = row_range(made.terms, ranges=ranges, table=table)
+            least, most = row_range(made.terms, ranges=ranges, table=table, among=where)
             low, high = min(low, least), max(high, most)
         if values.column is not None:  # a unit may have rows, and none of them a value
             low, high = min(low, -made.off_each_unit), max(high, -made.off_each_unit)
-        found.append(Absence(values, (low, high)))
-    return tuple(found)
+        always = values.column is not None and is_never_null(table.column(values.column), table)
+        found.append(Absence(values, (low, high), in_all_rows=always))
+    if len(found) != 2 or made.off_each_unit:
+        return tuple(found)
+    typed = literals(0, comparison.operator, at, tolerance=0)
+    return tuple(
+        replace(absence, fails_beside=(other.values,))
+        if settle_beside(made, typed, other.values, absence.values, ranges=ranges, table=table, where=where) == FALSE
+        else absence
+        for absence, other in (found, reversed(found))
+    )
 
 
 def _constant_count(made: Functional, formula: Formula) -> Formula | None:

@@ -22,6 +22,7 @@ from planner.aggregates.row_expression import Part, Values
 from planner.catalog.model import SqlType, Table
 from planner.catalog.tolerance import Tolerances
 from planner.functionals.guards import implies
+from planner.functionals.row_range import is_never_null
 from planner.question.condition import Condition, all_of
 from planner.question.model import Measure, Term
 
@@ -94,7 +95,7 @@ def covers(counted: Part, divisor: Part | None, table: Table, where: Condition) 
     wanted, known = divisor.column, counted.column
     if wanted is not None and wanted.sql_type is SqlType.DOUBLE and wanted != known:
         return False  # a row may hold NaN, which is counted elsewhere and adds nothing here
-    always = wanted is None or (wanted.required and not table.members)
+    always = wanted is None or is_never_null(wanted, table)
     values = Values(None if always or wanted is None else wanted.name, divisor.condition)
     return implies(Term(1, None if known is None else known.name, all_of((where, counted.condition)), 0), values)
 

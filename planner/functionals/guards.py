@@ -23,6 +23,7 @@ from planner.functionals.row_range import Range, not_true
 from planner.question.condition import (
     ALWAYS,
     And,
+    Condition,
     IsNull,
     all_of,
 )
@@ -33,10 +34,20 @@ from planner.question.model import Functional, Measure, Term
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """Values without which a comparison is NULL, and the range of what one row can add to its sum without them."""
+    """Values without which a comparison is NULL, and the range of what one row can add to its sum without them.
+
+    `fails_beside` are values of the same comparison: in a group that has some of those and none of these its literals
+    fail, so that these need no guard. `in_all_rows`: every row that satisfies their condition has one.
+    """
 
     values: Values
     without: Range
+    fails_beside: tuple[Values, ...] = ()
+    in_all_rows: bool = False
+
+    def is_implied(self, counted: Term) -> bool:
+        """Return True if as many rows that a term counts mean that as many of the values exist."""
+        return implies(counted, replace(self.values, column=None) if self.in_all_rows else self.values)
 
 
 _Folded = TypeVar("_Folded")
@@ -217,10 +228,18 @@ def complement(formula: GuardedFormula) -> GuardedFormula:
     )
 
 
-def find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> Counts:
-    """The counts that guard some literal, and for how many. Raises KH206 where one needs a guard and has none."""
+def find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional], *, where: Condition = ALWAYS) -> Counts:
+    """The counts that guard some literal, and for how many. Raises KH206 where one needs a guard and has none.
+
+    Parameters:
+        where: what all rows satisfy that count.
+    """
     missing: list[tuple[Guarded, Values]] = []
-    found = _find_guards(formula, functionals, _NOTHING, missing)
+    counted = {
+        index: replace(made.terms[0], condition=all_of((where, made.terms[0].condition)))
+        for index, made in functionals.items()
+    }
+    found = _find_guards(formula, functionals, counted, _NOTHING, missing)
     if missing:
         raise UnguardedError(tuple(missing))
     return found
@@ -229,21 +248,26 @@ def find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional]) 
 def _find_guards(
     formula: GuardedFormula,
     functionals: Mapping[int, Functional],
+    counted: Mapping[int, Term],
     available: _Known,
     missing: list[tuple[Guarded, Values]],
 ) -> Counts:
     match formula:
         case Guarded():
             guards: Counts = frozenset()
+            needless: list[Values] = []
             for absence in formula.values:
                 if _holds_everywhere(formula.formula, absence.without, functionals) is formula.outside:
+                    continue
+                if any(one not in needless for one in absence.fails_beside) and not formula.outside:
+                    needless.append(absence.values)
                     continue
                 if any(_among(known, absence.values) for known in available.values):
                     continue
                 found = frozenset(
                     (index, least)
                     for index, least in available.counts
-                    if least == absence.values.least and implies(functionals[index].terms[0], absence.values)
+                    if least == absence.values.least and absence.is_implied(counted[index])
                 )
                 if not found:
                     missing.append((formula, absence.values))
@@ -257,7 +281,7 @@ def _find_guards(
             used: Counts = frozenset()
             behind = list(accumulate(reversed(implied[1:]), lambda after, one: one | after, initial=_NOTHING))
             for child, own, after in zip(children, implied, reversed(behind), strict=False):
-                used |= _find_guards(child, functionals, available | after, missing)
+                used |= _find_guards(child, functionals, counted, available | after, missing)
                 available |= own
             return used
 

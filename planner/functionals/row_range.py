@@ -18,7 +18,7 @@ from itertools import combinations
 
 from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Part
-from planner.catalog.model import Lookup, SqlType, Table
+from planner.catalog.model import Column, Lookup, SqlType, Table
 from planner.question.condition import (
     ALWAYS,
     And,
@@ -71,15 +71,26 @@ def row_range(terms: Sequence[Term], *, ranges: Mapping[str, Range], table: Tabl
 
 
 def row_range_without(
-    terms: Sequence[Term], *, column: str | None, condition: Condition, ranges: Mapping[str, Range], table: Table
+    terms: Sequence[Term],
+    *,
+    column: str | None,
+    condition: Condition,
+    ranges: Mapping[str, Range],
+    table: Table,
+    among: Condition = ALWAYS,
 ) -> Range:
-    """The range of a row without a value of `column` among those that satisfy `condition`."""
-    low, high = row_range(terms, ranges=ranges, table=table, among=not_true(condition))
-    if column is not None:
+    """The range of a row of those `among` that has no value of `column`, or does not satisfy `condition`."""
+    low, high = row_range(terms, ranges=ranges, table=table, among=all_of((among, not_true(condition))))
+    if column is not None and not is_never_null(table.column(column), table):
         left = [term for term in terms if term.column != column]
-        least, most = row_range(left, ranges=ranges, table=table, among=IsNull(column))
+        least, most = row_range(left, ranges=ranges, table=table, among=all_of((among, IsNull(column))))
         low, high = min(low, least), max(high, most)
     return low, high
+
+
+def is_never_null(column: Column, table: Table) -> bool:
+    """Return True if the source's schema gives every row of the table a value of the column."""
+    return column.required and not table.members
 
 
 def _where_found(name: str, table: Table) -> Condition:

@@ -58,6 +58,42 @@ def settle(
     return _hold_between(formula, (least, most), furthest=0 if made.offsets is None else made.offsets.largest)
 
 
+def settle_beside(
+    made: Functional,
+    formula: Formula,
+    known: Values,
+    missing: Values,
+    *,
+    ranges: Mapping[str, Range],
+    table: Table,
+    where: Condition,
+) -> Formula | None:
+    """Return the truth of a comparison's literals in groups that have some of the `known` values and none of those
+    that are `missing`, else None: `sum(a) / sum(b) >= 2` is false where there is a b above 0, and no a.
+
+    Parameters: those of `settle`.
+    """
+    sides = {_side(known), _side(missing)}
+    column = known.column
+    if made.measure is not Measure.TOTAL or column is None or column not in ranges or known.least > 1:
+        return None
+    if {(term.column, canonical(term.condition)) for term in made.terms} - sides:
+        return None
+    alone = [term for term in made.terms if (term.column, canonical(term.condition)) == _side(known)]
+    if not alone:
+        return None
+    box = {column: narrow_range(column, ranges[column], among=(where, known.condition), table=table)}
+    low, high = range_of_sum(alone, box, frozenset({column}))
+    if made.unit_range is not None:
+        low, high = min(low, made.unit_range[1]), max(high, made.unit_range[0])
+    group = (low if low >= 0 else -inf, high if high <= 0 else inf)
+    return _hold_between(formula, group, furthest=0 if made.offsets is None else made.offsets.largest)
+
+
+def _side(values: Values) -> tuple[str | None, str]:
+    return values.column, canonical(values.condition)
+
+
 def _range_with_value(
     made: Functional, values: Sequence[Values], ranges: Mapping[str, Range], table: Table, where: Condition
 ) -> Range | None:

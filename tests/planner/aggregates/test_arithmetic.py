@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import psycopg
@@ -20,9 +21,10 @@ from planner.question.model import Functional, Question
 from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.planner.asked import asked, refusal
+from tests.worlds.analysts import analysts
 
 Row = dict[str, Value | None]
-GRIDS = {"age": Fraction(1), "cost": Fraction(1, 2)}
+GRIDS = {"age": Fraction(1), "cost": Fraction(1, 2), "co2": Fraction(1), "pressure": Fraction(1, 2)}
 GUARDS = "count(*) >= 1 AND count(age) >= 1 AND count(cost) >= 1 AND count(*) FILTER (WHERE insured) >= 1"
 
 
@@ -33,9 +35,10 @@ class World:
     groups: list[list[Row]]
     connection: psycopg.Connection[tuple[object, ...]]
 
-    def held(self, having: str) -> set[int]:
+    def held(self, having: str, *, where: str = "true") -> set[int]:
         """The groups for which PostgreSQL says true; -1 is the group without rows."""
-        found = self.connection.execute(f"SELECT ward FROM visits GROUP BY ward HAVING {having}").fetchall()
+        text = f"SELECT ward FROM visits WHERE {where} GROUP BY ward HAVING {having}"
+        found = self.connection.execute(text).fetchall()
         try:
             with self.connection.transaction():
                 empty = self.connection.execute(f"SELECT 1 FROM visits WHERE false HAVING {having}").fetchall()
@@ -194,6 +197,42 @@ def test_formulas_agree_with_postgresql_on_every_group_and_on_none(world: World)
         assert world.decided(question) == world.held(having), having
     assert accepted > cases // 3
     assert all(count > cases // 45 for count in refused.values()), refused
+
+
+def test_comparisons_without_needless_guards_agree_with_postgresql(world: World) -> None:
+    """On every group, with bases that the analyst typed: NULL is false also where nothing counts the values."""
+    base = "AND sum(age) >= 4"
+    for where, having, compared in (
+        ("true", f"sum(cost) / sum(age) >= 0.5 {base}", 2),
+        ("true", f"sum(cost) FILTER (WHERE insured) / sum(age) >= 0.25 {base}", 2),
+        ("true", f"1.0 * sum(CASE WHEN insured THEN age ELSE 0 END) / sum(age) >= 0.5 {base}", 2),
+        ("true", f"sum(cost) / sum(age) <= 0.5 AND count(cost) >= 1 {base}", 3),
+        ("cost IS NOT NULL", f"sum(cost) / sum(age) < 0.5 {base}", 2),
+        ("cost <= 1.5", "sum(age) - sum(cost) > 4", 1),
+        ("age IS NOT NULL AND cost < 2", "avg(age) >= 3 AND count(*) >= 2", 2),
+    ):
+        question = asked(
+            f"SELECT ward FROM visits WHERE {where} GROUP BY ward HAVING {having}", tolerance="10%", guard="refuse"
+        )
+        assert len(question.functionals) == compared
+        assert world.decided(question) == world.held(having, where=where), having
+
+
+def test_a_ratio_needs_no_count_of_its_numerator_where_its_divisor_has_values() -> None:
+    """All groups of two rows: without a co2, what each pressure takes off keeps the difference below 0."""
+    sql = "SELECT site FROM readings GROUP BY site HAVING sum(co2) / sum(pressure) >= 2"
+    question = asked(f"{sql} AND count(pressure) >= 1", catalog=analysts("readings"), guard="refuse", min_rows="1")
+    assert len(question.functionals) == 2
+    kinds: list[Row] = [
+        {"co2": co2, "pressure": pressure}
+        for co2 in (None, 0, 2000, 5000)
+        for pressure in (None, Decimal(900), Decimal(1100))
+    ]
+    for rows in product(kinds, repeat=2):
+        co2 = [Fraction(str(row["co2"])) for row in rows if row["co2"] is not None]
+        pressure = [Fraction(str(row["pressure"])) for row in rows if row["pressure"] is not None]
+        assert decided(question, list(rows)) == bool(co2 and pressure and sum(co2) / sum(pressure) >= 2)
+        assert not decided(question, list(rows), relaxed=True) or bool(co2 and pressure)
 
 
 @pytest.mark.parametrize("operator", [">", ">=", "<", "<=", "="])

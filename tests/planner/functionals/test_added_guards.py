@@ -180,3 +180,30 @@ def test_without_added_guards_a_ratio_by_a_sum_shows_its_base() -> None:
     assert refused is not None
     assert refused.code == "KH206"
     assert asked(f"{WARDS}sum(cost) / sum(age) > 2 {(refused.hint or '').removeprefix('Add: ')}", guard="refuse")
+
+
+@pytest.mark.parametrize(
+    ("sql", "counted"),
+    [
+        ("sum(co2) / sum(pressure) >= 2", ["count(pressure) >= 200"]),  # pressure is 900 at the least
+        ("sum(co2) / sum(pressure) < 2", ["count(co2) >= 200"]),
+        ("sum(co2) / sum(humidity) >= 20", []),  # a base shows that there is something to divide by
+        ("sum(co2) / sum(humidity) <= 20", ["count(co2) >= 50"]),
+        ("sum(CASE WHEN ok THEN co2 ELSE 0 END) / sum(humidity) >= 20", []),
+    ],
+)
+def test_only_what_could_pass_as_null_is_counted(sql: str, counted: list[str]) -> None:
+    question = asked(f"SELECT site FROM readings GROUP BY site HAVING {sql}", catalog=analysts("readings"))
+    assert sorted(one.text for one in question.atoms if one.text.startswith("count(")) == counted
+
+
+def test_rows_of_a_column_that_is_never_null_are_its_values() -> None:
+    """As the source's schema says, or WHERE."""
+    for where, comparison in (
+        ("cost > 3", "sum(age) - sum(cost) > 5000"),
+        ("cost IS NOT NULL", "avg(cost) >= 20 AND count(*) >= 500"),
+    ):
+        asked_for = [
+            one.text for one in asked(f"SELECT ward FROM visits WHERE {where} GROUP BY ward HAVING {comparison}").atoms
+        ]
+        assert asked_for == comparison.split(" AND ")
