@@ -283,6 +283,8 @@ def _one_question_each(node: exp.Expr, within: GroupScope) -> str | None:
     formula = None if select is None else bare(select.args["having"].this)
     if select is None or not isinstance(formula, exp.Or) or any(select.args.get(part) for part in ("order", "limit")):
         return None
+    if any(contains(item, exp.Window) for item in select.expressions):
+        return None  # it ranks the groups of all alternatives together
     questions: list[str] = []
     for alternative in map(bare, formula.flatten()):
         parts = list(alternative.flatten()) if isinstance(alternative, exp.And) else [alternative]

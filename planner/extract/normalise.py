@@ -8,6 +8,7 @@ These rules move what means the same in another place, in the statement's text:
   query that reads it;
 - `push_down_ranks`: a rank by a size of a grouped subquery, from the query around it into its select list;
 - `push_down_predicates`: a threshold that the query around a grouped subquery shows, into its select list;
+- `push_through_queries`: a threshold around ranks or several queries, through them into its select list or HAVING;
 - `push_down_thresholds`: a threshold in the WHERE around a grouped subquery, into its HAVING;
 - `write_out_grouping_sets`: ROLLUP, CUBE and GROUPING SETS, into one SELECT for each grouping.
 
@@ -45,6 +46,7 @@ from planner.extract.push_down_predicates import push_down_predicates
 from planner.extract.push_down_thresholds import push_down_thresholds
 from planner.extract.ranks.expand_stars import expand_stars
 from planner.extract.ranks.push_down_ranks import push_down_ranks
+from planner.extract.ranks.push_through_queries import push_through_queries
 from planner.extract.ranks.rank_largest import rank_largest
 from planner.parser.edits import MOST_ADDED, Edit, Origin, apart, growth
 from planner.parser.lexer import tokens_after_edits
@@ -66,6 +68,7 @@ RULES: tuple[Rule, ...] = (
     rank_largest,
     push_down_ranks,
     push_down_predicates,
+    push_through_queries,
     push_down_thresholds,
     write_out_grouping_sets,
 )

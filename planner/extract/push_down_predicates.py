@@ -116,13 +116,13 @@ def _find_moved(reader: Reader, items: Mapping[str, Item], read: PrivateRead) ->
     searched = [
         (Searched(node, first, past), is_item)
         for part, first, past in _parts(reader, read)
-        for node, is_item in _movable(part, reader, items, expressions)
+        for node, is_item in find_movable(part, reader, items, expressions)
     ]
     places = spans([one for one, _ in searched], read.text, read.tokens)
     for (one, is_item), (start, end) in zip(searched, places, strict=True):
         node = one.node
         if node not in called:
-            called[node] = _call(node, known, number=len(called), is_item=is_item)
+            called[node] = name_moved(node, known, number=len(called), is_item=is_item)
             known.add(called[node])
         column = f"{quote_identifier(reader.alias)}.{quote_identifier(called[node])}"
         spelled = column if isinstance(node, exp.WidthBucket) else f"({column} OR false)"
@@ -138,14 +138,18 @@ def _parts(reader: Reader, read: PrivateRead) -> Iterator[tuple[exp.Expr, int, i
         yield order, reader.clauses.end, len(read.tokens)
 
 
-def _movable(
+def find_movable(
     part: exp.Expr, reader: Reader, items: Mapping[str, Item], expressions: Mapping[str, exp.Expr]
 ) -> Iterator[tuple[exp.Expr, bool]]:
-    """What moves of a part without aggregates of its own, and of the arguments of those that it has; and whether it is
-    a whole item with a name."""
+    """Yield what moves of a part without aggregates of its own, and of the arguments of those that it has; and whether
+    it is a whole item with a name.
+
+    Parameters:
+        expressions: by the name of each of the subquery's columns, what it is of.
+    """
     if contains_aggregate(part):
         for child in part.iter_expressions():
-            yield from _movable(child, reader, items, expressions)
+            yield from find_movable(child, reader, items, expressions)
         return
     twin = part.copy()
     originals = {id(copied): node for node, copied in zip(list(part.walk()), list(twin.walk()), strict=True)}
@@ -165,8 +169,8 @@ def _movable(
         yield node, isinstance(above, exp.Alias) and above.parent is reader.select
 
 
-def _call(node: exp.Expr, known: set[str], *, number: int, is_item: bool) -> str:
-    """A name inside: the item's own, else one that no other column has."""
+def name_moved(node: exp.Expr, known: set[str], *, number: int, is_item: bool) -> str:
+    """Name what moves inside: as the item is called, else as no other column is."""
     above = node.parent
     while isinstance(above, exp.Paren):
         above = above.parent

@@ -222,17 +222,30 @@ def spell_inside(
     at = start
     columns = {_start(column): column for column in reader.columns() if start <= _start(column) < end}
     for where, column in sorted(columns.items()):
-        item = items[name(column.this)]
-        spelled = text[tokens[item.first].start : tokens[item.past - 1].end]
-        room.take(len(spelled))
-        plain = not any(
-            token.kind == "symbol" and token.value not in "(),*." for token in tokens[item.first : item.past]
-        )
         begin = tokens[at_offset(tokens, where)].start
-        parts.append(text[at:begin] + (spelled if plain else f"({spelled})"))
+        parts.append(text[at:begin] + spell_item(items[name(column.this)], room, text, tokens))
         at = tokens[at_offset(tokens, offset(column.this))].end
     parts.append(text[at:end])
     return "".join(parts)
+
+
+def spell_item(item: Item, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
+    """What the subquery's column is of, in parentheses where it is no single call or name."""
+    spelled = text[tokens[item.first].start : tokens[item.past - 1].end]
+    room.take(len(spelled))
+    plain = not any(token.kind == "symbol" and token.value not in "(),*." for token in tokens[item.first : item.past])
+    return spelled if plain else f"({spelled})"
+
+
+def with_thresholds(
+    select: exp.Select, place: Clauses, moved: list[str], written: int, tokens: tuple[Token, ...]
+) -> list[Edit]:
+    """The subquery with more thresholds in its HAVING.
+
+    Parameters:
+        written: where the first of them stood.
+    """
+    return _inside(select, place, {}, moved, written, tokens, kept=True) or []
 
 
 def without_aggregates(

@@ -86,7 +86,7 @@ null SELECT * FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HA
 null SELECT country, n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q WHERE n > 500 ORDER BY 2 DESC LIMIT 1000
 --> n=null unsorted n
 null SELECT * FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q ORDER BY n DESC LIMIT 1
---> KH101
+--> n=null ranked
 null SELECT * FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q ORDER BY 2 DESC LIMIT 1000 OFFSET 1
 --> KH101
 null SELECT country, generate_series(1, 900), n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q ORDER BY n LIMIT 1000
@@ -159,3 +159,29 @@ null SELECT country, round(avg(amount), $1) AS a FROM sales GROUP BY country HAV
 --> a=null
 threshold SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > $1
 --> n=null
+
+-- # Beside ranks, and past several queries around the groups.
+null WITH m AS (SELECT country, sum(amount) AS s FROM sales GROUP BY country) SELECT country, s, dense_rank() OVER (ORDER BY s DESC) AS r FROM m ORDER BY r LIMIT 2
+--> s=null ranked
+null WITH m AS (SELECT country, month, count(*) AS n FROM sales GROUP BY 1, 2) SELECT DISTINCT ON (country) * FROM m ORDER BY country, n DESC
+--> n=null ranked
+null SELECT country, n AS most FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q ORDER BY most DESC LIMIT 2
+--> n=null ranked
+null SELECT country, n::text AS n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q ORDER BY n DESC LIMIT 2
+--> KH101
+null SELECT country, n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q ORDER BY n DESC LIMIT 1000
+--> KH101
+null SELECT q, n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q ORDER BY n DESC LIMIT 2
+--> KH101
+null SELECT * FROM (SELECT m.*, rank() OVER (PARTITION BY month ORDER BY n DESC) AS r FROM (SELECT country, month, count(*) AS n, sum(amount) AS s FROM sales GROUP BY 1, 2) m WHERE country <> 'Norway') x WHERE r = 1 AND s > 5000
+--> n=null s=null ranked
+null WITH a AS (SELECT country, count(*) AS n FROM sales GROUP BY country), b AS (SELECT *, rank() OVER (ORDER BY n DESC) AS r FROM a), c AS (SELECT country, n, CASE WHEN n > 700 THEN 'large' END AS size, r FROM b WHERE NOT n BETWEEN 500 AND 600) SELECT * FROM c WHERE r <= 2 OR n > 900 ORDER BY n > 800
+--> n=null ranked
+null WITH a AS (SELECT country, count(*) AS n FROM sales GROUP BY country LIMIT 2) SELECT country FROM a WHERE n > 500
+--> KH101
+null WITH a AS (SELECT country, count(*) AS n FROM sales GROUP BY country), b AS (SELECT * FROM a) SELECT country, n FROM b WHERE n > 500 AND country <> 'Norway'
+--> n=null
+threshold WITH a AS (SELECT country, count(*) AS n FROM sales GROUP BY country), b AS (SELECT country, n AS m FROM a) SELECT country, m FROM b WHERE m > 500
+--> n=at least 501
+null WITH a AS (SELECT country, count(*) AS n FROM sales GROUP BY country), b AS (SELECT country, n, lag(n) OVER (ORDER BY country) AS before FROM a) SELECT country FROM b WHERE n > 500
+--> KH101

@@ -192,7 +192,7 @@ WITH t AS (SELECT country, sum(amount) AS total, avg(amount) AS mean FROM sales 
 --> [country 4] true all rising ~500000 signed cut; sum(amount) delta 150000 in -100000..150000
 
 SELECT country, rank() OVER (ORDER BY n DESC) <= 2 AS top FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q WHERE country <> 'Norway'
---> KH101 count(*)
+--> [country 3] true first 2 falling ~100 of all; count(*) delta 100 in 0..100
 
 SELECT country, n, rank() OVER (ORDER BY n DESC) FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q
 --> KH101 count(*)
@@ -283,3 +283,15 @@ SELECT DISTINCT month, first_value(count(*)) OVER (PARTITION BY month ORDER BY c
 
 SELECT DISTINCT month, last_value(country) OVER (PARTITION BY month ORDER BY count(*) DESC) AS best FROM sales GROUP BY month, country
 --> KH101 last_value(country)
+
+SELECT DISTINCT ON (month) month, country FROM (SELECT month, country, sum(amount) AS n FROM sales GROUP BY 1, 2) q WHERE country <> 'Norway' ORDER BY month, n DESC, country
+--> [month 13, country 3] true first 1 per month falling ~500000 signed; sum(amount) delta 150000 in -100000..150000
+
+SELECT DISTINCT ON (m) month AS m, country FROM (SELECT month, country, sum(amount) AS n, count(*) AS c FROM sales GROUP BY 1, 2) q ORDER BY 1 DESC, n DESC, c
+--> KH101 sum(amount)
+
+SELECT DISTINCT ON (month) country FROM (SELECT month, country, count(*) AS n FROM sales GROUP BY 1, 2) q ORDER BY n DESC, month
+--> KH101 count(*)
+
+SELECT country, -n AS n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q ORDER BY n DESC LIMIT 2
+--> KH101 count(*)

@@ -8,7 +8,13 @@ SELECT ward FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t ORDER 
 SELECT ward FROM (SELECT ward, row_number() OVER (ORDER BY count(*) DESC) AS "rank 1" FROM visits GROUP BY ward) t
 ORDER BY t."rank 1" LIMIT 5
 
-PostgreSQL gives the same for both where the query around reads every row of the subquery, and nothing else.
+SELECT DISTINCT ON (month) month, ward FROM (SELECT month, ward, count(*) AS n FROM visits GROUP BY 1, 2) t
+ORDER BY month, n DESC
+SELECT month, ward FROM (SELECT month, ward, row_number() OVER (PARTITION BY month ORDER BY count(*) DESC) AS "rank 1"
+FROM visits GROUP BY 1, 2) t WHERE t."rank 1" = 1 ORDER BY month
+
+PostgreSQL gives the same for both where the query around reads every row of the subquery, and nothing else. Sizes that
+it shows stay in the subquery, where they are numbers of a question.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,27 +33,80 @@ from planner.extract.push_down_thresholds import (
     plan_beside_sizes,
     seems_per_unit,
     spell_inside,
+    spell_item,
+    with_thresholds,
     without_aggregates,
 )
 from planner.parser.clauses import Clauses, clauses, end_of, fits
 from planner.parser.edits import Edit, Room
-from planner.parser.lexer import quote_identifier
+from planner.parser.lexer import Token, quote_identifier
 from planner.parser.spans import Searched, spans
-from planner.parser.subquery_readers import Reader, readers
-from planner.parser.tree import bare, read_limit
+from planner.parser.subquery_readers import Reader, conjunct_spans, readers
+from planner.parser.tree import bare, is_star, name, read_limit
+from planner.scorecard.numbers import is_cut_to_first
 from planner.scorecard.ranked import RANKS
 
-_IN_READER = frozenset(("expressions", "from_", "with_", "order", "limit", "offset", "kind", "distinct"))
+_IN_READER = frozenset(("expressions", "from_", "with_", "where", "order", "limit", "offset", "kind", "distinct"))
+_ENDS_ORDER = ("limit", "offset", "fetch", "for")
 
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """What moves, by its tokens; `inside` goes around it there, and `label` behind its column here."""
+    """What moves, by its tokens; `inside` is its text there, and what stands here are its column and `label`."""
 
     first: int
     past: int
     inside: str
-    label: str
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """The query around a grouped subquery, with the subquery's columns by name."""
+
+    reader: Reader
+    items: Mapping[str, Item]
+    room: Room
+    text: str
+    tokens: tuple[Token, ...]
+
+    def spell(self, first: int, past: int) -> str:
+        """Some tokens as the subquery says them."""
+        conjunct = Conjunct(first, past, moves=True)
+        return spell_inside(conjunct, self.reader, self.items, self.room, self.text, self.tokens)
+
+    def find_item(self, node: exp.Expr) -> Item | None:
+        """The subquery's column that an item of ORDER BY or DISTINCT ON names, itself, by place or by alias."""
+        select, inner = self.reader.select, bare(node)
+        shown: list[exp.Expr] = []
+        if isinstance(inner, exp.Literal) and inner.name.isdecimal() and not inner.is_string:
+            shown = list(select.expressions[int(inner.name) - 1 :][:1]) if inner.name != "0" else []
+            if any(map(is_star, select.expressions)) or not shown:
+                return None
+        elif isinstance(inner, exp.Column) and not inner.args.get("table"):
+            called = name(inner.this)
+            shown = [one for one in select.expressions if isinstance(one, exp.Alias) and _output(one) == called]
+        if len(shown) > 1:
+            return None
+        column = bare(shown[0].unalias()) if shown else inner
+        found = mentioned_item(column, self.reader, self.items) if isinstance(column, exp.Column) else None
+        return None if found is None else self.items[found]
+
+    def list_order(self) -> Iterator[tuple[exp.Expr, int, int]]:
+        """The items of ORDER BY, each with its tokens."""
+        first = self.reader.clauses.end + 2
+        for item in self.reader.select.args["order"].expressions:
+            past = end_of(self.tokens, first, before=_ENDS_ORDER, commas=True)
+            yield item, first, past
+            first = past + 1
+
+    def spell_order(self, item: Item, first: int, past: int) -> str:
+        """An item of ORDER BY that names a column of the subquery, as it is ordered by there."""
+        start = past
+        while start > first + 1 and self.tokens[start - 1].is_word("asc", "desc", "nulls", "first", "last"):
+            start -= 1
+        direction = "".join(f" {token.value.upper()}" for token in self.tokens[start:past])
+        return spell_item(item, self.room, self.text, self.tokens) + direction
 
 
 def push_down_ranks(read: PrivateRead) -> tuple[Edit, ...]:
@@ -64,24 +123,78 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
     items = list_items(select, place, tokens)
     if items is None or not reader.alias:
         return []
-    moved = [*_find_windows(reader, items, read), *_find_order(reader, items, read)]
-    spans_moved = tuple(Conjunct(one.first, one.past, moves=True) for one in moved)
-    if not moved or mentions(reader, items, spans_moved, tokens):
+    around = _Around(reader, items, Room(text), text, tokens)
+    moved = list(_find_windows(around))
+    first_of_each = _find_first_of_each(around)
+    moved += [first_of_each] if first_of_each is not None else _find_order(around)
+    conditions = _list_conditions(around)
+    if conditions is None:
         return []
-    room = Room(text)
+    spans_moved = tuple(Conjunct(one.first, one.past, moves=True) for one in moved)
+    is_shown = mentions(reader, items, spans_moved, tokens)
+    if not moved or (is_shown and not _may_show(around, read)):
+        return []
     shown: dict[str, str] = {}
-    changes: list[Edit] = []
+    changes: list[Edit] = list(_write_out_stars(around)) if is_shown else []
+    if conditions:
+        spelled = [around.spell(*one) for one in conditions]
+        changes += [Edit.of(tokens[start].start, tokens[past - 1].end, "true") for start, past in conditions]
+        changes += with_thresholds(select, place, spelled, tokens[conditions[0][0]].start, tokens)
     for one in moved:
-        spelled = spell_inside(Conjunct(one.first, one.past, moves=True), reader, items, room, text, tokens)
-        called = shown.setdefault(one.inside.format(spelled), _unused_name(len(shown), items))
-        column = f"{quote_identifier(reader.alias)}.{quote_identifier(called)}{one.label}"
-        changes.append(Edit.of(tokens[one.first].start, tokens[one.past - 1].end, column))
+        called = shown.setdefault(one.inside, _unused_name(len(shown), items))
+        column = f"{quote_identifier(reader.alias)}.{quote_identifier(called)}"
+        if one is first_of_each:
+            changes += _keep_first(one, column, around)
+        else:
+            changes.append(Edit.of(tokens[one.first].start, tokens[one.past - 1].end, column + one.label))
     added = "".join(f", {spelled} AS {quote_identifier(called)}" for spelled, called in shown.items())
-    inside = without_aggregates(select, place, items, tokens)
+    inside = [] if is_shown else without_aggregates(select, place, items, tokens)
     if inside is None:
         return []
     end = tokens[place.items[-1][1] - 1].end
     return [*changes, Edit.of(end, end, added, tokens[moved[0].first].start), *inside]
+
+
+def _list_conditions(around: _Around) -> tuple[tuple[int, int], ...] | None:
+    """What WHERE around says of the subquery's keys, by its tokens; None where it says more."""
+    reader, tokens = around.reader, around.tokens
+    found = conjunct_spans(reader.select, reader.clauses, tokens)
+    where = reader.select.args.get("where")
+    for column in where.find_all(exp.Column) if where is not None else ():
+        called = mentioned_item(column, reader, around.items)
+        if called is None or around.items[called].aggregate:
+            return None
+    return None if found is None else tuple(span for span, _ in found)
+
+
+def _may_show(around: _Around, read: PrivateRead) -> bool:
+    """Whether the sizes that the query around reads beside its ranks may be numbers of a question."""
+    reader, items = around.reader, around.items
+    if read.catalog.defaults.numbers == "refuse":
+        return False
+    limit = reader.select.args.get("limit")
+    if limit is not None and not is_cut_to_first(reader.select):
+        return False  # what tools cut any answer to
+    whole = reader.alias not in items and any(
+        not column.args.get("table") and name(column.this) == reader.alias for column in reader.columns()
+    )
+    stars = [item for item in reader.select.expressions if is_star(item)]
+    return not whole and all(map(is_plain_star, stars))
+
+
+def _write_out_stars(around: _Around) -> Iterator[Edit]:
+    """A star in the select list as the columns that it stands for, without the ranks that are added to them."""
+    tokens, reader = around.tokens, around.reader
+    table = quote_identifier(reader.alias)
+    listed = ", ".join(f"{table}.{quote_identifier(called)}" for called in around.items)
+    for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True):
+        if is_star(item):
+            yield Edit.of(tokens[first].start, tokens[past - 1].end, listed)
+
+
+def is_plain_star(item: exp.Expr) -> bool:
+    """Return True for a star that stands for all columns."""
+    return not any(node.args.get(one) for node in item.walk() for one in ("except_", "replace", "rename"))
 
 
 def _find_reader(read: PrivateRead) -> tuple[Clauses, Reader] | None:
@@ -101,42 +214,78 @@ def _find_reader(read: PrivateRead) -> tuple[Clauses, Reader] | None:
     return place, found[0]
 
 
-def _find_windows(reader: Reader, items: Mapping[str, Item], read: PrivateRead) -> Iterator[_Moved]:
+def _find_windows(around: _Around) -> Iterator[_Moved]:
     """The windows of the select list around that rank by an aggregate of the subquery."""
+    reader, tokens = around.reader, around.tokens
     found: list[tuple[exp.Window, Searched]] = []
     for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True):
         for window in item.find_all(exp.Window):
             order = window.args.get("order")
             plain = not window.args.get("spec") and not window.args.get("alias") and isinstance(window.this, RANKS)
-            if plain and order is not None and _is_ranked(order.expressions[0], reader, items):
+            if plain and order is not None and _is_ranked(order.expressions[0], around):
                 found.append((window, Searched(window, first, past)))
-    places = spans([one for _, one in found], read.text, read.tokens)
+    places = spans([one for _, one in found], around.text, tokens)
     for (window, searched), (start, end) in zip(found, places, strict=True):
         alone = (start, end) == (searched.first, searched.past)
-        label = f" AS {read.tokens[start].value}" if alone and window.parent is reader.select else ""
-        yield _Moved(start, end, "{}", label)
+        label = f" AS {tokens[start].value}" if alone and window.parent is reader.select else ""
+        yield _Moved(start, end, around.spell(start, end), label)
 
 
-def _find_order(reader: Reader, items: Mapping[str, Item], read: PrivateRead) -> Iterator[_Moved]:
-    """The first item of ORDER BY around, if it is an aggregate of the subquery and LIMIT cuts what it orders."""
-    order, tokens = reader.select.args.get("order"), read.tokens
-    distinct = reader.select.args.get("distinct") is not None  # it may be ordered by what it shows alone
-    if (
-        order is None
-        or distinct
-        or read_limit(reader.select) is None
-        or not _is_ranked(order.expressions[0], reader, items)
-    ):
-        return
-    first = reader.clauses.end + 2
-    past = end_of(tokens, first, before=("limit", "offset", "fetch", "for"), commas=True)
-    yield _Moved(first, past, "row_number() OVER (ORDER BY {})", "")
-
-
-def _is_ranked(ordered: exp.Expr, reader: Reader, items: Mapping[str, Item]) -> bool:
+def _is_ranked(ordered: exp.Expr, around: _Around) -> bool:
     column = bare(ordered.this) if isinstance(ordered, exp.Ordered) else ordered
-    called = mentioned_item(column, reader, items) if isinstance(column, exp.Column) else None
-    return called is not None and items[called].aggregate
+    called = mentioned_item(column, around.reader, around.items) if isinstance(column, exp.Column) else None
+    return called is not None and around.items[called].aggregate
+
+
+def _find_order(around: _Around) -> Iterator[_Moved]:
+    """The first item of ORDER BY around, if it is an aggregate of the subquery and LIMIT cuts what it orders."""
+    select = around.reader.select
+    distinct = select.args.get("distinct") is not None  # it may be ordered by what it shows alone
+    if select.args.get("order") is None or distinct or read_limit(select) is None:
+        return
+    ordered, first, past = next(around.list_order())
+    item = around.find_item(ordered.this)
+    if item is not None and item.aggregate:
+        yield _Moved(first, past, f"row_number() OVER (ORDER BY {around.spell_order(item, first, past)})")
+
+
+def _find_first_of_each(around: _Around) -> _Moved | None:
+    """The items of ORDER BY around that say which row DISTINCT ON keeps of each group, as a rank among these."""
+    select = around.reader.select
+    distinct, order = select.args.get("distinct"), select.args.get("order")
+    on = None if distinct is None else distinct.args.get("on")
+    if on is None or order is None:
+        return None
+    each = [around.find_item(one) for one in on.expressions]
+    listed = [(around.find_item(item.this), first, past) for item, first, past in around.list_order()]
+    known = [(item, first, past) for item, first, past in listed if item is not None]
+    if len(known) != len(listed) or len(known) <= len(each):
+        return None
+    before, behind = known[: len(each)], known[len(each) :]
+    if {item for item, _, _ in before} != set(each) or [item.aggregate for item, _, _ in known].index(True) != len(
+        each
+    ):
+        return None
+    if sum(item.aggregate for item, _, _ in known) > 1:
+        return None
+    partition = ", ".join(spell_item(item, around.room, around.text, around.tokens) for item, _, _ in before)
+    ordered = ", ".join(around.spell_order(*one) for one in behind)
+    inside = f"row_number() OVER (PARTITION BY {partition} ORDER BY {ordered})"
+    return _Moved(behind[0][1], behind[-1][2], inside)
+
+
+def _keep_first(moved: _Moved, column: str, around: _Around) -> Iterator[Edit]:
+    """WHERE in the place of DISTINCT ON, which leaves its order."""
+    tokens, place = around.tokens, around.reader.clauses
+    yield Edit.of(tokens[place.select].end, tokens[place.items[0][0]].start, " ")
+    end = tokens[place.end - 1].end
+    added = "WHERE" if place.mark("where") is None else "AND"
+    yield Edit.of(end, end, f" {added} {column} = 1", tokens[moved.first].start)
+    yield Edit.of(tokens[moved.first - 2].end, tokens[moved.past - 1].end, "")
+
+
+def _output(item: exp.Alias) -> str:
+    return name(item.args["alias"])
 
 
 def _unused_name(number: int, items: Mapping[str, Item]) -> str:

@@ -208,6 +208,24 @@ SELECT region, channel, grouping(channel) FROM orders GROUP BY CUBE (region, cha
 SELECT * FROM (SELECT category, row_number() OVER (ORDER BY count(*) DESC) AS place FROM orders GROUP BY category) r WHERE place <= 3
 --> planned
 
+WITH m AS (SELECT category, sum(total) AS revenue FROM orders WHERE status = 'paid' GROUP BY category) SELECT category, revenue, dense_rank() OVER (ORDER BY revenue DESC) AS rk FROM m ORDER BY rk LIMIT 3
+--> planned
+
+WITH by_month AS (SELECT region, month, count(*) AS n FROM orders GROUP BY 1, 2) SELECT DISTINCT ON (region) region, month, n FROM by_month ORDER BY region, n DESC
+--> planned
+
+WITH a AS (SELECT region, category, sum(total) AS amt FROM orders GROUP BY region, category), b AS (SELECT a.*, rank() OVER (PARTITION BY region ORDER BY amt DESC) AS rk FROM a) SELECT region, category FROM b WHERE rk = 1 AND amt > 50000
+--> planned
+
+SELECT * FROM (SELECT m.*, row_number() OVER (PARTITION BY region ORDER BY revenue DESC) AS rn FROM (SELECT region, category, count(*) AS n, sum(total) AS revenue FROM orders GROUP BY 1, 2) m WHERE category <> 'Toys') q WHERE rn <= 2 AND n >= 300 ORDER BY region, rn
+--> planned
+
+WITH base AS (SELECT category, count(*) AS n FROM orders GROUP BY category), kept AS (SELECT * FROM base) SELECT category, n FROM kept WHERE n BETWEEN 300 AND 3000 ORDER BY n DESC
+--> planned
+
+SELECT category, rank() OVER (ORDER BY n DESC) AS by_orders, rank() OVER (ORDER BY s DESC) AS by_revenue FROM (SELECT category, count(*) AS n, sum(total) AS s FROM orders GROUP BY category) q
+--> KH106
+
 -- # text
 SELECT month, sum(total) > 60000 AS good, lag(sum(total) > 60000) OVER (ORDER BY month) AS before FROM orders GROUP BY month
 --> planned

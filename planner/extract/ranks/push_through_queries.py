@@ -1,0 +1,236 @@
+"""Thresholds in a query around ranks or around several queries, moved into the grouped subquery that they read through.
+
+WITH a AS (SELECT region, ward, count(*) AS n FROM visits GROUP BY 1, 2),
+b AS (SELECT region, ward, n, rank() OVER (PARTITION BY region ORDER BY n DESC) AS place FROM a)
+SELECT ward FROM b WHERE place = 1 AND n > 300
+
+WITH a AS (SELECT region, ward, count(*) AS n, count(*) > 300 AS "predicate 1" FROM visits GROUP BY 1, 2),
+b AS (SELECT region, ward, n, rank() OVER (PARTITION BY region ORDER BY n DESC) AS place, a."predicate 1" FROM a)
+SELECT ward FROM b WHERE place = 1 AND b."predicate 1"
+
+PostgreSQL gives the same for both: a row carries its columns through every query between. Ranks are among all groups in
+both, with and without the threshold. Where no query between ranks or cuts, WHERE moves into HAVING.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from planner.extract.private_read import PrivateRead
+from planner.extract.push_down_predicates import find_movable, name_moved
+from planner.extract.push_down_thresholds import (
+    IN_QUESTION,
+    Conjunct,
+    Item,
+    list_conjuncts,
+    plan_beside_sizes,
+    seems_per_unit,
+    spell_inside,
+    with_thresholds,
+)
+from planner.extract.ranks.push_down_ranks import is_plain_star
+from planner.parser.clauses import Clauses, clauses, fits
+from planner.parser.edits import Edit, Room
+from planner.parser.lexer import Token, quote_identifier
+from planner.parser.spans import Searched, spans
+from planner.parser.subquery_readers import Reader, readers, unaliased_end
+from planner.parser.tree import bare, contains, is_star, name
+from planner.scorecard.find import shows_size
+
+_PASSES_ON = frozenset(("expressions", "from_", "with_", "where", "order", "limit", "offset"))
+_MOST_AROUND = 8  # queries around one another through which a size is followed
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What a query shows: all names in their order (None: unsure), and those that are items of the grouped subquery."""
+
+    names: tuple[str | None, ...]
+    items: Mapping[str, Item]
+    expressions: Mapping[str, exp.Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """A predicate in a query around, by its tokens, the column that it becomes, and how it is spelled inside."""
+
+    first: int
+    past: int
+    called: str
+    spelled: str
+    in_where: bool
+
+
+def push_through_queries(read: PrivateRead) -> tuple[Edit, ...]:
+    """The changes that move thresholds into the SELECT from a query that reads it past ranks or other queries."""
+    return () if read.catalog.defaults.numbers == "refuse" else plan_beside_sizes(read, _plan)
+
+
+def _plan(read: PrivateRead) -> list[Edit]:
+    select, tokens = read.select, read.tokens
+    if any(value for key, value in select.args.items() if key not in IN_QUESTION) or seems_per_unit(read):
+        return []
+    first_node = select.args["from_"].this
+    place = clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
+    if not fits(place, select, tokens):
+        return []
+    columns, passed, taken = _list_columns(select, place, tokens), list[Reader](), set[str | None]()
+    reader = _find_reader(select, place, tokens)
+    while reader is not None and columns is not None and len(passed) < _MOST_AROUND:
+        taken.update(columns.names)
+        between = [select, *(one.select for one in passed)]
+        kept = any(_ranks_or_cuts(one) for one in between)
+        if passed and not kept and (changes := _move_to_having(reader, columns, place, read)):
+            return changes
+        if (kept or passed) and (moved := _find_moved(reader, columns, taken, read)):
+            return _show(moved, [*passed, reader], columns, place, read)
+        columns = _pass_on(reader, columns)
+        passed.append(reader)
+        reader = _find_reader(reader.select, reader.clauses, tokens)
+    return []
+
+
+def _find_reader(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Reader | None:
+    """The one query that reads a SELECT alone."""
+    if not isinstance(select.parent, exp.Subquery | exp.CTE):
+        return None
+    found = readers(select, place.select, tokens)
+    if found is None or len(found) != 1 or not found[0].alone or not found[0].alias or found[0].inner_queries():
+        return None
+    return found[0]
+
+
+def _ranks_or_cuts(select: exp.Select) -> bool:
+    cuts = any(select.args.get(clause) is not None for clause in ("limit", "offset"))
+    return cuts or any(contains(item, exp.Window) for item in select.expressions)
+
+
+def _list_columns(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> _Columns | None:
+    """The columns of the grouped subquery: its keys and sizes, and the names of what else it shows."""
+    names: list[str | None] = []
+    items: dict[str, Item] = {}
+    expressions: dict[str, exp.Expr] = {}
+    if len(select.expressions) != len(place.items) or any(map(is_star, select.expressions)):
+        return None
+    for item, (first, past) in zip(select.expressions, place.items, strict=True):
+        node = item.unalias()
+        called = item.alias_or_name if not isinstance(item, exp.Alias) else name(item.args["alias"])
+        if not isinstance(item, exp.Alias):
+            called = name(bare(node).this) if isinstance(bare(node), exp.Column) else ""
+        names.append(called or None)
+        if called and not contains(node, exp.Window):
+            items[called] = Item(called, first, unaliased_end(item, past, tokens), shows_size(node))
+            expressions[called] = node
+    return _Columns(tuple(names), items, expressions) if _are_apart(names) else None
+
+
+def _are_apart(names: Sequence[str | None]) -> bool:
+    known = [one for one in names if one is not None]
+    return len(set(known)) == len(known)
+
+
+def _pass_on(reader: Reader, columns: _Columns) -> _Columns | None:
+    """The columns of a query that passes on those of another; None for one that does more."""
+    if any(value for key, value in reader.select.args.items() if key not in _PASSES_ON):
+        return None
+    names: list[str | None] = []
+    items: dict[str, Item] = {}
+    expressions: dict[str, exp.Expr] = {}
+    for item in reader.select.expressions:
+        if is_star(item):
+            names += columns.names
+            items |= columns.items
+            expressions |= columns.expressions
+            continue
+        node = bare(item.unalias())
+        inner = name(node.this) if isinstance(node, exp.Column) else ""
+        called = name(item.args["alias"]) if isinstance(item, exp.Alias) else inner
+        names.append(called or None)
+        if called and inner in columns.items and _is_of(node, reader):
+            items[called] = replace(columns.items[inner], name=called)
+            expressions[called] = columns.expressions[inner]
+    return _Columns(tuple(names), items, expressions) if _are_apart(names) else None
+
+
+def _is_of(column: exp.Expr, reader: Reader) -> bool:
+    return column.args.get("db") is None and name(column.args.get("table")) in ("", reader.alias)
+
+
+def _move_to_having(reader: Reader, columns: _Columns, place: Clauses, read: PrivateRead) -> list[Edit]:
+    """The changes that move what WHERE joins by AND."""
+    text, tokens, room = read.text, read.tokens, Room(read.text)
+    conjuncts = list_conjuncts(reader, columns.items, tokens)
+    moving = [one for one in conjuncts or () if one.moves]
+    if not moving:
+        return []
+    spelled = [spell_inside(one, reader, columns.items, room, text, tokens) for one in moving]
+    changes = [Edit.of(tokens[one.first].start, tokens[one.past - 1].end, "true") for one in moving]
+    return [*changes, *with_thresholds(read.select, place, spelled, tokens[moving[0].first].start, tokens)]
+
+
+def _find_moved(reader: Reader, columns: _Columns, taken: Set[str | None], read: PrivateRead) -> list[_Moved]:
+    """The predicates over sizes in a query's list, WHERE and ORDER BY; `taken` are the names of all columns below."""
+    tokens = read.tokens
+    found = [
+        (Searched(node, first, past), is_item, in_where)
+        for part, first, past, in_where in _parts(reader, tokens)
+        for node, is_item in find_movable(part, reader, columns.items, columns.expressions)
+    ]
+    places = spans([one for one, _, _ in found], read.text, tokens)
+    known, room = {one for one in taken if one is not None}, Room(read.text)
+    called: dict[exp.Expr, str] = {}
+    moved = []
+    for (one, is_item, in_where), (first, past) in zip(found, places, strict=True):
+        if one.node not in called:
+            called[one.node] = name_moved(one.node, known, number=len(called), is_item=is_item and not in_where)
+            known.add(called[one.node])
+        conjunct = Conjunct(first, past, moves=True)
+        spelled = spell_inside(conjunct, reader, columns.items, room, read.text, tokens)
+        moved.append(_Moved(first, past, called[one.node], spelled, in_where))
+    return moved
+
+
+def _parts(reader: Reader, tokens: tuple[Token, ...]) -> Iterator[tuple[exp.Expr, int, int, bool]]:
+    for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True):
+        yield item, first, past, False
+    place = reader.clauses
+    if (where := reader.select.args.get("where")) is not None and (mark := place.mark("where")) is not None:
+        later = [index for _, index in place.marks if index > mark]
+        yield where, mark, min(later, default=place.end), True
+    if (order := reader.select.args.get("order")) is not None:
+        yield order, place.end, len(tokens), False
+
+
+def _show(
+    moved: Sequence[_Moved], around: Sequence[Reader], columns: _Columns, place: Clauses, read: PrivateRead
+) -> list[Edit]:
+    """The changes that show predicates in the subquery and in each query between, for the last one to read."""
+    tokens, reader, changes = read.tokens, around[-1], list[Edit]()
+    for one in moved:
+        column = f"{quote_identifier(reader.alias)}.{quote_identifier(one.called)}"
+        written = column if one.in_where else f"({column} OR false)"
+        changes.append(Edit.of(tokens[one.first].start, tokens[one.past - 1].end, written))
+    names = dict.fromkeys(one.called for one in moved)
+    for between in around[:-1]:
+        if not any(map(is_star, between.select.expressions)):
+            table = quote_identifier(between.alias)
+            listed = "".join(f", {table}.{quote_identifier(called)}" for called in names)
+            changes.append(_append(listed, between.clauses, tokens))
+    listed = "".join(
+        f", {spelled} AS {quote_identifier(called)}" for called, spelled in {x.called: x.spelled for x in moved}.items()
+    )
+    changes.append(_append(listed, place, tokens, tokens[moved[0].first].start))
+    for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True):
+        if is_star(item):
+            if None in columns.names or not is_plain_star(item):
+                return []
+            table = quote_identifier(reader.alias)
+            written = ", ".join(f"{table}.{quote_identifier(one)}" for one in columns.names if one is not None)
+            changes.append(Edit.of(tokens[first].start, tokens[past - 1].end, written))
+    return changes
+
+
+def _append(listed: str, place: Clauses, tokens: tuple[Token, ...], origin: int | None = None) -> Edit:
+    end = tokens[place.items[-1][1] - 1].end
+    return Edit.of(end, end, listed, origin)
