@@ -39,6 +39,7 @@ from planner.extract.refusals import (
     unsupported_clause,
     unsupported_operator,
 )
+from planner.groups.computed_keys import with_computed_keys
 from planner.parser.tree import bare, contains, name, read_limit
 from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by, resolve_item
 from planner.scope.key_classes import known_text, list_read_keys
@@ -231,6 +232,7 @@ def partition_keys(place: QuestionReading, keys: tuple[Column, ...]) -> tuple[Co
     for item, node in parts:
         key = find_column(node, place.scope)
         computed = () if key in keys else _keys_of_parts(node, [part for _, part in parts], place, keys)
+        computed = computed or (() if key in keys else _find_alike(node, place, keys))
         if key not in keys and not computed:
             raise parts_by_no_key(item, keys)
         found.extend(computed or [one for one in keys if one == key])
@@ -253,6 +255,18 @@ def _keys_of_parts(
     others = [item for item in items if known_text(item, scope) not in known]
     shared = {key for item in others for key in list_read_keys(item, scope, keys)}
     return () if shared & set(found) else found
+
+
+def _find_alike(node: exp.Expr, place: QuestionReading, keys: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Return the key that puts rows into the same groups as an expression that is spelled otherwise, if one does."""
+    alone = place.select.copy()
+    alone.set("group", exp.Group(expressions=[node.copy()]))
+    try:
+        found = read_group_by(alone, with_computed_keys(place.scope, alone))
+    except KeyholeError:
+        return ()
+    wanted = {one.identity for one in found}
+    return tuple(key for key in keys if len(found) == 1 and key.identity in wanted)
 
 
 def _lists_domain(place: QuestionReading, keys: tuple[Column, ...]) -> bool:

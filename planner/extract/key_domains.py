@@ -26,7 +26,7 @@ from planner.scope.names import Scope
 _CLAUSES = frozenset(("with_", "expressions", "from_", "where", "order", "limit", "offset", "distinct", "joins"))
 
 
-_GROUPED = _CLAUSES - {"distinct"} | {"group", "having"}
+_GROUPED = _CLAUSES | {"group", "having"}
 
 
 def write_out_grouping_sets(read: PrivateRead) -> tuple[Edit, ...]:
@@ -36,6 +36,8 @@ def write_out_grouping_sets(read: PrivateRead) -> tuple[Edit, ...]:
     if not several:
         return ()
     if any(value and key not in _GROUPED for key, value in select.args.items()) or not _asks(select):
+        return ()
+    if (distinct := select.args.get("distinct")) is not None and distinct.args.get("on") is not None:
         return ()
     try:
         scope = joins(select, read.node, read.table, read.catalog)

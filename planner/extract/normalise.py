@@ -47,6 +47,7 @@ from planner.extract.push_down_thresholds import push_down_thresholds
 from planner.extract.ranks.expand_stars import expand_stars
 from planner.extract.ranks.push_down_ranks import push_down_ranks
 from planner.extract.ranks.push_through_queries import push_through_queries
+from planner.extract.ranks.rank_above_all import rank_above_all
 from planner.extract.ranks.rank_largest import rank_largest
 from planner.parser.edits import MOST_ADDED, Edit, Origin, apart, growth
 from planner.parser.lexer import tokens_after_edits
@@ -65,6 +66,7 @@ RULES: tuple[Rule, ...] = (
     spell_out_bands,
     drop_having_of_rows,
     expand_stars,
+    rank_above_all,
     rank_largest,
     push_down_ranks,
     push_down_predicates,

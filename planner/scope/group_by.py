@@ -106,7 +106,7 @@ def _refusal_of_grouping_sets(node: exp.Expr) -> KeyholeError:
         "KH106",
         "these groupings are not taken apart into one question each",
         detail="ROLLUP, CUBE and GROUPING SETS are, up to eight groupings. Then ORDER BY sorts by what is shown, and "
-        "there is no DISTINCT, no window and no * in the select list. GROUP BY ALL and DISTINCT are not supported.",
+        "there is no window and no * in the select list. GROUP BY ALL and DISTINCT are not supported.",
         hint="Ask one question per grouping; UNION ALL may join them.",
         position=position(node),
     )

@@ -90,7 +90,8 @@ def write_out_groupings(
         keyed = f"GROUP BY {', '.join(item.written for item in grouped)}" if grouped else ""
         return " ".join(filter(None, (write_part(head, grouped), keyed, write_part(tail, grouped))))
 
-    written = " UNION ALL ".join(map(write_grouping, sets))
+    together = " UNION " if select.args.get("distinct") else " UNION ALL "
+    written = together.join(map(write_grouping, sets))
     if isinstance(select.parent, exp.SetOperation):
         written = f"({written})"
     return (Edit.of(head[0], end, written, head[0]), *(one for one in order if one))

@@ -9,6 +9,7 @@ from sqlglot import exp
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains, name, position, write_node
 from planner.values import functions as constant_calls
+from planner.values.constant_cases import choose
 from planner.values.datetimes import (
     STEPS,
     add_spans,
@@ -81,6 +82,8 @@ def fold(node: exp.Expr, given: Given) -> Constant:
 def _call_function(node: exp.Expr, given: Given) -> Constant:
     """A function of constants."""
     match node:
+        case exp.Case():
+            return choose(node, lambda one: fold(one, given))
         case exp.Coalesce():
             return _coalesce((node.this, *node.expressions), given)
         case exp.DPipe():

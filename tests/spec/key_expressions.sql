@@ -86,5 +86,20 @@ SELECT month FROM sales GROUP BY GROUPING SETS (month, ROLLUP (country)) HAVING 
 SELECT country, month, grouping(country, month) AS level FROM sales GROUP BY CUBE (country, month) HAVING count(*) > 500 AND grouping(country) = 0 ORDER BY level, country
 --> [country 4, month 13] f0 > 500 ~50; count(*) delta 100 in 0..100 & [country 4] f0 > 500 ~50; count(*) delta 100 in 0..100 & [month 13] false;  & [] false;
 
+SELECT country, month FROM sales GROUP BY ROLLUP (country, month) HAVING count(*) > CASE grouping(country, month) WHEN 3 THEN 900 WHEN 1 THEN 500 ELSE 50 END
+--> [country 4, month 13] f0 > 50 ~5; count(*) delta 100 in 0..100 & [country 4] f0 > 500 ~50; count(*) delta 100 in 0..100 & [] f0 > 900 ~90; count(*) delta 100 in 0..100
+
+SELECT country FROM sales GROUP BY CUBE (country) HAVING count(*) > 50 * CASE WHEN grouping(country) = 1 AND NOT 2 BETWEEN 3 AND 9 THEN 10 ELSE 0.5 END
+--> [country 4] f0 > 25 ~2; count(*) delta 100 in 0..100 & [] f0 > 500 ~50; count(*) delta 100 in 0..100
+
+SELECT country FROM sales GROUP BY ROLLUP (country) HAVING count(*) / 4 > CASE WHEN NULL IS NULL THEN 7 / 2 WHEN 1 IN (2, 3) THEN 1 END
+--> [country 4] f0 > 15 ~1; count(*) delta 100 in 0..100 & [] f0 > 15 ~1; count(*) delta 100 in 0..100
+
+SELECT country FROM sales GROUP BY country HAVING count(*) > CASE WHEN 'a' = 'a' THEN 5 END
+--> KH208 'a'
+
+SELECT DISTINCT country FROM sales GROUP BY ROLLUP (country, month) HAVING count(*) > 500
+--> [country 4, month 13] f0 > 500 ~50; count(*) delta 100 in 0..100 & [country 4] f0 > 500 ~50; count(*) delta 100 in 0..100 & [] f0 > 500 ~50; count(*) delta 100 in 0..100
+
 SELECT country, quantity > 10 AS big FROM sales GROUP BY ROLLUP (country, quantity > 10) HAVING count(*) > 500
 --> [country 4, quantity > 10 3] f0 > 500 ~50; count(*) delta 100 in 0..100 & [country 4] f0 > 500 ~50; count(*) delta 100 in 0..100 & [] f0 > 500 ~50; count(*) delta 100 in 0..100

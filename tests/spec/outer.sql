@@ -173,6 +173,8 @@ SELECT store FROM sales GROUP BY GROUPING SETS ((store), ()) HAVING count(*) > 1
 --> north; south; NULL
 SELECT store, month FROM sales GROUP BY ROLLUP (store, month) HAVING count(*) > 1000
 --> north | 2026-01-01; south | 2026-02-01; north | NULL; south | NULL; NULL | NULL
+SELECT DISTINCT store FROM sales GROUP BY ROLLUP (store, month) HAVING count(*) > CASE grouping(store) WHEN 1 THEN 1 ELSE 1000 END ORDER BY store
+--> north; south; NULL
 SELECT store, count(*) AS n FROM sales GROUP BY store HAVING n > 1000
 --> KH201
 SELECT store AS s FROM sales GROUP BY store HAVING s = 'north' AND count(*) > 1000

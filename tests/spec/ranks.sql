@@ -248,6 +248,33 @@ WITH q AS (SELECT country, count(*) AS n FROM sales GROUP BY country) SELECT cou
 WITH q AS (SELECT country, count(*) AS n FROM sales GROUP BY country) SELECT country FROM q WHERE n = (SELECT max(n) FROM q WHERE country <> 'Norway')
 --> KH101 count(*)
 
+SELECT country FROM sales GROUP BY country HAVING count(*) >= ALL (SELECT count(*) FROM sales GROUP BY country)
+--> [country 4] true first 1 falling ~100; count(*) delta 100 in 0..100
+
+SELECT country FROM sales s WHERE s.quantity > 3 GROUP BY 1 HAVING (SELECT min(t.n) FROM (SELECT country, sum(o.amount) AS n FROM sales o WHERE o.quantity > 3 GROUP BY 1) t) >= sum(s.amount) ORDER BY 1
+--> [country 4] where "quantity" > 3 true first 1 rising ~500000 signed; sum(amount) delta 150000 in -100000..150000
+
+SELECT quantity > 9 AS big FROM sales GROUP BY quantity > 9 HAVING count(*) = (SELECT count(*) AS n FROM sales GROUP BY NOT quantity <= 9 ORDER BY n DESC LIMIT 1)
+--> [quantity > 9 3] true first 1 falling ~100; count(*) delta 100 in 0..100
+
+SELECT country FROM sales GROUP BY country HAVING count(*) >= ALL (SELECT count(*) FROM sales WHERE quantity > 3 GROUP BY country)
+--> KH107 count(*)
+
+SELECT country FROM sales GROUP BY country HAVING count(*) >= ALL (SELECT count(*) FROM sales GROUP BY country, month)
+--> KH107 count(*)
+
+SELECT country FROM sales GROUP BY country HAVING count(*) > ALL (SELECT count(*) FROM sales GROUP BY country)
+--> KH107 count(*)
+
+SELECT country FROM sales GROUP BY country HAVING count(*) <= (SELECT max(n) FROM (SELECT count(*) AS n FROM sales GROUP BY country) x)
+--> KH107 max(n)
+
+SELECT country, quantity > 9, rank() OVER (PARTITION BY NOT quantity <= 9 ORDER BY count(*) DESC) = 1 FROM sales GROUP BY country, quantity > 9
+--> [country 4, quantity > 9 3] true first 1 per quantity > 9 falling ~100 of all; count(*) delta 100 in 0..100
+
+SELECT country, quantity > 9, rank() OVER (PARTITION BY quantity > 8 ORDER BY count(*) DESC) = 1 FROM sales GROUP BY country, quantity > 9
+--> KH106 quantity
+
 SELECT * FROM (SELECT country, count(*) AS n, max(count(*)) OVER () AS m FROM sales GROUP BY 1) z WHERE n = m
 --> KH101 count(*)
 

@@ -149,7 +149,7 @@ def test_a_flattened_statement_has_the_rows_of_the_one_that_was_written(server: 
     for _ in range(STATEMENTS):
         sql = _statement(drawn)
         origin = _normalised(sql).origin
-        if origin is None:
+        if not origin.edits:
             continue
         changed += 1
         rows, names = _rows(server, sql)
@@ -171,7 +171,6 @@ def test_a_list_of_pinned_values_keeps_the_rows(server: psycopg.Connection[Any],
     """Exact: no false alarm is possible."""
     sql = f"SELECT ward FROM visits WHERE {condition} GROUP BY ward HAVING count(*) > 3"
     origin = _normalised(sql).origin
-    assert origin is not None
     assert "SELECT name" not in origin.text
     written = sql.replace("public.", "")
     assert _rows(server, origin.text) == _rows(server, written)
@@ -212,11 +211,15 @@ def _several_groupings(drawn: random.Random) -> str:
     ]
     shown.append(f"grouping({', '.join(keys)}) AS level")
     shown += drawn.sample(["count(*) > 9 AS many", "count(v.ward)", "max(day) FILTER (WHERE hour > 1) AS last", "1"], 2)
-    having = drawn.choice(("count(*) > 20", f"count(hour) > 12 OR grouping({first}) = 1", f"{first} IS NULL", ""))
+    level = f"count(*) > CASE grouping({first}) WHEN 1 THEN 30 ELSE 12 END"
+    having = drawn.choice(
+        ("count(*) > 20", f"count(hour) > 12 OR grouping({first}) = 1", f"{first} IS NULL", level, "")
+    )
     after = f" HAVING {having}" if having else ""
     if drawn.random() < 0.2:
         after += f" ORDER BY {len(shown)}, {shown[0].partition(' AS ')[0]}"
-    return f"SELECT {', '.join(shown)} FROM visits v WHERE age < 5 GROUP BY {grouped}{after}"
+    distinct = "DISTINCT " if drawn.random() < 0.2 else ""
+    return f"SELECT {distinct}{', '.join(shown)} FROM visits v WHERE age < 5 GROUP BY {grouped}{after}"
 
 
 def test_groupings_that_are_written_out_have_the_rows_of_the_ones_that_were_written(
@@ -228,7 +231,7 @@ def test_groupings_that_are_written_out_have_the_rows_of_the_ones_that_were_writ
     for _ in range(STATEMENTS):
         sql = _several_groupings(drawn)
         origin = _normalised(sql).origin
-        if origin is not None:
+        if origin.edits:
             changed += 1
             assert _rows(server, origin.text) == _rows(server, sql), (sql, origin.text)
     assert changed >= STATEMENTS * 0.7, changed
@@ -240,6 +243,6 @@ def test_a_position_is_where_the_word_was_written() -> None:
     for _ in range(STATEMENTS // 4):
         sql = _statement(drawn)
         origin = _normalised(sql).origin
-        if origin is not None:
+        if origin.edits:
             at = origin.text.index("GROUP BY")
             assert sql[origin.offset(at) :].startswith("GROUP BY"), (sql, origin.text)

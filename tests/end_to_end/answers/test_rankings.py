@@ -58,6 +58,9 @@ STATEMENTS = [
     "SELECT store FROM (SELECT store, sum(amount) AS total FROM sales GROUP BY store) q ORDER BY total DESC LIMIT 2",
     "WITH q AS (SELECT store, count(*) AS n FROM sales GROUP BY store) "
     "SELECT store FROM q WHERE n = (SELECT max(n) FROM q)",
+    "SELECT store FROM sales GROUP BY store HAVING sum(amount) >= ALL (SELECT sum(amount) FROM sales GROUP BY store)",
+    "SELECT store FROM sales s GROUP BY store HAVING (SELECT max(n) FROM (SELECT count(*) AS n FROM sales GROUP BY "
+    "store) q) = count(*) ORDER BY store",
     "SELECT month, store FROM (SELECT date_trunc('month', day) AS month, store, sum(amount) AS n, "
     "max(sum(amount)) OVER (PARTITION BY date_trunc('month', day)) AS most FROM sales GROUP BY 1, 2 "
     "HAVING count(*) > 107) q WHERE n = most",

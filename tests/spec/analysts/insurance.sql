@@ -61,16 +61,16 @@ SELECT region FROM insurance.claims GROUP BY region ORDER BY count(*) DESC LIMIT
 --> planned
 
 SELECT region, product, count(*) FROM insurance.claims GROUP BY ROLLUP (region, product) HAVING count(*) > CASE grouping(product) WHEN 1 THEN 1000 ELSE 200 END
---> KH208
+--> planned
 
 SELECT DISTINCT region FROM insurance.claims GROUP BY ROLLUP (region, product) HAVING count(*) > 200
---> KH106
+--> planned
 
 SELECT product FROM insurance.claims GROUP BY product HAVING count(*) >= ALL (SELECT count(*) FROM insurance.claims GROUP BY product)
---> KH107
+--> planned
 
 SELECT product FROM insurance.claims GROUP BY product HAVING count(*) = (SELECT max(n) FROM (SELECT count(*) AS n FROM insurance.claims GROUP BY product) x)
---> KH107
+--> planned
 
 SELECT date_part('month', opened) AS m, product FROM (SELECT extract(month FROM opened) AS m, product, opened, row_number() OVER (PARTITION BY date_part('month', opened) ORDER BY count(*) DESC) AS place FROM insurance.claims GROUP BY extract(month FROM opened), product) x WHERE place = 1
 --> KH101
