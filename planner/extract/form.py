@@ -45,8 +45,7 @@ from planner.scope.group_by import grouped_expressions, grouping_sets, read_grou
 from planner.scope.key_classes import known_text, list_read_keys
 from planner.scope.names import find_column
 from planner.scorecard.key_order import resolve_in_order
-from planner.scorecard.numbers import most_rows, named_number
-from planner.scorecard.ranked import RANKS
+from planner.scorecard.numbers import RANKS, most_rows, named_number
 from planner.scorecard.shown import with_constants
 
 _ALLOWED_CLAUSES = frozenset(
@@ -121,7 +120,9 @@ def _find_windows(select: exp.Select, place: QuestionReading) -> Iterator[exp.Wi
     Raises KH101 beside a ranking, of whose groups the answer may hold the first alone.
     """
     parts = (*select.expressions, select.args.get("order"), select.args.get("distinct"))
-    alike = zip(select.find_all(exp.Window), place.select.find_all(exp.Window), strict=False)
+    replaced = {id(node) for one in place.hidden for node in one.walk()}
+    windows = [one for one in place.select.find_all(exp.Window) if id(one) not in replaced]
+    alike = zip(select.find_all(exp.Window), windows, strict=True)
     as_written = {id(window): written for window, written in alike}
     for window in (found for part in parts if part is not None for found in part.find_all(exp.Window)):
         if _of_groups(window):

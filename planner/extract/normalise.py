@@ -8,7 +8,7 @@ These rules move what means the same in another place, in the statement's text:
   query that reads it;
 - `push_down_ranks`: a rank by a size of a grouped subquery, from the query around it into its select list;
 - `push_down_predicates`: a threshold that the query around a grouped subquery shows, into its select list;
-- `push_through_queries`: a threshold around ranks or several queries, through them into its select list or HAVING;
+- `push_through_queries`: a threshold around ranks or several queries, and what is computed of sizes, into the subquery;
 - `push_down_thresholds`: a threshold in the WHERE around a grouped subquery, into its HAVING;
 - `write_out_grouping_sets`: ROLLUP, CUBE and GROUPING SETS, into one SELECT for each grouping.
 

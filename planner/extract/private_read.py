@@ -67,5 +67,10 @@ class QuestionReading:
     def shown(self) -> exp.Select:
         """The SELECT with a constant in the place of every predicate and number and of what reads its ranking: what it
         shows of keys alone."""
+        return with_constants(self.select, self.hidden)
+
+    @property
+    def hidden(self) -> tuple[exp.Expr, ...]:
+        """What of the SELECT shows no key: predicates, numbers and what reads its ranking."""
         ranked = () if self.ranked is None else self.ranked.private
-        return with_constants(self.select, (*(shown.node for shown in self.predicates), *ranked, *self.numbers.nodes))
+        return (*(shown.node for shown in self.predicates), *ranked, *self.numbers.nodes)

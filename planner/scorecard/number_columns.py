@@ -17,7 +17,7 @@ from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
 from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, name, offset, start, write_node
+from planner.parser.tree import bare, contains, name, offset, start, write_node
 from planner.scope.bands import find_bands
 from planner.scope.embedded import ToldNumber, ToldNumbers, predicate_column
 from planner.scope.names import Scope, find_column
@@ -173,7 +173,7 @@ def _is_plain(node: exp.Expr, inner: exp.Expr) -> bool:
 
 def _prove(node: exp.Expr, having: exp.Expr | None, scope: Scope) -> tuple[exp.Expr, Bound] | None:
     """The part of a number of which HAVING proves a bound, the largest one, and the bound."""
-    while having is not None:
+    while having is not None and not contains(node, exp.Window):
         bound = prove_bound(node, (having,), scope)
         if bound is not None:
             return node, bound

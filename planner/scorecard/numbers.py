@@ -27,6 +27,8 @@ _TYPE_NAMES = {
     exp.DType.FLOAT: "float4",
     exp.DType.BOOLEAN: "bool",
 }
+RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile, exp.PercentRank, exp.CumeDist, exp.FirstValue)
+"""The window functions that rank, or read a key of the first place alone."""
 _MOST_RANKED = 100  # rows: tools cut all that they ask to hundreds or thousands, and do not mean the first of them
 
 
@@ -53,18 +55,27 @@ class SortedNumber:
 
 
 def find_numbers(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> tuple[ShownNumber, ...]:
-    """Return the numbers of a select list; a window over groups is none."""
+    """Return the numbers of a select list: sizes, and what windows compute of them, `count(*) / sum(count(*)) OVER ()`.
+
+    A window that ranks is none, and what reads its place is none.
+    """
     if len(select.expressions) != len(place.items):
         return ()
     found = []
     for index, (item, (first, past)) in enumerate(zip(select.expressions, place.items, strict=True)):
         node = item.unalias()
-        if contains_aggregate(node) and not contains(node, exp.Window) and shows_size(node):
+        if contains_aggregate(node) and shows_size(node) and not any(map(is_place, node.find_all(exp.Window))):
             has_alias = isinstance(item, exp.Alias)
             end = unaliased_end(item, past, tokens)
             called = name(item.args["alias"]) if has_alias else default_name(node, tokens[first:end])
             found.append(ShownNumber(node, index, first, end, called, has_alias))
     return tuple(found)
+
+
+def is_place(window: exp.Expr) -> bool:
+    """Return True for a window that says where a group stands, or has a name that says elsewhere what it is over."""
+    called = window.this.this if isinstance(window.this, exp.Filter) else window.this
+    return isinstance(called, RANKS) or bool(window.args.get("alias"))
 
 
 def default_name(node: exp.Expr, tokens: tuple[Token, ...]) -> str:
@@ -384,6 +395,11 @@ def _first_side(node: exp.Expr) -> exp.Expr:
     while isinstance(first, exp.SetOperation | exp.Subquery):
         first = first.left if isinstance(first, exp.SetOperation) else first.this
     return first
+
+
+def is_carried(item: exp.Expr) -> bool:
+    """Return True for a column that an item shows as it is, cast or rounded."""
+    return isinstance(_strip(item), exp.Column)
 
 
 def _strip(item: exp.Expr) -> exp.Expr:

@@ -21,15 +21,12 @@ from planner.parser.lexer import Token
 from planner.parser.spans import Searched, spans
 from planner.parser.tree import bare, contains, position, write_node
 from planner.scorecard.find import find_predicates, shows_size
-from planner.scorecard.numbers import ShownNumber, is_cut_to_first, named_number
+from planner.scorecard.numbers import RANKS, ShownNumber, is_cut_to_first, named_number
 from planner.scorecard.place_cuts import ALL, ANYWHERE, PlaceCut, cut_by_order, cut_by_uses
 
 _CUTS = ("limit", "offset", "fetch", "for")
 _JOINS = ("union", "intersect", "except")
-_PLACES = (exp.RowNumber, exp.Rank, exp.DenseRank)
 _PARTS = (exp.Ntile, exp.PercentRank, exp.CumeDist)
-RANKS = (*_PLACES, *_PARTS, exp.FirstValue)
-"""The window functions that rank, or read a key of the first place alone."""
 _CUT = exp.Literal.number(1)  # of DISTINCT ON, which keeps the first row
 
 

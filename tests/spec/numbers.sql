@@ -78,7 +78,7 @@ threshold SELECT round + 1 FROM (SELECT round(n) FROM (SELECT country, count(*) 
 threshold SELECT "?column?" + 1 FROM (SELECT country, count(*) + 1 FROM sales GROUP BY country HAVING count(*) > 500) q
 --> KH101
 null SELECT country, coalesce(n, 0) FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q
---> KH101
+--> n=null coalesce=null
 null SELECT country, n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q WHERE n IS NULL
 --> KH101
 null SELECT * FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q ORDER BY n DESC LIMIT 1000
@@ -184,4 +184,30 @@ null WITH a AS (SELECT country, count(*) AS n FROM sales GROUP BY country), b AS
 threshold WITH a AS (SELECT country, count(*) AS n FROM sales GROUP BY country), b AS (SELECT country, n AS m FROM a) SELECT country, m FROM b WHERE m > 500
 --> n=at least 501
 null WITH a AS (SELECT country, count(*) AS n FROM sales GROUP BY country), b AS (SELECT country, n, lag(n) OVER (ORDER BY country) AS before FROM a) SELECT country FROM b WHERE n > 500
+--> n=null before=null
+null WITH a AS (SELECT country, count(*) AS n, sum(count(*)) OVER () AS total FROM sales GROUP BY country HAVING count(*) > 500), b AS (SELECT * FROM a) SELECT country FROM b WHERE n > 0.1 * total
+--> KH101
+
+-- # What windows compute of sizes, and what a query around computes.
+null SELECT country, count(*) AS n, round(100.0 * count(*) / sum(count(*)) OVER (), 1) AS pct FROM sales GROUP BY country HAVING count(*) > 500 ORDER BY pct DESC
+--> n=null pct=null unsorted pct
+threshold SELECT country, month, count(*) * 1.0 / sum(count(*)) OVER (PARTITION BY country), sum(count(*)) OVER (PARTITION BY country ORDER BY month) FROM sales GROUP BY country, month HAVING count(*) > 500
+--> ?column?=null sum=null
+bands SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS before, lag(count(*) > 500) OVER (ORDER BY month) AS was FROM sales GROUP BY month
+--> n=null before=null
+null SELECT country, count(*) * 100 / sum(count(*)) OVER () AS pct, rank() OVER (ORDER BY count(*) DESC) AS r FROM sales GROUP BY country
+--> pct=null ranked
+null SELECT country, count(*) * rank() OVER (ORDER BY count(*) DESC) AS x FROM sales GROUP BY country HAVING count(*) > 500
+--> KH101
+null SELECT country, sum(count(*)) OVER w AS total FROM sales GROUP BY country HAVING count(*) > 500 WINDOW w AS ()
+--> KH101
+null SELECT country, n, n * 100.0 / sum(n) OVER () AS pct FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q WHERE n > 500 ORDER BY pct
+--> n=null pct=null unsorted pct
+null SELECT q.country, s / n, to_char(s, '999') AS label FROM (SELECT country, count(*) AS n, sum(amount) AS s FROM sales GROUP BY country HAVING count(*) > 500) q
+--> n=null s=null number 1=null label=null
+null SELECT country, round(n / 7.0) AS weekly FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q ORDER BY 2 DESC LIMIT 2
+--> n=null weekly=null ranked
+null SELECT country, n * 100.0 / sum(n) OVER () AS pct FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q WHERE country <> 'Norway'
+--> KH101
+null SELECT max(n) / 2 AS half FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q
 --> KH101

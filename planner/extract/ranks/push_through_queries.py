@@ -1,4 +1,4 @@
-"""Thresholds in a query around ranks or around several queries, moved into the grouped subquery that they read through.
+"""Thresholds around ranks or several queries, and what is computed of sizes, moved into the grouped subquery below.
 
 WITH a AS (SELECT region, ward, count(*) AS n FROM visits GROUP BY 1, 2),
 b AS (SELECT region, ward, n, rank() OVER (PARTITION BY region ORDER BY n DESC) AS place FROM a)
@@ -7,6 +7,11 @@ SELECT ward FROM b WHERE place = 1 AND n > 300
 WITH a AS (SELECT region, ward, count(*) AS n, count(*) > 300 AS "predicate 1" FROM visits GROUP BY 1, 2),
 b AS (SELECT region, ward, n, rank() OVER (PARTITION BY region ORDER BY n DESC) AS place, a."predicate 1" FROM a)
 SELECT ward FROM b WHERE place = 1 AND b."predicate 1"
+
+SELECT ward, n * 100.0 / sum(n) OVER () AS share
+FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward HAVING count(*) > 300) t
+SELECT ward, t.share AS share
+FROM (SELECT ward, count(*) AS n, count(*) * 100.0 / sum(count(*)) OVER () AS share FROM visits ...) t
 
 PostgreSQL gives the same for both: a row carries its columns through every query between. Ranks are among all groups in
 both, with and without the threshold. Where no query between ranks or cuts, WHERE moves into HAVING.
@@ -24,6 +29,7 @@ from planner.extract.push_down_thresholds import (
     Conjunct,
     Item,
     list_conjuncts,
+    mentioned_item,
     plan_beside_sizes,
     seems_per_unit,
     spell_inside,
@@ -37,6 +43,7 @@ from planner.parser.spans import Searched, spans
 from planner.parser.subquery_readers import Reader, readers, unaliased_end
 from planner.parser.tree import bare, contains, is_star, name
 from planner.scorecard.find import shows_size
+from planner.scorecard.numbers import default_name, is_carried, is_place
 
 _PASSES_ON = frozenset(("expressions", "from_", "with_", "where", "order", "limit", "offset"))
 _MOST_AROUND = 8  # queries around one another through which a size is followed
@@ -53,13 +60,14 @@ class _Columns:
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """A predicate in a query around, by its tokens, the column that it becomes, and how it is spelled inside."""
+    """What moves from a query around, by its tokens: the column that it becomes, how it is spelled inside, and how the
+    column is read."""
 
     first: int
     past: int
     called: str
     spelled: str
-    in_where: bool
+    read: str
 
 
 def push_through_queries(read: PrivateRead) -> tuple[Edit, ...]:
@@ -83,7 +91,9 @@ def _plan(read: PrivateRead) -> list[Edit]:
         kept = any(_ranks_or_cuts(one) for one in between)
         if passed and not kept and (changes := _move_to_having(reader, columns, place, read)):
             return changes
-        if (kept or passed) and (moved := _find_moved(reader, columns, taken, read)):
+        moved = _find_moved(reader, columns, taken, read) if kept or passed else []
+        moved = moved or _find_numbers(reader, columns, taken, read, apart=kept or bool(passed))
+        if moved:
             return _show(moved, [*passed, reader], columns, place, read)
         columns = _pass_on(reader, columns)
         passed.append(reader)
@@ -176,6 +186,7 @@ def _find_moved(reader: Reader, columns: _Columns, taken: Set[str | None], read:
         (Searched(node, first, past), is_item, in_where)
         for part, first, past, in_where in _parts(reader, tokens)
         for node, is_item in find_movable(part, reader, columns.items, columns.expressions)
+        if _is_known(node, reader, columns)
     ]
     places = spans([one for one, _, _ in found], read.text, tokens)
     known, room = {one for one in taken if one is not None}, Room(read.text)
@@ -187,8 +198,58 @@ def _find_moved(reader: Reader, columns: _Columns, taken: Set[str | None], read:
             known.add(called[one.node])
         conjunct = Conjunct(first, past, moves=True)
         spelled = spell_inside(conjunct, reader, columns.items, room, read.text, tokens)
-        moved.append(_Moved(first, past, called[one.node], spelled, in_where))
+        column = f"{quote_identifier(reader.alias)}.{quote_identifier(called[one.node])}"
+        moved.append(_Moved(first, past, called[one.node], spelled, column if in_where else f"({column} OR false)"))
     return moved
+
+
+def _find_numbers(
+    reader: Reader, columns: _Columns, taken: Set[str | None], read: PrivateRead, *, apart: bool
+) -> list[_Moved]:
+    """The items of a query's list that compute something from sizes; with `apart` no windows, which read other rows."""
+    select, tokens, room = reader.select, read.tokens, Room(read.text)
+    known, moved = {one for one in taken if one is not None}, list[_Moved]()
+    where = select.args.get("where")
+    plain = set(select.args) - {key for key, value in select.args.items() if not value} <= _PASSES_ON
+    if not plain or (where is not None and not (isinstance(where.this, exp.Boolean) and where.this.this)):
+        apart = True
+    for item, (first, past) in zip(select.expressions, reader.clauses.items, strict=True):
+        node, windows = item.unalias(), list(item.find_all(exp.Window))
+        sizes = [one for column in node.find_all(exp.Column) if (one := mentioned_item(column, reader, columns.items))]
+        if not plain or not any(columns.items[one].aggregate for one in sizes) or is_carried(node):
+            continue
+        if not _is_known(node, reader, columns) or (windows and apart) or any(map(is_place, windows)):
+            continue
+        if any(not _is_over_rows(one) for one in node.find_all(exp.AggFunc)):
+            return []
+        if contains(node, exp.Query) or any(
+            True for _ in find_movable(node, reader, columns.items, columns.expressions)
+        ):
+            continue
+        end = unaliased_end(item, past, tokens)
+        shown = name(item.args["alias"]) if isinstance(item, exp.Alias) else default_name(node, tokens[first:end])
+        called = shown if shown not in known and shown.isidentifier() else _unused_name(known)
+        known.add(called)
+        spelled = spell_inside(Conjunct(first, end, moves=True), reader, columns.items, room, read.text, tokens)
+        label = "" if isinstance(item, exp.Alias) or called == shown else f" AS {quote_identifier(shown)}"
+        column = f"{quote_identifier(reader.alias)}.{quote_identifier(called)}{label}"
+        moved.append(_Moved(first, end, called, spelled, column))
+    return moved
+
+
+def _is_over_rows(call: exp.Expr) -> bool:
+    """Whether a window function leaves the rows as they are."""
+    above = call.parent.parent if isinstance(call.parent, exp.Filter) else call.parent
+    return isinstance(above, exp.Window)
+
+
+def _unused_name(known: Set[str]) -> str:
+    return next(one for number in range(1, len(known) + 2) if (one := f"number {number}") not in known)
+
+
+def _is_known(node: exp.Expr, reader: Reader, columns: _Columns) -> bool:
+    """Whether an expression reads keys and sizes of the grouped subquery, and nothing else."""
+    return all(mentioned_item(column, reader, columns.items) is not None for column in node.find_all(exp.Column))
 
 
 def _parts(reader: Reader, tokens: tuple[Token, ...]) -> Iterator[tuple[exp.Expr, int, int, bool]]:
@@ -205,12 +266,10 @@ def _parts(reader: Reader, tokens: tuple[Token, ...]) -> Iterator[tuple[exp.Expr
 def _show(
     moved: Sequence[_Moved], around: Sequence[Reader], columns: _Columns, place: Clauses, read: PrivateRead
 ) -> list[Edit]:
-    """The changes that show predicates in the subquery and in each query between, for the last one to read."""
+    """The changes that show what moves in the subquery and in each query between, for the last one to read."""
     tokens, reader, changes = read.tokens, around[-1], list[Edit]()
     for one in moved:
-        column = f"{quote_identifier(reader.alias)}.{quote_identifier(one.called)}"
-        written = column if one.in_where else f"({column} OR false)"
-        changes.append(Edit.of(tokens[one.first].start, tokens[one.past - 1].end, written))
+        changes.append(Edit.of(tokens[one.first].start, tokens[one.past - 1].end, one.read))
     names = dict.fromkeys(one.called for one in moved)
     for between in around[:-1]:
         if not any(map(is_star, between.select.expressions)):
@@ -218,7 +277,8 @@ def _show(
             listed = "".join(f", {table}.{quote_identifier(called)}" for called in names)
             changes.append(_append(listed, between.clauses, tokens))
     listed = "".join(
-        f", {spelled} AS {quote_identifier(called)}" for called, spelled in {x.called: x.spelled for x in moved}.items()
+        f", {spelled} AS {quote_identifier(called)}"
+        for called, spelled in {one.called: one.spelled for one in moved}.items()
     )
     changes.append(_append(listed, place, tokens, tokens[moved[0].first].start))
     for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True):

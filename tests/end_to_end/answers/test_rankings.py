@@ -83,6 +83,10 @@ NUMBERED = [
     "GROUP BY 1, 2 HAVING count(*) > 107) q ORDER BY month, n DESC",
     "SELECT * FROM (SELECT q.*, rank() OVER (ORDER BY n DESC) AS r, n AS size FROM (SELECT store, count(*) AS n "
     "FROM sales GROUP BY store) q WHERE store IN ('north', 'south', 'east')) t WHERE n BETWEEN 107 AND 3507 ORDER BY r",
+    "SELECT store, count(*) * 100.0 / sum(count(*)) OVER () AS share, lag(count(*)) OVER (ORDER BY store DESC), "
+    "rank() OVER (ORDER BY count(*) DESC) AS r FROM sales GROUP BY store HAVING count(*) > 107 ORDER BY r",
+    "SELECT store, n / 7, round(100 * n / sum(n) OVER (), 1) AS share FROM (SELECT store, count(*) AS n FROM sales "
+    "GROUP BY store) q WHERE n > 107 ORDER BY store",
 ]
 
 

@@ -226,6 +226,15 @@ WITH base AS (SELECT category, count(*) AS n FROM orders GROUP BY category), kep
 SELECT category, rank() OVER (ORDER BY n DESC) AS by_orders, rank() OVER (ORDER BY s DESC) AS by_revenue FROM (SELECT category, count(*) AS n, sum(total) AS s FROM orders GROUP BY category) q
 --> KH106
 
+SELECT channel, status, count(*) AS n, round(100.0 * count(*) / sum(count(*)) OVER (PARTITION BY channel), 1) AS pct FROM orders GROUP BY channel, status HAVING count(*) > 500 ORDER BY channel, pct DESC
+--> planned
+
+WITH m AS (SELECT category, sum(total) AS revenue, count(*) AS n FROM orders GROUP BY category HAVING sum(total) > 50000) SELECT category, revenue / n AS per_order, revenue / sum(revenue) OVER () AS share FROM m ORDER BY share DESC
+--> planned
+
+SELECT category FROM (SELECT category, sum(total) AS s, sum(sum(total)) OVER () AS whole FROM orders GROUP BY category) q WHERE s > 0.3 * whole
+--> KH101
+
 -- # text
 SELECT month, sum(total) > 60000 AS good, lag(sum(total) > 60000) OVER (ORDER BY month) AS before FROM orders GROUP BY month
 --> planned
