@@ -44,7 +44,7 @@ from planner.question.condition import (
     all_of,
     any_of,
 )
-from planner.question.condition_text import spell_condition
+from planner.question.condition_text import write_condition
 from planner.question.model import Measure
 from planner.scope.names import find_column
 from planner.values.expressions import fold
@@ -235,7 +235,7 @@ def record(
 
     `spelled` is how an analyst would write the condition; None: as it is.
     """
-    advice = f"count(*) FILTER (WHERE {spelled or spell_condition(counted)}) {'>=' if exists else '<'} 5"
+    advice = f"count(*) FILTER (WHERE {spelled or write_condition(counted)}) {'>=' if exists else '<'} 5"
     return Comparison(
         text=text,
         left=left,
@@ -250,7 +250,7 @@ def record(
         values=() if exists else (values,),
         slack=Slack.RECORD,
         position=position,
-        warnings=(f"{text} hinges on one record, which is dear to hide; cheaper: {advice}",),
+        warnings=(f"{text} hinges on one record, which is dear to hide. Instead you can ask: {advice}",),
     )
 
 

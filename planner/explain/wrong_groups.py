@@ -4,7 +4,7 @@ The contract bounds the rate of each group; with many groups that is a number, w
 all just beyond the slack: of those further away far fewer come.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
 
@@ -13,6 +13,7 @@ from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.threshold.three_zone import wrong
+from planner.question.model import NEAR_EMPTY
 from planner.question.plan import Minimised, Plan
 
 _OWN = (Keyhole.name, Progressive.name)  # whose rates are known at every distance
@@ -73,26 +74,37 @@ def _chance_beyond(plan: Plan, tolerances: int) -> float | None:
     )
 
 
-def empty_groups(plan: Plan) -> Iterator[str]:
-    """Warnings where groups without rows are within the tolerance: how likely one is to come, or to be shown with a
-    predicate true. None where they are not, or where they qualify."""
+def tell_chances(plan: Plan, warnings: Iterable[str]) -> Iterator[str]:
+    """The warnings, with a number in those of groups without rows that lie within the tolerance: how likely one is to
+    come, or to be shown with a predicate true."""
+    chances = dict(_list_chances(plan))
+    for warning in warnings:
+        name, near, rest = warning.partition(NEAR_EMPTY)
+        chance = chances.get(name.removesuffix(": ")) if near else None
+        if chance is None:
+            yield warning
+            continue
+        keys = plan.question.keys.size
+        told, _, guard = rest.partition("; ")
+        likely = (
+            f"each with a probability of up to {rounded_up(chance)}, up to {rounded_up(chance * keys)} of "
+            f"{keys:,} groups if all are empty"
+        )
+        other = "a smaller tolerance, or a count such as count(*) >= 10 beside it, keeps them out"
+        yield f"{name}{near}{told}, {likely}; {guard or other}"
+
+
+def _list_chances(plan: Plan) -> Iterator[tuple[str, float]]:
+    """The chance of a group without rows by predicate; none where such groups are beyond the tolerance, or qualify."""
     if plan.calibration.mechanism not in _OWN or not plan.question.functionals:
         return
     if any(functional.offsets is not None for functional in plan.question.functionals):
         return
-    keys = plan.question.keys.size
     formulas = list(zip(("", *plan.asked.predicate_names), plan.canonical, strict=True))
     for name, minimised in formulas[:1] if _keeps_empty_out(plan.minimised) else formulas:
         chance = _chance_of_empty(plan, minimised)
-        if chance is None:
-            continue
-        about, come = (f"{name}: ", "shown as true") if name else ("", "returned")
-        joined = "in HAVING" if name else "joined by AND"
-        yield (
-            f"{about}the tolerance reaches down to groups without any rows: one of them is {come} with a probability "
-            f"of up to {rounded_up(chance)}, up to {rounded_up(chance * keys)} of {keys:,} groups if all are "
-            f"empty. A smaller tolerance, or a count such as count(*) >= 10 {joined}, keeps them out"
-        )
+        if chance is not None:
+            yield name, chance
 
 
 def _chance_of_empty(plan: Plan, minimised: Minimised) -> float | None:

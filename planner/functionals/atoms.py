@@ -50,11 +50,15 @@ from planner.question.condition import (
     Condition,
 )
 from planner.question.condition_text import canonical
-from planner.question.model import Accuracy, Atom, Functional, Measure, aggregate_text
+from planner.question.model import NEAR_EMPTY, Accuracy, Atom, Functional, Measure, aggregate_text
 from planner.values.decimals import decimal
 from planner.values.operators import OPPOSITE
 
 MOST_LITERALS = 64  # what planning is measured with: docs/benchmarks.md has the time that formulas of so many take
+
+_MUCH_LARGER = 4
+"""How many times `min_rows` a count must ask for to make a mean cheaper surely: the mean's own price falls by that, and
+the count costs about as much as the mean then does."""
 
 _COUNTED = {Slack.THRESHOLD: "", Slack.ROWS: "% of rows", Slack.RECORD: "rows"}
 
@@ -163,11 +167,10 @@ def atoms(
     if holds_at_zero(having, functionals) and any(True for _ in cuts(having)):
         collected.warnings["groups without rows count as 0 and qualify"] = None
     elif holds_at_zero(relax_formula(having), functionals) and having != TRUE:
-        collected.warnings["groups without rows lie within the tolerance and may be returned"] = None
-        collected.warnings.update(dict.fromkeys(_kept_out(read[0].guarded, come="returned")))
+        collected.warn(f"{NEAR_EMPTY} and may be returned{_tell_guard(read[0].guarded, accuracy, into='AND {}')}")
     if having == TRUE or holds_at_zero(relax_formula(having), functionals):
-        into = "Add: HAVING " if having == TRUE else "Add to HAVING: AND "
-        collected.warnings.update(dict.fromkeys(_of_predicates(read[1:], names, functionals, into=into)))
+        into = "HAVING {}" if having == TRUE else "AND {} in HAVING"
+        collected.warnings.update(dict.fromkeys(_of_predicates(read[1:], names, functionals, accuracy, into=into)))
     collected.warnings.update(dict.fromkeys(warn_of_both_sides([functionals[index] for index in used])))
     places = {index: place for place, index in enumerate(used)}
     made = [_renumber(one.formula, places) for one in read]
@@ -326,35 +329,41 @@ def _say_sums(mean: Functional, text: str) -> str:
 
 
 def _of_predicates(
-    read: Sequence[_ReadFormula], names: Sequence[str], functionals: Mapping[int, Functional], *, into: str
+    read: Sequence[_ReadFormula],
+    names: Sequence[str],
+    functionals: Mapping[int, Functional],
+    accuracy: Accuracy,
+    *,
+    into: str,
 ) -> Iterator[str]:
     """Warn of predicates that are true, or may be shown as true, of groups without rows.
 
     Parameters:
-        into: what brings a guard into HAVING. It fits whatever a predicate is written as, a column of bands too.
+        into: how a guard is added to HAVING. It fits whatever a predicate is written as, a column of bands too.
     """
-    true, near = [], []
+    true = []
     for name, one in zip(names, read, strict=True):
         if not any(True for _ in cuts(one.formula)):
             continue
         if holds_at_zero(one.formula, functionals):
             true.append(name)
         elif holds_at_zero(relax_formula(one.formula), functionals):
-            near.append(one.guarded)
-            yield f"{name}: groups without rows lie within the tolerance and may be shown as true"
+            guard = _tell_guard(one.guarded, accuracy, into=into)
+            yield f"{name}: {NEAR_EMPTY} and may be shown as true{guard}"
     if true:
         yield f"{', '.join(true)}: groups without rows count as 0, and are true"
-    for guarded in near:
-        yield from (one.replace("Add: AND ", into) for one in _kept_out(guarded, come="shown as true"))
 
 
-def _kept_out(formula: GuardedFormula, *, come: str) -> Iterator[str]:
-    """What would keep groups without values out, for the first comparison that is NULL in them."""
+def _tell_guard(formula: GuardedFormula, accuracy: Accuracy, *, into: str) -> str:
+    """Return what would keep groups without values out, for the first comparison that is NULL in them."""
     for guarded in formula.leaves():
         if guarded.values and not guarded.outside:
-            hint = guard_hint(guarded, guarded.values[0].values)
-            yield f"{guarded.text}: a group without values may be {come}: it counts as one at the threshold. {hint}"
-            return
+            setting, _, guard = guard_hint(guarded, guarded.values[0].values).rpartition("Add: AND ")
+            remedied = guarded.remedy or Remedy()
+            larger = remedied.for_mean and remedied.values >= _MUCH_LARGER * accuracy.min_rows
+            less = ", and costs less, as it asks of larger groups alone" if larger else ""
+            return f"; {setting}{into.format(guard)} keeps them out{less}"
+    return ""
 
 
 def _too_long() -> KeyholeError:

@@ -8,7 +8,6 @@ units: of a smaller one each costs near to all that a test without a tolerance c
 Proof: docs/proofs/group_sizes.md.
 """
 
-import re
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -25,7 +24,7 @@ from planner.question.condition import (
     IsNull,
     columns,
 )
-from planner.question.condition_text import spell_condition
+from planner.question.condition_text import write_condition
 from planner.question.disjoint import disjoint
 from planner.question.model import Accuracy
 
@@ -36,7 +35,6 @@ MOST_TIMES = 20
 """How many times the number that the policy and the count ask for a mean may ask for. Less leaves means of a wide range
 dear, more hides all groups: at 100 a cost up to 5,000 against 20 would be one of groups of 20,000 rows."""
 
-_NAME = re.compile(r"""'(?:[^']|'')*'|"((?:[^"]|"")+)\"""")  # a constant, or a quoted name
 _SLACK = Fraction(1, 10)
 """Of its number, the tolerance of an added count or sum that `keyhole.tolerance` gives no percentage for."""
 _MOST_SLACK = Fraction(1, 2)
@@ -74,7 +72,7 @@ class Remedy:
     @staticmethod
     def spell(condition: Condition) -> str:
         """Return the condition as an analyst writes it."""
-        return _NAME.sub(_show_name, spell_condition(condition))
+        return write_condition(condition)
 
     @staticmethod
     def spell_column(column: str) -> str:
@@ -128,11 +126,6 @@ def slack_share(tolerances: Tolerances, *, of: str = "count") -> Fraction:
     amount = tolerances.amount((of,))
     share = Fraction(amount.number) / 100 if amount is not None and amount.percent and amount.number else _SLACK
     return min(share, _MOST_SLACK)
-
-
-def _show_name(found: re.Match[str]) -> str:
-    name = found[1]
-    return found[0] if name is None else readable(name.replace('""', '"'))
 
 
 def next_round(number: int) -> int:

@@ -45,9 +45,11 @@ class Absence:
     fails_beside: tuple[Values, ...] = ()
     in_all_rows: bool = False
 
-    def is_implied(self, counted: Term) -> bool:
+    def is_implied(self, counted: Term, where: Condition) -> bool:
         """Return True if as many rows that a term counts mean that as many of the values exist."""
-        return implies(counted, replace(self.values, column=None) if self.in_all_rows else self.values)
+        values = replace(self.values, column=None) if self.in_all_rows else self.values
+        among = replace(counted, condition=all_of((where, counted.condition)))
+        return implies(counted, values) or implies(among, values)
 
 
 _Folded = TypeVar("_Folded")
@@ -235,11 +237,7 @@ def find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional], 
         where: what all rows satisfy that count.
     """
     missing: list[tuple[Guarded, Values]] = []
-    counted = {
-        index: replace(made.terms[0], condition=all_of((where, made.terms[0].condition)))
-        for index, made in functionals.items()
-    }
-    found = _find_guards(formula, functionals, counted, _NOTHING, missing)
+    found = _find_guards(formula, functionals, where, _NOTHING, missing)
     if missing:
         raise UnguardedError(tuple(missing))
     return found
@@ -248,7 +246,7 @@ def find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional], 
 def _find_guards(
     formula: GuardedFormula,
     functionals: Mapping[int, Functional],
-    counted: Mapping[int, Term],
+    where: Condition,
     available: _Known,
     missing: list[tuple[Guarded, Values]],
 ) -> Counts:
@@ -267,7 +265,7 @@ def _find_guards(
                 found = frozenset(
                     (index, least)
                     for index, least in available.counts
-                    if least == absence.values.least and absence.is_implied(counted[index])
+                    if least == absence.values.least and absence.is_implied(functionals[index].terms[0], where)
                 )
                 if not found:
                     missing.append((formula, absence.values))
@@ -281,7 +279,7 @@ def _find_guards(
             used: Counts = frozenset()
             behind = list(accumulate(reversed(implied[1:]), lambda after, one: one | after, initial=_NOTHING))
             for child, own, after in zip(children, implied, reversed(behind), strict=False):
-                used |= _find_guards(child, functionals, counted, available | after, missing)
+                used |= _find_guards(child, functionals, where, available | after, missing)
                 available |= own
             return used
 

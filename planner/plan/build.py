@@ -7,7 +7,7 @@ from functools import lru_cache
 from mechanisms.formula import FALSE, TRUE, cuts
 from mechanisms.keyhole.contract import TREE_NOTE
 from mechanisms.ranking.calibration import RankingCalibration
-from planner.explain.wrong_groups import empty_groups
+from planner.explain.wrong_groups import tell_chances
 from planner.functionals.atoms import warn_of_both_sides
 from planner.lower.dialects.model import Dialect
 from planner.lower.scan import rewrite
@@ -71,7 +71,7 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
         predicates=predicates,
         ranking=ranking,
     )
-    return replace(made, warnings=(*made.warnings, *empty_groups(made)))
+    return replace(made, warnings=tuple(tell_chances(made, made.warnings)))
 
 
 def _rewrite(question: Question, ranking: RankingCalibration | None, dialect: Dialect) -> Rewritten:

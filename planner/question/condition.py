@@ -169,13 +169,15 @@ def all_of(conditions: Iterable[Condition]) -> Condition:
 
 
 def any_of(conditions: Iterable[Condition]) -> Condition:
-    """The disjunction, flattened, without repetitions and constants."""
+    """The disjunction, flattened, without repetitions and constants; `x IS NULL OR x IS NOT NULL` is true."""
     kept: dict[Condition, None] = {}
     for condition in conditions:
         if condition == ALWAYS:
             return ALWAYS
         for part in condition.conditions if isinstance(condition, Or) else (condition,):
             kept[part] = None
+    if any(isinstance(part, IsNull) and Not(part) in kept for part in kept):
+        return ALWAYS
     return next(iter(kept)) if len(kept) == 1 else Or(tuple(kept))
 
 

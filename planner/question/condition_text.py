@@ -7,7 +7,9 @@ from functools import lru_cache
 from hashlib import sha256
 
 from planner.catalog.model import Value
+from planner.parser.lexer import readable
 from planner.question.condition import And, Compare, Condition, IsNull, Like, Not, Or, Within
+from planner.values.operators import OPPOSITE
 
 MOST_SPELLED = 500  # values of a list in full; longer ones are a digest, so that what is stored stays short
 
@@ -23,6 +25,55 @@ def canonical(condition: Condition) -> str:
 def spell_condition(condition: Condition) -> str:
     """The condition as SQL: `canonical` with all values of all lists."""
     return _text(condition, most=None)
+
+
+def write_condition(condition: Condition) -> str:
+    """Return the condition as an analyst would write it: names quoted where they must be, and no needless parentheses.
+
+    >>> write_condition(Or((Not(IsNull("age")), Compare("insured", "=", True))))
+    'age IS NOT NULL OR insured'
+    """
+    match condition:
+        case Compare(column, "=", bool(value)):
+            return readable(column) if value else f"NOT {readable(column)}"
+        case Compare(column, operator, value):
+            return f"{readable(column)} {operator} {_constant(value)}"
+        case Within(column, values):
+            return f"{readable(column)} IN ({_spell_values(values)})"
+        case Like(column, pattern):
+            return f"{readable(column)} LIKE {_constant(pattern)}"
+        case IsNull(column):
+            return f"{readable(column)} IS NULL"
+        case Not(inner):
+            return _write_negation(inner)
+        case Or((Compare(column, low, value), Compare(other, high, same))) if (column, value) == (
+            other,
+            same,
+        ) and OPPOSITE[low] == high:
+            return f"{readable(column)} IS NOT NULL"
+        case And(parts):
+            return " AND ".join(_write_parts(parts, within=Or)) or "true"
+        case Or(parts):
+            return " OR ".join(_write_parts(parts, within=And)) or "false"
+
+
+def _write_negation(inner: Condition) -> str:
+    match inner:
+        case IsNull(column):
+            return f"{readable(column)} IS NOT NULL"
+        case Like(column, pattern):
+            return f"{readable(column)} NOT LIKE {_constant(pattern)}"
+        case Within(column, values):
+            return f"{readable(column)} NOT IN ({_spell_values(values)})"
+        case _:
+            return f"NOT ({write_condition(inner)})"
+
+
+def _write_parts(parts: Iterable[Condition], *, within: type[And] | type[Or]) -> Iterable[str]:
+    for part in parts:
+        text = write_condition(part)
+        is_several = isinstance(part, within) and f" {'OR' if within is Or else 'AND'} " in text
+        yield f"({text})" if is_several else text
 
 
 def _text(condition: Condition, *, most: int | None) -> str:

@@ -14,6 +14,9 @@ from planner.question.condition import Condition
 BANDED = "bands of public thresholds"
 """What a warning says of a comparison of means over different rows, beside its tolerance, which no setting says."""
 
+NEAR_EMPTY = "groups without rows lie within the tolerance"
+"""How the warning of groups begins that come by chance alone; a plan adds how likely that is."""
+
 
 class Measure(StrEnum):
     """How a group's rows make a functional."""

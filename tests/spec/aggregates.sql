@@ -33,9 +33,9 @@ SELECT ward FROM visits GROUP BY ward HAVING count(CASE WHEN disease = 'flu' THE
 SELECT ward FROM visits GROUP BY ward HAVING count(CASE disease WHEN 'flu' THEN age END) > 40
 --> [ward 3] f0 > 40 ~4; count(CASE disease WHEN 'flu' THEN age END) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(coalesce(age, 0)) > 40
---> [ward 3] f0 > 40 ~4; count(coalesce(age, 0)) delta 1
+--> [ward 3] f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(coalesce(age, 0)) - count(age) > 40
---> [ward 3] f0 > 40 ~4; count(coalesce(age, 0)) - count(age) {+1 if ("age" IS NULL OR NOT ("age" IS NULL)) -1 age^0} delta 1
+--> [ward 3] f0 > 40 ~4; count(*) - count(age) {+1 -1 age^0} delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(*) - count(disease) > 40
 --> [ward 3] f0 > 40 ~4; count(*) - count(disease) {+1 -1 disease^0} delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(age + 1) > 40
@@ -210,7 +210,7 @@ SELECT ward FROM visits GROUP BY ward HAVING avg(CASE WHEN insured THEN 1.0 ELSE
 SELECT ward FROM visits GROUP BY ward HAVING avg(insured::int) > 0.5
 --> [ward 3] f0 > 0 ~5; avg(CAST(insured AS INT)) - 0.5 {+2 if "insured" = true -1 if ("insured" = false OR "insured" = true)} delta 1
 SELECT ward FROM visits GROUP BY ward HAVING avg(coalesce(cost, 0)) > 100
---> [ward 3] f0 > 0 ~1000; avg(coalesce(cost, 0)) - 100 {+1 cost -200 if ("cost" IS NULL OR NOT ("cost" IS NULL))} delta 9800
+--> [ward 3] f0 > 0 ~1000; avg(coalesce(cost, 0)) - 100 {+1 cost -200} delta 9800
 SELECT ward FROM visits GROUP BY ward HAVING coalesce(avg(cost), 0) > 100
 --> [ward 3] f0 > 0 ~1000; avg(cost) - 100 1x-200 delta 9800
 SELECT ward FROM visits GROUP BY ward HAVING coalesce(avg(cost), 0) < 100

@@ -39,7 +39,7 @@ SELECT ward FROM visits GROUP BY ward HAVING every(cost >= 0) AND count(cost) >=
 --> [ward 3] (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE "cost" < 0) delta 1; count(cost) delta 1
 
 SELECT ward FROM visits GROUP BY ward HAVING every(age > 3 OR cost > 4)
---> KH206 age else [ward 3] (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE ("age" <= 3 AND "cost" <= 4)) delta 1; count(*) FILTER (WHERE (age > 3 OR cost > 4 OR (age <= 3 AND cost <= 4))) delta 1
+--> KH206 age else [ward 3] (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE ("age" <= 3 AND "cost" <= 4)) delta 1; count(*) FILTER (WHERE age > 3 OR cost > 4 OR (age <= 3 AND cost <= 4)) delta 1
 
 SELECT ward FROM visits GROUP BY ward HAVING max(age) < 100
 --> KH206 max(age) else [ward 3] (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE "age" >= 100) delta 1; count(age) delta 1

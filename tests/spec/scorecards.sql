@@ -283,7 +283,7 @@ SELECT *, count(*) > 100 FROM sales GROUP BY country
 --> KH101 *,
 
 SELECT country, every(quantity > 3) FROM sales GROUP BY country
---> KH206 quantity else [country 4] true show (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE "quantity" <= 3) delta 100 in 0..100; count(DISTINCT (customer_id, month)) FILTER (WHERE (quantity <= 3 OR quantity > 3)) delta 1
+--> KH206 quantity else [country 4] true show (f0 <= 0 ~0 and f1 > 49 ~5); count(*) FILTER (WHERE "quantity" <= 3) delta 100 in 0..100; count(DISTINCT (customer_id, month)) FILTER (WHERE quantity IS NOT NULL) delta 1
 
 SELECT country, bool_or(quantity > 3) AND count(*) > 100 FROM sales GROUP BY country
 --> [country 4] true show (f0 > 0 ~0 and f1 > 100 ~10); count(*) FILTER (WHERE "quantity" > 3) delta 100 in 0..100; count(*) delta 100 in 0..100

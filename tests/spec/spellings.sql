@@ -76,7 +76,7 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(age)::numeric / count(age) > 65
 SELECT ward FROM visits GROUP BY ward HAVING sum(age)::numeric / count(*) > 65
 --> a mean over rows without ages too
 SELECT ward FROM visits GROUP BY ward HAVING avg(coalesce(age, 0)) > 65
---> a mean over rows without ages too, in other words
+--> a mean over rows without ages too
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) FILTER (WHERE age IS NOT NULL) > 65
 --> mean of the present, in other words
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40 AND sum(age) > 4000

@@ -210,7 +210,10 @@ def test_today_is_folded_and_said() -> None:
         ("count(*) < 10", "groups without rows count as 0 and qualify"),
         ("count(*) <> 10", "count(*) <> 10 holds for every group once its tolerance is allowed: it promises nothing"),
         ("count(*) >= 0", "the formula is constant: the answer does not depend on the data"),
-        ("avg(age) > 60", "groups without rows lie within the tolerance and may be returned"),
+        (
+            "avg(age) > 60",
+            "groups without rows lie within the tolerance and may be returned; AND count(age) >= 100 keeps them out",
+        ),
         ("count(*) > 3", "count(*) > 3: the tolerance is below one row and counts as zero"),
     ],
 )
