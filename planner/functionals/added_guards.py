@@ -79,9 +79,8 @@ class GuardAdding:
         if by_units:
             part, measure = Part(Fraction(1), None, values.rows, 0), Measure.UNITS
             counted = f"count(DISTINCT {_tuple_of(self.table.unit)})"
-            known = [] if values.condition == ALWAYS else [Remedy.spell(values.condition)]
-            known += [] if values.column is None else [f"{Remedy.spell_column(values.column)} IS NOT NULL"]
-            counted += f" FILTER (WHERE {' AND '.join(known)})" if known else ""
+            known = remedy.spell_rows(values)
+            counted += f" FILTER (WHERE {known})" if known else ""
             called = f"values of at least {least:,} ({self.table.unit_text.strip('()')})"
         else:
             least = max(least, values.least)

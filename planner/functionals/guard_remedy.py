@@ -8,6 +8,7 @@ units: of a smaller one each costs near to all that a test without a tolerance c
 Proof: docs/proofs/group_sizes.md.
 """
 
+import re
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -20,7 +21,6 @@ from planner.catalog.tolerance import Tolerances, quote_literal, with_amount
 from planner.parser.lexer import readable
 from planner.question.condition import (
     ALWAYS,
-    Condition,
     IsNull,
     columns,
 )
@@ -40,6 +40,10 @@ _SLACK = Fraction(1, 10)
 _MOST_SLACK = Fraction(1, 2)
 """Of its number, the tolerance of one at most: groups that pass it keep something to divide by."""
 
+_FILTER = " FILTER (WHERE "
+_AGGREGATE = re.compile(r"(?:avg|sum|min|max)\((.+\))", re.DOTALL)
+"""One aggregate, as the left side of a comparison has it, with its FILTER behind the argument."""
+
 _LEAST = 10  # the least number that a hint shows
 _MOST = 10**9  # no group has so many values: beyond it a larger number would say nothing more
 
@@ -48,31 +52,40 @@ _MOST = 10**9  # no group has so many values: beyond it a larger number would sa
 class Remedy:
     """What guards a comparison: the number of values that a count must reach, and a statement to run before.
 
-    `for_mean`: the mean asks for that number, its count for less.
+    `for_mean`: the mean asks for that number, its count for less. `of` is what `argument` and `suffix` write as it was
+    typed, where the comparison is of one aggregate of an expression.
     """
 
     values: int = _LEAST
     setting: str = ""
     for_mean: bool = False
+    of: Values | None = None
+    argument: str = ""
+    suffix: str = ""
 
     def hint(self, values: Values, *, alone: str | None) -> str:
         """What to add to the question; `alone` is a column that is counted without a filter."""
         counted = self.spell_count(values, alone=alone)
         return f"{f'First {self.setting}  ' if self.setting else ''}Add: AND {counted} >= {self.values}"
 
-    @staticmethod
-    def spell_count(values: Values, *, alone: str | None) -> str:
+    def spell_count(self, values: Values, *, alone: str | None) -> str:
         """Return the count of the values as an analyst writes it."""
+        if self.of == values and not alone and _is_derived(values):
+            return f"count({self.argument}){self.suffix}"
         column = alone or values.column
         counted = f"count({Remedy.spell_column(column)})" if column else "count(*)"
         if alone or values.condition == ALWAYS:
             return counted
-        return f"{counted} FILTER (WHERE {Remedy.spell(values.condition)})"
+        return f"{counted} FILTER (WHERE {write_condition(values.condition)})"
 
-    @staticmethod
-    def spell(condition: Condition) -> str:
-        """Return the condition as an analyst writes it."""
-        return write_condition(condition)
+    def spell_rows(self, values: Values) -> str:
+        """Return the condition of the rows that have one of the values as an analyst writes it, "" if all have."""
+        if self.of == values and _is_derived(values):
+            among = self.suffix.removeprefix(_FILTER).removesuffix(")")
+            return " AND ".join(filter(None, (among, f"{self.argument} IS NOT NULL")))
+        known = [] if values.condition == ALWAYS else [write_condition(values.condition)]
+        known += [] if values.column is None else [f"{self.spell_column(values.column)} IS NOT NULL"]
+        return " AND ".join(known)
 
     @staticmethod
     def spell_column(column: str) -> str:
@@ -118,7 +131,27 @@ def remedy(
         comparison.per_row is not None and accuracy.min_rows_set and values > accuracy.min_rows
     ):  # which stands, whatever the count says
         setting = f"SET keyhole.min_rows = {values};"
-    return Remedy(values=values, setting=setting, for_mean=values > counted)
+    of, argument, suffix = _read_argument(comparison)
+    return Remedy(values=values, setting=setting, for_mean=values > counted, of=of, argument=argument, suffix=suffix)
+
+
+def _read_argument(comparison: Comparison) -> tuple[Values | None, str, str]:
+    """Return the argument and FILTER of the one aggregate that is compared, and its values; None if it is another."""
+    found = _AGGREGATE.fullmatch(comparison.left)
+    if found is None or comparison.part_of or len(comparison.values) != 1:
+        return None, "", ""
+    argument, among, suffix = found[1].partition(f"){_FILTER}")
+    if not among:
+        argument, suffix = found[1][:-1], ""
+    if any(one.count("(") != one.count(")") for one in (argument, suffix[:-1])):
+        return None, "", ""
+    return comparison.values[0], argument, among[1:] + suffix
+
+
+def _is_derived(values: Values) -> bool:
+    """Return True if the condition of the values says more than that columns have one."""
+    read = [*columns(values.condition), *([] if values.column is None else [values.column])]
+    return (values.column is None and values.condition != ALWAYS) or any(isinstance(one, ComputedName) for one in read)
 
 
 def slack_share(tolerances: Tolerances, *, of: str = "count") -> Fraction:
