@@ -120,6 +120,20 @@ CATALOGUE: dict[str, Entry] = _entries(
     ("KH900", "XX000", "an internal error"),
 )
 
+_MOST_WRITTEN = 80  # characters of SQL in the middle of a sentence: of what is longer, nobody finds the rest behind it
+
+
+def cut_at_word(text: str) -> str:
+    """Return SQL as a sentence can name it: a longer text ends behind a word, with dots.
+
+    >>> cut_at_word("CASE " + "WHEN ward = 'A' THEN 1 " * 5 + "END")
+    "CASE WHEN ward = 'A' THEN 1 WHEN ward = 'A' THEN 1 WHEN ward = 'A' THEN 1 ..."
+    """
+    if len(text) <= _MOST_WRITTEN:
+        return text
+    end = text.rfind(" ", 0, _MOST_WRITTEN - 3)
+    return f"{text[:end]} ..." if end > 0 else text[:_MOST_WRITTEN]
+
 
 class KeyholeError(Exception):
     """A catalogued refusal. `position` is the 1-based character offset in the analyst's own text, if any."""

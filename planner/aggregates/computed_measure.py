@@ -17,7 +17,7 @@ from planner.aggregates.known_ranges import known_ranges
 from planner.catalog.model import Column, ComputedName
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_node
+from planner.parser.tree import bare, position, write_node, write_short
 from planner.predicates.computed.compare import computed_column
 from planner.predicates.computed.numbers import EXACT, NoTermError
 from planner.predicates.computed.ranges import Known
@@ -50,7 +50,7 @@ def computed_measure(
     if term.kind is TermKind.LENGTH and not counted:
         raise KeyholeError(
             "KH204",
-            f"{write_node(node)[:80]} is an interval, which is not added up here",
+            f"{write_short(node)} is an interval, which is not added up here",
             detail="HAVING compares sums and means of intervals with an interval; elsewhere aggregates add up numbers.",
             hint=f"Add up its seconds: extract(epoch FROM {write_node(node)}).",
             position=position(node),
@@ -63,7 +63,7 @@ def computed_measure(
     if made.bounds is None and not counted:
         raise KeyholeError(
             "KH203",
-            f"the range of {write_node(node)[:80]} is not known",
+            f"the range of {write_short(node)} is not known",
             detail="It follows from the declared bounds of the columns, or from what WHERE or FILTER says of it.",
             hint=f"Say which values count, with numbers of your own: FILTER (WHERE {write_node(node)} BETWEEN 0 AND "
             f"{864_000 if _is_seconds(node) else 1_000}).",

@@ -20,7 +20,7 @@ from planner.aggregates.refusals import (
 from planner.aggregates.rounded_comparison import rounded_comparison, truncated_comparison
 from planner.aggregates.variance import is_variance, variance_comparison
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, contains, position, write_node
+from planner.parser.tree import bare, contains, position, write_node, write_short
 from planner.predicates.condition import row_truth
 from planner.predicates.refusals import subquery_inside
 from planner.question.condition import ALWAYS
@@ -189,7 +189,7 @@ def _constant_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> H
         if node.find(exp.Query):
             raise subquery_inside(node) from None
         raise KeyholeError(
-            "KH207", f"{write_node(node)[:80]} is not a threshold atom", hint=_HINT, position=position(node)
+            "KH207", f"{write_short(node)} is not a threshold atom", hint=_HINT, position=position(node)
         ) from None
     if value is None:
         return FAILS
@@ -266,7 +266,7 @@ def _without_aggregates(node: exp.Expr, within: GroupScope, *, negated: bool) ->
     if contains(node, exp.Column):
         raise KeyholeError(
             "KH207",
-            f"{write_node(node)[:80]} is a condition on rows or keys, inside OR or NOT",
+            f"{write_short(node)} is a condition on rows or keys, inside OR or NOT",
             hint=_one_question_each(node, within)
             or "Move it to WHERE, joined by AND, one question each, and join them by UNION.",
             position=position(node),

@@ -11,7 +11,7 @@ from sqlglot import exp
 from planner.aggregates.aggregate import GroupScope, contains_aggregate
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, contains, position, write_node
+from planner.parser.tree import bare, contains, position, write_node, write_short
 from planner.predicates.computed.read import read_term
 from planner.predicates.computed.times import span_microseconds
 from planner.predicates.row_scope import RowScope
@@ -138,9 +138,9 @@ def _without_epochs(node: exp.Expr, within: GroupScope) -> exp.Expr:
         if str(found.this).lower().strip("'") != "epoch" or _has_months(of, within):
             raise KeyholeError(
                 "KH204",
-                f"{write_node(found)[:80]} is a part of an interval that Keyhole does not compare",
+                f"{write_short(found)} is a part of an interval that Keyhole does not compare",
                 detail="PostgreSQL keeps days and hours of a mean apart, so that its days are not those of its length.",
-                hint=f"Compare its length: extract(epoch FROM {write_node(of)[:60]}) / 86400.",
+                hint=f"Compare its length: extract(epoch FROM {write_node(of)}) / 86400.",
                 position=position(node),
             )
         seconds = exp.Paren(this=inner)
@@ -193,7 +193,7 @@ def _no_quotient(node: exp.Expr) -> KeyholeError:
     left, right = (write_node(one)[:60] for one in (node.this, node.expression))
     return KeyholeError(
         "KH204",
-        f"{write_node(node)[:80]} is no product or quotient of intervals that PostgreSQL has",
+        f"{write_short(node)} is no product or quotient of intervals that PostgreSQL has",
         hint=f"Write their seconds: extract(epoch FROM {left}) / extract(epoch FROM {right}).",
         position=position(node),
     )

@@ -20,7 +20,7 @@ from planner.aggregates.refusals import (
 from planner.aggregates.row_expression import Arithmetic, Values
 from planner.catalog.model import Column, Lookup, SqlType, Value
 from planner.errors import KeyholeError
-from planner.parser.tree import contains, name, position, write_node
+from planner.parser.tree import contains, name, position, write_node, write_short
 from planner.question.condition import ALWAYS
 from planner.scope.functional_dependencies import by_key
 from planner.scope.names import find_column
@@ -157,7 +157,7 @@ def _number(value: Constant, node: exp.Expr) -> Number | None:
         case Untyped(text):
             return number(text, node)
         case _:
-            raise KeyholeError("KH208", f"{write_node(node)[:80]} is not a number", position=position(node))
+            raise KeyholeError("KH208", f"{write_short(node)} is not a number", position=position(node))
 
 
 def without_missing(

@@ -28,7 +28,7 @@ from planner.aggregates.refusals import (
 )
 from planner.aggregates.row_expression import Arithmetic, Part
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_node
+from planner.parser.tree import bare, position, write_node, write_short
 from planner.question.condition_text import canonical
 from planner.question.model import Measure
 from planner.values.decimals import decimal
@@ -213,7 +213,7 @@ def _check_one_filter(parts: Sequence[Part], per: tuple[Part, ...], node: exp.Ex
     if len(counted) > 1:
         raise KeyholeError(
             "KH204",
-            f"{write_node(node)[:80]} divides what some rows add up to by how many units have other rows",
+            f"{write_short(node)} divides what some rows add up to by how many units have other rows",
             detail="What a unit has is taken together, of the rows that count on both sides.",
             hint="Write the same FILTER on both sides, or a condition in WHERE.",
             position=position(node),
@@ -261,7 +261,7 @@ def _common_per(
     present = " AND ".join(f"{column} IS NOT NULL" for column in named)
     raise KeyholeError(
         "KH204",
-        f"{write_node(node)[:80]} compares means or ratios over different rows",
+        f"{write_short(node)} compares means or ratios over different rows",
         detail="Two means can be compared by their sums only where both are over the same rows.",
         hint=f"Add FILTER (WHERE {present}) to both, or ask one atom each.",
         position=position(node),

@@ -33,7 +33,7 @@ from planner.aggregates.refusals import (
 from planner.aggregates.row_expression import Part, Values
 from planner.catalog.model import ComputedName, SqlType
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, contains, position, write_node
+from planner.parser.tree import bare, contains, position, write_node, write_short
 from planner.predicates.computed.compare import computed_term
 from planner.predicates.computed.read import read_term
 from planner.predicates.condition import row_truth
@@ -102,7 +102,7 @@ def value_comparison(node: exp.Expr, operator: str, threshold: exp.Expr, within:
         column = next((write_node(found) for found in node.find_all(exp.Column)), "x")
         raise KeyholeError(
             "KH208",
-            f"{write_node(threshold)[:80]} is not a constant threshold",
+            f"{write_short(threshold)} is not a constant threshold",
             detail="max, min, percentiles and median are compared with a constant each.",
             hint=f"Compare each with a number or a parameter, for example max({column}) > 80 AND min({column}) < 20.",
             position=position(_strip_filter(node) if contains_aggregate(threshold) else threshold),
@@ -150,11 +150,11 @@ def _read_term(argument: exp.Expr, function: str, within: GroupScope) -> ColumnT
     if found is None or (column is None and not numeric):
         raise KeyholeError(
             "KH204",
-            f"{function} of {write_node(argument)[:80]} is not supported",
+            f"{function} of {write_short(argument)} is not supported",
             detail="It is over a column, or a number or length of time that is computed of columns.",
             hint="Ask whether some row, or every row, satisfies a condition: bool_or(x > 5), bool_and(x > 5)."
             if contains(argument, exp.Case)
-            else f"Count rows with a value instead: count(*) FILTER (WHERE {write_node(argument)[:80]} = 'x') > 40.",
+            else f"Count rows with a value instead: count(*) FILTER (WHERE {write_node(argument)} = 'x') > 40.",
             position=position(argument),
         )
     if function in ("percentile_cont", "median") and not numeric:
@@ -179,7 +179,7 @@ def _share(node: exp.WithinGroup, within: GroupScope) -> Fraction:
     if not isinstance(value, Number) or not 0 < value.value <= 1 or len(node.expression.expressions) != 1:
         raise KeyholeError(
             "KH204",
-            f"{write_node(node)[:80]} is not a percentile that Keyhole tests",
+            f"{write_short(node)} is not a percentile that Keyhole tests",
             detail="The share is one constant above 0 and at most 1, the order is by one column.",
             hint="Write for example percentile_disc(0.9) WITHIN GROUP (ORDER BY x) > t.",
             position=position(node),

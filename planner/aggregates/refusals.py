@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from planner.catalog.model import Column
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_node
+from planner.parser.tree import bare, position, write_node, write_short
 from planner.values.decimals import decimal
 
 _VARIANCES: dict[type[exp.Expr], str] = {
@@ -31,7 +31,7 @@ def no_constant_threshold(node: exp.Expr, *, hint: str, detail: str | None = Non
     """KH208 for a threshold that is no constant."""
     return KeyholeError(
         "KH208",
-        f"{write_node(node)[:80]} is not a constant threshold",
+        f"{write_short(node)} is not a constant threshold",
         detail=detail,
         hint=hint,
         position=position(node),
@@ -41,7 +41,7 @@ def no_constant_threshold(node: exp.Expr, *, hint: str, detail: str | None = Non
 def no_number(node: exp.Expr) -> KeyholeError:
     """KH208 for a threshold that is a constant of another type."""
     return KeyholeError(
-        "KH208", f"{write_node(node)[:80]} is not a number", detail="A threshold is a number.", position=position(node)
+        "KH208", f"{write_short(node)} is not a number", detail="A threshold is a number.", position=position(node)
     )
 
 
@@ -49,7 +49,7 @@ def no_sum_over_rows(node: exp.Expr, *, hint: str | None) -> KeyholeError:
     """KH204 for arithmetic over aggregates that is neither a sum, a mean nor a ratio; `hint` where more is known."""
     return KeyholeError(
         "KH204",
-        f"{write_node(node)[:80]} is not supported",
+        f"{write_short(node)} is not supported",
         detail="An atom compares sums of aggregates times constants, a mean, or a ratio, with a constant.",
         hint=hint
         or f"Compare sums of aggregates, a mean or a ratio with a constant, for example {_within(node)} > 40.",
@@ -70,7 +70,7 @@ def divided_by_different_values(ratio: exp.Div, *, hint: str | None) -> KeyholeE
     """KH204 for an aggregate divided by how many different values there are; `hint` where these are privacy units."""
     return KeyholeError(
         "KH204",
-        f"{write_node(ratio)[:80]} divides by a count of different values",
+        f"{write_short(ratio)} divides by a count of different values",
         detail="It cannot be multiplied out into a sum over rows. A mean per privacy unit is the mean over a "
         "subquery that groups by the unit.",
         hint=hint or f"Compare each with a constant, for example {_within(ratio)} > 40.",
@@ -100,7 +100,7 @@ def unsupported_aggregate(call: exp.Expr) -> KeyholeError:
         counted = "*" if column == "x" else column
         hint = f"Ask for example count({counted}) > 40, or sum(x) or avg(x) of a column x that has bounds."
     return KeyholeError(
-        "KH204", f"{write_node(call)[:80]} is not supported", detail=detail, hint=hint, position=position(call)
+        "KH204", f"{write_short(call)} is not supported", detail=detail, hint=hint, position=position(call)
     )
 
 
@@ -108,7 +108,7 @@ def divides_integers(node: exp.Div) -> KeyholeError:
     """KH204 for a quotient of whole numbers."""
     return KeyholeError(
         "KH204",
-        f"{write_node(node)[:80]} divides integers, which drops the remainder",
+        f"{write_short(node)} divides integers, which drops the remainder",
         detail="In SQL 3 / 4 is 0.",
         hint="Make one side a decimal: "
         f"1.0 * {write_parenthesised(node.this)} / {write_parenthesised(node.expression)}",
@@ -125,7 +125,7 @@ def weighed_by_key(node: exp.Expr) -> KeyholeError:
     """KH204 for an aggregate times a number that a key determines."""
     return KeyholeError(
         "KH204",
-        f"{write_node(node)[:80]} weighs an aggregate by a number of its own for each group",
+        f"{write_short(node)} weighs an aggregate by a number of its own for each group",
         detail="A number that a key determines may be a threshold, added to it or subtracted from it.",
         hint="Move it to the other side: count(*) > 0.8 * capacity.",
         position=position(node),
@@ -136,7 +136,7 @@ def divisor_not_positive(node: exp.Div) -> KeyholeError:
     """KH204 for a ratio whose divisor may be 0 or less."""
     return KeyholeError(
         "KH204",
-        f"{write_node(node.expression)[:80]} is not known to be positive, so nothing can be divided by it",
+        f"{write_short(node.expression)} is not known to be positive, so nothing can be divided by it",
         detail="A ratio is tested by multiplying its divisor out, which needs a count, or a sum of positive values.",
         hint="Divide by count(*), or ask the owner to declare bounds above 0 for the column.",
         position=position(node.expression),
@@ -166,7 +166,7 @@ def without_base(node: exp.Expr) -> KeyholeError:
     """KH204 for a ratio by a sum that may be 0, where what replaces NULL counts or the threshold is 0."""
     return KeyholeError(
         "KH204",
-        f"{write_node(node)[:80]} divides by a sum that may be 0",
+        f"{write_short(node)} divides by a sum that may be 0",
         detail="Such a ratio is compared with a threshold other than 0, of groups whose divisor is large enough.",
         hint="Compare the ratio itself with a number above 0, or its numerator with 0.",
         position=position(node),
@@ -177,7 +177,7 @@ def added_to_replaced(node: exp.Expr) -> KeyholeError:
     """KH204 for what is added to a COALESCE of a mean or ratio."""
     return KeyholeError(
         "KH204",
-        f"{write_node(node)[:80]} adds to a mean or ratio that may be replaced",
+        f"{write_short(node)} adds to a mean or ratio that may be replaced",
         hint="Compare coalesce(avg(x), 0) itself with a constant.",
         position=position(node),
     )
@@ -187,7 +187,7 @@ def mean_against_keys(node: exp.Expr) -> KeyholeError:
     """KH204 for a mean, ratio or COALESCE against a number that a key determines."""
     return KeyholeError(
         "KH204",
-        f"{write_node(node)[:80]} compares a mean, ratio or replaced value with a threshold of its own for every group",
+        f"{write_short(node)} compares a mean, ratio or replaced value with a threshold of its own for every group",
         detail="Counts, sums, and means by themselves are compared with a number that a key determines.",
         hint="Ask avg(x) > target, or count(*) > 0.8 * capacity.",
         position=position(node),
@@ -206,7 +206,7 @@ def not_ranked(node: exp.Expr) -> KeyholeError:
     """KH204 for what keys cannot be ranked by."""
     return KeyholeError(
         "KH204",
-        f"groups cannot be ranked by {write_node(node)[:80]}",
+        f"groups cannot be ranked by {write_short(node)}",
         detail="Ranked by are counts and sums, sums and multiples of these, and means of the rows that they divide by.",
         hint=f"Rank by a sum or count, for example ORDER BY {_write_sum(node)} DESC, or compare it in HAVING.",
         position=position(node),
@@ -217,7 +217,7 @@ def compared_with_itself(node: exp.Expr) -> KeyholeError:
     """KH204 for an aggregate on both sides."""
     return KeyholeError(
         "KH204",
-        f"{write_node(node)[:80]} compares an aggregate with itself",
+        f"{write_short(node)} compares an aggregate with itself",
         hint="Compare it with a constant.",
         position=position(node),
     )
@@ -228,7 +228,7 @@ def true_without_values(node: exp.Expr) -> KeyholeError:
     names = dict.fromkeys(write_node(found) for found in node.find_all(exp.Column)) or {"*": None}
     return KeyholeError(
         "KH204",
-        f"{write_node(node)[:80]} holds for groups without values, and not because of their values",
+        f"{write_short(node)} holds for groups without values, and not because of their values",
         detail="What replaces NULL qualifies, while the aggregate over no rows does not.",
         hint="Leave COALESCE away, or ask " + " AND ".join(f"count({name}) < 1" for name in names) + " as an atom of "
         "its own, joined by OR.",
@@ -240,7 +240,7 @@ def of_several_keys(node: exp.Expr) -> KeyholeError:
     """KH208 for a threshold that no single key determines."""
     return KeyholeError(
         "KH208",
-        f"{write_node(node)[:80]} is not determined by one key",
+        f"{write_short(node)} is not determined by one key",
         detail="A threshold of its own for every group is looked up by one of the GROUP BY keys.",
         hint="Compare with columns of a public table that is joined by one of the keys.",
         position=position(node),
@@ -252,7 +252,7 @@ def counts_from_above(node: exp.Expr, ordered: exp.Expr, *, share: Fraction) -> 
     column = write_node(ordered.this)
     return KeyholeError(
         "KH204",
-        f"{write_node(node)[:80]} counts from above",
+        f"{write_short(node)} counts from above",
         detail="percentile_disc takes the next value in its own order, so the two directions differ by up to a row.",
         hint=f"Order ascending and take 1 - p: "
         f"percentile_disc({decimal(1 - share)}) WITHIN GROUP (ORDER BY {column}) > 40.",
@@ -264,7 +264,7 @@ def not_of_one_column(call: exp.Expr) -> KeyholeError:
     """KH204 for the variance of anything but a linear expression of one column."""
     return KeyholeError(
         "KH204",
-        f"{write_node(call)[:80]} is not the variance of one column",
+        f"{write_short(call)} is not the variance of one column",
         detail="A variance is taken of one column, times and plus constants, among the rows of its FILTER.",
         hint="Leave out rows without a value, which a variance does not count anyway, or ask the owner to expose the "
         "expression as a column of a view, with bounds.",

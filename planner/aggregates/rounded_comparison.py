@@ -19,7 +19,7 @@ from planner.aggregates.linear_comparison import compare_with_zero
 from planner.aggregates.refusals import write_parenthesised
 from planner.aggregates.row_expression import Arithmetic
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_node
+from planner.parser.tree import bare, position, write_node, write_short
 from planner.values.expressions import fold
 from planner.values.model import NotConstant, Number, Untyped, number
 from planner.values.operators import FLIPPED
@@ -42,8 +42,8 @@ def rounded_comparison(
     if isinstance(left, exp.Round) and inner.arithmetic is Arithmetic.FLOATING:
         raise KeyholeError(
             "KH204",
-            f"{write_node(left)[:80]} rounds a double, where halves go to even numbers",
-            hint=f"Compare {write_node(left.this)[:80]} itself, or round({write_node(left.this)[:60]}::numeric, 2).",
+            f"{write_short(left)} rounds a double, where halves go to even numbers",
+            hint=f"Compare {write_node(left.this)} itself, or round({write_node(left.this)}::numeric, 2).",
             position=position(left),
         )
     step = Fraction(1, 10**places) if places >= 0 else Fraction(10**-places)
@@ -86,8 +86,8 @@ def truncated_comparison(left: exp.Expr, operator: str, right: exp.Expr, within:
     at = threshold.constant / found.factor
     divided = next(node for node in left.find_all(exp.Div) if not is_public(node, within))
     warning = (
-        f"{write_node(divided)[:80]} divides integers, which drops the remainder as PostgreSQL does; "
-        f"1.0 * {write_parenthesised(divided.this)[:80]} keeps it"
+        f"{write_short(divided)} divides integers, which drops the remainder as PostgreSQL does; "
+        f"1.0 * {write_parenthesised(divided.this)} keeps it"
     )
 
     def side(of: str) -> Having:

@@ -18,7 +18,7 @@ from planner.aggregates.refusals import (
 from planner.catalog.model import Column, Product, SqlType
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_node
+from planner.parser.tree import bare, position, write_short
 from planner.predicates.condition import row_truth
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Leaf, Not, all_of, any_of
@@ -153,7 +153,7 @@ def _check_parts(parts: int, node: exp.Expr) -> None:
 def _refusal(node: exp.Expr, why: str = "is not supported") -> KeyholeError:
     return KeyholeError(
         "KH204",
-        f"an aggregate of {write_node(node)[:80]} {why}",
+        f"an aggregate of {write_short(node)} {why}",
         detail="An aggregate adds up columns, their products and times constants, CASE, COALESCE, sums and differences "
         "of these.",
         hint="Ask the owner to expose the expression as a column of a view, with bounds.",

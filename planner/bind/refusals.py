@@ -7,7 +7,7 @@ from sqlglot import exp
 from planner.catalog.model import Catalog, Column, PublicTable, Table
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
-from planner.parser.tree import bare, position, write_node
+from planner.parser.tree import bare, position, write_short
 
 APART = (
     "Put the question into a subquery and join its keys: SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) "
@@ -362,7 +362,7 @@ def joins_totals(node: exp.Expr) -> KeyholeError:
 def no_total(node: exp.Expr, table: Table) -> KeyholeError:
     """KH110 for an aggregate in a subquery per unit that is no count or sum."""
     return unit_query_refusal(
-        f"{write_node(bare(node))[:80]} is not a total of one privacy unit",
+        f"{write_short(bare(node))} is not a total of one privacy unit",
         node,
         table,
         detail="A total is count(*), count(x), sum(x) or count(DISTINCT x) of a declared column, each with FILTER. For "

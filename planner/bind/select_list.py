@@ -7,7 +7,7 @@ from sqlglot import exp
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.refusals import shows_more_than_keys
 from planner.catalog.model import Column
-from planner.parser.tree import bare, is_star, name, write_node
+from planner.parser.tree import bare, is_star, name, write_short
 from planner.scope.key_classes import key_expression
 from planner.scope.names import Scope, find_column
 
@@ -187,7 +187,7 @@ def _check(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], expressions: 
     if column is not None and isinstance(node, exp.Column):
         raise shows_more_than_keys(node, f'"{column.name}" is not among the GROUP BY keys')
     if not isinstance(node, (*_HARMLESS, *_SHOWN)) and not _is_shown_by_name(node):
-        raise shows_more_than_keys(node, f"{write_node(node)[:80]} is not a key or constant")
+        raise shows_more_than_keys(node, f"{write_short(node)} is not a key or constant")
     for child in node.iter_expressions():
         if not isinstance(child, exp.Identifier):
             _check(child, scope, keys, expressions)

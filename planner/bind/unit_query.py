@@ -27,7 +27,7 @@ from planner.errors import KeyholeError
 from planner.parser.clauses import Clauses, at_offset, check_fits, clauses, clauses_at
 from planner.parser.lexer import Token, readable
 from planner.parser.subquery_readers import references
-from planner.parser.tree import bare, name, offset, position, write_node
+from planner.parser.tree import bare, name, offset, position, write_short
 from planner.scope.embedded import UnitQuery
 from planner.scope.group_by import grouped_columns
 from planner.scope.names import Scope, find_column
@@ -158,13 +158,13 @@ def _list_columns(select: exp.Select, scope: Scope, groups: tuple[Column, ...]) 
             found = find_column(node, scope) if not isinstance(node, exp.Star) else None
             if found is None or found not in groups:
                 raise unit_query_refusal(
-                    f"{write_node(node)[:80]} is not a column that the subquery groups by, nor a total",
+                    f"{write_short(node)} is not a column that the subquery groups by, nor a total",
                     item,
                     scope.table,
                 )
             column = found.name
         if not called:
-            raise unit_query_refusal(f"{write_node(node)[:80]} has no name", item, scope.table)
+            raise unit_query_refusal(f"{write_short(node)} has no name", item, scope.table)
         yield called, column
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.catalog.model import Column, Table, Value
+from planner.errors import cut_at_word
 
 _MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?"
 _ALONE = re.compile(rf"[^\s,;/'\"]+|{_MOMENT}")  # whoever reads such a value sees where it ends
@@ -65,7 +66,7 @@ class KeySpace:
     @property
     def listed(self) -> str:
         """The grouping columns in words."""
-        return ", ".join(self.names) or "the whole table as one group"
+        return ", ".join(map(cut_at_word, self.names)) or "the whole table as one group"
 
     @property
     def size(self) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from planner.catalog.model import Column, Computed, Product
+from planner.errors import cut_at_word
 from planner.explain.balances import QuestionBalance
 from planner.explain.guarantee import cells_sentence, cut_rows_sentence, guarantee_sentence, shared_noise_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
@@ -59,7 +60,8 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     if within_reach > table.groups_per_unit:
         groups = f"{table.groups_per_unit:,} of {within_reach:,} groups, and its rows in others do not count"
     yield f"one ({table.unit_text}) is in at most {groups}; rows without {' or '.join(table.unit)} are left out"
-    computed = [key.name for key in plan.question.keys.columns if key.computed and not table.determines(key)]
+    keys = plan.question.keys.columns
+    computed = [cut_at_word(key.name) for key in keys if key.computed and not table.determines(key)]
     if computed:
         names = " and ".join(computed)
         said = f"that is what the policy's {table.groups_by} says of them"

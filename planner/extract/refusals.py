@@ -17,7 +17,7 @@ from planner.extract.hints.questions import (
 )
 from planner.extract.private_read import QuestionReading
 from planner.parser.lexer import Token, readable
-from planner.parser.tree import bare, name, position, write_node
+from planner.parser.tree import bare, name, position, write_node, write_short
 
 _CLAUSES = {"windows": "WINDOW", "locks": "FOR UPDATE", "sample": "TABLESAMPLE", "only": "ONLY"}
 
@@ -123,7 +123,7 @@ def parts_by_no_key(item: exp.Expr, keys: tuple[Column, ...]) -> KeyholeError:
     """KH106 for a ranking in partitions that are no key's values."""
     return KeyholeError(
         "KH106",
-        f"{write_node(item)[:80]} is no key of the question, and parts its ranking",
+        f"{write_short(item)} is no key of the question, and parts its ranking",
         detail="Groups are ranked among those that share the values of some keys.",
         hint=f"Part by one or more of: {'; '.join(key.name for key in keys)}.",
         position=position(item),
@@ -176,8 +176,7 @@ def over_the_answer(window: exp.Window, place: QuestionReading) -> KeyholeError:
         "KH101",
         f"{spelled[:80]} is over the answer's rows, and stands in the question itself",
         detail="Around a question, windows and aggregates work on its answer as in PostgreSQL, for nothing.",
-        hint=window_around(place, window)
-        or f"Write {spelled[:80]} around the question: SELECT q.*, ... FROM (...) AS q.",
+        hint=window_around(place, window) or f"Write {spelled} around the question: SELECT q.*, ... FROM (...) AS q.",
         position=position(window),
     )
 

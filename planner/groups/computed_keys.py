@@ -20,7 +20,7 @@ from planner.catalog.domains import count_values
 from planner.catalog.fault import Fault
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Computed, ComputedName, Derivation, Parts, SqlType, Value
-from planner.errors import KeyholeError
+from planner.errors import KeyholeError, cut_at_word
 from planner.groups.conditions import part_by_conditions
 from planner.groups.cuts import MOST_CUTS, MOST_STEPS, CutFinder, NotFinite, TooManyCuts
 from planner.groups.null_groups import has_null_group, keeps_null, part_of_time
@@ -32,7 +32,7 @@ from planner.groups.time_cuts import count_starts, list_steps, part_times
 from planner.groups.truths import with_truths, without_truths
 from planner.groups.unlisted_times import check_times
 from planner.parser.lexer import readable
-from planner.parser.tree import bare, contains, position, write_node
+from planner.parser.tree import bare, contains, position, write_node, write_short
 from planner.question.condition import Condition
 from planner.scope.group_by import resolve_item
 from planner.scope.key_classes import key_expression, stand_in
@@ -100,15 +100,16 @@ def describe_outside(keys: Iterable[Column]) -> Iterator[str]:
     for key in keys:
         if not key.computed or not key.domain:
             continue
+        named = cut_at_word(key.name)
         match key.derivation:
             case Parts(column=read) if read.startswith("extract("):
                 pass  # a part of a time has no other numbers
             case Parts() as parts if parts.cuts and parts.groups[0] is None and parts.groups[-1] is None:
                 first, past = (as_text(one) for one in _list_ends(parts))
-                of = key.name if is_number_key(key) else parts.column
-                yield f"rows whose {of} is below {first}, or {past} or more, are in no group of {key.name}"
+                of = named if is_number_key(key) else cut_at_word(parts.column)
+                yield f"rows whose {of} is below {first}, or {past} or more, are in no group of {named}"
             case Parts(kind=SqlType.TEXT, nulls=int()) as parts if parts.tests and may_miss_texts(parts):
-                yield f"values of {parts.column} of which no example was found are in no group of {key.name}"
+                yield f"values of {cut_at_word(parts.column)} of which no example was found are in no group of {named}"
             case Derivation(function="extract", part=part) as derived if part in PART_ENDS:
                 yield f"rows without {derived.column} are in no group of {_write_derivation(derived)}"
             case Derivation() as derived:
@@ -407,7 +408,7 @@ def _name_alike(item: exp.Expr, scope: Scope) -> exp.Expr:
 def _not_groupable(item: exp.Expr, column: Column) -> KeyholeError:
     return KeyholeError(
         "KH202",
-        f"{write_node(item)[:80]} is not a column with a public domain",
+        f"{write_short(item)} is not a column with a public domain",
         detail=f"The owner does not allow groups that are computed from {column.name}.",
         hint="Group by declared columns.",
         position=position(item),
@@ -418,7 +419,7 @@ def _refuse_changing(item: exp.Expr) -> KeyholeError:
     written = write_node(_on_day(item))
     return KeyholeError(
         "KH202",
-        f"{write_node(item)[:80]} is not a column with a public domain",
+        f"{write_short(item)} is not a column with a public domain",
         detail="Its groups would change from day to day.",
         hint=f"Write the day: GROUP BY {written}." if len(written) < _LONGEST_HINT else "Write the day as a constant.",
         position=position(item),
@@ -444,7 +445,7 @@ def _not_finite(item: exp.Expr, column: Column, part: str) -> KeyholeError:
     named = readable(column.name)
     return KeyholeError(
         "KH202",
-        f"{write_node(item)[:80]} is not a column with a public domain",
+        f"{write_short(item)} is not a column with a public domain",
         detail=f"Nothing public says which values {part} has: not the bounds of {column.name}, nor WHERE."
         if column.bounds is None
         else f"Keyhole does not count the values of {part}. It counts conditions, and sums, differences, products and "
@@ -458,7 +459,7 @@ def _open_range(item: exp.Expr, column: Column) -> KeyholeError:
     named = readable(column.name)
     return KeyholeError(
         "KH202",
-        f"{write_node(item)[:80]} is not a column with a public domain",
+        f"{write_short(item)} is not a column with a public domain",
         detail=f"Nothing public says over which time it runs: WHERE does not restrict {column.name}, and no key does.",
         hint=f"Restrict it: WHERE {named} >= '2026-01-01' AND {named} < '2027-01-01'.",
         position=position(item),
@@ -468,7 +469,7 @@ def _open_range(item: exp.Expr, column: Column) -> KeyholeError:
 def _too_many(item: exp.Expr, size: int) -> KeyholeError:
     return KeyholeError(
         "KH202",
-        f"{write_node(item)[:80]} has {size:,} values",
+        f"{write_short(item)} has {size:,} values",
         detail=f"A question makes at most {MOST_CUTS:,} equal steps of an integer, of a numeric of declared "
         f"decimals or of a time, and at most {MOST_STEPS:,} others.",
         hint="Group by wider steps, or restrict the column in WHERE.",

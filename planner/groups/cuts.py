@@ -32,7 +32,7 @@ from planner.groups.doubles import (
     without_sign,
 )
 from planner.groups.even_cuts import EvenCuts, cuts_around
-from planner.parser.tree import bare, contains, write_node
+from planner.parser.tree import bare, contains, write_node, write_short
 from planner.values.model import number
 
 Line = tuple[Fraction, Fraction]
@@ -226,7 +226,7 @@ class CutFinder:
                 sign = 1 if operation is exp.Add else -1
                 found.add((a + sign * c, b + sign * d))
         if any(part.numerator.bit_length() + part.denominator.bit_length() > _MOST_BITS for part in chain(*found)):
-            raise NotFinite(write_node(node)[:80])
+            raise NotFinite(write_short(node))
         return Pieces(frozenset(found), whole=whole)
 
     def _quotient(self, node: exp.Div) -> Pieces:
@@ -235,7 +235,7 @@ class CutFinder:
             return Pieces(steps=True, whole=left.whole and divisor.whole)
         by = divisor.constant
         if not by or left.steps:
-            raise NotFinite(write_node(node)[:80])
+            raise NotFinite(write_short(node))
         found = Pieces(frozenset((a / by, b / by) for a, b in left.pieces), whole=False)
         if left.whole and divisor.whole:
             return Pieces(steps=self._cut_whole(found, _toward_zero, node).steps, whole=True)
@@ -248,14 +248,14 @@ class CutFinder:
         if places is not None:
             digits = self._shape(places).constant
             if digits is None or digits.denominator != 1 or abs(digits) > 12:
-                raise NotFinite(write_node(node)[:80])
+                raise NotFinite(write_short(node))
             scale = Fraction(10) ** digits.numerator
         if not inner.varies:
             return Pieces(steps=True, whole=False)
         scaled = Pieces(frozenset((a * scale, b * scale) for a, b in inner.pieces))
         sides: dict[type[exp.Expr], _Side] = {exp.Floor: _down, exp.Ceil: _up, exp.Trunc: _toward_zero}
         if places is not None and self._is_floating(node.this):
-            raise NotFinite(write_node(node)[:80])  # PostgreSQL has no such function
+            raise NotFinite(write_short(node))  # PostgreSQL has no such function
         return self._cut_whole(scaled, sides.get(type(node), self._round_half(node)), node)
 
     def _cast(self, node: exp.Cast) -> Pieces:
@@ -283,7 +283,7 @@ class CutFinder:
         inner = self._shape(node.this)
         floating = self._is_floating(node)
         if floating and not self.is_double and (self.unit is None or "num_buckets" not in node.args):
-            raise NotFinite(write_node(node)[:80])
+            raise NotFinite(write_short(node))
         if isinstance(array := node.args.get("threshold"), exp.Array):
             edges = [self._shape(one).constant for one in array.expressions]
         else:
@@ -291,7 +291,7 @@ class CutFinder:
                 self._shape(node.args[name]).constant for name in ("min_value", "max_value", "num_buckets")
             )
             if low is None or high is None or count is None or count.denominator != 1 or count <= 0 or low >= high:
-                raise NotFinite(write_node(node)[:80])
+                raise NotFinite(write_short(node))
             (line, *others) = inner.pieces or (_STILL,)
             if not floating and not others and not inner.steps and line[0]:
                 a, b = line
@@ -304,7 +304,7 @@ class CutFinder:
             edges = [low + (high - low) * i / count.numerator for i in range(count.numerator + 1)]
         known = [edge for edge in edges if edge is not None]
         if len(known) < len(edges) or known != sorted(known):
-            raise NotFinite(write_node(node)[:80])
+            raise NotFinite(write_short(node))
         arithmetic = self._find_arithmetic(node.this) if floating and "num_buckets" in node.args else None
         if arithmetic is not None and len(inner.pieces - {_X}) == 0:
             share = partial(share_of, arithmetic, float(known[0]), float(known[-1]), len(known) - 1)
@@ -318,7 +318,7 @@ class CutFinder:
                 self._cut(cross(cut, end, arithmetic, rises=True) for cut, end in ends)
                 return Pieces(steps=True, whole=True)
         elif floating and not self.is_double:
-            raise NotFinite(write_node(node)[:80])
+            raise NotFinite(write_short(node))
         for edge in known:
             self._compare(inner, Pieces(frozenset(((Fraction(0), edge),))), _COMPARED[exp.GTE], node)
         return Pieces(steps=True, whole=True)
@@ -374,7 +374,7 @@ class CutFinder:
 
     def _compare(self, left: Pieces, right: Pieces, equal_below: bool | None, node: exp.Expr) -> None:  # noqa: FBT001
         if (left.steps and right.varies) or (right.steps and left.varies):
-            raise NotFinite(write_node(node)[:80])
+            raise NotFinite(write_short(node))
         for (a, b), (c, d) in _pair(left, right):
             if a == c:
                 continue
@@ -392,7 +392,7 @@ class CutFinder:
     def _cut_whole(self, inner: Pieces, side: "_Side", node: exp.Expr) -> Pieces:
         """What is rounded to whole numbers changes at each of them."""
         if inner.steps:
-            raise NotFinite(write_node(node)[:80])
+            raise NotFinite(write_short(node))
         for a, b in inner.pieces:
             if a:
                 self._cut_at_steps(a, b, side, node)
@@ -414,7 +414,7 @@ class CutFinder:
             return
         computed = self._find_arithmetic(node.this)
         if computed is None or not (self.is_double or self.unit is not None):
-            raise NotFinite(write_node(node)[:80])  # where double precision rounds across a step is not known
+            raise NotFinite(write_short(node))  # where double precision rounds across a step is not known
         steps = sorted(step for run in side(first, last) for step in run)
         steps = steps if a > 0 else steps[::-1]
         exact = sorted(cut for run in runs for cut in run)
@@ -467,7 +467,7 @@ class CutFinder:
     def _cut_everywhere(self, node: exp.Expr) -> None:
         """Every whole number by itself."""
         if not self.is_whole and self.stride is None:
-            raise NotFinite(write_node(node)[:80])
+            raise NotFinite(write_short(node))
         low, high = self._bounds(node)
         step, one = self.stride or (Fraction(1), Fraction(0))
         first, last = ceil((low - one) / step), floor((high - one) / step) + 1
@@ -484,7 +484,7 @@ class CutFinder:
 
     def _bounds(self, node: exp.Expr) -> tuple[Fraction, Fraction]:
         if self.low is None or self.high is None:
-            raise NotFinite(write_node(node)[:80])
+            raise NotFinite(write_short(node))
         return self.low, self.high
 
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from planner.catalog.model import Column, Parts, SqlType
 from planner.errors import KeyholeError
-from planner.parser.tree import position, write_node
+from planner.parser.tree import position, write_node, write_short
 from planner.predicates.condition import row_condition
 from planner.question.condition import Compare, Condition, Within
 from planner.scope.key_classes import key_expression
@@ -29,13 +29,12 @@ def refuse_open_texts(items: Iterable[exp.Expr], scope: Scope) -> None:
             continue
         node, column = read
         _refuse_test(item, scope)
-        written = write_node(node)[:80]
         raise KeyholeError(
             "KH202",
-            f"{write_node(item)[:80]} is not a column with a public domain",
-            detail=f"Any text may stand in {column.name}, so nothing public says which values {written} has.",
+            f"{write_short(item)} is not a column with a public domain",
+            detail=f"Any text may stand in {column.name}, so nothing public says which values {write_short(node)} has.",
             hint=f"Name the texts that you ask about: "
-            f"CASE WHEN {written} IN ('A', 'B') THEN 'A or B' ELSE 'other' END.",
+            f"CASE WHEN {write_node(node)} IN ('A', 'B') THEN 'A or B' ELSE 'other' END.",
             position=position(item),
         )
 
@@ -48,8 +47,8 @@ def _refuse_test(item: exp.Expr, scope: Scope) -> None:
         except KeyholeError as error:
             raise KeyholeError(
                 "KH202",
-                f"{write_node(item)[:80]} is not a column with a public domain",
-                detail=f"A row cannot be asked {write_node(test)[:80]}: {error.message}.",
+                f"{write_short(item)} is not a column with a public domain",
+                detail=f"A row cannot be asked {write_short(test)}: {error.message}.",
                 hint=error.hint,
                 position=position(test),
             ) from None

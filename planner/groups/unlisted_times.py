@@ -7,7 +7,7 @@ from sqlglot import exp
 from planner.catalog.derived_columns import OF_CLOCK, PART_ENDS
 from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_node
+from planner.parser.tree import bare, position, write_node, write_short
 from planner.scope.key_classes import key_expression
 from planner.scope.names import Scope, derivation, find_column, kind_of
 
@@ -32,7 +32,7 @@ def check_times(item: exp.Expr, scope: Scope, *, several: bool = False) -> None:
     detail, instead = _explain(item, scope, read)
     raise KeyholeError(
         "KH202",
-        f"{write_node(item)[:80]} is not a column with a public domain",
+        f"{write_short(item)} is not a column with a public domain",
         detail=detail,
         hint=f"Instead you can ask: GROUP BY {instead}.",
         position=position(item),

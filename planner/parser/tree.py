@@ -12,7 +12,7 @@ from sqlglot.time import format_time
 from sqlglot.tokenizer_core import Token as Word
 from sqlglot.tokenizer_core import TokenType
 
-from planner.errors import KeyholeError
+from planner.errors import KeyholeError, cut_at_word
 from planner.parser.escape_strings import without_escapes
 from planner.parser.lexer import Token
 from planner.parser.postgresql_words import read_words
@@ -247,6 +247,11 @@ def write_node(node: exp.Expr) -> str:
     """The node as SQL in a short, lower-case form, for messages and names."""
     plain = all(type(one) in _WRITTEN_AS_THEY_STAND for one in nodes(node))
     return _POSTGRES.generate(node, copy=not plain, normalize_functions="lower", comments=False)
+
+
+def write_short(node: exp.Expr) -> str:
+    """The node as `write_node` has it, as long as a message can name."""
+    return cut_at_word(write_node(node))
 
 
 def cut_out(select: exp.Select) -> exp.Select:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from planner.catalog.model import Column, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
-from planner.parser.tree import position, write_node
+from planner.parser.tree import position, write_short
 from planner.predicates.refusals import unlisted_refusal
 from planner.question.condition import NEVER, Compare, IsNull, Not
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
@@ -76,14 +76,14 @@ def rounded_to_real(constant: Constant, node: exp.Expr) -> Constant:
         return constant
     nearest = nearest_real(found.value)
     if nearest is None:
-        raise wrong(node, f"{write_node(node)[:80]} is out of the range of real")
+        raise wrong(node, f"{write_short(node)} is out of the range of real")
     return Number(Fraction(nearest), integral=False)
 
 
 def _mismatch(column: Column, node: exp.Expr) -> NoReturn:
     raise KeyholeError(
         "KH212",
-        f'the constant {write_node(node)[:80]} does not fit column "{column.name}" of type {column.declared}',
+        f'the constant {write_short(node)} does not fit column "{column.name}" of type {column.declared}',
         detail="A constant is brought to the column's own type, where PostgreSQL would do so without losing anything.",
         hint=_EXAMPLES[column.sql_type].format(name=readable(column.name)),
         position=position(node),

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from planner.catalog.model import SqlType
 from planner.parser.lexer import readable
-from planner.parser.tree import bare, contains, write_node
+from planner.parser.tree import bare, contains, write_short
 from planner.predicates.column_comparison import is_real, rounded_to_real
 from planner.predicates.comparison import rows_equal, sides_compared
 from planner.predicates.refusals import subquery_inside, unlisted_refusal
@@ -74,7 +74,7 @@ def _elements(array: exp.Expr, within: RowScope) -> list[Constant] | None:
             return None
         read = _array(value, array, within)
         if read is None:
-            shown = write_node(array)[:80]
+            shown = write_short(array)
             raise wrong(array, f"{shown} is no array of one dimension", hint="Write '{1,2}' or ARRAY[1, 2].")
         found = read
     if element is None:
@@ -135,7 +135,7 @@ def membership(node: exp.Expr, within: RowScope) -> Truth:
     items = [bare(item) for item in node.expressions]
     if isinstance(value, exp.Tuple):
         if not all(isinstance(item, exp.Tuple) for item in items):
-            raise unlisted_refusal(node, f"{write_node(node)[:80]} compares a row with a value")
+            raise unlisted_refusal(node, f"{write_short(node)} compares a row with a value")
         return combine_truths((rows_equal(value, typed(exp.Tuple, item), within) for item in items), conjunction=False)
     if within.is_constant(value):
         return combine_truths((sides_compared(value, "=", item, within) for item in items), conjunction=False)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_node
+from planner.parser.tree import bare, position, write_node, write_short
 from planner.values.decimals import decimal
 
 _DAYS_OF = {"MONTH": 30, "YEAR": 365}
@@ -41,19 +41,19 @@ def unlisted_refusal(
 
 def not_allowed(node: exp.Expr) -> KeyholeError:
     """KH205 for an expression that no condition may have."""
-    return unlisted_refusal(node, f"{write_node(node)[:80]} is not allowed in a row condition")
+    return unlisted_refusal(node, f"{write_short(node)} is not allowed in a row condition")
 
 
 def no_term(node: exp.Expr) -> KeyholeError:
     """KH205 for a function of a row, with what to write in its place where there is something."""
-    return unlisted_refusal(node, f"{write_node(node)[:80]} is not allowed in a row condition", hint=_instead(node))
+    return unlisted_refusal(node, f"{write_short(node)} is not allowed in a row condition", hint=_instead(node))
 
 
 def other_tables(node: exp.Expr) -> KeyholeError:
     """KH205 for a condition that reads columns of several joined private tables."""
     return unlisted_refusal(
         node,
-        f"{write_node(node)[:80]} is compared with a column of another private table",
+        f"{write_short(node)} is compared with a column of another private table",
         detail="A row condition reads the columns of one private table.",
         hint="Compare each table's columns with constants, or ask the owner for a view with both.",
     )
@@ -62,7 +62,7 @@ def other_tables(node: exp.Expr) -> KeyholeError:
 def divided_column(node: exp.Div, *, whole: bool) -> KeyholeError:
     """KH205 for a column divided by a constant, which is a comparison of the column itself; `whole` if the remainder
     is dropped."""
-    said = f"{write_node(node)[:80]} is not allowed in a row condition"
+    said = f"{write_short(node)} is not allowed in a row condition"
     above, divisor = node.parent, bare(node.expression)
     while isinstance(above, exp.Paren):
         above = above.parent

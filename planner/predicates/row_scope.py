@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.parser.tree import write_node
+from planner.parser.tree import write_short
 from planner.predicates.refusals import no_term, other_tables, unlisted_refusal
 from planner.question.condition import all_of, any_of
 from planner.question.three_valued import Truth
@@ -27,7 +27,7 @@ class RowScope:
             return fold(node, self.given)
         except NotConstant as missing:
             if find_column(missing.node, self.scope) is None:
-                raise unlisted_refusal(missing.node, f"{write_node(missing.node)[:80]} is not a constant") from None
+                raise unlisted_refusal(missing.node, f"{write_short(missing.node)} is not a constant") from None
             if self.scope.members:
                 raise other_tables(missing.node) from None
             raise no_term(node) from None

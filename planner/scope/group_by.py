@@ -8,7 +8,7 @@ from sqlglot import exp
 from planner.catalog.model import Column, Derivation, Lookup
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
-from planner.parser.tree import bare, is_star, name, position, start, write_node
+from planner.parser.tree import bare, is_star, name, position, start, write_node, write_short
 from planner.scope.functional_dependencies import leading_columns
 from planner.scope.key_classes import by_expressions, find_plain, key_expression
 from planner.scope.names import Scope, derivation, find_column, same
@@ -96,7 +96,7 @@ def grouped_columns(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
             raise _refusal_of_grouping_sets(chosen)
         column = find_column(chosen, scope)
         if column is None:
-            raise KeyholeError("KH202", f"{write_node(chosen)[:80]} is not a column", position=position(chosen))
+            raise KeyholeError("KH202", f"{write_short(chosen)} is not a column", position=position(chosen))
         columns[column.name] = column
     return tuple(columns.values())
 
@@ -190,7 +190,7 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
     if column is None:
         raise KeyholeError(
             "KH202",
-            f"{write_node(item)[:80]} is not a column with a public domain",
+            f"{write_short(item)} is not a column with a public domain",
             detail=f"Keys with a public domain: {_list_key_columns(scope)}.",
             hint=_declare(item, scope),
             position=position(item),

@@ -6,7 +6,7 @@ from math import ceil, floor
 
 from sqlglot import exp
 
-from planner.parser.tree import write_node
+from planner.parser.tree import write_short
 from planner.scope.key_values import NotExact, Typed, exact_number, read_fraction, unify
 
 _ROUNDED_BELOW = 10_000  # quotients below this keep 16 decimals, however their operands are written
@@ -42,7 +42,7 @@ def _quotient(dividend: Fraction, divisor: Fraction, node: exp.Expr) -> Typed:
     literals = [one for one in node.find_all(exp.Literal) if not one.is_string]
     nested = any(one is not node for one in node.find_all(exp.Div))
     if nested or abs(found.raw) >= _ROUNDED_BELOW or sum(map(_decimals, literals)) > _MOST_WRITTEN:
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     return Typed("quotient", (dividend, divisor))
 
 
@@ -52,10 +52,10 @@ def _add_to_quotient(operation: type[exp.Expr], left: Typed, right: Typed, node:
         left, right = right, left
     by = read_fraction(right, node) if right.kind in ("integer", "whole") else None
     if left.kind != "quotient" or by is None or operation not in (exp.Add, exp.Sub) or not isinstance(left.raw, tuple):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     dividend, divisor, *added = left.raw
     if added or not isinstance(dividend, Fraction) or not isinstance(divisor, Fraction):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     return Typed("quotient", (dividend, divisor, by if operation is exp.Add else -by))
 
 

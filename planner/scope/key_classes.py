@@ -18,7 +18,7 @@ from planner.catalog.derived_columns import EXTRACTED_FROM_DATE
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Derivation, Lookup, LookupValues, Merged, Parts, SqlType, Value
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_node
+from planner.parser.tree import bare, position, write_node, write_short
 from planner.scope.key_expressions import images
 from planner.scope.key_partitions import identify_parts, label_parts, merge_parts, name_merged
 from planner.scope.key_times import InCycle, find_cycle, shown_part
@@ -408,7 +408,7 @@ def _not_exact(item: exp.Expr, part: NotExact) -> KeyholeError:
 def _refusal(item: exp.Expr, detail: str) -> KeyholeError:
     return KeyholeError(
         "KH202",
-        f"{write_node(item)[:80]} is not a column with a public domain",
+        f"{write_short(item)} is not a column with a public domain",
         detail=detail,
         hint="Group by the key itself, and compute from it around the question: SELECT ... FROM (<question>) AS q.",
         position=position(item),

@@ -11,7 +11,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.parser.tree import write_node
+from planner.parser.tree import write_node, write_short
 from planner.scope.key_arithmetic import compute, round_whole
 from planner.scope.key_functions import FUNCTIONS, apply_function
 from planner.scope.key_times import OF_TIMES, InCycle, compute_time, count_days, shift_time
@@ -119,7 +119,7 @@ def images(node: exp.Expr, rows: Sequence[Mapping[str, Typed]]) -> list[Typed]:
             case (Fraction() as dividend, Fraction() as divisor, *added):
                 value = dividend / divisor + sum(part for part in added if isinstance(part, Fraction))
                 if operands.setdefault(value, one.raw) != one.raw:  # they may be rounded differently
-                    raise NotExact(write_node(node)[:80])
+                    raise NotExact(write_short(node))
         found.append(one)
     return found
 
@@ -128,11 +128,11 @@ def image(node: exp.Expr, values: Mapping[str, Typed]) -> Typed:
     """The expression's value where its columns, by their text, have `values`. Raises `NotExact`."""
     allowed = _ALLOWED.get(type(node))
     if allowed is None or any(value and key not in allowed for key, value in node.args.items()):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     try:
         return _image(node, lambda inner: image(inner, values), values)
     except (ArithmeticError, ValueError):
-        raise NotExact(write_node(node)[:80]) from None
+        raise NotExact(write_short(node)) from None
 
 
 def _image(node: exp.Expr, of: Callable[[exp.Expr], Typed], values: Mapping[str, Typed]) -> Typed:
@@ -186,7 +186,7 @@ def _number(text: str, node: exp.Expr) -> Typed:
     try:
         value = number(text, node).value
     except KeyholeError:
-        raise NotExact(write_node(node)[:80]) from None
+        raise NotExact(write_short(node)) from None
     return exact_number(value, "integer" if text.isdigit() else "numeric", node)
 
 
@@ -247,22 +247,22 @@ def _truth(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
             outside = any_true([low, high])
             return outside if node.args.get("negate") else negate(outside)
         case _:
-            raise NotExact(write_node(node)[:80])
+            raise NotExact(write_short(node))
 
 
 def _concatenate(left: Typed, right: Typed, node: exp.Expr) -> Typed:
     if left.kind not in TEXTS and right.kind not in TEXTS:
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     texts = [to_text(one, node) for one in (left, right)]
     if any(one.kind == "opaque" for one in texts):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     raws = [one.raw for one in texts]
     return Typed("text", None if None in raws else "".join(map(str, raws)))
 
 
 def _fold_case(node: exp.Expr, found: Typed) -> Typed:
     if found.kind not in TEXTS or not (found.raw is None or str(found.raw).isascii()):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     if found.raw is None:
         return Typed("text", None)
     return Typed("text", str(found.raw).upper() if isinstance(node, exp.Upper) else str(found.raw).lower())

@@ -6,7 +6,7 @@ from math import ceil, floor
 
 from sqlglot import exp
 
-from planner.parser.tree import write_node
+from planner.parser.tree import write_short
 from planner.scope.key_arithmetic import exact_quotient
 from planner.scope.key_values import (
     NUMBERS,
@@ -64,7 +64,7 @@ def _round(node: exp.Expr, of: _Of) -> Typed:
     value = read_fraction(found, node)
     places = 0 if node.args.get("decimals") is None else _whole(of(node.args["decimals"]), node)
     if places is None or abs(places) > _MOST_PLACES:
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     if value is None:
         return Typed("numeric", None)
     scaled = abs(value) * Fraction(10) ** places
@@ -93,12 +93,12 @@ def _bucket(node: exp.WidthBucket, of: _Of) -> Typed:
         edges = [read_fraction(of(edge), node) for edge in threshold.expressions]
         known = [edge for edge in edges if edge is not None]
         if len(known) < len(edges) or known != sorted(known):
-            raise NotExact(write_node(node)[:80])
+            raise NotExact(write_short(node))
         return Typed("integer", None if value is None else sum(edge <= value for edge in known))
     low, high = (read_fraction(of(node.args[name]), node) for name in ("min_value", "max_value"))
     count = _whole(of(node.args["num_buckets"]), node)
     if low is None or high is None or count is None or count < 1 or low >= high:
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     if value is None:
         return Typed("integer", None)
     if value < low or value >= high:
@@ -111,7 +111,7 @@ def _whole(found: Typed, node: exp.Expr) -> int | None:
     if value is None:
         return None
     if value.denominator != 1:
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     return ceil(value)
 
 
@@ -150,4 +150,4 @@ def _text_of(node: exp.Expr, text: str, arguments: list[Raw]) -> str:
             text = text.lstrip(removed) if side in ("BOTH", "LEADING") and removed else text
             return text.rstrip(removed) if side in ("BOTH", "TRAILING") and removed else text
         case _:
-            raise NotExact(write_node(node)[:80])
+            raise NotExact(write_short(node))

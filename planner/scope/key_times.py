@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from planner.catalog.derived_columns import DATE_PARTS, EXTRACTED_FROM_DATE, OF_CLOCK
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, write_node
+from planner.parser.tree import bare, write_short
 from planner.scope.key_values import (
     TIMES,
     NotExact,
@@ -116,7 +116,7 @@ def compute_time(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
         case exp.TimestampTrunc():
             found, part = of(node.this), part_of(node)
             if found.kind not in TIMES or part not in _TRUNCATED:
-                raise NotExact(write_node(node)[:80])
+                raise NotExact(write_short(node))
             kind = "timestamp" if found.kind == "timestamp" else "timestamptz"
             return Typed(kind, None if found.raw is None else truncate_to_unit(read_moment(found), part))
         case exp.DateBin():
@@ -125,7 +125,7 @@ def compute_time(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
             found, part = of(node.expression), str(node.this).lower().strip("'")
             hours = part in OF_CLOCK and found.kind == "timestamp"
             if found.kind not in TIMES or not (hours or part in EXTRACTED_FROM_DATE):
-                raise NotExact(write_node(node)[:80])
+                raise NotExact(write_short(node))
             return Typed("whole", None if found.raw is None else extract_part(part, read_moment(found)))
         case exp.TimeToStr():
             return _format_time(node, of(node.this))
@@ -135,10 +135,10 @@ def compute_time(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
             kind = node.to.this
             value = str(kind.value) if isinstance(kind, exp.DataType.Type) else ""
             if node.to.expressions and value != "TIMESTAMP":
-                raise NotExact(write_node(node)[:80])
+                raise NotExact(write_short(node))
             return cast(of(node.this), value, node)
         case _:
-            raise NotExact(write_node(node)[:80])
+            raise NotExact(write_short(node))
 
 
 def read_stride(node: exp.DateBin) -> tuple[timedelta, datetime]:
@@ -149,19 +149,19 @@ def read_stride(node: exp.DateBin) -> tuple[timedelta, datetime]:
         width = read_span(width.text, node) if isinstance(width, Untyped) else width
         found = convert(Typed("unknown", origin.text), "timestamp", node).raw if isinstance(origin, Untyped) else origin
     except (KeyholeError, NotConstant, KeyError):
-        raise NotExact(write_node(node)[:80]) from None
+        raise NotExact(write_short(node)) from None
     if not isinstance(width, Span) or width.months or not isinstance(found, date):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     step = timedelta(days=width.days, microseconds=width.microseconds)
     if step <= timedelta(0):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     return step, found if isinstance(found, datetime) else datetime(found.year, found.month, found.day)
 
 
 def _bin(node: exp.DateBin, found: Typed) -> Typed:
     step, origin = read_stride(node)
     if found.kind != "timestamp":
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     if found.raw is None:
         return found
     return Typed("timestamp", origin + (read_moment(found) - origin) // step * step)
@@ -174,7 +174,7 @@ def read_shift(node: exp.Add | exp.Sub) -> Span:
     except (KeyholeError, NotConstant):
         by = None
     if not isinstance(by, Span):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     return by if isinstance(node, exp.Add) else Span(-by.months, -by.days, -by.microseconds)
 
 
@@ -182,7 +182,7 @@ def shift_time(node: exp.Add | exp.Sub, found: Typed) -> Typed:
     """A date or timestamp some constant time later or earlier. Raises `NotExact`."""
     by = read_shift(node)
     if found.kind not in ("date", "timestamp"):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     return Typed("timestamp", None if found.raw is None else shift_moment(read_moment(found), by, 1))
 
 
@@ -196,7 +196,7 @@ def count_days(left: Typed, right: Typed, node: exp.Expr) -> Typed:
             return Typed("integer", None)
         return exact_number(Fraction((left.raw - right.raw).days), "integer", node)
     if left.kind != "date" or right.kind != "integer" or not isinstance(node, exp.Add | exp.Sub):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     days = read_fraction(right, node)
     if days is None or not isinstance(left.raw, date):
         return Typed("date", None)
@@ -206,16 +206,16 @@ def count_days(left: Typed, right: Typed, node: exp.Expr) -> Typed:
 def _format_time(node: exp.TimeToStr, found: Typed) -> Typed:
     form = node.args["format"]
     if found.kind not in TIMES or not isinstance(form, exp.Literal) or not form.is_string:
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     pieces = _FORMAT.findall(str(form.this))
     hours = any(_PIECES.get(piece) in ("hour", "minute", "second") for piece in pieces)
     if "".join(pieces) != str(form.this) or (hours and found.kind != "timestamp"):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     if found.raw is None:
         return Typed("text", None)
     moment = read_moment(found)
     if moment.year < 1001:  # so that the year of its week has four digits, too
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     return Typed("text", "".join(_show_piece(piece, moment) for piece in pieces))
 
 

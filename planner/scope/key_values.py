@@ -15,7 +15,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from planner.catalog.model import SqlType, Value
-from planner.parser.tree import write_node
+from planner.parser.tree import write_short
 
 Raw: TypeAlias = (
     str
@@ -79,7 +79,7 @@ def unify(found: Sequence[Typed], node: exp.Expr) -> list[Typed]:
     elif kinds == {"date", "timestamp"}:
         kind = "timestamp"
     else:
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     return [convert(one, kind, node) for one in found]
 
 
@@ -100,7 +100,7 @@ def convert(found: Typed, kind: str, node: exp.Expr) -> Typed:
         return Typed(kind, datetime.fromisoformat(raw))
     if kind == "timestamp" and found.kind == "date" and isinstance(raw, date):
         return Typed(kind, datetime(raw.year, raw.month, raw.day))
-    raise NotExact(write_node(node)[:80])
+    raise NotExact(write_short(node))
 
 
 def compare(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr) -> Typed:
@@ -108,20 +108,20 @@ def compare(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr
     left, right = unify([left, right], node)
     a, b = left.raw, right.raw
     if left.kind in ("opaque", "quotient", "timestamptz"):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     if a is None or b is None:
         return Typed("boolean", None)
     if operation in (exp.EQ, exp.NEQ):
         return Typed("boolean", (a == b) is (operation is exp.EQ))
     if left.kind == "text":  # the order of texts depends on a collation
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     match a, b:
         case (int() | Fraction() as one, int() | Fraction() as other):
             less, more = one < other, one > other
         case (date() as day, date() as later):
             less, more = day < later, day > later
         case _:
-            raise NotExact(write_node(node)[:80])
+            raise NotExact(write_short(node))
     results: dict[type[exp.Expr], bool] = {exp.LT: less, exp.GT: more, exp.LTE: not more, exp.GTE: not less}
     return Typed("boolean", results[operation])
 
@@ -140,21 +140,21 @@ def negate(found: Typed) -> Typed:
 def read_boolean(found: Typed, node: exp.Expr) -> bool | None:
     """The truth value of a boolean, None for NULL. Raises `NotExact` for another type."""
     if found.raw is not None and (found.kind != "boolean" or not isinstance(found.raw, bool)):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     return None if found.raw is None else bool(found.raw)
 
 
 def exact_number(value: Fraction, kind: str, node: exp.Expr) -> Typed:
     """A number that PostgreSQL computes with exactly. Raises `NotExact` beyond what is sure to be so."""
     if abs(value.numerator) >= _LARGEST or value.denominator > _FINEST:
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     return Typed(kind, value)
 
 
 def read_fraction(found: Typed, node: exp.Expr) -> Fraction | None:
     """The value of a number, None for NULL. Raises `NotExact` for another type."""
     if found.kind not in NUMBERS:
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     assert found.raw is None or isinstance(found.raw, int | Fraction)
     return None if found.raw is None else Fraction(found.raw)
 
@@ -181,7 +181,7 @@ def to_text(found: Typed, node: exp.Expr) -> Typed:
         case "boolean":
             return Typed("text", None if raw is None else "true" if raw else "false")
         case _:
-            raise NotExact(write_node(node)[:80])
+            raise NotExact(write_short(node))
 
 
 def cast(found: Typed, kind: str, node: exp.Expr) -> Typed:
@@ -204,7 +204,7 @@ def cast(found: Typed, kind: str, node: exp.Expr) -> Typed:
         return Typed("timestamp", moment)
     if kind == "TIMESTAMPTZ" and found.kind in ("date", "timestamptz"):
         return Typed("timestamptz", moment)
-    raise NotExact(write_node(node)[:80])
+    raise NotExact(write_short(node))
 
 
 def _integer(found: Typed, kind: str, node: exp.Expr) -> Typed:
@@ -217,4 +217,4 @@ def _integer(found: Typed, kind: str, node: exp.Expr) -> Typed:
         return Typed("integer", None if raw is None else int(bool(raw)))
     if found.kind in TEXTS:
         return convert(Typed("unknown", raw), "integer", node)
-    raise NotExact(write_node(node)[:80])
+    raise NotExact(write_short(node))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from planner.parser.tree import write_node
+from planner.parser.tree import write_short
 from planner.scope.key_values import NUMBERS, TEXTS, NotExact, Raw, Typed, negate, to_text
 from planner.values.like import is_unfinished, like, with_escape
 
@@ -41,7 +41,7 @@ def write_text(node: exp.Expr, of: _Of) -> Typed:
         case exp.Escape() if isinstance(node.this, exp.Like | exp.ILike):
             mark = read_text(of(node.expression), node)
             if mark is None or len(mark) > 1:
-                raise NotExact(write_node(node)[:80])
+                raise NotExact(write_short(node))
             return _match(node.this, of, escape=mark)
         case exp.StrPosition() | exp.StartsWith():
             return _find(node, of)
@@ -53,7 +53,7 @@ def write_text(node: exp.Expr, of: _Of) -> Typed:
 def read_text(found: Typed, node: exp.Expr) -> str | None:
     """Return a text, None for NULL. Raises `NotExact` for another type."""
     if found.kind not in TEXTS:
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     return None if found.raw is None else str(found.raw)
 
 
@@ -61,7 +61,7 @@ def _list_texts(found: Sequence[Typed], node: exp.Expr) -> list[str]:
     """The arguments of concat as texts, without those that are NULL. Unlike a cast it writes `t` and `f`."""
     parts = [one if one.kind == "boolean" else to_text(one, node) for one in found]
     if any(part.kind == "opaque" for part in parts):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     return [
         ("t" if part.raw else "f") if part.kind == "boolean" else str(part.raw)
         for part in parts
@@ -78,12 +78,12 @@ def _match(node: exp.Like | exp.ILike, of: _Of, *, escape: str) -> Typed:
     text, pattern = read_text(of(node.this), node), read_text(of(node.expression), node)
     made = None if pattern is None else pattern if escape == "\\" else with_escape(pattern, escape)
     if pattern is not None and (made is None or is_unfinished(made)):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     if text is None or made is None:
         return Typed("boolean", None)
     if isinstance(node, exp.ILike):
         if not (text + made).isascii():
-            raise NotExact(write_node(node)[:80])
+            raise NotExact(write_short(node))
         text, made = text.lower(), made.lower()
     found = Typed("boolean", like(text, made))
     return negate(found) if node.args.get("negate") else found
@@ -101,7 +101,7 @@ def _find(node: exp.StrPosition | exp.StartsWith, of: _Of) -> Typed:
 def _list_arguments(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.Initcap):
         if node.expression and node.expression.this != _SEPARATORS:
-            raise NotExact(write_node(node)[:80])
+            raise NotExact(write_short(node))
         return [node.this]
     names = ("this", "expression", "fill_pattern", "times", "from_", "to")
     return [node.args[name] for name in names if isinstance(node.args.get(name), exp.Expr)]
@@ -116,7 +116,7 @@ def _read_argument(found: Typed, node: exp.Expr) -> Raw:
 
 
 def _raise(node: exp.Expr) -> Raw:
-    raise NotExact(write_node(node)[:80])
+    raise NotExact(write_short(node))
 
 
 def _write(node: exp.Expr, arguments: list[Raw]) -> str:
@@ -137,4 +137,4 @@ def _write(node: exp.Expr, arguments: list[Raw]) -> str:
             kept = text[: max(length, 0)]
             return more + kept if node.args.get("is_left") else kept + more
         case _:
-            raise NotExact(write_node(node)[:80])
+            raise NotExact(write_short(node))

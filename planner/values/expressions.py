@@ -7,7 +7,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, contains, name, position, write_node
+from planner.parser.tree import bare, contains, name, position, write_node, write_short
 from planner.values import functions as constant_calls
 from planner.values.constant_cases import choose
 from planner.values.datetimes import (
@@ -123,7 +123,7 @@ def _with_zone(value: Constant, node: exp.Expr, given: Given) -> Constant:
         case date():
             return constant_calls.with_zone(midnight(value), node, utc=given.utc, local=True)
         case _:
-            raise wrong(node, f"{write_node(node)[:80]} is not a constant that Keyhole folds")
+            raise wrong(node, f"{write_short(node)} is not a constant that Keyhole folds")
 
 
 def _coalesce(parts: tuple[exp.Expr, ...], given: Given) -> Constant:
@@ -356,7 +356,7 @@ def _cast(value: Constant, kind: str, node: exp.Expr) -> Constant:
 def _check_range(value: Fraction, kind: str, node: exp.Expr) -> Number:
     name_, end = _INTEGERS[kind]
     if not -end <= value < end:
-        raise wrong(node, f"{write_node(node)[:80]} is out of range for type {name_}")
+        raise wrong(node, f"{write_short(node)} is out of range for type {name_}")
     return Number(value, integral=True)
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.parser.tree import write_node
+from planner.parser.tree import write_short
 from planner.values.datetimes import instant
 from planner.values.model import Constant, Number, Untyped, wrong
 
@@ -32,7 +32,7 @@ def concatenate(left: Constant, right: Constant, node: exp.Expr) -> Constant:
         return None
     first, second = text_of(left), text_of(right)
     if first is None or second is None:
-        raise wrong(node, f"{write_node(node)[:80]} joins what is not text", hint="Write the whole text: 'ab%'.")
+        raise wrong(node, f"{write_short(node)} joins what is not text", hint="Write the whole text: 'ab%'.")
     return first + second
 
 
@@ -44,7 +44,7 @@ def lower_text(value: Constant, node: exp.Expr) -> Constant:
     if text is None or not text.isascii() or "I" in text:
         raise wrong(
             node,
-            f"{write_node(node)[:80]} depends on a collation",
+            f"{write_short(node)} depends on a collation",
             hint="Write the text in lower case: 'kidney'.",
         )
     return text.lower()
@@ -58,7 +58,7 @@ def null_if(value: Constant, other: Constant, node: exp.Expr) -> Constant:
     if isinstance(value, Number) and isinstance(other, Number):
         return None if value.value == other.value else value
     if first is None or second is None:
-        raise wrong(node, f"{write_node(node)[:80]} compares constants of different types")
+        raise wrong(node, f"{write_short(node)} compares constants of different types")
     return None if first == second else first
 
 
@@ -74,7 +74,7 @@ def day(year: Constant, month: Constant, day_: Constant, node: exp.Expr) -> date
 
 
 def _not_a_date(node: exp.Expr) -> date:
-    raise wrong(node, f"{write_node(node)[:80]} is not a date", hint="Write it as date '2026-12-31'.")
+    raise wrong(node, f"{write_short(node)} is not a date", hint="Write it as date '2026-12-31'.")
 
 
 def of_pattern(value: Constant, pattern: str | None, node: exp.Expr) -> datetime | None:
@@ -97,7 +97,7 @@ def of_pattern(value: Constant, pattern: str | None, node: exp.Expr) -> datetime
 def _unread(node: exp.Expr) -> Exception:
     return wrong(
         node,
-        f"{write_node(node.this)[:80]} is not read with this pattern",
+        f"{write_short(node.this)} is not read with this pattern",
         detail="The patterns YYYY-MM-DD and YYYYMMDD, with HH24:MI, HH24:MI:SS and .MS or .US behind the first, are "
         "read where every digit is there.",
         hint="Write date '2026-12-31' or timestamp '2026-12-31 23:59:59'.",
@@ -131,5 +131,5 @@ def of_seconds(value: Constant, node: exp.Expr, *, utc: bool) -> datetime | None
     if value is None:
         return None
     if not isinstance(value, Number) or value.value.denominator != 1 or abs(value.value) > Fraction(10) ** 10:
-        raise wrong(node, f"{write_node(node)[:80]} is not folded", hint="Write it as timestamp '2026-12-31 23:59:59'.")
+        raise wrong(node, f"{write_short(node)} is not folded", hint="Write it as timestamp '2026-12-31 23:59:59'.")
     return with_zone(_EPOCH + timedelta(seconds=int(value.value)), node, utc=utc, local=False)

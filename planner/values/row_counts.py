@@ -5,7 +5,7 @@ from contextlib import suppress
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.parser.tree import position, write_node
+from planner.parser.tree import position, write_short
 from planner.values.expressions import fold
 from planner.values.model import Given, NotConstant, Number, Untyped
 
@@ -25,7 +25,7 @@ def read_count(node: exp.Expr, given: Given) -> int | None:
                 return max(0, int(text))
     raise KeyholeError(
         "KH106",
-        f"LIMIT {write_node(node)[:80]} is no whole number",
+        f"LIMIT {write_short(node)} is no whole number",
         hint="Write LIMIT 5.",
         position=position(node),
     )

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from planner.catalog.model import Column, Computed, ComputedName, SqlType
 from planner.catalog.row_terms import RowTerm, TermKind
-from planner.parser.tree import bare, write_node
+from planner.parser.tree import bare, write_short
 from planner.predicates.column_comparison import compare_column, is_real
 from planner.predicates.computed import numbers, ratios, times
 from planner.predicates.computed.numbers import EXACT, NUMBERS, NoTermError
@@ -109,7 +109,7 @@ def _steps(term: RowTerm, constant: Constant, at: exp.Expr) -> Fraction:
             found = number(constant.text, at) if isinstance(constant, Untyped) else constant
             assert isinstance(found, Number)
             if term.kind is TermKind.WHOLE and isinstance(constant, Untyped) and not found.integral:
-                raise wrong(at, f"{write_node(at)[:80]} is not an integer")
+                raise wrong(at, f"{write_short(at)} is not an integer")
             return found.value * Fraction(10**term.scale)
         case TermKind.CLOCK, (Clock() | Untyped()):
             time = time_of_day(constant.text, at) if isinstance(constant, Untyped) else constant
@@ -124,7 +124,7 @@ def _steps(term: RowTerm, constant: Constant, at: exp.Expr) -> Fraction:
             steps = (value - _EPOCH) // timedelta(microseconds=1)
             return Fraction(steps, times.DAY if term.kind is TermKind.DAY else 1)
         case _:
-            raise wrong(at, f"{write_node(at)[:80]} is not of the type that it is compared with")
+            raise wrong(at, f"{write_short(at)} is not of the type that it is compared with")
 
 
 def _ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
@@ -137,13 +137,13 @@ def _ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
             return UNKNOWN
         found = number(constant.text, at) if isinstance(constant, Untyped) else constant
         if not isinstance(found, Number):
-            raise wrong(at, f"{write_node(at)[:80]} is not a number")
+            raise wrong(at, f"{write_short(at)} is not a number")
         try:
             other = numbers.constant(found.value, integral=found.integral)
             return _truth(term, operator, other, within)
         except (NoTermError, numbers.TooWideError):
             raise unlisted_refusal(
-                at, f"{write_node(at)[:80]} has too many digits to be compared with a quotient"
+                at, f"{write_short(at)} has too many digits to be compared with a quotient"
             ) from None
 
     return ColumnTerm(present, compare)

@@ -5,7 +5,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.catalog.model import SqlType
-from planner.parser.tree import write_node
+from planner.parser.tree import write_short
 from planner.predicates.column_comparison import is_real
 from planner.predicates.row_scope import combine_truths
 from planner.predicates.terms.model import ColumnTerm
@@ -20,7 +20,7 @@ def _numeric(constant: Constant, inner: ColumnTerm, by: Number, at: exp.Expr) ->
     found = number(constant.text, at) if isinstance(constant, Untyped) else constant
     whole = inner.column.sql_type is SqlType.INTEGER and by.integral
     if not isinstance(found, Number) or (isinstance(constant, Untyped) and whole and not found.integral):
-        raise wrong(at, f"{write_node(at)[:80]} is not a number of the type that it is compared with")
+        raise wrong(at, f"{write_short(at)} is not a number of the type that it is compared with")
     return found
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.catalog.model import Column, SqlType
-from planner.parser.tree import write_node
+from planner.parser.tree import write_node, write_short
 from planner.predicates.computed.compare import computed_term
 from planner.predicates.letter_case import lowered_spellings, unsure_case
 from planner.predicates.refusals import unlisted_refusal
@@ -65,7 +65,7 @@ def _compared_text(operator: str, constant: Constant, at: exp.Expr) -> str | Non
         return None
     text = text_of(constant)
     if text is None or "\x00" in text:
-        raise wrong(at, f"{write_node(at)[:80]} is not text")
+        raise wrong(at, f"{write_short(at)} is not text")
     if operator not in ("=", "<>"):
         raise unlisted_refusal(at, "the order of texts depends on a collation", hint="Use =, <>, IN or LIKE.")
     return text
@@ -125,7 +125,7 @@ def contained_term(node: exp.StrPosition, text: ColumnTerm, within: RowScope) ->
                 return found.negate()
         raise unlisted_refusal(
             node,
-            f"{write_node(node)[:80]} is compared with 0 alone",
+            f"{write_short(node)} is compared with 0 alone",
             hint=f"Ask whether the text has it: {write_node(node)} > 0.",
         )
 

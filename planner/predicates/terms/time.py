@@ -6,7 +6,7 @@ from math import floor
 from sqlglot import exp
 
 from planner.catalog.model import Column, SqlType
-from planner.parser.tree import bare, write_node
+from planner.parser.tree import bare, write_node, write_short
 from planner.predicates.column_comparison import compare_column
 from planner.predicates.refusals import unlisted_refusal
 from planner.predicates.row_scope import RowScope, combine_truths
@@ -27,7 +27,7 @@ def _moment(constant: Constant, at: exp.Expr) -> datetime | None:
         case date():
             return midnight(constant)
         case _:
-            raise wrong(at, f"{write_node(at)[:80]} is not a date or timestamp")
+            raise wrong(at, f"{write_short(at)} is not a date or timestamp")
 
 
 def _compare_step(
@@ -109,15 +109,15 @@ def extracted_term(node: exp.Extract, inner: ColumnTerm | None, within: RowScope
             return UNKNOWN
         value = number(constant.text, at) if isinstance(constant, Untyped) else constant
         if not isinstance(value, Number):
-            raise wrong(at, f"{write_node(at)[:80]} is not a number")
+            raise wrong(at, f"{write_short(at)} is not a number")
         below = floor(value.value)
         if part == "year":
             if not 2 <= below <= 9998:
-                raise wrong(at, f"the year {write_node(at)[:80]} is out of range")
+                raise wrong(at, f"the year {write_short(at)} is out of range")
             start, step = datetime(below, 1, 1), STEPS["year"]
         else:
             if abs(below) > _FARTHEST_SECONDS or below != value.value:
-                raise wrong(at, f"{write_node(at)[:80]} is no whole number of seconds between 1698 and 2242")
+                raise wrong(at, f"{write_short(at)} is no whole number of seconds between 1698 and 2242")
             start, step = _EPOCH + timedelta(seconds=below), _MICROSECOND
         return _compare_step(column, operator, start, _next(start, step, at), at, whole=below == value.value)
 
