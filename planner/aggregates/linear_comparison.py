@@ -257,6 +257,14 @@ def _common_per(
         raise not_linear(node, within)
     if all(per and same_rows(first, per, within) for per in found):
         return first
+    if not all(found):
+        raise KeyholeError(
+            "KH204",
+            f"{write_short(node)} compares a sum or count with a mean or ratio",
+            detail="A mean is its sum less its count times a number, so that the other side has to be a number.",
+            hint="Compare each of them with a number, or a mean with a mean.",
+            position=position(node),
+        )
     named = dict.fromkeys(write_node(found) for found in node.find_all(exp.Column))
     present = " AND ".join(f"{column} IS NOT NULL" for column in named)
     raise KeyholeError(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date
 
-from mechanisms.formula import TRUE, cuts
+from mechanisms.formula import TRUE, Cut, cuts
 from planner.aggregates.comparison import Comparison
 from planner.bind.fixed_keys import bound_fixed
 from planner.bind.lookup_columns import store_conditions
@@ -14,13 +14,14 @@ from planner.bind.set_branches import Said, read_question
 from planner.bind.unit_totals import resolve_unit_query
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Catalog, Table
+from planner.catalog.pace import TableSize
 from planner.errors import KeyholeError
 from planner.functionals.atoms import Atoms, atoms
 from planner.functionals.unit_rows import canonical_rows
 from planner.groups.computed_keys import describe_outside
 from planner.groups.null_groups import describe_lost_nulls
 from planner.question.condition import ALWAYS
-from planner.question.model import Accuracy, Question, Ranked
+from planner.question.model import Accuracy, Measure, Question, Ranked
 from planner.question.products import with_products
 from planner.rankings.differences import describe_priced, price_differences
 from planner.rankings.ranked import rank_by, settle_price
@@ -104,6 +105,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
     warnings = tuple(describe_priced(priced, accuracy)) + made.warnings
     warnings += tuple(_warnings(made, what.keys, ranked=ranked, clock=clock, given=given))
     warnings += tuple(describe_outside(what.keys.columns))
+    warnings += tuple(_warn_of_size(made, table, dict(catalog.sizes).get(table.name)))
     warnings += tuple(dict.fromkeys(one for leaf in leaves(embedded) for one in describe_lost_nulls(leaf)))
     warnings += tuple(
         f"{name} is false for the values of {key} that have no threshold"
@@ -154,6 +156,28 @@ def _rank(embedded: Embedded, what: Said, table: Table, accuracy: Accuracy, give
         any_cut=written.any_cut,
         every_row=written.every_row,
     )
+
+
+def _warn_of_size(made: Atoms, table: Table, size: TableSize | None) -> Iterator[str]:
+    """Warn if no group can qualify, because the whole table would not reach a threshold even within its tolerance."""
+    if size is None or table.members:
+        return
+
+    def is_beyond(cut: Cut) -> bool:
+        functional = made.functionals[cut.functional]
+        each = None if table.row_unit else functional.unit_range
+        most = size.rows * functional.sensitivity if each is None else size.units * each[1]
+        if functional.measure is not Measure.TOTAL:
+            most = min(most, size.units if functional.measure is Measure.UNITS else size.rows)
+        return cut.above and functional.offsets is None and cut.cut - cut.tolerance >= most
+
+    if made.formula.fold(is_beyond, every=any, some=lambda parts: bool(parts) and all(parts)):
+        beyond = {cut.functional for cut in cuts(made.formula) if is_beyond(cut)}
+        text = next(atom.text for atom in made.atoms if atom.functional in beyond)
+        yield (
+            f"no group can reach {text}: {table.name} has about {size.rows:,} rows"
+            + ("" if table.row_unit else f" of {size.units:,} ({table.unit_text})")
+        )
 
 
 def _warnings(made: Atoms, space: KeySpace, *, ranked: Ranked | None, clock: bool, given: Given) -> Iterator[str]:

@@ -35,7 +35,8 @@ class WrongGroups:
     @property
     def sentence(self) -> str:
         """What readers of an answer should know."""
-        far = "" if self.far is None else f", {rounded_up(self.far)} if they were twice as far"
+        known = self.far is not None and rounded_up(self.far) != rounded_up(self.near)
+        far = f", {rounded_up(self.far)} if they were twice as far" if known and self.far is not None else ""
         each = "for each predicate " if self.several else ""
         near = f"{each}up to {rounded_up(self.near)} among {self.keys:,} on average, were all just beyond the slack"
         return f"{near}{far}."

@@ -124,15 +124,15 @@ class GuardAdding:
     def _reason(self, *, for_mean: bool) -> str:
         unit = "row" if self.table.row_unit else f"({self.table.unit_text})"
         moved = "it" if for_mean else "their number"
-        return f", as in smaller ones one {unit} could move {moved} by more than a fifth of its tolerance"
+        return f"In smaller ones one {unit} could move {moved} by more than a fifth of its tolerance"
 
 
 def _sentence(compared: tuple[str, ...], guard: str, called: str, reason: str, *, usual: int) -> str:
     """Return what was added beside which comparisons, what it changes and how to have it otherwise."""
-    smaller = f"SET keyhole.min_rows = {usual}; asks smaller ones for more epsilon, " if reason else ""
+    smaller = f"{reason}: SET keyhole.min_rows = {usual}; asks them for more epsilon. " if reason else ""
     return (
-        f"{' and '.join(compared)}: of groups with {called}{reason}; AND {guard} was added, since groups without "
-        f"values would pass, and smaller groups count as false ({smaller}SET keyhole.guard = 'refuse'; adds nothing)"
+        f"{' and '.join(compared)}: of groups with {called}. AND {guard} was added, since groups without values would "
+        f"pass; smaller groups count as false. {smaller}SET keyhole.guard = 'refuse'; adds nothing"
     )
 
 

@@ -189,7 +189,7 @@ class MeanBands:
                 position=leaf.position,
             )
         warn(
-            f"{leaf.text}: AND {texts} was added, since the mean of a few values drowns in noise, and smaller groups "
+            f"{leaf.text}: AND {texts} was added, since the mean of a few values drowns in noise; smaller groups "
             "count as false (SET keyhole.guard = 'refuse'; adds nothing)"
         )
         return Every((leaf, *dict.fromkeys(added)))

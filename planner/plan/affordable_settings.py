@@ -25,6 +25,7 @@ _RATES = (*(Decimal(n) / 1000 for n in range(1, 10)), *(Decimal(n) / 100 for n i
 _ROUND = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)  # numbers that hints show, times powers of ten: steps of about 1.25
 _STRIDES = 64  # how many first strides make all steps: shorter ones find a good guess sooner, and bad ones later
 _LARGEST_FACTOR = 1000  # by which a hint raises a number of rows: beyond, another question was meant
+_LARGEST_NUMBER = 10**9  # that a hint shows: no group has so many rows
 
 OtherWay: TypeAlias = Callable[[Question, Calibration], bool]
 
@@ -101,12 +102,17 @@ def smallest_fnr(asked: Callable[[float], Question], target: Target, *, now: flo
     return None if rate is None else Fit(str(_RATES[rate]), tried.costs[rate], float(_RATES[rate]) / now)
 
 
-def smallest_number(asked: Callable[[int], Question], target: Target, *, now: int) -> Fit | None:
+def smallest_number(
+    asked: Callable[[int], Question], target: Target, *, now: int, most: int = _LARGEST_NUMBER
+) -> Fit | None:
     """The smallest round number above `now`, of rows of a group, with which a question costs so much.
 
     Guarantee and parameters as for `smallest_tolerance`, with at most twelve calibrations.
+
+    Parameters:
+        most: the largest number that a group can have.
     """
-    numbers = round_numbers(above=now, below=min(now * _LARGEST_FACTOR, 10**9))
+    numbers = round_numbers(above=now, below=min(now * _LARGEST_FACTOR, most))
     if not numbers:
         return None
     tried = _Tried(target)

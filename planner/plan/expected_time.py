@@ -29,7 +29,7 @@ def estimate_work(plan: Plan, sizes: Mapping[str, TableSize]) -> EngineWork | No
     """
     question = plan.question
     table = question.table if question.per_unit is None else question.per_unit.table
-    size = _find_size(table, sizes)
+    size = find_size(table, sizes)
     if size is None:
         return None
     rows, units = size
@@ -57,7 +57,7 @@ def estimate_work(plan: Plan, sizes: Mapping[str, TableSize]) -> EngineWork | No
     )
 
 
-def _find_size(table: Table, sizes: Mapping[str, TableSize]) -> tuple[float, float] | None:
+def find_size(table: Table, sizes: Mapping[str, TableSize]) -> tuple[float, float] | None:
     """The rows that are read, joined ones among them, and the units."""
     names = [member.table.name for member in table.members] or [table.name]
     found = [sizes[name] for name in names if name in sizes]

@@ -26,6 +26,7 @@ from planner.plan.affordable_settings import (
     smallest_number,
     smallest_tolerance,
 )
+from planner.plan.expected_time import find_size
 from planner.question.model import Accuracy, Question, aggregate_text
 from planner.question.plan import Plan
 from proxy.pipeline.messages import Asked, bare_question
@@ -34,6 +35,7 @@ ALL = 0.9
 """Of what is left: a question that costs more leaves too little for a second one like it."""
 _MOST_LITERALS = 12  # of a formula for which two settings are tried: larger ones take a refusal's time to calibrate
 _TOGETHER = (Decimal("1.5"), Decimal(2), Decimal(3), Decimal(5), Decimal(10))  # factors tried on two settings at once
+_MOST_ROWS = 10**9  # that a hint asks of a group of a table of unknown size
 _WIDER = Decimal(2)  # times the tolerance in force: what people accept first; more is offered if that is not enough
 _Accurately: TypeAlias = Callable[[Accuracy], Question]
 
@@ -76,7 +78,9 @@ def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> t
         return asked.read_question(catalog, changed)
 
     found = (
-        _offer("keyhole.min_rows = {}", _group_size(accurately, accuracy, plan, target)),
+        _offer(
+            "keyhole.min_rows = {}", _group_size(accurately, accuracy, plan, target, most=_find_rows(plan, catalog))
+        ),
         find_tolerance(asked, catalog, target)
         or _amount_of_ranking(accurately, accuracy, plan, target)
         or _amounts_of_differences(accurately, accuracy, plan, target),
@@ -162,12 +166,18 @@ def _rows(plan: Plan) -> int | None:
     return rows if rows > 1 else None
 
 
-def _group_size(accurately: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> Fit | None:
+def _find_rows(plan: Plan, catalog: Catalog) -> int:
+    """How many rows the table has about, if its owner declares that; no group has more."""
+    size = find_size(plan.question.table, dict(catalog.sizes))
+    return _MOST_ROWS if size is None else int(size[0])
+
+
+def _group_size(accurately: _Accurately, accuracy: Accuracy, plan: Plan, target: Target, *, most: int) -> Fit | None:
     rows = _rows(plan)
     if rows is None:
         return None
     return smallest_number(
-        lambda number: accurately(replace(accuracy, min_rows=number, min_rows_set=True)), target, now=rows
+        lambda number: accurately(replace(accuracy, min_rows=number, min_rows_set=True)), target, now=rows, most=most
     )
 
 
@@ -220,7 +230,7 @@ def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> s
 
     if raise_number(asked.question, number, to=number) is None:
         return None
-    fit = smallest_number(with_number, target, now=number)
+    fit = smallest_number(with_number, target, now=number, most=_find_rows(plan, catalog))
     guard = next(atom.guard for atom in plan.asked.atoms if atom.guard)
     return None if fit is None else f"ask for larger groups: {guard.replace(str(number), fit.text)}"
 

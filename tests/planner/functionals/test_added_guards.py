@@ -1,12 +1,14 @@
 """Guards that Keyhole adds: the same question as the one with the guard typed, of the group size that is in force."""
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 import pytest
 
 from mechanisms.formula import cuts
+from planner.catalog.pace import TableSize
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
@@ -212,3 +214,20 @@ def test_rows_of_a_column_that_is_never_null_are_its_values() -> None:
             one.text for one in asked(f"SELECT ward FROM visits WHERE {where} GROUP BY ward HAVING {comparison}").atoms
         ]
         assert " AND ".join(asked_for) == comparison
+
+
+def test_a_base_that_the_declared_size_cannot_reach_is_warned_of() -> None:
+    """200 customers of at most 5,000 each add up to 1,000,000; a wider tolerance asks for a smaller base."""
+    known = replace(analysts("orders"), sizes=(("orders", TableSize(rows=30_000, units=200)),))
+    for having, tolerance, beyond in (
+        ("sum(total) / sum(price) > 2", "1%", "sum(price) >= "),
+        ("sum(total) / sum(price) > 2", "20%", None),
+        ("count(*) > 40000 OR count(DISTINCT customer_id) > 100", "20%", None),
+        ("count(*) > 40000 AND count(DISTINCT customer_id) > 100", "20%", "count(*) > 40000"),
+    ):
+        question = asked(
+            f"SELECT region FROM orders GROUP BY region HAVING {having}", catalog=known, tolerance=tolerance
+        )
+        told = [one for one in question.warnings if one.startswith("no group can reach ")]
+        assert len(told) == (beyond is not None), (having, question.warnings)
+        assert all(one.startswith(f"no group can reach {beyond}") and "200 (customer_id)" in one for one in told)

@@ -317,6 +317,7 @@ def test_the_smallest_round_number_fits_wherever_the_search_starts(cost: float) 
     before = max(number for number in round_numbers(above=50, below=50_000) if number < rows)
     assert plan(with_rows(before), dialect=DUCKDB).worst_case_epsilon > 0.7
     assert smallest_number(with_rows, Target(1e-4, cost), now=50) is None
+    assert smallest_number(with_rows, Target(0.7, cost), now=50, most=int(found.text) - 1) is None
 
 
 def test_numbers_in_hints_are_round() -> None:
