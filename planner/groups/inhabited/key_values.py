@@ -145,7 +145,7 @@ def _mark_parts(parts: Parts, values: Sequence[Any], told: Sequence[Condition], 
             first = 0 if low is None else bisect_right(cuts, low, key=scale.at)
             pieces[first : 1 + (len(cuts) if high is None else bisect_left(cuts, high, key=scale.at))] = True
     else:
-        numbers = range(cuts[0], cuts[-1])
+        numbers = _list_numbers(base, cuts)
         marks = _mark(base, numbers, told, table)
         for number in numbers if marks is None else compress(numbers, marks):
             pieces[bisect_right(cuts, number)] = True
@@ -153,8 +153,16 @@ def _mark_parts(parts: Parts, values: Sequence[Any], told: Sequence[Condition], 
     left = np.zeros(len(parts.shown) + 1, dtype=np.bool_)  # the last is none
     left[groups[pieces]] = True
     if parts.nulls is not None:
-        left[parts.nulls] |= spans.null
+        # what is not found, or found as NULL, is NULL wherever the value that is looked up lies
+        left[parts.nulls] |= spans.null or isinstance(base.derivation, Lookup)
     return left[np.fromiter(values, np.int64, len(values))]
+
+
+def _list_numbers(column: Column, cuts: Sequence[Any]) -> Sequence[Any]:
+    """The numbers that a column may have within cuts: those looked up, else the integers of a part of a time."""
+    if isinstance(column.derivation, Lookup):
+        return tuple({value for value in column.derivation.pairs.found if value is not None})
+    return range(cuts[0], cuts[-1])
 
 
 def _find_root(column: Column, table: Table) -> Column:
