@@ -360,12 +360,12 @@ def joins_totals(node: exp.Expr) -> KeyholeError:
 
 
 def no_total(node: exp.Expr, table: Table) -> KeyholeError:
-    """KH110 for an aggregate in a subquery per unit that is no count or sum."""
+    """KH110 for an aggregate in a subquery per unit that is nothing known of one unit."""
     return unit_query_refusal(
         f"{write_short(bare(node))} is not a total of one privacy unit",
         node,
         table,
-        detail="A total is count(*), count(x), sum(x) or count(DISTINCT x) of a declared column, each with FILTER. For "
-        "max(x) > 5 ask count(*) FILTER (WHERE x > 5) AS n and n > 0; to count days, have the owner declare a column "
-        "with their expression.",
+        detail="A total is count(*), count(x), sum(x), min(x), max(x), avg(x) or count(DISTINCT x) of a declared "
+        "column, each with FILTER, or an expression of these. To count days, have the owner declare a column with "
+        "their expression.",
     )

@@ -179,6 +179,12 @@ def _default_name(node: exp.Expr) -> str:
             return "count"
         case exp.Sum():
             return "sum"
+        case exp.Min():
+            return "min"
+        case exp.Max():
+            return "max"
+        case exp.Avg():
+            return "avg"
         case _:
             return ""
 

@@ -9,9 +9,11 @@ conditions on totals that exclude each other are met by different units.
 References: docs/decisions/0008-per-unit.md.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 from sqlglot import exp
 
@@ -24,12 +26,15 @@ from planner.bind.joins import row_conditions
 from planner.bind.refusals import no_total, not_by_whole_unit, unit_query_refusal
 from planner.bind.unit_query import total_columns, unit_table
 from planner.catalog.model import Column, SqlType, Table
+from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
-from planner.functionals.functional import functional, grid
+from planner.functionals.functional import functional, grid, row_terms
 from planner.functionals.row_range import row_range
-from planner.functionals.unit_rows import _total_meaning, one_row
-from planner.parser.tree import name, position, write_node
+from planner.functionals.unit_rows import one_row, parts_of_step, total_meaning
+from planner.parser.tree import bare, name, position, write_node
+from planner.predicates.computed.read import read_term
 from planner.predicates.condition import row_condition
+from planner.predicates.row_scope import RowScope
 from planner.question.condition import (
     Condition,
     all_of,
@@ -40,7 +45,7 @@ from planner.question.model import Functional, Measure, Term, UnitRows, UnitTota
 from planner.question.products import with_products
 from planner.scope.embedded import Embedded, UnitQuery
 from planner.scope.names import Scope
-from planner.values.decimals import terminating_decimal
+from planner.values.decimals import decimal, terminating_decimal
 from planner.values.model import Given
 
 _TYPES = {
@@ -48,6 +53,14 @@ _TYPES = {
     Arithmetic.EXACT: (SqlType.NUMERIC, "numeric"),
     Arithmetic.FLOATING: (SqlType.DOUBLE, "double precision"),
 }
+
+_TAKEN: dict[type[exp.Expr], Measure] = {
+    exp.Min: Measure.LEAST,
+    exp.Max: Measure.GREATEST,
+    exp.Avg: Measure.MEAN,
+}
+_NAMES = {Measure.LEAST: "min", Measure.GREATEST: "max", Measure.MEAN: "avg"}
+_FIRST_DAY = exp.Literal.string("1970-01-01")
 
 
 @dataclass(slots=True)
@@ -63,7 +76,7 @@ class _Totals:
     def add(self, column: str, called: str, node: exp.Expr) -> str:
         """The column of the total that the expression is: a new one under the given name, or one with its meaning."""
         total, made, self.table = _total(node, self.within, self.table, column=column, called=called)
-        known = self.meanings.setdefault(_total_meaning(total), column)
+        known = self.meanings.setdefault(total_meaning(total), column)
         self.made.setdefault(known, (total, made))
         return known
 
@@ -92,20 +105,28 @@ def _resolve(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedd
         bounded = bound_fixed(query.declared, bounded, keys=embedded.keys, where=all_of(rows))
     totals = _Totals(query, bounded, within)
     read = {name(column.this) for tree in embedded.trees for column in tree.find_all(exp.Column)}
-    names = {
-        column: totals.add(column, called, node)
-        for called, column, node in total_columns(select, query)
-        if called in read
-    }
+    names: dict[str, str] = {}
+    shown: list[tuple[str, str]] = []
+    composed: dict[str, exp.Expr] = {}
+    for called, column, node in total_columns(select, query):
+        if called not in read:
+            continue
+        try:
+            names[column] = totals.add(column, called, node)
+        except KeyholeError as error:
+            if error.code != "KH110" or isinstance(bare(node), AGGREGATES):
+                raise
+            composed[called] = _on_totals(node, totals, shown, where=called)
+    embedded = _compose(embedded, composed)
     having = select.args.get("having")
     if having is not None:
-        shown = [(column.name, column.name) for column in query.groups if column.name in groups]
-        condition = _on_totals(having.this, totals, shown)
+        inside = [(column.name, column.name) for column in query.groups if column.name in groups]
+        condition = _on_totals(having.this, totals, inside, where="HAVING")
         own = unit_table(query, tuple(column for _, column in totals.made.values()))
-        inner = Scope(table=own, alias=query.alias, listed=tuple(shown))
+        inner = Scope(table=own, alias=query.alias, listed=tuple(inside))
         whole += _conjuncts([row_condition(condition, inner, given)])
     table = unit_table(query, tuple(column for _, column in totals.made.values()))
-    listed = tuple((called, names.get(column, column)) for called, column in query.listed)
+    listed = (*((called, names.get(column, column)) for called, column in query.listed), *shown)
     resolved_query = replace(query, listed=listed, conditions=tuple(whole))
     made = UnitRows(totals.table, all_of(rows), tuple(total for total, _ in totals.made.values()))
     return replace(embedded, table=table, per_unit=resolved_query), made
@@ -123,23 +144,68 @@ def _check_unit(query: UnitQuery, select: exp.Select, fixed: frozenset[str]) -> 
         raise not_by_whole_unit(select.args["group"], query.table, missing=missing)
 
 
-def _on_totals(node: exp.Expr, totals: _Totals, listed: list[tuple[str, str]]) -> exp.Expr:
-    """The subquery's HAVING with a column in the place of every aggregate; its name is added to `listed`."""
+def _compose(embedded: Embedded, composed: Mapping[str, exp.Expr]) -> Embedded:
+    """The question with expressions of totals in the place of the subquery's columns that they are."""
+    if not composed:
+        return embedded
+
+    def spell(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column) or name(node.this) not in composed:
+            return node
+        return exp.Paren(this=composed[name(node.this)].copy())
+
+    def rewrite(tree: Any) -> Any:
+        return tree.transform(spell)
+
+    ranked = embedded.ranked
+    return replace(
+        embedded,
+        tree=rewrite(embedded.tree),
+        predicates=tuple(replace(one, tree=rewrite(one.tree)) for one in embedded.predicates),
+        ranked=None if ranked is None else replace(ranked, tree=rewrite(ranked.tree)),
+    )
+
+
+def _free_name(text: str, where: str, listed: Iterable[tuple[str, str]]) -> str:
+    """What an aggregate that has no name is called: its text, and where it stands if that is another column's name."""
+    return text if all(text != taken for taken, _ in listed) else f"{text} in {where}"
+
+
+def _on_totals(node: exp.Expr, totals: _Totals, listed: list[tuple[str, str]], *, where: str) -> exp.Expr:
+    """An expression of totals with a column in the place of every aggregate; its name is added to `listed`."""
 
     def column(inner: exp.Expr) -> exp.Expr:
         if not isinstance(inner, AGGREGATES):
             return inner
-        called = f"{write_node(inner)} in HAVING"
+        called = _free_name(write_node(inner), where, (*totals.query.listed, *listed))
         listed.append((called, totals.add(called, "", inner)))
         return exp.Column(this=exp.Identifier(this=called, quoted=True))
 
-    return node.copy().transform(column, copy=False)
+    numbered = node.copy().transform(partial(_number_days, within=totals.within), copy=False)
+    return numbered.transform(column, copy=False)
+
+
+def _number_days(node: exp.Expr, *, within: GroupScope) -> exp.Expr:
+    """A time between a unit's first and last dates as the difference of two numbers of days, which are totals."""
+    ends = [bare(side) for side in (node.left, node.right)] if isinstance(node, exp.Sub) else []
+    if not ends or not all(isinstance(end, exp.Min | exp.Max) and not end.expressions for end in ends):
+        return node
+    rows = RowScope(within.scope, within.given)
+    terms = [read_term(end.this, rows) for end in ends]
+    if not all(term is not None and term.kind is TermKind.DAY for term in terms):
+        return node
+    for end in ends:
+        end.set("this", exp.Sub(this=exp.Paren(this=end.this), expression=exp.cast(_FIRST_DAY.copy(), "date")))
+    return node
 
 
 def _total(
     node: exp.Expr, within: GroupScope, table: Table, *, column: str, called: str
 ) -> tuple[UnitTotal, Column, Table]:
     """The total, the column that it is to the question around it, and the table with the products that it adds up."""
+    taken = _taken(node)
+    if taken is not None:
+        return _taken_total(*taken, node, within, table, column=column, called=called)
     found = _aggregate(node, within, table)
     comparison = Comparison(
         text=found.text,
@@ -170,6 +236,69 @@ def _total(
     return (
         UnitTotal(column, described, made, _present(found.values), low, high),
         Column(column, kind, declared, bounds=bounds, grid=exact),
+        table,
+    )
+
+
+def _taken(node: exp.Expr) -> tuple[Measure, exp.Expr] | None:
+    """How a min, max or avg takes its values, and the sum of the same; None for other aggregates."""
+    call = bare(node.this) if isinstance(bare(node), exp.Filter) else bare(node)
+    measure = _TAKEN.get(type(call))
+    if measure is None or call.expressions:
+        return None
+    summed = exp.Sum(this=call.this.copy())
+    return measure, exp.Filter(this=summed, expression=node.expression.copy()) if call is not bare(node) else summed
+
+
+def _taken_total(
+    measure: Measure,
+    summed: exp.Expr,
+    node: exp.Expr,
+    within: GroupScope,
+    table: Table,
+    *,
+    column: str,
+    called: str,
+) -> tuple[UnitTotal, Column, Table]:
+    """The least, greatest or mean value of one unit: within the bounds of a value, however many rows there are."""
+    found = _aggregate(summed, within, table)
+    (part, *others) = found.parts or (None,)
+    if part is None or others or part.column is None or part.power != 1:
+        raise no_total(node, table)
+    table = with_products(table, [part.column])
+    ends = grid(part.column, table, position=position(node))
+    terms, step = row_terms(found.parts, {part.column.name: ends})
+    (term,) = terms
+    low, high = sorted(term.coefficient * end for end in ends[1:])
+    present, parts, arithmetic = _present(found.values), 0, found.arithmetic
+    if measure is Measure.MEAN:  # above the least value, divided by how many there are
+        terms = (term, Term(-low, None, term.condition, 0)) if low else terms
+        present = _count_values(found.values, table)
+    text = f"{_NAMES[measure]}{found.text.removeprefix('sum')}"
+    made = Functional(
+        name=text,
+        measure=measure,
+        terms=terms,
+        sensitivity=max(-low, high, high - low, 1),
+        unit_range=None,
+        unit_size=decimal(step),
+        rows=1,
+    )
+    if measure is Measure.MEAN:
+        parts, arithmetic = parts_of_step(low, high), max(arithmetic, Arithmetic.EXACT)
+        low, high, step = 2 * parts * low, 2 * parts * high, step / (2 * parts)
+    exact = terminating_decimal(step)
+    if exact is None:
+        raise unit_query_refusal(f"{text} comes in steps that no decimal number is", node, table)
+    kind, declared = _TYPES[arithmetic]
+    if kind is SqlType.INTEGER and step.denominator != 1:
+        kind, declared = _TYPES[Arithmetic.EXACT]
+    if kind is SqlType.INTEGER:  # a value has its column's type, which sums of it go by
+        declared = part.column.declared
+    described = f"{called} = {text}" if called else text
+    return (
+        UnitTotal(column, described, made, present, low, high, parts),
+        Column(column, kind, declared, bounds=(exact * low, exact * high), grid=exact),
         table,
     )
 
@@ -206,3 +335,14 @@ def _range(made: Functional, table: Table, *, where: Condition) -> tuple[int, in
 def _present(values: tuple[Values, ...]) -> Functional | None:
     """Whether a unit has a value of what is summed."""
     return None if not values else one_row(Term(1, values[0].column, values[0].condition, 0))
+
+
+def _count_values(values: tuple[Values, ...], table: Table) -> Functional:
+    """How many values a unit has of what is averaged. Nothing is charged for it: the mean is what is read."""
+    rows = table.row_cap.rows if table.row_cap is not None else 1
+    return replace(
+        one_row(Term(1, values[0].column, values[0].condition, 0)),
+        measure=Measure.ROWS,
+        sensitivity=rows,
+        unit_range=None if table.row_cap is not None else (0, rows),
+    )

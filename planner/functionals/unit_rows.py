@@ -1,14 +1,16 @@
 """The rows of a subquery per unit, in one spelling: the same rows are one relation for sharing, reuse and rollups."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from planner.catalog.model import Value
+from planner.catalog.model import Computed, ComputedName, Value
+from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.functionals.identity import functional_identity
+from planner.predicates.computed.text import spell
 from planner.question.condition import (
     ALWAYS,
     And,
@@ -23,6 +25,9 @@ from planner.question.condition import (
 from planner.question.condition_text import canonical
 from planner.question.model import Functional, Measure, Question, Term, UnitRows, UnitTotal
 
+_PARTS_OF_STEP = 10**4  # a mean compares exactly with a constant of four more decimals than its values have
+_LARGEST_MEAN = 2**52  # whose double is exact in double precision
+
 
 def one_row(term: Term) -> Functional:
     """1 for a privacy unit with some row that the term counts."""
@@ -31,7 +36,16 @@ def one_row(term: Term) -> Functional:
     )
 
 
-def _total_meaning(total: UnitTotal) -> str:
+def parts_of_step(least: int, most: int) -> int:
+    """Into how many parts a mean divides a step: 10^4, fewer for values of so many steps that integers would end."""
+    parts = _PARTS_OF_STEP
+    while parts > 1 and parts * max(-least, most) > _LARGEST_MEAN:
+        parts //= 10
+    return parts
+
+
+def total_meaning(total: UnitTotal) -> str:
+    """What a total is, whatever it is called: equal meanings are one column."""
     present = "" if total.present is None else functional_identity(total.present)
     return f"{functional_identity(total.functional)} steps {total.functional.unit_size} where {present}"
 
@@ -43,12 +57,12 @@ def canonical_rows(question: Question) -> Question:
     """
     if question.per_unit is None:
         return question
-    names = {total.name: f"total {_total_meaning(total)}" for total in question.per_unit.totals}
-    read = columns(question.where)
+    names = {total.name: f"total {total_meaning(total)}" for total in question.per_unit.totals}
+    read = stored_columns(columns(question.where))
     for made in question.computed:
-        read |= set(made.columns)
+        read |= stored_columns(made.columns)
         for term in made.terms:
-            read |= columns(term.condition)
+            read |= stored_columns(columns(term.condition))
     kept = {known: new for known, new in names.items() if known in read}
     totals = sorted(
         (replace(total, name=kept[total.name]) for total in question.per_unit.totals if total.name in kept),
@@ -89,7 +103,7 @@ def _rename_functional(made: Functional, names: Mapping[str, str]) -> Functional
         terms=tuple(
             replace(
                 term,
-                column=None if term.column is None else names.get(term.column, term.column),
+                column=None if term.column is None else rename_column(term.column, names),
                 condition=rename_columns(term.condition, names),
             )
             for term in made.terms
@@ -99,7 +113,41 @@ def _rename_functional(made: Functional, names: Mapping[str, str]) -> Functional
 
 def rename_columns(condition: Condition, names: Mapping[str, str]) -> Condition:
     """The condition with columns under other names."""
-    return condition.mapped(lambda leaf: replace(leaf, column=names.get(leaf.column, leaf.column)))
+    return condition.mapped(lambda leaf: replace(leaf, column=rename_column(leaf.column, names)))
+
+
+def rename_column(column: str, names: Mapping[str, str]) -> str:
+    """A column's other name; of one that is computed, the expression with other names in it."""
+
+    def rename(term: RowTerm) -> RowTerm:
+        return replace(term, value=names.get(str(term.value), term.value))
+
+    return map_columns(column, rename) if isinstance(column, ComputedName) else names.get(column, column)
+
+
+def map_columns(column: ComputedName, change: Callable[[RowTerm], RowTerm]) -> ComputedName:
+    """The computed column with others in the place of those that it reads."""
+    derived = column.column.derivation
+    if not isinstance(derived, Computed):
+        raise KeyholeError("KH900", "a column of one privacy unit that is not computed")
+
+    def visit(term: RowTerm) -> RowTerm:
+        if term.function == "column":
+            return change(term)
+        return replace(term, arguments=tuple(map(visit, term.arguments)))
+
+    mapped = visit(derived.term)
+    ends = column.removeprefix(spell(derived.term))  # a name goes on with the range that is known of some rows alone
+    return ComputedName.of(replace(column.column, name=spell(mapped) + ends, derivation=Computed(mapped)))
+
+
+def stored_columns(names: Iterable[str]) -> frozenset[str]:
+    """The columns of these names, those in the place of each computed one that it reads."""
+    found: set[str] = set()
+    for name in names:
+        derived = name.column.derivation if isinstance(name, ComputedName) else None
+        found |= derived.term.columns if isinstance(derived, Computed) else {name}
+    return frozenset(found)
 
 
 def in_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Condition:
@@ -119,10 +167,30 @@ def in_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Condition:
                 return Within(column, whole) if whole else _never(column)
             case Like() if leaf.column in steps:
                 raise KeyholeError("KH900", "a total is no text")
+            case _ if isinstance(leaf.column, ComputedName):
+                return replace(leaf, column=column_in_steps(leaf.column, steps))
             case _:
                 return leaf
 
     return condition.mapped(step_leaf)
+
+
+def column_in_steps(column: str, steps: Mapping[str, Fraction]) -> str:
+    """A computed column over totals that are whole numbers of steps."""
+
+    def count_steps(term: RowTerm) -> RowTerm:
+        if term.value not in steps:
+            return term
+        factor = steps[str(term.value)] * 10**term.scale
+        if factor.denominator != 1:
+            raise KeyholeError("KH900", "a total in steps that its decimals do not have")
+        counted = RowTerm("column", TermKind.WHOLE, value=term.value, limit=term.limit)
+        if factor == 1:
+            return RowTerm("same", term.kind, (counted,), scale=term.scale, limit=term.limit)
+        by = RowTerm("constant", TermKind.WHOLE, value=int(factor), limit=int(factor))
+        return RowTerm("*", term.kind, (counted, by), scale=term.scale, limit=term.limit)
+
+    return map_columns(column, count_steps) if isinstance(column, ComputedName) else column
 
 
 def _number(value: Value) -> Fraction:

@@ -10,7 +10,7 @@ from planner.lower.measure import RowValue, null_test_sql, row_value
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS, And, Condition
 from planner.question.condition_text import canonical
-from planner.question.model import Functional, Measure, Term
+from planner.question.model import OF_ONE_UNIT, Functional, Measure, Term
 from planner.values.sql_literals import integer
 
 _LARGEST = 2**62  # sums end here, so that what is added to them later stays within a bigint
@@ -42,7 +42,8 @@ class FunctionalSql:
                 sensitivity does not cover what one privacy unit can change.
         """
         values = tuple(_value(row, term) for term in functional.terms)
-        if functional.measure is not Measure.TOTAL and not _counts(functional.terms):
+        summed = functional.measure is Measure.TOTAL or functional.measure in OF_ONE_UNIT
+        if not summed and not _counts(functional.terms):
             raise KeyholeError("KH900", f"{functional.name} does not count")
         ranges = {
             term.column: (value.low, value.high)
@@ -85,7 +86,8 @@ class FunctionalSql:
         if self.functional.off_each_unit:
             return max(abs(bound) for bound in self._unit_range())
         largest_row = max(-self.least, self.most)
-        if table.row_unit or self.functional.measure is Measure.UNITS or self.has_one_value:
+        of_units = self.functional.measure is Measure.UNITS or self.functional.measure in OF_ONE_UNIT
+        if table.row_unit or of_units or self.has_one_value:
             return largest_row
         if table.row_cap is not None:
             return largest_row * table.row_cap.rows
@@ -118,7 +120,7 @@ class FunctionalSql:
         """
         if self.functional.measure is Measure.UNITS:
             return 1
-        if self.functional.off_each_unit:
+        if self.functional.off_each_unit or self.functional.measure in OF_ONE_UNIT:
             return 0  # which rows are a unit's always matters
         if self.row.table.row_cap is not None:
             return None
@@ -144,8 +146,12 @@ class FunctionalSql:
         does not satisfy the condition.
         """
         if self.functional.off_each_unit:
-            pairs = zip(self.functional.terms, self.values, strict=True)
-            return self._when(" + ".join(self._added_by(replace(t, condition=ALWAYS), v, ALWAYS) for t, v in pairs))
+            return self._when(self._all_terms())
+        if self.functional.measure in OF_ONE_UNIT:
+            columns = (self.row.table.column(name) for name in self.functional.columns)
+            missing = [test for column in columns if (test := null_test_sql(self.row, column)) is not None]
+            there = " AND ".join(f"({test}) IS NOT NULL" for test in missing)
+            return self._when(f"CASE WHEN {there} THEN {self._all_terms()} END" if there else self._all_terms())
         if self.functional.measure is Measure.VALUES:
             return self.present()
         if not self._alike:
@@ -158,6 +164,11 @@ class FunctionalSql:
         if summed or present is None:
             return self._when(summed[0].sql if summed else "1")
         return self._when(f"CASE WHEN {present} IS NOT NULL THEN 1 END")
+
+    def _all_terms(self) -> str:
+        """What a row adds that satisfies the condition which all terms have in common."""
+        pairs = zip(self.functional.terms, self.values, strict=True)
+        return " + ".join(self._added_by(replace(term, condition=ALWAYS), value, ALWAYS) for term, value in pairs)
 
     def _added_by(self, term: Term, value: RowValue, where: Condition) -> str:
         """What a row adds by one term, zero where it does not count; no row makes the product fail."""
@@ -203,7 +214,7 @@ class FunctionalSql:
         return expression if condition == ALWAYS else f"CASE WHEN {self.row.holds(condition)} THEN {expression} END"
 
     def sum_rows(self, *, added: str, present: str) -> str:
-        """The functional over a group of rows, NULL or zero for none; `UNITS` sees one unit's rows alone."""
+        """The functional over a group of rows, NULL or zero for none; those of one unit see one unit's rows alone."""
         match self.functional.measure:
             case Measure.ROWS:
                 return f"count({present})"
@@ -213,6 +224,12 @@ class FunctionalSql:
                 return f"max({added})"
             case Measure.UNITS:
                 return f"count({present})"
+            case Measure.LEAST:
+                return f"min({added})"
+            case Measure.GREATEST:
+                return f"max({added})"
+            case Measure.MEAN:
+                return self._sum(self.row.dialect.spelling.cast(added, "bigint"), INT8)
             case Measure.TOTAL if self.functional.off_each_unit:
                 total = self._sum(added, max(-self.least, self.most))
                 return f"CASE WHEN count({added}) > 0 THEN {total} - {integer(self.functional.off_each_unit)} END"

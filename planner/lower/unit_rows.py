@@ -12,14 +12,15 @@ from decimal import Decimal
 from fractions import Fraction
 
 from planner.catalog.model import Column, SqlType, Table
-from planner.functionals.unit_rows import in_steps, rename_columns
+from planner.functionals.unit_rows import column_in_steps, in_steps, rename_column, rename_columns
 from planner.lower.computed_conditions import compute_conditions
 from planner.lower.contribution_bounds import Bounding
+from planner.lower.dialects.model import Dialect
 from planner.lower.functional import FunctionalSql
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS, Condition
-from planner.question.model import Functional, Question, UnitRows, UnitTotal
+from planner.question.model import Functional, Measure, Question, UnitRows, UnitTotal
 from planner.values.sql_literals import integer
 
 RELATION = "units"
@@ -35,14 +36,28 @@ def unit_columns(rows: UnitRows, bounding: Bounding) -> list[str]:
     columns = [alias for alias, _ in bounding.groups]
     place = 0
     for i, total in enumerate(rows.totals):
-        clipped = f"LEAST(GREATEST(COALESCE(t{place}, 0), {integer(total.low)}), {integer(total.high)})"
+        added = f"t{place}"
+        if total.functional.measure is Measure.MEAN:
+            added = _mean(added, f"t{place + 1}", total, bounding.row.dialect)
+        clipped = f"LEAST(GREATEST(COALESCE({added}, 0), {integer(total.low)}), {integer(total.high)})"
         value = bounding.row.dialect.spelling.cast(clipped, "bigint")
         if total.present is not None:
             place += 1
-            value = f"CASE WHEN t{place} IS NOT NULL THEN {value} END"
+            value = f"CASE WHEN t{place} > 0 THEN {value} END"
         columns.append(f"{value} AS {_alias(i)}")
         place += 1
     return columns
+
+
+def _mean(above: str, count: str, total: UnitTotal, dialect: Dialect) -> str:
+    """The mean in halves of its parts: twice the whole parts, and one more where anything is left.
+
+    So it compares with any number of whole parts as the mean itself does, strictly or not. The sum `above` is of how
+    far values are above the least that they may be, so that nothing is negative and all engines round down alike.
+    """
+    parts = f"{above} * {integer(total.parts)}"
+    quotients = (dialect.large_quotient(divided, count) for divided in (parts, f"{parts} + {count} - 1"))
+    return f"{' + '.join(quotients)} + {integer(total.low)}"
 
 
 def answer(question: Question, rows: UnitRows, row: RowSql, bounding: Bounding) -> list[str]:
@@ -57,7 +72,7 @@ def answer(question: Question, rows: UnitRows, row: RowSql, bounding: Bounding) 
     table = _stored_table(question.table, names, rows.totals)
     measures = {_alias(i): _alias(i) for i in range(len(rows.totals))}
     among = store_condition(question.where)
-    asked = [_over(made, names, store_condition) for made in question.functionals]
+    asked = [_over(made, names, steps, store_condition) for made in question.functionals]
     units = compute_conditions(RowSql(table=table, dialect=row.dialect, measures=measures), among, asked)
     functionals = [FunctionalSql.of(units, made, where=ALWAYS, among=among) for made in asked]
     sums = [f.final(f.sum_rows(added=f.added_sql(), present=f.present())) for f in functionals]
@@ -108,12 +123,14 @@ def _stored_column(column: Column, names: dict[str, str], ranges: dict[str, tupl
     )
 
 
-def _over(made: Functional, names: dict[str, str], stored: Callable[[Condition], Condition]) -> Functional:
+def _over(
+    made: Functional, names: dict[str, str], steps: dict[str, Fraction], stored: Callable[[Condition], Condition]
+) -> Functional:
     """The functional over the relation's columns."""
     terms = tuple(
         replace(
             term,
-            column=None if term.column is None else names[term.column],
+            column=None if term.column is None else rename_column(column_in_steps(term.column, steps), names),
             condition=stored(term.condition),
         )
         for term in made.terms

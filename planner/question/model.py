@@ -25,6 +25,13 @@ class Measure(StrEnum):
     UNITS = "units"  # privacy units with at least one such row, for COUNT(DISTINCT unit): one term that adds 1
     VALUES = "values"  # different values of a column, for COUNT(DISTINCT column): one term that adds 1
     TOTAL = "total"  # what rows add is summed: any terms
+    LEAST = "least"  # the least of what one privacy unit's rows add: any terms of the same rows
+    GREATEST = "greatest"  # the greatest of these
+    MEAN = "mean"  # their mean, in parts of a step
+
+
+OF_ONE_UNIT = (Measure.LEAST, Measure.GREATEST, Measure.MEAN)
+"""What has a meaning for one privacy unit alone: sums of it over units are sums of a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +157,8 @@ class UnitTotal:
     """What one privacy unit adds up to in one key, bounded: a column of the table of a question per unit.
 
     It lies between `low` and `high`, which are in integer steps of that column's grid, and is NULL for a unit for which
-    `present` counts no row (None: never). `written` is how the analyst wrote it, with its own name before it.
+    `present` counts no row (None: never). `written` is how the analyst wrote it, with its own name before it. Of a mean
+    `functional` sums how far each value is above the least, and a step is half of one of the `parts` of theirs.
     """
 
     name: str
@@ -159,6 +167,7 @@ class UnitTotal:
     present: Functional | None
     low: int
     high: int
+    parts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,11 @@ SELECT v.ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total F
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE ward IN ('A', 'B') GROUP BY ward HAVING count(*) > 100
 --> count(*) by 1
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE n % 2 = 0 GROUP BY ward HAVING count(*) > 100
---> KH205
+--> n = count(*) in 0..20; count(*) by 1
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE n * n > 3 GROUP BY ward HAVING count(*) > 100
---> KH205
+--> n = count(*) in 0..20; count(*) by 1
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE total > n GROUP BY ward HAVING count(*) > 100
---> KH205
+--> n = count(*) in 0..20; total = sum(cost) in 0..2000; count(*) by 1
 SELECT w FROM (SELECT s.ward AS w, s.patient_id AS p, count(*) AS n FROM stays s GROUP BY s.ward, s.patient_id) v WHERE n > 3 GROUP BY w HAVING count(DISTINCT p) > 100
 --> n = count(*) in 0..20; count(DISTINCT p) by 1
 SELECT ward FROM (SELECT ward, patient_id, count(*) FROM stays GROUP BY 1, 2) v WHERE count > 3 GROUP BY ward HAVING count(*) > 100
@@ -105,9 +105,9 @@ SELECT country FROM (SELECT country, customer_id, sum(amount) AS total FROM sale
 SELECT ward FROM (SELECT ward, visit_id, count(*) AS n FROM visits GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
 --> KH110
 SELECT ward FROM (SELECT ward, patient_id, max(cost) AS top FROM stays GROUP BY 1, 2) v WHERE top > 3 GROUP BY ward HAVING count(*) > 100
---> KH110
+--> top = max(cost) in 0..1000; count(*) by 1
 SELECT ward FROM (SELECT ward, patient_id, avg(cost) AS mean FROM stays GROUP BY 1, 2) v WHERE mean > 3 GROUP BY ward HAVING count(*) > 100
---> KH110
+--> mean = avg(cost) in 0..20000000; count(*) by 1
 SELECT ward FROM (SELECT ward, patient_id, count(DISTINCT age) AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
 --> n = count(DISTINCT age) in 0..20; count(*) by 1
 SELECT ward FROM (SELECT ward, patient_id, count(DISTINCT arrived::date) FILTER (WHERE insured) AS days FROM stays GROUP BY 1, 2) v GROUP BY ward HAVING count(*) FILTER (WHERE days >= 3) > 100 AND avg(days) > 2
@@ -123,7 +123,7 @@ SELECT ward FROM (SELECT ward, patient_id, count(DISTINCT patient_id) AS n FROM 
 SELECT ward FROM (SELECT ward, patient_id, count(DISTINCT date_trunc('month', arrived)) AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
 --> KH110
 SELECT ward FROM (SELECT ward, patient_id, count(*) * 2 AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
---> KH110
+--> count(*) in 0..20; count(*) by 1
 SELECT ward FROM (SELECT ward, patient_id, upper(ward), count(*) AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
 --> KH110
 SELECT ward FROM (SELECT ward, patient_id, sum(height) AS total FROM stays GROUP BY 1, 2) v WHERE total > 3 GROUP BY ward HAVING count(*) > 100

@@ -102,6 +102,10 @@ def _whole_quotient(dividend: str, divisor: str) -> str:
     return f"({dividend} // {divisor})"
 
 
+def _large_quotient(dividend: str, divisor: str) -> str:
+    return f"CAST(({dividend}) // NULLIF({divisor}, 0) AS bigint)"
+
+
 DUCKDB = Dialect(
     name="duckdb",
     spelling=STANDARD,
@@ -134,6 +138,7 @@ DUCKDB = Dialect(
     days=_days,
     whole_number=_whole_number,
     whole_quotient=_whole_quotient,
+    large_quotient=_large_quotient,
     ascii_case=translate_case,
     like=like,
     total=total,

@@ -129,6 +129,9 @@ class Dialect:
     whole_quotient: Callable[[str, str], str]
     """A whole number that is not negative divided by a positive one or NULL, without its remainder."""
 
+    large_quotient: Callable[[str, str], str]
+    """The same of a sum as `total` gives it, times a few thousand, by a count or NULL: the quotient is a bigint."""
+
     ascii_case: Callable[[str, str], str]
     """`lower` or `upper` of the ASCII letters of a text alone."""
 

@@ -101,6 +101,10 @@ def _whole_quotient(dividend: str, divisor: str) -> str:
     return f"({dividend} / {divisor})"
 
 
+def _large_quotient(dividend: str, divisor: str) -> str:
+    return f"CAST(div({dividend}, NULLIF({divisor}, 0)) AS bigint)"
+
+
 def _ascii_case(function: str, text: str) -> str:
     return f'{function}({text} COLLATE "C")'
 
@@ -135,6 +139,7 @@ POSTGRES = Dialect(
     days=_days,
     whole_number=_whole_number,
     whole_quotient=_whole_quotient,
+    large_quotient=_large_quotient,
     ascii_case=_ascii_case,
     like=like,
     total=total,

@@ -189,6 +189,10 @@ def _whole_quotient(dividend: str, divisor: str) -> str:
     return f"({dividend} div {divisor})"
 
 
+def _large_quotient(dividend: str, divisor: str) -> str:
+    return f"(({dividend}) div nullif({divisor}, 0))"
+
+
 SPARK = Dialect(
     name="spark",
     spelling=SPELLING,
@@ -219,6 +223,7 @@ SPARK = Dialect(
     days=_days,
     whole_number=_whole_number,
     whole_quotient=_whole_quotient,
+    large_quotient=_large_quotient,
     ascii_case=translate_case,
     like=_like,
     total=_total,

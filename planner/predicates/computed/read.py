@@ -69,6 +69,16 @@ def _keep_remainder(node: exp.Expr, term: RowTerm) -> RowTerm:
     return replace(term, kind=TermKind.EXACT) if rounded else term
 
 
+def _read_total(column: Column) -> RowTerm:
+    """Return what is known of one privacy unit as a term. Raises `NoTermError` for a key, and for doubles."""
+    exact = {SqlType.INTEGER: TermKind.WHOLE, SqlType.NUMERIC: TermKind.EXACT}.get(column.sql_type)
+    if exact is None or column.derivation is not None or column.grid is None or column.bounds is None:
+        raise NoTermError
+    scale = max(-int(column.grid.normalize().as_tuple().exponent), 0)
+    limit = max(int(max(map(abs, column.bounds)).scaleb(scale)), 1)
+    return RowTerm("column", exact, value=column.name, scale=scale, limit=limit)
+
+
 @dataclass(frozen=True, slots=True)
 class _Reader:
     within: RowScope
@@ -134,8 +144,10 @@ class _Reader:
                 return texts.text_constant(text)
 
     def _column(self, column: Column) -> RowTerm:
-        if isinstance(column.derivation, Lookup | Product | Computed) or self.within.scope.listed is not None:
+        if isinstance(column.derivation, Lookup | Product | Computed):
             raise NoTermError
+        if self.within.scope.listed is not None:
+            return _read_total(column)
         match column.sql_type:
             case SqlType.INTEGER:
                 limit = integer_limit(column.declared) + 1

@@ -63,6 +63,12 @@ class DrawnStatement:
     sizes: str = ""
 
 
+_OF_ONE_UNIT = (
+    "min(n)", "max(price)", "max(n) - min(n)", "avg(hour)", "avg(n) FILTER (WHERE gift)", "avg(n)",
+    "max(hour) FILTER (WHERE n > 3)", "CASE WHEN count(*) > 2 THEN max(n) ELSE 0 END",
+)  # fmt: skip
+
+
 class StatementWriter:
     """Writes statements of one table."""
 
@@ -276,15 +282,23 @@ class StatementWriter:
 
     def _per_unit(self) -> DrawnStatement:
         """A question about what each person adds up to in a group."""
-        key, total = self.pick(("city", "hour", "gift")), self.pick(("sum(n)", "sum(price)", "count(*)", "sum(hour)"))
-        t, operator = self.pick(THRESHOLDS), self.pick(_COMPARED)
-        inner = f"SELECT {key} AS k, person, {total} AS total FROM lines{self._where()} GROUP BY {key}, person"
-        having = self.pick(
-            (
-                f"count(*) FILTER (WHERE total {operator} {t}) > 2", f"sum(total) {operator} {t}",
-                f"avg(total) {operator} {t}", f"sum(CASE WHEN total > {t} THEN total ELSE 0 END) > 5",
-                f"100.0 * count(*) FILTER (WHERE total > {t}) / count(*) {operator} 30", f"bool_and(total > {t})",
-                f"(count(*) > 3) = (count(*) FILTER (WHERE total < {t}) > 1)", f"sum(total) / count(*) {operator} 3",
-            )
+        key, t, operator = self.pick(("city", "hour", "gift")), self.pick(THRESHOLDS), self.pick(_COMPARED)
+        total = self.pick(("sum(n)", "sum(price)", "count(*)", "sum(hour)", *_OF_ONE_UNIT))
+        inner = (
+            f"SELECT {key} AS k, person, {total} AS total, count(*) AS m FROM lines{self._where()} GROUP BY k, person"
+        )
+        told = (
+            f"count(*) FILTER (WHERE total {operator} {t}) > 2", f"bool_and(total > {t})",
+            f"100.0 * count(*) FILTER (WHERE total > {t}) / count(*) {operator} 30",
+            f"(count(*) > 3) = (count(*) FILTER (WHERE total < {t}) > 1)", f"count(total) {operator} {t}",
+            f"count(*) FILTER (WHERE total {operator} m) > 2", f"count(*) FILTER (WHERE total * 1.0 / m < {t}) > 1",
+            f"count(*) FILTER (WHERE round(total, 1) {operator} {t}) > 1",
+            f"count(*) FILTER (WHERE abs(total - m) + 1 {operator} 2 * m) > 2",
         )  # fmt: skip
+        summed = (
+            f"sum(total) {operator} {t}", f"avg(total) {operator} {t}", f"sum(total) / count(*) {operator} 3",
+            f"sum(CASE WHEN total > {t} THEN total ELSE 0 END) > 5", f"sum(abs(total - m)) {operator} {t}",
+            f"avg(greatest(total, m)) {operator} {t}",
+        )  # fmt: skip
+        having = self.pick(told if "avg" in total else told + summed)  # a sum of means is off by a part of a step
         return DrawnStatement(f"SELECT k FROM ({inner}) v GROUP BY k HAVING count(*) > 0 AND ({having})")
