@@ -42,7 +42,9 @@ class PinnedWhereBroken:
         self._pins = read_pins(pins_path(policy))
         found: dict[str, BrokenTable] = {}
         self._names: dict[str, str] = {}
-        self._identities: dict[str, RelationIdentity] = {}  # most of what a check asks of the source
+        # most of what a check asks of the source, each once
+        self._identities: dict[str, RelationIdentity] = {}
+        self._schemas: dict[str, tuple[SourceColumn, ...]] = {}
         for name in policy.tables:
             if (why := self._find_fault(policy, name)) is not None:
                 found[name] = BrokenTable(name, why, was_pinned=_is_pinned(self._pins, name))
@@ -80,8 +82,8 @@ class PinnedWhereBroken:
         try:
             self._identities[policy.relation(name)] = self._source.identify(policy.relation(name))
             known = self._pins.file(name)
-            form = None if known is None else find_form(policy, name, self._source, known)
-            columns = self._source.schema(policy.relation(name, csv=form))
+            form = None if known is None else find_form(policy, name, self, known)
+            columns = self.schema(policy.relation(name, csv=form))
         except KeyholeError as refused:
             if refused.code != "KH006":
                 raise
@@ -101,7 +103,9 @@ class PinnedWhereBroken:
         """The columns of a relation, as they are or as they were pinned. Raises KH006."""
         name = self._names.get(relation)
         if name is None:
-            return self._source.schema(relation)
+            if relation not in self._schemas:
+                self._schemas[relation] = self._source.schema(relation)
+            return self._schemas[relation]
         if (table := self._pins.table(name)) is not None:
             return table.columns
         return _columns(self._pins.types(name) or {})

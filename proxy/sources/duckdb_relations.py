@@ -4,7 +4,7 @@ which columns it has."""
 import json
 import os.path
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -58,13 +58,14 @@ _TYPES = {
     "BLOB": "bytea",
     "JSON": "json",
 }
+# of a fresh instance it makes all of DuckDB's own tables, too, which takes as long as all else that is asked of it
 _UNIQUE = """
 SELECT lower(database_name || '.' || schema_name || '.' || table_name), constraint_column_names[1]
 FROM duckdb_constraints()
 WHERE constraint_type IN ('PRIMARY KEY', 'UNIQUE') AND len(constraint_column_names) = 1
 """
 _VIEWS = "SELECT lower(view_name), sql FROM duckdb_views() WHERE NOT internal"
-# of a fresh database it makes all of DuckDB's own, too: most of what a command over one file takes from the engine
+# as dear as `_UNIQUE`
 _MACROS = """
 SELECT lower(function_name), macro_definition FROM duckdb_functions()
 WHERE NOT internal AND macro_definition IS NOT NULL
@@ -105,8 +106,17 @@ def identify_relation(relation: str, *, run: Run, directory: Path, database: Pat
         bases=frozenset(stored | {f"file {one.st_dev}:{one.st_ino}" for one in found}),
         is_view=is_view,
         joins=len(stored) + len(others) > 1,
-        unique=frozenset(column for table, column in run(_UNIQUE) if not is_view and table in stored),
+        unique=_find_unique(relation, stored, run=run) if stored and not is_view else frozenset(),
     )
+
+
+def _find_unique(relation: str, stored: Set[str], *, run: Run) -> frozenset[str]:
+    """The columns of the stored tables that name their rows, each by itself."""
+    try:
+        has_keys = any(key is not None for _, _, _, key, *_ in run(f"DESCRIBE {relation}"))
+    except duckdb.ParserException:  # it is no name of a table
+        has_keys = True
+    return frozenset(column for table, column in run(_UNIQUE) if table in stored) if has_keys else frozenset()
 
 
 def estimate_rows(relation: str, *, run: Run) -> int:

@@ -292,12 +292,12 @@ class DuckDBSource:
 class _Opened:
     """An open database, the pinned rows that it was handed, its rollups, and how many read it.
 
-    Every cursor starts in the schema `home`. `looks` is what its files were when they were opened, `patterns` holds by
-    relation under which names it reads files.
+    Every cursor starts in the schema `home`, or in the instance's own. `looks` is what its files were when they were
+    opened, `patterns` holds by relation under which names it reads files.
     """
 
     connection: duckdb.DuckDBPyConnection
-    home: str
+    home: str | None
     looks: Looks
     pins: DuckDBPins
     rollups: Rollups
@@ -489,7 +489,7 @@ def _open_database(
         connection = duckdb.connect(":memory:", config={**_SEALED, **settings})
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
         connection.execute(EXPLAIN_ALL)
-        home, looks = ("memory.main", {}) if database is None else _attach(connection, database)
+        home, looks = (None, {}) if database is None else _attach(connection, database)
         for beside in (DATABASE, PINNED):
             connection.execute(f"ATTACH ':memory:' AS {beside} (READ_WRITE)")
         connection.execute(f"SET GLOBAL allowed_directories = [{allowed}]")
@@ -521,9 +521,10 @@ def _attach(connection: duckdb.DuckDBPyConnection, database: Path) -> tuple[str,
         connection.execute(f"DETACH {identifier(attached)}")  # replaced at this moment: which of both is open?
 
 
-def _cursor_in(connection: duckdb.DuckDBPyConnection, home: str) -> duckdb.DuckDBPyConnection:
+def _cursor_in(connection: duckdb.DuckDBPyConnection, home: str | None) -> duckdb.DuckDBPyConnection:
     cursor = connection.cursor()
-    cursor.execute(f"USE {home}")
+    if home is not None:
+        cursor.execute(f"USE {home}")
     return cursor
 
 

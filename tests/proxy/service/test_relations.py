@@ -217,11 +217,37 @@ def test_a_file_by_its_name_asks_for_no_functions_of_the_engine(tmp_path: Path) 
         database = tmp_path / "a.duckdb"
         by_name = identify(file, database=database)
         assert identify(f"read_csv({file})", database=None).bases == by_name.bases
-        assert not any("duckdb_functions" in sql for sql in told)
+        assert not any("duckdb_functions" in sql or "duckdb_constraints" in sql for sql in told)
         connection.execute(f"CREATE MACRO moved() AS TABLE FROM {file}")
         connection.execute("CREATE VIEW behind AS FROM moved()")
         for relation in ("moved()", "behind"):
             assert identify(relation, database=database).bases == by_name.bases != frozenset()
+
+
+def test_keys_of_one_column_name_the_rows_of_a_table_however_it_is_spelled(tmp_path: Path) -> None:
+    """A table without keys asks for none of the engine's own."""
+    told = []
+    with duckdb.connect() as connection:
+
+        def run(sql: str) -> list[tuple[Any, ...]]:
+            told.append(sql)
+            return connection.execute(sql).fetchall()
+
+        def find_unique(relation: str) -> set[str]:
+            return set(identify_relation(relation, run=run, directory=tmp_path, database=None).unique)
+
+        connection.execute("SET explain_output = 'all'")
+        connection.execute("CREATE TABLE plain (a INTEGER NOT NULL, b INTEGER CHECK (b > 0))")
+        connection.execute("CREATE TABLE keyed (a INTEGER PRIMARY KEY, b INTEGER UNIQUE, c INTEGER, UNIQUE (b, c))")
+        connection.execute('CREATE TABLE "Both" (a INTEGER, b INTEGER, PRIMARY KEY (a, b))')
+        connection.execute("CREATE VIEW shown AS FROM keyed")
+        connection.execute("CREATE MACRO called() AS TABLE FROM keyed")
+        assert find_unique("plain") == set()
+        assert not any("duckdb_constraints" in sql for sql in told)
+        for spelled in ("keyed", '"KEYED"', "memory.main.keyed", "keyed AS k"):
+            assert find_unique(spelled) == {"a", "b"}, spelled
+        for without in ('"Both"', "shown", "called()", "(FROM keyed)"):
+            assert find_unique(without) == set(), without
 
 
 def test_another_name_for_what_was_charged_waits_for_the_owner(world: World) -> None:
