@@ -17,8 +17,9 @@ from mechanisms.formula import Cut, Integers
 from mechanisms.noise.exact import system_noise
 from mechanisms.standing.alarms import calibrate_standing
 from mechanisms.standing.protocol import Standing
-from mechanisms.standing.streams import WATCHING, watch_by_stream
+from mechanisms.standing.streams import watch_by_stream
 from mechanisms.standing.task import StandingTask
+from mechanisms.streams.names import WATCHING
 from mechanisms.threshold.joint_loss import all_at_once
 
 BESIDE = 1_000

@@ -23,7 +23,7 @@ from mechanisms.standing.sealed import StateReader, digest_of, seal, unseal, wri
 from mechanisms.standing.task import StandingTask
 from mechanisms.streams.binary_tree import BinaryTree
 from mechanisms.streams.block_tree import BlockTree
-from mechanisms.streams.names import HIERARCHIES, SMOOTHERS
+from mechanisms.streams.names import HIERARCHIES, SMOOTHERS, SUMMING, WATCHING
 from mechanisms.streams.pegasus import Pegasus, PegasusState
 from mechanisms.streams.signed_tree import SignedTree
 from mechanisms.streams.state_integers import from_integers, to_integers
@@ -88,13 +88,6 @@ class PegasusSums:
         return Tick(states=after, estimates=sums.estimates)
 
 
-_SUMMING = ("pegasus_window_sum", "block_tree", "binary_tree", "signed_tree")
-"""Those that estimate the sum since the window's beginning, and not each look's own part of it."""
-
-WATCHING = (*SMOOTHERS, "tick_laplace", "backward_smoothing", "zeros", *_SUMMING)
-"""The streams that may watch a standing question, by name."""
-
-
 def _make_stream(name: str, epsilon: Fraction, sensitivity: int, looks: int) -> AnyStream:
     """The stream of a name, for one functional."""
     match name:
@@ -150,7 +143,7 @@ class StandingStream:
         for functional, stream, watched in zip(self.used, self.streams, before.watched, strict=True):
             tick = stream.advance(watched.states, values[functional] - watched.values, noise=noise)
             estimates = tuple(map(_round_estimate, tick.estimates))
-            if self.name not in _SUMMING:
+            if self.name not in SUMMING:
                 estimates = tuple(
                     _round_estimate(total + own) for total, own in zip(watched.estimates, estimates, strict=True)
                 )

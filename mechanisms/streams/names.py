@@ -39,4 +39,10 @@ HIERARCHIES: Mapping[str, str] = {
 }
 """What estimates all counts of a hierarchy."""
 
+SUMMING = ("pegasus_window_sum", "block_tree", "binary_tree", "signed_tree")
+"""Those that watch a standing question by the sum since its window's beginning, not by each look's own part of it."""
+
+WATCHING = (*SMOOTHERS, "tick_laplace", "backward_smoothing", "zeros", *SUMMING)
+"""The streams that may watch a standing question, by name."""
+
 STREAMS: Mapping[str, str] = {**COUNTS, **SUMS, **HIERARCHIES}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from mechanisms.standing.streams import WATCHING
+from mechanisms.streams.names import WATCHING
 
 STREAMS = WATCHING
 """Published streams, which bound neither what is missed nor what is wrong."""

@@ -2,12 +2,13 @@
 
 from typing import NoReturn
 
-from proxy.concurrency.interpreter import collect_seldom, end_process
+from proxy.concurrency.interpreter import collect_seldom, end_process, load_no_plugins
 
 
 def run() -> NoReturn:
     """The command, imported here: a process that it starts, and that imports the script anew, needs none of it."""
     collect_seldom()
+    load_no_plugins()
     from proxy.cli.main import main
 
     try:

@@ -19,6 +19,12 @@ _USUAL = gc.get_threshold()
 _SELDOM = 500_000
 
 
+def load_no_plugins() -> None:
+    """Have pydantic load no plugin, before it is imported. It would look for some in every installed package, and what
+    comes with another package has no business in a policy."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+
 def collect_seldom() -> None:
     """Look for garbage less often, in a process that imports while it works and ends soon."""
     gc.set_threshold(_SELDOM, *_USUAL[1:])

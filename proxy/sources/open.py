@@ -16,8 +16,6 @@ from proxy.sources.refusals import no_database, unknown_url
 from proxy.sources.rollups import MOST_ROWS
 from proxy.sources.spark.address import SCHEME as _SPARK
 from proxy.sources.spark.address import parse_address
-from proxy.sources.spark.sessions import SparkPlace
-from proxy.sources.spark.spark_source import SparkSource
 
 _DUCKDB = "duckdb://"
 _SPARKS = {"spark": SPARK, "sail": SAIL}
@@ -94,6 +92,9 @@ def open_source(
             scratch=scratch,
         )
     if url.startswith(_SPARK):
+        from proxy.sources.spark.sessions import SparkPlace
+        from proxy.sources.spark.spark_source import SparkSource
+
         spark = spark or SparkLogin()
         place = SparkPlace(
             address=parse_address(url, token=spark.token, authority=None if spark.ca is None else directory / spark.ca),

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from mechanisms.alarm.prices import Way
-from mechanisms.standing.streams import NO_BOUND, WATCHING, StandingStream
+from mechanisms.standing.streams import NO_BOUND, StandingStream
+from mechanisms.streams.names import WATCHING
 from planner.errors import KeyholeError
 from planner.monitors.chances import list_courses
 from planner.monitors.explain import describe_monitor, explain_monitor, monitor_json

