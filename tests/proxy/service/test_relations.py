@@ -213,10 +213,13 @@ def test_a_file_by_its_name_asks_for_no_functions_of_the_engine(tmp_path: Path) 
         connection.execute("SET explain_output = 'all'")
         file = f"'{tmp_path / 'visits.csv'}'"
         connection.execute(f"COPY (SELECT 1 AS id) TO {file}")
+        connection.execute(f"COPY (SELECT 1 AS id) TO '{tmp_path}/a \"quoted\".csv'")
         identify = partial(identify_relation, run=run, directory=tmp_path)
         database = tmp_path / "a.duckdb"
         by_name = identify(file, database=database)
-        assert identify(f"read_csv({file})", database=None).bases == by_name.bases
+        for one in (None, database):
+            assert identify(f"read_csv({file})", database=one).bases == by_name.bases
+        assert identify(f'"{tmp_path}/a ""quoted"".csv"', database=database).bases not in (frozenset(), by_name.bases)
         assert not any("duckdb_functions" in sql or "duckdb_constraints" in sql for sql in told)
         connection.execute(f"CREATE MACRO moved() AS TABLE FROM {file}")
         connection.execute("CREATE VIEW behind AS FROM moved()")
