@@ -6,9 +6,10 @@ rows or without. INTERSECT is then AND, UNION is OR, and `A EXCEPT B` is A and n
 wherever it is false or NULL.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import compress
 
 from sqlglot import exp
 
@@ -32,8 +33,8 @@ from planner.question.condition import (
     Within,
     all_of,
     columns,
+    find_true,
     fixed_columns,
-    truth_of,
 )
 from planner.question.condition_text import canonical
 from planner.question.model import UnitRows
@@ -171,10 +172,12 @@ def _restrict_key(
     if name not in values and column.sql_type is SqlType.DOUBLE:
         return None
     for key in sorted(keys, key=lambda key: key.name != name):
-        found = by_key(column, key, values[key.name])
-        if found is not None:
-            holds = truth_of(condition, name)
-            return {key.name: tuple(value for value in values[key.name] if holds(found[value]) is True)}
+        seen: Sequence[Value | None] | None = values[key.name]
+        if column.name != key.name:
+            found = by_key(column, key, values[key.name])
+            seen = None if found is None else [found[value] for value in values[key.name]]
+        if seen is not None:
+            return {key.name: tuple(compress(values[key.name], find_true(condition, name, seen)))}
     return None
 
 

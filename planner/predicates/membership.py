@@ -14,7 +14,7 @@ from planner.predicates.refusals import subquery_inside, unlisted_refusal
 from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.model import ColumnTerm
 from planner.predicates.terms.operand import operand
-from planner.question.condition import ALWAYS, NEVER, Compare, IsNull, Not, Within, any_of
+from planner.question.condition import ALWAYS, NEVER, Compare, IsNull, Not, Or, Within, any_of
 from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
 from planner.values import expressions as constant
 from planner.values.array_literals import members
@@ -156,7 +156,7 @@ def _check_alike(found: ColumnTerm, items: list[exp.Expr], within: RowScope) -> 
     hours = not kept and any(moment(text, items[0]) != midnight(moment(text, items[0]).date()) for text in texts)
     offsets = any(moment(text, items[0]) != instant(text, items[0]) for text in texts)
     for value, item in zip(values, items, strict=True):
-        zoned = item.find(*_ZONED) or any(cast.to.this == exp.DType.TIMESTAMPTZ for cast in item.find_all(exp.Cast))
+        zoned = not isinstance(item, exp.Literal) and _is_zoned(item)
         if (zoned and (hours or offsets)) or (isinstance(value, datetime) and hours):
             raise wrong(
                 item,
@@ -164,6 +164,11 @@ def _check_alike(found: ColumnTerm, items: list[exp.Expr], within: RowScope) -> 
                 detail="PostgreSQL reads all quoted members of a list with the type of the others.",
                 hint="Write all members alike: date '2026-12-31' or timestamp '2026-12-31 23:59:59'.",
             )
+
+
+def _is_zoned(item: exp.Expr) -> bool:
+    casts = (cast.to.this for cast in item.find_all(exp.Cast))
+    return item.find(*_ZONED) is not None or exp.DType.TIMESTAMPTZ in casts
 
 
 def _member(found: ColumnTerm, item: exp.Expr, members_: int, within: RowScope) -> Constant:
@@ -184,13 +189,13 @@ def _member(found: ColumnTerm, item: exp.Expr, members_: int, within: RowScope) 
 def _is_among(found: ColumnTerm, items: list[tuple[Constant, exp.Expr]]) -> Truth:
     """Whether a term is one of some constants."""
     truths = [found.compare("=", value, at) for value, at in items]
-    result = combine_truths(truths, conjunction=False)
     name = found.column.name
     values = {part.true.value for part in truths if isinstance(part.true, Compare)}
     if len(values) < 2 or not all(isinstance(part.true, Compare) or part.true == NEVER for part in truths):
-        return result
-    if any(part.not_false not in (ALWAYS, any_of((part.true, IsNull(name)))) for part in truths):
-        return result
+        return combine_truths(truths, conjunction=False)
+    null = IsNull(name)
+    if any(part.not_false not in (null if part.true == NEVER else Or((part.true, null)), ALWAYS) for part in truths):
+        return combine_truths(truths, conjunction=False)
     within = Within(name, tuple(sorted(values)))
     if any(part is UNKNOWN for part in truths):
         return Truth(within, NEVER, any_of((Not(within), IsNull(name))), ALWAYS)

@@ -7,11 +7,12 @@ no regular expression, no function of the row but the policy's own derived colum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from planner.catalog.model import Value
-from planner.values.like import like
-from planner.values.operators import COMPARISONS
+from planner.values.like import find_matcher, like
+from planner.values.operators import COMPARISONS, FLIPPED
 
 _Folded = TypeVar("_Folded")
 
@@ -244,8 +245,36 @@ def truth_of(condition: Condition, column: str) -> Callable[[Value | None], bool
             tests = [truth_of(part, column) for part in parts]
             decisive = isinstance(condition, Or)
             return lambda value: _first((test(value) for test in tests), decisive=decisive)
+        case Like(_, pattern):
+            matches = find_matcher(pattern)
+            return lambda value: None if value is None else matches(str(value))
+        case Compare(_, operator, bound):
+            holds = COMPARISONS[operator]
+            return lambda value: None if value is None else holds(value, bound)
+        case IsNull():
+            return lambda value: value is None
+
+
+def find_true(condition: Condition, column: str, values: Sequence[Value | None]) -> list[bool]:
+    """By value of the only column that a condition reads, whether it is true there: `truth_of`, for all at once."""
+    match condition:
+        case And(parts) if parts:
+            found = [find_true(part, column, values) for part in parts]
+            return list(map(all, zip(*found, strict=True)))
+        case Or(parts) if parts:
+            found = [find_true(part, column, values) for part in parts]
+            return list(map(any, zip(*found, strict=True)))
+        case Within(_, listed):
+            among = frozenset(listed)
+            return [value is not None and value in among for value in values]
+        case Like(_, pattern):
+            matches = find_matcher(pattern)
+            return [value is not None and matches(str(value)) for value in values]
+        case Compare(_, operator, bound) if None not in values:
+            return list(map(partial(COMPARISONS[FLIPPED[operator]], bound), values))
         case _:
-            return lambda value: evaluate(condition, {column: value})
+            test = truth_of(condition, column)
+            return [test(value) is True for value in values]
 
 
 def _first(truths: Iterable[bool | None], *, decisive: bool) -> bool | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -19,6 +20,8 @@ _MOMENT = re.compile(
     r"|[ ]+(Z|UTC|[+-]\d{1,2}(?::?\d{2})?))?\s*\Z",
     re.IGNORECASE,
 )
+_MOMENTS_KEPT = 8_192  # texts of times whose meaning is kept: lists of thousands are read several times, in a megabyte
+_LONGEST_KEPT = 64  # characters of such a text, which may have any number of blanks around it
 _OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?\Z")
 _FARTHEST_HOURS = 15  # offsets from UTC that PostgreSQL reads end before the sixteenth hour
 
@@ -38,19 +41,27 @@ def instant(text: str, node: exp.Expr) -> datetime:
 
 
 def _read_moment(text: str, node: exp.Expr) -> tuple[datetime, timedelta]:
+    found = (_parse_moment if len(text) <= _LONGEST_KEPT else _parse_moment.__wrapped__)(text)
+    if found is None:
+        raise _no_moment(text, node)
+    return found
+
+
+@lru_cache(_MOMENTS_KEPT)
+def _parse_moment(text: str) -> tuple[datetime, timedelta] | None:
     match = _MOMENT.match(text)
     try:
         if match is None or not text.isascii():
-            raise ValueError
+            return None
         year, month, day = (int(part) for part in match.groups()[:6] if part is not None)
         clock = (match[7] or "0:0").split(":")
         seconds = Decimal(clock[2]) if len(clock) > 2 else Decimal(0)
         whole = datetime(year, month, day, int(clock[0]), int(clock[1]))
         if seconds >= 60:
-            raise ValueError
+            return None
         return whole + timedelta(microseconds=int(seconds * 1_000_000)), _offset(match[8] or match[9])
     except ValueError:
-        raise _no_moment(text, node) from None
+        return None
 
 
 def _offset(text: str | None) -> timedelta:

@@ -28,7 +28,10 @@ def is_unfinished(pattern: str) -> bool:
 
 def like(text: str, pattern: str) -> bool:
     """Whether text LIKE pattern; time is at most the product of the lengths."""
-    wanted = parts(pattern)
+    return _matches(text, parts(pattern))
+
+
+def _matches(text: str, wanted: list[str | None]) -> bool:
     at = part = 0
     star = mark = -1
     while at < len(text):
@@ -58,7 +61,12 @@ def find_matcher(pattern: str) -> Callable[[str], bool]:
             return lambda text: text.endswith(tail)
         case [part], [True], [True]:
             return lambda text: part in text
-    return lambda text: like(text, pattern)
+        case [whole], [False], [False]:
+            return lambda text: text == whole
+        case [head, tail], [False], [False]:
+            least = len(head) + len(tail)
+            return lambda text: len(text) >= least and text.startswith(head) and text.endswith(tail)
+    return lambda text: _matches(text, wanted)
 
 
 def like_prefix(pattern: str) -> str:

@@ -39,7 +39,8 @@ def allow_both(count: int) -> MayBe:
 def test_values(leaf: Leaf, column: Column, values: Sequence[Value | None]) -> MayBe:
     """Return what a test of a column is where these values stand: as conditions see them."""
     seen = _as_conditions_see(column, values)
-    present = np.fromiter(map(is_not, seen, repeat(None)), np.bool_, len(seen))
+    count, whole = len(seen), None not in seen
+    present = np.ones(count, np.bool_) if whole else np.fromiter(map(is_not, seen, repeat(None)), np.bool_, count)
     holds: Callable[[Any], bool]
     match leaf:
         case IsNull():
@@ -50,10 +51,10 @@ def test_values(leaf: Leaf, column: Column, values: Sequence[Value | None]) -> M
             holds = frozenset(_as_conditions_see(column, listed)).__contains__
         case Like(_, pattern):
             holds = find_matcher(pattern)
-    if present.all():
-        true = np.fromiter(map(holds, seen), np.bool_, len(seen))
+    if whole:
+        true = np.fromiter(map(holds, seen), np.bool_, count)
     else:
-        true = np.fromiter((one is not None and holds(one) for one in seen), np.bool_, len(seen))
+        true = np.fromiter((one is not None and holds(one) for one in seen), np.bool_, count)
     return MayBe(true, ~true & present)
 
 
@@ -64,7 +65,8 @@ def _as_conditions_see(column: Column, values: Sequence[Value | None]) -> Sequen
             return [number if number is None else float(Decimal(number)) for number in numbers]
         case SqlType.TEXT:
             longest = column.longest_text
-            if not any(value is not None and len(str(value)) > longest for value in values):
+            present = values if None not in values else [one for one in values if one is not None]
+            if max(map(len, map(str, present)), default=0) <= longest:
                 return values
             return [value if value is None else str(value)[:longest] for value in values]
         case _:

@@ -27,6 +27,7 @@ from planner.question.condition import (
     any_of,
     columns,
     evaluate,
+    find_true,
     truth_of,
 )
 from planner.question.condition_text import MOST_SPELLED, canonical, spell_condition
@@ -258,6 +259,18 @@ def test_a_condition_on_one_column_is_the_same_for_many_values(condition: Condit
     truth = truth_of(condition, "n")
     for value in (None, 0, 1, 2, 3, 4):
         assert truth(value) is evaluate(condition, {"n": value})
+    for values in ((None, 0, 1, 2, 3, 4), (0, 1, 2, 3, 4), ()):
+        assert find_true(condition, "n", values) == [evaluate(condition, {"n": value}) is True for value in values]
+
+
+@given(patterns=st.lists(_PATTERNS, min_size=1, max_size=3))
+def test_texts_are_matched_together_as_one_by_one(patterns: list[str]) -> None:
+    joined = Or((And(tuple(Like("t", one) for one in patterns)), Not(Like("t", patterns[0])), IsNull("t")))
+    texts = (None, "", "a", "ab", "b", "ba", "aab", "abab", "a%", "_", "aba")
+    for one in (joined, *joined.conditions):
+        wanted = [evaluate(one, {"t": text}) for text in texts]
+        assert find_true(one, "t", texts) == [truth is True for truth in wanted]
+        assert list(map(truth_of(one, "t"), texts)) == wanted
 
 
 @pytest.mark.parametrize("many", [MOST_SPELLED, MOST_SPELLED + 1, 10_000])
