@@ -32,7 +32,7 @@ from planner.values.model import ParameterCast, ParameterValue
 from proxy.concurrency.cancellation import cancellation_error
 from proxy.pipeline.key_rows import FEWEST, Key, KeyRows, unpack_rows
 from proxy.pipeline.ranking import rank_in_public
-from proxy.pipeline.refusals import not_a_bare_question, not_one_statement, reads_places
+from proxy.pipeline.refusals import not_a_bare_question, not_one_statement, reads_places, reads_stored_question
 
 KEY_SET_FORMAT = 2  # of an answer's bytes in the ledger; 1, with a list for each key, is read as well
 PACKED_FORMAT = 3  # of the bytes of very many keys
@@ -96,6 +96,8 @@ def ordered_question(sql: str, catalog: Catalog) -> tuple[Embedded, KeyOrder]:
     text, offset = statements[0].text, statements[0].offset
     try:
         match classify(text, catalog):
+            case Asking(embedded=(Embedded(stored=str(name)),)):
+                raise reads_stored_question(name)
             case Asking(embedded=(Embedded() as question,)):
                 order = read_key_order(question, text)
                 if question.ranked is not None and not question.ranked.alone:

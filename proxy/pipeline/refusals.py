@@ -66,6 +66,16 @@ def shows_computed(question: Embedded) -> KeyholeError | None:
     )
 
 
+def reads_stored_question(name: str) -> KeyholeError:
+    """KH106 for a stored question, and whatever a statement makes of its rows, where no shadow runs that."""
+    return KeyholeError(
+        "KH106",
+        f'"{name}" is a stored question',
+        detail="Without the PostgreSQL endpoint only the keys of one question are returned.",
+        hint="Send the SQL that is stored, with its parameters, or use the PostgreSQL endpoint.",
+    )
+
+
 def reads_places() -> KeyholeError:
     """KH106 for a ranking whose places its statement reads, where no shadow runs that."""
     return KeyholeError(

@@ -185,14 +185,22 @@ def test_a_refusal_points_into_what_was_written(ada: psycopg.Connection) -> None
     assert caught.value.diag.statement_position == str(sql.index("weight") + 1)
 
 
-def test_rest_takes_the_sources_names(house: House) -> None:
+def post(house: House, sql: str) -> dict[str, object]:
     url = f"http://{house.addresses.host}:{house.addresses.rest_port}/v1/question"
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    sent = httpx.post(url, json={"sql": sql}, headers=headers, trust_env=False, timeout=PATIENCE_S)
+    found: dict[str, object] = sent.json()
+    return found
 
-    def post(sql: str) -> dict[str, object]:
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        sent = httpx.post(url, json={"sql": sql}, headers=headers, trust_env=False, timeout=PATIENCE_S)
-        found: dict[str, object] = sent.json()
-        return found
 
-    assert post(f"SELECT region FROM archive.claims {MANY}")["keys"] == [["west"]]
-    assert "Did you mean insurance.claims?" in str(post(f"SELECT region FROM insurance.claimz {MANY}"))
+def test_rest_takes_the_sources_names(house: House) -> None:
+    assert post(house, f"SELECT region FROM archive.claims {MANY}")["keys"] == [["west"]]
+    assert "Did you mean insurance.claims?" in str(post(house, f"SELECT region FROM insurance.claimz {MANY}"))
+
+
+def test_rest_answers_no_stored_question_as_if_nothing_stood_around_it(house: House) -> None:
+    before = house.events
+    for sql in ("SELECT * FROM busy", "SELECT count(*) FROM busy", "SELECT region FROM busy WHERE region = 'north'"):
+        assert (found := post(house, sql))["code"] == "KH106"
+        assert found["title"] == '"busy" is a stored question'
+    assert house.events == before
