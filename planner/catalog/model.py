@@ -135,6 +135,25 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitPath:
+    """The step by which a row finds its unit: its columns `by` have the values of the columns `through` of `table`.
+
+    The unit's columns are that table's, in their order; the row's own table has them beside its columns. One row of
+    `table` is found at most, whatever it holds, and a row that finds none belongs to nobody.
+    """
+
+    table: "Table"
+    by: tuple[str, ...]
+    through: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The way in words: `orders by l_orderkey, then customers by o_custkey`."""
+        onward = "" if self.table.path is None else f", then {self.table.path.text}"
+        return f"{self.table.name} by {', '.join(self.by)}{onward}"
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """One private table. An empty `unit` means the row is the privacy unit and needs no bounding.
 
@@ -142,7 +161,8 @@ class Table:
     the bounds for keys of which `groupings` say nothing; a question's table has those for its keys, and no groupings.
     `relation` is how the source names the data (a table name there, or a file function of DuckDB), written by the
     owner. `root` is set where the owner promises that the units are those of another table, in the same order of
-    columns. With `members` the table is their join on the unit, and has no relation of its own. `bands` are what the
+    columns. With `members` the table is their join on the unit, and has no relation of its own. With a `path`
+    the unit's columns are another table's, which rows reach by it. `bands` are what the
     owner proposes to ask of its counts. `append_only`: rows are added, never changed or taken away. `arrived` is the
     column that says when a row was: none has an earlier value than a row that was there before it. With
     `cells_of_cut_units` the promise per cell is for units that the bounds cut as well, and charged so. `joined_rows` is
@@ -164,6 +184,7 @@ class Table:
     seed: str
     comment: str | None = None
     root: UnitRoot | None = None
+    path: UnitPath | None = None
     members: tuple[Member, ...] = ()
     groupings: tuple[Grouping, ...] = ()
     bands: tuple[Bands, ...] = ()
@@ -225,6 +246,27 @@ class Table:
         units = [self.column(name) for name in self.unit]
         stored = [unit.name for unit in units if unit.derivation is None]
         return column.derivation.column in stored or any(unit.derivation == column.derivation for unit in units)
+
+    @property
+    def stored_tables(self) -> tuple["Table", ...]:
+        """The tables of the source whose rows decide what this one shows and whose rows they are, each once."""
+        found: dict[str, Table] = {}
+        for first in [member.table for member in self.members] or [self]:
+            table: Table | None = first
+            while table is not None:
+                found.setdefault(table.name, table)
+                table = None if table.path is None else table.path.table
+        return tuple(found.values())
+
+    @property
+    def alone(self) -> "Table":
+        """The table as it is stored, whoever its rows belong to."""
+        return self if self.path is None else replace(self, path=None)
+
+    @property
+    def reads_several(self) -> bool:
+        """Whether rows of several tables decide about one of its rows: it is a join, or finds its units by a path."""
+        return bool(self.members) or self.path is not None
 
     @property
     def ledger(self) -> UnitRoot:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from planner.catalog.model import Column, Computed, Product
+from planner.catalog.model import Column, Computed, Product, Table
 from planner.errors import cut_at_word
 from planner.explain.balances import QuestionBalance
 from planner.explain.guarantee import cells_sentence, cut_rows_sentence, guarantee_sentence, shared_noise_sentence
@@ -60,6 +60,7 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     if within_reach > table.groups_per_unit:
         groups = f"{table.groups_per_unit:,} of {within_reach:,} groups, and its rows in others do not count"
     yield f"one ({table.unit_text}) is in at most {groups}; rows without {' or '.join(table.unit)} are left out"
+    yield from _unit_paths(table)
     keys = plan.question.keys.columns
     computed = [cut_at_word(key.name) for key in keys if key.computed and not table.determines(key)]
     if computed:
@@ -74,6 +75,13 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     for key in table.fixed:
         values = "1 value" if len(key.values) == 1 else f"{len(key.values):,} values"
         yield f"WHERE leaves {values} of {key.name}: the bounds are those of groups by {key.name} as well"
+
+
+def _unit_paths(table: Table) -> Iterator[str]:
+    """By which keys rows find their unit, each table that is read by itself."""
+    for one in [member.table for member in table.members] or [table]:
+        if one.path is not None:
+            yield f"a row of {one.name} belongs to whom it leads to, in {one.path.text}"
 
 
 def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> Iterator[str]:

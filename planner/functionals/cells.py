@@ -37,13 +37,14 @@ OWN_GROUP = CellReach()
 def cell_reach(question: Question) -> CellReach:
     """Return what the rows of one cell can change in a question.
 
-    A joined row, or a condition on a unit's total, is a function of several cells of one unit. Whatever else is such a
+    A joined row, a row that finds its unit by a path, and a condition on a unit's total are functions of several cells
+    of one unit. Whatever else is such a
     function (membership in a list of units, a key that is computed per unit) belongs here.
     """
     table = question.table if question.per_unit is None else question.per_unit.table
     if table.row_unit:
         return OWN_GROUP
-    if table.members:
+    if table.reads_several:
         doubled = table.cells_of_cut_units or not _have_one_sign(question)
         return CellReach(everywhere=True, in_all_groups=True, doubled=doubled)
     if table.cells_of_cut_units and question.keys.groups_within_reach(table) > table.groups_per_unit:

@@ -22,6 +22,7 @@ from planner.catalog.sql_types import text_limit
 from planner.lower.dialects.model import Dialect
 from planner.lower.member_conditions import MemberConditions, compute_of_member, place_of
 from planner.lower.row import RowSql
+from planner.lower.unit_paths.reach import reach_units
 from planner.question.condition import Condition, columns
 from planner.question.plan import PinnedColumn, PinnedRelation
 
@@ -31,13 +32,13 @@ _HASHED_DOUBLES = 1e9  # up to where: in such steps a number has 50 binary digit
 
 
 def join_members(table: Table, *, dialect: Dialect, among: MemberConditions | None = None) -> Table:
-    """The table with its members' join as its relation; any other table as it is.
+    """The table with its members' join as its relation, or with the units that a path leads to; any other as it is.
 
     Parameters:
         among: conditions that are computed before the join: the table has a column for each.
     """
     if not table.members:
-        return table
+        return reach_units(table, dialect=dialect)
     among = among or MemberConditions()
     identifier = dialect.spelling.identifier
     stored = {column.name for column in table.columns if column.derivation is None}
@@ -125,6 +126,7 @@ def _member(member: Member, dialect: Dialect, *, looked_up: Mapping[str, int]) -
     values are shortened here, once for each row: behind the join they are read once for each joined row.
     """
     names, spelling = dict(member.columns), dialect.spelling
+    member = replace(member, table=reach_units(member.table, dialect=dialect))
     stored = [column for column in member.table.columns if column.derivation is None]
     shown = [spelling.identifier(names[column.name]) for column in stored]
     units = [f"keyhole_u{j}" for j in range(len(member.table.unit))]

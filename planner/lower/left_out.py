@@ -9,6 +9,7 @@ from planner.catalog.model import Column, Derivation, Lookup, SqlType, Table
 from planner.lower.dialects.model import Dialect
 from planner.lower.domain import restriction
 from planner.lower.row import RowSql
+from planner.lower.unit_paths.reach import reach_units
 
 WORST = 3  # groups, and values outside a domain, that a report names
 _MEASURABLE = "BETWEEN -1e300 AND 1e300"  # neither NaN nor an infinity, which no total has
@@ -22,8 +23,13 @@ class LeftOut:
     dialect: Dialect
 
     @property
+    def _read(self) -> Table:
+        """The table with its units: with a path, the rows that lead to one."""
+        return reach_units(self.table, dialect=self.dialect)
+
+    @property
     def _row(self) -> RowSql:
-        return RowSql(table=self.table, dialect=self.dialect)
+        return RowSql(table=self._read, dialect=self.dialect)
 
     @property
     def _measures(self) -> list[Column]:
@@ -31,7 +37,10 @@ class LeftOut:
 
     def count_rows(self) -> str:
         """All rows, and those with a privacy unit."""
-        return f"SELECT count(*), count(*) FILTER (WHERE {self._has_unit()}) FROM {self.table.relation}"
+        with_unit = f"count(*) FILTER (WHERE {self._has_unit()})"
+        if self.table.path is not None:
+            with_unit = f"(SELECT count(*) FROM {self._read.relation})"
+        return f"SELECT count(*), {with_unit} FROM {self.table.relation}"
 
     def count_unread(self) -> tuple[tuple[Column, ...], str]:
         """Columns whose values may be none of their type, and how many are: those of a number with more digits than
@@ -50,14 +59,14 @@ class LeftOut:
             f"count(*) FILTER (WHERE {name(base)} IS NOT NULL AND ({self._row.column(column.name)}) IS NULL)"
             for column, base in found
         )
-        return tuple(column for column, _ in found), f"SELECT {', '.join(counts)} FROM {self.table.relation}"
+        return tuple(column for column, _ in found), f"SELECT {', '.join(counts)} FROM {self._read.relation}"
 
     def values_outside(self, key: Column) -> str:
         """Values of a key that are not in its public domain, NULL among them, with their rows; the most first."""
         value, inside = self._row.column(key.name), restriction(self._row, key, key.domain or ())
         outside = "TRUE" if inside is None else f"NOT COALESCE({inside}, FALSE)"
         return (
-            f"SELECT {self._shown(value, key)} AS value, count(*) AS n FROM {self.table.relation} WHERE {outside} "
+            f"SELECT {self._shown(value, key)} AS value, count(*) AS n FROM {self._read.relation} WHERE {outside} "
             "GROUP BY 1 ORDER BY 2 DESC, 1"
         )
 
@@ -69,7 +78,7 @@ class LeftOut:
         return (
             f"SELECT count(*), count(*) FILTER (WHERE x < {low}), count(*) FILTER (WHERE x > {high}), "
             f"COALESCE(sum(x), 0), COALESCE(sum(LEAST(GREATEST(x, {low}), {high})), 0) "
-            f"FROM (SELECT {value} AS x FROM {self.table.relation}) AS v WHERE x {_MEASURABLE}"
+            f"FROM (SELECT {value} AS x FROM {self._read.relation}) AS v WHERE x {_MEASURABLE}"
         )
 
     def bound_units(self, keys: tuple[Column, ...]) -> str:
@@ -108,7 +117,7 @@ class LeftOut:
         sums = f"COALESCE(sum(n), 0), COALESCE(sum(LEAST(n, {rows})), 0)"
         return (
             f"SELECT count(*), count(*) FILTER (WHERE n > {rows}), {sums}"
-            f" FROM (SELECT {names}, count(*) AS n FROM (SELECT {units} FROM {self.table.relation}"
+            f" FROM (SELECT {names}, count(*) AS n FROM (SELECT {units} FROM {self._read.relation}"
             f" WHERE {self._has_unit()}) AS rows_ GROUP BY {names}) AS units"
         )
 
@@ -127,7 +136,7 @@ class LeftOut:
             sums.append(f"COALESCE(sum(x{i}), 0) AS s{i}")
         where = " AND ".join(f"({condition})" for condition in (self._has_unit(), *inside))
         return (
-            f"rows_ AS (SELECT {', '.join([*units, *named, *values])} FROM {self.table.relation} WHERE {where}), "
+            f"rows_ AS (SELECT {', '.join([*units, *named, *values])} FROM {self._read.relation} WHERE {where}), "
             f"per_unit AS (SELECT {groups}, {', '.join(sums)} FROM rows_ GROUP BY {groups}), "
             f"units AS (SELECT {self._unit_names()}, count(*) AS g, max({self._beyond()}) AS beyond "
             f"FROM per_unit GROUP BY {self._unit_names()})"

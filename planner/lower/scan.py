@@ -59,12 +59,11 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
 
 def list_relations(table: Table) -> tuple[ReadRelation, ...]:
     """The relations of the source that hold a table's rows, each with the stored columns that the policy exposes."""
-    tables = [member.table for member in table.members] or [table]
     return tuple(
         ReadRelation(
             one.relation, tuple((column.name, column.stored) for column in one.columns if column.stored is not None)
         )
-        for one in tables
+        for one in table.stored_tables
     )
 
 
@@ -145,7 +144,9 @@ def _scan_rows(question: Question, row: RowSql, functionals: Sequence[Functional
 def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> Rewritten:
     """The totals of each unit in each key, bounded as for any question, then the question over these."""
     needed = list_needed(rows)
-    stored = RowSql(table=put_into_windows(rows.table, question, dialect=dialect), dialect=dialect)
+    stored = RowSql(
+        table=put_into_windows(join_members(rows.table, dialect=dialect), question, dialect=dialect), dialect=dialect
+    )
     row = _compute_at_look(question, stored, rows.where, needed)
     found = one_row(Term(1, None, ALWAYS, 0))
     inner = replace(

@@ -24,6 +24,7 @@ from planner.lower.layout import indent_blocks, select, where
 from planner.lower.measure import row_value
 from planner.lower.row import RowSql
 from planner.lower.scan import list_relations
+from planner.lower.unit_paths.reach import reach_units
 from planner.question.plan import ReadRelation
 
 
@@ -89,7 +90,7 @@ class UnitCounts:
 
     @property
     def _row(self) -> RowSql:
-        return RowSql(table=self.table, dialect=self.dialect)
+        return RowSql(table=reach_units(self.table, dialect=self.dialect), dialect=self.dialect)
 
     def _count(self, place: int, statistic: UnitStatistic) -> list[str]:
         begins, ends = self.dialect.array
@@ -109,7 +110,7 @@ class UnitCounts:
         return [
             f"SELECT {place} AS statistic, {begins}count(*){ends} AS beyond",
             "FROM (",
-            *indent_blocks(inner, [f"FROM {self.table.relation}"], where(self._with_unit)),
+            *indent_blocks(inner, [f"FROM {self._row.table.relation}"], where(self._with_unit)),
             f") AS s{place}",
         ]
 
@@ -137,7 +138,7 @@ class UnitCounts:
 
     def _statistic(self, statistic: UnitStatistic) -> list[str]:
         """The statistic of each unit, as column s."""
-        row, relation = self._row, [f"FROM {self.table.relation}"]
+        row, relation = self._row, [f"FROM {self._row.table.relation}"]
         units = [f"u{i}" for i in range(len(self.table.unit))]
         if statistic.of in _VALUES:
             value = row.column(self._measure(statistic).name)

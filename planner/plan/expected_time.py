@@ -59,13 +59,16 @@ def estimate_work(plan: Plan, sizes: Mapping[str, TableSize]) -> EngineWork | No
 
 def find_size(table: Table, sizes: Mapping[str, TableSize]) -> tuple[float, float] | None:
     """The rows that are read, joined ones among them, and the units."""
-    names = [member.table.name for member in table.members] or [table.name]
-    found = [sizes[name] for name in names if name in sizes]
-    if len(found) < len(names):
+    names = [one.name for one in table.stored_tables]
+    if not all(name in sizes for name in names):
         return None
-    units = max(size.units for size in found)
-    joined = units * prod(size.rows / units for size in found) if len(found) > 1 else 0.0
-    return sum(size.rows for size in found) + joined, units
+    read = [sizes[name] for name in names]
+    units = max(size.units for size in read)
+    members = [sizes[member.table.name] for member in table.members]
+    joined = units * prod(size.rows / units for size in members) if members else 0.0
+    # a row that finds its unit by a path is joined once, and read again with it
+    reached = sum(sizes[one.name].rows for one in table.stored_tables if one.path is not None)
+    return sum(size.rows for size in read) + joined + reached, units
 
 
 def _count_pairs(question: Question, table: Table, *, rows: float, units: float, chooses: bool) -> float:

@@ -177,6 +177,9 @@ def _table(table: Table) -> Iterator[str]:
     cap = f"{table.row_cap.rows} by {table.row_cap.unique}" if table.row_cap else ""
     yield f"table {table.name!r} {table.relation!r} unit {table.unit!r} seed {table.seed!r} refresh {table.refresh!r}"
     yield f"bounding groups={table.groups_per_unit} rows={table.rows_per_unit} cap={cap!r}"
+    if table.path is not None:
+        yield f"unit by {table.path.by!r} through {table.path.through!r} of"
+        yield from _table(table.path.table)
     for key in table.fixed:
         yield f"rows of {key.name!r} in {len(key.values)} {digest_texts(key.values)}"
     for column in sorted(without_products(table).columns, key=lambda column: column.name):

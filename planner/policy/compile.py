@@ -1,7 +1,7 @@
 """A policy, the source's schema and the pinned public data, compiled to the frozen `Catalog`."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from decimal import Decimal
 from hashlib import sha256
@@ -42,11 +42,11 @@ from planner.policy.rules.tables import unit_root
 from planner.policy.sections import SourceSection, TableSection, keys_of
 from planner.policy.source_faults import REPIN, absent_column, unpinned_table
 from planner.policy.stored_questions import number_parameters
+from planner.policy.unit_paths import KEY_TYPES, lay_paths
 
 _ROWS_OF_A_UNIT = 10  # where the owner declares rows alone: only groups that are few beside it make it count
 _LONGEST_NAME = 63  # bytes of a PostgreSQL identifier
 TIME_TYPES = (SqlType.DATE, SqlType.TIMESTAMP)
-UNIT_TYPES = (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP, SqlType.UUID)
 
 
 def compile_catalog(
@@ -63,9 +63,8 @@ def compile_catalog(
         if name not in schema:
             fault = Fault("KH006", "the source has no such table", hint=nearest(name, schema))
             raise policy.refuse(("tables", name), fault)
-    tables = _root_tables(
-        policy, [_table(policy, name, schema[name], pins, directory) for name in policy.private_tables]
-    )
+    stored = [_table(policy, name, schema[name], pins, directory) for name in policy.private_tables]
+    tables = _root_tables(policy, lay_paths(policy, stored))
     return Catalog(
         tables=tables,
         public_tables=public,
@@ -218,13 +217,13 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
     by_name = {column.name: column for column in columns}
     assert section.privacy_unit is not None
     assert section.refresh is not None
-    for unit in section.privacy_unit:
-        if by_name[unit].sql_type not in UNIT_TYPES:
+    for unit in () if section.path is not None else section.unit_columns:
+        if by_name[unit].sql_type not in KEY_TYPES:
             problem = f'column "{unit}" of type {by_name[unit].declared} cannot name a privacy unit'
             hint = "Use a column of type integer, text, date, timestamp, uuid or boolean."
             raise policy.refuse((*place, "privacy_unit"), Fault("KH005", problem, hint=hint))
     cap = section.max_rows_per_group
-    if cap is not None and by_name[cap.unique].sql_type not in UNIT_TYPES:
+    if cap is not None and by_name[cap.unique].sql_type not in KEY_TYPES:
         problem = f'column "{cap.unique}" of type {by_name[cap.unique].declared} cannot choose rows'
         hint = "Use a unique column of type integer, text, date, timestamp or uuid."
         raise policy.refuse((*place, "max_rows_per_group"), Fault("KH005", problem, hint=hint))
@@ -236,7 +235,7 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         name=name,
         relation=relation(name, section, directory=directory, kind=policy.source.kind, csv=pins.file(name)),
         columns=columns,
-        unit=section.privacy_unit,
+        unit=() if section.path is not None else section.unit_columns,
         groups_per_unit=section.max_groups_per_unit or 1,
         rows_per_unit=section.rows_per_unit,
         row_cap=RowCap(rows=cap.rows, unique=cap.unique) if cap else None,
@@ -277,21 +276,25 @@ def _check_band_columns(policy: Policy, place: tuple[str, ...], table: Table) ->
             raise policy.refuse(where, Fault("KH004", f"{shown.name} is too long for a column's name", hint=hint))
 
 
-def _root_tables(policy: Policy, tables: list[Table]) -> tuple[Table, ...]:
+def _root_tables(policy: Policy, tables: Sequence[Table]) -> tuple[Table, ...]:
     """The tables, those with the units of another one under its name in the ledger."""
     by_name = {table.name: table for table in tables}
 
     def root_table(table: Table) -> Table:
-        other = policy.tables[table.name].same_unit_as
+        section = policy.tables[table.name]
         root = by_name[unit_root(policy, table.name) or table.name]
-        if other is None:
+        if section.leads_to is None:
             return table
-        place = ("tables", table.name, "same_unit_as")
+        place = ("tables", table.name, "same_unit_as" if section.path is None else "privacy_unit")
         for column in (*table.columns, *root.columns):
             if "." in column.name:
                 hint = "Expose a view of the source that gives the column a name without dots."
                 problem = f'the column "{column.name}" could be taken for another table\'s'
                 raise policy.refuse(place, Fault("KH005", problem, hint=hint))
+        if len(table.unit) != len(root.unit):
+            problem = f"{root.name} has a privacy unit of {len(root.unit)} columns, this table of {len(table.unit)}"
+            hint = "Name the same people by columns in the same order in both, or remove it."
+            raise policy.refuse(place, Fault("KH005", problem, hint=hint))
         for own, same in zip(table.unit, root.unit, strict=True):
             if table.column(own).derivation is None and root.column(same).derivation is not None:
                 problem = f"{own} is stored in {table.name}, {root.name}.{same} is derived"
@@ -317,7 +320,8 @@ def _named_columns(
     """Whether every column that the table's own keys name exists, in the source or as a derived one."""
     derived = {name for name, column in section.columns.items() if column.expression is not None}
     known = derived | {column.name for column in source}
-    named = [("privacy_unit", column) for column in section.privacy_unit or ()]
+    named = [("privacy_unit", column) for column in section.unit_columns]
+    named += [("unique", column) for column in section.unique]
     named += [("immutable", column) for column in section.immutable]
     if section.max_rows_per_group is not None:
         named.append(("max_rows_per_group", section.max_rows_per_group.unique))
@@ -357,7 +361,11 @@ def _identity_of(table: Table) -> dict[str, Any]:
     bounds of other groupings: a question has its own in its fingerprint; without bands and `cut_rows`, which change no
     answer, and without what is said of how rows arrive, which monitors alone ask about and have in theirs."""
     without_domains = (replace(column, domain=None) for column in table.columns)
-    written = asdict(replace(table, columns=tuple(without_domains)))  # which would copy every value by itself
+    # each value would be copied by itself, and the tables that a path leads through are identified beside this one
+    written = asdict(replace(table, columns=tuple(without_domains), path=None))
+    del written["path"]  # what was answered before there were any is there
+    if table.path is not None:
+        written["path"] = [table.path.table.name, table.path.by, table.path.through]
     for key in ("groupings", "bands", "append_only", "arrived", "joined_rows", "cut_rows", "groups_by"):
         del written[key]
     if not table.totals:

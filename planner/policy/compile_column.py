@@ -12,6 +12,7 @@ from planner.catalog.model import LONGEST_TEXT, Bands, Column, Derivation, SqlTy
 from planner.catalog.pins import PinnedDomain, Pins
 from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type, text_limit
 from planner.policy.file import Policy
+from planner.policy.rules.unit_paths import find_reached_columns
 from planner.policy.sections import BandsSection, ColumnSection, KeySection
 from planner.policy.source_faults import REPIN, absent_column, nondeterministic_column, unpinned_table, zoned_column
 
@@ -29,7 +30,8 @@ def compiled_columns(policy: Policy, name: str, source: tuple[SourceColumn, ...]
 def exposed_names(policy: Policy, name: str) -> frozenset[str]:
     """The columns of a table that the policy names, and those that derived columns are made of."""
     section = policy.tables[name]
-    needed = set(section.columns) | set(section.privacy_unit or ()) | set(section.immutable)
+    needed = set(section.columns) | set(section.unit_columns) | set(section.immutable) | set(section.unique)
+    needed |= set(find_reached_columns(policy, name))
     if section.max_rows_per_group is not None:
         needed.add(section.max_rows_per_group.unique)
     if section.arrived is not None:

@@ -5,6 +5,7 @@ What one key may hold is checked here, what must hold between keys by `planner.p
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -72,9 +73,53 @@ def _bands(raw: object) -> object:
     return {"sum": _thresholds(raw)} if isinstance(raw, list | tuple) else raw
 
 
-def _unit(raw: object) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class WrittenPath:
+    """`privacy_unit = { through = "orders.o_orderkey", by = "l_orderkey" }`: the unit is that of another table's row.
+
+    `by` are columns of the table itself, `through` the columns of `table` that have the same values, in this order.
+    """
+
+    table: str
+    by: tuple[str, ...]
+    through: tuple[str, ...]
+
+
+_PATH_HINT = 'Write { through = "orders.o_orderkey", by = "l_orderkey" }, or lists of as many columns in both.'
+
+
+def _path(raw: Mapping[str, object]) -> WrittenPath:
+    unknown = sorted(set(raw) - {"through", "by"})
+    if unknown:
+        raise Fault("KH005", f"has no key {unknown[0]}", hint=_PATH_HINT)
+    reached, by = _names(raw.get("through")), _names(raw.get("by"))
+    if not reached or not by or len(reached) != len(by):
+        raise Fault("KH005", "does not name as many columns in by as in through", hint=_PATH_HINT)
+    places = [name.rpartition(".") for name in reached]
+    tables = {table for table, _, _ in places}
+    if len(tables) != 1 or "" in tables:
+        hint = f"Name each column with its table, one table for all. {_PATH_HINT}"
+        raise Fault("KH005", "does not name the columns of one table in through", hint=hint)
+    if len(set(by)) != len(by) or len(set(reached)) != len(reached):
+        raise Fault("KH005", "a column is named twice", hint="Name every column of the key once.")
+    return WrittenPath(tables.pop(), by, tuple(column for _, _, column in places))
+
+
+def _names(raw: object) -> tuple[str, ...]:
+    """A name or a list of names; none for anything else."""
+    names = [raw] if isinstance(raw, str) else raw
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
+        return ()
+    return tuple(map(str, names))
+
+
+def _unit(raw: object) -> tuple[str, ...] | WrittenPath:
     if raw == "row":
         return ()
+    if isinstance(raw, WrittenPath):
+        return raw
+    if isinstance(raw, Mapping):
+        return _path(raw)
     names = [raw] if isinstance(raw, str) else raw
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) and name for name in names):
         hint = (
@@ -131,7 +176,7 @@ Port: TypeAlias = Annotated[int, Field(ge=0, le=65535)]
 Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_tuple)]
 Values: TypeAlias = Annotated[tuple[object, ...], BeforeValidator(_tuple)]
 Thresholds: TypeAlias = Annotated[tuple[Decimal, ...], BeforeValidator(_thresholds)]
-Unit: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_unit)]
+Unit: TypeAlias = Annotated[tuple[str, ...] | WrittenPath, PlainValidator(_unit)]
 MechanismName: TypeAlias = Annotated[str, BeforeValidator(_mechanism)]
 MechanismNames: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_mechanisms)]
 MonitorMechanismName: TypeAlias = Annotated[str, BeforeValidator(_monitor_mechanism)]
@@ -442,6 +487,7 @@ class TableSection(Section):
     cut_rows: dict[str, Percent] = Field(default_factory=dict)
     bands: BandsSection | None = None
     same_unit_as: str | None = None
+    unique: Names = ()
     joined_rows_per_unit: Annotated[int, Field(ge=1, le=MOST_OF_ONE_TABLE)] | None = None
     groupable: bool | None = None
     immutable: Names = ()
@@ -452,6 +498,23 @@ class TableSection(Section):
     refresh: str | None = None
     seed: str | None = None
     columns: dict[str, ColumnSection] = Field(default_factory=dict)
+
+    @property
+    def path(self) -> WrittenPath | None:
+        """The step by which rows find their unit in another table, if they do."""
+        return self.privacy_unit if isinstance(self.privacy_unit, WrittenPath) else None
+
+    @property
+    def unit_columns(self) -> tuple[str, ...]:
+        """The table's own columns that say whose a row is: the unit's, or those that lead to it."""
+        if isinstance(self.privacy_unit, WrittenPath):
+            return self.privacy_unit.by
+        return self.privacy_unit or ()
+
+    @property
+    def leads_to(self) -> str | None:
+        """The table with the same units as this one, by the owner's word or by a path."""
+        return self.same_unit_as if self.path is None else self.path.table
 
 
 class PolicyDocument(Section):

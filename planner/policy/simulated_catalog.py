@@ -6,6 +6,7 @@ For an owner who is still choosing bounds. What stands in is said; nothing that 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from functools import partial
 from itertools import count, islice
 
 from sqlglot import exp
@@ -20,6 +21,7 @@ from planner.parser.tree import parse
 from planner.policy.compile import compile_catalog, key_domains
 from planner.policy.file import Policy
 from planner.policy.rules.tables import unit_root
+from planner.policy.rules.unit_paths import find_reached_columns
 from planner.policy.sections import ColumnSection, KeySection, TableSection
 
 _START = datetime(2000, 1, 1)
@@ -70,9 +72,10 @@ def stand_in_catalog(policy: Policy, sql: str, *, pins: Pins, keys: int | None) 
         asked = replace(question, grouped=tuple(column for column in question.grouped if column not in elsewhere))
         times = frozenset(monitor.window.column for monitor in policy.monitors.values() if monitor.window.length)
         known = pins.types(name) or {}
-        complete = _StandIn(table, asked, pins=pins, known=known, keys=keys, times=times).section(name, assumed)
-        tables[name] = complete
-        schema[name] = _StandIn(complete, question, pins=pins, known=known, keys=keys, times=times).columns()
+        reached = find_reached_columns(policy, name)
+        stand_in = partial(_StandIn, pins=pins, known=known, keys=keys, times=times, reached=reached)
+        tables[name] = complete = stand_in(table, asked).section(name, assumed)
+        schema[name] = stand_in(complete, question).columns()
     schema = _of_one_type(policy, schema)
     public = tuple(_public(name, policy, pins) for name in policy.public_tables)
     schema |= {table.name: table.columns for table in public}
@@ -87,12 +90,15 @@ def stand_in_catalog(policy: Policy, sql: str, *, pins: Pins, keys: int | None) 
 
 def _of_one_type(policy: Policy, schema: dict[str, tuple[SourceColumn, ...]]) -> dict[str, tuple[SourceColumn, ...]]:
     """The columns, with those of units that the policy says are the same of one type: one that a table tells of."""
-    told: dict[tuple[str, int], str] = {}
-    places = {
+    told: dict[tuple[str, int | str], str] = {}
+    places: dict[tuple[str, str], tuple[str, int | str]] = {
         (name, unit): (unit_root(policy, name) or name, index)
         for name, table in policy.private_tables.items()
-        for index, unit in enumerate(table.privacy_unit or ())
+        for index, unit in enumerate(() if table.path is not None else table.unit_columns)
     }
+    for table in policy.private_tables:
+        for own, other in _list_steps(policy, table):
+            places[own] = places.setdefault(other, other)
     for name, columns in schema.items():
         for column in columns:
             place = places.get((name, column.name))
@@ -105,6 +111,14 @@ def _of_one_type(policy: Policy, schema: dict[str, tuple[SourceColumn, ...]]) ->
         )
         for name, columns in schema.items()
     }
+
+
+def _list_steps(policy: Policy, name: str) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    """Yield each of a path's columns with the one that it leads to, the last step first."""
+    path = policy.private_tables[name].path
+    if path is not None:
+        yield from _list_steps(policy, path.table)
+        yield from (((name, own), (path.table, other)) for own, other in zip(path.by, path.through, strict=True))
 
 
 def _public(name: str, policy: Policy, pins: Pins) -> PinnedTable:
@@ -176,12 +190,14 @@ class _StandIn:
         known: Mapping[str, str],
         keys: int | None,
         times: frozenset[str],
+        reached: tuple[str, ...],
     ) -> None:
         self._table = table
         self._question = question
         self._pins = pins
         self._known = known
         self._keys = keys
+        self._reached = reached
         self._times = times if table.arrived is None else times | {table.arrived}
         self._derived = {
             name: parse_derivation(column.expression)
@@ -219,7 +235,9 @@ class _StandIn:
         """The columns that the source is taken to have."""
         names = dict.fromkeys(name for name in self._table.columns if name not in self._derived)
         for more in (
-            self._table.privacy_unit or (),
+            self._table.unit_columns,
+            self._table.unique,
+            self._reached,
             self._table.immutable,
             (self._table.max_rows_per_group.unique,) if self._table.max_rows_per_group else (),
             (self._table.arrived,) if self._table.arrived is not None else (),
@@ -257,7 +275,7 @@ class _StandIn:
             return "timestamp without time zone"
         if column not in self._question.numeric:
             return "text"
-        names = (*(self._table.privacy_unit or ()), *self._question.grouped)
+        names = (*self._table.unit_columns, *self._reached, *self._question.grouped)
         return "integer" if column in names else "numeric"
 
 

@@ -18,6 +18,7 @@ from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
 from planner.policy.rules.doubts import describe_size_doubts, describe_source_doubts
 from planner.policy.rules.relations import describe_shared_relations
+from planner.policy.rules.unit_paths import find_unproved_paths
 from planner.policy.sections import ServerLimitsSection
 from proxy.owner.pace import pin_pace
 from proxy.owner.policy_words import budget_lines, table_lines
@@ -130,6 +131,9 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
             policy = known.leave_out(policy)
             with known.named(policy):
                 identities = identify_tables(policy, known)
+        read = {name: one for name, one in identities.items() if name not in {table.name for table in known.broken}}
+        for place, fault in find_unproved_paths(policy, read):
+            raise policy.refuse(place, fault)
         with known.named(policy):
             if not confirm:
                 check_names(policy, identities, ledger)

@@ -82,7 +82,7 @@ def _is_set(policy: Policy, cap: Cap, *, table: str | None, analyst: str | None)
 
 def root_of(policy: Policy, table: str) -> str:
     """The table under which the ledger keeps what questions about `table` cost."""
-    while (leads_to := policy.tables[table].same_unit_as) is not None:
+    while (leads_to := policy.tables[table].leads_to) is not None:
         table = leads_to
     return table
 

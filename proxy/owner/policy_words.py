@@ -10,6 +10,8 @@ def table_lines(table: Table) -> tuple[str, ...]:
     protected = "each row by itself" if table.row_unit else f"each ({table.unit_text}) as a whole"
     groups = f"{table.groups_per_unit} group{'' if table.groups_per_unit == 1 else 's'}"
     bounds = "" if table.row_unit else f", in at most {groups} of an answer"
+    if table.path is not None:
+        protected += f", found in {table.path.text}"
     if table.root is not None:
         bounds += f"; the same as those of {table.root.table}, and charged with them"
     return (

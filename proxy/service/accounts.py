@@ -51,8 +51,7 @@ def are_apart(catalog: Catalog) -> bool:
 
 def limits_on(table: Table, catalog: Catalog, analyst: Analyst) -> Limits:
     """The caps that hold for one analyst's question about a table; about a join, the lowest line for approval."""
-    joined = tuple(member.table.name for member in table.members)
-    above = catalog.budget.approval_above_for(joined or (table.name,))
+    above = catalog.budget.approval_above_for(one.name for one in table.stored_tables)
     return replace(limits(catalog, analyst), approval_above_nano=_optional_nano(above))
 
 

@@ -1,5 +1,6 @@
 """The public data version of a table, from the policy's `refresh` and the owner's word alone."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
@@ -21,8 +22,9 @@ def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
     Raises:
         KeyholeError: KH007 if an explicitly refreshed table was never pinned.
     """
-    if table.members:
-        return _together(table, now=now, pins=pins)
+    tables = table.stored_tables
+    if len(tables) > 1:
+        return _together(tables, now=now, pins=pins)
     refresh = parse_refresh(table.refresh)
     tick = refresh.tick(now)
     if tick is not None:
@@ -35,9 +37,9 @@ def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
     return declared.astimezone(UTC).isoformat(sep=" ", timespec="microseconds")
 
 
-def _together(table: Table, *, now: datetime, pins: Pins) -> str:
-    """The version of joined tables: those of all of them by name, or another one at every call if one is live."""
-    versions = {member.table.name: data_version(member.table, now=now, pins=pins) for member in table.members}
+def _together(tables: Sequence[Table], *, now: datetime, pins: Pins) -> str:
+    """The version of several tables: those of all of them by name, or another one at every call if one is live."""
+    versions = {one.name: data_version(one.alone, now=now, pins=pins) for one in tables}
     live = next((version for version in versions.values() if not is_lasting(version)), None)
     return live or ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
@@ -52,8 +54,7 @@ class Versions:
 
     def version(self, table: Table, *, now: datetime) -> str:
         """The data version of `table` at the moment `now`. Raises KH007."""
-        tables = [member.table for member in table.members] or [table]
-        if any(parse_refresh(one.refresh).kind == "explicit" for one in tables):
+        if any(parse_refresh(one.refresh).kind == "explicit" for one in table.stored_tables):
             self._read_pins()
         return data_version(table, now=now, pins=self._pins)
 

@@ -23,7 +23,7 @@ def pin_states(catalog: Catalog, source: Source, pins: Pins, *, now: datetime, c
     and the tables that are in another one by now. One that somebody has locked stays as it was. Raises KH007."""
     states, moved = [], []
     for table in catalog.tables:
-        version = data_version(table, now=now, pins=pins)
+        version = data_version(table.alone, now=now, pins=pins)
         if not is_lasting(version):
             continue
         first = pins.state(table.name, version)
@@ -71,9 +71,9 @@ class DataWatch:
         seen: dict[str, _Seen] = {}
         for table in service.catalog.tables:
             try:
-                version = service.version(table)
+                version = service.version(table.alone)
                 state = service.source.state(table.relation) if is_lasting(version) else None
-                if state is None or version != service.version(table):
+                if state is None or version != service.version(table.alone):
                     continue
             except KeyholeError:
                 continue

@@ -65,14 +65,13 @@ class VersionFiles:
 
         A source that has others open is told to open those that lie there. Raises KH007.
         """
-        members = [member.table for member in table.members] or [table]
-        return not self.find_unread(members)
+        return not self.find_unread(table.stored_tables)
 
     def find_unread(self, tables: Iterable[Table]) -> tuple[str, ...]:
         """Find the tables whose version the source cannot read, by name. Raises KH007."""
         found = []
         for table in tables:
-            version = self._versions.version(table, now=datetime.now(UTC))
+            version = self._versions.version(table.alone, now=datetime.now(UTC))
             try:
                 is_read = self._is_read(table, version)
             except (KeyholeError, OSError):

@@ -6,13 +6,14 @@ import os.path
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import duckdb
 
 from planner.catalog.csv_file import find_first_line
-from planner.catalog.relations import RelationIdentity
+from planner.catalog.relations import ForeignKey, RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.question.plan import ReadRelation
 from planner.values.sql_literals import text
@@ -287,3 +288,25 @@ def _declared_type(kind: str) -> str:
     if kind.startswith("ENUM"):
         return "text"
     return _TYPES.get(kind, kind.lower())
+
+
+_KEYS = """
+SELECT lower(database_name || '.' || schema_name || '.' || table_name), lower(schema_name || '.' || referenced_table),
+  constraint_column_names, referenced_column_names
+FROM duckdb_constraints() WHERE constraint_type IN ('PRIMARY KEY', 'UNIQUE', 'FOREIGN KEY') ORDER BY constraint_index
+"""
+
+
+def read_keys(identity: RelationIdentity, *, run: Run) -> RelationIdentity:
+    """What a relation is, with its keys of several columns and its foreign keys: tables alone have some."""
+    tables = {base for base in identity.bases if not base.startswith("file ")}
+    if identity.is_view or not tables:
+        return identity
+    own = [row[1:] for row in run(_KEYS) if row[0] in tables]
+    return replace(
+        identity,
+        keys=frozenset(frozenset(columns) for other, columns, _ in own if other is None and len(columns) > 1),
+        foreign_keys=tuple(
+            ForeignKey(tuple(columns), other, tuple(reached)) for other, columns, reached in own if other is not None
+        ),
+    )

@@ -41,6 +41,7 @@ from proxy.sources.duckdb_relations import (
     look_as_open,
     look_at_database,
     read_columns,
+    read_keys,
     read_state,
     same_files,
     same_types,
@@ -136,10 +137,12 @@ class DuckDBSource:
 
     def identify(self, relation: str) -> RelationIdentity:
         """What the relation is, by its whole name or its file. Raises KH006."""
-        return hide_shape_failures(
-            lambda: identify_relation(relation, run=self._run, directory=self._directory, database=self._database),
-            relation=relation,
-        )
+
+        def identify() -> RelationIdentity:
+            known = identify_relation(relation, run=self._run, directory=self._directory, database=self._database)
+            return read_keys(known, run=self._run)
+
+        return hide_shape_failures(identify, relation=relation)
 
     def state(self, relation: str) -> str:
         """What the relation's files look like from outside. Raises KH006."""

@@ -1,12 +1,13 @@
 """Which tables a relation of PostgreSQL is, by its catalog: views are followed, partitions and children are parts; and
 which columns it has."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import psycopg
 
-from planner.catalog.relations import RelationIdentity
+from planner.catalog.relations import ForeignKey, RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.question.plan import ReadRelation
 from proxy.sources.read_types import check_types
@@ -49,6 +50,33 @@ SELECT pg_class.oid = shown.oid AND NOT is_part, pg_class.relkind IN ('v', 'm'),
   ARRAY(
     SELECT attname::text FROM pg_attribute
     WHERE attrelid = pg_class.oid AND attgenerated = 'v' AND NOT attisdropped ORDER BY attnum
+  ),
+  ARRAY(
+    SELECT array_to_json(ARRAY(
+      SELECT attname::text FROM unnest(indkey) WITH ORDINALITY AS key(number, place)
+        JOIN pg_attribute ON attrelid = indrelid AND attnum = number
+      WHERE place <= indnkeyatts
+    ))::text
+    FROM pg_index
+    WHERE indrelid = pg_class.oid AND indisunique AND indisvalid AND indpred IS NULL AND indexprs IS NULL
+      AND indnkeyatts > 1
+  ),
+  ARRAY(
+    SELECT json_build_object(
+      'columns', ARRAY(
+        SELECT attname::text FROM unnest(conkey) WITH ORDINALITY AS key(number, place)
+          JOIN pg_attribute ON attrelid = conrelid AND attnum = number ORDER BY place
+      ),
+      'relation', (
+        SELECT format('%%I.%%I', nspname, relname) FROM pg_class AS other
+          JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE other.oid = confrelid
+      ),
+      'reached', ARRAY(
+        SELECT attname::text FROM unnest(confkey) WITH ORDINALITY AS key(number, place)
+          JOIN pg_attribute ON attrelid = confrelid AND attnum = number ORDER BY place
+      )
+    )::text
+    FROM pg_constraint WHERE conrelid = pg_class.oid AND contype = 'f' ORDER BY conname
   )
 FROM read JOIN pg_class USING (oid) JOIN pg_namespace ON pg_namespace.oid = pg_class.relnamespace
   JOIN pg_class AS shown ON shown.oid = %s::regclass LEFT JOIN pg_foreign_table ON ftrelid = pg_class.oid
@@ -84,7 +112,9 @@ a change has another file, too."""
 
 def identity_of(rows: Sequence[tuple[Any, ...]]) -> RelationIdentity:
     """What the rows of `RELATION` say. A materialised view shows the rows of its tables, as they were."""
-    ((_, is_view, _, oid, database, name, _, unique, _, replay_delay, virtual),) = [row for row in rows if row[0]]
+    ((_, is_view, _, oid, database, name, _, unique, _, replay_delay, virtual, keys, foreign_keys),) = [
+        row for row in rows if row[0]
+    ]
     stored = [row for row in rows if not row[1]]
     foreign = {f"foreign {row[6]}" for row in stored if row[6] is not None}
     return RelationIdentity(
@@ -97,7 +127,14 @@ def identity_of(rows: Sequence[tuple[Any, ...]]) -> RelationIdentity:
         replay_delay=replay_delay,
         is_foreign=bool(foreign),
         virtual=tuple(virtual),
+        keys=frozenset(frozenset(json.loads(columns)) for columns in keys),
+        foreign_keys=tuple(map(_read_foreign_key, foreign_keys)),
     )
+
+
+def _read_foreign_key(text: str) -> ForeignKey:
+    found = json.loads(text)
+    return ForeignKey(tuple(found["columns"]), found["relation"], tuple(found["reached"]))
 
 
 def read_columns(relation: str, connection: psycopg.Connection[tuple[Any, ...]]) -> tuple[SourceColumn, ...]:

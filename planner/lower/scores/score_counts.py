@@ -6,7 +6,7 @@ number, the first few in the order of md5 of seed, unit, group, cell, and the ro
 all these. So which count follows from the unit's own rows alone.
 
 Without numbers each group is one cell. Without a limit on a unit's rows every row counts, nobody's, too: that is for
-what is published of all rows and protects no unit.
+what is published of all rows and protects no unit. Where a path leads to units, only rows that lead to one are read.
 
 Guarantee: with such a limit one privacy unit more raises the counts of at most `groups_per_unit` groups, those of each
 by `most_rows` in all, and lowers none. No row can make the statement fail.
@@ -22,7 +22,7 @@ from planner.lower.bounded_scan import BoundedScan
 from planner.lower.computed_conditions import compute_conditions
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.dialects.model import Dialect
-from planner.lower.joins import join_lookups, list_pinned
+from planner.lower.joins import join_lookups, join_members, list_pinned
 from planner.lower.key_tests import pair_keys, row_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.row import RowSql
@@ -83,7 +83,8 @@ class ScoreCounts:
 
     def _steps(self) -> Iterator[str]:
         question = replace(self.scored.question, table=replace(self.table, row_cap=None))
-        read = RowSql(table=join_lookups(question.table, dialect=self.dialect), dialect=self.dialect)
+        together = join_members(question.table, dialect=self.dialect)
+        read = RowSql(table=join_lookups(together, dialect=self.dialect), dialect=self.dialect)
         row = compute_conditions(read, question.where, question.functionals)
         question = replace(question, table=row.table, functionals=())
         if self.table.row_unit or self.scored.most_rows is None:

@@ -24,7 +24,7 @@ def find_accuracy_faults(policy: PolicyDocument) -> Faults:
 
 def find_budget_faults(policy: PolicyDocument) -> Faults:
     """A cap for units that is missing where units are protected."""
-    protected = [", ".join(table.privacy_unit) for table in policy.private_tables.values() if table.privacy_unit]
+    protected = [", ".join(table.unit_columns) for table in policy.private_tables.values() if table.privacy_unit]
     if protected and policy.budget.epsilon_per_unit is None:
         hint = f"Add epsilon_per_unit: the most that all answers together may cost one unit of {protected[0]}."
         yield ("budget", "epsilon_per_unit"), Fault("KH005", "is missing", hint=hint)
@@ -35,9 +35,10 @@ def find_budget_faults(policy: PolicyDocument) -> Faults:
 
 def find_shared_cap_faults(table: TableSection) -> Iterator[tuple[str, Fault]]:
     """The keys of a private table that only another one may have: tables with the same units have one balance."""
-    if table.same_unit_as is not None and table.epsilon_per_table is not None:
-        hint = "Say it of the table that same_unit_as leads to: the two are one table in the ledger."
-        yield "epsilon_per_table", Fault("KH002", "has no meaning beside same_unit_as", hint=hint)
+    if table.leads_to is not None and table.epsilon_per_table is not None:
+        beside = "same_unit_as" if table.path is None else "a path to the unit"
+        hint = f"Say it of the table that {beside} leads to: the two are one table in the ledger."
+        yield "epsilon_per_table", Fault("KH002", f"has no meaning beside {beside}", hint=hint)
 
 
 def describe_idle_caps(policy: PolicyDocument) -> Iterator[str]:
@@ -74,7 +75,7 @@ def _compare_with_unit_cap(policy: PolicyDocument) -> Iterator[str]:
             )
     for name, table in policy.private_tables.items():
         per_table = budget.epsilon_per_table if table.epsilon_per_table is None else table.epsilon_per_table
-        if per_table is not None and table.same_unit_as is None and per_table < budget.epsilon_per_predicate:
+        if per_table is not None and table.leads_to is None and per_table < budget.epsilon_per_predicate:
             yield (
                 f"budget.epsilon_per_predicate ({budget.epsilon_per_predicate:g}) is never reached by groups of "
                 f"tables.{name}: all questions on it together may cost {per_table:g}."

@@ -10,6 +10,7 @@ from planner.catalog.relations import RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.policy.identifiers import find_people
 from planner.policy.rules.tables import unit_root
+from planner.policy.rules.unit_paths import describe_vouched_paths
 from planner.policy.sections import PolicyDocument
 
 MOST_EPSILON = 10.0  # a probability may differ by e^10, 22,000-fold, whether or not somebody is there
@@ -27,7 +28,7 @@ def describe_doubts(policy: PolicyDocument) -> Iterator[str]:
                 f"(even odds on somebody may become {_odds(epsilon)} to one), whatever else the policy says."
             )
     for name, table in policy.private_tables.items():
-        unit = table.privacy_unit or ()
+        unit = () if table.path is not None else table.unit_columns
         if unit and all(column in table.columns and table.columns[column].key is not None for column in unit):
             yield (
                 f"tables.{name} has its whole privacy unit ({', '.join(unit)}) as keys: every group is one unit by "
@@ -85,6 +86,7 @@ def describe_source_doubts(
     delays = {one.replay_delay for one in identities.values()} - {None}
     if delays:
         yield _describe_standby(str(delays.pop()))
+    yield from describe_vouched_paths(policy, identities)
     for name, table in policy.private_tables.items():
         if identities[name].is_view:
             yield (

@@ -7,6 +7,7 @@ from planner.policy.rules.bands import find_table_bands_faults
 from planner.policy.rules.budgets import find_shared_cap_faults
 from planner.policy.rules.columns import find_column_faults
 from planner.policy.rules.groupings import find_grouping_faults, find_key_faults
+from planner.policy.rules.unit_paths import find_path_faults
 from planner.policy.sections import PolicyDocument, TableSection
 
 _TABLE_BOUNDING = (
@@ -18,7 +19,7 @@ _TABLE_BOUNDING = (
     "joined_rows_per_unit",
     "cut_rows",
 )
-_OF_UNITS = ("privacy_unit", *_TABLE_BOUNDING, "same_unit_as")
+_OF_UNITS = ("privacy_unit", *_TABLE_BOUNDING, "same_unit_as", "unique")
 _ARRIVAL = ("append_only", "arrived")
 _TABLE_CAPS = ("epsilon_per_table", "approval_above_epsilon")
 
@@ -49,7 +50,9 @@ def find_private_table_faults(place: tuple[str, ...], table: TableSection, polic
         yield from find_grouping_faults((*place, "groupings"), table)
         yield from find_total_faults((*place, "totals"), table)
         yield from find_key_faults((*place, "cut_rows"), table.cut_rows, table)
-    if table.same_unit_as is not None:
+    if table.path is not None:
+        yield from find_path_faults(place, table.path, table, policy)
+    elif table.same_unit_as is not None:
         yield from _find_same_unit_faults((*place, "same_unit_as"), table, policy)
     for key, fault in find_shared_cap_faults(table):
         yield (*place, key), fault
@@ -71,9 +74,9 @@ def _find_refresh_faults(place: tuple[str, ...], refresh: str | None) -> Faults:
 
 
 def unit_root(policy: PolicyDocument, name: str) -> str | None:
-    """The table that `same_unit_as` leads to from a table; None where it leads back to where it has been."""
+    """The table that `same_unit_as` and paths lead to from a table; None where they lead in a circle."""
     seen: list[str] = []
-    while (other := policy.private_tables[name].same_unit_as) in policy.private_tables and other is not None:
+    while (other := policy.private_tables[name].leads_to) in policy.private_tables and other is not None:
         seen.append(name)
         if other in seen:
             return None
@@ -83,7 +86,7 @@ def unit_root(policy: PolicyDocument, name: str) -> str | None:
 
 def _find_same_unit_faults(place: tuple[str, ...], table: TableSection, policy: PolicyDocument) -> Faults:
     """What must hold so that the units of two tables may be the same people; the source knows their columns' types."""
-    called, own = str(table.same_unit_as), table.privacy_unit or ()
+    called, own = str(table.same_unit_as), table.unit_columns
     other = policy.private_tables.get(called)
     if other is None:
         hint = "Name another table with a privacy_unit of as many columns. " + nearest(called, policy.private_tables)
@@ -94,9 +97,9 @@ def _find_same_unit_faults(place: tuple[str, ...], table: TableSection, policy: 
     elif not own or not other.privacy_unit:
         hint = "Remove it: rows that are units by themselves have nothing in common with other tables'."
         yield place, Fault("KH005", 'has no meaning when privacy_unit = "row"', hint=hint)
-    elif len(own) != len(other.privacy_unit):
+    elif other.path is None and len(own) != len(other.unit_columns):
         hint = "Name the same people by columns in the same order in both, or remove it."
-        problem = f"has a privacy unit of {len(other.privacy_unit)} columns, this table of {len(own)}"
+        problem = f"has a privacy unit of {len(other.unit_columns)} columns, this table of {len(own)}"
         yield place, Fault("KH005", problem, hint=hint)
 
 

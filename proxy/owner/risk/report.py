@@ -72,9 +72,7 @@ def write_sections(asked: RiskAsked) -> tuple[ReportSection, ...]:
 def _say_promise(policy: Policy) -> ReportSection:
     budget = policy.budget
     cell, unit = RiskFigures(budget.epsilon_per_predicate), budget.epsilon_per_unit
-    names = sorted(
-        {_unit_name(one.privacy_unit) for one in policy.private_tables.values() if one.privacy_unit is not None}
-    )
+    names = sorted({_unit_name(one.unit_columns) for one in policy.private_tables.values() if one.path is None})
     rows: list[tuple[str, ...]] = [cell.presence_row("a unit in one group")]
     which: list[tuple[str, ...]] = [cell.which_row(_EITHER)]
     parts: list[Part] = [

@@ -1,0 +1,92 @@
+"""Paths to the privacy unit: where they lead, and whether each of their steps leads to one row at most."""
+
+from collections.abc import Iterator, Mapping
+
+from planner.catalog.fault import Fault, Faults, nearest
+from planner.catalog.relations import RelationIdentity
+from planner.policy.sections import PolicyDocument, TableSection, WrittenPath
+
+
+def find_path_faults(place: tuple[str, ...], path: WrittenPath, table: TableSection, policy: PolicyDocument) -> Faults:
+    """Find what is wrong with where a path leads. The source knows its columns and their types."""
+    here = (*place, "privacy_unit")
+    reached = policy.tables.get(path.table)
+    if table.same_unit_as is not None:
+        hint = "Remove it: units that are reached by a path are those of the table that it leads to."
+        yield (*place, "same_unit_as"), Fault("KH005", "has no meaning beside a path to the unit", hint=hint)
+    if reached is None:
+        hint = "Add [tables.NAME] for it, with a privacy_unit: every table on the way is a private one of the policy. "
+        yield (
+            here,
+            Fault(
+                "KH005",
+                f"leads to {path.table}, which is no table",
+                hint=hint + nearest(path.table, policy.private_tables),
+            ),
+        )
+    elif reached.public:
+        hint = "Let every table on the way be private, with a privacy_unit: who is protected is no public fact."
+        yield here, Fault("KH005", f"leads to {path.table}, which is public", hint=hint)
+    elif reached.privacy_unit == ():
+        own = f'privacy_unit = "{path.by[0]}"'
+        hint = f"Name who is protected in tables.{path.table}, or by a column of this table: {own}."
+        yield here, Fault("KH005", f"leads to {path.table}, where each row is a unit by itself", hint=hint)
+    elif _returns(policy, place[1]):
+        hint = "Let the last table on the way name its unit by a column of its own."
+        yield here, Fault("KH005", "leads back to where it has been", hint=hint)
+
+
+def find_reached_columns(policy: PolicyDocument, name: str) -> tuple[str, ...]:
+    """Return the columns of a table by which paths of other tables reach it, each once."""
+    paths = (table.path for table in policy.private_tables.values())
+    found = (column for path in paths if path is not None and path.table == name for column in path.through)
+    return tuple(dict.fromkeys(found))
+
+
+def find_unproved_paths(policy: PolicyDocument, identities: Mapping[str, RelationIdentity]) -> Faults:
+    """Find paths of which neither a constraint of the source nor the owner's word says that they lead to one row."""
+    for name, path in _paths(policy):
+        identity = identities.get(path.table)
+        if identity is None or identity.has_key(path.through) or _is_vouched(policy, path):
+            continue
+        columns = ", ".join(f'"{column}"' for column in path.through)
+        hint = (
+            f"Add a unique constraint there, or vouch for it: unique = [{columns}] under [tables.{path.table}]. If two "
+            "rows have the same values all the same, one of them counts."
+        )
+        problem = f"no constraint of the source keeps {path.table} by {', '.join(path.through)} unique"
+        yield ("tables", name, "privacy_unit"), Fault("KH005", problem, hint=hint)
+
+
+def describe_vouched_paths(policy: PolicyDocument, identities: Mapping[str, RelationIdentity]) -> Iterator[str]:
+    """Yield what happens if the owner's word about a path's step is wrong, where no constraint holds it."""
+    for name, path in _paths(policy):
+        identity = identities.get(path.table)
+        if identity is not None and not identity.has_key(path.through) and _is_vouched(policy, path):
+            yield (
+                f"tables.{path.table}.unique is your word alone: if two of its rows have the same "
+                f"{', '.join(path.through)}, the rows of tables.{name} that lead there count for one of the two units."
+            )
+
+
+def _paths(policy: PolicyDocument) -> Iterator[tuple[str, WrittenPath]]:
+    for name, table in policy.private_tables.items():
+        if table.path is not None:
+            yield name, table.path
+
+
+def _is_vouched(policy: PolicyDocument, path: WrittenPath) -> bool:
+    unique = policy.tables[path.table].unique
+    return bool(unique) and set(unique) <= set(path.through)
+
+
+def _returns(policy: PolicyDocument, name: str) -> bool:
+    """Return True if the tables that a table leads to never end."""
+    seen: set[str] = set()
+    current: str | None = name
+    while current is not None and current in policy.private_tables:
+        if current in seen:
+            return True
+        seen.add(current)
+        current = policy.private_tables[current].leads_to
+    return False

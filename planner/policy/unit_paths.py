@@ -1,0 +1,94 @@
+"""Paths to the privacy unit, compiled: each table has the columns of the unit that its rows reach."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from planner.catalog.fault import Fault, nearest
+from planner.catalog.model import Column, SqlType, Table, UnitPath
+from planner.catalog.refresh import parse_refresh
+from planner.policy.file import Policy
+from planner.policy.sections import WrittenPath
+
+KEY_TYPES = (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP, SqlType.UUID)
+"""Types of columns that name a unit or lead to it: equal values are equal on every engine."""
+
+
+def lay_paths(policy: Policy, tables: Sequence[Table]) -> tuple[Table, ...]:
+    """Return the tables with their paths: those on a path have theirs first, and the policy's rules let none return.
+
+    Raises KH005 for columns that cannot lead to a unit, KH006 for one that is not there, and KH004 where a table would
+    have two columns of one name.
+    """
+    stored = {table.name: table for table in tables}
+    laid: dict[str, Table] = {}
+
+    def lay(name: str) -> Table:
+        if name not in laid:
+            path = policy.tables[name].path
+            laid[name] = stored[name] if path is None else _lay(policy, stored[name], path, lay(path.table))
+        return laid[name]
+
+    return tuple(lay(table.name) for table in tables)
+
+
+def _lay(policy: Policy, table: Table, path: WrittenPath, reached: Table) -> Table:
+    place = ("tables", table.name, "privacy_unit")
+    there = [column.name for column in reached.columns if column.name not in reached.unit or reached.path is None]
+    for own, other in zip(path.by, path.through, strict=True):
+        if other not in there:
+            fault = Fault("KH006", f'{reached.name} has no column "{other}" in the source', hint=nearest(other, there))
+            raise policy.refuse(place, fault)
+        _check_step(policy, place, table.column(own), reached.column(other), reached)
+    units = [reached.column(name) for name in reached.unit]
+    derived = next((unit.name for unit in units if unit.derivation is not None), None)
+    if derived is not None:
+        hint = f"Let {reached.name} store its unit, or name who is protected by a column of this table."
+        raise policy.refuse(place, Fault("KH005", f"leads to {reached.name}, whose {derived} is derived", hint=hint))
+    taken = {column.name for column in table.columns}
+    named = [_name_unit(policy, place, unit.name, reached.name, taken) for unit in units]
+    live = any(parse_refresh(one.refresh).kind == "live" for one in (table, reached))
+    return replace(
+        table,
+        columns=(*table.columns, *(_unit_column(unit, name) for unit, name in zip(units, named, strict=True))),
+        unit=tuple(named),
+        refresh="live" if live else table.refresh,
+        path=UnitPath(reached, path.by, path.through),
+    )
+
+
+def _check_step(policy: Policy, place: tuple[str, ...], own: Column, other: Column, reached: Table) -> None:
+    shown = f"{reached.name}.{other.name}"
+    if own.sql_type is not other.sql_type:
+        problem = f"{own.name} is of type {own.sql_type.value}, {shown} of type {other.sql_type.value}"
+        hint = "Expose a view of the source that gives both the same type."
+        raise policy.refuse(place, Fault("KH005", problem, hint=hint))
+    for column, named in ((own, own.name), (other, shown)):
+        if column.sql_type not in KEY_TYPES or column.derivation is not None:
+            kind = "derived" if column.derivation is not None else f"of type {column.declared}"
+            hint = "Use stored columns of type integer, text, date, timestamp, uuid or boolean."
+            raise policy.refuse(place, Fault("KH005", f"{named} is {kind} and cannot lead to a unit", hint=hint))
+
+
+def _name_unit(policy: Policy, place: tuple[str, ...], name: str, reached: str, taken: set[str]) -> str:
+    """Return the unit column's name beside the table's own columns: with the reached table's name if it is taken."""
+    found = next((one for one in (name, f"{reached}_{name}") if one not in taken), None)
+    if found is None:
+        problem = f"has columns {name} and {reached}_{name}, one of which the unit's column would be called"
+        hint = "Expose a view of the source that gives one of them another name."
+        raise policy.refuse(place, Fault("KH004", problem, hint=hint))
+    taken.add(found)
+    return found
+
+
+def _unit_column(unit: Column, name: str) -> Column:
+    """Return a unit's column as the rows that reach it show it: for conditions and counts, and a key if it is one."""
+    return Column(
+        name=name,
+        sql_type=unit.sql_type,
+        declared=unit.declared,
+        domain=unit.domain,
+        max_length=unit.max_length,
+        required=True,
+        comment=unit.comment,
+        groupable=unit.groupable,
+    )

@@ -1,0 +1,128 @@
+"""`privacy_unit = { through = ..., by = ... }`: what it compiles to, what is charged, and what it refuses."""
+
+import pytest
+
+from planner.catalog.pins import Pins
+from planner.catalog.relations import RelationIdentity
+from planner.errors import KeyholeError
+from planner.functionals.cells import CellReach, cell_reach
+from planner.plan.identity import fingerprint
+from planner.policy.rules.unit_paths import describe_vouched_paths, find_unproved_paths
+from planner.policy.simulated_catalog import stand_in_catalog
+from proxy.pipeline.claim import charged_keys
+from tests.in_turn import in_turn
+from tests.planner.asked import asked
+from tests.proxy.sources.unit_paths.shop import POLICY, TYPES, compiled
+from tests.worlds.policies import changed, parsed
+
+LINES = "SELECT l_mode FROM lines GROUP BY l_mode HAVING {}"
+_BY_CUSTOMER = '{ through = "customers.c_key", by = "o_customer" }'
+
+
+def test_tables_on_a_path_have_the_units_of_the_last_one() -> None:
+    customers, orders, lines = compiled().tables
+    assert (customers.unit, orders.unit, lines.unit) == (("household",),) * 3
+    assert lines.path is not None
+    assert lines.path.text == "orders by l_shop, l_order, then customers by o_customer"
+    assert [table.name for table in lines.stored_tables] == ["lines", "orders", "customers"]
+    assert {table.ledger.table for table in (customers, orders, lines)} == {"customers"}
+    assert lines.column("household").label == customers.column("household").label
+    types = {**TYPES, "orders": {**TYPES["orders"], "household": "text"}}
+    named = "[tables.orders.columns.o_month]"
+    exposed = changed((named, f"[tables.orders.columns.household]\n{named}"), text=POLICY)
+    of_orders = [compiled(text, types).tables[1].unit for text in (POLICY, exposed)]
+    assert of_orders == [("household",), ("customers_household",)]  # only what is exposed takes a name
+
+
+@in_turn(
+    "having, reach",
+    [
+        ("count(*) > 40", CellReach(everywhere=True, in_all_groups=True)),
+        ("sum(amount) > 40", CellReach(everywhere=True, in_all_groups=True, doubled=True)),
+    ],
+)
+def test_an_order_decides_about_all_its_lines_so_that_all_cells_are_charged(having: str, reach: CellReach) -> None:
+    question = asked(LINES.format(having), catalog=compiled())
+    assert cell_reach(question) == reach
+    family, cells = charged_keys(question, version="1")
+    assert (family.table, family.columns, cells.columns) == ("customers", (), ())
+
+
+def test_a_live_table_on_the_path_makes_the_rows_that_lead_there_live() -> None:
+    live = compiled(POLICY.replace('refresh = "static"', 'refresh = "live"', 1))
+    assert [table.refresh for table in live.tables] == ["live"] * 3
+
+
+def test_another_path_is_another_question() -> None:
+    sql = LINES.format("count(*) > 40")
+    other = changed(('by = ["l_shop", "l_order"]', 'by = ["l_shop", "l_month"]'), text=POLICY)
+    types = {**TYPES, "lines": {**TYPES["lines"], "l_month": "bigint"}}
+    first, second = (asked(sql, catalog=compiled(text, types)) for text in (POLICY, other))
+    assert fingerprint(first) != fingerprint(second)
+
+
+def _leads(through: str, by: str = '"o_customer"') -> tuple[tuple[str, str], ...]:
+    return ((_BY_CUSTOMER, f"{{ through = {through}, by = {by} }}"),)
+
+
+def _beside(text: str) -> tuple[tuple[str, str], ...]:
+    return ((_BY_CUSTOMER, f"{_BY_CUSTOMER}\n{text}"),)
+
+
+_OF_ROWS = (
+    ('privacy_unit = "household"', 'privacy_unit = "row"'),
+    ("max_groups_per_unit = 2\nrows_per_unit = 3\nunique", "unique"),
+)
+REFUSED = (
+    ("KH005", "leads to clients, which is no table", _leads('"clients.c_key"')),
+    ("KH005", "leads back to where it has been", _leads('"lines.l_order"', '"o_key"')),
+    ("KH005", "leads back to where it has been", _leads('"orders.o_key"')),
+    ("KH005", "does not name as many columns", _leads('"customers.c_key"', '["o_customer", "o_key"]')),
+    ("KH005", "does not name the columns of one table", _leads('"c_key"')),
+    ("KH005", "has no key to", _leads('"customers.c_key"', '"o_customer", to = "x"')),
+    ("KH005", "has no meaning beside a path", _beside('same_unit_as = "customers"')),
+    ("KH005", "o_customer is of type integer, customers.region of type text", _leads('"customers.region"')),
+    ("KH006", 'no column "o_client"', _leads('"customers.c_key"', '"o_client"')),
+    ("KH006", 'customers has no column "key"', _leads('"customers.key"')),
+    ("KH002", "has no meaning beside a path", _beside("epsilon_per_table = 4")),
+    ("KH005", "where each row is a unit by itself", _OF_ROWS),
+)
+
+
+@in_turn("code, message, changes", REFUSED)
+def test_a_path_that_leads_astray_is_refused(code: str, message: str, changes: tuple[tuple[str, str], ...]) -> None:
+    with pytest.raises(KeyholeError) as refused:
+        compiled(changed(*changes, text=POLICY))
+    assert refused.value.code == code, refused.value
+    assert message in str(refused.value)
+    assert refused.value.hint
+
+
+def _known(*keys: tuple[str, ...]) -> dict[str, RelationIdentity]:
+    plain = RelationIdentity(names=("x",), bases=frozenset(), is_view=False, joins=False)
+    kept = RelationIdentity(
+        names=("orders",),
+        bases=frozenset(),
+        is_view=False,
+        joins=False,
+        unique=frozenset(key[0] for key in keys if len(key) == 1),
+        keys=frozenset(frozenset(key) for key in keys if len(key) > 1),
+    )
+    return {"customers": plain, "orders": kept, "lines": plain}
+
+
+def test_each_step_is_proved_by_a_constraint_or_vouched_for() -> None:
+    policy = parsed(POLICY)
+    assert list(find_unproved_paths(policy, _known())) == []
+    assert len(list(describe_vouched_paths(policy, _known()))) == 2
+    without = parsed(changed(('unique = ["o_shop", "o_key"]\n', ""), text=POLICY))
+    (((*_, table, key), fault),) = find_unproved_paths(without, _known(("o_shop", "o_month"), ("o_month",)))
+    assert (table, key, fault.code) == ("lines", "privacy_unit", "KH005")
+    for proof in (("o_key", "o_shop"), ("o_key",)):
+        assert list(find_unproved_paths(without, _known(proof))) == []
+
+
+def test_questions_are_simulated_without_the_source() -> None:
+    made = stand_in_catalog(parsed(POLICY), LINES.format("count(DISTINCT household) > 40"), pins=Pins(), keys=None)
+    assert [table.unit for table in made.catalog.tables] == [("household",)] * 3
+    asked(LINES.format("count(DISTINCT household) > 40"), catalog=made.catalog)

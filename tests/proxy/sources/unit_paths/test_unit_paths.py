@@ -1,0 +1,98 @@
+"""Units that rows reach through keys, on the engines: each row's unit, and what taking one unit away changes.
+
+Rows repeat where the owner vouched that they do not, and lead nowhere where they should lead somewhere.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from planner.catalog.model import Catalog
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
+from planner.lower.scan import rewrite
+from planner.question.model import Question
+from tests.effort import examples
+from tests.planner.asked import asked
+from tests.proxy.sources.unit_paths.shop import POLICY, compiled, find_units, load_sql, shops, store_units, take_away
+from tests.proxy.sources.worlds import Engines
+from tests.worlds.policies import changed
+
+HOUSEHOLDS = compiled()
+PAIRS = compiled(changed(('privacy_unit = "household"', 'privacy_unit = ["household", "region"]'), text=POLICY))
+OF_ONE = (
+    "SELECT l_mode FROM lines GROUP BY l_mode HAVING count(DISTINCT household) > 4 AND sum(amount) > 10",
+    "SELECT l_month FROM lines WHERE household <> 'ann' GROUP BY 1 HAVING count(DISTINCT l_mode) > 4",
+    "SELECT l_month FROM (SELECT household, l_month, count(*) AS n FROM lines GROUP BY household, l_month) v"
+    " GROUP BY l_month HAVING count(*) FILTER (WHERE n >= 2) > 4",
+    "SELECT l_mode FROM lines JOIN customers USING (household) GROUP BY l_mode HAVING count(*) > 4",
+    "SELECT region, o_month FROM orders o, customers c WHERE o.household = c.household GROUP BY 1, 2"
+    " HAVING count(DISTINCT o.household) > 4",
+)
+OF_ANY = (
+    "SELECT l_mode, l_month FROM lines WHERE amount > 0 GROUP BY 1, 2 HAVING count(*) > 4",
+    "SELECT o_month FROM orders GROUP BY o_month HAVING count(*) > 4",
+)
+OF_PAIRS = (
+    "SELECT l_mode FROM lines GROUP BY l_mode HAVING count(DISTINCT (household, region)) > 4 AND sum(amount) > 10",
+    "SELECT region, l_mode FROM lines GROUP BY 1, 2 HAVING count(*) > 4",
+    "SELECT l_mode FROM lines JOIN orders USING (household, region) GROUP BY l_mode HAVING count(*) > 4",
+)
+ASKED = [(HOUSEHOLDS, (*OF_ONE, *OF_ANY)), (PAIRS, (*OF_ANY, *OF_PAIRS))]
+
+
+def _answers(question: Question, duck: duckdb.DuckDBPyConnection, engines: Engines) -> list[Counter[tuple[Any, ...]]]:
+    found: Sequence[Any] = (
+        duck.execute(rewrite(question, dialect=DUCKDB).sql).fetchall(),
+        engines.writer.execute(rewrite(question, dialect=POSTGRES).sql.encode()).fetchall(),
+    )
+    return [Counter(tuple(row) for row in rows) for rows in found]
+
+
+@examples(100, quick=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(rows=shops(), asks=st.sampled_from(ASKED), data=st.data())
+def test_rows_count_for_the_unit_that_they_lead_to(
+    engines: Engines, rows: dict[str, list[tuple[Any, ...]]], asks: tuple[Catalog, Sequence[str]], data: st.DataObject
+) -> None:
+    """The integers are those of tables in which the unit is stored, whatever the keys hold. Without one unit, each key
+    moves by at most the sensitivity, and as many keys at most as a unit may be in."""
+    catalog, statements = asks
+    unit, stored = catalog.tables[0].unit, store_units(catalog)
+    homes = sorted({home for found in find_units(rows, unit).values() for home in found if home is not None})
+    without = take_away(rows, data.draw(st.sampled_from(homes or [("",)])), unit)
+    worlds = []
+    with duckdb.connect() as duck:
+        for world in (rows, without):
+            for statement in load_sql(world, unit):
+                duck.execute(statement)
+            engines.writer.execute("; ".join(load_sql(world, unit)).encode())
+            answers = []
+            for sql in statements:
+                question = asked(sql, catalog=catalog)
+                first, *others = [
+                    *_answers(question, duck, engines),
+                    *_answers(asked(sql, catalog=stored), duck, engines),
+                ]
+                assert others == [first] * 3, sql
+                answers.append((question, first))
+            worlds.append(answers)
+    for (question, before), (_, after) in zip(*worlds, strict=True):
+        _check_moves(question, before, after)
+
+
+def _check_moves(question: Question, before: Counter[tuple[Any, ...]], after: Counter[tuple[Any, ...]]) -> None:
+    table = question.table if question.per_unit is None else question.per_unit.table
+    keys = len(question.keys.columns)
+    first, second = ({row[:keys]: row[keys:] for row in found} for found in (before, after))
+    limits = [functional.sensitivity for functional in question.functionals]
+    nothing = (0,) * len(limits)
+    moved = 0
+    for key in first.keys() | second.keys():
+        moves = [abs(a - b) for a, b in zip(first.get(key, nothing), second.get(key, nothing), strict=True)]
+        assert all(move <= limit for move, limit in zip(moves, limits, strict=True))
+        moved += any(moves)
+    assert moved <= table.groups_per_unit
