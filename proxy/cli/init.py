@@ -5,11 +5,13 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import closing
+from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path, PurePath
 from types import MappingProxyType
 
 from planner.catalog.model import LONGEST_TEXT, SqlType
+from planner.catalog.relations import ForeignKey, RelationIdentity
 from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type, text_limit
 from planner.errors import KeyholeError
 from planner.policy.identifiers import SMALL_INTEGERS, find_people, is_identifier, names_person
@@ -71,7 +73,7 @@ def starter_policy(
     *,
     unit: Unit | None = None,
     purpose: Purpose = Purpose.DASHBOARD,
-    unique: Mapping[str, Set[str]] = MappingProxyType({}),
+    known: Mapping[str, RelationIdentity] = MappingProxyType({}),
     spark: Sequence[str] = (),
 ) -> str:
     """The text of a conservative policy: every table and column listed, none exposed, every choice left to the owner.
@@ -80,16 +82,24 @@ def starter_policy(
 
     Parameters:
         unit: who is protected, None where the owner has yet to say.
-        unique: by table, columns that the source keeps unique, which name rows rather than people.
+        known: by table, what the source's catalogue says: columns that it keeps unique name rows rather than people,
+            and foreign keys lead to tables that may name them.
         spark: what `[source]` says beside the address, line by line.
     """
     safe = _TOKEN.sub("", _PASSWORD.sub(r"\1:${KEYHOLE_SOURCE_PASSWORD}@", url))
     parts = [_head(safe, spark, unit or Unit.PERSON, purpose)]
-    taken: set[str] = set()
-    for named, columns in sorted(schema.items()):
-        name = _free(_plain(named), taken)
-        taken.add(name)
-        parts.append(_table(name, named, columns, unit, unique.get(named, frozenset())))
+    names: dict[str, str] = {}
+    for named in sorted(schema):
+        names[named] = _free(_plain(named), set(names.values()))
+    called = {known[named].name: name for named, name in names.items() if named in known}
+    for named, name in names.items():
+        unique = known[named].unique if named in known else frozenset()
+        keys = [
+            replace(key, relation=called[key.relation])
+            for key in (known[named].foreign_keys if named in known else ())
+            if called.get(key.relation, name) != name
+        ]
+        parts.append(_table(name, named, schema[named], unit, unique, keys))
     return "\n".join(parts)
 
 
@@ -146,10 +156,10 @@ def from_source(
         if kind == "spark" and not names:
             raise no_table_listed()
         schema = {shown: source.schema(name) for shown, name in names.items()}
-        unique = {shown: source.identify(name).unique for shown, name in names.items()}
+        known = {shown: source.identify(name) for shown, name in names.items()}
         has_token = token is not None or _TOKEN.search(url) is not None
         spark = _spark_lines(source.dialect.name, has_token=has_token) if kind == "spark" else ()
-    return starter_policy(schema, url, unit=unit, purpose=purpose, unique=unique, spark=spark)
+    return starter_policy(schema, url, unit=unit, purpose=purpose, known=known, spark=spark)
 
 
 def _several_sources(sources: Sequence[str]) -> KeyholeError:
@@ -187,7 +197,21 @@ def _strip_quotes(named: str) -> str:
     return ".".join(part[1:-1] if re.fullmatch(r'"\w+"', part) else part for part in parts)
 
 
-def _table(name: str, named: str, columns: Sequence[SourceColumn], unit: Unit | None, unique: Set[str]) -> str:
+def _path_line(key: ForeignKey) -> str:
+    """Return the path by a foreign key as the policy has it."""
+    through = [f"{key.relation}.{column}" for column in key.reached]
+    written = [_quote(ends[0]) if len(ends) == 1 else json.dumps(ends) for ends in (through, list(key.columns))]
+    return "{{ through = {}, by = {} }}".format(*written)
+
+
+def _table(
+    name: str,
+    named: str,
+    columns: Sequence[SourceColumn],
+    unit: Unit | None,
+    unique: Set[str],
+    keys: Sequence[ForeignKey],
+) -> str:
     lines = [f"[tables.{name}]"]
     if name != named:
         lines.append(f"relation = {_quote(named)}")
@@ -202,7 +226,7 @@ def _table(name: str, named: str, columns: Sequence[SourceColumn], unit: Unit | 
     if len(people) > 1:
         told = [name for name in told if names_person(repeating[name])]
     day = next((column for column in columns if _has_days(column)), None)
-    lines += _unit_lines(unit, told, day, candidates=people)
+    lines += _unit_lines(unit, told, day, candidates=people, keys=keys)
     lines += [
         f'refresh = "{BLANK}"         # when its rows change: "live": at any time, nothing is used twice;',
         '                            # "static": never, and you vouch; "explicit": when you run keyhole refresh;',
@@ -217,19 +241,35 @@ def _table(name: str, named: str, columns: Sequence[SourceColumn], unit: Unit | 
 
 
 def _unit_lines(
-    unit: Unit | None, people: Sequence[str], day: SourceColumn | None, *, candidates: Sequence[str]
+    unit: Unit | None,
+    people: Sequence[str],
+    day: SourceColumn | None,
+    *,
+    candidates: Sequence[str],
+    keys: Sequence[ForeignKey],
 ) -> Iterator[str]:
     """Yield who is protected and how much one of them may contribute, as far as the schema and the owner tell."""
+    paths = [_path_line(key) for key in keys]
     others = f"{', '.join(candidates)} may name people" if candidates else "a column that names a person"
     if unit is Unit.ROW:
         yield 'privacy_unit = "row"         # each row by itself: whoever has several rows is protected that much less'
         return
     if unit is Unit.VISIT and people and day is not None:
         yield f"privacy_unit = [{_quote(people[0])}, {_quote(_day_name(day))}]   # a person's day; {others}"
+    elif unit is Unit.PERSON and not people and paths:
+        yield f"privacy_unit = {paths[0]}   # whose the row is that its foreign key leads to"
+        yield from (f"# privacy_unit = {path}   # or that one" for path in paths[1:])
     elif unit is None or not people or unit is Unit.VISIT:
         yield f'privacy_unit = "{BLANK}"    # who is protected: {others}; several columns; or "row"'
     else:
         yield f"privacy_unit = {_quote(people[0])}   # who is protected: {others}"
+        yield from (
+            f"# same_unit_as = {_quote(key.relation)}   # if {key.reached[0]} is who is protected there: one budget"
+            for key in keys
+            if key.columns == (people[0],)
+        )
+    if unit is None:
+        yield from (f"# privacy_unit = {path}   # or whose the row is that a foreign key leads to" for path in paths)
     off = "# " if unit is None else ""
     blank = "   # unless each row is its own unit:" if unit is None else "   #"
     yield f'{off}max_groups_per_unit = "{BLANK}"{blank} in how many groups of an answer a unit counts: what a question'
