@@ -91,7 +91,7 @@ def looked_up(name: str, public: PublicTable, column: str, *, key: str, base: Co
     found = keys if column == key else values(public, column)
     pairs = public.remembered.get(("pairs", key, column), lambda: LookupValues(keys, found))
     if isinstance(base.derivation, Lookup):
-        pairs = _look_up_through(base.derivation.pairs, pairs)
+        pairs = base.derivation.pairs.then(pairs)
         source = f"{source} of {base.derivation.source}"
         first = base.derivation.column
     else:
@@ -112,16 +112,6 @@ def is_too_long(column: Column) -> bool:
         return max(sides)
 
     return pairs.remembered.get("characters", count) > MOST_CHARACTERS
-
-
-def _look_up_through(first: LookupValues, then: LookupValues) -> LookupValues:
-    """What is looked up by what was looked up."""
-
-    def join() -> LookupValues:
-        through = then.by_key
-        return LookupValues(first.known, tuple(None if one is None else through.get(one) for one in first.found))
-
-    return first.remembered.get(("through", then), join)
 
 
 def _type_column(name: str, given: Column, lookup: Lookup, *, base: Column, table: Table) -> Column:
@@ -223,17 +213,19 @@ def store_conditions(question: Question) -> Question:
         for functional in question.computed
     )
     needed = set(question.keys.names) | {name for functional in functionals for name in functional.columns}
-    multiplied = (column.derivation for column in table.columns if isinstance(column.derivation, Product))
-    needed |= {name for product in multiplied for name in product.columns}
+    needed |= {column.name for column in table.columns if isinstance(column.derivation, Product)}
     where = _true(question.where, table)
     conjuncts = _intersect_lists(where.conjuncts())
     summed = {name for functional in functionals for name in functional.summed}
     implied = {found for column in question.keys.columns for found in _find_implied(column, conjuncts, table, summed)}
     left = all_of(part for part in conjuncts if part not in implied)
     asked = (left, *(term.condition for functional in functionals for term in functional.terms))
-    needed |= {name for condition in asked for name in columns(condition)}
+    needed |= table.with_bases({*needed, *(name for condition in asked for name in columns(condition))})
+    unread = {column.name for column in table.columns if isinstance(column.derivation, Lookup)} - needed
     kept = tuple(
-        column for column in table.columns if not isinstance(column.derivation, Lookup) or column.name in needed
+        column
+        for column in table.columns
+        if column.name in needed or not column.bases or unread.isdisjoint(table.with_bases((column.name,)))
     )
     return replace(question.with_computed(functionals), table=replace(table, columns=kept), where=left)
 

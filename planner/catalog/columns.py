@@ -101,6 +101,15 @@ class LookupValues:
     def __hash__(self) -> int:
         return len(self.known)
 
+    def then(self, other: "LookupValues") -> "LookupValues":
+        """Return what is looked up by what is found here: the same values, each with what `other` has for it."""
+
+        def join() -> LookupValues:
+            through = other.by_key
+            return LookupValues(self.known, tuple(None if one is None else through.get(one) for one in self.found))
+
+        return self.remembered.get(("through", other), join)
+
     @property
     def by_key(self) -> Mapping[Value, Value | None]:
         """What stands at each of the values."""
@@ -136,7 +145,8 @@ class Parts:
     as many cuts are not above it. Of another column, a row is in the first group of `groups` whose condition in `tests`
     holds. `nulls` is the group of NULL. A group that is None is none: its rows do not count. `shown` has for each group
     a value that lies in it, of the column's type `kind`. With `distinct` the expression that groups is known to be
-    another value in each group. Cuts that are `Steps` number the groups in their order.
+    another value in each group. Cuts that are `Steps` number the groups in their order. With `pinned` the values shown
+    are all that there are.
     """
 
     column: str
@@ -147,6 +157,7 @@ class Parts:
     shown: Sequence[Value | None] = field(hash=False, compare=False)
     tests: tuple[Hashable, ...] = ()
     distinct: bool = field(default=False, compare=False)
+    pinned: bool = field(default=False, compare=False)
 
     @property
     def meaning(self) -> str:
@@ -250,6 +261,19 @@ class Column:
     def identity(self) -> str:
         """The name that tells it apart from other columns of its table: one for all spellings of a computed key."""
         return self.canonical or self.name
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """The names of the columns that it is computed from; none of a stored one."""
+        match self.derivation:
+            case Derivation(column=base) | Lookup(column=base) | Parts(column=base):
+                return (base,)
+            case Merged(columns=several) | Product(columns=several):
+                return several
+            case Computed(term):
+                return tuple(term.columns)
+            case None:
+                return ()
 
     @property
     def longest_text(self) -> int:

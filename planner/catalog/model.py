@@ -231,6 +231,17 @@ class Table:
             position=position,
         )
 
+    def with_bases(self, names: Iterable[str]) -> frozenset[str]:
+        """Return names of columns, with those of all columns that these are computed from."""
+        found: set[str] = set()
+        waiting = list(names)
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += self.column(name).bases
+        return frozenset(found)
+
     def determines(self, column: Column) -> bool:
         """Whether one privacy unit has one value of the column at most, because the unit contains it."""
         if column.name in self.unit or column.determined:

@@ -27,6 +27,7 @@ from planner.groups.null_groups import has_null_group, keeps_null, part_of_time
 from planner.groups.number_parts import column_unit, number_parts
 from planner.groups.numbers import with_numbers, without_numbers
 from planner.groups.open_texts import list_said_texts, refuse_open_texts
+from planner.groups.pinned_values import is_listed_number, part_by_values
 from planner.groups.ranges import Times, number_range, said_of_rows, time_range
 from planner.groups.time_cuts import count_starts, list_steps, part_times
 from planner.groups.truths import with_truths, without_truths
@@ -162,6 +163,8 @@ def _has_few_values(column: Column, said: tuple[Condition, ...]) -> bool:
     if column.derivation is None and list_said_texts(column, said) is not None:
         return True
     whole = column.sql_type is SqlType.INTEGER and column.bounds is not None
+    if is_listed_number(column):
+        return True
     dated = column.sql_type is SqlType.DATE  # over a range that WHERE or a key gives
     return column.derivation is None and (whole or dated or column.sql_type is SqlType.BOOLEAN)
 
@@ -290,7 +293,10 @@ def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple
     taken = {known.name for known in scope.table.columns}
     while name in taken:
         name += " by value"
-    if column.sql_type in _NUMBERS:
+    parts = part_by_values(column, scope, said)
+    if parts is not None:
+        pass
+    elif column.sql_type in _NUMBERS:
         parts = _cut_numbers(scope, column, items, said)
     else:
         parts = part_by_conditions(scope, column, [_without_keys(item, scope) for item in items])

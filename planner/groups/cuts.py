@@ -124,6 +124,8 @@ class CutFinder:
         if self._steps_down(node) is not None:
             return self._is_line(node.this)
         match node:
+            case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc() if self._keeps_whole(node):
+                return self.is_chain(node.this)
             case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc() | exp.WidthBucket():
                 return self._is_line(node.this)
             case exp.Div() if self._shape(node).steps and self._shape(node.this).varies:
@@ -141,6 +143,10 @@ class CutFinder:
                 return by is not None and by != 0 and not whole and self.is_chain(node.this)
             case _:
                 return False
+
+    def _keeps_whole(self, node: exp.Expr) -> bool:
+        """Return True if what is rounded is a whole number already."""
+        return node.args.get("decimals") is None and self._shape(node.this).whole
 
     def _is_line(self, node: exp.Expr) -> bool:
         found = self._shape(node)

@@ -58,7 +58,7 @@ def _with_test(scope: Scope, node: exp.Expr, *, several: bool) -> Scope:
     open_ = [column for column in read.values() if column.domain is None]
     if not all(column.groupable for column in read.values()):
         return scope
-    if several and len(open_) > 1:
+    if several and open_ and len(read) > 1:
         return _with_truth(scope, node)
     if not several and len(open_) == 1 and open_[0].sql_type not in _NUMBERS and key_expression(node, scope) is None:
         return _with_truth(scope, node)

@@ -76,7 +76,7 @@ def _with_conditions(
     ]
     units = [Column(f"keyhole_u{j}", SqlType.OTHER, "") for j in range(len(table.unit))]
     of_member = replace(table, relation=f"{relation} AS bounded", columns=(*own, *others, *units), members=())
-    read = {name for condition in conditions for name in columns(condition)}
+    read = of_member.with_bases(name for condition in conditions for name in columns(condition))
     if any(isinstance(column.derivation, Lookup) for column in own if column.name in read):
         of_member = join_lookups(of_member, dialect=dialect)
     names = [column.name for column in (*own, *others, *units) if column.derivation is None]
@@ -192,6 +192,7 @@ def join_lookups(table: Table, *, dialect: Dialect) -> Table:
     together = _look_up_together(table, dialect)
     if not together:
         return table
+    table = _look_up_at_once(table)
     row, identifier = RowSql(table=table, dialect=dialect), dialect.spelling.identifier
     stored = [identifier(column.name) for column in table.columns if column.derivation is None]
     found = [f"{one.value(column)} AS {identifier(column.name)}" for one in together for column in one.columns]
@@ -285,7 +286,23 @@ class _LookedUp:
         return "bigint" if column.sql_type is SqlType.INTEGER else self.dialect.spelling.type_name(column)
 
 
+def _look_up_at_once(table: Table) -> Table:
+    """The table with classes of looked-up values looked up like these: by the stored column, in one join."""
+
+    def at_once(column: Column) -> Column:
+        lookup = column.derivation
+        if not isinstance(lookup, Lookup) or not lookup.classes:
+            return column
+        base = table.column(lookup.column).derivation
+        if not isinstance(base, Lookup):
+            return column
+        return replace(column, derivation=replace(lookup, column=base.column, pairs=base.pairs.then(lookup.pairs)))
+
+    return replace(table, columns=tuple(map(at_once, table.columns)))
+
+
 def _look_up_together(table: Table, dialect: Dialect) -> tuple[_LookedUp, ...]:
+    table = _look_up_at_once(table)
     found: dict[tuple[str, int], list[Column]] = {}
     for column in table.columns:
         if isinstance(column.derivation, Lookup):

@@ -33,7 +33,7 @@ def unlisted_refusal(
         "KH205",
         message,
         detail=detail
-        or "Keyhole computes arithmetic, times and texts of one table's columns: nothing that may fail on a row.",
+        or "Keyhole computes arithmetic, times and texts of a row's columns: nothing that may fail on a row.",
         hint=hint or "Compare the columns themselves, or ask the owner for a derived column.",
         position=position(node),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from planner.catalog.model import Column, Lookup, LookupValues, Value
+from planner.catalog.model import Column, ComputedName, Lookup, LookupValues, Parts, Value
 from planner.parser.lexer import quote_identifier
 from planner.scope.names import JoinedTable, Scope
 
@@ -11,11 +11,26 @@ def is_determined(column: Column, keys: Collection[str], scope: Scope) -> bool:
     """Whether each group has one value of the column, NULL included, because it is looked up by one of the keys."""
     if column.name in keys:
         return True
+    base = _grouped_lookup(column, scope)
+    if base is not None:
+        return is_determined(base, [name for name in keys if name != column.name], scope)
     found = _looked_up(column, scope)
     if found is None:
         return False
     joined, _ = found
     return _own_key(joined, column, keys) is not None or is_determined(scope.table.column(joined.base), keys, scope)
+
+
+def _grouped_lookup(column: Column, scope: Scope) -> Column | None:
+    """The looked-up column whose values a key puts into groups."""
+    match column.derivation:
+        case Parts(column=base) if not isinstance(base, ComputedName):
+            found = scope.table.column(base)
+        case Lookup(column=base, classes=True):
+            found = scope.table.column(base)
+        case _:
+            return None
+    return found if isinstance(found.derivation, Lookup) else None
 
 
 def leading_columns(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:

@@ -1,5 +1,6 @@
 """Arithmetic of exact numbers as PostgreSQL does it: operators, quotients that it rounds, FLOOR and CEIL."""
 
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
@@ -9,7 +10,14 @@ from sqlglot import exp
 from planner.parser.tree import write_short
 from planner.scope.key_values import NotExact, Typed, exact_number, read_fraction, unify
 
+_OF_DOUBLES: dict[type[exp.Expr], Callable[[float, float], float]] = {
+    exp.Add: float.__add__,
+    exp.Sub: float.__sub__,
+    exp.Mul: float.__mul__,
+    exp.Div: float.__truediv__,
+}
 _ROUNDED_BELOW = 10_000  # quotients below this keep 16 decimals, however their operands are written
+_SMALLEST_DOUBLE, _LARGEST_DOUBLE = 1e-290, 1e290  # between which no operator rounds to 0 or overflows
 _MOST_WRITTEN = 16  # decimals that all literals beside a rounded quotient have together
 
 
@@ -22,6 +30,8 @@ def compute(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr
     kind = left.kind
     if a is None or b is None:
         return Typed(kind, None)
+    if kind == "double":
+        return _compute_double(operation, float(a), float(b), node)
     if operation is exp.Mod:
         quotient = a / b
         return exact_number(a - b * (floor(quotient) if quotient >= 0 else ceil(quotient)), kind, node)
@@ -30,6 +40,14 @@ def compute(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr
             return _quotient(a, b, node)
         return exact_number(Fraction(floor(a / b) if a / b >= 0 else ceil(a / b)), kind, node)
     return exact_number(a + b if operation is exp.Add else a - b if operation is exp.Sub else a * b, kind, node)
+
+
+def _compute_double(operation: type[exp.Expr], left: float, right: float, node: exp.Expr) -> Typed:
+    """What an operator gives of doubles, bit by bit as PostgreSQL has it. Raises `NotExact`."""
+    found = _OF_DOUBLES[operation](left, right) if operation in _OF_DOUBLES else None
+    if found is None or (found and not _SMALLEST_DOUBLE < abs(found) < _LARGEST_DOUBLE):
+        raise NotExact(write_node(node)[:80])
+    return Typed("double", Fraction(found))
 
 
 def _quotient(dividend: Fraction, divisor: Fraction, node: exp.Expr) -> Typed:
@@ -83,7 +101,7 @@ def round_whole(node: exp.Expr, found: Typed) -> Typed:
     """FLOOR or CEIL of a number. Raises `NotExact`."""
     found = exact_quotient(found)  # no whole number, and farther from one than PostgreSQL rounds
     value = read_fraction(found, node)
-    kind = "double" if found.kind == "integer" else "whole"  # PostgreSQL's, with which nothing is computed here
+    kind = "double" if found.kind in ("integer", "double") else "whole"
     if value is None:
         return Typed(kind, None)
     return Typed(kind, Fraction(floor(value) if isinstance(node, exp.Floor) else ceil(value)))

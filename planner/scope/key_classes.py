@@ -22,7 +22,7 @@ from planner.parser.tree import bare, position, write_node, write_short
 from planner.scope.key_expressions import images
 from planner.scope.key_partitions import identify_parts, label_parts, merge_parts, name_merged
 from planner.scope.key_times import InCycle, find_cycle, shown_part
-from planner.scope.key_values import NotExact, Typed, type_value
+from planner.scope.key_values import NotExact, Typed, nearest_double, type_value
 from planner.scope.names import Scope, find_column, kind_of, part_of
 from planner.scope.number_keys import find_number
 from planner.scope.truth_keys import find_truth
@@ -282,8 +282,8 @@ def _merge_combinations(expressions: tuple[KeyExpression, ...], item: exp.Expr, 
     if len(numbers) == size:
         return None
     bases = [column for _, column in read]
-    if scope.listed is not None or any(isinstance(column.derivation, Lookup) for column in bases):
-        raise _refusal(item, "It gives several combinations of keys one value, and one is another table's column.")
+    if scope.listed is not None:
+        raise _refusal(item, "It gives several combinations of keys one value, and one is a subquery's column.")
     known = tuple(column.domain or () for column in bases)
     every = list(product(*known))
     merged = Merged(
@@ -331,8 +331,8 @@ def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.
     if isinstance(base.derivation, Parts):
         places = {value: place for place, value in enumerate(first)}
         return _merge_parts(base, base.derivation, [places[value] for _, value in pairs], scope)
-    if isinstance(base.derivation, Lookup) or scope.listed is not None:
-        raise _refusal(item, "It gives several values of a key one value, and the key is another table's column.")
+    if scope.listed is not None:
+        raise _refusal(item, "It gives several values of a key one value, and the key is a subquery's column.")
     name = ", ".join(expression.text for expression in expressions)
     if any(column.name == name for column in scope.table.columns):
         raise _refusal(item, "A column has this name.")
@@ -397,7 +397,11 @@ def _pairs(expressions: tuple[KeyExpression, ...], name: str, base: Column) -> t
 
 def _domain_values(column: Column) -> Iterator[Typed]:
     if isinstance(column.derivation, Parts):
-        return (type_value(value, column.derivation.kind) for value in column.derivation.shown)
+        parts = column.derivation
+        found = (type_value(value, parts.kind) for value in parts.shown)
+        if parts.pinned and parts.kind is SqlType.DOUBLE:  # what is computed of it is, bit by bit
+            return (Typed("double", None if one.raw is None else nearest_double(one.raw)) for one in found)
+        return found
     return (type_value(value, column.sql_type) for value in column.domain or ())
 
 

@@ -66,7 +66,12 @@ def _round(node: exp.Expr, of: _Of) -> Typed:
     if places is None or abs(places) > _MOST_PLACES:
         raise NotExact(write_short(node))
     if value is None:
-        return Typed("numeric", None)
+        return Typed("numeric" if found.kind != "double" else "double", None)
+    if found.kind == "double":
+        if node.args.get("decimals") is not None:
+            raise NotExact(write_node(node)[:80])  # PostgreSQL has no such function
+        nearest = round(value) if isinstance(node, exp.Round) else floor(abs(value)) * (1 if value > 0 else -1)
+        return Typed("double", Fraction(nearest))
     scaled = abs(value) * Fraction(10) ** places
     whole = floor(scaled + Fraction(1, 2)) if isinstance(node, exp.Round) else floor(scaled)
     result = Fraction(whole) / Fraction(10) ** places
@@ -87,7 +92,8 @@ def _extreme(node: exp.Expr, of: _Of) -> Typed:
 
 
 def _bucket(node: exp.WidthBucket, of: _Of) -> Typed:
-    value = read_fraction(of(node.this), node)
+    found = of(node.this)
+    value = read_fraction(found, node)
     threshold = node.args.get("threshold")
     if isinstance(threshold, exp.Array):
         edges = [read_fraction(of(edge), node) for edge in threshold.expressions]
@@ -95,6 +101,8 @@ def _bucket(node: exp.WidthBucket, of: _Of) -> Typed:
         if len(known) < len(edges) or known != sorted(known):
             raise NotExact(write_short(node))
         return Typed("integer", None if value is None else sum(edge <= value for edge in known))
+    if found.kind == "double":
+        raise NotExact(write_node(node)[:80])  # which PostgreSQL rounds
     low, high = (read_fraction(of(node.args[name]), node) for name in ("min_value", "max_value"))
     count = _whole(of(node.args["num_buckets"]), node)
     if low is None or high is None or count is None or count < 1 or low >= high:

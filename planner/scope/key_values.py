@@ -29,7 +29,7 @@ Raw: TypeAlias = (
     | tuple[Fraction, Fraction, Fraction]
     | None
 )
-NUMBERS = ("integer", "whole", "numeric")  # whole: numeric without decimals
+NUMBERS = ("integer", "whole", "numeric", "double")  # whole: numeric without decimals
 TIMES = ("date", "timestamp", "timestamptz")
 TEXTS = ("text", "unknown")
 _LARGEST = 2**31  # the end of integer, beyond which PostgreSQL would raise
@@ -89,7 +89,7 @@ def convert(found: Typed, kind: str, node: exp.Expr) -> Typed:
     if raw is None or found.kind == kind:
         return Typed(kind, raw)
     if found.kind in NUMBERS and kind in NUMBERS:
-        return Typed(kind, raw)
+        return Typed(kind, nearest_double(raw) if kind == "double" else raw)
     if kind == "text" and found.kind == "unknown":
         return Typed(kind, raw)
     if kind == "integer" and isinstance(raw, str) and re.fullmatch(r"-?\d{1,9}", raw):
@@ -101,6 +101,12 @@ def convert(found: Typed, kind: str, node: exp.Expr) -> Typed:
     if kind == "timestamp" and found.kind == "date" and isinstance(raw, date):
         return Typed(kind, datetime(raw.year, raw.month, raw.day))
     raise NotExact(write_short(node))
+
+
+def nearest_double(raw: Raw) -> Fraction:
+    """Return the double precision number that a number becomes."""
+    assert isinstance(raw, int | Fraction)
+    return Fraction(float(raw))
 
 
 def compare(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr) -> Typed:
@@ -190,6 +196,10 @@ def cast(found: Typed, kind: str, node: exp.Expr) -> Typed:
         return to_text(found, node)
     if kind in _INTEGER_TYPES:
         return _integer(found, kind, node)
+    if kind == "DOUBLE" and found.kind in NUMBERS:
+        return Typed("double", None) if found.raw is None else convert(found, "double", node)
+    if kind == "DECIMAL" and found.kind == "double":
+        return _numeric_of_double(found.raw, node)
     if kind == "DECIMAL" and found.kind in NUMBERS:
         return Typed("whole" if found.kind == "integer" else found.kind, found.raw)
     if kind == "BOOLEAN" and found.kind == "boolean":
@@ -207,8 +217,19 @@ def cast(found: Typed, kind: str, node: exp.Expr) -> Typed:
     raise NotExact(write_short(node))
 
 
+def _numeric_of_double(raw: Raw, node: exp.Expr) -> Typed:
+    """The numeric that PostgreSQL makes of a double: its first 15 digits."""
+    if raw is None:
+        return Typed("numeric", None)
+    assert isinstance(raw, int | Fraction)
+    found = exact_number(Fraction(Decimal(format(float(raw), ".15g"))), "numeric", node)
+    return Typed("whole", found.raw) if raw == found.raw and Fraction(raw).denominator == 1 else found
+
+
 def _integer(found: Typed, kind: str, node: exp.Expr) -> Typed:
     raw = found.raw
+    if found.kind == "double" and isinstance(raw, Fraction):
+        raw = Fraction(round(raw))  # halves to even numbers
     if found.kind in NUMBERS and not (isinstance(raw, Fraction) and raw.denominator != 1):
         return Typed("integer", raw)
     if found.kind == "numeric" and isinstance(raw, Fraction):

@@ -68,7 +68,7 @@ SELECT lower(trim(disease)) = 'flu' AS flu FROM visits GROUP BY 1 HAVING count(*
 SELECT s.quantity > s.amount AS odd, r.region FROM sales s JOIN regions r ON r.name = s.country GROUP BY 1, 2 HAVING count(*) > 100
 --> [s.quantity > s.amount 3, region 3] f0 > 100 ~10; count(*) delta 100 in 0..100
 SELECT s.quantity > length(r.region) FROM sales s JOIN regions r ON r.name = s.country GROUP BY 1 HAVING count(*) > 100
---> KH202 s.quantity
+--> [s.quantity > length(r.region) 3] where "country" IN ('France', 'Germany', 'Norway', 'United Kingdom') f0 > 100 ~10; count(*) delta 100 in 0..100
 SELECT customer_id % 10 FROM sales GROUP BY 1 HAVING count(*) > 40
 --> KH202 customer_id
 SELECT customer_id FROM sales WHERE customer_id BETWEEN 1 AND 10 GROUP BY 1 HAVING count(*) > 40

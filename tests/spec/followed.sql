@@ -155,10 +155,6 @@ SELECT floor(cost * 1000) FROM visits GROUP BY 1 HAVING count(*) > 40
 --! Group by wider steps, or restrict the column in WHERE.
 SELECT floor(cost / 10) FROM visits GROUP BY 1 HAVING count(*) > 40
 --> answered
-SELECT s.quantity > length(r.region) FROM sales s JOIN regions r ON r.name = s.country GROUP BY 1 HAVING count(*) > 100
---! Group by quantity > 10, or with WHERE quantity BETWEEN 0 AND 100 by floor(quantity / 10).
-SELECT floor(quantity / 10) FROM sales WHERE quantity BETWEEN 0 AND 100 GROUP BY 1 HAVING count(*) > 4000
---> answered
 SELECT customer_id % 10 FROM sales GROUP BY 1 HAVING count(*) > 40
 --! Group by customer_id > 10, or with WHERE customer_id BETWEEN 0 AND 100 by floor(customer_id / 10).
 SELECT customer_id > 10 FROM sales GROUP BY 1 HAVING count(*) > 40
@@ -382,10 +378,6 @@ SELECT ward FROM visits WHERE visit_id > 3 GROUP BY ward HAVING count(*) > 400
 SELECT country FROM sales WHERE to_char(invoice_date, 'Mon YYYY') = 'Jun 2011' GROUP BY country HAVING count(*) > 400
 --! Write the range: invoice_date >= '2011-06-01' AND invoice_date < '2011-07-01'.
 SELECT country FROM sales WHERE invoice_date >= '2011-06-01' AND invoice_date < '2011-07-01' GROUP BY country HAVING count(*) > 400
---> answered
-SELECT s.quantity > length(r.region) FROM sales s JOIN regions r ON r.name = s.country GROUP BY 1 HAVING count(*) > 100
---! Group by quantity > 10, or with WHERE quantity BETWEEN 0 AND 100 by floor(quantity / 10).
-SELECT floor(quantity / 10) FROM sales WHERE quantity BETWEEN 0 AND 100 GROUP BY 1 HAVING count(*) > 4000
 --> answered
 SELECT country FROM sales WHERE strpos(stock_code, 'S1') = 3 GROUP BY country HAVING count(*) > 400
 --! Ask whether the text has it: position('S1' IN stock_code) > 0.

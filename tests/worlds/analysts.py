@@ -1,8 +1,9 @@
 """Owners whose analysts write as people do: a hospital, a city's taxis, a shop, a library, sensors, a help desk, a
-university, an insurer, and four public data sets of courses."""
+university, an insurer, a clinic with public tables beside its visits, and four public data sets of courses."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 
@@ -56,6 +57,12 @@ _PRIVATE = {
         "enrolments": {
             "integer": "StudentID attendance", "text": "Department Term degree course_code Mode", _REAL: "Final_Grade",
             "smallint": "credits", "boolean": "passed", "date": "enrolled_on dropped_on", "numeric(8,2)": "fee",
+        },
+    },
+    "clinic": {
+        "visits": {
+            "integer": "id person age stay dose beds", "text": "ward drug", _TIME: "visited", "date": "born",
+            "numeric(8,2)": "cost",
         },
     },
     "adult": {
@@ -124,6 +131,39 @@ _PUBLIC: dict[str, dict[str, tuple[dict[str, str], Sequence[tuple[Value | None, 
         "regions": (
             {"region": "text", "country": "text"},
             [("north", "NO"), ("west", "NO"), ("fjord", "NO"), ("skane", "SE"), ("gotland", "SE")],
+        ),
+    },
+    "clinic": {
+        "wards": (
+            {
+                "ward": "text", "region": "text", "capacity": "integer", "target": "numeric(5,2)", "budget": "integer",
+                "opened": "date", "name": "text", "acute": "boolean",
+            },
+            [
+                (
+                    f"w{i}", ("north", "south", "east")[i % 3], 10 * i, i + Decimal("2.50"), 10_000 * i,
+                    date(1990 + i, 1, 1), f"Ward {i}", i % 2 == 0,
+                )
+                for i in range(1, 9)
+            ],
+        ),
+        "weather": (
+            {"day": "date", "avg_temp": "numeric(4,1)", "rain": "boolean", "wind": _REAL},
+            [
+                (date(2024, 1, 1) + timedelta(i), i % 25 - Decimal("3.5"), i % 3 == 0, Decimal(i % 7) / 2)
+                for i in range(60)
+            ],
+        ),
+        "regions": (
+            {"region": "text", "population": "integer", "area": "numeric(8,1)"},
+            [
+                ("north", 250_000, Decimal("1200.5")), ("south", 90_000, Decimal("800.0")),
+                ("east", 120_000, Decimal("950.0")),
+            ],
+        ),
+        "drugs": (
+            {"drug": "text", "class": "text", "weight": "numeric(5,2)", "max_dose": "integer"},
+            [(f"d{i}", ("opioid", "statin")[i % 2], Decimal(i) / 4, 10 * i) for i in range(1, 13)],
         ),
     },
     "flights": {

@@ -6,13 +6,9 @@ from datetime import date
 from planner.catalog.derived_columns import DATE_PARTS, follows_by_calendar
 from planner.catalog.model import (
     Column,
-    Computed,
     ComputedName,
     Derivation,
     Lookup,
-    Merged,
-    Parts,
-    Product,
     Table,
     Value,
 )
@@ -25,15 +21,7 @@ CYCLIC = frozenset(("quarter", "month", "week", "day", "dow", "isodow", "doy", "
 
 def roots_of(column: Column, table: Table) -> frozenset[str]:
     """Return the names of the columns that decide a column's value: itself where the table has none of these."""
-    match column.derivation:
-        case None:
-            bases: tuple[str, ...] = ()
-        case Derivation(column=base) | Lookup(column=base) | Parts(column=base):
-            bases = (base,)
-        case Merged(columns=several) | Product(columns=several):
-            bases = several
-        case Computed(term):
-            bases = tuple(term.columns)
+    bases = column.bases
     known = {one.name: one for one in table.columns} if bases else {}
     found = [base.column if isinstance(base, ComputedName) else known.get(base) for base in bases]
     stored = [roots_of(one, table) for one in found if one is not None]

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, Computed, ComputedName, SqlType
+from planner.catalog.model import Column, Computed, ComputedName, Lookup, SqlType, Table
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.parser.tree import bare, write_short
 from planner.predicates.column_comparison import compare_column, is_real
@@ -65,10 +65,18 @@ def computed_column(term: RowTerm, within: RowScope, *, known: tuple[Known, Know
         bounds=None if between is None else (Decimal(between[0]), Decimal(between[1])),
         grid=None if between is None else _grid(between),
         max_length=term.limit if kind is SqlType.TEXT else None,
+        ledger=_name_pinned(called, term, within.scope.table),
     )
     if any(column.name == made.name for column in within.scope.table.columns):
         raise NoTermError
     return ComputedName.of(made).column
+
+
+def _name_pinned(called: str, term: RowTerm, table: Table) -> str:
+    """Return what the ledger calls a term of looked-up columns, with another pin another; of others nothing."""
+    read = (table.column(name) for name in sorted(term.columns))
+    pinned = [column.label for column in read if isinstance(column.derivation, Lookup)]
+    return f"{called} of {', '.join(pinned)}" if pinned else ""
 
 
 def _grid(between: tuple[int, int]) -> Decimal:
@@ -173,7 +181,7 @@ def _find_stored(node: exp.Expr, within: RowScope) -> Column | None:
     if not isinstance(node, exp.Column) or within.scope.listed is not None:
         return None
     column = find_column(node, within.scope)
-    return None if column is None or column.derivation is not None else column
+    return None if column is None or not isinstance(column.derivation, Lookup | None) else column
 
 
 _KINDS = {

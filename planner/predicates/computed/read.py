@@ -7,7 +7,7 @@ from functools import reduce
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, Computed, Derivation, Lookup, Product, SqlType
+from planner.catalog.model import Column, Computed, Derivation, Product, SqlType
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.parser.tree import bare, contains
 from planner.predicates.column_comparison import is_real
@@ -144,7 +144,7 @@ class _Reader:
                 return texts.text_constant(text)
 
     def _column(self, column: Column) -> RowTerm:
-        if isinstance(column.derivation, Lookup | Product | Computed):
+        if isinstance(column.derivation, Product | Computed):
             raise NoTermError
         if self.within.scope.listed is not None:
             return _read_total(column)

@@ -3,7 +3,7 @@
 Of a stored text the first characters count, as in every condition. No text made of it has more than `_LONGEST`.
 """
 
-from planner.catalog.model import Column, Computed, Lookup, Product
+from planner.catalog.model import Column, Computed, Product
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.predicates.computed.numbers import NoTermError, TooWideError
 
@@ -17,8 +17,8 @@ def _text(function: str, *arguments: RowTerm, limit: int) -> RowTerm:
 
 
 def stored_text(column: Column) -> RowTerm:
-    """Return a stored text. Raises `NoTermError` for a column that is computed or looked up."""
-    if isinstance(column.derivation, Lookup | Product | Computed):
+    """Return a stored or looked-up text. Raises `NoTermError` for a column that is computed."""
+    if isinstance(column.derivation, Product | Computed):
         raise NoTermError
     return RowTerm("column", TermKind.TEXT, value=column.name, limit=column.longest_text)
 

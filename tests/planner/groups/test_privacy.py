@@ -14,12 +14,13 @@ from planner.catalog.model import Catalog
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
+from planner.plan.identity import fingerprint
 from planner.question.model import Question
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import accuracy
 from tests.effort import cases, rounds
 from tests.planner.asked import TODAY, asking
-from tests.planner.groups.test_truth import CATALOG, LINES, STORED, drawn_lines
+from tests.planner.groups.test_truth import CATALOG, LINES, STORED, TOWNS, drawn_lines
 
 WANTED = accuracy({"keyhole.tolerance": "1"}, CATALOG.defaults)
 KEYS = (
@@ -42,6 +43,9 @@ KEYS = (
     "n + hour, city",
     "floor(price * n / 100), length(code)",
     "abs(n - hour) % 5, code LIKE '%x%', n - n % 20",
+    "floor(t.height / 50), n > t.people",
+    "left(t.region, 1), floor(t.rain)",
+    "n / 20 + t.people / 200, gift",
     "round(weight), CASE WHEN code ILIKE '%a%' THEN 1 WHEN code LIKE '%2%' THEN 2 END",
 )
 AGGREGATES = "count(*) > 3 AND sum(n) > 5 AND count(DISTINCT person) > 2"
@@ -55,7 +59,8 @@ def _world(groups: int, rows: int) -> Catalog:
 
 
 def _asked(keys: str, catalog: Catalog) -> Question:
-    sql = f"SELECT 1 FROM lines GROUP BY {keys} HAVING {AGGREGATES}"
+    source = "lines JOIN towns t ON t.town = city" if "t." in keys else "lines"
+    sql = f"SELECT 1 FROM {source} GROUP BY {keys} HAVING {AGGREGATES}"
     (question,) = asking(sql, catalog).questions
     return ask(question, catalog, accuracy=WANTED, parameters={}, today=TODAY)
 
@@ -65,7 +70,7 @@ def _totals(opened: Any, sql: str, width: int) -> dict[tuple[Any, ...], tuple[in
     return {row[:width]: tuple(int(one or 0) for one in row[width:]) for row in found}
 
 
-@pytest.mark.parametrize(("keys", "bounds"), cases(KEYS, [(1, 2), (2, 5), (3, 1)], quick=20))
+@pytest.mark.parametrize(("keys", "bounds"), cases(KEYS, [(1, 2), (2, 5), (3, 1)], quick=23))
 def test_a_unit_changes_no_more_than_is_said(keys: str, bounds: tuple[int, int]) -> None:
     """Of units with more rows and groups than the bounds admit, a few of each world are taken away."""
     groups, rows = bounds
@@ -159,6 +164,15 @@ def test_spellings_are_one_axis() -> None:
     assert axis("met > '2026-01-20'") != axis("paid > '2026-01-20'")
     assert len({axis("n > 10"), axis("n > 20"), axis("coalesce(n > 10, false)")}) == 3
     assert axis("hour < 12") == axis("hour") == axis("hour / 3")
+
+
+@pytest.mark.parametrize("keys", ["n > t.people", "floor(t.height / 50)", "left(t.region, 1)", "n + t.people"])
+def test_another_pin_is_another_axis_and_another_question(keys: str) -> None:
+    world = _world(2, 3)
+    other = replace(world, public_tables=(replace(TOWNS, digest="later"),))
+    one, another = _asked(keys, world), _asked(keys, other)
+    assert one.keys.columns[0].label != another.keys.columns[0].label
+    assert fingerprint(one) != fingerprint(another)
 
 
 def test_what_the_unit_tells_multiplies_nothing() -> None:

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 from mechanisms.formula import evaluate
 from planner.bind.question import ask
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Catalog, Column, Derivation, SqlType, Table
+from planner.catalog.model import Catalog, Column, Derivation, PublicTable, SqlType, Table
 from planner.extract.outer_query import outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
@@ -52,8 +52,40 @@ LINES = Table(
     refresh="static",
     seed="lines",
 )
+TOWNS = PublicTable(
+    name="towns",
+    columns=(
+        Column("town", SqlType.TEXT, "text"),
+        Column("region", SqlType.TEXT, "text"),
+        Column("people", SqlType.INTEGER, "integer"),
+        Column("height", SqlType.NUMERIC, "numeric(6,1)"),
+        Column("rain", SqlType.DOUBLE, "double precision"),
+        Column("since", SqlType.DATE, "date"),
+        Column("port", SqlType.BOOLEAN, "boolean"),
+    ),
+    rows=(
+        ("Aachen", "west", 250, Decimal("173.0"), Decimal("0.3"), date(2025, 12, 1), False),
+        ("Bonn", "west", 330, None, Decimal("2.5"), date(2026, 1, 12), True),
+        ("Berlin", "east", 9, Decimal("34.5"), Decimal("-0.1"), None, True),
+        ("Kiel", "north", 30, Decimal("-5.0"), Decimal("7.0"), date(2026, 2, 3), True),
+        (" Basel", None, 40, Decimal("260.5"), Decimal("0.1"), date(2024, 2, 29), None),
+    ),
+    digest="towns",
+)
+MARKS = PublicTable(
+    name="marks",
+    columns=(
+        Column("code", SqlType.TEXT, "text"),
+        Column("kind", SqlType.TEXT, "text"),
+        Column("people", SqlType.INTEGER, "integer"),
+    ),
+    rows=(("A1", "a", 10), ("B2", "b", 30), ("A2", "a", 40), ("x2", None, 50), ("none", "c", 60)),
+    digest="marks",
+)
 CATALOG: Catalog = replace(
-    retail(), tables=(LINES, replace(LINES, name="rows", relation="rows", unit=(), rows_per_unit=None))
+    retail(),
+    tables=(LINES, replace(LINES, name="rows", relation="rows", unit=(), rows_per_unit=None)),
+    public_tables=(TOWNS, MARKS),
 )
 WHEN = "met >= '2026-01-05' AND met < '2026-02-12 06:00'"
 KEYS = [
@@ -269,6 +301,38 @@ RANGED = [
 ]
 
 
+OF_TOWNS = [
+    "left(t.region, 1)",
+    "upper(t.region)",
+    "t.people / 100",
+    "CASE WHEN t.people > 200 THEN 'large' ELSE 'small' END",
+    "floor(t.people / 100) * 100",
+    "floor(t.height / 50)",
+    "round(t.height, -2)",
+    "CASE WHEN t.height > 100 THEN 'high' WHEN t.height IS NULL THEN 'unknown' ELSE 'low' END",
+    "t.height",
+    "floor(t.rain / 0.1)",
+    "t.rain * 10 > 1",
+    "t.rain::numeric > 0.2",
+    "trunc(t.rain) + 1",
+    "round(t.rain::numeric, 0)",
+    "extract(year FROM t.since)",
+    "to_char(t.since, 'YYYY') || t.region",
+    "t.port AND t.people > 100",
+    "t.region || CASE WHEN t.port THEN ' sea' ELSE ' land' END",
+    "l.n > t.people",
+    "l.price < t.height / 4",
+    "CASE WHEN l.n * 5 > t.people THEN 'a' WHEN l.weight < t.rain THEN 'b' ELSE 'c' END",
+    "l.met::date - t.since > 20",
+    "l.paid >= t.since",
+    "l.code || t.region = 'A1west'",
+    "(l.n + t.people) / 50",
+    "floor((l.n + t.height) / 50)",
+    "l.n / 20 + t.people / 200",
+    "l.city || left(t.region, 1)",
+]
+
+
 def draw(seed: int, size: int) -> list[tuple[Any, ...]]:
     drawn = random.Random(seed)
 
@@ -325,7 +389,15 @@ def worlds(postgres_url: str) -> Iterator[tuple[psycopg.Connection[Any], duckdb.
             opened.execute(
                 f"CREATE VIEW {table} AS SELECT *, extract(hour FROM met)::integer AS hour FROM stored_{table}"
             )
+        opened.execute("SET search_path = computed_keys, public")
+        for public in CATALOG.public_tables:
+            declared = ", ".join(f"{column.name} {column.declared}" for column in public.columns)
+            opened.execute(f"DROP TABLE IF EXISTS public.{public.name}; CREATE TABLE public.{public.name} ({declared})")
+            places = ", ".join(["%s"] * len(public.columns))
+            with opened.cursor() as cursor:
+                cursor.executemany(f"INSERT INTO {public.name} VALUES ({places})", public.rows)
         yield opened, duck
+        opened.execute("DROP TABLE public.towns, public.marks")
         opened.execute("DROP SCHEMA computed_keys CASCADE")
         duck.close()
 
@@ -369,6 +441,23 @@ def _check(sql: str, most: int, worlds: tuple[Any, Any]) -> None:
         assert ours == theirs, (sql, dialect.name, outer.sql)
 
 
+def _check_formula(sql: str, worlds: tuple[Any, Any]) -> None:
+    """Groups without rows count as nothing, and are decided as well."""
+    postgres, duck = worlds
+    (question,) = asking(sql, CATALOG).questions
+    what = ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY)
+    outer, theirs = outer_sql(asking(sql, CATALOG), first_parameter=1), _shape(postgres.execute(sql))
+    for engine, dialect in ((postgres, POSTGRES), (duck, DUCKDB)):
+        made = plan(what, dialect=dialect)
+        width, keys = len(what.keys.columns), [tuple(map(as_text, what.keys.key(i))) for i in range(what.keys.size)]
+        read = {tuple(map(as_text, row[:width])): row[width:] for row in engine.execute(made.rewritten.sql).fetchall()}
+        values = np.array([read.get(key, [0] * len(made.question.functionals)) for key in keys], dtype=np.int64).T
+        passed = evaluate(made.question.formula, lambda cut: cut.holds(values[cut.functional]), keys=len(keys))  # noqa: B023
+        held = [key for key, has_passed in zip(keys, passed, strict=True) if has_passed]
+        arrays = [[key[array.column] for key in held] for array in outer.arrays]
+        assert _shape(psycopg.RawCursor(postgres).execute(outer.sql, arrays)) == theirs, dialect.name
+
+
 # a key is computed of a row, whoever the unit is: at quick each key from one of the tables
 @pytest.mark.parametrize(
     ("key", "table"),
@@ -401,6 +490,18 @@ def test_numbers_of_several_columns_are_postgresqls(key: str, worlds: tuple[Any,
     _check(f"SELECT gift, {written} AS g FROM rows l {no_zero} GROUP BY 1, 2 HAVING count(*) > 1", 1, worlds)
 
 
+@pytest.mark.parametrize("key", OF_TOWNS)
+def test_groups_by_public_columns_are_postgresqls(key: str, worlds: tuple[Any, Any]) -> None:
+    # a public key's NULL is in no group, as a declared one's
+    town = "lines l JOIN towns t ON t.town = l.city WHERE t.region IS NOT NULL"
+    town += " AND t.since IS NOT NULL" if key.startswith(("extract(year", "to_char(t.since")) else ""
+    _check(f"SELECT {key} AS g FROM {town} GROUP BY {key} HAVING count(*) > 0", 0, worlds)
+    _check(f"SELECT {key}, l.hour / 8 AS part FROM {town} GROUP BY 1, 2 HAVING count(*) > 9", 9, worlds)
+    own = town.replace("lines", "rows").replace(" JOIN", " LEFT JOIN")
+    if "l." not in key:
+        _check(f"SELECT l.city, {key} FROM {own} GROUP BY l.city, {key} HAVING count(*) > 40", 40, worlds)
+
+
 @pytest.mark.parametrize("key", RANGED)
 def test_times_in_a_range_are_postgresqls(key: str, worlds: tuple[Any, Any]) -> None:
     _check(f"SELECT {key} FROM lines WHERE {WHEN} GROUP BY 1 HAVING count(*) > 0", 0, worlds)
@@ -414,25 +515,13 @@ def test_set_operations_are_one_question(
     shown: str, where: str, other: str, word: str, worlds: tuple[Any, Any]
 ) -> None:
     """Sides that read other rows, and the second spells its GROUP BY in another way."""
-    postgres, duck = worlds
     items = shown.split("; ")
     plain = ", ".join(one.partition(" AS ")[0] for one in items)
     numbers = ", ".join(str(place) for place, _ in enumerate(items, start=1))
     left = f"SELECT {', '.join(items)} FROM lines {where and 'WHERE ' + where} GROUP BY {numbers} HAVING count(*) > 9"
     right = f"SELECT {plain} FROM lines l {other and 'WHERE ' + other} GROUP BY {plain} HAVING count(gift) > 11"
     sql = f"{left} {word} {right}"
-    (question,) = asking(sql, CATALOG).questions
-    what = ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY)
-    outer, theirs = outer_sql(asking(sql, CATALOG), first_parameter=1), _shape(postgres.execute(sql))
-    for engine, dialect in ((postgres, POSTGRES), (duck, DUCKDB)):
-        made = plan(what, dialect=dialect)
-        width, keys = len(what.keys.columns), [tuple(map(as_text, what.keys.key(i))) for i in range(what.keys.size)]
-        read = {tuple(map(as_text, row[:width])): row[width:] for row in engine.execute(made.rewritten.sql).fetchall()}
-        values = np.array([read.get(key, [0] * len(made.question.functionals)) for key in keys], dtype=np.int64).T
-        passed = evaluate(made.question.formula, lambda cut: cut.holds(values[cut.functional]), keys=len(keys))  # noqa: B023
-        held = [key for key, has_passed in zip(keys, passed, strict=True) if has_passed]
-        arrays = [[key[array.column] for key in held] for array in outer.arrays]
-        assert _shape(psycopg.RawCursor(postgres).execute(outer.sql, arrays)) == theirs, dialect.name
+    _check_formula(sql, worlds)
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,10 @@ CONDITIONS = (
     "(w.beds > 5) IS NULL",
     "w.beds NOT IN (0, 5)",
     "v.ward = 'B'",
+    "v.age > w.beds",
+    "v.level = w.level OR w.weight * 2 < v.age - v.level",
+    "v.age / w.factor > 30",
+    "NOT (w.hospital || 'x' = v.ward) AND v.age <> w.level",
 )
 AGGREGATES = (
     "count(*)",
@@ -123,6 +127,8 @@ AGGREGATES = (
     "sum(v.age) FILTER (WHERE w.hospital = 'south')",
     "sum(v.age * w.beds)",
     "sum(w.weight * (100 - v.age)) FILTER (WHERE w.open)",
+    "count(*) FILTER (WHERE v.age > w.weight)",
+    "sum(abs(v.age - w.level))",
 )
 
 

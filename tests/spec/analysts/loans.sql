@@ -47,7 +47,7 @@ SELECT b.district, l.medium, COUNT(*) AS loans FROM loans l INNER JOIN branches 
 --> planned
 
 SELECT EXTRACT(YEAR FROM b.opened) >= 2000 AS new_building, count(DISTINCT l.reader_id) FROM loans l JOIN branches b USING (branch) GROUP BY 1 HAVING count(DISTINCT l.reader_id) > 500
---> KH202
+--> planned
 
 SELECT (returned_at::date - borrowed_at::date) / 7 AS weeks_kept FROM loans WHERE returned_at IS NOT NULL AND returned_at::date - borrowed_at::date BETWEEN 0 AND 55 GROUP BY 1 HAVING COUNT(*) > 1000
 --> planned

@@ -1,0 +1,57 @@
+"""Groups of a looked-up number: one for each value that stands in the pinned table, and one for NULL.
+
+    GROUP BY floor(w.avg_temp / 5)     for the temperatures of the days in `weather`
+
+Guarantee: a row's looked-up number is one of the pinned values or NULL, so that each row is in one of the groups. They
+follow from pinned data alone.
+"""
+
+from decimal import Decimal
+
+from planner.catalog.model import Column, Lookup, Parts, SqlType, Value
+from planner.groups.null_groups import keeps_null
+from planner.question.condition import Condition
+from planner.scope.key_classes import MOST_VALUES
+from planner.scope.names import Scope
+
+_LISTED = frozenset((SqlType.NUMERIC, SqlType.DOUBLE))  # looked-up values of other types are keys by themselves
+
+
+def is_listed_number(column: Column) -> bool:
+    """Whether a column is a looked-up number that is no key by itself."""
+    return isinstance(column.derivation, Lookup) and column.sql_type in _LISTED
+
+
+def part_by_values(column: Column, scope: Scope, said: tuple[Condition, ...]) -> Parts | None:
+    """Return the pinned values of a looked-up number as groups; None for other columns, and for too many values."""
+    lookup = column.derivation
+    if not isinstance(lookup, Lookup) or not is_listed_number(column):
+        return None
+    values = lookup.pairs.remembered.get(("numbers", column.sql_type), lambda: _list_values(lookup, column.sql_type))
+    if not 0 < len(values) <= MOST_VALUES:
+        return None
+    count, nullable = len(values), _may_be_null(column, lookup, scope) and keeps_null(column, scope, said)
+    return Parts(
+        column=column.name,
+        kind=column.sql_type,
+        cuts=values,
+        groups=(None, *range(count)),
+        nulls=count if nullable else None,
+        shown=(*values, None) if nullable else values,
+        pinned=True,
+    )
+
+
+def _may_be_null(column: Column, lookup: Lookup, scope: Scope) -> bool:
+    """Whether a row may find NULL, or under LEFT JOIN nothing."""
+    joined = (one for one in scope.joined if column.name in dict(one.columns).values())
+    return None in lookup.pairs.found or any(one.outer for one in joined)
+
+
+def _list_values(lookup: Lookup, kind: SqlType) -> tuple[Value, ...]:
+    """The different numbers, rising."""
+    found: dict[Decimal, Value] = {}
+    for value in lookup.pairs.found:
+        if isinstance(value, int | Decimal):
+            found.setdefault(Decimal(float(value)) if kind is SqlType.DOUBLE else Decimal(value), value)
+    return tuple(found[exact] for exact in sorted(found))
