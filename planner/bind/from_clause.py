@@ -20,6 +20,7 @@ from planner.bind.refusals import (
     with_query_joined,
 )
 from planner.catalog.model import Catalog, PublicTable, Table
+from planner.parser.lexer import readable
 from planner.parser.tree import bare, contains, name, position
 
 _ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
@@ -158,7 +159,7 @@ def _relations(select: exp.Select, catalog: Catalog) -> tuple[Relation, ...]:
         table = _table(node, catalog, hidden)
         private = isinstance(table, Table)
         if join is not None:
-            _check_kind(join, node, before=before, private=private)
+            _check_kind(join, node, table, before=before)
         found.append(Relation(node, alias_of(node), table, join))
         before = before or private
     for called, times in Counter(relation.alias for relation in found).items():
@@ -168,7 +169,8 @@ def _relations(select: exp.Select, catalog: Catalog) -> tuple[Relation, ...]:
     return tuple(found)
 
 
-def _check_kind(join: exp.Join, node: exp.Table, *, before: bool, private: bool) -> None:
+def _check_kind(join: exp.Join, node: exp.Table, table: Table | PublicTable, *, before: bool) -> None:
+    private = isinstance(table, Table)
     side, kind = str(join.side or "").upper(), str(join.kind or "").upper()
     unknown = [key for key, value in join.args.items() if value and key not in _ON_JOIN]
     if join.args.get("method"):
@@ -178,7 +180,8 @@ def _check_kind(join: exp.Join, node: exp.Table, *, before: bool, private: bool)
     if side == "LEFT" and before and private:
         raise left_join_of_private(node)
     if side == "LEFT" and (private or not before):
-        raise private_on_the_right(node)
+        column = next(iter(table.unit if isinstance(table, Table) else ()), table.columns[0].name)
+        raise private_on_the_right(node, column=f"{readable(alias_of(node))}.{readable(column)}")
 
 
 def _table(node: exp.Table, catalog: Catalog, hidden: set[str]) -> Table | PublicTable:

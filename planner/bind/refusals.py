@@ -89,13 +89,14 @@ def left_join_of_private(node: exp.Expr) -> KeyholeError:
     )
 
 
-def private_on_the_right(node: exp.Expr) -> KeyholeError:
-    """KH107 for a LEFT JOIN that could leave the private rows out."""
+def private_on_the_right(node: exp.Expr, *, column: str) -> KeyholeError:
+    """KH107 for a LEFT JOIN in which an aggregate counts the row that a public row without private ones becomes."""
     return _from_refusal(
-        "LEFT JOIN needs the private table on its left",
+        "LEFT JOIN of a private table counts public rows without any as one row here",
         node,
-        detail=_OWN_ROWS,
-        hint="Write FROM the private table LEFT JOIN the public one, or JOIN.",
+        detail="So do count(*), and coalesce or CASE with ELSE inside an aggregate. Aggregates of the private table's "
+        "columns are answered: each public row is a group, with private rows or without.",
+        hint=f"Write count({column}), with conditions on its rows in ON or FILTER; or JOIN.",
     )
 
 

@@ -1,5 +1,7 @@
 """Statements as people and tools write them, brought to the form of a question before anything is cut out of them.
 
+First `read_private_first` puts the private table of an outer join with a public one first.
+
 These rules move what means the same in another place, in the statement's text:
 
 - `inline_public_lists`: a subquery over a public table after IN, into a list of its pinned values;
@@ -49,6 +51,7 @@ from planner.extract.ranks.push_down_ranks import push_down_ranks
 from planner.extract.ranks.push_through_queries import push_through_queries
 from planner.extract.ranks.rank_above_all import rank_above_all
 from planner.extract.ranks.rank_largest import rank_largest
+from planner.extract.read_private_first import read_private_first
 from planner.parser.edits import MOST_ADDED, Edit, Origin, apart, growth
 from planner.parser.lexer import tokens_after_edits
 from planner.parser.tree import Parsed, parse
@@ -74,6 +77,7 @@ RULES: tuple[Rule, ...] = (
     push_down_thresholds,
     write_out_grouping_sets,
 )
+FIRST_RULES: tuple[Rule, ...] = (read_private_first,)
 LAST_RULES: tuple[Rule, ...] = (group_by_listed_keys,)
 
 
@@ -97,8 +101,9 @@ class _FiredRule:
 def normalise(query: Parsed, catalog: Catalog, private: Callable[[Parsed], Private], *, origin: Origin) -> Normalised:
     """The query after every rule that applies, one after the other; it is read once more for each that does.
 
-    Guarantee: PostgreSQL gives the same rows for both; where keys are listed without DISTINCT, each once. The column of
-    a band is in no source: it is taken to have the group's band in every row of a group.
+    Guarantee: PostgreSQL gives the same rows for both; where keys are listed without DISTINCT, each once, and where an
+    outer join keeps public rows, if each of these has private rows. The column of a band is in no source: it is taken
+    to have the group's band in every row of a group.
 
     Parameters:
         private: finds the private tables that a query reads.
@@ -125,11 +130,13 @@ def normalise(query: Parsed, catalog: Catalog, private: Callable[[Parsed], Priva
 
 def _steps(query: Parsed, catalog: Catalog, private: Private, *, room: int) -> Iterator[_FiredRule]:
     """What the rules change where private tables are read, as far as there is room for what is repeated."""
-    reads = [
+    every = [
         PrivateRead(query, node.parent.parent, node, table, catalog)
         for node, table in private
-        if isinstance(node.parent, exp.From) and isinstance(node.parent.parent, exp.Select)
+        if isinstance(node.parent, exp.From | exp.Join) and isinstance(node.parent.parent, exp.Select)
     ]
+    yield from _fire_rules(every, FIRST_RULES, room=room)
+    reads = [read for read in every if isinstance(read.node.parent, exp.From)]
     # the last rules turn to what only lists keys, once it can no longer become part of a question
     for rules in (RULES, LAST_RULES):
         yield from _fire_rules(reads, rules, room=room)

@@ -3,7 +3,7 @@
 from sqlglot import exp
 
 from planner.bind.refusals import APART
-from planner.catalog.model import Column, StoredQuestion, Table
+from planner.catalog.model import Column, PublicTable, StoredQuestion, Table
 from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError
 from planner.extract.hints.questions import (
@@ -272,4 +272,16 @@ def unsupported_spelling(first: Token) -> KeyholeError:
         "this way of writing a derived key is not supported in a select list",
         hint="Select the derived column by its name.",
         position=first.start + 1,
+    )
+
+
+def lacks_groups(public: PublicTable, column: str, key: str, node: exp.Expr) -> KeyholeError:
+    """KH107 for an outer join that keeps public rows of which the policy knows no group."""
+    values = f"{public.name}.{column}"
+    return KeyholeError(
+        "KH107",
+        f"{values} has values that are no groups of {readable(key)}",
+        detail="An outer join keeps each public row, and the list of groups is the policy's.",
+        hint=f'Write JOIN; or ask the owner to declare {readable(key)} with key = {{ values_from = "{values}" }}.',
+        position=position(node),
     )

@@ -276,8 +276,8 @@ SELECT country FROM sales RIGHT JOIN regions ON country = name GROUP BY country 
 SELECT country FROM sales LEFT JOIN regions ON country = name GROUP BY country HAVING count(*) > 500
 --> answered
 SELECT country FROM regions LEFT JOIN sales ON country = name GROUP BY country HAVING count(*) > 5
---! Write FROM the private table LEFT JOIN the public one, or JOIN.
-SELECT country FROM sales LEFT JOIN regions ON country = name GROUP BY country HAVING count(*) > 500
+--! Write count(sales.customer_id), with conditions on its rows in ON or FILTER; or JOIN.
+SELECT country FROM regions LEFT JOIN sales ON country = name GROUP BY country HAVING count(sales.customer_id) > 500
 --> answered
 SELECT country FROM sales LEFT JOIN regions ON country = name AND region = 'West' GROUP BY country HAVING count(*) > 5
 --! Move other conditions on public columns into WHERE or FILTER.

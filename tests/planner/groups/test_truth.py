@@ -299,8 +299,6 @@ RANGED = [
     "date '2026-03-01' - met::date",
     "met::date + 3",
 ]
-
-
 OF_TOWNS = [
     "left(t.region, 1)",
     "upper(t.region)",
@@ -500,6 +498,27 @@ def test_groups_by_public_columns_are_postgresqls(key: str, worlds: tuple[Any, A
     own = town.replace("lines", "rows").replace(" JOIN", " LEFT JOIN")
     if "l." not in key:
         _check(f"SELECT l.city, {key} FROM {own} GROUP BY l.city, {key} HAVING count(*) > 40", 40, worlds)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT t.town FROM towns t LEFT JOIN lines l ON l.code = t.town GROUP BY t.town HAVING count(l.n) < 300",
+        "SELECT t.code, t.people FROM lines l RIGHT OUTER JOIN marks t ON t.code = l.code AND l.gift AND (l.n > 5 OR "
+        "l.n < 0) GROUP BY t.code, t.people HAVING count(DISTINCT l.person) FILTER (WHERE l.n > 50 OR l.n < 9) < 35",
+        "SELECT code FROM marks LEFT JOIN rows USING (code) WHERE people > 10 GROUP BY code HAVING count(n) < 130",
+        "SELECT kind FROM marks AS m LEFT JOIN rows l ON m.code = l.code WHERE kind IS NOT NULL GROUP BY kind "
+        "HAVING count(CASE WHEN l.n > 20 THEN 1 END) < 200 AND coalesce(sum(l.n * 2), 0) < 9000",
+        "SELECT m.code FROM marks m LEFT JOIN lines l ON l.code = m.code AND l.n > 1000 WHERE m.people > 20 GROUP BY 1 "
+        "HAVING count(l.person) < 5",
+        "SELECT city FROM lines l WHERE NOT EXISTS (SELECT 1 FROM towns t WHERE t.since = l.paid) AND city IS NOT NULL "
+        "GROUP BY city HAVING count(*) > 300",
+        "SELECT city FROM rows l WHERE EXISTS (SELECT * FROM towns WHERE l.city = town AND port) AND city IS NOT NULL "
+        "GROUP BY city HAVING count(*) > 0",
+    ],
+)  # fmt: skip
+def test_each_public_row_is_a_group_of_an_outer_join(sql: str, worlds: tuple[Any, Any]) -> None:
+    _check_formula(sql, worlds)
 
 
 @pytest.mark.parametrize("key", RANGED)

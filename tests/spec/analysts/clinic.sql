@@ -87,6 +87,31 @@ SELECT w.avg_temp, count(*) FROM visits v JOIN weather w ON w.day = v.day GROUP 
 SELECT substring(d.drug, 1, 2) AS line FROM visits v JOIN drugs d ON v.drug = d.drug GROUP BY 1 HAVING count(*) > 100
 --> planned
 
+-- # every row of a public table
+SELECT w.ward FROM wards w LEFT JOIN visits v ON v.ward = w.ward GROUP BY w.ward HAVING count(v.id) < 10
+--> planned
+
+SELECT w.region, count(v.person) FROM wards w LEFT JOIN visits v ON w.ward = v.ward GROUP BY w.region HAVING count(v.person) > 100
+--> planned
+
+SELECT w.ward, w.name FROM wards w LEFT OUTER JOIN visits v ON v.ward = w.ward AND v.age > 65 GROUP BY w.ward, w.name HAVING count(v.id) < 5
+--> planned
+
+SELECT v.ward FROM visits v WHERE NOT EXISTS (SELECT 1 FROM drugs d WHERE d.drug = v.drug AND d.class = 'opioid') GROUP BY v.ward HAVING count(*) > 20
+--> planned
+
+SELECT v.ward FROM visits v LEFT JOIN drugs d ON d.drug = v.drug WHERE d.drug IS NULL GROUP BY v.ward HAVING count(*) > 20
+--> planned
+
+SELECT w.ward FROM visits v RIGHT JOIN wards w ON v.ward = w.ward GROUP BY w.ward HAVING count(v.id) < 10
+--> planned
+
+SELECT w.ward FROM wards w LEFT JOIN visits v ON v.ward = w.ward GROUP BY w.ward HAVING coalesce(sum(v.cost), 0) < 1000
+--> planned
+
+SELECT d.class FROM drugs d LEFT JOIN visits v ON v.drug = d.drug GROUP BY d.class HAVING count(v.drug) > 100
+--> planned
+
 -- # totals of each unit beside a public table
 SELECT w.region FROM (SELECT person, ward, sum(cost) AS s FROM visits GROUP BY person, ward) u JOIN wards w ON u.ward = w.ward GROUP BY w.region HAVING count(*) > 50
 --> KH110

@@ -1,0 +1,285 @@
+"""An outer join that keeps every row of a public table, with the private table first.
+
+SELECT w.ward FROM wards w LEFT JOIN visits v ON v.ward = w.ward AND v.age > 65
+GROUP BY w.ward HAVING count(v.id) < 10
+
+SELECT w.ward FROM visits v JOIN wards w ON v.ward = w.ward
+GROUP BY w.ward HAVING count(v.id) FILTER (WHERE v.age > 65) < 10
+
+Guarantee: Keyhole gives the same groups for both, whatever the rows are: each value that stands in the public table
+is a group, with private rows or without. In the row that PostgreSQL makes up for a public row without any, all private
+columns are NULL. So each aggregate must be of something that is NULL there, and WHERE must not ask for NULL: else
+nothing changes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.catalog.model import Catalog
+from planner.extract.private_read import PrivateRead
+from planner.extract.refusals import lacks_groups
+from planner.parser.clauses import at_offset
+from planner.parser.edits import Edit
+from planner.parser.lexer import quote_identifier
+from planner.parser.spans import Searched, spans
+from planner.parser.tree import bare, name, offset
+
+_STRICT_OF_ONE = (exp.Paren, exp.Neg, exp.Cast, exp.Round, exp.Floor, exp.Ceil, exp.Abs, exp.Lower, exp.Upper, exp.Trim)
+_STRICT_OF_ANY = (
+    exp.Add,
+    exp.Sub,
+    exp.Mul,
+    exp.Div,
+    exp.Mod,
+    exp.EQ,
+    exp.NEQ,
+    exp.GT,
+    exp.GTE,
+    exp.LT,
+    exp.LTE,
+    exp.Like,
+)
+_ASKS_FOR_NULL = (exp.Is, exp.Coalesce, exp.Case, exp.NullSafeEQ, exp.NullSafeNEQ)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The tables of FROM: the private one, and the first public one, as columns are qualified by them."""
+
+    private: str
+    columns: frozenset[str]
+    others: frozenset[str]
+
+    def is_private(self, column: exp.Column) -> bool:
+        """Whether a column is certainly the private table's."""
+        qualifier = name(column.args.get("table"))
+        if qualifier:
+            return qualifier == self.private
+        return name(column.this) in self.columns - self.others
+
+
+def read_private_first(read: PrivateRead) -> tuple[Edit, ...]:
+    """The changes that put the private table of an outer join first; none if there is no such join.
+
+    Raises KH107 where the policy's list of groups lacks a value that stands in the public table.
+    """
+    select, join = read.select, _find_outer_join(read)
+    if join is None or select.find(exp.Window, exp.Subquery) is not None:
+        return ()
+    tables = _name_tables(read)
+    on, using = join.args.get("on"), join.args.get("using") or ()
+    if tables is None or bool(on) is bool(using) or len(using) > 1:
+        return ()
+    parts = list(_list_conjuncts(on))
+    joining = [part for part in parts if _joins(part, tables)]
+    others = [part for part in parts if not any(part is one for one in joining)]
+    aggregates = [_with_what_follows(one) for one in select.find_all(exp.AggFunc)]
+    where = select.args.get("where")
+    if (on and len(joining) != 1) or not all(_reads_private_alone(part, tables) for part in others):
+        return ()
+    if not aggregates or not all(_is_null_of_nothing(one, tables) for one in aggregates):
+        return ()
+    if where is not None and any(_reads_private(one, tables) for one in where.find_all(*_ASKS_FOR_NULL)):
+        return ()
+    _check_groups(read, parts=joining, using=using, tables=tables)
+    edits = [*_swap_tables(read, join), *_say_inner(read, join)]
+    if using:
+        edits += _name_column(read, join, tables)
+    elif on is not None and others:
+        edits += _move_conditions(read, on, joining[0], others, aggregates)
+    return tuple(edits)
+
+
+def _check_groups(read: PrivateRead, *, parts: Sequence[exp.Expr], using: Sequence[exp.Expr], tables: _Tables) -> None:
+    """Refuse a join by a declared key without a group for each public row."""
+    columns = [column for part in parts for column in part.find_all(exp.Column)]
+    own = next((column.this for column in columns if tables.is_private(column)), *using[:1])
+    other = next((column for column in columns if not tables.is_private(column)), *using[:1])
+    domain = next((one.domain for one in read.table.columns if one.name == name(own)), None)
+    called = name(other.this if isinstance(other, exp.Column) else other)
+    qualifier = name(other.args.get("table"))
+    joined = {name(node.this) for node in read.select.find_all(exp.Table) if qualifier in ("", _alias(node))}
+    if domain is None:
+        return
+    for public in read.catalog.public_tables:
+        places = [place for place, column in enumerate(public.columns) if column.name == called]
+        if public.name in joined and any(row[place] not in domain for place in places for row in public.rows):
+            raise lacks_groups(public, called, name(own), own)
+
+
+def _find_outer_join(read: PrivateRead) -> exp.Join | None:
+    """The join that keeps each row of the first table, with the private one on its right, or the other way round."""
+    joins = read.select.args.get("joins") or []
+    parent = read.node.parent
+    if isinstance(parent, exp.Join):
+        return parent if _is_side(parent, "LEFT") and isinstance(read.select.args["from_"].this, exp.Table) else None
+    first = next(iter(joins), None)
+    return first if first is not None and _is_side(first, "RIGHT") and isinstance(first.this, exp.Table) else None
+
+
+def _is_side(join: exp.Join, side: str) -> bool:
+    return str(join.side or "").upper() == side and str(join.kind or "").upper() in ("", "OUTER") and not join.method
+
+
+def _name_tables(read: PrivateRead) -> _Tables | None:
+    """The tables of FROM; None if one of them is not public."""
+    nodes = [read.select.args["from_"].this, *(join.this for join in read.select.args.get("joins") or [])]
+    others: set[str] = set()
+    for node in nodes:
+        if node is read.node:
+            continue
+        found = _columns_of(node, read.catalog)
+        if found is None:
+            return None
+        others |= found
+    columns = frozenset(column.name for column in read.table.columns)
+    return _Tables(_alias(read.node), columns, frozenset(others))
+
+
+def _columns_of(node: exp.Expr, catalog: Catalog) -> set[str] | None:
+    if not isinstance(node, exp.Table):
+        return None
+    public = next((one for one in catalog.public_tables if one.name == name(node.this)), None)
+    return None if public is None else {column.name for column in public.columns}
+
+
+def _alias(node: exp.Table) -> str:
+    alias = node.args.get("alias")
+    return name(alias.this) if alias is not None and alias.this is not None else name(node.this)
+
+
+def _list_conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
+    inner = None if node is None else bare(node)
+    if isinstance(inner, exp.And):
+        yield from _list_conjuncts(inner.this)
+        yield from _list_conjuncts(inner.expression)
+    elif node is not None:
+        yield node
+
+
+def _joins(part: exp.Expr, tables: _Tables) -> bool:
+    """Whether a condition is an equality of a private column with another table's."""
+    inner = bare(part)
+    if not isinstance(inner, exp.EQ) or inner.args.get("negate"):
+        return False
+    sides = bare(inner.this), bare(inner.expression)
+    found = [tables.is_private(column) for side in sides for column in side.find_all(exp.Column)]
+    return len(found) == 2 and sorted(found) == [False, True]
+
+
+def _reads_private(node: exp.Expr, tables: _Tables) -> bool:
+    return any(tables.is_private(column) for column in node.find_all(exp.Column))
+
+
+def _reads_private_alone(node: exp.Expr, tables: _Tables) -> bool:
+    read = list(node.find_all(exp.Column))
+    return bool(read) and all(map(tables.is_private, read)) and node.find(exp.Query, exp.AggFunc) is None
+
+
+def _with_what_follows(node: exp.Expr) -> exp.Expr:
+    """An aggregate with its WITHIN GROUP and FILTER."""
+    while isinstance(node.parent, exp.WithinGroup | exp.Filter):
+        node = node.parent
+    return node
+
+
+def _is_null_of_nothing(node: exp.Expr, tables: _Tables) -> bool:
+    """Whether an aggregate counts nothing of a row whose private columns are NULL."""
+    if isinstance(node, exp.Filter):
+        node = node.this
+    if isinstance(node, exp.WithinGroup):
+        return all(_is_null(one.this, tables) for one in node.expression.expressions)
+    read = node.this
+    several = read.expressions if isinstance(read, exp.Distinct) else [read]
+    return not node.expressions and all(isinstance(one, exp.Expr) and _is_null(one, tables) for one in several)
+
+
+def _is_null(node: exp.Expr, tables: _Tables) -> bool:
+    """Whether an expression is certainly NULL where all private columns are."""
+    match node:
+        case exp.Column():
+            return not isinstance(node.this, exp.Star) and tables.is_private(node)
+        case exp.Null():
+            return True
+        case exp.Extract():
+            return _is_null(node.expression, tables)
+        case exp.Between() | exp.In() if not node.args.get("query"):
+            return _is_null(node.this, tables)
+        case exp.Case() if node.this is None:
+            results = [one.args["true"] for one in node.args["ifs"]]
+            default = node.args.get("default")
+            if default is not None and not _is_null(default, tables):
+                return False
+            return all(
+                _is_null(one.this, tables) or _is_null(result, tables)
+                for one, result in zip(node.args["ifs"], results, strict=True)
+            )
+        case _ if isinstance(node, _STRICT_OF_ONE):
+            return _is_null(node.this, tables)
+        case _ if isinstance(node, _STRICT_OF_ANY):
+            return _is_null(node.this, tables) or _is_null(node.expression, tables)
+        case _:
+            return False
+
+
+def _span(read: PrivateRead, node: exp.Table) -> tuple[int, int]:
+    """The first token of a table in FROM, and the one past its alias."""
+    first = at_offset(read.tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this))
+    alias = node.args.get("alias")
+    last = alias.this if alias is not None and alias.this is not None else node.this
+    return first, at_offset(read.tokens, offset(last)) + 1
+
+
+def _swap_tables(read: PrivateRead, join: exp.Join) -> Iterator[Edit]:
+    """The private table in the place of the first one, unless it is that."""
+    first = read.select.args["from_"].this
+    if join.this is not read.node:
+        return
+    places = [_span(read, node) for node in (first, join.this)]
+    texts = [(read.tokens[begin].start, read.tokens[past - 1].end) for begin, past in places]
+    for (start, end), (other, past) in zip(texts, texts[::-1], strict=True):
+        yield Edit.of(start, end, read.text[other:past], other)
+
+
+def _say_inner(read: PrivateRead, join: exp.Join) -> Iterator[Edit]:
+    """JOIN in the place of LEFT OUTER JOIN."""
+    at = _span(read, join.this)[0] - 1
+    last = at - 1
+    first = last - 1 if read.tokens[last].is_word("outer") else last
+    yield Edit.of(read.tokens[first].start, read.tokens[at].start, "")
+
+
+def _name_column(read: PrivateRead, join: exp.Join, tables: _Tables) -> Iterator[Edit]:
+    """ON in the place of USING, whose column is that of the table whose rows are all kept."""
+    column = join.args["using"][0]
+    called = name(column if isinstance(column, exp.Identifier) else column.this)
+    public = join.this if join.this is not read.node else read.select.args["from_"].this
+    owner = quote_identifier(_alias(public))
+    at = at_offset(read.tokens, offset(column if isinstance(column, exp.Identifier) else column.this))
+    equal = f"ON {quote_identifier(tables.private)}.{quote_identifier(called)} = {owner}.{quote_identifier(called)}"
+    yield Edit.of(read.tokens[at - 2].start, read.tokens[at + 1].end, equal)
+    for found in read.select.find_all(exp.Column):
+        if name(found.this) == called and not found.args.get("table"):
+            start = offset(found.this)
+            yield Edit.of(start, start, f"{owner}.")
+
+
+def _move_conditions(
+    read: PrivateRead, on: exp.Expr, joining: exp.Expr, others: Sequence[exp.Expr], aggregates: Sequence[exp.Expr]
+) -> Iterator[Edit]:
+    """What ON says of private rows beside the equality, into FILTER of each aggregate."""
+    past = len(read.tokens)
+    filtered = [one.expression.this for one in aggregates if isinstance(one, exp.Filter)]
+    plain = [one for one in aggregates if not isinstance(one, exp.Filter)]
+    searched = [Searched(one, 0, past) for one in (on, joining, *others, *filtered, *plain)]
+    found = spans(searched, read.text, read.tokens)
+    texts = [(read.tokens[first].start, read.tokens[past - 1].end) for first, past in found]
+    (start, end), (begin, finish), *rest = texts
+    conditions = " AND ".join(f"({read.text[one:two]})" for one, two in rest[: len(others)])
+    yield Edit.of(start, end, read.text[begin:finish], begin)
+    for one, two in rest[len(others) : len(others) + len(filtered)]:
+        yield Edit.of(one, two, f"({read.text[one:two]}) AND {conditions}", one)
+    for _, two in rest[len(others) + len(filtered) :]:
+        yield Edit.of(two, two, f" FILTER (WHERE {conditions})", rest[0][0])
