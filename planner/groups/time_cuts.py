@@ -17,8 +17,9 @@ from sqlglot import exp
 from planner.catalog.model import Column, Parts, SqlType
 from planner.groups.cuts import MOST_STEPS, TooManyCuts
 from planner.groups.ranges import Times
-from planner.scope.key_times import read_shift, read_stride, shown_part
-from planner.scope.key_values import NotExact
+from planner.scope.key_expressions import image
+from planner.scope.key_times import read_age, read_shift, read_stride, shown_part
+from planner.scope.key_values import NotExact, convert
 from planner.scope.names import Scope, derivation, find_column, kind_of, part_of
 from planner.values.datetimes import truncate_to_unit
 
@@ -30,6 +31,7 @@ _FIXED = {
     "second": timedelta(seconds=1),
 }
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_AGE = "years of an age"
 _EXTRACTED = {"isoyear": "week", "dow": "day", "isodow": "day", "doy": "day", "epoch": "", "microseconds": ""}
 
 
@@ -93,10 +95,32 @@ def _steps_around(node: exp.Column) -> TimeSteps | None:
                 except NotExact:
                     return None
                 return TimeSteps(shift, width=width, origin=origin)
+            case exp.Anonymous():
+                other = _read_other_end(around, inner)
+                return None if other is None else TimeSteps(shift, _AGE, origin=other)
             case _:
                 unit = _unit_of(around)
                 return TimeSteps(shift, unit) if unit in _FIXED or unit in _MONTHS else None
         inner = around
+
+
+def _read_other_end(node: exp.Anonymous, inner: exp.Expr) -> datetime | None:
+    """Return the constant time between which and a column the years are asked for; None for anything else."""
+    around = node.parent
+    while isinstance(around, exp.Paren):
+        around = around.parent
+    ends = read_age(around)
+    others = [one for one in ends or () if one is not inner]
+    if len(others) != 1 or others[0].find(exp.Column) is not None:
+        return None
+    try:
+        found = image(others[0], {})
+        raw = convert(found, "timestamp", node).raw if found.kind == "unknown" else found.raw
+    except NotExact:
+        return None
+    if not isinstance(raw, date):
+        return None
+    return raw if isinstance(raw, datetime) else datetime(raw.year, raw.month, raw.day)
 
 
 def _read_shift(node: exp.Add | exp.Sub) -> timedelta | None:
@@ -141,6 +165,9 @@ def _list_starts(one: TimeSteps, times: Times) -> list[datetime]:
     first, past = times.first + one.shift, times.past + one.shift
     if first >= past:
         return []
+    if one.unit == _AGE:
+        years = (_start_year(year, one.origin) for year in range(first.year, min(past.year, date.max.year) + 1))
+        return [start - one.shift for start in (first, *years) if first <= start < past]
     width = one.width or _FIXED.get(one.unit, timedelta(0))
     if width:
         size = (past - first) // width + 2
@@ -159,6 +186,15 @@ def _list_starts(one: TimeSteps, times: Times) -> list[datetime]:
         if later >= past:
             return [start - one.shift for start in starts]
         starts.append(later)
+
+
+def _start_year(year: int, origin: datetime) -> datetime:
+    """Return the first moment of a year that is another number of whole years away from the origin."""
+    try:
+        same = origin.replace(year=year)
+    except ValueError:  # there is no 29 February, so the years are whole from the next day on
+        return datetime(year, 3, 1)
+    return same + timedelta(microseconds=1) if same <= origin else same
 
 
 def part_times(column: Column, starts: list[datetime], times: Times, *, nullable: bool) -> Parts | None:

@@ -5,7 +5,7 @@ to_char(met, 'HH24')    follows from the hour alone: it is computed of a time of
 
 import re
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 
 from sqlglot import exp
@@ -121,6 +121,8 @@ def compute_time(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
             return Typed(kind, None if found.raw is None else truncate_to_unit(read_moment(found), part))
         case exp.DateBin():
             return _bin(node, of(node.expression))
+        case exp.Extract() if (ends := read_age(node)) is not None:
+            return _compute_age(node, *map(of, ends))
         case exp.Extract():
             found, part = of(node.expression), str(node.this).lower().strip("'")
             hours = part in OF_CLOCK and found.kind == "timestamp"
@@ -139,6 +141,36 @@ def compute_time(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
             return cast(of(node.this), value, node)
         case _:
             raise NotExact(write_short(node))
+
+
+def read_age(node: exp.Expr | None) -> tuple[exp.Expr, exp.Expr] | None:
+    """Return the later and the earlier time of `extract(year FROM age(later, earlier))`; None for anything else."""
+    of = bare(node.expression) if isinstance(node, exp.Extract) else None
+    if not isinstance(of, exp.Anonymous) or str(of.this).lower() != "age" or len(of.expressions) != 2:
+        return None
+    assert node is not None
+    return (of.expressions[0], of.expressions[1]) if str(node.this).lower().strip("'") == "year" else None
+
+
+def _compute_age(node: exp.Expr, later: Typed, earlier: Typed) -> Typed:
+    kind = "timestamp" if "timestamp" in (later.kind, earlier.kind) else "date"
+    sides = [convert(one, kind, node) if one.kind == "unknown" else one for one in (later, earlier)]
+    if any(one.kind not in ("date", "timestamp") for one in sides):
+        raise NotExact(write_node(node)[:80])
+    if None in (sides[0].raw, sides[1].raw):
+        return Typed("whole", None)
+    after, before = map(read_moment, sides)
+    years = _count_years(after, before) if after >= before else -_count_years(before, after)
+    return Typed("whole", Fraction(years))
+
+
+def _count_years(after: datetime, before: datetime) -> int:
+    """The whole years between two moments: one ends at the day and the time of the year at which it began."""
+    return after.year - before.year - (_in_year(before) > _in_year(after))
+
+
+def _in_year(at: datetime) -> tuple[int, int, time]:
+    return at.month, at.day, at.time()
 
 
 def read_stride(node: exp.DateBin) -> tuple[timedelta, datetime]:

@@ -298,7 +298,19 @@ RANGED = [
     "(met::date - date '2026-01-01') / 7",
     "date '2026-03-01' - met::date",
     "met::date + 3",
+    "extract(year FROM age(timestamp '2030-02-20 07:30', met))",
+    "date_part('year', age(met, '2020-01-20'))::int / 2 * 2",
 ]
+AGES = [
+    "extract(year FROM age(date '2026-03-01', paid))",
+    "date_part('year', age(date '2024-02-29', paid)) / 10",
+    "CASE WHEN extract(year FROM age(date '2026-01-15', paid)) < 1 THEN 'new' ELSE 'old' END",
+    "floor((date '2026-03-01' - paid) / 365.25)",
+    "(date '2026-01-20' - paid) / 300",
+    "10 * (extract(year FROM age(paid, date '1999-01-22'))::int / 10)",
+]
+
+
 OF_TOWNS = [
     "left(t.region, 1)",
     "upper(t.region)",
@@ -526,6 +538,13 @@ def test_times_in_a_range_are_postgresqls(key: str, worlds: tuple[Any, Any]) -> 
     _check(f"SELECT {key} FROM lines WHERE {WHEN} GROUP BY 1 HAVING count(*) > 0", 0, worlds)
     qualified = key if "date" in key else key.replace("met", "l.met")
     _check(f"SELECT l.hour, {qualified} FROM lines l WHERE {WHEN} GROUP BY 1, 2 HAVING count(*) > 2", 2, worlds)
+
+
+@pytest.mark.parametrize("key", AGES)
+def test_ages_are_postgresqls(key: str, worlds: tuple[Any, Any]) -> None:
+    when = "WHERE paid BETWEEN '1990-02-28' AND '2026-02-20'"
+    _check(f"SELECT {key} FROM lines {when} GROUP BY 1 HAVING count(*) > 0", 0, worlds)
+    _check(f"SELECT hour / 8, {key} AS g FROM rows {when} GROUP BY 1, 2 HAVING count(*) > 5", 5, worlds)
 
 
 @pytest.mark.parametrize("word", ["UNION", "INTERSECT", "EXCEPT"])
