@@ -46,7 +46,8 @@ class RowTerm:
     def size(self) -> int:
         """How many steps it takes to compute: what some functions are written with is computed several times."""
         several = ("quotient", "remainder", "round", "trunc", "= by", "< by")
-        times = 8 if self.function == "nearest" else 3 if self.function in several else 1
+        by = self.function.endswith(" of")  # of two columns
+        times = 8 if self.function == "nearest" else 3 if self.function in several or by else 1
         return 1 + times * sum(one.size for one in self.arguments)
 
 

@@ -63,7 +63,7 @@ def never_null(term: RowTerm, required: Callable[[str], bool]) -> bool:
             return required(str(term.value))
         case "constant":
             return True
-        case "nullif" | "quotient" | "remainder":
+        case "nullif" | "quotient" | "remainder" | "floor of" | "ceil of" | "trunc of" | "round of":
             return False
         case "coalesce" | "greatest" | "least":
             return any(never_null(one, required) for one in term.arguments)
@@ -94,6 +94,8 @@ def _span_of(function: str, parts: Sequence[NumberSpan], sure: Sequence[bool]) -
             return _choose(function, parts, sure)
         case "quotient":
             return _divide(one, other)
+        case "floor of" | "ceil of" | "trunc of" | "round of":
+            return _divide_to_steps(one, other)
         case "remainder":
             most = min(max(abs(one.low), abs(one.high)), max(max(abs(other.low), abs(other.high)) - 1, 0))
             step = gcd(one.step, other.step, other.offset)
@@ -115,6 +117,17 @@ def _choose(function: str, parts: Sequence[NumberSpan], sure: Sequence[bool]) ->
     first = parts[0]
     step = gcd(*(one.step for one in parts), *(one.offset - first.offset for one in parts))
     return NumberSpan(low, high, step, first.offset)
+
+
+def _divide_to_steps(one: NumberSpan, other: NumberSpan) -> NumberSpan | None:
+    """Quotients rounded down or up, of divisors other than 0."""
+    above = other.offset % other.step if other.step else other.offset
+    near = (above or other.step, above - other.step)  # the numbers around 0
+    divisors = {by for by in (other.low, *near, other.high) if by and other.low <= by <= other.high}
+    if not divisors:
+        return None
+    exact = [Fraction(a, b) for a, b in product((one.low, one.high), divisors)]
+    return NumberSpan(floor(min(exact)), ceil(max(exact)))
 
 
 def _divide(one: NumberSpan, other: NumberSpan) -> NumberSpan | None:

@@ -34,7 +34,7 @@ from planner.predicates.computed.read import read_term
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import Condition
 from planner.scope.key_partitions import identify_parts, label_parts
-from planner.scope.names import Scope, find_column
+from planner.scope.names import Scope, find_column, kind_of
 from planner.scope.number_keys import NUMBERS, find_number
 from planner.scope.truth_keys import find_truth, name_alike
 from planner.values.model import Given
@@ -44,6 +44,7 @@ _NOTHING_GIVEN = Given(parameters={}, today=date.min)
 _FARTHEST = 10**18  # steps of a number that is computed with in 64 bits
 _MOST_TERM = 36  # steps of an expression that some rows are spared: no more than `UNNOTICED_TESTS`
 _TYPES = ("smallint", "integer", "bigint", "numeric")
+_ROUNDED = (exp.Floor, exp.Ceil, exp.Round, exp.Trunc)
 _EXACT = (SqlType.INTEGER, SqlType.NUMERIC)
 
 
@@ -81,6 +82,9 @@ def _list_numbers(node: exp.Expr, scope: Scope) -> Iterator[exp.Expr]:
     read = _columns_read(node, scope)
     if all(column.domain is not None for column in read):
         return
+    if isinstance(node, _ROUNDED) and len(read) > 1 and _is_number(node, scope) and _divides_columns(node, scope):
+        yield node
+        return
     children = [bare(one) for one in node.iter_expressions()]
     together = sum(one.find(exp.Column) is not None for one in children) == 1
     if isinstance(node, NUMBERS) and not together and len(read) > 1 and _is_number(node, scope):
@@ -91,6 +95,14 @@ def _list_numbers(node: exp.Expr, scope: Scope) -> Iterator[exp.Expr]:
         return
     for child in children:
         yield from _list_numbers(child, scope)
+
+
+def _divides_columns(node: exp.Expr, scope: Scope) -> bool:
+    """Return True for what rounds a quotient by a column."""
+    found = read_term(node, RowScope(scope, _NOTHING_GIVEN))
+    while found is not None and found.function in ("same", "*") and found.arguments:
+        found = found.arguments[0]
+    return found is not None and found.function.endswith(" of")
 
 
 def _columns_read(node: exp.Expr, scope: Scope) -> dict[Column, None]:
@@ -244,17 +256,7 @@ def _type_of(node: exp.Expr, scope: Scope) -> str | None:
         return "numeric" if isinstance(node, exp.Extract) else "integer"
     match node:
         case exp.Column():
-            column = find_column(node, scope)
-            if column is None:
-                return None
-            if column.sql_type is SqlType.INTEGER and not isinstance(column.derivation, Derivation):
-                limit = integer_limit(column.declared)
-                return _TYPES[0] if limit < 2**15 else _TYPES[1] if limit < 2**31 else _TYPES[2]
-            if column.sql_type is SqlType.INTEGER and column.declared == "integer":
-                return "integer"
-            typed = numeric_modifier(column.declared)
-            told = typed is not None and 0 <= typed[1] <= typed[0] and typed[0] + typed[1] <= 36
-            return "numeric" if column.sql_type is SqlType.NUMERIC and told else None
+            return _type_of_column(node, scope)
         case exp.Literal() if not node.is_string:
             text = str(node.this)
             if not text.isdigit():
@@ -268,7 +270,25 @@ def _type_of(node: exp.Expr, scope: Scope) -> str | None:
             found = [_type_of(one, scope) for one in (node.this, *node.expressions)]
         case exp.Length():
             return "integer"
+        case exp.Cast() if kind_of(node) == "DECIMAL":
+            return None if _type_of(node.this, scope) is None else "numeric"
+        case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc():
+            return "numeric" if _type_of(node.this, scope) == "numeric" else None
         case _:
             return None
     known = [one for one in found if one is not None]
     return max(known, key=_TYPES.index) if len(known) == len(found) else None
+
+
+def _type_of_column(node: exp.Column, scope: Scope) -> str | None:
+    column = find_column(node, scope)
+    if column is None:
+        return None
+    if column.sql_type is SqlType.INTEGER and not isinstance(column.derivation, Derivation):
+        limit = integer_limit(column.declared)
+        return _TYPES[0] if limit < 2**15 else _TYPES[1] if limit < 2**31 else _TYPES[2]
+    if column.sql_type is SqlType.INTEGER and column.declared == "integer":
+        return "integer"
+    typed = numeric_modifier(column.declared)
+    told = typed is not None and 0 <= typed[1] <= typed[0] and typed[0] + typed[1] <= 36
+    return "numeric" if column.sql_type is SqlType.NUMERIC and told else None

@@ -20,6 +20,10 @@ NUMBERS = (
     exp.Least,
     exp.Length,
     exp.Extract,
+    exp.Floor,
+    exp.Ceil,
+    exp.Round,
+    exp.Trunc,
 )
 
 

@@ -155,12 +155,27 @@ def _whole(row: StoredRow, term: RowTerm) -> str:
                 return f"CASE WHEN {a} < 0 THEN -{rest} ELSE {rest} END"
             quotient = dialect.whole_quotient(f"abs({a})", f"NULLIF(abs({b}), 0)")
             return f"CASE WHEN ({a} < 0) = ({b} < 0) THEN {quotient} ELSE -({quotient}) END"
+        case "floor of" | "ceil of" | "trunc of" | "round of":
+            return cast(_divide_by(row, term), kind)
         case "nearest":
             return cast(_nearest(row, term), kind)
         case "floor" | "ceil" | "round" | "trunc":
             return cast(_divide_steps(row, term), kind)
         case _:
             raise KeyholeError("KH900", f"an expression of a row with {term.function}")
+
+
+def _divide_by(row: StoredRow, term: RowTerm) -> str:
+    """A quotient of two columns, rounded; NULL where the divisor is 0."""
+    a, b = _operands(row, term.arguments, limit=2 * sum(one.limit for one in term.arguments))
+    over, under = f"abs({a})", f"NULLIF(abs({b}), 0)"
+    down = row.dialect.whole_quotient(over, under)
+    up = f"{down} + CASE WHEN {over} % {under} > 0 THEN 1 ELSE 0 END"
+    half = row.dialect.whole_quotient(f"(2 * {over} + {under})", f"(2 * {under})")
+    above, below = {"floor of": (down, up), "ceil of": (up, down), "trunc of": (down, down)}.get(
+        term.function, (half, half)
+    )
+    return f"CASE WHEN ({a} < 0) = ({b} < 0) THEN {above} ELSE -({below}) END"
 
 
 def _divide_steps(row: StoredRow, term: RowTerm) -> str:

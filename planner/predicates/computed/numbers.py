@@ -7,6 +7,7 @@ overflows or underflows, and all give the same bits.
 References: docs/decisions/0037-row-expressions.md.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 
 from planner.catalog.row_terms import RowTerm, TermKind
@@ -198,6 +199,22 @@ def divide_steps(function: str, term: RowTerm, factor: Fraction, places: int) ->
         return found
     times = RowTerm("constant", TermKind.WHOLE, value=10**-places, limit=10**-places)
     return whole("*", TermKind.EXACT, found, times, scale=0, limit=found.limit * 10**-places)
+
+
+def times_ten(term: RowTerm, digits: int) -> RowTerm:
+    """Return an exact number's steps times a power of ten, as a whole number."""
+    if not digits:
+        return term
+    times = RowTerm("constant", TermKind.WHOLE, value=10**digits, limit=10**digits)
+    return whole("*", term.kind, term, times, scale=term.scale, limit=term.limit * 10**digits)
+
+
+def divide_by(function: str, over: RowTerm, under: RowTerm, places: int) -> RowTerm:
+    """Return a quotient of whole numbers, rounded to a whole number of steps of 10^-places; NULL where it is by 0."""
+    if 2 * over.limit + 2 * under.limit >= _DIVISIBLE:
+        raise TooWideError
+    found = whole(f"{function} of", TermKind.EXACT, over, under, scale=max(places, 0), limit=over.limit + 1)
+    return found if places >= 0 else replace(times_ten(found, -places), scale=0)
 
 
 def nearest(term: RowTerm) -> RowTerm:

@@ -38,13 +38,15 @@ def no_ratio(term: RowTerm) -> RowTerm:
 
 
 def round_steps(function: str, term: RowTerm, places: int) -> RowTerm:
-    """Return `floor`, `ceil`, `trunc` or `round` of a number to decimal places. Raises `NoTermError` for a quotient by
-    a column."""
+    """Return `floor`, `ceil`, `trunc` or `round` of a number to decimal places. Raises `TooWideError`."""
     if term.function != "ratio":
         return numbers.round_steps(function, term, places)
     over, under = split(term)
     if not isinstance(under.value, int) or under.function != "constant":
-        raise NoTermError
+        finer = under.scale - over.scale + places  # by so many digits what is divided must be written out
+        return numbers.divide_by(
+            function, numbers.times_ten(over, max(finer, 0)), numbers.times_ten(under, max(-finer, 0)), places
+        )
     factor = Fraction(10**under.scale, under.value * 10**over.scale) * Fraction(10) ** places
     return numbers.divide_steps(function, over, factor, places)
 

@@ -1,7 +1,9 @@
 """The span of a drawn expression holds every value that it has, by trying all rows; and its lattice does."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
+from math import ceil, floor, trunc
 from random import Random
 
 from planner.catalog.row_terms import RowTerm, TermKind
@@ -11,14 +13,21 @@ from tests.effort import rounds
 Row = dict[str, int | None]
 
 
+_ROUNDED: dict[str, Callable[[Fraction], int]] = {
+    "floor of": floor,
+    "ceil of": ceil,
+    "trunc of": trunc,
+    "round of": lambda exact: trunc(exact + Fraction(1 if exact > 0 else -1, 2)),
+}
+
+
 def _draw(drawn: Random, depth: int) -> RowTerm:
     if depth == 0 or drawn.random() < 0.15:
         if drawn.random() < 0.3:
             return RowTerm("constant", TermKind.WHOLE, value=drawn.choice((-10, -3, 1, 2, 5, 10)), limit=10)
         return RowTerm("column", TermKind.WHOLE, value=drawn.choice("ab"), limit=2**31)
-    function = drawn.choice(
-        ("+", "+", "*", "*", "negate", "abs", "least", "greatest", "coalesce", "nullif", "quotient", "remainder")
-    )
+    plain = ("+", "+", "*", "*", "negate", "abs", "least", "greatest", "coalesce", "nullif", "quotient", "remainder")
+    function = drawn.choice((*plain, *_ROUNDED))
     parts = tuple(_draw(drawn, depth - 1) for _ in range(1 if function in ("negate", "abs") else 2))
     return RowTerm(function, TermKind.WHOLE, parts)
 
@@ -41,9 +50,11 @@ def _value(term: RowTerm, row: Row) -> int | None:
             return a + b
         case "*", [int() as a, int() as b]:
             return a * b
-        case "quotient" | "remainder", [int() as a, int() as b]:
+        case "quotient" | "remainder" | "floor of" | "ceil of" | "trunc of" | "round of", [int() as a, int() as b]:
             if b == 0:
                 return None
+            if term.function in _ROUNDED:
+                return _ROUNDED[term.function](Fraction(a, b))
             whole = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
             return whole if term.function == "quotient" else a - b * whole
         case _:

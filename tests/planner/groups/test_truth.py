@@ -266,6 +266,12 @@ NUMBERS = [
     "length(code) * 2 + 1",
     "nullif(n, hour) / 20",
     "10 * n - 20 * hour",
+    "floor(price / nullif(n, 0))",
+    "ceil(price / nullif(n, 0)) * 2",
+    "round(price / (hour + 1), 1)",
+    "trunc(n::numeric / (hour - 30), 1)",
+    "round(n / (price + 1), -1)",
+    "CASE WHEN round(price / nullif(hour, 0)) > 4 THEN 'dear' ELSE 'cheap' END",
 ]
 RANGED = [
     "met::date",

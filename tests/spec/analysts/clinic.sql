@@ -67,13 +67,13 @@ SELECT v.ward FROM visits v JOIN drugs d ON v.drug = d.drug GROUP BY v.ward HAVI
 --> KH204
 
 SELECT round((v.dose / d.weight)::numeric, 1) AS ratio FROM visits v JOIN drugs d ON v.drug = d.drug GROUP BY 1 HAVING count(*) > 100
---> KH202
+--> planned
 
 SELECT w.region FROM visits v JOIN wards w ON v.ward = w.ward WHERE v.visited::date - w.opened < 3650 GROUP BY w.region HAVING count(*) > 100
 --> planned
 
 SELECT ceil(v.dose::numeric / d.max_dose) AS packs FROM visits v JOIN drugs d USING (drug) GROUP BY 1 HAVING count(*) > 100
---> KH202
+--> planned
 
 SELECT floor(w.wind) AS beaufort, w.rain FROM visits v JOIN weather w USING (day) GROUP BY 1, 2 HAVING count(DISTINCT v.person) > 100
 --> planned
@@ -121,13 +121,13 @@ WITH u AS (SELECT person, ward, count(*) AS n FROM visits GROUP BY person, ward)
 
 -- # ages
 SELECT extract(year FROM age(DATE '2024-03-01', born)) AS age FROM visits WHERE born BETWEEN '1930-01-01' AND '2023-12-31' GROUP BY 1 HAVING count(*) > 20
---> KH202
+--> planned
 
 SELECT floor((current_date - born) / 365.25) AS age FROM visits WHERE born BETWEEN '1930-01-01' AND '2023-12-31' GROUP BY 1 HAVING count(*) > 20
 --> KH202
 
 SELECT date_part('year', age(date '2024-01-01', born))::int / 10 * 10 AS decade FROM visits WHERE born >= '1930-01-01' AND born < '2024-01-01' GROUP BY 1 HAVING count(*) > 20
---> KH202
+--> planned
 
 SELECT 10 * (age / 10) AS decade FROM visits GROUP BY 1 HAVING count(*) > 20
 --> planned
@@ -152,7 +152,7 @@ SELECT round(dose / nullif(beds, 0), 1) AS per FROM visits GROUP BY 1 HAVING cou
 --> planned
 
 SELECT floor(cost / nullif(stay, 0) / 100) * 100 AS per_day FROM visits GROUP BY 1 HAVING count(*) > 20
---> KH202
+--> planned
 
 SELECT floor(dose) / 2 AS half FROM visits GROUP BY floor(dose) / 2 HAVING count(*) > 20
 --> planned

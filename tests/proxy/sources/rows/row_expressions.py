@@ -184,7 +184,8 @@ class Writer:
 
     def rounded(self) -> str:
         """A number in coarser steps, also those of a quotient, also before the point."""
-        of = self.drawn.choice(("price", "price * n", "price * price", "price / 1000", "n / -7.0", "price / 0.3", "n"))
+        of = self.drawn.choice(("price", "price * n", "price * price", "price / 1000", "n / -7.0", "price / 0.3", "n",
+                                "price / n", "n::numeric / m", "n / price", "price / nullif(n, 0)"))  # fmt: skip
         made = self.drawn.choice((f"round({of}, {self.drawn.randrange(-2, 3)})", f"trunc({of}, 1)", f"floor({of})",
                                   f"ceil({of})", f"round({of})", f"trunc({of})"))  # fmt: skip
         return self.drawn.choice((made, made, f"({made} / 2)"))
