@@ -350,12 +350,15 @@ def shows_units(table: Table, node: exp.Expr, *, at: int | None) -> KeyholeError
     )
 
 
-def joins_totals(node: exp.Expr) -> KeyholeError:
-    """KH110 for a join beside a subquery per unit."""
+def joins_totals(node: exp.Expr, *, instead: str | None) -> KeyholeError:
+    """KH110 for a join beside a subquery per unit; `instead` asks by the subquery's own groups."""
     return KeyholeError(
         "KH110",
         "a question over a subquery per privacy unit has no joins",
-        hint="Put the question into a subquery and join its keys: SELECT ... FROM (<question>) q JOIN ...",
+        detail="In a group of the joined table's one unit may have several rows of the subquery.",
+        hint=f"Instead you can ask: {instead};"
+        if instead
+        else "Put the question into a subquery and join its keys: SELECT ... FROM (<question>) q JOIN ...",
         position=position(node),
     )
 

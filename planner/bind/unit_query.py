@@ -223,7 +223,7 @@ def _read_reader(
     if question is None or (question.args.get("group") is None and question.args.get("having") is None):
         raise shows_units(table, read, at=position(select))
     if question.args.get("joins") or question.args.get("laterals") or isinstance(read.parent, exp.Join):
-        raise joins_totals(read)
+        raise joins_totals(read, instead=_without_joins(read, question, query))
     known = ("this", "alias")
     if any(value for key, value in read.args.items() if key not in known) or _named_columns(read):
         raise unit_query_refusal("the subquery per privacy unit is read with an alias alone", read, table)
@@ -250,6 +250,28 @@ def _read_reader(
     called = name(alias.this) if alias is not None and alias.this is not None else own
     scope = Scope(table=unit_table(query, shape), alias=called or "per_unit", listed=query.listed)
     return UnitReading(select=question, clauses=place, scope=scope, query=query, shared=shared, before=before)
+
+
+def _without_joins(read: exp.Expr, question: exp.Select, query: UnitQuery) -> str | None:
+    """The question by its subquery's groups alone; None where it has none, or says something of a joined table."""
+    groups = {column.name for column in query.groups} - set(query.table.unit)
+    keys = [readable(called) for called, column in query.listed if column in groups]
+    having, where = question.args.get("having"), question.args.get("where")
+    alias = read.args.get("alias")
+    own = name(read.this) if isinstance(read, exp.Table) else "per_unit"
+    called = name(alias.this) if alias is not None and alias.this is not None else own
+    listed = {one for one, _ in query.listed}
+    said = [clause for clause in (where, having) if clause is not None]
+    for column in (column for clause in said for column in clause.find_all(exp.Column)):
+        qualifier = name(column.args.get("table"))
+        if qualifier not in ("", called) or (not qualifier and name(column.this) not in listed):
+            return None
+    if not keys or having is None or any(clause.find(exp.Query) for clause in said):
+        return None
+    filtered = "" if where is None else f" WHERE {write_node(where.this)}"
+    shown = ", ".join(keys)
+    source = f"({query.text}) AS {readable(called)}"
+    return f"SELECT {shown} FROM {source}{filtered} GROUP BY {shown} HAVING {write_node(having.this)}"
 
 
 def _check_shared(cte: exp.CTE, table: Table) -> None:

@@ -499,8 +499,8 @@ SELECT ward FROM visits WHERE arrived BETWEEN '2026-01-01' AND '2026-02-01' GROU
 --> answered
 --@ stays
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY 1, 2) v JOIN regions ON ward = name WHERE n > 3 GROUP BY ward HAVING count(*) > 100
---! Put the question into a subquery and join its keys: SELECT ... FROM (<question>) q JOIN ...
-SELECT ward FROM (SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100) q JOIN regions ON ward = name
+--! Instead you can ask: SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY 1, 2) AS v WHERE n > 3 GROUP BY ward HAVING count(*) > 100;
+SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY 1, 2) AS v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
 --> answered
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE n LIKE 'x' GROUP BY ward HAVING count(*) > 100
 --! Compare n with = or a range: n BETWEEN ... AND ...

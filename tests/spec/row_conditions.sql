@@ -280,4 +280,4 @@ SELECT country FROM sales GROUP BY country HAVING sum(round(amount, -2)) > 20000
 --> [country 4] f0 > 20000 ~2000; sum(round(amount, -2)) delta 50000 in -50000..50000
 
 SELECT country FROM sales WHERE floor(amount / quantity) >= 2 GROUP BY country HAVING count(*) > 400
---> KH205 amount
+--> [country 4] where "floor of(amount(10,2), (quantity * 100))" >= 2 f0 > 400 ~40; count(*) delta 100 in 0..100
