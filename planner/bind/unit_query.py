@@ -27,7 +27,7 @@ from planner.errors import KeyholeError
 from planner.parser.clauses import Clauses, at_offset, check_fits, clauses, clauses_at
 from planner.parser.lexer import Token, readable
 from planner.parser.subquery_readers import references
-from planner.parser.tree import bare, name, offset, position, write_short
+from planner.parser.tree import bare, name, offset, position, write_node, write_short
 from planner.scope.embedded import UnitQuery
 from planner.scope.group_by import grouped_columns
 from planner.scope.names import Scope, find_column

@@ -46,7 +46,7 @@ def _compute_double(operation: type[exp.Expr], left: float, right: float, node: 
     """What an operator gives of doubles, bit by bit as PostgreSQL has it. Raises `NotExact`."""
     found = _OF_DOUBLES[operation](left, right) if operation in _OF_DOUBLES else None
     if found is None or (found and not _SMALLEST_DOUBLE < abs(found) < _LARGEST_DOUBLE):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     return Typed("double", Fraction(found))
 
 

@@ -69,7 +69,7 @@ def _round(node: exp.Expr, of: _Of) -> Typed:
         return Typed("numeric" if found.kind != "double" else "double", None)
     if found.kind == "double":
         if node.args.get("decimals") is not None:
-            raise NotExact(write_node(node)[:80])  # PostgreSQL has no such function
+            raise NotExact(write_short(node))  # PostgreSQL has no such function
         nearest = round(value) if isinstance(node, exp.Round) else floor(abs(value)) * (1 if value > 0 else -1)
         return Typed("double", Fraction(nearest))
     scaled = abs(value) * Fraction(10) ** places
@@ -102,7 +102,7 @@ def _bucket(node: exp.WidthBucket, of: _Of) -> Typed:
             raise NotExact(write_short(node))
         return Typed("integer", None if value is None else sum(edge <= value for edge in known))
     if found.kind == "double":
-        raise NotExact(write_node(node)[:80])  # which PostgreSQL rounds
+        raise NotExact(write_short(node))  # which PostgreSQL rounds
     low, high = (read_fraction(of(node.args[name]), node) for name in ("min_value", "max_value"))
     count = _whole(of(node.args["num_buckets"]), node)
     if low is None or high is None or count is None or count < 1 or low >= high:

@@ -156,7 +156,7 @@ def _compute_age(node: exp.Expr, later: Typed, earlier: Typed) -> Typed:
     kind = "timestamp" if "timestamp" in (later.kind, earlier.kind) else "date"
     sides = [convert(one, kind, node) if one.kind == "unknown" else one for one in (later, earlier)]
     if any(one.kind not in ("date", "timestamp") for one in sides):
-        raise NotExact(write_node(node)[:80])
+        raise NotExact(write_short(node))
     if None in (sides[0].raw, sides[1].raw):
         return Typed("whole", None)
     after, before = map(read_moment, sides)

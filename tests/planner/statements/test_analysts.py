@@ -1,5 +1,5 @@
-"""What analysts write, on the tables of twelve owners: each statement is planned, or refused with one code, and nearly
-all are planned. `null` says that a statement has no question."""
+"""What analysts write, on the tables of thirteen owners: each statement is planned, or refused with one code, and
+nearly all are planned. `null` says that a statement has no question."""
 
 import pytest
 
