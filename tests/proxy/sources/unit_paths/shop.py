@@ -83,6 +83,16 @@ def compiled(text: str = POLICY, types: Mapping[str, Mapping[str, str]] = TYPES)
     return compile_catalog(policy, schema=schema, pins=Pins(domains=domains), directory=Path())
 
 
+def name_plainly(catalog: Catalog) -> Catalog:
+    """The same tables without quotes around their relations' names, which engines write in several ways."""
+
+    def unquote(table: Table) -> Table:
+        path = None if table.path is None else replace(table.path, table=unquote(table.path.table))
+        return replace(table, relation=table.name, path=path)
+
+    return replace(catalog, tables=tuple(map(unquote, catalog.tables)))
+
+
 def store_units(catalog: Catalog) -> Catalog:
     """The same tables, each with its units stored, in relations that are called `stored_`."""
 
