@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from planner.aggregates.computed_measure import Clips
 from planner.aggregates.refusals import (
     unsupported_aggregate,
     unusable_type,
@@ -72,7 +73,8 @@ def sum_meaning(parts: tuple[Part, ...]) -> tuple[object, ...]:
 class GroupScope:
     """A question's table, keys, given constants, the columns to which WHERE leaves one value, and what it says.
 
-    `values` are the values of each key that the question is about; thresholds may depend on them.
+    `values` are the values of each key that the question is about; thresholds may depend on them. `clips` are those of
+    expressions without a range; without any a sum of one is refused.
     """
 
     scope: Scope
@@ -81,6 +83,7 @@ class GroupScope:
     fixed: frozenset[str]
     where: Condition = ALWAYS
     values: tuple[tuple[str, tuple[Value, ...]], ...] = ()
+    clips: Clips | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +143,13 @@ def _count(node: exp.Count, call: Call, within: GroupScope) -> Aggregate:
         counted, text = RowExpression((), Values(None, ALWAYS), Arithmetic.INTEGER), "*"
     else:
         counted = row_expression(
-            argument, within.scope, within.given, where=within.where, among=call.condition, counted=True
+            argument,
+            within.scope,
+            within.given,
+            where=within.where,
+            among=call.condition,
+            counted=True,
+            clips=within.clips,
         )
         column = find_column(argument, within.scope)
         text = column.name if column else "*" if counted.values == Values(None, ALWAYS) else write_node(argument)
@@ -239,9 +248,9 @@ def _parts(node: exp.Expr) -> list[exp.Expr]:
 
 def _total(node: exp.Sum | exp.Avg, call: Call, within: GroupScope) -> Aggregate:
     function = "sum" if isinstance(node, exp.Sum) else "avg"
-    summed = row_expression(node.this, within.scope, within.given, where=within.where, among=call.condition).where(
-        call.condition
-    )
+    summed = row_expression(
+        node.this, within.scope, within.given, where=within.where, among=call.condition, clips=within.clips
+    ).where(call.condition)
     column = find_column(node.this, within.scope)
     argument = column.name if column else write_node(bare(node.this))
     per = _count_parts(summed, within) if function == "avg" else ()

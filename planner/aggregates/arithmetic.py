@@ -8,6 +8,7 @@ from math import floor
 from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, Aggregate, GroupScope, aggregate, contains_aggregate, sum_meaning
+from planner.aggregates.computed_measure import is_open, least_value
 from planner.aggregates.key_numbers import KeyNumbers
 from planner.aggregates.key_thresholds import is_public, key_numbers, refusal_of_columns
 from planner.aggregates.refusals import (
@@ -316,17 +317,18 @@ def least_per_row(parts: tuple[Part, ...]) -> Fraction:
             least.append(part.coefficient)
             continue
         assert part.column is not None
-        low, grid = (part.column.bounds or (0, 0))[0], part.column.grid or 1
-        least.append(part.coefficient * floor(Fraction(low) / Fraction(grid)) * Fraction(grid))
+        low, grid = least_value(part.column) or Fraction(0), Fraction(part.column.grid or 1)
+        least.append(part.coefficient * floor(low / grid) * grid)
     return max(Fraction(0), min(least, default=Fraction(0)))
 
 
 def is_never_negative(parts: tuple[Part, ...]) -> bool:
-    """Return True if no row can lower the sum, by the declared bounds."""
+    """Return True if no row can lower the sum, by the declared bounds, or by the clip that it gets for want of any."""
 
     def is_positive(part: Part) -> bool:
-        least = (part.column.bounds or (-1, 0))[0] if part.column is not None else -1
-        return part.coefficient > 0 and (not part.power or least >= 0)
+        least = None if part.column is None else least_value(part.column)
+        clipped = is_open(part.column) and least is None
+        return part.coefficient > 0 and (not part.power or clipped or (least is not None and least >= 0))
 
     return all(map(is_positive, parts))
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope, aggregate, contains_aggregate
 from planner.aggregates.comparison import FAILS, HOLDS, Comparison, Every, Having, Outside, Some
-from planner.aggregates.intervals import ask_within, in_seconds
+from planner.aggregates.intervals import in_seconds
 from planner.aggregates.key_thresholds import is_public
 from planner.aggregates.linear_comparison import compare_quotient_of_means, linear_comparison, multiply_out
 from planner.aggregates.order_statistics import is_truth, picks_a_value, truth_comparison, value_comparison
@@ -211,27 +211,11 @@ def _read_comparison(
         left, operator, right = right, FLIPPED[operator], left
     seconds = in_seconds(left, right, within)
     if seconds is not None:
-        return _compare_seconds(node, (left, right), operator, seconds, within)
+        return _compare(node, bare(seconds[0]), operator, seconds[1], within)
     left = bare(left)
     if isinstance(left, exp.Div) and is_public(left.expression, within) and not is_public(left.this, within):
         left, right = multiply_out(left, right, within)
     return _compare(node, left, operator, right, within)
-
-
-def _compare_seconds(
-    node: exp.Expr,
-    intervals: tuple[exp.Expr, exp.Expr],
-    operator: str,
-    seconds: tuple[exp.Expr, exp.Expr],
-    within: GroupScope,
-) -> Having:
-    """A comparison of intervals, as one of their seconds."""
-    left, right = seconds
-    try:
-        return _compare(node, bare(left), operator, right, within)
-    except KeyholeError as error:
-        instead = ask_within(node, *intervals, within) if error.code == "KH203" else None
-        raise error if instead is None else error.with_hint(instead) from None
 
 
 def _compare(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having:

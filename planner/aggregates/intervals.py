@@ -20,8 +20,6 @@ from planner.values.decimals import decimal
 from planner.values.expressions import fold
 from planner.values.model import Constant, NotConstant, Span, Untyped
 
-_FACTOR_OF_CLIP = 5  # how many thresholds a hint lets a value be long
-
 
 def in_seconds(left: exp.Expr, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr] | None:
     """Return both sides of a comparison in seconds; None where neither has an interval of aggregates. Raises KH204."""
@@ -50,29 +48,6 @@ def _constant_seconds(node: exp.Expr, interval: exp.Expr, within: GroupScope) ->
     if isinstance(value, Untyped):
         return _literal(_length(span(value.text, node)))
     raise _no_interval(node, interval)
-
-
-def ask_within(node: exp.Expr, left: exp.Expr, right: exp.Expr, within: GroupScope) -> str | None:
-    """Return the question whose intervals are at most five times the threshold; None where it is no mean or sum of an
-    interval against a constant."""
-    select, call = node.find_ancestor(exp.Select), bare(left)
-    value = _constant(right, within)
-    if select is None or not isinstance(call, exp.Avg | exp.Sum):
-        return None
-    length = span(value.text, right) if isinstance(value, Untyped) else value
-    if not isinstance(length, Span) or (seconds := _length(length)) <= 0:
-        return None
-    written, of = write_node(call), write_node(call.this)
-    longest = _write_length(_FACTOR_OF_CLIP * seconds)
-    kept = f"{written} FILTER (WHERE {of} BETWEEN INTERVAL '0 days' AND INTERVAL '{longest}')"
-    question = write_node(select).replace(write_node(node), write_node(node).replace(written, kept, 1), 1)
-    return f"Instead you can ask: {question};"
-
-
-def _write_length(seconds: Fraction) -> str:
-    days, rest = divmod(int(seconds), 86_400)
-    hours = f"{rest} seconds" if rest else ""
-    return " ".join(filter(None, (f"{days} days" if days else "", hours))) or "1 second"
 
 
 def _seconds(node: exp.Expr, within: GroupScope) -> exp.Expr | None:

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from typing import TypeAlias
 
 from planner.catalog.model import Computed, ComputedName, Value
-from planner.catalog.row_terms import RowTerm, TermKind
-from planner.groups.ranges import number_range, time_range
-from planner.predicates.computed.numbers import EXACT
-from planner.predicates.computed.ranges import Ends, Known, know_nothing
+from planner.catalog.row_terms import Ends, RowTerm, TermKind
+from planner.groups.ranges import number_range, time_ends
+from planner.predicates.computed.numbers import NUMBERS
+from planner.predicates.computed.ranges import MOST_PARTS, Known
 from planner.predicates.computed.times import DAY
 from planner.question.condition import Compare, Condition
 from planner.scope.names import Scope
@@ -24,14 +25,14 @@ _BESIDE = "+", "negate"
 
 
 def known_ranges(among: Condition, scope: Scope) -> Known:
-    """Return what is known of terms in rows that satisfy a condition."""
+    """Return what is known of terms in rows that satisfy a condition, and from the calendars of keys."""
     said = among.conjuncts()
-    if not said:
-        return know_nothing
 
     def known(term: RowTerm) -> Ends:
         if term.function == "column":
             return _of_column(term, scope, said)
+        if term.function == "part" and term.limit > MOST_PARTS:
+            return _years_of(term, scope, said)
         compared = [*_list_compared(term, said), *_list_order(term, said)]
         lows = [value for operator, value in compared if operator in (">", ">=", "=")]
         highs = [value for operator, value in compared if operator in ("<", "<=", "=")]
@@ -42,15 +43,25 @@ def known_ranges(among: Condition, scope: Scope) -> Known:
 
 def _of_column(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> Ends:
     column = scope.table.column(str(term.value))
-    if term.kind in EXACT:
+    if term.kind in NUMBERS:
         low, high = number_range(column, said)
         scale = 10**term.scale
         return None if low is None else low * scale, None if high is None else high * scale
-    times = time_range(column, scope, said) if term.kind in _STEP else None
-    if times is None:
+    if term.kind not in _STEP:
         return None, None
+    first, past = time_ends(column, scope, said)
     step = _STEP[term.kind]
-    return Fraction((times.first - _EPOCH) // step), Fraction(-((_EPOCH - times.past) // step))
+    return (
+        None if first is None else Fraction((first - _EPOCH) // step),
+        None if past is None else Fraction(-((_EPOCH - past) // step)),
+    )
+
+
+def _years_of(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> Ends:
+    first, past = time_ends(scope.table.column(str(term.value)), scope, said)
+    return (None if first is None else Fraction(first.year)), (
+        None if past is None else Fraction((past - _STEP[TermKind.MOMENT]).year)
+    )
 
 
 def _list_compared(term: RowTerm, said: tuple[Condition, ...]) -> Iterator[tuple[str, Fraction]]:
@@ -63,22 +74,30 @@ def _list_compared(term: RowTerm, said: tuple[Condition, ...]) -> Iterator[tuple
 
 
 def _list_order(term: RowTerm, said: tuple[Condition, ...]) -> Iterator[tuple[str, Fraction]]:
-    """That a difference of columns is not negative, or not positive, where they are compared with each other."""
+    """That a difference of times or columns is not negative, or not positive, where they are compared with each other.
+
+    Days are in the order of their moments. Moments are in that of their days where one day is before the other.
+    """
     plus, minus = _BESIDE
     if term.function != plus or term.arguments[1].function != minus:
         return
-    left, right = _base(term.arguments[0]), _base(term.arguments[1].arguments[0])
-    if left is None or right is None:
-        return
+    beside = tuple(map(_base, (term.arguments[0], term.arguments[1].arguments[0])))
     for one in said:
         truth = _term_of(one.column) if isinstance(one, Compare) else None
         if truth is None or truth.function != "<" or not isinstance(one, Compare) or one.operator != "=":
             continue
-        sides = tuple(_base(side) for side in truth.arguments)
-        if sides == (left, right):
-            yield "<=" if one.value else ">=", Fraction(0)
-        elif sides == (right, left):
-            yield ">=" if one.value else "<=", Fraction(0)
+        sides = tuple(map(_base, truth.arguments))
+        for known, operators in ((sides, ("<=", ">=")), (sides[::-1], (">=", "<="))):
+            if _follows(beside, known, strict=bool(one.value)):
+                yield operators[0] if one.value else operators[1], Fraction(0)
+
+
+def _follows(order: tuple["_Base", ...], known: tuple["_Base", ...], *, strict: bool) -> bool:
+    """Whether the order of two values follows from that of two others, or of the same."""
+    if None in known or [one and one[0] for one in order] != [one and one[0] for one in known]:
+        return False
+    days, known_days = ([one is not None and one[1] for one in two] for two in (order, known))
+    return days == known_days or (all(days) and not any(known_days)) or (all(known_days) and strict)
 
 
 def _term_of(name: str) -> RowTerm | None:
@@ -86,11 +105,17 @@ def _term_of(name: str) -> RowTerm | None:
     return derivation.term if isinstance(derivation, Computed) else None
 
 
-def _base(term: RowTerm) -> str | None:
-    """The column that a term is; a date's midnight is that date."""
+_Base: TypeAlias = tuple[str, bool] | None  # a column, and whether its day is meant
+
+
+def _base(term: RowTerm) -> _Base:
+    """The column that a term is, or the day of; a date's midnight is that date."""
     if term.function == "*" and term.arguments[0].kind is TermKind.DAY and term.arguments[1].value == DAY:
         term = term.arguments[0]
-    return str(term.value) if term.function in ("column", "stored") else None
+    days = term.kind is TermKind.DAY
+    if term.function == "floor" and days and term.arguments[1].value == DAY:
+        term = term.arguments[0]
+    return (str(term.value), days) if term.function in ("column", "stored") else None
 
 
 def _number(value: Value) -> Fraction | None:

@@ -4,8 +4,9 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.catalog.model import Column
-from planner.errors import KeyholeError
+from planner.catalog.model import Column, Computed
+from planner.errors import KeyholeError, cut_at_word
+from planner.parser.lexer import readable
 from planner.parser.tree import bare, position, write_node, write_short
 from planner.values.decimals import decimal
 
@@ -25,6 +26,35 @@ def unusable_type(column: Column, node: exp.Expr) -> KeyholeError:
         f'column "{column.name}" has type {column.declared}, which aggregates cannot use',
         position=position(node),
     )
+
+
+def unknown_range(column: Column, *, position: int | None, hint: str | None = None) -> KeyholeError:
+    """KH203 for a computed column without bounds; `hint` is what to ask instead."""
+    assert isinstance(column.derivation, Computed)
+    written, (low, high) = column.comment or column.name, column.derivation.ends
+    ends = " and ".join(end for end, known in (("least", low), ("greatest", high)) if known is None)
+    names = column.derivation.lacking
+    have, of = ("has", "it") if len(names) == 1 else ("have", "them")
+    detail = f"{' and '.join(map(readable, names))} {have} no bounds, and neither WHERE nor FILTER says enough of {of}."
+    return KeyholeError(
+        "KH203",
+        f"the {ends} value of {cut_at_word(written)} {'are' if ' and ' in ends else 'is'} not known",
+        detail=detail if names else "Its divisor may be near 0, by declared bounds and by what WHERE and FILTER say.",
+        hint=hint or _ask_for_range(column, column.derivation),
+        position=position,
+    )
+
+
+def _ask_for_range(column: Column, derivation: Computed) -> str:
+    """A hint that shows how to say the ends that are missing: by a condition, of a quotient by a clip."""
+    written, (low, high) = column.comment or column.name, derivation.ends
+    if derivation.term.function == "/":
+        clipped = written if low is not None else f"greatest({written}, -1000)"
+        clipped = clipped if high is not None else f"least({clipped}, 1000)"
+        return f"Say how far it counts, with numbers of your own: {clipped}, FILTER (WHERE {written} IS NOT NULL)."
+    most = "864000" if "EPOCH" in written.upper() else "1000"
+    said = f"<= {most}" if low is not None else f">= -{most}" if high is not None else f"BETWEEN 0 AND {most}"
+    return f"Say which values count, with numbers of your own: FILTER (WHERE {written} {said})."
 
 
 def no_constant_threshold(node: exp.Expr, *, hint: str, detail: str | None = None) -> KeyholeError:

@@ -11,14 +11,22 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.aggregates.computed_measure import computed_measure
+from planner.aggregates.computed_measure import (
+    Clips,
+    ComputedMeasure,
+    MeasureReading,
+    computed_measure,
+    is_open,
+    open_column,
+    whole_measure,
+)
 from planner.aggregates.refusals import (
     unusable_type,
 )
 from planner.catalog.model import Column, Product, SqlType
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, position, write_short
+from planner.parser.tree import bare, contains, position, write_node, write_short
 from planner.predicates.condition import row_truth
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Leaf, Not, all_of, any_of
@@ -108,24 +116,6 @@ def _complement(values: Values) -> Condition | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """What an expression may refer to, what is known of its rows, and whether its values are only counted."""
-
-    within: RowScope
-    where: Condition
-    among: Condition
-    counted: bool
-
-    @property
-    def scope(self) -> Scope:
-        return self.within.scope
-
-    @property
-    def given(self) -> Given:
-        return self.within.given
-
-
 def row_expression(
     node: exp.Expr,
     scope: Scope,
@@ -134,10 +124,15 @@ def row_expression(
     where: Condition = ALWAYS,
     among: Condition = ALWAYS,
     counted: bool = False,
+    clips: Clips | None = None,
 ) -> RowExpression:
-    """The expression as parts, of rows that satisfy `among` beside the question's `where`. Raises KH204 for what is not
-    on the allow-list, KH2xx for its conditions. If it is only `counted`, its values need no bounds."""
-    made = _read_node(node, _Reading(RowScope(scope, given), where, among, counted=counted))
+    """The expression as parts, of rows that satisfy `among` beside the question's `where`.
+
+    If it is only `counted`, its values need no bounds. With `clips` a value without a range has that of its clip, or is
+    a column without bounds. Raises KH203 for such a value without `clips`, KH204 for what is not on the allow-list,
+    KH2xx for its conditions.
+    """
+    made = _read_node(node, MeasureReading(RowScope(scope, given), where, among, counted=counted, clips=clips))
     _check_parts(len(made.parts), node)
     # a count has no part that multiplies: what it counts is told by columns that its table has
     return made if made.values.column in _products(made) else _name_factors(made)
@@ -156,22 +151,34 @@ def _refusal(node: exp.Expr, why: str = "is not supported") -> KeyholeError:
         f"an aggregate of {write_short(node)} {why}",
         detail="An aggregate adds up columns, their products and times constants, CASE, COALESCE, sums and differences "
         "of these.",
-        hint="Ask the owner to expose the expression as a column of a view, with bounds.",
+        hint=_subtract_times(node) or "Ask the owner to expose the expression as a column of a view, with bounds.",
         position=position(node),
     )
 
 
-def _read_node(node: exp.Expr, reading: _Reading) -> RowExpression:
+def _subtract_times(node: exp.Expr) -> str | None:
+    """A hint for `age(a, b)`, whose months have no one length; None for what has none."""
+    ages = (one for one in node.find_all(exp.Anonymous) if str(one.this).lower() == "age" and one.expressions)
+    age = next(ages, None)
+    if age is None:
+        return None
+    times = [write_node(one) for one in age.expressions]
+    apart = " - ".join(times if len(times) > 1 else ["current_date", *times])
+    return f"Subtract the times: {apart}, which has days where age has months."
+
+
+def _read_node(node: exp.Expr, reading: MeasureReading) -> RowExpression:
     node = bare(node)
-    constant = _constant(node, reading.given)
+    constant = _constant(node, reading.within.given)
     if constant is not None:
         return constant
-    column = find_column(node, reading.scope)
+    column = find_column(node, reading.within.scope)
     if column is not None:
-        return _column(column, node)
-    computed = computed_measure(node, reading.within, where=reading.where, among=reading.among, counted=reading.counted)
+        made = open_column(column, node, reading)
+        return _column(column, node) if made is None else _read_computed(made)
+    computed = computed_measure(node, reading)
     if computed is not None:
-        return _read_computed(*computed)
+        return _read_computed(computed)
     match node:
         case exp.Case():
             return _case(node, reading)
@@ -215,12 +222,21 @@ def _column(column: Column, node: exp.Expr) -> RowExpression:
     return RowExpression((Part(Fraction(1), column, ALWAYS, 1),), Values(column.name, ALWAYS), arithmetic)
 
 
-def _read_computed(column: Column, step: Fraction, kind: TermKind) -> RowExpression:
-    arithmetic = Arithmetic.INTEGER if kind is TermKind.WHOLE else Arithmetic.EXACT
-    return RowExpression((Part(step, column, ALWAYS, 1),), Values(column.name, ALWAYS), arithmetic)
+def _read_computed(made: ComputedMeasure) -> RowExpression:
+    kinds = {TermKind.WHOLE: Arithmetic.INTEGER, TermKind.FLOATING: Arithmetic.FLOATING}
+    parts = (Part(made.step, made.column, ALWAYS, 1),)
+    return RowExpression(parts, Values(made.column.name, ALWAYS), kinds.get(made.kind, Arithmetic.EXACT))
 
 
-def _case(node: exp.Case, reading: _Reading) -> RowExpression:
+def _read_whole(node: exp.Expr, parts: Sequence[Part], reading: MeasureReading) -> RowExpression | None:
+    """The whole expression as one column, where one of its parts has no range by itself; None where that is no term."""
+    if not any(is_open(part.column) for part in parts):
+        return None
+    made = whole_measure(node, reading)
+    return None if made is None else _read_computed(made)
+
+
+def _case(node: exp.Case, reading: MeasureReading) -> RowExpression:
     arms = [(arm.this, arm.args["true"]) for arm in node.args["ifs"]]
     if node.this is not None:
         arms = [(exp.EQ(this=node.this.copy(), expression=tested.copy()), value) for tested, value in arms]
@@ -229,12 +245,14 @@ def _case(node: exp.Case, reading: _Reading) -> RowExpression:
     return _arms(arms, node.args.get("default"), reading)
 
 
-def _arms(arms: Sequence[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr | None, reading: _Reading) -> RowExpression:
+def _arms(
+    arms: Sequence[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr | None, reading: MeasureReading
+) -> RowExpression:
     passed: list[Condition] = []
     found: list[RowExpression] = []
     conditions: list[Condition] = []
     for condition, value in arms:
-        truth = row_truth(condition, reading.scope, reading.given)
+        truth = row_truth(condition, reading.within.scope, reading.within.given)
         found.append(_read_node(value, replace(reading, among=all_of((reading.among, truth.true)))))
         conditions.append(all_of((*passed, truth.true)))
         passed.append(truth.not_true)
@@ -258,7 +276,7 @@ def _together(found: Sequence[RowExpression]) -> RowExpression:
     )
 
 
-def _read_coalesce(nodes: Sequence[exp.Expr], reading: _Reading) -> RowExpression:
+def _read_coalesce(nodes: Sequence[exp.Expr], reading: MeasureReading) -> RowExpression:
     found: list[RowExpression] = []
     missing: Condition = ALWAYS
     for node in nodes:
@@ -273,8 +291,11 @@ def _read_coalesce(nodes: Sequence[exp.Expr], reading: _Reading) -> RowExpressio
     return _together(found)
 
 
-def _sum(node: exp.Add | exp.Sub, reading: _Reading) -> RowExpression:
+def _sum(node: exp.Add | exp.Sub, reading: MeasureReading) -> RowExpression:
     left, right = _read_node(node.this, reading), _read_node(node.expression, reading)
+    whole = _read_whole(node, left.parts + right.parts, reading)
+    if whole is not None:
+        return whole
     _check_parts(len(left.parts) + len(right.parts), node)
     right = right if isinstance(node, exp.Add) else right.times(Fraction(-1))
     if _is_constant(right):
@@ -296,14 +317,17 @@ def _beside(part: Part, other: RowExpression) -> Part:
     return part.where(other.values.rows)
 
 
-def _read_scaled(node: exp.Mul | exp.Div, reading: _Reading) -> RowExpression:
+def _read_scaled(node: exp.Mul | exp.Div, reading: MeasureReading) -> RowExpression:
+    if isinstance(node, exp.Div) and contains(node.expression, exp.Column):
+        quotient = whole_measure(node, reading)
+        if quotient is None:
+            raise _refusal(node, "divides by a column")
+        return _read_computed(quotient)
     left, right = _read_node(node.this, reading), _read_node(node.expression, reading)
     if isinstance(node, exp.Mul) and not _is_constant(right):
         left, right = right, left
-    if not _is_constant(right):
-        if isinstance(node, exp.Div):
-            raise _refusal(node, "divides by a column")
-        return _product(node, left, right, reading)
+    if isinstance(node, exp.Mul) and not _is_constant(right):
+        return _read_whole(node, left.parts + right.parts, reading) or _product(node, left, right, reading)
     factor = sum((part.coefficient for part in right.parts), Fraction(0))
     arithmetic = max(left.arithmetic, right.arithmetic)
     if isinstance(node, exp.Div):
@@ -313,7 +337,7 @@ def _read_scaled(node: exp.Mul | exp.Div, reading: _Reading) -> RowExpression:
     return replace(left.times(factor), arithmetic=arithmetic)
 
 
-def _product(node: exp.Mul, left: RowExpression, right: RowExpression, reading: _Reading) -> RowExpression:
+def _product(node: exp.Mul, left: RowExpression, right: RowExpression, reading: MeasureReading) -> RowExpression:
     """Each part of the one times each of the other, where both have a value."""
     _check_parts(len(left.parts) * len(right.parts), node)
     needed = {*_read(left), *_read(right)}
@@ -338,14 +362,17 @@ def _product(node: exp.Mul, left: RowExpression, right: RowExpression, reading: 
     )
 
 
-def _multiply(node: exp.Mul, read: Sequence[Column], reading: _Reading) -> Column:
+def _multiply(node: exp.Mul, read: Sequence[Column], reading: MeasureReading) -> Column:
     made = product_column(read)
     assert isinstance(made.derivation, Product)
-    if reading.scope.listed is not None:
+    if reading.within.scope.listed is not None:
         raise _refusal(node, "multiplies totals of units")
     if len(made.derivation.columns) > MOST_FACTORS:
         raise _refusal(node, f"multiplies more than {MOST_FACTORS} columns")
-    if any(column.name == made.name and column.derivation != made.derivation for column in reading.scope.table.columns):
+    if any(
+        column.name == made.name and column.derivation != made.derivation
+        for column in reading.within.scope.table.columns
+    ):
         raise _refusal(node, "is called like a column")
     return made
 
@@ -397,11 +424,11 @@ _FLOATING = frozenset(("DOUBLE",))
 _INTEGERS = frozenset(("INT", "BIGINT"))
 
 
-def _cast(node: exp.Cast, reading: _Reading) -> RowExpression:
+def _cast(node: exp.Cast, reading: MeasureReading) -> RowExpression:
     kind = node.to.this.value if isinstance(node.to.this, exp.DataType.Type) and not node.to.expressions else ""
-    column = find_column(node.this, reading.scope)
+    column = find_column(node.this, reading.within.scope)
     if kind in _INTEGERS and (column is None or column.sql_type is SqlType.BOOLEAN) and _boolean(bare(node.this)):
-        truth = row_truth(node.this, reading.scope, reading.given)
+        truth = row_truth(node.this, reading.within.scope, reading.within.given)
         known = Values(None, any_of((truth.true, truth.false)))
         return RowExpression((Part(Fraction(1), None, truth.true, 0),), known, Arithmetic.INTEGER)
     inner = _read_node(node.this, reading)

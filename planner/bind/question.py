@@ -70,7 +70,7 @@ def ask(
 
 def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given) -> Question:
     embedded, per_unit = resolve_unit_query(embedded, given)
-    what = read_question(embedded, given, per_unit=per_unit)
+    what = read_question(embedded, given, per_unit=per_unit, adds_clips=accuracy.adds_guards)
     if embedded.unless_public is not None and what.where != ALWAYS:
         raise embedded.unless_public
     formulas = (what.formula, *what.predicates)
@@ -102,7 +102,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
         raise too_many_groups(size, embedded.keys, catalog, at=what.group)
     ranked = _rank(embedded, what, table, accuracy, given)
     clock = what.clock or (embedded.per_unit is not None and uses_clock(embedded.per_unit.tree))
-    warnings = tuple(describe_priced(priced, accuracy)) + made.warnings
+    warnings = what.clipped + tuple(describe_priced(priced, accuracy)) + made.warnings
     warnings += tuple(_warnings(made, what.keys, ranked=ranked, clock=clock, given=given))
     warnings += tuple(describe_outside(what.keys.columns))
     warnings += tuple(_warn_of_size(made, table, dict(catalog.sizes).get(table.name)))

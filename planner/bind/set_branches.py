@@ -7,7 +7,7 @@ wherever it is false or NULL.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import compress
 
@@ -15,10 +15,12 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope, contains_aggregate
 from planner.aggregates.comparison import Comparison, Every, Having, Outside, Some
+from planner.aggregates.computed_measure import Clips
 from planner.aggregates.having import read_having
 from planner.aggregates.key_thresholds import restrict_thresholds, without_missing
 from planner.aggregates.ranked_value import ranked_value
 from planner.aggregates.refusals import unsupported_aggregate
+from planner.aggregates.value_clips import describe_clips, find_clips, refuse_clips
 from planner.bind.joins import row_conditions
 from planner.bind.refusals import reads_rows_in_having
 from planner.catalog.key_space import KeySpace
@@ -49,7 +51,8 @@ from planner.values.model import Given
 class Said:
     """A question's groups, the rows that it reads, the formula that decides which groups are rows of the answer, and
     those of its predicates, with the places of a key's values at which each is false for a threshold that is NULL; what
-    it ranks by, as a comparison of that with 0; `clock`: it depends on the day."""
+    it ranks by, as a comparison of that with 0; `clock`: it depends on the day; `clipped` says which values of
+    expressions without a range count as they are."""
 
     keys: KeySpace
     where: Condition
@@ -59,6 +62,7 @@ class Said:
     ranked: Comparison | None
     clock: bool
     group: int | None
+    clipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +76,41 @@ class _Leaf:
     fixed: frozenset[str]
 
 
-def read_question(embedded: Embedded, given: Given, *, per_unit: UnitRows | None = None) -> Said:
-    """What the question says; `per_unit` are the rows of its subquery. Raises KH2xx, KH109, with positions in its
-    statement."""
+def read_question(
+    embedded: Embedded, given: Given, *, per_unit: UnitRows | None = None, adds_clips: bool = False
+) -> Said:
+    """What the question says; `per_unit` are the rows of its subquery.
+
+    If it `adds_clips`, values without a range are clipped by the thresholds that they are compared with. Raises KH2xx,
+    KH109, with positions in its statement.
+    """
     read = {leaf.offset: _leaf(leaf, given, per_unit) for leaf in leaves(embedded)}
+    said = _read_formulas(embedded, given, read, clips={})
+    clips = find_clips(_list_formulas(said))
+    if not clips:
+        return said
+    if not adds_clips:
+        alone = embedded.joined is None and not embedded.predicates and not embedded.ranked and embedded.origin is None
+        raise refuse_clips(_list_formulas(said), clips, embedded.tree if alone else None)
+    said = _read_formulas(embedded, given, read, clips=clips)
+    return replace(said, clipped=describe_clips(_list_formulas(said)))
+
+
+def _list_formulas(said: Said) -> Iterator[Having]:
+    yield said.formula
+    yield from said.predicates
+    if said.ranked is not None:
+        yield said.ranked
+
+
+def _read_formulas(embedded: Embedded, given: Given, read: Mapping[int, "_Leaf"], *, clips: Clips) -> Said:
     common = set.intersection(*(set(leaf.rows) for leaf in read.values()))
     values = _values(embedded, read)
     formulas = {
-        offset: _formula(leaf, keys=embedded.keys, given=given, common=common, values=values)
+        offset: _formula(leaf, keys=embedded.keys, given=given, common=common, values=values, clips=clips)
         for offset, leaf in read.items()
     }
-    whole, (predicates, ranked) = values, _read_shown(embedded, read, given, values=values)
+    whole, (predicates, ranked) = values, _read_shown(embedded, read, given, values=values, clips=clips)
     formula, values = without_missing(_combine_formulas(embedded, formulas), whole)
     restricted = [restrict_thresholds(predicate, whole, values) for predicate in predicates]
     first = next(iter(read.values()))
@@ -208,11 +236,23 @@ def _on_keys(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], given: Give
 
 
 def _formula(
-    leaf: _Leaf, *, keys: tuple[Column, ...], given: Given, common: set[str], values: Mapping[str, tuple[Value, ...]]
+    leaf: _Leaf,
+    *,
+    keys: tuple[Column, ...],
+    given: Given,
+    common: set[str],
+    values: Mapping[str, tuple[Value, ...]],
+    clips: Clips,
 ) -> Having:
     where = all_of(condition for _, condition in leaf.rows.values())
     within = GroupScope(
-        scope=leaf.scope, keys=keys, given=given, fixed=leaf.fixed, where=where, values=tuple(values.items())
+        scope=leaf.scope,
+        keys=keys,
+        given=given,
+        fixed=leaf.fixed,
+        where=where,
+        values=tuple(values.items()),
+        clips=clips,
     )
     own = [node for meaning, (node, _) in leaf.rows.items() if meaning not in common]
     formulas = [read_having(_filter_aggregates(part, own) if own else part, within) for part in leaf.having]
@@ -225,7 +265,12 @@ def _formula(
 
 
 def _read_shown(
-    embedded: Embedded, read: Mapping[int, _Leaf], given: Given, *, values: Mapping[str, tuple[Value, ...]]
+    embedded: Embedded,
+    read: Mapping[int, _Leaf],
+    given: Given,
+    *,
+    values: Mapping[str, tuple[Value, ...]],
+    clips: Clips,
 ) -> tuple[tuple[Having, ...], Comparison | None]:
     """The formulas of a question's predicates, and what it ranks by; one that joins several questions has neither."""
     if not embedded.predicates and embedded.ranked is None:
@@ -233,7 +278,13 @@ def _read_shown(
     leaf = read[embedded.offset]
     where = all_of(condition for _, condition in leaf.rows.values())
     within = GroupScope(
-        scope=leaf.scope, keys=embedded.keys, given=given, fixed=leaf.fixed, where=where, values=tuple(values.items())
+        scope=leaf.scope,
+        keys=embedded.keys,
+        given=given,
+        fixed=leaf.fixed,
+        where=where,
+        values=tuple(values.items()),
+        clips=clips,
     )
     ranked = None if embedded.ranked is None else ranked_value(embedded.ranked.tree, within)
     return tuple(read_having(predicate.tree, within) for predicate in embedded.predicates), ranked

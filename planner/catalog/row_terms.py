@@ -1,7 +1,12 @@
 """Expressions of one row's columns that a question computes: total, typed, and no larger than is known beforehand."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
+from typing import TypeAlias
+
+Ends: TypeAlias = tuple[Fraction | None, Fraction | None]
+"""The least and the greatest value of a term, in its steps; None without an end."""
 
 
 class TermKind(StrEnum):
@@ -53,6 +58,13 @@ class RowTerm:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What a question computes of a row: an expression of its columns, compared or added up like a column."""
+    """What a question computes of a row: an expression of its columns, compared or added up like a column.
+
+    `ends` are known of it in public, in its steps. `clipped` says of each end whether it was chosen for it, `lacking`
+    are the columns of which too little is known.
+    """
 
     term: RowTerm
+    ends: Ends = field(default=(None, None), compare=False)
+    clipped: tuple[bool, bool] = field(default=(False, False), compare=False)
+    lacking: tuple[str, ...] = field(default=(), compare=False)

@@ -74,6 +74,12 @@ def time_range(column: Column, scope: Scope, said: tuple[Condition, ...]) -> Tim
 
     Where WHERE leaves an end open, it is that of the key with the shortest calendar.
     """
+    first, past = time_ends(column, scope, said)
+    return None if first is None or past is None else Times(first, past)
+
+
+def time_ends(column: Column, scope: Scope, said: tuple[Condition, ...]) -> tuple[datetime | None, datetime | None]:
+    """From when and before when a date or timestamp lies, as `time_range` has it; None for an end that is open."""
     found = _ends(column, "", said)
     spans: list[Times] = []
     for key in scope.table.columns:
@@ -87,7 +93,7 @@ def time_range(column: Column, scope: Scope, said: tuple[Condition, ...]) -> Tim
     narrow = min(spans, key=lambda one: one.past - one.first, default=None)
     first = max(found[0], default=None if narrow is None else narrow.first)
     past = min(found[1], default=None if narrow is None else narrow.past)
-    return None if first is None or past is None else Times(first, past)
+    return first, past
 
 
 def _truncates(key: Column, column: Column) -> str:

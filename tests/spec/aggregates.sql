@@ -161,7 +161,7 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(cost * cost * cost * cost) > 5
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost * age * cost * age * cost) > 5
 --> KH204 cost
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost / age) > 5
---> KH204 cost
+--> KH203 sum(cost
 SELECT country FROM sales GROUP BY country HAVING sum(amount * weight) > 5
 --> KH203 sum(amount
 SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT cost * age) > 5

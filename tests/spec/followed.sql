@@ -485,13 +485,13 @@ SELECT ward FROM visits WHERE disease < ward GROUP BY ward HAVING count(*) > 40
 --! Compare the columns themselves, or ask the owner for a derived column.
 SELECT ward FROM visits WHERE disease <> ward GROUP BY ward HAVING count(*) > 40
 --> answered
-SELECT ward FROM visits GROUP BY ward HAVING avg(least(extract(epoch FROM arrived - date_trunc('day', arrived)), 86400)) > 43200
---! Say which values count, with numbers of your own: FILTER (WHERE least(EXTRACT(EPOCH FROM arrived - date_trunc('DAY', arrived)), 86400) BETWEEN 0 AND 1000).
-SELECT ward FROM visits GROUP BY ward HAVING avg(least(extract(epoch FROM arrived - date_trunc('day', arrived)), 86400)) FILTER (WHERE least(extract(epoch FROM arrived - date_trunc('day', arrived)), 86400) BETWEEN 0 AND 86400) > 43200
+SELECT ward FROM visits GROUP BY ward ORDER BY avg(cost / age) DESC LIMIT 2
+--! Say how far it counts, with numbers of your own: least(cost / age, 1000), FILTER (WHERE cost / age IS NOT NULL).
+SELECT ward FROM visits GROUP BY ward ORDER BY avg(least(cost / age, 50)) FILTER (WHERE cost / age IS NOT NULL) DESC LIMIT 2
 --> answered
-SELECT ward FROM visits GROUP BY ward HAVING avg(arrived::date - date '2026-01-01') > 5
---! Say which values count, with numbers of your own: FILTER (WHERE CAST(arrived AS DATE) - CAST('2026-01-01' AS DATE) BETWEEN 0 AND 1000).
-SELECT ward FROM visits GROUP BY ward HAVING avg(arrived::date - date '2026-01-01') FILTER (WHERE CAST(arrived AS DATE) - CAST('2026-01-01' AS DATE) BETWEEN 0 AND 100) > 5
+SELECT country FROM sales GROUP BY country ORDER BY avg(weight) DESC LIMIT 2
+--! Say which values count, with numbers of your own: FILTER (WHERE weight BETWEEN 0 AND 1000).
+SELECT country FROM sales GROUP BY country ORDER BY avg(weight) FILTER (WHERE weight BETWEEN 0 AND 20) DESC LIMIT 2
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING avg(arrived - timestamp '2026-01-01') > 5
 --! Write interval '3 days', or compare seconds: extract(epoch FROM ...).

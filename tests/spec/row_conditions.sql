@@ -233,10 +233,16 @@ SELECT ward FROM visits GROUP BY ward HAVING avg(least(greatest(arrived::date - 
 --> [ward 3] f0 > 0 ~25; avg(least(greatest(CAST(arrived AS DATE) - CAST('2026-01-01' AS DATE), 0), 60)) - 5 1x-5 delta 55
 
 SELECT ward FROM visits GROUP BY ward HAVING avg(least(extract(epoch FROM arrived - date_trunc('day', arrived)), 86400)) > 43200
---> KH203 least(extract(epoch
+--> [ward 3] f0 > 0 ~2160000; avg(least(EXTRACT(EPOCH FROM arrived - date_trunc('DAY', arrived)), 86400)) - 43200 1x-432000 delta 432000
+
+SELECT ward FROM visits GROUP BY ward ORDER BY avg(cost / age) DESC LIMIT 2
+--> KH203 avg(cost
+
+SELECT country FROM sales GROUP BY country ORDER BY avg(weight) DESC LIMIT 2
+--> KH203 avg(weight)
 
 SELECT ward FROM visits GROUP BY ward HAVING avg(arrived::date - date '2026-01-01') > 5
---> KH203 arrived::date
+--> [ward 3] f0 > 0 ~25; avg(CAST(arrived AS DATE) - CAST('2026-01-01' AS DATE)) - 5 1x-5 delta 5
 
 SELECT ward FROM visits GROUP BY ward HAVING avg(arrived - timestamp '2026-01-01') > 5
 --> KH204 5

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from math import ceil, floor
 
 from sqlglot import exp
 
@@ -13,7 +14,7 @@ from planner.parser.tree import bare, write_short
 from planner.predicates.column_comparison import compare_column, is_real
 from planner.predicates.computed import numbers, ratios, times
 from planner.predicates.computed.numbers import EXACT, NUMBERS, NoTermError
-from planner.predicates.computed.ranges import Known, steps_between
+from planner.predicates.computed.ranges import Clip, Known, ends_of, know_nothing, steps_between
 from planner.predicates.computed.read import read_term, read_terms
 from planner.predicates.computed.text import spell
 from planner.predicates.refusals import unlisted_refusal
@@ -23,6 +24,7 @@ from planner.question.condition import Compare
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
 from planner.scope.names import find_column
 from planner.values.datetimes import midnight, moment, span, time_of_day
+from planner.values.decimals import terminating_decimal
 from planner.values.model import Clock, Constant, Number, Span, Untyped, number, wrong
 
 _BIGINT = 2**63  # the end of bigint
@@ -30,14 +32,54 @@ _MOST_STEPS = 10**6  # of the range of a measure
 _EPOCH = datetime(1970, 1, 1)
 
 
-def computed_column(term: RowTerm, within: RowScope, *, known: tuple[Known, Known] | None = None) -> Column:
-    """Return the column that a term is, in steps of its own.
-
-    Where the bounds of columns give it none, what is `known` does: of all rows of a question, and of those that count.
-    If only the latter do, they are in its name, so that no column of that name has others.
+def computed_column(term: RowTerm, within: RowScope) -> Column:
+    """Return the column that a term is, in steps of its own, with the bounds that those of its columns give it.
 
     Raises `NoTermError` for one that reads several joined private tables, or that a column is called like.
     """
+    return _name_column(term, within, spell(term), steps_between(term, within.scope.table), Computed(term))
+
+
+def measured_column(term: RowTerm, within: RowScope, *, known: tuple[Known, Known], clip: Clip | None = None) -> Column:
+    """Return the column that a number is, with bounds where the bounds of its columns, what is `known` of all rows and
+    of those that count, or a clip give it any.
+
+    Bounds that do not hold for every question are in its name, so that no column of that name has others. Raises what
+    `computed_column` raises.
+    """
+    table, called = within.scope.table, spell(term)
+    own, everywhere, among = (ends_of(term, table, known=one) for one in (know_nothing, *known))
+    ends = next((one for one in (own, everywhere, among) if None not in one), among)
+    low, high = ends if clip is None else clip.fit(ends)
+    if low is None or high is None:
+        return _name_column(
+            term, within, called, None, Computed(term, ends, lacking=_list_lacking(term, table, known[1]))
+        )
+    grid = _grid((low, high), whole=term.kind in EXACT)
+    step = Fraction(1) if term.kind in EXACT else Fraction(grid)
+    between = floor(low / step) * step, ceil(high / step) * step
+    if None in everywhere or term.kind not in EXACT:
+        called = f"{called} from {_exact(between[0]):f} to {_exact(between[1]):f}"
+    clipped = ends[0] != low, ends[1] != high
+    return _name_column(
+        term, within, called, between, Computed(term, ends, clipped, _list_lacking(term, table, known[1]))
+    )
+
+
+def _list_lacking(term: RowTerm, table: Table, known: Known) -> tuple[str, ...]:
+    """The columns of a term of which an end is not known."""
+    if term.function in ("column", "part", "start"):
+        return (str(term.value),) if None in ends_of(term, table, known=known) else ()
+    return tuple(dict.fromkeys(name for one in term.arguments for name in _list_lacking(one, table, known)))
+
+
+def _name_column(
+    term: RowTerm,
+    within: RowScope,
+    called: str,
+    between: tuple[Fraction, Fraction] | tuple[int, int] | None,
+    derivation: Computed,
+) -> Column:
     members = within.scope.members
     if members and not any(term.columns <= {named for _, named in one.columns} for one in members):
         raise NoTermError
@@ -52,18 +94,13 @@ def computed_column(term: RowTerm, within: RowScope, *, known: tuple[Known, Know
             kind, declared = SqlType.INTEGER, "bigint"
         case _:
             kind, declared = SqlType.NUMERIC, "numeric(38,0)"
-    between, called = steps_between(term, within.scope.table), spell(term)
-    if between is None and known is not None:
-        everywhere, between = (steps_between(term, within.scope.table, known=one) for one in known)
-        if between is not None and between != everywhere:
-            called = f"{called} from {between[0]} to {between[1]}"
     made = Column(
         called,
         kind,
         declared,
-        derivation=Computed(term),
-        bounds=None if between is None else (Decimal(between[0]), Decimal(between[1])),
-        grid=None if between is None else _grid(between),
+        derivation=derivation,
+        bounds=None if between is None else (_exact(between[0]), _exact(between[1])),
+        grid=None if between is None else _grid(between, whole=kind is not SqlType.DOUBLE),
         max_length=term.limit if kind is SqlType.TEXT else None,
         ledger=_name_pinned(called, term, within.scope.table),
     )
@@ -79,12 +116,21 @@ def _name_pinned(called: str, term: RowTerm, table: Table) -> str:
     return f"{called} of {', '.join(pinned)}" if pinned else ""
 
 
-def _grid(between: tuple[int, int]) -> Decimal:
+def _grid(between: tuple[Fraction, Fraction] | tuple[int, int], *, whole: bool) -> Decimal:
     """How finely a sum is taken: finer grids would only make totals longer than noise lets anybody see."""
-    grid = 1
-    while (between[1] - between[0]) / grid > _MOST_STEPS:
+    width = Fraction(between[1] - between[0])
+    grid = Fraction(1)
+    while width / grid > _MOST_STEPS:
         grid *= 10
-    return Decimal(grid)
+    while not whole and 0 < 10 * width / grid <= _MOST_STEPS:
+        grid /= 10
+    return _exact(grid)
+
+
+def _exact(value: Fraction | int) -> Decimal:
+    found = terminating_decimal(Fraction(value))
+    assert found is not None, "bounds are whole multiples of a power of ten"
+    return found
 
 
 def computed_term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:

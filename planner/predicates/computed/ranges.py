@@ -8,18 +8,42 @@ References: docs/decisions/0037-row-expressions.md.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, inf, trunc
 from typing import TypeAlias
 
 from planner.catalog.model import Table
-from planner.catalog.row_terms import RowTerm
-from planner.predicates.computed.numbers import EXACT
+from planner.catalog.row_terms import Ends, RowTerm
+from planner.predicates.computed.numbers import EXACT, NUMBERS
 
-Ends: TypeAlias = tuple[Fraction | None, Fraction | None]
-"""The least and the greatest value of a term, in its steps; None without an end."""
 Known: TypeAlias = Callable[[RowTerm], Ends]
 """What is known of a term beside the bounds of the columns that it reads."""
+MOST_PARTS = 366  # values of a part of a time, but for its year
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """Between which values of an expression a row counts as it is, in steps, where it has no ends of its own."""
+
+    low: Fraction
+    high: Fraction
+
+    def fit(self, ends: Ends) -> Ends:
+        """Return the ends between which values count where these are known and one is not: for the other, and for one
+        that is farther away, that of the clip, or one as far from the known one as the clip is wide to either side.
+        """
+        reach = (self.high - self.low) / 2
+        low, high = ends
+        if low is not None and high is None:
+            return max(low, self.low), max(self.high, low + reach)
+        if high is not None and low is None:
+            return min(self.low, high - reach), min(high, self.high)
+        return (self.low, self.high) if low is None else ends
+
+    def with_(self, other: "Clip") -> "Clip":
+        """Return the clip that keeps what either keeps."""
+        return Clip(min(self.low, other.low), max(self.high, other.high))
 
 
 def know_nothing(_: RowTerm) -> Ends:
@@ -27,12 +51,22 @@ def know_nothing(_: RowTerm) -> Ends:
     return None, None
 
 
-def steps_between(term: RowTerm, table: Table, *, known: Known = know_nothing) -> tuple[int, int] | None:
+def know_years(term: RowTerm) -> Ends:
+    """Return the ends of the years that are computed with."""
+    return (Fraction(0), Fraction(term.limit)) if term.function == "part" else (None, None)
+
+
+def steps_between(term: RowTerm, table: Table, *, known: Known = know_years) -> tuple[int, int] | None:
     """Return the least and the greatest value of a term in its steps; None where it may be arbitrarily large."""
     if term.kind not in EXACT:
         return None
-    low, high = _ends(term, table, known)
+    low, high = ends_of(term, table, known=known)
     return None if low is None or high is None else (floor(low), ceil(high))
+
+
+def ends_of(term: RowTerm, table: Table, *, known: Known = know_nothing) -> Ends:
+    """Return the least and the greatest value of a term in its steps, where they are known; a double has steps of 1."""
+    return _ends(term, table, known)
 
 
 def _ends(term: RowTerm, table: Table, known: Known) -> Ends:
@@ -49,16 +83,30 @@ def _follow(term: RowTerm, table: Table, known: Known) -> Ends:
         case "column":
             return _column_ends(term, table)
         case "constant":
-            assert isinstance(term.value, int)
+            assert isinstance(term.value, int | float)
             return Fraction(term.value), Fraction(term.value)
-        case "part" | "length":
+        case "part":  # a year has no end that says anything
+            return Fraction(0), Fraction(term.limit) if term.limit <= MOST_PARTS else None
+        case "length":
             return Fraction(0), Fraction(term.limit)
         case "rest":
             return Fraction(0), Fraction(term.limit - 1)
+        case "+" if (step := _find_step(term)) is not None:
+            return Fraction(0), Fraction(step - 1)
         case _ if not term.arguments:
             return None, None
         case _:
             return _ends_of(term, [_ends(one, table, known) for one in term.arguments])
+
+
+def _find_step(term: RowTerm) -> int | None:
+    """The step of which a sum is what a value has beyond whole ones: a moment less the beginning of its day."""
+    value, less = term.arguments
+    begun = less.arguments[0] if less.function == "negate" else less
+    if begun is less or begun.function != "*" or begun.arguments[0].function != "floor":
+        return None
+    (of, by), step = begun.arguments[0].arguments, begun.arguments[1].value
+    return step if of == value and isinstance(step, int) and by.value == step else None
 
 
 def _ends_of(term: RowTerm, parts: list[Ends]) -> Ends:
@@ -70,24 +118,46 @@ def _ends_of(term: RowTerm, parts: list[Ends]) -> Ends:
         case "negate":
             return None if b is None else -b, None if a is None else -a
         case "abs":
-            return Fraction(0), None if a is None or b is None else max(abs(a), abs(b))
+            return _drop_sign(a, b)
         case "*":
             return _product(parts)
+        case "/" | "quotient":
+            return _divide(term.function, parts)
+        case "double":
+            size = 10 ** term.arguments[0].scale
+            return None if a is None else a / size, None if b is None else b / size
         case "least" | "greatest" | "coalesce":
-            return _choose(term.function, parts)
+            return _choose(term, parts)
         case "nullif":
             return a, b
-        case "floor" | "ceil" | "trunc" | "round" if c:
-            return None if a is None else Fraction(floor(a / c)), None if b is None else Fraction(
-                _step_up(term.function, b / c)
-            )
+        case "floor" | "ceil" | "trunc" | "round":
+            return _round_ends(term, parts)
         case "same":
-            limit = Fraction(term.limit) if term.limit < term.arguments[0].limit else None
+            limit = Fraction(term.limit) if term.kind in EXACT and term.limit < term.arguments[0].limit else None
             return (-limit if a is None and limit else a), (limit if b is None and limit else b)
         case "remainder" if c is not None and c == d:
             return (Fraction(0) if a is not None and a >= 0 else 1 - abs(c)), abs(c) - 1
         case _:
             return None, None
+
+
+def _round_ends(term: RowTerm, parts: list[Ends]) -> Ends:
+    """The ends of what is rounded to whole steps; a double has one argument, and is rounded to whole numbers."""
+    a, b = parts[0]
+    by = parts[1][0] if len(parts) > 1 else Fraction(1)
+    if not by:
+        return None, None
+    return None if a is None else Fraction(floor(a / by)), None if b is None else Fraction(
+        _step_up(term.function, b / by)
+    )
+
+
+def _drop_sign(a: Fraction | None, b: Fraction | None) -> Ends:
+    if a is not None and a >= 0:
+        return a, b
+    if b is not None and b <= 0:
+        return -b, None if a is None else -a
+    return Fraction(0), None if a is None or b is None else max(abs(a), abs(b))
 
 
 def _step_up(function: str, value: Fraction) -> int:
@@ -97,8 +167,10 @@ def _step_up(function: str, value: Fraction) -> int:
 
 def _column_ends(term: RowTerm, table: Table) -> Ends:
     column = table.column(str(term.value))
-    if column.bounds is None or term.kind not in EXACT:
+    if column.bounds is None or term.kind not in NUMBERS:
         return None, None
+    if term.kind not in EXACT:
+        return Fraction(column.bounds[0]), Fraction(column.bounds[1])
     low, high = (Fraction(one) * 10**term.scale for one in column.bounds)
     return Fraction(floor(low)), Fraction(ceil(high))
 
@@ -108,22 +180,48 @@ def _both(one: Fraction | None, other: Fraction | None) -> Fraction | None:
 
 
 def _product(parts: list[Ends]) -> Ends:
-    ends = [end for one in parts for end in one]
-    if None in ends:
-        return None, None
+    """The ends of a product: those of its corners, of which one without an end is infinite, and 0 times that is 0."""
+    (a, b), (c, d) = ((-inf if low is None else low, inf if high is None else high) for low, high in parts)
+    corners = [x * y if x and y else Fraction(0) for x in (a, b) for y in (c, d)]
+    return _finite(min(corners)), _finite(max(corners))
+
+
+def _finite(value: Fraction | float) -> Fraction | None:
+    return None if isinstance(value, float) else value
+
+
+def _divide(function: str, parts: list[Ends]) -> Ends:
+    """The ends of a quotient, which is NULL where the divisor is 0; that of integers has at most their size."""
     (a, b), (c, d) = parts
-    corners = [x * y for x in (a, b) for y in (c, d) if x is not None and y is not None]
-    return min(corners), max(corners)
+    if (c is not None and c > 0) or (d is not None and d < 0):
+        # the inverse falls on either side of 0, and comes near 0 where the divisor has no end
+        inverse = (Fraction(0) if d is None else 1 / d), (Fraction(0) if c is None else 1 / c)
+        low, high = _product([(a, b), inverse])
+    else:
+        largest = None if a is None or b is None or function == "/" else max(abs(a), abs(b))
+        low, high = (None if largest is None else -largest), largest
+        if a is not None and a >= 0 and c is not None and c >= 0:
+            low = Fraction(0)
+    if function == "/":
+        return low, high
+    return None if low is None else Fraction(trunc(low)), None if high is None else Fraction(trunc(high))
 
 
-def _choose(function: str, parts: list[Ends]) -> Ends:
-    """`least` is at most the least of the greatest, where all have a value; one without a value is left out."""
-    lows, highs = [one[0] for one in parts], [one[1] for one in parts]
-    some_lows, some_highs = [one for one in lows if one is not None], [one for one in highs if one is not None]
-    low = min(some_lows) if len(some_lows) == len(lows) else None
-    high = max(some_highs) if len(some_highs) == len(highs) else None
-    if function == "least" and some_highs:
-        high = min(some_highs)
-    if function == "greatest" and some_lows:
-        low = max(some_lows)
+def _choose(term: RowTerm, parts: list[Ends]) -> Ends:
+    """The ends of one of several values. One without a value is left out, so that `least` is at most those alone that
+    always have one."""
+    always = [ends for one, ends in zip(term.arguments, parts, strict=True) if _always_has_a_value(one)]
+    lows, highs = [low for low, _ in parts], [high for _, high in parts]
+    low = None if None in lows else min(low for low in lows if low is not None)
+    high = None if None in highs else max(high for high in highs if high is not None)
+    if term.function == "least":
+        high = min((one for _, one in always if one is not None), default=high)
+    if term.function == "greatest":
+        low = max((one for one, _ in always if one is not None), default=low)
     return low, high
+
+
+def _always_has_a_value(term: RowTerm) -> bool:
+    return term.function == "constant" or (
+        term.function in ("least", "greatest", "coalesce") and any(map(_always_has_a_value, term.arguments))
+    )

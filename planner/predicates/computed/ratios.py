@@ -12,6 +12,7 @@ from planner.catalog.row_terms import RowTerm, TermKind
 from planner.predicates.computed import numbers
 from planner.predicates.computed.numbers import NoTermError
 
+_LONGEST = 2**63  # of a whole number that every engine makes the nearest double
 _ONE = RowTerm("constant", TermKind.WHOLE, value=1, limit=1)
 
 
@@ -55,6 +56,19 @@ def to_double(term: RowTerm) -> RowTerm:
     """Return a number as a double: of a quotient the nearest one, though PostgreSQL rounds its digits first."""
     over, under = split(term)
     return numbers.divide_doubles(over, under) if term.function == "ratio" else numbers.to_double(term)
+
+
+def as_double(term: RowTerm) -> RowTerm:
+    """Return a number as a double that all engines compute alike; a quotient by a column as one of doubles.
+
+    A number with decimals is a whole number made a double, divided by a power of ten: within a step of the nearest one.
+    """
+    if term.function == "ratio":
+        over, under = split(term)
+        return numbers.divide_doubles(as_double(over), as_double(under))
+    if term.kind is TermKind.FLOATING or not term.scale or term.limit >= _LONGEST:
+        return numbers.to_double(term)
+    return RowTerm("double", TermKind.FLOATING, (term,), limit=max(len(str(term.limit)), term.scale) + 1)
 
 
 def negate(term: RowTerm) -> RowTerm:

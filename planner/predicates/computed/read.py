@@ -34,12 +34,21 @@ def read_term(node: exp.Expr, within: RowScope) -> RowTerm | None:
     return read_terms((node,), within, lambda found: found[0])
 
 
+def read_measure(node: exp.Expr, within: RowScope) -> RowTerm | None:
+    """Return the term that an expression is to be added up, in which quotients by columns are doubles, or None."""
+    return read_terms((node,), within, lambda found: found[0], doubles=True)
+
+
 def read_terms(
-    nodes: tuple[exp.Expr, ...], within: RowScope, make: Callable[[list[RowTerm]], RowTerm]
+    nodes: tuple[exp.Expr, ...],
+    within: RowScope,
+    make: Callable[[list[RowTerm]], RowTerm],
+    *,
+    doubles: bool = False,
 ) -> RowTerm | None:
     """Return what is made of the terms that some expressions are, with the most digits that all engines compute."""
     for width in WIDTHS:
-        reader = _Reader(within, width)
+        reader = _Reader(within, width, doubles)
         try:
             made = make([reader.read(node) for node in nodes])
         except TooWideError:
@@ -83,6 +92,7 @@ def _read_total(column: Column) -> RowTerm:
 class _Reader:
     within: RowScope
     width: tuple[int, int]
+    doubles: bool
 
     def read(self, node: exp.Expr) -> RowTerm:
         """Return the term. Raises `NoTermError`, `TooWideError`."""
@@ -200,7 +210,9 @@ class _Reader:
             left, right = _keep_remainder(node.this, left), _keep_remainder(node.expression, right)
         kinds = {left.kind, right.kind}
         if kinds <= NUMBERS:
-            return ratios.arithmetic(type(node), left, right)
+            made = ratios.arithmetic(type(node), left, right)
+            by_column = ratios.split(made)[1].function != "constant"
+            return ratios.as_double(made) if self.doubles and by_column else made
         match node:
             case exp.Sub() if kinds <= _TIMES:
                 return times.difference(left, right)
@@ -241,8 +253,8 @@ class _Reader:
         return RowTerm(function, kind, tuple(found), scale=found[0].scale, limit=max(one.limit for one in found))
 
     def _unify(self, found: list[RowTerm]) -> list[RowTerm]:
-        for one in found:
-            ratios.no_ratio(one)
+        plain = ratios.as_double if self.doubles else ratios.no_ratio
+        found = [plain(one) if one.function == "ratio" else one for one in found]
         kinds = {one.kind for one in found}
         if kinds <= NUMBERS:
             return numbers.unify(found)

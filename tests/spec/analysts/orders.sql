@@ -135,7 +135,7 @@ SELECT region FROM orders GROUP BY region HAVING sum(price * quantity) > 200000
 --> planned
 
 SELECT channel FROM orders GROUP BY channel HAVING avg(shipped_at - ordered_at) > interval '2 days'
---> KH203
+--> planned
 
 SELECT category FROM orders GROUP BY category HAVING sum(total * discount) > 5000
 --> planned
@@ -251,4 +251,10 @@ SELECT channel FROM orders WHERE shipped_at >= ordered_at AND shipped_at - order
 SELECT channel FROM orders GROUP BY channel HAVING percentile_cont(0.5) WITHIN GROUP (ORDER BY shipped_at - ordered_at) > interval '1.5 days'
 --> planned
 SELECT category FROM orders GROUP BY category HAVING max(shipped_at - ordered_at) > interval '20 days'
+--> planned
+
+SELECT region FROM orders GROUP BY region HAVING avg(total / nullif(quantity, 0)) > 20
+--> planned
+
+SELECT region FROM orders GROUP BY region HAVING avg(least(shipped_at::date - ordered_at::date, 30)) > 2
 --> planned

@@ -126,10 +126,10 @@ SELECT ward FROM stays WHERE length(diagnosis) > 3 AND cost / nullif(beds_moved,
 --> planned
 
 SELECT ward, avg(extract(epoch FROM discharged - admitted) / 86400) AS los FROM stays GROUP BY ward HAVING avg(extract(epoch FROM discharged - admitted) / 86400) > 4
---> KH203
+--> planned
 
 SELECT ward FROM stays GROUP BY ward HAVING avg(discharged::date - admitted::date) > 5
---> KH203
+--> planned
 
 SELECT ward FROM stays WHERE abs(age - 40) <= 10 GROUP BY ward HAVING count(*) > 100
 --> planned
@@ -232,3 +232,48 @@ SELECT ward FROM stays GROUP BY ward HAVING (sum(cost) * 1.0 / count(*)) / (sum(
 --> planned
 SELECT ward FROM stays GROUP BY ward HAVING avg(cost) FILTER (WHERE triage = 1) / avg(cost) > 1.5
 --> KH204
+
+SELECT ward FROM stays GROUP BY ward HAVING avg(discharged - admitted) > interval '5 days'
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING avg(extract(epoch from discharged - admitted))/86400 > 5
+--> planned
+
+SELECT ward FROM stays WHERE admitted >= '2024-01-01' AND discharged < '2024-07-01' AND discharged >= admitted GROUP BY ward HAVING avg(discharged::date - admitted::date) > 5
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING avg(current_date - born) > 365 * 60
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING avg(extract(year from age(admitted, born))) > 60
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING avg(CASE WHEN readmitted THEN discharged::date - admitted::date ELSE 0 END) > 2
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING avg(coalesce(discharged::date, current_date) - admitted::date) > 6
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING sum(cost / nullif(discharged::date - admitted::date, 0)) > 5000
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING avg(cost / nullif(discharged::date - admitted::date, 0)) > 500
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING sum(cost) / sum(discharged::date - admitted::date) > 500
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING avg(discharged::date - admitted::date) FILTER (WHERE emergency) > avg(discharged::date - admitted::date) FILTER (WHERE NOT emergency)
+--> KH203
+
+SELECT ward, avg(discharged::date - admitted::date) AS los FROM stays GROUP BY ward ORDER BY los DESC LIMIT 3
+--> KH203
+
+SELECT ward, width_bucket(avg(discharged::date - admitted::date), ARRAY[3, 5, 8]) AS los FROM stays GROUP BY ward
+--> planned
+
+WITH s AS (SELECT ward, discharged::date - admitted::date AS days FROM stays) SELECT ward FROM s WHERE days >= 0 GROUP BY ward HAVING avg(days) > 140
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING stddev(discharged::date - admitted::date) > 4
+--> KH203

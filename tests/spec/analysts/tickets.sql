@@ -103,7 +103,7 @@ SELECT category FROM tickets GROUP BY category HAVING COUNT(*) FILTER (WHERE reo
 --> planned
 
 SELECT channel FROM tickets GROUP BY channel HAVING AVG(EXTRACT(EPOCH FROM first_reply_at - opened_at)) < 4 * 3600
---> KH203
+--> planned
 
 SELECT channel FROM tickets GROUP BY channel HAVING percentile_cont(0.9) WITHIN GROUP (ORDER BY minutes_spent) > 120
 --> planned
@@ -157,3 +157,9 @@ SELECT plan, country FROM customers GROUP BY plan, country HAVING SUM(mrr) > 200
 
 SELECT week, COUNT(*), SUM(COUNT(*)) OVER (ORDER BY week) AS running FROM tickets GROUP BY week HAVING COUNT(*) > 700
 --> KH101
+
+SELECT category FROM tickets GROUP BY category HAVING avg(age(closed_at, opened_at)) > interval '2 days'
+--> KH204
+
+SELECT category FROM tickets GROUP BY category HAVING sum(closed_at - opened_at) > interval '300 days'
+--> planned

@@ -135,7 +135,7 @@ SELECT zone FROM trips GROUP BY zone HAVING avg(fare + tip) > 20
 --> planned
 
 SELECT zone FROM trips GROUP BY zone HAVING avg(extract(epoch FROM (dropoff - pickup)) / 60) > 18
---> KH203
+--> planned
 
 SELECT zone FROM trips WHERE greatest(tip, tolls) > 10 GROUP BY zone HAVING count(*) > 50
 --> planned
@@ -207,4 +207,25 @@ SELECT z.name FROM zones z WHERE NOT EXISTS (SELECT 1 FROM trips t WHERE t.zone 
 --> planned
 
 SELECT string_agg(payment, ', ') FROM (SELECT payment FROM trips GROUP BY payment HAVING count(*) > 1000) p
+--> planned
+
+SELECT zone, day FROM trips GROUP BY zone, day HAVING sum(extract(epoch from dropoff - pickup)) > 36000
+--> planned
+
+SELECT zone FROM trips GROUP BY zone HAVING avg(distance / (extract(epoch from dropoff - pickup)/3600)) > 12
+--> planned
+
+SELECT zone FROM trips GROUP BY zone HAVING sum(distance) / (sum(extract(epoch from dropoff - pickup)) / 3600) > 12
+--> planned
+
+SELECT zone FROM trips GROUP BY zone HAVING avg(tip / nullif(fare, 0)) > 0.15
+--> planned
+
+SELECT zone FROM trips GROUP BY zone HAVING avg(extract(epoch from dropoff) - extract(epoch from pickup)) > 1200
+--> planned
+
+SELECT zone FROM trips GROUP BY zone HAVING avg(fare * rate_code) > 20
+--> planned
+
+SELECT zone FROM trips GROUP BY zone HAVING avg(rate_code) > 2
 --> planned

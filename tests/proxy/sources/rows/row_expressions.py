@@ -2,16 +2,17 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from random import Random
 
-from planner.aggregates.computed_measure import computed_measure
-from planner.catalog.model import Column, Derivation, SqlType, Table
-from planner.catalog.row_terms import TermKind
+from planner.aggregates.computed_measure import Clips
+from planner.aggregates.row_expression import row_expression
+from planner.catalog.model import Column, Computed, Derivation, SqlType, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect
 from planner.lower.row import RowSql
+from planner.predicates.computed.ranges import Clip
 from planner.predicates.condition import row_truth
-from planner.predicates.row_scope import RowScope
 from planner.question.three_valued import Truth
 from planner.scope.names import Scope
 from planner.values.model import Given
@@ -299,20 +300,47 @@ def conditions(drawn: Random, count: int) -> list[tuple[str, Truth]]:
     return found
 
 
-def measures(drawn: Random, count: int) -> list[tuple[str, Column, TermKind]]:
-    """Return so many expressions that sums take, each with the column that is computed."""
-    writer, found = Writer(drawn), list[tuple[str, Column, TermKind]]()
-    bounded = replace(TABLE, columns=tuple(map(_bounded, TABLE.columns)))
-    within = RowScope(Scope(bounded, "odd"), Given(parameters={}, today=TODAY, utc=True))
+def measures(drawn: Random, count: int) -> list[tuple[str, Column]]:
+    """Return so many expressions that sums take, each with the column that is computed: half of them are clipped as
+    values without a range are, the others by themselves."""
+    writer, found = Writer(drawn), list[tuple[str, Column]]()
     while len(found) < count:
+        quotient = f"{writer.number(1)} / {writer.number(1)}"
         number = writer.drawn.choice(
-            (writer.number(2), f"extract(epoch FROM {writer.length()})", writer.part(), "born - died")
+            (writer.number(2), f"extract(epoch FROM {writer.length()})", writer.part(), "born - died", quotient)
         )
-        text = f"least(greatest({number}, -{drawn.randrange(50)}), {drawn.choice((1, 10, 100000, 50_000_000))})"
-        made = computed_measure(select(f"SELECT {text}").expressions[0], within)
-        if made is not None:
-            found.append((text, made[0], made[2]))
+        low, high = drawn.randrange(1, 50), drawn.choice((1, 10, 100000, 50_000_000))
+        text = number if drawn.random() < 0.5 else f"least(greatest({number}, -{low}), {high})"
+        column = _measure(text, low=-low, high=high)
+        if column is not None:
+            found.append((text, column))
     return found
+
+
+def _measure(text: str, *, low: int, high: int) -> Column | None:
+    """The column that an expression is, clipped if it has no range; None for a sum of several, or of a stored one."""
+    bounded = replace(TABLE, columns=tuple(map(_bounded, TABLE.columns)))
+    scope, given = Scope(bounded, "odd"), Given(parameters={}, today=TODAY, utc=True)
+    node = select(f"SELECT {text}").expressions[0]
+
+    def read(clips: Clips) -> Column | None:
+        try:
+            parts = row_expression(node, scope, given, clips=clips).parts
+        except KeyholeError as error:
+            if error.code != "KH204":
+                raise
+            return None
+        column = parts[0].column if len(parts) == 1 else None
+        if column is None or not isinstance(column.derivation, Computed):
+            return None
+        return column if parts[0].coefficient == Fraction(1, 10**column.derivation.term.scale) else None
+
+    found = read({})
+    if found is None or found.bounds is not None:
+        return found
+    assert isinstance(found.derivation, Computed)
+    step = 10**found.derivation.term.scale
+    return read({str(found.name): Clip(Fraction(low * step), Fraction(high * step))})
 
 
 def _bounded(column: Column) -> Column:

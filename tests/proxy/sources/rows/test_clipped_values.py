@@ -22,8 +22,18 @@ key = { values = ["A", "B"] }
 [tables.visits.columns.age]
 type = "integer"
 bounds = [0, 110]
+[tables.visits.columns.arrived]
+type = "timestamp"
+[tables.visits.columns.left_at]
+type = "timestamp"
 """
-ROWS = "ward,age\nA,300\nA,50\nB,-40\nB,20\n"
+ROWS = """\
+ward,age,arrived,left_at
+A,300,2026-01-01 00:00:00,2026-11-01 00:00:00
+A,50,2026-01-10 00:00:00,2026-01-13 00:00:00
+B,-40,2026-03-01 00:00:00,2026-01-01 12:00:00
+B,20,infinity,2026-01-01 00:00:00
+"""
 CASES = (
     # the question behind SELECT ward FROM visits, and what is compared with its threshold, for A and B
     ("GROUP BY ward HAVING sum(age) > 60", (110 + 50, 0 + 20)),
@@ -33,6 +43,12 @@ CASES = (
     ("WHERE age < 0 GROUP BY ward HAVING count(*) > 60", (0, 1)),
     ("GROUP BY ward HAVING max(age) > 200", (1, 0)),
     ("GROUP BY ward HAVING min(age) < 0", (0, 1)),
+    # values whose range nobody declared, by thresholds
+    ("GROUP BY ward HAVING avg(left_at::date - arrived::date) > 5", (25 + 3 - 2 * 5, -15 - 5)),
+    ("GROUP BY ward HAVING sum(left_at::date - arrived::date) > 40", (4 + 3, -4)),
+    ("WHERE left_at >= arrived GROUP BY ward HAVING avg(left_at::date - arrived::date) > 5", (25 + 3 - 2 * 5, 0)),
+    # in steps of ten seconds
+    ("GROUP BY ward HAVING avg(left_at - arrived) > interval '5 days'", ((25 + 3 - 2 * 5) * 8640, (-15 - 5) * 8640)),
     ("GROUP BY ward HAVING percentile_disc(0.5) WITHIN GROUP (ORDER BY age) > 200", (1 * 2 - 2, 0 - 2)),
 )
 
