@@ -153,7 +153,7 @@ def _spread(read: _Read, operator: str, threshold: Fraction, within: GroupScope)
     assert function is not None
     if isinstance(bare(call.node.this), exp.Distinct):
         raise unsupported_aggregate(call.node)
-    found = row_expression(call.node.this, within.scope, within.given)
+    found = row_expression(call.node.this, within.scope, within.given, where=within.where, among=call.condition)
     column, scale, shift = _of_one_column(found, call)
     if found.values.column != column.name:
         raise not_of_one_column(call.node)

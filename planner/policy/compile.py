@@ -374,5 +374,6 @@ def _identity_of(table: Table) -> dict[str, Any]:
         del column["stored"], column["bands"], column["enumerated"]
         del column["computed"], column["groupable"]  # of questions' own keys, whose cells are in their fingerprints
         del column["canonical"]  # which questions' own keys alone have
+        del column["filter_only"]  # which decides what may be asked, and changes no answer
         column["domain"] = known.domain
     return written

@@ -71,6 +71,7 @@ def _column(policy: Policy, table: str, name: str, source: tuple[SourceColumn, .
         bands=compiled_bands(column.bands),
         enumerated=any(known.name == name and known.enumerated for known in source),
         groupable=section.groupable is not False if column.groupable is None else column.groupable,
+        filter_only=column.filter is True,
     )
 
 

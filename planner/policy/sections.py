@@ -420,7 +420,7 @@ class BandsSection(Section):
 
 
 class ColumnSection(Section):
-    """`[tables.TABLE.columns.COLUMN]`: one exposed column; with nothing inside it may be used in filters only."""
+    """`[tables.TABLE.columns.COLUMN]`: one exposed column; with nothing inside it is no key and no measure."""
 
     key: KeySection | None = None
     bounds: Pair | None = None

@@ -106,3 +106,6 @@ SELECT DISTINCT "Department" FROM enrolments
 
 SELECT department FROM enrolments GROUP BY department HAVING COUNT(*) > 100
 --> KH201
+
+SELECT "Department" FROM enrolments GROUP BY "Department" HAVING avg(dropped_on - enrolled_on) > 30
+--> planned

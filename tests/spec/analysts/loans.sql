@@ -151,3 +151,12 @@ SELECT string_agg(DISTINCT genre, ', ') FROM loans WHERE branch = 'Central'
 
 SELECT COUNT(*) FROM loans
 --> KH101
+
+SELECT branch FROM loans GROUP BY branch HAVING avg(greatest(returned_at::date - due_on, 0)) > 2
+--> planned
+
+SELECT branch FROM loans WHERE returned_at::date > due_on GROUP BY branch HAVING avg(returned_at::date - due_on) > 5
+--> planned
+
+SELECT branch FROM loans WHERE returned_at IS NOT NULL GROUP BY branch HAVING avg(date_part('day', returned_at - borrowed_at)) > 20
+--> planned
