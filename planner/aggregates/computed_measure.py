@@ -139,7 +139,7 @@ def _measure(node: exp.Expr, term: RowTerm, reading: MeasureReading) -> Computed
         assert isinstance(under.value, int)
         step = Fraction(10**under.scale, under.value)
     try:
-        made = _measured(term, reading)
+        made = _name_measure(term, reading)
     except NoTermError:
         return None
     written = ComputedName.of(replace(made, comment=write_node(node))).column
@@ -152,7 +152,7 @@ def _reads_filter_only(term: RowTerm, reading: MeasureReading) -> bool:
     return any(reading.within.scope.table.column(name).filter_only for name in term.columns)
 
 
-def _measured(term: RowTerm, reading: MeasureReading) -> Column:
+def _name_measure(term: RowTerm, reading: MeasureReading) -> Column:
     """The column that a term is, with bounds if they are known. A length of time is its seconds then."""
     within, known = reading.within, reading.known
     if term.kind is not TermKind.LENGTH:

@@ -4,20 +4,27 @@ They decide how much a row may add, and nothing else, so that no guarantee rests
 them whether it satisfies the condition or not.
 """
 
-from collections.abc import Iterator
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias
 
-from planner.catalog.model import Computed, ComputedName, Value
+from planner.catalog.model import Computed, ComputedName, Table, Value
 from planner.catalog.row_terms import Ends, RowTerm, TermKind
+from planner.errors import KeyholeError
 from planner.groups.ranges import number_range, time_ends
+from planner.parser.lexer import tokens
+from planner.parser.tree import parse
 from planner.predicates.computed.numbers import NUMBERS
 from planner.predicates.computed.ranges import MOST_PARTS, Known
-from planner.predicates.computed.times import DAY
+from planner.predicates.computed.read import read_measure
+from planner.predicates.computed.times import DAY, extract
+from planner.predicates.row_scope import RowScope
 from planner.question.condition import Compare, Condition
 from planner.scope.names import Scope
+from planner.values.model import Given
 
 _EPOCH = datetime(1970, 1, 1)
 _STEP = {TermKind.DAY: timedelta(days=1), TermKind.MOMENT: timedelta(microseconds=1)}
@@ -25,20 +32,52 @@ _BESIDE = "+", "negate"
 
 
 def known_ranges(among: Condition, scope: Scope) -> Known:
-    """Return what is known of terms in rows that satisfy a condition, and from the calendars of keys."""
-    said = among.conjuncts()
+    """Return what is known of terms in rows that satisfy a condition, by calendars of keys and by declared ranges."""
+    said, declared = among.conjuncts(), _read_declared(scope.table)
 
     def known(term: RowTerm) -> Ends:
         if term.function == "column":
             return _of_column(term, scope, said)
         if term.function == "part" and term.limit > MOST_PARTS:
             return _years_of(term, scope, said)
-        compared = [*_list_compared(term, said), *_list_order(term, said)]
+        compared = [*_list_compared(term, said), *_list_order(term, said), *declared.get(term, ())]
         lows = [value for operator, value in compared if operator in (">", ">=", "=")]
         highs = [value for operator, value in compared if operator in ("<", "<=", "=")]
         return max(lows, default=None), min(highs, default=None)
 
     return known
+
+
+def list_unread_ranges(table: Table) -> tuple[str, ...]:
+    """Return the expressions with a declared range that are no numbers of a row, so that no question reads it."""
+    return tuple(one.expression for one in table.ranges if _read_expression(one.expression, table) is None)
+
+
+_Declared: TypeAlias = Mapping[RowTerm, tuple[tuple[str, Fraction], tuple[str, Fraction]]]
+
+
+def _read_declared(table: Table) -> _Declared:
+    """What a table's owner declares of expressions, by the term that each is."""
+    found: dict[RowTerm, tuple[tuple[str, Fraction], tuple[str, Fraction]]] = {}
+    for one in table.ranges:
+        term = _read_expression(one.expression, table)
+        if term is not None:
+            low, high = (Fraction(end) * 10**term.scale for end in one.ends)
+            found[term] = (">=", low), ("<=", high)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _read_expression(text: str, table: Table) -> RowTerm | None:
+    tree = parse(f"SELECT {text}", tokens(f"SELECT {text}")).tree
+    within = RowScope(Scope(table=table, alias=table.name), Given(parameters={}, today=date.min, utc=True))
+    try:
+        term = read_measure(tree.expressions[0], within)
+    except KeyholeError:
+        return None
+    if term is not None and term.kind is TermKind.LENGTH:
+        term = extract("epoch", term)
+    return term if term is not None and term.kind in NUMBERS and term.function != "ratio" else None
 
 
 def _of_column(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> Ends:

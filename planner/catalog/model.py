@@ -99,6 +99,14 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpressionRange:
+    """Between which values an expression of a row counts, as the owner declares it; of a length of time its seconds."""
+
+    expression: str
+    ends: tuple[Decimal, Decimal]
+
+
+@dataclass(frozen=True, slots=True)
 class CutRows:
     """The share of a table's rows, such as "12 %", that bounds leave out of the groups by these keys together."""
 
@@ -169,8 +177,9 @@ class Table:
     how many rows of one unit a join with other private tables reads at most; None: its share of what all may make. Of
     a question's table only rows with the values of `fixed` are there to be bounded. `cut_rows` is what the owner tells
     everybody of the share of rows that bounds leave out, by keys. `totals` are the ranges of a unit's totals of
-    expressions, as `per_unit` of a column is that of its own. `groups_by` is, of a question's table by computed keys,
-    which declaration `groups_per_unit` comes from, if it is one of an expression.
+    expressions, as `per_unit` of a column is that of its own, and `ranges` are what its `bounds` are. `groups_by` is,
+    of a question's table by computed keys, which declaration `groups_per_unit` comes from, if it is one of an
+    expression.
     """
 
     name: str
@@ -195,6 +204,7 @@ class Table:
     fixed: tuple[FixedKey, ...] = ()
     cut_rows: tuple[CutRows, ...] = ()
     totals: tuple[Total, ...] = ()
+    ranges: tuple[ExpressionRange, ...] = ()
     groups_by: str = field(default="", compare=False)
 
     @property

@@ -18,6 +18,7 @@ from planner.catalog.model import (
     Column,
     CutRows,
     Defaults,
+    ExpressionRange,
     Grouping,
     PublicTable,
     RowCap,
@@ -258,6 +259,7 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         cells_of_cut_units=policy.budget.cells == "every unit",
         joined_rows=section.joined_rows_per_unit,
         totals=tuple(read_total(text, ends) for text, ends in section.totals.items()),
+        ranges=tuple(ExpressionRange(text, ends) for text, ends in section.ranges.items()),
         cut_rows=tuple(CutRows(keys_of(named), share) for named, share in section.cut_rows.items()),
     )
     _check_band_columns(policy, place, table)
@@ -368,8 +370,9 @@ def _identity_of(table: Table) -> dict[str, Any]:
         written["path"] = [table.path.table.name, table.path.by, table.path.through]
     for key in ("groupings", "bands", "append_only", "arrived", "joined_rows", "cut_rows", "groups_by"):
         del written[key]
-    if not table.totals:
-        del written["totals"]  # what was answered before there were any is there
+    for key in ("totals", "ranges"):
+        if not written[key]:
+            del written[key]  # what was answered before there were any is there
     for column, known in zip(written["columns"], table.columns, strict=True):
         del column["stored"], column["bands"], column["enumerated"]
         del column["computed"], column["groupable"]  # of questions' own keys, whose cells are in their fingerprints

@@ -1,7 +1,8 @@
-"""Totals of expressions as a policy declares them: `totals = { "price * (1 - discount)" = [0, 3000000] }`.
+"""Totals and ranges of expressions as a policy declares them: `totals = { "price * (1 - discount)" = [0, 3000000] }`,
+`ranges = { "returned - taken" = [0, 365] }`.
 
-An expression is multiplied out, so that spelling, order and parentheses do not matter. It is a sum of products of
-columns and constants, as an aggregate of a question is.
+The expression of a total is multiplied out, so that spelling, order and parentheses do not matter. It is a sum of
+products of columns and constants, as an aggregate of a question is.
 """
 
 import re
@@ -24,20 +25,15 @@ Polynomial: TypeAlias = dict[tuple[str, ...], Fraction]
 _MOST_FACTORS = 4  # as many as a question multiplies
 _MOST_PRODUCTS = 64  # more than anybody writes by hand, and soon compared with each question
 _NUMBER = re.compile(r"\d{1,20}(\.\d{0,20})?|\.\d{1,20}")
+_RANGE_HINT = "Write an expression of a row that is a number, such as extract(epoch FROM returned - taken)."
 _HINT = "Write a sum of products of measures and constants, such as price * (1 - discount)."
 
 
 def read_total(text: str, ends: Pair) -> Total:
     """The declared total of an expression. Raises a `Fault` (KH004)."""
+    selected = _parse_expression(text, hint=_HINT)
     try:
-        tree = parse(f"SELECT {text}", tokens(f"SELECT {text}")).tree
-    except KeyholeError as error:
-        raise Fault("KH004", f"is no expression: {error.message}", hint=_HINT) from None
-    selected = tree.expressions if isinstance(tree, exp.Select) else []
-    if len(selected) != 1 or any(value for key, value in tree.args.items() if key != "expressions"):
-        raise Fault("KH004", "is no expression", hint=_HINT)
-    try:
-        found = {names: times for names, times in _multiply_out(selected[0]).items() if times}
+        found = {names: times for names, times in _multiply_out(selected).items() if times}
     except RecursionError:
         raise Fault("KH004", "is nested too deeply", hint=_HINT) from None
     if not any(found) or (len(found) == 1 and len(next(iter(found))) == 1):
@@ -86,6 +82,40 @@ def _multiply(left: Polynomial, right: Polynomial) -> Polynomial:
     if len(found) > _MOST_PRODUCTS or max(map(len, found)) > _MOST_FACTORS:
         raise Fault("KH004", f"multiplies more than {_MOST_FACTORS} columns, or has too many terms", hint=_HINT)
     return found
+
+
+def _parse_expression(text: str, *, hint: str) -> exp.Expr:
+    """The tree of an expression. Raises a `Fault` (KH004)."""
+    try:
+        tree = parse(f"SELECT {text}", tokens(f"SELECT {text}")).tree
+    except KeyholeError as error:
+        raise Fault("KH004", f"is no expression: {error.message}", hint=hint) from None
+    selected = tree.expressions if isinstance(tree, exp.Select) else []
+    if len(selected) != 1 or any(value for key, value in tree.args.items() if key != "expressions"):
+        raise Fault("KH004", "is no expression", hint=hint)
+    found: exp.Expr = selected[0]
+    return found
+
+
+def find_range_faults(place: tuple[str, ...], table: TableSection) -> Faults:
+    """Find the faults in a table's ranges of expressions, but for whether they are numbers of a row."""
+    for text, (low, high) in table.ranges.items():
+        here = (*place, text)
+        try:
+            tree = _parse_expression(text, hint=_RANGE_HINT)
+        except Fault as fault:
+            yield here, fault
+            continue
+        read = [name(column.this) for column in tree.find_all(exp.Column)]
+        unknown = next((one for one in read if one not in table.columns), None)
+        if unknown is not None:
+            hint = "Name exposed columns. " + nearest(unknown, list(table.columns))
+            yield here, Fault("KH004", f'reads "{unknown}", which is no column', hint=hint)
+        elif not read or isinstance(bare(tree), exp.Column):
+            hint = "Declare bounds of a column by itself. " + _RANGE_HINT
+            yield here, Fault("KH004", "computes nothing of columns", hint=hint)
+        elif low >= high:
+            yield here, Fault("KH004", "is no range", hint="Write [lowest, highest], such as [0, 365].")
 
 
 def find_total_faults(place: tuple[str, ...], table: TableSection) -> Faults:

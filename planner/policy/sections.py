@@ -483,6 +483,7 @@ class TableSection(Section):
     max_rows_per_group: RowCapSection | None = None
     groupings: dict[str, GroupingSection] = Field(default_factory=dict)
     totals: dict[str, Pair] = Field(default_factory=dict)
+    ranges: dict[str, Pair] = Field(default_factory=dict)
     size: SizeSection | None = None
     cut_rows: dict[str, Percent] = Field(default_factory=dict)
     bands: BandsSection | None = None

@@ -11,6 +11,7 @@ from typing import Any
 from accountant.errors import LedgerUnavailable
 from accountant.ledger import Ledger
 from accountant.store.witness import NOTHING
+from planner.aggregates.known_ranges import list_unread_ranges
 from planner.catalog.model import LONGEST_TEXT, Catalog, SqlType
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
@@ -165,6 +166,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         *said,
         *sizes,
         *_find_long_texts(pinning.catalog),
+        *_find_unread_ranges(pinning.catalog),
         *describe_dear_proposals(pinning.catalog, dialect=source.dialect),
     )
     said = (*said, *describe_doubtful_monitors(pinning.catalog, monitors))
@@ -222,6 +224,13 @@ def _find_quotes(pins: Pins) -> Iterator[str]:
                 f"tables.{name} is a CSV file with quoted texts: one row whose quote is left open takes all rows "
                 "behind it, so it decides answers about other people. Write parquet, or CSV without quotation marks."
             )
+
+
+def _find_unread_ranges(catalog: Catalog) -> Iterator[str]:
+    """Name the declared ranges of expressions that no question can read."""
+    for table in catalog.tables:
+        for expression in list_unread_ranges(table):
+            yield f'tables.{table.name}.ranges: "{expression}" is no number computed of a row: nothing reads its range.'
 
 
 def _find_long_texts(catalog: Catalog) -> Iterator[str]:

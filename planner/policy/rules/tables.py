@@ -2,7 +2,7 @@
 
 from planner.catalog.fault import Fault, Faults, nearest
 from planner.catalog.refresh import CHOICES, parse_refresh
-from planner.policy.expression_totals import find_total_faults
+from planner.policy.expression_totals import find_range_faults, find_total_faults
 from planner.policy.rules.bands import find_table_bands_faults
 from planner.policy.rules.budgets import find_shared_cap_faults
 from planner.policy.rules.columns import find_column_faults
@@ -26,7 +26,7 @@ _TABLE_CAPS = ("epsilon_per_table", "approval_above_epsilon")
 
 def find_public_table_faults(place: tuple[str, ...], table: TableSection) -> Faults:
     """Keys that only private tables have."""
-    of_private = (*_OF_UNITS, "bands", "groupable", "immutable", *_ARRIVAL, *_TABLE_CAPS, "seed")
+    of_private = (*_OF_UNITS, "bands", "ranges", "groupable", "immutable", *_ARRIVAL, *_TABLE_CAPS, "seed")
     for key in of_private:
         if getattr(table, key) not in (None, (), {}, False) or (key == "groupable" and table.groupable is not None):
             yield (*place, key), Fault("KH002", "has no meaning in a public table", hint="Remove it.")
@@ -60,6 +60,7 @@ def find_private_table_faults(place: tuple[str, ...], table: TableSection, polic
     for name, column in table.columns.items():
         yield from find_column_faults((*place, "columns", name), column, table, policy.public_tables)
     yield from find_table_bands_faults(place, table)
+    yield from find_range_faults((*place, "ranges"), table)
 
 
 def _find_refresh_faults(place: tuple[str, ...], refresh: str | None) -> Faults:

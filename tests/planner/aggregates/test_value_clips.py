@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -9,8 +10,9 @@ from random import Random
 
 import pytest
 
+from planner.aggregates.known_ranges import list_unread_ranges
 from planner.bind.question import ask
-from planner.catalog.model import Catalog, Column, SqlType, Table
+from planner.catalog.model import Catalog, Column, ExpressionRange, SqlType, Table
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
@@ -107,6 +109,25 @@ def test_a_range_that_follows_from_the_text_or_the_policy_is_taken(sql: str, sen
     asked = _ask(sql, analysts("stays"), {})
     assert asked.functionals[0].sensitivity == sensitivity
     assert not any(_TOLD.search(one) for one in asked.warnings)
+
+
+def test_a_declared_range_of_an_expression_is_taken_within_larger_ones() -> None:
+    catalog = analysts("stays")
+    ranges = tuple(
+        ExpressionRange(text, (Decimal(0), Decimal(most)))
+        for text, most in ((DAYS, 30), ("discharged - admitted", 30 * 86_400), ("upper(ward)", 5))
+    )
+    (table,) = catalog.tables
+    declared = replace(catalog, tables=(replace(table, ranges=ranges),))
+    for having, sensitivity in (
+        (f"avg({DAYS}) > 5", 6 * 25),
+        (f"avg(2 * ({DAYS})) > 10", 6 * 25),  # in steps of 2
+        (f"avg(abs({DAYS} - 3)) > 5", 6 * 22),
+        ("avg(discharged - admitted) > interval '5 days'", 6 * 25 * 8640),
+    ):
+        asked = _ask(STAYS + having, declared, REFUSING)
+        assert asked.functionals[0].sensitivity == sensitivity, having
+    assert list_unread_ranges(declared.tables[0]) == ("upper(ward)",)
 
 
 UNKNOWN = [

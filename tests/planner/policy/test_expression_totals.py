@@ -1,11 +1,11 @@
-"""`totals` in a policy: what is read, and what is refused."""
+"""`totals` and `ranges` in a policy: what is read, and what is refused."""
 
 from decimal import Decimal
 from fractions import Fraction
 
 import pytest
 
-from planner.catalog.model import Total
+from planner.catalog.model import ExpressionRange, Total
 from planner.errors import KeyholeError
 from tests.in_turn import in_turn
 from tests.worlds.policies import changed, compiled, parsed
@@ -70,3 +70,31 @@ def test_totals_have_no_meaning_where_rows_are_chosen_or_are_units() -> None:
     unit = 'privacy_unit = "patient_id"\nmax_groups_per_unit = 3\nrows_per_unit = 20'
     with pytest.raises(KeyholeError, match="totals"):
         parsed(changed((unit, f'privacy_unit = "row"\n{told}')))
+
+
+def _with_ranges(told: str) -> str:
+    return changed((ROWS, f"{ROWS}\nranges = {told}"))
+
+
+def test_ranges_are_kept_as_written_and_change_the_identity() -> None:
+    (table,) = compiled(_with_ranges('{ "cost / age" = [0, 80] }')).tables
+    assert table.ranges == (ExpressionRange("cost / age", (Decimal(0), Decimal(80))),)
+    assert compiled(_with_ranges("{}")).digest == compiled().digest
+    assert compiled(_with_ranges('{ "cost / age" = [0, 80] }')).digest != compiled().digest
+
+
+@in_turn(
+    ("told", "message"),
+    [
+        ('{ "cost" = [0, 5] }', "computes nothing of columns"),
+        ('{ "7 + 1" = [0, 5] }', "computes nothing of columns"),
+        ('{ "cost * weight" = [0, 5] }', 'reads "weight", which is no column'),
+        ('{ "cost * age" = [5, 5] }', "is no range"),
+        ('{ "cost, age" = [0, 5] }', "is no expression"),
+        ('{ "cost +" = [0, 5] }', "is no expression"),
+    ],
+)
+def test_what_is_no_range_of_an_expression_is_refused(told: str, message: str) -> None:
+    with pytest.raises(KeyholeError) as refused:
+        parsed(_with_ranges(told))
+    assert message in refused.value.message
