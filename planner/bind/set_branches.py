@@ -93,7 +93,7 @@ def read_question(
         alone = embedded.joined is None and not embedded.predicates and not embedded.ranked and embedded.origin is None
         raise refuse_clips(_list_formulas(said), clips, embedded.tree if alone else None)
     said = _read_formulas(embedded, given, read, clips=clips)
-    return replace(said, clipped=describe_clips(_list_formulas(said)))
+    return replace(said, clipped=describe_clips((said.formula, *said.predicates)))
 
 
 def _list_formulas(said: Said) -> Iterator[Having]:

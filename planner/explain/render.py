@@ -44,10 +44,11 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     summed = [table.column(name) for name in dict.fromkeys(name for made in functionals for name in made.summed)]
     products = {column.name: column.derivation.columns for column in summed if isinstance(column.derivation, Product)}
     for name in dict.fromkeys(factor for one in summed for factor in products.get(one.name, (one.name,))):
-        bounds = table.column(name).bounds
-        if bounds:
-            low, high = (plain(one.scaleb(-_places(table.column(name)))) for one in bounds)
-            yield f"values of {name} are clipped to {low} .. {high}"
+        column = table.column(name)
+        if column.bounds:
+            low, high = (plain(one.scaleb(-_places(column))) for one in column.bounds)
+            written = column.comment if isinstance(column.derivation, Computed) and column.comment else name
+            yield f"values of {written} are clipped to {low} .. {high}"
     for name in products:
         bounds = table.column(name).bounds
         if bounds:
