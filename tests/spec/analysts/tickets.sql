@@ -156,7 +156,7 @@ SELECT plan, country FROM customers GROUP BY plan, country HAVING SUM(mrr) > 200
 --> planned
 
 SELECT week, COUNT(*), SUM(COUNT(*)) OVER (ORDER BY week) AS running FROM tickets GROUP BY week HAVING COUNT(*) > 700
---> KH101
+--> planned
 
 SELECT category FROM tickets GROUP BY category HAVING avg(age(closed_at, opened_at)) > interval '2 days'
 --> KH204
