@@ -64,7 +64,7 @@ SELECT v.ward FROM visits v JOIN drugs d ON v.drug = d.drug GROUP BY v.ward HAVI
 --> planned
 
 SELECT v.ward FROM visits v JOIN drugs d ON v.drug = d.drug GROUP BY v.ward HAVING avg(v.dose / d.weight) < 10
---> KH204
+--> planned
 
 SELECT round((v.dose / d.weight)::numeric, 1) AS ratio FROM visits v JOIN drugs d ON v.drug = d.drug GROUP BY 1 HAVING count(*) > 100
 --> planned
