@@ -288,7 +288,7 @@ def _example(table: Table) -> str:
         return "Ask the owner for a key with a public list of values."
     key, called = readable(keys[0].name), readable(table.name)
     if table.row_unit:
-        return f"SELECT {key} FROM {called} GROUP BY {key} HAVING count(*) > 1000;"
+        return f"Instead you can ask: SELECT {key} FROM {called} GROUP BY {key} HAVING count(*) > 1000;"
     groups = ", ".join(dict.fromkeys((key, *map(readable, table.unit))))
     counted = table.row_cap is not None or table.rows_per_unit is not None
     measure = next((column for column in table.columns if column.per_unit is not None), None)

@@ -8,6 +8,7 @@ These rules move what means the same in another place, in the statement's text:
 - `move_out_correlations`: what a question says of columns from outside of it, into a query around the question;
 - `pull_up_subqueries`: what a subquery or WITH query that only filters and projects says of a private table, into the
   query that reads it;
+- `merge_groupings`: a grouped subquery whose groups are put together again, into the query that does;
 - `push_down_ranks`: a rank by a size of a grouped subquery, from the query around it into its select list;
 - `push_down_predicates`: a threshold that the query around a grouped subquery shows, into its select list;
 - `push_through_queries`: a threshold around ranks or several queries, and what is computed of sizes, into the subquery;
@@ -39,6 +40,7 @@ from sqlglot import exp
 from planner.catalog.model import Catalog, Table
 from planner.errors import KeyholeError
 from planner.extract.bands import drop_having_of_rows, spell_out_band_columns, spell_out_bands
+from planner.extract.groupings.merge_groupings import merge_groupings
 from planner.extract.inline_public_lists import inline_public_lists
 from planner.extract.key_domains import group_by_listed_keys, write_out_grouping_sets
 from planner.extract.move_out_correlations import move_out_correlations
@@ -68,6 +70,7 @@ RULES: tuple[Rule, ...] = (
     spell_out_band_columns,
     spell_out_bands,
     drop_having_of_rows,
+    merge_groupings,
     expand_stars,
     rank_above_all,
     rank_largest,

@@ -72,7 +72,7 @@ def _pull_up(read: PrivateRead) -> tuple[Edit, ...]:
             return ()
         changes.extend(made)
     if isinstance(select.parent, exp.CTE):
-        changes.append(_remove_cte(select.parent, inner, tokens))
+        changes.append(remove_cte(select.parent, inner.clauses, tokens))
     return tuple(changes)
 
 
@@ -329,10 +329,10 @@ def _expand_star(inner: _Inner, alias: str, room: Room, text: str, tokens: tuple
     )
 
 
-def _remove_cte(cte: exp.CTE, inner: _Inner, tokens: tuple[Token, ...]) -> Edit:
+def remove_cte(cte: exp.CTE, inner: Clauses, tokens: tuple[Token, ...]) -> Edit:
     """Nothing in the place of a WITH query that all readers have taken over: no WITH at all if it was the only one."""
     with_ = cte.parent
-    opening, end = inner.clauses.select - 1, inner.clauses.end
+    opening, end = inner.select - 1, inner.end
     at = at_offset(tokens, offset(cte.args["alias"].this))
     if (
         with_ is not None

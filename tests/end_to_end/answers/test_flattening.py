@@ -14,6 +14,7 @@ from planner.parser.edits import Origin
 from planner.parser.lexer import tokens
 from planner.parser.tree import Parsed, name, parse
 from tests.effort import rounds
+from tests.in_turn import in_turn
 from tests.worlds.retail import retail
 
 STATEMENTS = rounds(400, quick=60)
@@ -235,6 +236,37 @@ def test_groupings_that_are_written_out_have_the_rows_of_the_ones_that_were_writ
             changed += 1
             assert _rows(server, origin.text) == _rows(server, sql), (sql, origin.text)
     assert changed >= STATEMENTS * 0.7, changed
+
+
+_WITH_SIZES = [
+    "SELECT day, sum(n) AS n, sum(c) / sum(n) AS mean, max(most), sum(n) FROM (SELECT day, ward, count(*) AS n, "
+    "sum(cost) AS c, max(age) AS most FROM visits v WHERE age > 1 GROUP BY 1, 2) m GROUP BY day HAVING sum(n) > 9 "
+    "ORDER BY n",
+    "WITH m AS (SELECT v.ward AS w, hour + 1 AS h, insured, count(age) FILTER (WHERE age > 3) AS n FROM visits v "
+    "GROUP BY 1, 2, insured) SELECT h, w, sum(n) / 2 AS half FROM m GROUP BY m.w, 1 HAVING sum(n) > 3",
+    "WITH q AS (SELECT day, ward, count(*) AS n, sum(age) AS s FROM visits GROUP BY 1, 2), "
+    "r AS (SELECT q.*, rank() OVER (PARTITION BY day ORDER BY n DESC) AS place FROM q WHERE ward <> 'B') "
+    "SELECT day, ward, n, n > 11 AS large FROM r WHERE place <= 2 AND (s > 40 OR n > 12) AND n < 30",
+    "SELECT * FROM (SELECT *, dense_rank() OVER (ORDER BY n) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY 1) "
+    "q) r WHERE dense_rank < 3 OR n BETWEEN 40 AND 60",
+    "SELECT DISTINCT ON (1) day AS d, q.ward, n AS most FROM (SELECT day, ward, count(*) AS n FROM visits GROUP BY 1, 2"
+    ") q WHERE ward IS NOT NULL ORDER BY d DESC, n DESC, ward",
+    "SELECT * FROM (SELECT ward, count(*) AS n, sum(age) AS s FROM visits GROUP BY 1) q ORDER BY s DESC, ward LIMIT 2",
+    "SELECT ward, n * 100 / sum(n) OVER () AS pct, round(s / 2.0), s - lag(s) OVER (ORDER BY ward), n FROM (SELECT "
+    "ward, count(*) AS n, sum(age) AS s FROM visits GROUP BY 1) q WHERE n > 20 ORDER BY 1",
+    "WITH a AS (SELECT ward, count(*) AS n FROM visits GROUP BY 1), b AS (SELECT ward, n AS m FROM a LIMIT 9), "
+    "c AS (SELECT *, m / 2 AS half FROM b WHERE m > 30) SELECT c.ward, half FROM c WHERE NOT (m > 90 OR ward = 'A')",
+]
+
+
+@in_turn("sql", _WITH_SIZES)
+def test_numbers_and_ranks_of_subqueries_keep_the_rows(server: psycopg.Connection[Any], sql: str) -> None:
+    """Exact: no false alarm is possible."""
+    read = normalise(parse(sql, tokens(sql)), retail().with_numbers("null"), _private, origin=Origin(sql))
+    assert read.origin.edits
+    rows, names = _rows(server, sql)
+    assert rows
+    assert _rows(server, read.origin.text) == (rows, names), read.origin.text
 
 
 def test_a_position_is_where_the_word_was_written() -> None:

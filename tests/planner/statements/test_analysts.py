@@ -63,5 +63,8 @@ def test_what_a_refusal_shows_instead_is_planned() -> None:
     hints = [(name, error.hint or "") for name, error in errors if error is not None]
     shown = [(name, hint.removeprefix(INSTEAD).rstrip(";")) for name, hint in hints if hint.startswith(INSTEAD)]
     assert shown
+    assert any("INTERVAL '10 days') > INTERVAL '2 DAYS'" in sql for _, sql in shown)
+    assert any("count(DISTINCT (pickup::date)) FILTER (WHERE fare > 150) >= 30" in sql for _, sql in shown)
+    assert any("count(*) > 91 * 50" in sql.lower() for _, sql in shown)
     for name, sql in shown:
         assert outcome(name, sql) == "planned", sql

@@ -229,3 +229,15 @@ SELECT zone FROM trips GROUP BY zone HAVING avg(fare * rate_code) > 20
 
 SELECT zone FROM trips GROUP BY zone HAVING avg(rate_code) > 2
 --> planned
+-- # groups of groups
+SELECT payment, sum(n) AS trips, sum(total) / sum(n) AS mean FROM (SELECT payment, vendor, count(*) AS n, sum(fare) AS total FROM trips WHERE distance > 1 GROUP BY 1, 2) v GROUP BY payment HAVING sum(n) > 5000 ORDER BY trips DESC
+--> planned
+
+WITH daily AS (SELECT vendor, pickup::date AS day, count(*) FILTER (WHERE tip > 5) AS generous FROM trips GROUP BY 1, 2) SELECT vendor, sum(generous) FROM daily GROUP BY vendor HAVING sum(generous) > 2000
+--> planned
+
+SELECT vendor FROM (SELECT vendor, pickup::date AS day, max(fare) AS most FROM trips GROUP BY 1, 2 HAVING max(fare) > 150) v GROUP BY vendor HAVING count(*) >= 30
+--> KH110
+
+SELECT vendor, avg(n) FROM (SELECT vendor, pickup::date AS day, count(*) AS n FROM trips GROUP BY 1, 2) v GROUP BY vendor HAVING avg(n) > 50
+--> KH110
