@@ -15,7 +15,7 @@ from planner.predicates.comparison import distinct, read_between, rows_equal, si
 from planner.predicates.computed.compare import computed_term
 from planner.predicates.infinite_times import written_base
 from planner.predicates.membership import membership, quantifier, read_quantified
-from planner.predicates.pattern import pattern_truth
+from planner.predicates.pattern import expression_truth, pattern_truth
 from planner.predicates.refusals import not_allowed, unlisted_refusal
 from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.operand import operand, term
@@ -71,6 +71,8 @@ def _positive(node: exp.Expr, within: RowScope) -> Truth:
             return found.negate() if inner.args.get("negate") else found
         case exp.Like() | exp.ILike() | exp.StartsWith():
             return pattern_truth(node, within, escape=None)
+        case exp.RegexpLike() | exp.RegexpILike() | exp.SimilarTo():
+            return expression_truth(node, within)
         case exp.Is():
             return _is(node, within)
         case exp.Case() as case:

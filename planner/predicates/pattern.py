@@ -1,4 +1,4 @@
-"""LIKE, ILIKE and starts_with: a text column, or a function of one, and a constant pattern."""
+"""LIKE, ILIKE, starts_with and regular expressions: a text column, or a function of one, and a constant pattern."""
 
 from sqlglot import exp
 
@@ -8,7 +8,7 @@ from planner.parser.tree import bare
 from planner.predicates.computed.compare import computed_term
 from planner.predicates.letter_case import lower_pattern, spellings, unsure_case
 from planner.predicates.refusals import no_term
-from planner.predicates.row_scope import RowScope
+from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.model import ColumnTerm
 from planner.predicates.terms.operand import operand
 from planner.predicates.terms.text import any_like
@@ -16,6 +16,7 @@ from planner.question.three_valued import UNKNOWN, Truth, always
 from planner.values.functions import text_of
 from planner.values.like import escape_pattern, is_unfinished, like, parts, with_escape
 from planner.values.model import Constant, wrong
+from planner.values.regular_expressions import patterns_of_expression, patterns_of_similar
 
 
 def pattern_truth(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) -> Truth:
@@ -46,6 +47,20 @@ def pattern_truth(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) 
     if found.like is None:
         raise no_term(node)
     return found.like(made, node)
+
+
+def expression_truth(node: exp.Expr, within: RowScope) -> Truth:
+    """A regular expression or SIMILAR TO that says what LIKE patterns say. Raises KH205 for any other."""
+    pattern = within.constant(node.expression)
+    if pattern is None:
+        return UNKNOWN
+    read = patterns_of_similar if isinstance(node, exp.SimilarTo) else patterns_of_expression
+    made = None if node.args.get("flag") is not None else read(_text(pattern, node.expression))
+    if made is None:
+        raise no_term(node)
+    kind = exp.ILike if isinstance(node, exp.RegexpILike) else exp.Like
+    alike = [kind(this=node.this.copy(), expression=exp.Literal.string(one)) for one in made]
+    return combine_truths((pattern_truth(one, within, escape=None) for one in alike), conjunction=False)
 
 
 def _like_any_case(node: exp.ILike, found: ColumnTerm, pattern: str, within: RowScope) -> Truth:

@@ -8,6 +8,7 @@ from sqlglot import exp
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node, write_short
 from planner.values.decimals import decimal
+from planner.values.like import escape_pattern
 
 _DAYS_OF = {"MONTH": 30, "YEAR": 365}
 _OPERATORS: dict[type[exp.Expr], str] = {
@@ -116,7 +117,7 @@ def _like(x: str, pattern: exp.Expr) -> str:
     written = str(pattern.this) if isinstance(pattern, exp.Literal) and pattern.is_string else ""
     word = max(re.findall(r"\w+", written), key=len, default="fl")
     start, end = ("" if written.startswith("^") else "%"), ("" if written.endswith("$") else "%")
-    return f"Write {x} LIKE {_quote(start + word + end)}."
+    return f"Write {x} LIKE {_quote(start + escape_pattern(word) + end)}."
 
 
 def _instead(node: exp.Expr) -> str | None:
@@ -126,7 +127,7 @@ def _instead(node: exp.Expr) -> str | None:
             return f"Write the range: {x} >= '2011-06-01' AND {x} < '2011-07-01'."
         case exp.Upper(this=inner) | exp.Trim(this=inner):
             return name_spellings(node, inner)
-        case exp.RegexpLike(this=inner, expression=pattern):
+        case exp.RegexpLike(this=inner, expression=pattern) | exp.RegexpILike(this=inner, expression=pattern):
             return _like(write_node(inner), bare(pattern))
         case exp.Cast(this=inner):
             return f"Compare {write_node(inner)} itself."

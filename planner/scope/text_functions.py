@@ -8,6 +8,7 @@ from sqlglot import exp
 from planner.parser.tree import write_short
 from planner.scope.key_values import NUMBERS, TEXTS, NotExact, Raw, Typed, negate, to_text
 from planner.values.like import is_unfinished, like, with_escape
+from planner.values.regular_expressions import patterns_of_expression, patterns_of_similar
 
 _Of = Callable[[exp.Expr], Typed]
 _LONGEST = 10_000  # characters of a text that is filled up or repeated
@@ -26,6 +27,9 @@ WRITING = (
     exp.Like,
     exp.ILike,
     exp.Escape,
+    exp.RegexpLike,
+    exp.RegexpILike,
+    exp.SimilarTo,
 )
 
 
@@ -43,6 +47,8 @@ def write_text(node: exp.Expr, of: _Of) -> Typed:
             if mark is None or len(mark) > 1:
                 raise NotExact(write_short(node))
             return _match(node.this, of, escape=mark)
+        case exp.RegexpLike() | exp.RegexpILike() | exp.SimilarTo():
+            return _match_expression(node, of)
         case exp.StrPosition() | exp.StartsWith():
             return _find(node, of)
         case _:
@@ -87,6 +93,21 @@ def _match(node: exp.Like | exp.ILike, of: _Of, *, escape: str) -> Typed:
         text, made = text.lower(), made.lower()
     found = Typed("boolean", like(text, made))
     return negate(found) if node.args.get("negate") else found
+
+
+def _match_expression(node: exp.RegexpLike | exp.RegexpILike | exp.SimilarTo, of: _Of) -> Typed:
+    text, written = read_text(of(node.this), node), read_text(of(node.expression), node)
+    read = patterns_of_similar if isinstance(node, exp.SimilarTo) else patterns_of_expression
+    made = None if written is None else read(written)
+    if written is not None and made is None:
+        raise NotExact(write_short(node))
+    if text is None or made is None:
+        return Typed("boolean", None)
+    if isinstance(node, exp.RegexpILike):
+        if not (text + "".join(made)).isascii():
+            raise NotExact(write_short(node))
+        text, made = text.lower(), tuple(one.lower() for one in made)
+    return Typed("boolean", any(like(text, one) for one in made))
 
 
 def _find(node: exp.StrPosition | exp.StartsWith, of: _Of) -> Typed:

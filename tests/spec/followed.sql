@@ -331,7 +331,7 @@ SELECT country FROM sales WHERE quantity::text = '5' GROUP BY country HAVING cou
 --! Compare quantity itself.
 SELECT country FROM sales WHERE quantity = 5 GROUP BY country HAVING count(*) > 500
 --> answered
-SELECT country FROM sales WHERE stock_code ~ 'a' GROUP BY country HAVING count(*) > 5
+SELECT country FROM sales WHERE stock_code ~ 'a+' GROUP BY country HAVING count(*) > 5
 --! Write stock_code LIKE '%a%'.
 SELECT country FROM sales WHERE stock_code LIKE '%a%' GROUP BY country HAVING count(*) > 500
 --> answered
@@ -387,9 +387,9 @@ SELECT ward FROM visits WHERE disease ILIKE 'köln%' GROUP BY ward HAVING count(
 --! Name the spellings: disease LIKE 'köln%' OR disease LIKE 'Köln%' OR disease LIKE 'KÖLN%'.
 SELECT ward FROM visits WHERE disease LIKE 'köln%' OR disease LIKE 'Köln%' OR disease LIKE 'KÖLN%' GROUP BY ward HAVING count(*) > 400
 --> answered
-SELECT ward FROM visits WHERE disease ~ '^flu' GROUP BY ward HAVING count(*) > 400
---! Write disease LIKE 'flu%'.
-SELECT ward FROM visits WHERE disease LIKE 'flu%' GROUP BY ward HAVING count(*) > 400
+SELECT ward FROM visits WHERE disease ~ '^[a-f]' GROUP BY ward HAVING count(*) > 40
+--! Write disease LIKE 'a%'.
+SELECT ward FROM visits WHERE disease LIKE 'a%' GROUP BY ward HAVING count(*) > 40
 --> answered
 SELECT ward FROM visits WHERE (ward, disease) IN (('A', 'flu', 1)) GROUP BY ward HAVING count(*) > 400
 --! Give both the same number of members: (a, b) IN ((1, 'x'), (2, 'y')).

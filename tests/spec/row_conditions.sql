@@ -91,7 +91,7 @@ SELECT ward FROM visits WHERE upper(disease) = 'FLU' GROUP BY ward HAVING count(
 --> [ward 3] where "upper(disease)" = 'FLU' f0 > 400 ~40; count(*) delta 1
 
 SELECT ward FROM visits WHERE disease ~ '^flu' GROUP BY ward HAVING count(*) > 400
---> KH205 disease
+--> [ward 3] where "disease" LIKE 'flu%' f0 > 400 ~40; count(*) delta 1
 
 SELECT country FROM sales WHERE starts_with(stock_code, 'S_') OR left(stock_code, 2) = 'P1' GROUP BY country HAVING count(*) > 400
 --> [country 4] where ("stock_code" LIKE 'P1%' OR "stock_code" LIKE 'S\_%') f0 > 400 ~40; count(*) delta 100 in 0..100
@@ -287,3 +287,12 @@ SELECT country FROM sales GROUP BY country HAVING sum(round(amount, -2)) > 20000
 
 SELECT country FROM sales WHERE floor(amount / quantity) >= 2 GROUP BY country HAVING count(*) > 400
 --> [country 4] where "floor of(amount(10,2), (quantity * 100))" >= 2 f0 > 400 ~40; count(*) delta 100 in 0..100
+
+SELECT ward FROM visits WHERE disease ~ '^not_|lu$' AND disease !~ 'x.y' AND disease SIMILAR TO '%a|fl_' GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where (("disease" LIKE '%a' OR "disease" LIKE 'fl_') AND ("disease" LIKE '%lu' OR "disease" LIKE 'not\_%') AND NOT ("disease" LIKE '%x_y%')) f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE disease ~* '^flu' GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where ("disease" LIKE 'FLU%' OR "disease" LIKE 'FLu%' OR "disease" LIKE 'FlU%' OR "disease" LIKE 'Flu%' OR "disease" LIKE 'fLU%' OR "disease" LIKE 'fLu%' OR "disease" LIKE 'flU%' OR "disease" LIKE 'flu%') f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE disease ~ '^[a-f]' GROUP BY ward HAVING count(*) > 40
+--> KH205 disease
