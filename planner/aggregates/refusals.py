@@ -192,6 +192,28 @@ def mean_may_be_zero(quotient: exp.Div, operator: str, threshold: exp.Expr, node
     )
 
 
+def ask_apart(
+    node: exp.Expr, quotient: exp.Div, operator: str, threshold: exp.Expr, *, divisor: exp.Expr, at: int
+) -> str | None:
+    """Return the question with two thresholds from which a quotient's follows: of what is divided and of the divisor.
+
+    None inside NOT, and where no SELECT is known.
+
+    Parameters:
+        at: a value of the divisor, above 0.
+    """
+    select = node.find_ancestor(exp.Select)
+    if select is None or operator not in (">", ">=") or node.find_ancestor(exp.Not):
+        return None
+    divided = bare(quotient.this)
+    while isinstance(divided, exp.Cast | exp.Paren):
+        divided = divided.this
+    product = f"{write_parenthesised(threshold)} * {at}"
+    below = "<" if isinstance(divisor, exp.Avg) else "<="  # no mean of no values is below
+    instead = f"{write_node(divided)} {operator} {product} AND {write_node(divisor)} {below} {at}"
+    return f"Instead you can ask: {write_node(select).replace(write_node(node), instead, 1)};"
+
+
 def without_base(node: exp.Expr) -> KeyholeError:
     """KH204 for a ratio by a sum that may be 0, where what replaces NULL counts or the threshold is 0."""
     return KeyholeError(

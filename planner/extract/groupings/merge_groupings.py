@@ -66,6 +66,7 @@ def merge_groupings(read: PrivateRead) -> tuple[Edit, ...]:
             return ()
         changes, counted = _plan(*levels, read)
         instead = None if changes else _suggest_total(*levels, read)
+        sure = counted is None or all(_is_required(column, read) for column in counted.find_all(exp.Column))
     except KeyholeError:
         return ()
     if instead is not None:
@@ -76,7 +77,9 @@ def merge_groupings(read: PrivateRead) -> tuple[Edit, ...]:
             hint=instead,
             position=position(read.select),
         )
-    if counted is not None and not all(_is_required(column, read) for column in counted.find_all(exp.Column)):
+    if not sure and levels[0].select.args.get("having") is None:
+        return ()
+    if counted is not None and not sure:
         merged = Origin(read.text).edit(changes, rule=merge_groupings.__name__).text.strip().rstrip(";")
         raise KeyholeError(
             "KH110",

@@ -61,7 +61,7 @@ def test_like_patterns_match_what_the_expression_matches(postgres_url: str) -> N
     written += ["^(a|b)$", "^(a|_b)", "^a|b$", "a{1}", "***=a", "(?i)a", "^(?:a)$", "a.*?", "x"]
     with psycopg.connect(postgres_url) as connection:
         for operator, read in (("~", patterns_of_expression), ("SIMILAR TO", patterns_of_similar)):
-            known = [(one, list(made)) for one in dict.fromkeys(written) if (made := read(one)) is not None]
+            known = [(one, list(like)) for one in dict.fromkeys(written) if (like := read(one)) is not None]
             assert len(known) > _DRAWN / 10
             for one, made in known:
                 different = connection.execute(

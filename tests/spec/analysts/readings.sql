@@ -72,7 +72,7 @@ SELECT sensor FROM readings WHERE abs(temperature - 21) > 3 AND humidity::int % 
 --> planned
 
 SELECT site FROM readings WHERE error_code LIKE 'E%' OR error_code ~ '^W' GROUP BY site HAVING count(*) > 1000
---> KH205
+--> planned
 
 SELECT site FROM readings WHERE temperature - ((100 - humidity) / 5.0) > 10 GROUP BY site HAVING count(*) > 500
 --> planned

@@ -163,3 +163,8 @@ SELECT category FROM tickets GROUP BY category HAVING avg(age(closed_at, opened_
 
 SELECT category FROM tickets GROUP BY category HAVING sum(closed_at - opened_at) > interval '300 days'
 --> planned
+SELECT category, priority ~ '^(high|urgent)$' AS pressing FROM tickets WHERE subject ~* '^re:' AND subject !~ 'spam|^test$' AND subject NOT SIMILAR TO 'fwd_%' GROUP BY 1, 2 HAVING count(*) > 50
+--> planned
+
+SELECT category FROM tickets WHERE subject ~ 'order [0-9]+' GROUP BY category HAVING count(*) > 50
+--> KH205

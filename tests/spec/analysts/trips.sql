@@ -241,3 +241,9 @@ SELECT vendor FROM (SELECT vendor, pickup::date AS day, max(fare) AS most FROM t
 
 SELECT vendor, avg(n) FROM (SELECT vendor, pickup::date AS day, count(*) AS n FROM trips GROUP BY 1, 2) v GROUP BY vendor HAVING avg(n) > 50
 --> KH110
+
+SELECT zone FROM trips GROUP BY zone HAVING stddev_samp(fare) / avg(fare) > 0.8
+--> KH204
+
+SELECT zone FROM trips GROUP BY zone HAVING count(*)::numeric / count(DISTINCT pickup::date) > 250
+--> KH204
