@@ -19,8 +19,9 @@ _NEAR = [
     "SELECT store FROM sales WHERE note LIKE 'n%' OR note = 's' GROUP BY store"
     " HAVING sum(amount) BETWEEN 90001 AND 120003",
     "SELECT region FROM sales JOIN stores ON store = name GROUP BY region HAVING count(*) > 3190",
-    "SELECT ward FROM (SELECT patient_id, ward, sum(cost) AS paid FROM visits GROUP BY patient_id, ward) v"
-    " WHERE paid > 50 GROUP BY ward HAVING count(*) > 597",
+    "SELECT ward FROM (SELECT patient_id, ward, sum(cost) AS paid, avg(cost) AS mean, max(cost) - min(cost) AS apart"
+    " FROM visits GROUP BY patient_id, ward) v WHERE paid > 50 AND mean > 49.9 AND round(mean, 1) > 2 * apart - 99"
+    " GROUP BY ward HAVING count(*) > 597",
     "SELECT store FROM sales GROUP BY store ORDER BY sum(amount) DESC LIMIT 2",
 ]
 

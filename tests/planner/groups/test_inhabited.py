@@ -3,6 +3,7 @@
 PostgreSQL tells them by brute force, of every combination of the values that the columns of a question may have.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime, timedelta
@@ -81,7 +82,14 @@ DISTRICTS = PublicTable(
     _PUBLIC_ROWS,
     "pinned",
 )  # fmt: skip
-CATALOG: Catalog = replace(retail(), tables=(TABLE,), public_tables=(DISTRICTS,))
+_SHELVES = tuple((shelf, None if shelf == 9 else Decimal(shelf * 7 % 30) / 10) for shelf in range(28))
+SHELVES = PublicTable(
+    "shelves",
+    (Column("k", SqlType.INTEGER, "integer"), Column("height", SqlType.NUMERIC, "numeric(3,1)")),
+    _SHELVES,
+    "pinned",
+)
+CATALOG: Catalog = replace(retail(), tables=(TABLE,), public_tables=(DISTRICTS, SHELVES))
 
 _DAYS = [date(2025, 1, 1) + timedelta(days=place) for place in range(365)]
 _HOURS = [datetime(2025, 1, 1) + timedelta(hours=place) for place in range(365 * 24)]
@@ -124,7 +132,8 @@ KEYS = {
     "code": ("code LIKE 'A%'", "CASE WHEN code IN ('A1', 'C') THEN 1 WHEN code LIKE 'A%' THEN 2 ELSE 3 END"),
     "flag": ("flag", "coalesce(flag, false)", "NOT flag"),
     "dept": ("dept", "left(dept, 1)", "length(dept)", "d.division", "d.size", "dept = 'ab'"),
-    "k": ("k", "k / 10", "floor(k / 7.0)", "k % 4", "k > 12", "width_bucket(k, 0, 30, 3)"),
+    "k": ("k", "k / 10", "floor(k / 7.0)", "k % 4", "k > 12", "width_bucket(k, 0, 30, 3)",
+          "floor(d.height)", "d.height > 1.5"),
 }  # fmt: skip
 CONSTANTS: dict[str, tuple[str, ...]] = {
     "starts_on": ("'2025-03-01'", "'2025-03-15'", "'2025-06-01'", "'2025-06-30'", "'2025-09-01'", "'2025-12-31'"),
@@ -187,8 +196,10 @@ def postgres(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
         opened.execute("SET search_path = inhabited")
         opened.execute("SET TimeZone TO 'UTC'")
         opened.execute("CREATE TABLE districts (dept text, division text, size integer)")
+        opened.execute("CREATE TABLE shelves (k integer, height numeric(3,1))")
         with opened.cursor() as cursor:
             cursor.executemany("INSERT INTO districts VALUES (%s, %s, %s)", _PUBLIC_ROWS)
+            cursor.executemany("INSERT INTO shelves VALUES (%s, %s)", _SHELVES)
         for name, (kind, values) in VALUES.items():
             opened.execute(f"CREATE TABLE some_{name} ({name} {kind})")
             listed = [None if value is None else str(value) for value in values]
@@ -286,10 +297,12 @@ def test_groups_are_those_that_a_row_may_be_in(
         drawn = Random(seed)
         root = drawn.choice(list(KEYS))
         key = drawn.choice(KEYS[root])
-        join = drawn.choice(("", "LEFT ")) + "JOIN districts d ON d.dept = s.dept" if root == "dept" else ""
-        said = Writer(drawn).where(root, joined=bool(join))
+        looked_up = "districts" if root == "dept" else "shelves" if "height" in key else ""
+        join = f"{drawn.choice(('', 'LEFT '))}JOIN {looked_up} d ON d.{root} = s.{root}" if looked_up else ""
+        said = Writer(drawn).where(root, joined=root == "dept")
         if join:
-            key, said = key.replace("dept", "s.dept"), said.replace("dept", "s.dept")
+            key = key.replace("dept", "s.dept")
+            said = re.sub(rf"\b{root}\b", f"s.{root}", said)
         text = f"SELECT {key} FROM stays s {join} WHERE {said} GROUP BY 1 HAVING count(*) < 3"
         asked, whole = _asked(text), _asked(text.replace(f"WHERE {said}", ""))
         if asked is None:
