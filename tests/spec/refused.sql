@@ -205,8 +205,6 @@ SELECT country FROM sales JOIN regions ON country = regions.nom GROUP BY country
 --> KH201 country = regions.nom
 SELECT country FROM sales JOIN regions ON country = name WHERE region > 'A' GROUP BY country HAVING count(*) > 5
 --> KH205 'A'
-SELECT country FROM sales JOIN regions ON country = name WHERE country = region GROUP BY country HAVING count(*) > 5
---> KH205 region GROUP
 SELECT region FROM sales s JOIN regions a ON country = a.name JOIN regions b ON country = b.name GROUP BY region HAVING count(*) > 5
 --> KH201 region
 SELECT sales.country FROM sales JOIN regions sales ON country = name GROUP BY country HAVING count(*) > 5
