@@ -334,8 +334,11 @@ def _find_called(window: exp.Window) -> exp.Expr:
 
 def _read_keys(place: QuestionReading, shown: exp.Select) -> tuple[Column, ...]:
     """The keys, of the SELECT as it shows them; several groupings at once are refused with the questions for each."""
+    ranked = place.ranked
+    # the first groups in each value of a key: it stays one, and combinations that no row has are the last
+    parted = ranked is not None and bool(ranked.partition) and ranked.descending
     try:
-        return read_group_by(shown, place.scope)
+        return read_group_by(shown, place.scope, together=not parted)
     except KeyholeError as error:
         if error.code == "KH202" and (refusal := refuse_people(error, place)) is not None:
             raise refusal from None

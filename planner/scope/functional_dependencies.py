@@ -33,6 +33,26 @@ def _grouped_lookup(column: Column, scope: Scope) -> Column | None:
     return found if isinstance(found.derivation, Lookup) else None
 
 
+def bases_told_by(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:
+    """The keys each of whose values another combination of several looked-up columns goes with.
+
+    To group by these columns is to group by that key: there is no row in which they are combined otherwise.
+    """
+    by_base: dict[str, list[Lookup]] = {}
+    for column in columns:
+        if isinstance(column.derivation, Lookup) and not column.derivation.classes:
+            by_base.setdefault(column.derivation.column, []).append(column.derivation)
+    found = (scope.table.column(base) for base, lookups in by_base.items() if len(lookups) > 1)
+    return tuple(base for base in found if _are_told_apart(base, by_base[base.name]))
+
+
+def _are_told_apart(base: Column, lookups: Collection[Lookup]) -> bool:
+    if base.domain is None:
+        return False
+    combined = [tuple(lookup.pairs.by_key.get(value) for lookup in lookups) for value in base.domain]
+    return len(set(combined)) == len(combined) and all(None not in found for found in combined)
+
+
 def leading_columns(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:
     """The columns without those that the others determine: what makes a group."""
     names = [column.name for column in columns]

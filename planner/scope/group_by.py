@@ -9,16 +9,19 @@ from planner.catalog.model import Column, Derivation, Lookup
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, is_star, name, position, start, write_node, write_short
-from planner.scope.functional_dependencies import leading_columns
+from planner.scope.functional_dependencies import bases_told_by, leading_columns
 from planner.scope.key_classes import by_expressions, find_plain, key_expression
 from planner.scope.names import Scope, derivation, find_column, same
 
 _LARGEST_INTEGER = 2**31 - 1  # PostgreSQL reads a longer number as a numeric, which is no position
 
 
-def read_group_by(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
+def read_group_by(select: exp.Select, scope: Scope, *, together: bool = True) -> tuple[Column, ...]:
     """The key columns in order, each once, without looked-up ones that others determine; none where the whole table is
     one group.
+
+    Parameters:
+        together: whether columns that are looked up by one key, and tell its values apart, are that key.
 
     Raises KH100, KH105, KH106, KH201, KH202, KH215.
     """
@@ -36,8 +39,10 @@ def read_group_by(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
     listed = [find_plain(item, scope) for item in items]
     computed = by_expressions(items, scope)
     several = [column for columns in computed.values() for column in columns]
-    names = {column.name for column in leading_columns([*(c for c in listed if c is not None), *several], scope)}
-    keys: dict[str, Column] = {}
+    plain = [column for column in listed if column is not None]
+    told = bases_told_by(plain, scope) if together else ()
+    names = {column.name for column in leading_columns([*plain, *several, *told], scope)}
+    keys: dict[str, Column] = {column.name: column for column in told if column.name in names}
     for index, (item, known) in enumerate(zip(group.expressions, listed, strict=True)):
         if index in computed:
             keys |= {column.name: column for column in computed[index] if column.name in names}

@@ -276,7 +276,7 @@ SELECT country FROM sales GROUP BY country HAVING percentile_cont(0.5) WITHIN GR
 SELECT country FROM sales GROUP BY country HAVING sum(DISTINCT amount) > 5
 --> KH204
 SELECT country FROM sales GROUP BY country HAVING sum(amount / quantity) > 5
---> KH204 amount
+--> KH203 sum(amount
 SELECT country FROM sales GROUP BY country HAVING sum(quantity) / count(*) + 1 > 5
 --> KH204
 SELECT country FROM sales GROUP BY country HAVING count(*) FILTER (WHERE gift) <> count(*) FILTER (WHERE NOT gift)

@@ -20,6 +20,7 @@ from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, 
 from planner.question.model import Accuracy, Question
 from planner.statements.classify import Asking, classify
 from tests.worlds import questions
+from tests.worlds.analysts import analysts
 from tests.worlds.retail import retail
 
 ACCURACY = Accuracy(fnr=0.05, fpr=0.1, tolerance="10%", min_rows=50, mechanism="keyhole")
@@ -53,6 +54,23 @@ def _asked(sql: str, *public: PublicTable, table: Table | None = None) -> Questi
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking)
     return ask(statement.questions[0], catalog, accuracy=ACCURACY, parameters={}, today=date(2011, 12, 9))
+
+
+def test_columns_that_tell_a_keys_values_apart_are_that_key() -> None:
+    """No agent is in the team of another: what is not combined in the public table is no group, and none is shown."""
+    catalog = analysts("tickets")
+    tickets = "FROM tickets t JOIN agents a ON a.agent_id = t.agent_id"
+
+    def keys(listed: str) -> tuple[str, ...]:
+        asking = classify(f"SELECT {listed} {tickets} GROUP BY {listed} HAVING count(*) < 30", catalog)
+        assert isinstance(asking, Asking)
+        (embedded,) = asking.questions
+        return tuple(key.name for key in embedded.keys)
+
+    assert keys("a.team, a.agent_name") == ("agent_id",)
+    assert keys("a.agent_name, t.week, a.team") == ("agent_id", "week")
+    assert keys("a.team") == ("team",)
+    assert keys("a.agent_id, a.team, a.agent_name") == ("agent_id",)
 
 
 def test_names_that_the_table_has_already_keep_their_qualifier() -> None:
