@@ -241,7 +241,10 @@ def shown_keys(
     Return None if all keys are shown as they stand.
     """
     group = place.select.args.get("group")
-    if group is None or not any(_is_expression(item, place) for item in group.expressions):
+    if group is None:
+        return None
+    plain = [find_plain(resolve_item(bare(item), place.select, place.scope), place.scope) for item in group.expressions]
+    if None not in plain and {key.name for key in keys} <= {one.name for one in plain if one is not None}:
         return None
     found: dict[tuple[str, tuple[int, ...]], ShownKey] = {}
     for item, span in zip(group.expressions, _list_spans(place), strict=False):
@@ -252,10 +255,6 @@ def shown_keys(
         return None
     before, behind = around
     return ShownKeys(tuple(found.values()), before, f"{behind} AS {quote_identifier(place.scope.alias)}")
-
-
-def _is_expression(item: exp.Expr, place: QuestionReading) -> bool:
-    return find_plain(resolve_item(bare(item), place.select, place.scope), place.scope) is None
 
 
 def _is_computed(key: Column) -> bool:
@@ -291,8 +290,10 @@ def _show(
     plain = find_plain(node, scope)
     if plain is not None and plain in keys and not _is_computed(plain):
         return ShownKey(plain.name, "", plain.name, (keys.index(plain),))
-    expression = key_expression(node, scope)
+    expression = key_expression(node, scope) if plain is None else None
     read = {column.name for _, column in expression.columns} if expression is not None else set()
+    if plain is not None and isinstance(plain.derivation, Lookup) and not _is_listed(plain.derivation.column, place):
+        read = {plain.derivation.column}
     reads = tuple(number for number, key in enumerate(keys) if _is_of(key, read))
     if not reads:
         return None
@@ -302,7 +303,15 @@ def _show(
         text += place.text[at : edit.start] + edit.text
         at = edit.end
     text += place.text[at : place.tokens[_past_expression(place, item, span) - 1].end]
-    return ShownKey(label or write_node(node), text, known_text(node, scope), reads)
+    called = name(node.this) if isinstance(node, exp.Column) else write_node(node)
+    return ShownKey(label or called, text, known_text(node, scope), reads)
+
+
+def _is_listed(column: str, place: QuestionReading) -> bool:
+    """Return True if a column is an item of GROUP BY, under its own name or that of a public table."""
+    items = (resolve_item(bare(item), place.select, place.scope) for item in place.select.args["group"].expressions)
+    found = [find_plain(item, place.scope) for item in items]
+    return any(one is not None and one.name == column for one in found)
 
 
 def _is_named(item: exp.Expr, node: exp.Expr) -> bool:
