@@ -18,8 +18,11 @@ _LISTED = frozenset((SqlType.NUMERIC, SqlType.DOUBLE))  # looked-up values of ot
 
 
 def is_listed_number(column: Column) -> bool:
-    """Whether a column is a looked-up number that is no key by itself."""
-    return isinstance(column.derivation, Lookup) and column.sql_type in _LISTED
+    """Whether a column is a looked-up number that is no key by itself. One that is NULL everywhere tells no groups."""
+    lookup = column.derivation
+    if not isinstance(lookup, Lookup) or column.sql_type not in _LISTED:
+        return False
+    return any(value is not None for value in lookup.pairs.found)
 
 
 def part_by_values(column: Column, scope: Scope, said: tuple[Condition, ...]) -> Parts | None:

@@ -37,7 +37,10 @@ def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
     """What an expression is made of; of a window its function's arguments, as the function reads the answer's rows."""
     for child in node.iter_expressions():
         if isinstance(node, exp.Window) and child is node.this:
-            yield from child.iter_expressions()
+            called = child.this if isinstance(child, exp.Filter) else child
+            yield from called.iter_expressions()
+            if called is not child:
+                yield child.expression
         else:
             yield child
 

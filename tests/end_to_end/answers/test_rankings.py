@@ -67,8 +67,8 @@ STATEMENTS = [
     "SELECT DISTINCT date_trunc('month', day) AS month, first_value(store) OVER (PARTITION BY date_trunc('month', day) "
     "ORDER BY count(*) DESC) FROM sales GROUP BY 1, store HAVING count(*) > 107",
     "WITH a AS (SELECT date_trunc('month', day) AS month, store, sum(amount) AS total, count(*) AS n FROM sales "
-    "GROUP BY 1, 2), b AS (SELECT a.*, rank() OVER (PARTITION BY month ORDER BY total DESC) AS r FROM a) "
-    "SELECT month, store FROM b WHERE r = 2 AND n > 107 OR n > 3007 ORDER BY month",
+    "GROUP BY 1, 2 HAVING count(*) > 107), b AS (SELECT a.*, rank() OVER (PARTITION BY month ORDER BY total DESC) AS r "
+    "FROM a) SELECT month, store FROM b WHERE r = 2 AND n > 107 OR n > 3407 ORDER BY month",
     "SELECT DISTINCT ON (month) month, store FROM (SELECT date_trunc('month', day) AS month, store, count(*) AS n "
     "FROM sales GROUP BY 1, 2) q WHERE store <> 'north' AND n > 107 ORDER BY month DESC, n DESC, store",
     "SELECT w.ward, w.rank FROM (SELECT ward, rank() OVER (ORDER BY count(DISTINCT patient_id) DESC) FROM visits "

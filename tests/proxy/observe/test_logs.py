@@ -65,7 +65,7 @@ def use_a_session(conninfo: str) -> None:
         client.execute(b"SELECT * FROM keyhole.budget, stores")
         for statement in (
             "SELECT store, count(*) FROM sales WHERE note = 'zebra' GROUP BY store",
-            "SELECT store FROM sales WHERE note ~ 'zebra' GROUP BY store HAVING count(*) > 7",
+            "SELECT store FROM sales WHERE note ~ '(zebra)+' GROUP BY store HAVING count(*) > 7",
             "INSERT INTO sales (note) VALUES ('zebra')",
             "SELECT 'zebra'::integer",
             "SELECT * FROM sales WHERE note = 'zebra'",

@@ -423,7 +423,7 @@ def _never(*_: Any, **__: Any) -> None:
         ({"by": ("weak",)}, 'KH201.*"weak"'),
         ({"by": ("person",)}, "KH202.*no public domain"),
         ({"score": "nothing"}, 'KH201.*"nothing"'),
-        ({"score": "score * score * score / y"}, "KH204"),
+        ({"score": "score * score * score / y"}, "KH203"),
         ({"score": "0.5"}, "KH314.*same value on every row"),
         ({"score": "score) > 0 OR sum(score"}, "KH204: a score is one expression"),
         ({"outcome": "sum(y)"}, "KH"),
