@@ -118,7 +118,8 @@ def run(*, days: int | None = None) -> None:
             checking.check(policy, confirm=False)
         with (
             Service.open(policy) as service,
-            in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
+            # by today's clock the replayed days are long over, and who serves would end the monitor
+            in_background(service, host="127.0.0.1", port=0, rest_port=0, looks=False) as addresses,
         ):
             monitor = service.catalog.monitor(NAME)
             assert monitor is not None

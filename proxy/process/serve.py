@@ -84,8 +84,10 @@ def in_background(
     tls: Tls | None = None,
     rest: RestSection | None = None,
     metrics: ListenAddress | None = None,
+    looks: bool = True,
 ) -> Iterator[Addresses]:
-    """Serve from a thread of its own while the block runs; for the demo, benchmarks and tests."""
+    """Serve from a thread of its own while the block runs; for the demo, benchmarks and tests. Without `looks` monitors
+    are left to the block."""
     started: Future[Addresses] = Future()
     stop = threading.Event()
 
@@ -93,7 +95,7 @@ def in_background(
         try:
             async with (
                 Generations(Generation.lend(service, shadow)) as generations,
-                running(generations, accepting=accepting, tls=tls, rest=rest, metrics=metrics) as up,
+                running(generations, accepting=accepting, tls=tls, rest=rest, metrics=metrics, looks=looks) as up,
             ):
                 started.set_result(up.addresses)
                 await asyncio.to_thread(stop.wait)

@@ -6,7 +6,7 @@ It is the whole Keyhole, or one of several workers; where shadows and sockets co
 import asyncio
 import threading
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -67,11 +67,13 @@ async def running(
     metrics: ListenAddress | None = None,
     siblings: Siblings | None = None,
     strangers: Strangers | None = None,
+    looks: bool = True,
 ) -> AsyncIterator[Running]:
     """Serve over the newest generation until the block ends. `limits` are PostgreSQL's alone, `rest` limits REST.
 
     Without `metrics` there is no port for the operator. With `siblings` other processes accept on the same sockets,
-    over the same shadows. `strangers` is what unknown users are told; without it another in each process.
+    over the same shadows. `strangers` is what unknown users are told; without it another in each process. Without
+    `looks` monitors are left to somebody else, whose clock is another.
     """
     siblings, rest, strangers = siblings or Siblings(), rest or RestSection(), strangers or Strangers()
     seen, newest = generations.telemetry, generations.newest
@@ -128,7 +130,7 @@ async def running(
             _watching(generations, watch),
             _following(generations),
             _telling(hub),  # before REST ends, which waits for its streams of events
-            looking(monitors),
+            looking(monitors) if looks else nullcontext(),
         ):
             host, port = accepting.postgresql.getsockname()[:2]
             addresses = Addresses(
