@@ -44,7 +44,7 @@ Clips: TypeAlias = Mapping[str, Clip]
 
 @dataclass(frozen=True, slots=True)
 class MeasureReading:
-    """What an expression that is added up may refer to, and what is known of the rows that count.
+    """The names and the conditions under which an expression is read that an aggregate adds up.
 
     `where` is known of all rows of the question, `among` of those that count. Expressions that are only `counted` need
     no range. With `clips` one without a range is a column without bounds, unless it is among them; without, it is
@@ -59,7 +59,7 @@ class MeasureReading:
 
     @property
     def known(self) -> tuple[Known, Known]:
-        """What is known of terms in all rows, and in those that count."""
+        """The ranges of terms: those that hold in all rows, and those that hold in the rows that count."""
         scope = self.within.scope
         return known_ranges(self.where, scope), known_ranges(all_of((self.where, self.among)), scope)
 

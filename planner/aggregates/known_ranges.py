@@ -57,7 +57,7 @@ _Declared: TypeAlias = Mapping[RowTerm, tuple[tuple[str, Fraction], tuple[str, F
 
 
 def _read_declared(table: Table) -> _Declared:
-    """What a table's owner declares of expressions, by the term that each is."""
+    """Return the declared ranges of expressions, each under its term."""
     found: dict[RowTerm, tuple[tuple[str, Fraction], tuple[str, Fraction]]] = {}
     for one in table.ranges:
         term = _read_expression(one.expression, table)
@@ -132,7 +132,7 @@ def _list_order(term: RowTerm, said: tuple[Condition, ...]) -> Iterator[tuple[st
 
 
 def _follows(order: tuple["_Base", ...], known: tuple["_Base", ...], *, strict: bool) -> bool:
-    """Whether the order of two values follows from that of two others, or of the same."""
+    """Return True if the known order of one pair of values implies the order of another pair, or of the same one."""
     if None in known or [one and one[0] for one in order] != [one and one[0] for one in known]:
         return False
     days, known_days = ([one is not None and one[1] for one in two] for two in (order, known))

@@ -99,7 +99,7 @@ def _scale(leaf: Comparison) -> tuple[Fraction, Fraction] | tuple[None, None]:
 
 
 def _divides_by_sum(leaf: Comparison) -> bool:
-    """Whether it is a ratio by a sum of columns: a row of one side counts as much as one of the other may."""
+    """Return True for a ratio whose divisor is a sum of columns: each side has a unit of its own."""
     return bool(leaf.base and not leaf.off_each_unit) or (
         leaf.per_row is not None and all(part.power for part in leaf.parts)
     )
@@ -154,7 +154,7 @@ def _list_missed(leaf: Comparison, part: Part, *, is_complement: bool) -> Iterat
 
 
 def _unit(leaf: Comparison, part: Part) -> Fraction:
-    """What a step of a column is worth in the unit of its comparison; of one side of a ratio in its own unit."""
+    """Return the worth of one step of a column in the unit of the comparison, or in its own if a sum divides."""
     assert part.column is not None
     assert isinstance(part.column.derivation, Computed)
     return Fraction(1, 10**part.column.derivation.term.scale) if _divides_by_sum(leaf) else part.coefficient

@@ -167,7 +167,7 @@ def _compose(embedded: Embedded, composed: Mapping[str, exp.Expr]) -> Embedded:
 
 
 def _free_name(text: str, where: str, listed: Iterable[tuple[str, str]]) -> str:
-    """What an aggregate that has no name is called: its text, and where it stands if that is another column's name."""
+    """Return a name for an aggregate without one: its text, and its place as well if another column has that name."""
     return text if all(text != taken for taken, _ in listed) else f"{text} in {where}"
 
 

@@ -53,7 +53,7 @@ class Derivation:
 
 
 class Remembered:
-    """What follows from pinned data, computed when it is first asked for: the same each time, whoever asks."""
+    """Results computed from pinned data when they are first asked for, and kept: the same for everybody."""
 
     __slots__ = ("_known",)
 
@@ -61,7 +61,7 @@ class Remembered:
         self._known: dict[Hashable, Any] = {}
 
     def get(self, name: Hashable, make: Callable[[], _Result]) -> _Result:
-        """What goes by that name; two threads may both make it."""
+        """Return the result of that name, made if it is new. Two threads may both make it."""
         try:
             found: _Result = self._known[name]
         except KeyError:
@@ -112,7 +112,7 @@ class LookupValues:
 
     @property
     def by_key(self) -> Mapping[Value, Value | None]:
-        """What stands at each of the values."""
+        """The value found for each of the known values."""
         return self.remembered.get("by key", lambda: dict(self))
 
 
@@ -133,7 +133,7 @@ class Lookup:
 
     @property
     def is_listed(self) -> bool:
-        """Whether what is said of it becomes a list of the values that it is looked up by."""
+        """Return True if conditions on the column become lists of the values by which it is looked up."""
         return len(self.pairs) <= MOST_LISTED
 
 
