@@ -21,7 +21,8 @@ from planner.question.plan import Plan
 from tests.effort import rounds
 from tests.planner.asked import TODAY, asking
 from tests.planner.groups.drawn_keys import KeyWriter
-from tests.planner.groups.test_truth import CATALOG, LINES, STORED, WANTED, WHEN, draw
+from tests.planner.groups.test_truth import CATALOG, LINES, STORED, WANTED, draw
+from tests.planner.groups.written_keys import WHEN
 from tests.rows_at_once import insert
 
 SAME = (
