@@ -365,6 +365,8 @@ class _Bands:
 
     def make(self) -> list[tuple[Comparison, ...]] | None:
         """Return the literals of each band; None where there are too many, or none that says anything."""
+        if self.allowed.part == self.allowed.least == 0:
+            return None  # infinitely many
         below = "<" if self.strict else "<="
         upper = None
         if self.low.most > self.high.most:

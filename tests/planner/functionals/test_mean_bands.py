@@ -128,10 +128,13 @@ def test_the_noise_of_a_mean_is_paid_once_for_all_bands() -> None:
     assert any("bands of public thresholds" in line for line in explain_text(made, left=None))
 
 
-def test_an_amount_that_needs_too_many_bands_is_refused_with_one_that_does() -> None:
-    error = refusal(f"{WARDS}{YES} > {NO}", tolerance="1")
+@pytest.mark.parametrize("operator", [">", "<=", "<>", "="])
+@pytest.mark.parametrize("tolerance", ["1", "0.000000000000000001", "0", "0% of bounds"])
+def test_an_amount_that_needs_too_many_bands_is_refused_with_one_that_does(operator: str, tolerance: str) -> None:
+    error = refusal(f"{WARDS}{YES} {operator} {NO}", tolerance=tolerance)
     assert error is not None
-    assert (error.code, error.hint) == ("KH211", "SET keyhole.tolerance = '1, avg(age) FILTER (WHERE insured)=10';")
+    hint = f"SET keyhole.tolerance = '{tolerance}, avg(age) FILTER (WHERE insured)=10';"
+    assert (error.code, error.hint) == ("KH211", hint)
     assert refusal(f"{WARDS}{YES} > {NO}", tolerance="1, avg(age) FILTER (WHERE insured)=10") is None
 
 
