@@ -30,6 +30,8 @@ demo-spark: $(VENV)/.installed-sail  ## questions as the demo's over ROWS=100000
 serve: $(VENV)/.installed  ## PostgreSQL endpoint and REST for POLICY=...
 	@$(BIN)/keyhole serve --policy $(POLICY)
 
+# Whose turn it is, and after how many seconds no test begins: tests/turns.py.
+TURNS   = $(if $(TURN),--turn=$(TURN)) $(if $(WITHIN),--within=$(WITHIN))
 # The matrices of tests are small: threads of numpy that wait for one another take a tenth of what tests of noise take.
 PYTEST  = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --processes=$(JOBS) --durations=15
 
@@ -46,8 +48,8 @@ test: $(VENV)/.installed-test  ## lint, and tests of everything, with real Postg
 tests-of-everything: $(VENV)/.installed-test
 	@$(PYTEST) -m 'not (installed or long)'
 
-test-thorough: $(VENV)/.installed-test  ## only what test shortens, at full size; TURN=HEAD: near the last day's changes, and a fourth of the rest
-	@$(PYTEST) -m 'sized and not installed' --hypothesis-profile=thorough $(if $(TURN),--turn=$(TURN))
+test-thorough: $(VENV)/.installed-test  ## only what test shortens, at full size; TURN=HEAD: near the last day's changes, and a fourth of the rest; WITHIN=480: as many as begin in 480 s
+	@$(PYTEST) -m 'sized and not installed' --hypothesis-profile=thorough $(TURNS)
 
 test-anew: $(VENV)/.installed-test  ## test-thorough on other random cases and other noise than ever before
 	@$(PYTEST) -m 'sized and not installed' --hypothesis-profile=anew
@@ -60,7 +62,7 @@ test-oldest:  ## the tests that stand on asyncio, ssl, sqlite3, threads and proc
 
 test-on-interpreter: $(VENV)/.installed-test
 	@$(BIN)/python --version
-	@$(PYTEST) -m '(interpreter or long) and not (installed or drawn)' $(if $(TURN),--turn=$(TURN))
+	@$(PYTEST) -m '(interpreter or long) and not (installed or drawn)' $(TURNS)
 
 test-clients: $(VENV)/.installed-test  ## clients from apt and npm, and large ones (JDBC, ODBC, node, ADBC, polars, pgbouncer, Prometheus, Apache Spark); what cannot be installed is skipped; TURN=HEAD as above
 	@VENV=$(VENV) bash tests/clients/installed/run.sh $(if $(TURN),--turn=$(TURN))

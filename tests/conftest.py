@@ -25,7 +25,7 @@ from tests.made_once.copied_ledgers import copied_ledgers
 from tests.made_once.known_policies import known_policies
 from tests.marks import marks
 from tests.seeded_noise import RepeatedBytes
-from tests.turns import find_changed, find_turn
+from tests.turns import Turn, find_changed, find_turn
 
 if TYPE_CHECKING:
     from tests.proxy.sources.spark.engines import Sail, Spark
@@ -40,12 +40,13 @@ _TESTS = Path(__file__).parent
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--turn", metavar="COMMIT", help="only files that have their turn at a commit: tests/turns.py")
     parser.addoption("--processes", type=int, default=1, help="share the tests among so many: tests/forked_run.py")
+    parser.addoption("--within", type=float, metavar="SECONDS", help="begin no test later: tests/forked_run.py")
     parser.addoption("--near", metavar="COMMIT", help="only files near what changed since a commit: tests/turns.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if (processes := config.getoption("processes")) > 1:
-        config.pluginmanager.register(ForkedRun(processes))
+        config.pluginmanager.register(ForkedRun(processes, within_s=config.getoption("within")))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -57,21 +58,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             for name in marks(item, also_sized=also_sized):
                 item.add_marker(name)
     result = yield
-    _leave_out(config, items)
-    if config.getoption("processes") > 1:
-        items[:] = begin_with_longest(items, file_of=lambda item: item.path.relative_to(_TESTS).as_posix())
+    at, since = config.getoption("--turn"), config.getoption("--near")
+    turn = find_turn(at) if at else find_changed(since) if since else None
+    if turn is not None:
+        _leave_out(config, items, turn)
+    if turn is not None and config.getoption("within") is not None:
+        items.sort(key=lambda item: turn.place(_name(item)))
+    elif config.getoption("processes") > 1:
+        items[:] = begin_with_longest(items, file_of=lambda item: _name(item).removeprefix("tests/"))
     return result
 
 
-def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of files that have their turn, where a run asks for these alone."""
-    at, since = config.getoption("--turn"), config.getoption("--near")
-    turn = find_turn(at) if at else find_changed(since) if since else None
-    if turn is None:
-        return
-    having = [turn.has(f"tests/{item.path.relative_to(_TESTS).as_posix()}") for item in items]
+def _leave_out(config: pytest.Config, items: list[pytest.Item], turn: Turn) -> None:
+    """Keep the tests of files that have their turn."""
+    having = [turn.has(_name(item)) for item in items]
     config.hook.pytest_deselected(items=[item for item, has in zip(items, having, strict=True) if not has])
     items[:] = [item for item, has in zip(items, having, strict=True) if has]
+
+
+def _name(item: pytest.Item) -> str:
+    """A test's file, named from the project's root."""
+    return f"tests/{item.path.relative_to(_TESTS).as_posix()}"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,7 +2,8 @@
 
 pytest-xdist lets each of its processes do that anew: for fourteen thousand tests in four processes a minute of
 processor time, and one more where nothing is compiled yet. Here each process takes the next file when it is done with
-one, so what a file's tests share is made once; `begun_first` says which files come first.
+one, so what a file's tests share is made once; `begun_first` says which files come first. A run that may not take long
+begins no test after some seconds, and says how many tests it has left to another run.
 """
 
 import atexit
@@ -10,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,11 +36,15 @@ class _Message:
 class ForkedRun:
     """A plugin of pytest that runs what was collected in `processes` processes at once.
 
-    A process that ends before its tests do fails the test it was at; the other tests of that file are not run.
+    A process that ends before its tests do fails the test it was at; the other tests of that file are not run. Where
+    `within_s` is given, each process begins with one test at least, and with no other after so many seconds.
     """
 
-    def __init__(self, processes: int) -> None:
+    def __init__(self, processes: int, *, within_s: float | None = None) -> None:
         self.processes = processes
+        self._within_s = within_s
+        self._begun = set[str]()
+        self._left_out = 0
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -49,18 +55,34 @@ class ForkedRun:
         for item in session.items:
             files.setdefault(item.path, []).append(item)
         shared, children = _queue(len(files)), list["_Child"]()
+        until = None if self._within_s is None else time.monotonic() + self._within_s
         # pytest shows its folders to fixtures alone, which no process has yet
         base = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
         try:
             for number in range(min(self.processes, len(files))):
-                items = _take(shared, list(files.values()))
+                items = _take(shared, list(files.values()), until=until)
                 children.append(_Child(session, base / f"process-{number}", items, elder=children))
             self._report(session, children)
+            self._leave_out(session)
         finally:
             os.close(shared)
             for child in children:
                 child.end()
         return True
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._begun.add(nodeid)
+
+    def _leave_out(self, session: pytest.Session) -> None:
+        """Let a run say what it did not begin for want of time."""
+        left = [item for item in session.items if item.nodeid not in self._begun]
+        if left and self._within_s is not None:
+            self._left_out = len(left)
+            session.config.hook.pytest_deselected(items=left)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._left_out:
+            terminalreporter.line(f"tests not begun within {self._within_s:g} s, left to another run: {self._left_out}")
 
     def _report(self, session: pytest.Session, children: "Sequence[_Child]") -> None:
         running = list(children)
@@ -85,9 +107,12 @@ def _queue(length: int) -> int:
     return out
 
 
-def _take(queue: int, files: Sequence[list[pytest.Item]]) -> Iterator[pytest.Item]:
+def _take(queue: int, files: Sequence[list[pytest.Item]], *, until: float | None) -> Iterator[pytest.Item]:
     while number := os.read(queue, _NUMBER_BYTES):
-        yield from files[int.from_bytes(number, "big")]
+        for item in files[int.from_bytes(number, "big")]:
+            yield item
+            if until is not None and time.monotonic() > until:
+                return
 
 
 class _Child:

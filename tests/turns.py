@@ -5,14 +5,15 @@ in `SHARES` of all others. The commit's hash says which, so that after a few lan
 a day changed nearly everything the nearest have their turn, up to `MOST_NEAR` of all.
 `--near=COMMIT` keeps those alone that are near what was changed since `COMMIT`, committed or not.
 A file is near a change if it changed, if it imports a module that changed, or if it lies in the folder of tests for the
-package of such a module, or below a `conftest.py` that changed; the first are nearest. Without a history, as in a tree
-that is no clone, every file has its turn.
+package of such a module, or below a `conftest.py` that changed; the first are nearest. A run that may not take long
+begins with the nearest. Without a history, as in a tree that is no clone, what the tests say takes the place of the
+commit's hash.
 """
 
 import subprocess
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from zlib import crc32
 
@@ -25,31 +26,44 @@ MOST_NEAR = 0.3
 """Of all files: with its share a run takes half the time of one that leaves nothing out."""
 PACKAGES = ("accountant", "benchmarks", "deploy", "mechanisms", "planner", "proxy", "tests")
 ROOT = Path(__file__).parent.parent
+_FAR = 3  # farther than whatever is near
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The files near a change, and the share of the others that has its turn, if any."""
+    """The files near a change with how near each is, the share of the others that has its turn, if any, and what
+    decides which of these come first."""
 
-    near: frozenset[str]
-    share: int | None
+    near: Mapping[str, int]
+    share: int | None = None
+    seed: str = ""
 
     def has(self, file: str) -> bool:
         """Return True if a test file, named from the project's root, has its turn."""
         return file in self.near or crc32(file.encode()) % SHARES == self.share
 
+    def place(self, file: str) -> tuple[int, int]:
+        """Return what files are sorted by where not all that have a turn may be run: the nearest, then the others in
+        another order at each commit."""
+        return self.near.get(file, _FAR), crc32(f"{self.seed} {file}".encode())
+
 
 @cache
-def find_turn(commit: str) -> Turn | None:
-    """Return who has a turn at a commit; None, which is everybody, without a history."""
+def find_turn(commit: str) -> Turn:
+    """Return who has a turn at a commit."""
     try:
         sha, date = _git("log", "-1", "--format=%H %ct", commit).split()
         day_before = f"--since={int(date) - 24 * 3600}"
         changed = _git("log", day_before, "--format=", "--name-only", "--no-renames", "-m", commit).splitlines()
     except (OSError, subprocess.CalledProcessError):
-        return None
+        sha, changed = f"{_summed_tests():x}", []
     share = int(sha, 16) % SHARES
-    return Turn(find_nearest(changed, share), share)
+    return Turn(find_nearest(changed, share), share, sha)
+
+
+def _summed_tests() -> int:
+    """A number that another one takes the place of whenever a test changes."""
+    return reduce(lambda summed, file: crc32(file.read_bytes(), summed), sorted((ROOT / "tests").rglob("*.py")), 0)
 
 
 @cache
@@ -61,15 +75,16 @@ def find_changed(since: str) -> Turn | None:
         changed += _git("ls-files", "--others", "--exclude-standard").splitlines()
     except (OSError, subprocess.CalledProcessError):
         return None
-    return Turn(frozenset(find_near(changed)), None)
+    return Turn(find_near(changed))
 
 
-def find_nearest(changed: Collection[str], share: int) -> frozenset[str]:
-    """Return the test files near files that changed; of too many the nearest, and of equally near ones others with each
-    share."""
-    near = find_near(changed)
+def find_nearest(changed: Collection[str], share: int) -> dict[str, int]:
+    """Return the test files near files that changed and how near each is; of too many the nearest, and of equally near
+    ones others with each share."""
+    near = find_near(changed) if changed else {}
     most = round(MOST_NEAR * sum(1 for _ in (ROOT / "tests").rglob("test_*.py")))
-    return frozenset(sorted(near, key=lambda file: (near[file], crc32(f"{share} {file}".encode())))[:most])
+    nearest = sorted(near, key=lambda file: (near[file], crc32(f"{share} {file}".encode())))[:most]
+    return {file: near[file] for file in nearest}
 
 
 @cache

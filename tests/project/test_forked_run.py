@@ -16,6 +16,12 @@ from tests.forked_run import ForkedRun
 def pytest_configure(config):
     config.pluginmanager.register(ForkedRun(3))
 """
+SHORT_CONFTEST = CONFTEST.replace("3)", "1, within_s=0)")
+FIRST = """
+def test_one(): ...
+
+def test_of_another_run(): assert False
+"""
 ORDINARY = """
 import os, warnings
 import pytest
@@ -63,14 +69,14 @@ def test_after(): ...
 _ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
-def _command(folder: Path, *arguments: str) -> list[str]:
-    (folder / "conftest.py").write_text(CONFTEST)
+def _command(folder: Path, *arguments: str, conftest: str = CONFTEST) -> list[str]:
+    (folder / "conftest.py").write_text(conftest)
     command = [sys.executable, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", f"--basetemp={folder / 'temp'}"]
     return [*command, *arguments, "-c", os.devnull, f"--rootdir={folder}", str(folder)]
 
 
-def _run(folder: Path, *arguments: str) -> tuple[int, str]:
-    command, told = _command(folder, *arguments), folder / "told"
+def _run(folder: Path, *arguments: str, conftest: str = CONFTEST) -> tuple[int, str]:
+    command, told = _command(folder, *arguments, conftest=conftest), folder / "told"
     with told.open("wb") as output:  # not a pipe, whose end would be the end of all that holds it
         run = subprocess.run(command, cwd=folder, env=_ENVIRONMENT, stdout=output, stderr=output, check=False)
     return run.returncode, told.read_text()
@@ -150,3 +156,13 @@ def test_nothing_is_forked_where_nothing_was_collected(tmp_path: Path) -> None:
     code, told = _run(tmp_path)
     assert code == 2
     assert "1 error in" in told
+
+
+@pytest.mark.process
+def test_a_run_that_may_not_take_long_begins_no_other_test_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text(FIRST)
+    (tmp_path / "test_b.py").write_text("def test_of_another_run(): assert False")
+    status, told = _run(tmp_path, conftest=SHORT_CONFTEST)
+    assert status == 0, told
+    assert "1 passed, 2 deselected" in told
+    assert "tests not begun within 0 s, left to another run: 2" in told

@@ -12,7 +12,7 @@ FILES = sorted(path.relative_to(turns.ROOT).as_posix() for path in (turns.ROOT /
 
 
 def test_every_file_has_its_turn_within_as_many_landings_as_there_are_shares() -> None:
-    shares = [{file for file in FILES if Turn(frozenset(), share).has(file)} for share in range(SHARES)]
+    shares = [{file for file in FILES if Turn({}, share).has(file)} for share in range(SHARES)]
     assert set.union(*shares) == set(FILES)
     assert sum(map(len, shares)) == len(FILES)
     assert min(map(len, shares)) > len(FILES) / SHARES / 2
@@ -31,7 +31,7 @@ def test_every_file_has_its_turn_within_as_many_landings_as_there_are_shares() -
 def test_what_is_near_a_change_has_its_turn(changed: str, near: str) -> None:
     found = find_near([changed])
     assert near in found
-    assert Turn(find_nearest([changed], 0), None).has(near)
+    assert Turn(find_nearest([changed], 0)).has(near)
     assert len(found) < len(FILES) / 3
 
 
@@ -43,8 +43,8 @@ def test_of_all_that_is_near_a_day_that_changed_everything_the_nearest_have_thei
     changed = [*FILES[:40], "tests/conftest.py", "planner/catalog/model.py"]
     assert set(find_near(changed)) == set(FILES)
     first, second = (find_nearest(changed, share) for share in (0, 1))
-    assert set(FILES[:40]) < first & second
-    assert first != second
+    assert set(FILES[:40]) < first.keys() & second.keys()
+    assert first.keys() != second.keys()
     assert len(first) == len(second) == round(MOST_NEAR * len(FILES))
 
 
@@ -73,17 +73,28 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_commits_of_a_day_are_what_changed(history: Path) -> None:
     turn = find_turn("HEAD")
-    assert turn is not None
-    assert turn.near == {"tests/test_second.py"}
+    assert turn.near == {"tests/test_second.py": 0}
     assert turn.share in range(SHARES)
 
 
 def test_what_is_not_committed_yet_is_changed_too(history: Path) -> None:
     for since, found in (("HEAD", {"third"}), ("HEAD~1", {"second", "third"})):
-        assert find_changed(since) == Turn(frozenset(f"tests/test_{name}.py" for name in found), None)
+        assert find_changed(since) == Turn({f"tests/test_{name}.py": 0 for name in found})
 
 
-def test_without_a_history_everybody_has_a_turn(history: Path) -> None:
+def test_without_a_history_a_share_has_its_turn_which_what_the_tests_say_decides(history: Path) -> None:
     (history / ".git").rename(history / "elsewhere")
-    assert find_turn("HEAD") is None
+    turn = find_turn("HEAD")
+    assert turn.near == {}
+    assert turn.share in range(SHARES)
+    (history / "tests" / "test_third.py").write_text("# changed", encoding="ascii")
+    find_turn.cache_clear()
+    assert find_turn("HEAD").seed != turn.seed
     assert find_changed("HEAD") is None
+
+
+def test_a_run_that_may_not_take_long_begins_with_the_nearest_and_then_with_others_at_each_commit() -> None:
+    near = {FILES[7]: 1, FILES[3]: 0, FILES[5]: 2}
+    one, other = (sorted(FILES, key=Turn(near, 0, seed).place) for seed in ("one", "other"))
+    assert one[:3] == other[:3] == [FILES[3], FILES[7], FILES[5]]
+    assert one[3:] != other[3:]
