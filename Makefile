@@ -48,21 +48,21 @@ test: $(VENV)/.installed-test  ## lint, and tests of everything, with real Postg
 tests-of-everything: $(VENV)/.installed-test
 	@$(PYTEST) -m 'not (installed or long)'
 
-test-thorough: $(VENV)/.installed-test  ## only what test shortens, at full size; TURN=HEAD: near the last day's changes, and a fourth of the rest; WITHIN=480: as many as begin in 480 s
-	@$(PYTEST) -m 'sized and not installed' --hypothesis-profile=thorough $(TURNS)
+test-thorough: $(VENV)/.installed-test  ## what test leaves out, and at full size what it shortens; TURN=HEAD: near the last day's changes, and a fourth of the rest; WITHIN=480: as many as begin in 480 s
+	@$(PYTEST) -m '(sized or long) and not installed' --hypothesis-profile=thorough $(TURNS)
 
 test-anew: $(VENV)/.installed-test  ## test-thorough on other random cases and other noise than ever before
-	@$(PYTEST) -m 'sized and not installed' --hypothesis-profile=anew
+	@$(PYTEST) -m '(sized or long) and not installed' --hypothesis-profile=anew
 
 test-all: lint $(VENV)/.installed-spark  ## every test, the long ones, too, on Sail as well, at full size, as before a release
 	@$(PYTEST) --hypothesis-profile=thorough
 
-test-oldest:  ## the tests that stand on asyncio, ssl, sqlite3, threads and processes, the long ones, too, on the oldest Python there is, in a .venv of its own; TURN=HEAD as above
+test-oldest:  ## the tests that stand on asyncio, ssl, sqlite3, threads and processes, on the oldest Python there is, in a .venv of its own; TURN=HEAD as above
 	@$(MAKE) --no-print-directory VENV=.venv-oldest PYTHON=$(OLDEST) test-on-interpreter
 
 test-on-interpreter: $(VENV)/.installed-test
 	@$(BIN)/python --version
-	@$(PYTEST) -m '(interpreter or long) and not (installed or drawn)' $(TURNS)
+	@$(PYTEST) -m 'interpreter and not (installed or drawn)' $(TURNS)
 
 test-clients: $(VENV)/.installed-test  ## clients from apt and npm, and large ones (JDBC, ODBC, node, ADBC, polars, pgbouncer, Prometheus, Apache Spark); what cannot be installed is skipped; TURN=HEAD as above
 	@VENV=$(VENV) bash tests/clients/installed/run.sh $(if $(TURN),--turn=$(TURN))

@@ -1,9 +1,9 @@
-"""The tests that `make test` leaves to `make test-oldest`, as they start, kill or reload whole processes over and over,
-or to `make test-thorough`, as they sample.
+"""The tests that `make test` leaves to `make test-thorough`: they start, kill or reload whole processes over and over,
+sample, or ask another engine what a first one was asked.
 
-Each took more than a second of processor time when this was written, and something shorter of its kind stays: that
-Keyhole starts, serves, reloads, loses a worker and dies rightly, on one of two ledgers or engines. A name stands for a
-test with all its cases, a name with a bracket for those cases that begin so.
+Each took more than some tenths of a second of processor time when this was written, and something shorter of its kind
+stays: that Keyhole starts, serves, reloads, loses a worker and dies rightly, on one of two ledgers or engines. A name
+stands for a test with all its cases, a name with a bracket for those cases that begin so.
 """
 
 LONG: dict[str, tuple[str, ...]] = {

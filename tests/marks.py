@@ -2,8 +2,8 @@
 
 `make check` runs what carries none of `statistical`, `server`, `process`, `sized` and `long`, in the folders that open
 no house: `accountant`, `mechanisms`, `planner` and `proxy/wire`. `make test` leaves out `long`, which
-`make test-oldest` and `make test-thorough` run: those alone are named, in `tests/long_tests.py`. `make test-oldest`
-runs `interpreter`, the tests that stand on what differs between Pythons: sockets, threads, processes, files and TLS. It
+`make test-thorough` runs beside `sized`: those alone are named, in `tests/long_tests.py`. `make test-oldest` runs
+`interpreter`, the tests that stand on what differs between Pythons: sockets, threads, processes, files and TLS. It
 leaves out `drawn`: a statement has the same text, and an engine the same integers, whatever Python asks.
 """
 
@@ -60,9 +60,7 @@ def marks(item: pytest.Function, *, also_sized: bool) -> list[str]:
     alike = not (_has_any(item.module, _CONCURRENT_NAMES) or _has_any(item.module, _PROCESS_NAMES))
     found["interpreter"] = not alike or _within(item.path, _INTERPRETER_FOLDERS)
     found["drawn"] = alike and _is_drawn(item) and _within(item.path, _DRAWN_FOLDERS)
-    # what neither `test-oldest` nor `test-thorough` runs would be run by nothing
-    again = (found["server"] or found["process"]) and not found["drawn"]
-    found["long"] = _is_long(item) and (again or _is_sized(item))
+    found["long"] = _is_long(item)
     return [name for name, holds in found.items() if holds]
 
 
