@@ -30,6 +30,7 @@ from planner.bind.refusals import (
     unknown_join_column,
 )
 from planner.bind.unit_equalities import private_tables
+from planner.bind.unit_lists import is_list
 from planner.catalog.model import Catalog, Column, Lookup, PublicTable, Table
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, name, position
@@ -188,6 +189,8 @@ def row_conditions(select: exp.Select, scope: Scope, given: Given) -> Iterator[t
     where = select.args.get("where")
     for clause in (*clauses, None if where is None else where.this):
         for part in conjuncts(clause):
+            if is_list(part):
+                continue  # it is about whole units, whose rows are the question's table
             yield part, scope.membership(part) or row_condition(part, scope, given)
 
 

@@ -11,6 +11,7 @@ from planner.bind.lookup_columns import store_conditions
 from planner.bind.other_tables import offer_join
 from planner.bind.refusals import nested_too_deeply, too_many_groups
 from planner.bind.set_branches import Said, read_question
+from planner.bind.unit_lists import resolve_lists
 from planner.bind.unit_totals import resolve_unit_query
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Catalog, Table
@@ -69,6 +70,7 @@ def ask(
 
 
 def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given) -> Question:
+    embedded, told = resolve_lists(embedded, given)
     embedded, per_unit = resolve_unit_query(embedded, given)
     what = read_question(embedded, given, per_unit=per_unit, adds_clips=accuracy.adds_guards)
     if embedded.unless_public is not None and what.where != ALWAYS:
@@ -102,7 +104,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
         raise too_many_groups(size, embedded.keys, catalog, at=what.group)
     ranked = _rank(embedded, what, table, accuracy, given)
     clock = what.clock or (embedded.per_unit is not None and uses_clock(embedded.per_unit.tree))
-    warnings = what.clipped + tuple(describe_priced(priced, accuracy)) + made.warnings
+    warnings = told + what.clipped + tuple(describe_priced(priced, accuracy)) + made.warnings
     warnings += tuple(_warnings(made, what.keys, ranked=ranked, clock=clock, given=given))
     warnings += tuple(describe_outside(what.keys.columns))
     warnings += tuple(_warn_of_size(made, table, dict(catalog.sizes).get(table.name)))

@@ -192,6 +192,60 @@ def different_units(node: exp.Expr) -> KeyholeError:
     )
 
 
+_CONDITION_AS_COLUMN = "or for a view of the source that has the condition as a column."
+
+
+def foreign_list(table: Table, listed: Table, node: exp.Expr) -> KeyholeError:
+    """KH107 for a list of units over a table whose units are not known to be the same people."""
+    return _from_refusal(
+        f'whom "{listed.name}" lists is no condition on the rows of "{table.name}"',
+        node,
+        detail="The owner does not say that their privacy units are the same: one unit could decide about many others.",
+        hint=f"Ask the owner for same_unit_as in one of these tables, {_CONDITION_AS_COLUMN}",
+    )
+
+
+def list_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
+    """KH107 for a list of units beside a table of which each row is one."""
+    return _from_refusal(
+        f'each row of "{table.name}" is its own privacy unit: other rows are no condition on it',
+        node,
+        detail="One row would decide about others.",
+        hint=f"Ask the owner for a privacy_unit that says whose rows they are, {_CONDITION_AS_COLUMN}",
+    )
+
+
+def not_by_listed_unit(table: Table, listed: Table, node: exp.Expr) -> KeyholeError:
+    """KH107 for a subquery in WHERE that does not equate the whole privacy unit, place by place."""
+    left, right = (", ".join(map(readable, one.unit)) for one in (table, listed))
+    left = f"({left})" if len(table.unit) > 1 else left
+    return _from_refusal(
+        f"a subquery in WHERE lists privacy units ({table.unit_text}), by all their columns and no others",
+        node,
+        detail="On anything else the rows of one privacy unit would decide about those of others.",
+        hint=f"Write {left} IN (SELECT {right} FROM {readable(listed.name)} WHERE ...). Or ask the owner for another "
+        f"privacy_unit, {_CONDITION_AS_COLUMN}",
+    )
+
+
+def list_clause(clause: str, node: exp.Expr) -> KeyholeError:
+    """KH107 for what a list of units may not contain."""
+    return _from_refusal(
+        f"{clause.upper()} in a list of privacy units is not supported",
+        node,
+        hint="Write SELECT the unit's columns FROM one private table WHERE ...; conditions on rows stand in its WHERE.",
+    )
+
+
+def list_within(node: exp.Expr) -> KeyholeError:
+    """KH107 for a list of units inside another one."""
+    return _from_refusal(
+        "a subquery inside a list of privacy units",
+        node,
+        hint="Write both lists side by side in the question's own WHERE, with AND.",
+    )
+
+
 def joined_with_itself(table: Table, node: exp.Expr) -> KeyholeError:
     """KH107 for a private table that stands in FROM twice."""
     return _from_refusal(f'the private table "{table.name}" is not joined with itself', node, hint=_VIEW)

@@ -5,7 +5,7 @@ Everything here is public.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from difflib import get_close_matches
@@ -162,6 +162,20 @@ class UnitPath:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitList:
+    """The privacy units that have a row of `table` for which `rule` holds. Units of NULL are on no list.
+
+    `rule` is what the planner reads of those rows, and `meaning` the same as text: lists with equal meanings over equal
+    tables are equal. If the list is `absent`, a question is about the units that are not on it.
+    """
+
+    table: "Table"
+    meaning: str
+    rule: Hashable = field(compare=False)
+    absent: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """One private table. An empty `unit` means the row is the privacy unit and needs no bounding.
 
@@ -170,7 +184,8 @@ class Table:
     `relation` is how the source names the data (a table name there, or a file function of DuckDB), written by the
     owner. `root` is set where the owner promises that the units are those of another table, in the same order of
     columns. With `members` the table is their join on the unit, and has no relation of its own. With a `path`
-    the unit's columns are another table's, which rows reach by it. `bands` are what the
+    the unit's columns are another table's, which rows reach by it. A question's table has the rows of those units alone
+    that are on all of its `lists`. `bands` are what the
     owner proposes to ask of its counts. `append_only`: rows are added, never changed or taken away. `arrived` is the
     column that says when a row was: none has an earlier value than a row that was there before it. With
     `cells_of_cut_units` the promise per cell is for units that the bounds cut as well, and charged so. `joined_rows` is
@@ -195,6 +210,7 @@ class Table:
     root: UnitRoot | None = None
     path: UnitPath | None = None
     members: tuple[Member, ...] = ()
+    lists: tuple[UnitList, ...] = ()
     groupings: tuple[Grouping, ...] = ()
     bands: tuple[Bands, ...] = ()
     append_only: bool = False
@@ -277,6 +293,8 @@ class Table:
             while table is not None:
                 found.setdefault(table.name, table)
                 table = None if table.path is None else table.path.table
+        for table in (one for listed in self.lists for one in listed.table.stored_tables):
+            found.setdefault(table.name, table)
         return tuple(found.values())
 
     @property

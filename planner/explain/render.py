@@ -62,6 +62,7 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
         groups = f"{table.groups_per_unit:,} of {within_reach:,} groups, and its rows in others do not count"
     yield f"one ({table.unit_text}) is in at most {groups}; rows without {' or '.join(table.unit)} are left out"
     yield from _unit_paths(table)
+    yield from _unit_lists(table)
     keys = plan.question.keys.columns
     computed = [cut_at_word(key.name) for key in keys if key.computed and not table.determines(key)]
     if computed:
@@ -83,6 +84,13 @@ def _unit_paths(table: Table) -> Iterator[str]:
     for one in [member.table for member in table.members] or [table]:
         if one.path is not None:
             yield f"a row of {one.name} belongs to whom it leads to, in {one.path.text}"
+
+
+def _unit_lists(table: Table) -> Iterator[str]:
+    """Whose rows count, and what that costs the cells that decide it."""
+    for listed in table.lists:
+        kind = "without" if listed.absent else "with"
+        yield f"only rows of those ({table.unit_text}) count that are {kind} {listed.meaning} in {listed.table.name}"
 
 
 def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from planner.bind.joins import joins
 from planner.bind.other_tables import offer_join
 from planner.bind.refusals import no_key
 from planner.bind.unit_join import bound_table
+from planner.bind.unit_lists import read_lists
 from planner.bind.unit_query import NOTHING, UnitReading, check_groups, unit_readings
 from planner.catalog.model import Catalog, Column, Merged, Parts, Table
 from planner.errors import KeyholeError
@@ -66,7 +67,8 @@ def question_edits(
         raise outside_question(table, node, hint=hint) if error.code == "KH103" else error from None
     check_fits(found, select, tokens)
     scope = with_computed_keys(joins(select, node, table, catalog), select)
-    reading = _with_numbers(QuestionReading(node, select, scope, text, tokens, found), catalog)
+    lists = read_lists(select, scope, catalog)
+    reading = _with_numbers(QuestionReading(node, select, scope, text, tokens, found, lists=lists), catalog)
     try:
         return (_place(reading, catalog),)
     except KeyholeError as error:
@@ -143,6 +145,7 @@ def _place(place: QuestionReading, catalog: Catalog) -> Place:
             *list_predicates(place.predicates, text, tokens),
             *(Predicate(text=write_node(node), name="", tree=node) for node in place.numbers.asked),
         ),
+        lists=place.lists,
         numbers=told_numbers(
             place.numbers, scope, select.args.get("having"), keys=keys, is_ranked=place.ranked is not None
         ),

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from planner.bind.unit_lists import find_listing_tables
 from planner.catalog.model import Catalog, StoredQuestion, Table
 from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError, not_allowed
@@ -76,7 +77,18 @@ def _none(_: exp.Expr) -> frozenset[int]:
 def _private(query: Parsed, catalog: Catalog) -> list[tuple[exp.Table, Table]]:
     """The private tables that a statement reads, in order."""
     found = [(node, what) for node in query.tables if isinstance(what := _find_relation(node, catalog), Table)]
-    return sorted(found, key=lambda pair: _start(pair[0]))
+    listing = _find_listing(query, catalog) if len(found) > 1 else frozenset()
+    return sorted((pair for pair in found if id(pair[0]) not in listing), key=lambda pair: _start(pair[0]))
+
+
+def _find_listing(query: Parsed, catalog: Catalog, *, idle: frozenset[int] = frozenset()) -> frozenset[int]:
+    """The tables that lists of units read: they are parts of questions."""
+
+    def find_table(node: exp.Table) -> Table | None:
+        what = _find_relation(node, catalog)
+        return what if isinstance(what, Table) else None
+
+    return find_listing_tables(query.tree, find_table, idle=idle)
 
 
 def _check_query(query: Parsed) -> None:
@@ -94,10 +106,13 @@ def _take_apart(read: Normalised, catalog: Catalog, *, unread: _Unread) -> Askin
     found = [(node, what) for node in read.query.tables if (what := _find_relation(node, catalog)) is not None]
     if not found:
         return None
+    idle = unread(tree)
+    listing = _find_listing(read.query, catalog, idle=idle) if len(found) > 1 else frozenset()
+    found = [pair for pair in found if id(pair[0]) not in listing]
     _check_ctes(read.query, catalog, read.origin)
     try:
         found.sort(key=lambda pair: _start(pair[0]))
-        asking = _taken_apart(read.query, catalog, found, unread=unread(tree))
+        asking = _taken_apart(read.query, catalog, found, unread=idle)
     except KeyholeError as error:
         raise read.origin.place_error(error) from None
     return replace(asking, embedded=tuple(_cut_out(part, read.origin) for part in asking.embedded))

@@ -6,7 +6,9 @@ from math import prod
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
+from planner.bind.from_clause import conjuncts
 from planner.bind.select_list import check_item, check_shown, shows_aggregates
+from planner.bind.unit_lists import find_list
 from planner.catalog.model import Column
 from planner.errors import KeyholeError, UnknownColumn
 from planner.extract.hints.people import refuse_people
@@ -296,9 +298,21 @@ def _check_clauses(place: QuestionReading) -> None:
                 key not in ("from_", "with_")
                 and isinstance(part, exp.Expr)
                 and contains(part, exp.Query)
-                and (inner := part.find(exp.Query)) is not None
+                and (inner := _find_query(part, key, place)) is not None
             ):
                 raise _refuse_subquery(place, inner, key)
+
+
+def _find_query(part: exp.Expr, key: str, place: QuestionReading) -> exp.Query | None:
+    """Return a subquery in a clause, without the lists of units that WHERE asks for."""
+    if key != "where" or not place.lists:
+        return part.find(exp.Query)
+    known = {id(listed.tree) for listed in place.lists}
+    for one in conjuncts(part.this):
+        listed = find_list(one)
+        if (listed is None or id(listed[1]) not in known) and (inner := one.find(exp.Query)) is not None:
+            return inner
+    return None
 
 
 def _refuse_subquery(place: QuestionReading, inner: exp.Query, key: str) -> KeyholeError:

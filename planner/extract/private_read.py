@@ -8,7 +8,7 @@ from planner.catalog.model import Catalog, Table
 from planner.parser.clauses import Clauses
 from planner.parser.lexer import Token
 from planner.parser.tree import Parsed
-from planner.scope.embedded import UnitQuery
+from planner.scope.embedded import UnitListQuery, UnitQuery
 from planner.scope.names import Scope
 from planner.scorecard.number_columns import NO_NUMBERS, Numbers
 from planner.scorecard.ranked import RankedItem
@@ -39,8 +39,8 @@ class PrivateRead:
 @dataclass(frozen=True, slots=True)
 class QuestionReading:
     """A question where it stands; `before` is the WITH clause without which it does not stand alone. `predicates` are
-    what it shows and sorts by beside its keys, `ranked` is the value that they are ranked by, and `numbers` are sizes
-    that it shows and is not told."""
+    what it shows and sorts by beside its keys, `ranked` is the value that they are ranked by, `numbers` are sizes
+    that it shows and is not told, and `lists` the lists of privacy units that its WHERE asks for."""
 
     node: exp.Table
     select: exp.Select
@@ -53,6 +53,7 @@ class QuestionReading:
     predicates: tuple[ShownPredicate, ...] = ()
     ranked: RankedItem | None = None
     numbers: Numbers = NO_NUMBERS
+    lists: tuple[UnitListQuery, ...] = ()
 
     @property
     def is_of_thresholds(self) -> bool:

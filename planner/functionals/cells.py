@@ -6,7 +6,7 @@ the table has `cells_of_cut_units`, the first bound holds for every unit. A reac
 cells of all tables with the same units. Proof: docs/proofs/cells.md.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.catalog.model import Column, Derivation, Lookup, SqlType, Table
 from planner.question.model import Functional, Measure, Question
@@ -37,11 +37,16 @@ OWN_GROUP = CellReach()
 def cell_reach(question: Question) -> CellReach:
     """Return what the rows of one cell can change in a question.
 
-    A joined row, a row that finds its unit by a path, and a condition on a unit's total are functions of several cells
-    of one unit. Whatever else is such a
-    function (membership in a list of units, a key that is computed per unit) belongs here.
+    A joined row, a row that finds its unit by a path, a list of units, and a condition on a unit's total are functions
+    of several cells of one unit. Whatever else is such a function (a key that is computed per unit) belongs here.
     """
     table = question.table if question.per_unit is None else question.per_unit.table
+    if table.lists:  # a unit that a cell takes off a list, or puts on it, moves by all that it adds or would add
+        plain = replace(table, lists=())
+        per_unit = None if question.per_unit is None else replace(question.per_unit, table=plain)
+        outer = question.table if question.per_unit is not None else plain
+        reach = cell_reach(replace(question, table=outer, per_unit=per_unit))
+        return replace(reach, everywhere=True, in_all_groups=True)
     if table.row_unit:
         return OWN_GROUP
     if table.reads_several:

@@ -30,6 +30,7 @@ from planner.lower.look import arrival_tests, in_time_test, over_horizon
 from planner.lower.member_conditions import split_conditions
 from planner.lower.rollup import rollup, rollup_per_unit
 from planner.lower.row import RowSql
+from planner.lower.unit_lists.keep_listed import keep_listed
 from planner.lower.unit_rows import answer, list_needed, relation, unit_columns
 from planner.question.condition import ALWAYS, Condition
 from planner.question.model import Functional, Question, Term, UnitRows
@@ -72,7 +73,7 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> Rewritten:
     among = split_conditions(known, list_conditions(question.where, question.functionals), dialect=dialect)
     read = put_into_windows(join_members(known, dialect=dialect, among=among), question, dialect=dialect)
     stored = RowSql(table=join_lookups(read, dialect=dialect), dialect=dialect)
-    row = _compute_at_look(question, stored, question.where, question.functionals, left=among.left)
+    row = keep_listed(_compute_at_look(question, stored, question.where, question.functionals, left=among.left))
     question = replace(question, table=row.table)
     functionals = [
         FunctionalSql.of(row, f, where=ALWAYS, among=question.where, known=known) for f in question.functionals
@@ -82,8 +83,8 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> Rewritten:
     else:
         lines = BoundedScan(question, row, Bounding(row, question.keys, question.as_of), tuple(functionals)).lines()
     rolled = None
-    # rows that count are as many as joined ones, and have no columns for what one question asks
-    if not (among.carried or row.truths or row.numbers):
+    # rows that count are as many as joined ones, have no columns for what one question asks, and are of all units
+    if not (among.carried or row.truths or row.numbers or known.lists):
         rolled = rollup(replace(question, table=stored.table), stored, functionals)
     return Rewritten(
         dialect=dialect.name,
@@ -147,7 +148,7 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> R
     stored = RowSql(
         table=put_into_windows(join_members(rows.table, dialect=dialect), question, dialect=dialect), dialect=dialect
     )
-    row = _compute_at_look(question, stored, rows.where, needed)
+    row = keep_listed(_compute_at_look(question, stored, rows.where, needed))
     found = one_row(Term(1, None, ALWAYS, 0))
     inner = replace(
         question,
@@ -170,6 +171,6 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> R
         *answer(question, rows, row, bounded.bounding),
     ]
     totals = replace(inner, table=stored.table)
-    dear = row.truths or row.numbers
+    dear = row.truths or row.numbers or rows.table.lists
     rolled = None if dear else rollup_per_unit(question, rows, totals=totals, row=stored, functionals=needs)
     return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled)

@@ -111,6 +111,9 @@ def _check_table(question: Question, monitor: Monitor) -> None:
     if table.members:
         hint = "Watch one of the tables, or let the source join them in a view."
         raise table_cannot_be_watched(monitor, "it joins private tables", hint=hint)
+    if table.lists:
+        hint = "Watch all rows, or let the source have the condition as a column of a view."
+        raise table_cannot_be_watched(monitor, "a list of privacy units says whose rows count", hint=hint)
     if table.path is not None:
         hint = "Watch a table that has the unit's own column, or let the source join them in a view."
         raise table_cannot_be_watched(monitor, f'it finds its units by a path, in "{table.path.table.name}"', hint=hint)

@@ -184,6 +184,13 @@ class UnitRows:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedRows:
+    """Which rows put their privacy unit on a list: those that satisfy `where`."""
+
+    where: Condition
+
+
+@dataclass(frozen=True, slots=True)
 class MeanScore:
     """A mean as one integer that a privacy unit moves by little: `floor(times * total / max(count, rows))`.
 

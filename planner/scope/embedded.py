@@ -131,7 +131,8 @@ class Embedded:
     turns out to say something of rows. With `predicates` its answer has a column of truths for each. With `ranked` it
     returns the first few keys in their order, and `text` goes on to what cuts them. `declared` is the table with what
     the owner declares for groupings, if WHERE may narrow its bounds. `numbers` are the sizes that its select list
-    shows, and what stands in their columns. `shown_keys` are its keys as they are shown, if some are computed.
+    shows, and what stands in their columns. `shown_keys` are its keys as they are shown, if some are computed. `lists`
+    are the lists of privacy units that its WHERE asks for.
     """
 
     text: str
@@ -152,6 +153,7 @@ class Embedded:
     ranked: RankedExpression | None = field(default=None, compare=False)
     declared: Table | None = field(default=None, compare=False, repr=False)
     numbers: ToldNumbers | None = None
+    lists: "tuple[UnitListQuery, ...]" = ()
     shown_keys: ShownKeys | None = field(default=None, compare=False)
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
@@ -235,6 +237,20 @@ class UnitQuery:
     conditions: tuple[Condition, ...] = ()
     alone: bool = False
     declared: Table | None = field(default=None, compare=False, repr=False)
+    tree: exp.Select = field(kw_only=True, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitListQuery:
+    """A list of privacy units that a question's WHERE asks for: those with a row of `table` that satisfies `rows`.
+
+    `alias` is the name of that table in the subquery `tree`. If it is `absent`, units are meant that are not on it.
+    """
+
+    table: Table
+    alias: str
+    rows: tuple[exp.Expr, ...] = field(compare=False, repr=False)
+    absent: bool
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
 

@@ -1,0 +1,96 @@
+"""Lists of privacy units in WHERE: which subqueries are one, what they are, and what is said of all others."""
+
+from dataclasses import replace
+
+import pytest
+
+from planner.catalog.model import Catalog
+from planner.errors import KeyholeError
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.scan import rewrite
+from planner.plan.identity import fingerprint, path_identities
+from tests.planner.asked import asked
+from tests.proxy.sources.unit_paths.shop import compiled
+from tests.worlds.retail import retail
+
+SHOP = compiled()
+_ASKED = "SELECT l_mode FROM lines l WHERE {} GROUP BY l_mode HAVING count(*) > 40"
+ONE = (
+    "household IN (SELECT household FROM orders WHERE o_month = 2)",
+    "l.household = ANY (SELECT DISTINCT o.household FROM orders o WHERE 2 = o_month)",
+    "EXISTS (SELECT 1 FROM orders o WHERE o.o_month IN (2) AND l.household = o.household)",
+    "NOT (household NOT IN (SELECT household FROM public.orders WHERE (o_month = 2)))",
+)
+OTHERS = (
+    "household NOT IN (SELECT household FROM orders WHERE o_month = 2)",
+    "household IN (SELECT household FROM orders WHERE o_month = 3)",
+    "household IN (SELECT household FROM orders)",
+    "household IN (SELECT household FROM lines WHERE l_month = 2)",
+    "l_month = 2",
+)
+
+
+def test_a_list_is_what_it_says_however_it_is_spelled() -> None:
+    """Answers and noise are kept for the list: another list is another question, another spelling is not."""
+    made = [[asked(_ASKED.format(where), catalog=SHOP) for where in some] for some in (ONE, OTHERS)]
+    for identify in (fingerprint, lambda question: path_identities(question, digest="")):
+        same, others = ({identify(question) for question in some} for some in made)
+        assert len(same) == 1
+        assert len(same | others) == 1 + len(OTHERS)
+
+
+def test_a_list_is_read_and_kept_with_the_tables_that_it_reads() -> None:
+    """Their version, their columns and their time are the question's; rows that count are kept for no single list."""
+    sql = "SELECT region FROM customers{} GROUP BY region HAVING count(DISTINCT household) > 40"
+    alone, listed = (
+        rewrite(asked(sql.format(where), catalog=SHOP), dialect=DUCKDB)
+        for where in ("", " WHERE household IN (SELECT household FROM lines)")
+    )
+    assert len(alone.relations) == 1
+    assert {one.relation for one in listed.relations} == {table.relation for table in SHOP.tables}
+    assert alone.rollup is not None
+    assert listed.rollup is None
+
+
+def test_absent_units_are_said_to_be_somebody() -> None:
+    assert any("NOT IN means NOT EXISTS" in one for one in asked(_ASKED.format(OTHERS[0]), catalog=SHOP).warnings)
+    assert asked(_ASKED.format(ONE[3]), catalog=SHOP).warnings == asked(_ASKED.format(ONE[0]), catalog=SHOP).warnings
+
+
+_FOREIGN = replace(SHOP, tables=tuple(replace(one, root=None, path=None) for one in SHOP.tables))
+_OF_ROWS = replace(SHOP, tables=tuple(replace(one, unit=(), root=None, path=None) for one in SHOP.tables))
+_SALES = "SELECT country FROM sales WHERE {} GROUP BY country HAVING count(*) > 40"
+
+
+@pytest.mark.parametrize(
+    ("catalog", "sql", "message", "hint"),
+    [
+        (_FOREIGN, _ASKED.format(ONE[0]), "no condition on the rows", "same_unit_as"),
+        (_OF_ROWS, _ASKED.format(ONE[2]), "its own privacy unit", "privacy_unit"),
+        (
+            retail(),
+            _SALES.format("customer_id IN (SELECT customer_id FROM sales)"),
+            "all their columns",
+            "(customer_id, ",
+        ),
+        (SHOP, _ASKED.format("household IN (SELECT l_shop FROM lines)"), "all their columns", "household IN (SELECT"),
+        (SHOP, _ASKED.format("EXISTS (SELECT 1 FROM orders WHERE o_month = 2)"), "all their columns", "household IN ("),
+        (SHOP, _ASKED.format("household IN (SELECT household FROM orders LIMIT 3)"), "LIMIT", "WHERE"),
+        (SHOP, _ASKED.format("household IN (SELECT max(household) FROM orders)"), "AGGREGATE", "WHERE"),
+        (
+            SHOP,
+            _ASKED.format("household IN (SELECT household FROM orders JOIN lines USING (household))"),
+            "JOIN",
+            "WHERE",
+        ),
+        (SHOP, _ASKED.format("l_month = 2 OR household IN (SELECT household FROM orders)"), "subqueries", ""),
+    ],
+)
+def test_what_is_no_list_of_units_is_refused_with_ways_out(catalog: Catalog, sql: str, message: str, hint: str) -> None:
+    with pytest.raises(KeyholeError) as refused:
+        asked(sql, catalog=catalog)
+    assert refused.value.code == "KH107", refused.value
+    assert message in refused.value.message
+    assert hint in (refused.value.hint or "")
+    if hint in ("same_unit_as", "privacy_unit"):
+        assert "a view of the source" in (refused.value.hint or "")

@@ -1,0 +1,74 @@
+"""Lists of privacy units on the engines: the groups are those that PostgreSQL counts, and one unit moves its own alone.
+
+Rows repeat where the owner vouched that they do not, lead nowhere where they should lead somewhere, and hold the least
+and greatest values of their types.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from planner.catalog.model import Catalog
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
+from planner.lower.scan import rewrite
+from tests.effort import examples
+from tests.planner.asked import asked
+from tests.proxy.sources.unit_lists.listed import ASKED, NAMES
+from tests.proxy.sources.unit_paths.shop import find_units, load_sql, shops, take_away
+from tests.proxy.sources.worlds import Engines
+
+
+def _truth(sql: str, engines: Engines, *, counted: str) -> Mapping[Any, int]:
+    """By group of two values, how many units PostgreSQL counts there among the rows that belong to somebody."""
+    select, _, _ = sql.partition(" GROUP BY ")
+    stored = re.sub(rf"\b({'|'.join(NAMES)})\b", r"truth_\1", select).replace("SELECT ", f"SELECT {counted}, ", 1)
+    rows: Any = engines.writer.execute(f"{stored} GROUP BY 2".encode()).fetchall()
+    return {key: count for count, key in rows if key in ("air", "ship", "north", "south")}
+
+
+@examples(60, quick=5, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(rows=shops(), asks=st.sampled_from(ASKED), data=st.data())
+def test_groups_count_the_units_that_are_on_the_list(
+    engines: Engines,
+    rows: dict[str, list[tuple[Any, ...]]],
+    asks: tuple[Catalog, str, tuple[str, ...]],
+    data: st.DataObject,
+) -> None:
+    """Both engines give what PostgreSQL counts for the statement as it is written, over the rows that have a unit.
+
+    Without one unit each group loses that unit at most.
+    """
+    catalog, counted, statements = asks
+    unit = catalog.tables[0].unit
+    homes = sorted({home for found in find_units(rows, unit).values() for home in found if home is not None})
+    without = take_away(rows, data.draw(st.sampled_from(homes or [("",)])), unit)
+    worlds = []
+    with duckdb.connect() as duck:
+        for world in (rows, without):
+            for statement in load_sql(world, unit):
+                duck.execute(statement)
+            truth = [
+                f"DROP TABLE IF EXISTS truth_{name}; CREATE TABLE truth_{name} AS SELECT * FROM"
+                f" {'' if name == 'customers' else 'stored_'}{name} WHERE ({', '.join(unit)}) IS NOT NULL"
+                for name in NAMES
+            ]
+            engines.writer.execute("; ".join([*load_sql(world, unit), *truth]).encode())
+            answers = []
+            for sql in statements:
+                question = asked(sql, catalog=catalog)
+                expected = _truth(sql, engines, counted=counted)
+                found: list[Any] = [
+                    duck.execute(rewrite(question, dialect=DUCKDB).sql).fetchall(),
+                    engines.writer.execute(rewrite(question, dialect=POSTGRES).sql.encode()).fetchall(),
+                ]
+                for one in found:
+                    assert {key: count for key, count in one if count} == expected, sql
+                answers.append(expected)
+            worlds.append(answers)
+    for before, after in zip(*worlds, strict=True):
+        assert all(before.get(key, 0) - after.get(key, 0) in (0, 1) for key in before.keys() | after.keys())
