@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.catalog.model import Catalog
+from planner.catalog.model import Budget, Catalog
 from planner.lower.dialects.model import Dialect
 from planner.policy.sections import ServerLimitsSection
 from proxy.cli import check
@@ -33,7 +33,7 @@ class KnownPolicies:
     def try_shadow(self, catalog: Catalog, *, limits: ServerLimitsSection, binaries: Binaries | None) -> None:
         """`try_shadow` of generations. What was refused is tried again, as is everything while a test takes the place
         of a shadow or of its folder."""
-        shown = f"{_describe(catalog)}{limits!r}"
+        shown = f"{_describe(_without_caps(catalog))}{limits!r}"
         is_usual = vars(generations)["build_schema"] is build_schema and tempfile.gettempdir() == self._folder
         if is_usual and binaries is None and shown in self._shown:
             insist_showable(catalog)
@@ -47,6 +47,12 @@ class KnownPolicies:
         if asked not in self._dear:
             self._dear[asked] = tuple(describe_dear_proposals(catalog, dialect=dialect))
         return iter(self._dear[asked])
+
+
+def _without_caps(catalog: Catalog) -> Catalog:
+    """A shadow shows nothing of what may be spent."""
+    analysts = tuple(replace(analyst, per_predicate=None, per_unit=None) for analyst in catalog.analysts)
+    return replace(catalog, budget=Budget(per_predicate=1, per_unit=None, per_query=1), analysts=analysts)
 
 
 def _describe(catalog: Catalog) -> str:
