@@ -7,6 +7,16 @@ stands for a test with all its cases, a name with a bracket for those cases that
 """
 
 LONG: dict[str, tuple[str, ...]] = {
+    "accountant/balances/test_noise_paths.py": (
+        "test_a_path_is_found_as_it_was_committed_on_its_version_alone[postgresql",
+    ),
+    "accountant/reports/test_burn_down.py": ("test_lines_end_where_the_report_is[150",),
+    "accountant/reports/test_pages.py": (
+        "test_a_report_is_that_of_the_whole_log_whoever_wrote_since_the_last[postgresql",
+        "test_an_analysts_questions_and_those_of_an_id_are_the_logs[postgresql",
+        "test_pages_together_are_the_whole_log[postgresql",
+    ),
+    "accountant/store/test_full_postgres.py": ("test_a_log_that_cannot_grow_stops_the_server_and_loses_nothing",),
     "accountant/store/test_killed.py": (
         "test_creating_that_dies_at_any_point_can_be_done_again[postgresql",
         "test_opening_that_dies_at_any_point_neither_loses_nor_adds[postgresql",
@@ -33,6 +43,10 @@ LONG: dict[str, tuple[str, ...]] = {
             for verb in ("record a look",)
         ),
     ),
+    "accountant/store/test_ledger_copy.py": (
+        "test_a_copy_has_every_row_verifies_and_goes_on_under_the_same_witness[postgresql",
+        "test_a_copy_that_fails_in_the_middle_leaves_nothing[postgresql",
+    ),
     "accountant/store/test_parallel_machine.py": (
         "test_processes_in_parallel_never_overspend_and_lose_nothing[postgresql",
     ),
@@ -42,19 +56,37 @@ LONG: dict[str, tuple[str, ...]] = {
         "test_processes_never_take_more_than_there_is[postgresql",
         "test_processes_that_create_a_ledger_at_once_create_one[sqlite",
         "test_processes_that_look_at_one_window_record_each_look_once[postgresql",
+        "test_threads_never_take_more_than_there_is[postgresql",
         "test_what_is_spent_survives_sigkill[postgresql",
     ),
+    "accountant/store/test_snapshot.py": ("test_reopening_from_a_snapshot_gives_identical_balances[postgresql",),
+    "accountant/store/test_witness.py": ("test_processes_share_a_witness_whose_mark_only_grows[postgresql",),
     "accountant/test_machine.py": ("test_any_interleaving[postgresql",),
+    "accountant/verbs/test_clearings.py": ("test_clearings_that_looks_did_not_make_are_not_verified[postgresql",),
+    "accountant/verbs/test_idempotency.py": ("test_of_many_at_once_one_reserves[postgresql",),
+    "accountant/verbs/test_in_flight.py": (
+        "test_what_its_analyst_has_under_way_is_reserved_by_nobody_else_and_told_to_nobody_else[postgresql",
+        "test_who_cannot_be_at_work_any_more_is_waited_for_no_longer[postgresql",
+    ),
+    "accountant/verbs/test_owner.py": ("test_a_grant_raises_its_cap_until_it_is_revoked[postgresql",),
     "accountant/verbs/test_verify_everything.py": (
         "test_every_cell_is_covered[postgresql",
         "test_rows_that_are_gone_are_missed[postgresql",
     ),
     "accountant/verbs/test_verify_at_work.py": ("test_verify_finds_no_fault_while_two_processes_write[postgresql",),
+    "attacks/test_rows_of_one_person.py": (
+        "test_a_person_with_many_rows_in_each_table_does_not_end_the_question[postgres",
+        "test_nor_does_a_pattern_that_is_dear_on_the_texts_of_one_person[postgres",
+    ),
     "benchmarks/test_accounting_benchmark.py": ("test_the_benchmark_measures_both_stores[PostgreSQL",),
-    "benchmarks/test_alarms_benchmark.py": ("test_every_kind_of_window_is_described",),
+    "benchmarks/test_alarms_benchmark.py": (
+        "test_every_kind_of_window_is_described",
+        "test_the_page_is_written_and_its_images_drawn",
+    ),
     "benchmarks/test_bounds_benchmark.py": ("test_the_page_and_its_image_have_everything",),
     "benchmarks/test_diagnostics_benchmark.py": (
         "test_areas_are_twice_as_near_as_the_published_ones",
+        "test_calibration_tells_a_wrong_model_at_2000",
         "test_images_are_drawn",
     ),
     "benchmarks/test_endpoint_benchmark.py": (
@@ -68,11 +100,15 @@ LONG: dict[str, tuple[str, ...]] = {
         "test_the_page_says_which_taxi_trips_were_used",
         "test_the_page_the_images_and_the_files_are_written",
     ),
+    "benchmarks/test_looks_benchmark.py": ("test_every_shape_sees_the_watched_day",),
     "benchmarks/test_many_keys_benchmark.py": ("test_it_measures_every_stage",),
     "benchmarks/test_monitor_kills_benchmark.py": ("test_a_killed_window_alerts_as_one_that_nobody_killed",),
     "benchmarks/test_people_benchmark.py": (
         "test_every_world_has_40_questions_and_its_first_are_answered[bookings",
         "test_every_world_has_40_questions_and_its_first_are_answered[households",
+    ),
+    "benchmarks/test_planning_benchmark.py": (
+        "test_the_large_formulas_have_sixty_four_literals_and_typical_ones_up_to_six",
     ),
     "benchmarks/test_random_kills_benchmark.py": (
         "test_each_kind_of_victim_was_killed_and_the_service_came_back",
@@ -89,10 +125,49 @@ LONG: dict[str, tuple[str, ...]] = {
         "test_no_descriptor_is_left_and_the_ledger_is_exact",
         "test_the_run_is_printed_and_is_a_document",
     ),
+    "benchmarks/test_streams_benchmark.py": ("test_images_are_drawn",),
+    "clients/test_pandas.py": ("test_read_sql[postgresql+pg8000",),
+    "clients/test_pgcli.py": ("test_the_program",),
+    "clients/test_sqlalchemy.py": (
+        "test_questions_over_reflected_tables[postgresql+asyncpg",
+        "test_questions_over_reflected_tables[postgresql+pg8000",
+    ),
+    "end_to_end/answers/test_answers.py": (
+        "test_a_stored_answer_beyond_the_own_cap_is_refused[postgres",
+        "test_a_whole_table_is_one_group[postgres",
+        "test_the_true_keys_are_returned_where_thresholds_are_far_away[postgres",
+    ),
+    "end_to_end/answers/test_asking_around.py": ("test_a_set_operation_is_one_question_and_one_charge[postgres",),
+    "end_to_end/answers/test_bands.py": (
+        "test_a_band_is_dragged_like_a_column[postgres",
+        "test_a_stored_question_may_be_a_scorecard[postgres",
+    ),
+    "end_to_end/answers/test_groupings.py": (
+        "test_a_household_counts_in_as_many_weeks_as_is_declared_of_weeks[postgres",
+        "test_an_owner_tells_analysts_how_many_rows_bounds_leave_out[postgres",
+        "test_without_a_bound_of_its_own_the_answer_says_what_is_left_out[postgres",
+    ),
+    "end_to_end/answers/test_joins.py": (
+        "test_the_true_keys_are_returned_under_the_names_that_postgresql_gives[postgres",
+    ),
+    "end_to_end/answers/test_key_thresholds.py": (
+        "test_the_promised_rates_hold_at_the_worst_case_of_every_group[NOT (count(*)",
+    ),
+    "end_to_end/answers/test_per_unit.py": ("test_the_true_keys_are_returned[postgres",),
+    "end_to_end/answers/test_rankings.py": (
+        "test_a_row_pays_once_and_a_patient_for_as_many_groups_as_are_returned[postgres",
+        "test_equal_questions_are_one_and_others_are_not[postgres",
+        "test_means_are_ranked_as_in_plain_sql[postgres",
+    ),
+    "end_to_end/answers/test_unit_joins.py": ("test_the_true_keys_are_returned[postgres",),
+    "end_to_end/concurrency/test_asked_at_once.py": (
+        "test_in_threads_and_processes_it_is_paid_once_and_read_once[postgres",
+    ),
     "end_to_end/concurrency/test_races.py": (
         "test_an_auditor_never_sees_half_of_what_another_process_writes[postgres",
         "test_concurrent_questions_never_overspend_and_waste_nothing[postgres",
     ),
+    "end_to_end/faults/test_closing_duckdb.py": ("test_a_process_survives_that_closes_right_after_a_timeout",),
     "end_to_end/faults/test_crashes.py": (
         "test_killed_after_it_committed_the_answer_is_stored_and_paid_once[postgres",
         "test_killed_before_it_can_commit_the_reservation_stays_spent[postgres",
@@ -111,20 +186,42 @@ LONG: dict[str, tuple[str, ...]] = {
     "end_to_end/faults/test_hanging.py": ("test_a_source_that_hangs_costs_nobody_anything_who_comes_then",),
     "end_to_end/faults/test_ledger_faults.py": ("test_a_ledger_that_goes_while_the_source_works_withholds_the_answer",),
     "end_to_end/faults/test_stopping.py": ("test_a_question_over_rest_is_answered_while_postgresql_lets_nobody_in",),
+    "end_to_end/many_keys/test_key_blocks.py": ("test_memory_grows_by_few_bytes_a_key",),
     "end_to_end/privacy/test_neighbours.py": ("test_odd_rows_cannot_be_told_from_their_absence[postgres",),
+    "end_to_end/privacy/test_replaced_files.py": (
+        "test_a_refresh_is_read_by_a_running_server_without_a_stop[*.parquet",
+        "test_a_refresh_is_read_by_a_running_server_without_a_stop[.parquet",
+        "test_new_rows_are_never_read_under_the_old_version[*.parquet",
+        "test_new_rows_are_never_read_under_the_old_version[.parquet",
+    ),
     "end_to_end/privacy/test_work_on_one_row.py": (
+        "test_the_most_that_is_allowed_is_answered_the_same_with_the_row_and_without[postgres",
         "test_the_reported_attack_is_refused_before_data_are_touched[postgres",
     ),
+    "end_to_end/spending/test_common_sums.py": (
+        "test_another_threshold_is_charged_in_full[row",
+        "test_it_is_answered_charged_and_told_again[row",
+    ),
+    "end_to_end/spending/test_released_tables.py": ("test_a_curve_is_read_as_it_was_released[postgres",),
+    "end_to_end/spending/test_reuse.py": ("test_a_dashboard_costs_what_its_first_refresh_costs[progressive",),
+    "end_to_end/unit_paths/test_owners_walk.py": ("test_rows_count_for_the_customers_that_keys_lead_to[postgres",),
     "mechanisms/audit/test_auditor.py": (
         "test_data_dependent_levels[True",
         "test_whole_questions_to_a_sparse_vector[factor1",
         *(f"test_every_mechanism_passes[{name}" for name in ("dppwlm", "mim]", "mim_progressive", "ppwlm")),
     ),
+    "mechanisms/audit/test_rankings.py": (
+        "test_a_ranking_passes_and_could_have_failed[1",
+        "test_a_ranking_passes_and_could_have_failed[2",
+        "test_broken_rankings_are_flagged[told at the first look",
+    ),
     "mechanisms/published/test_probe.py": (
         "test_the_auditor_passes_both_phases[probe]",
+        "test_the_auditor_passes_both_phases[probe_gradual",
         "test_the_auditor_passes_both_phases[probe_naive",
         "test_the_auditor_would_notice_an_understated_loss",
     ),
+    "mechanisms/published/test_share_carryover.py": ("test_the_contract_holds_on_worst_case_data[88",),
     "planner/lower/test_joins.py": ("test_one_unit_changes_no_more_than_the_sensitivities_and_its_groups[postgres",),
     "project/test_compose.py": (
         "test_alerts_ask_for_metrics_that_there_are",
@@ -134,7 +231,11 @@ LONG: dict[str, tuple[str, ...]] = {
         "test_the_readers_role_reads_and_nothing_else",
         "test_the_sample_can_be_asked_as_the_file_says",
     ),
-    "project/test_long_tests.py": ("test_what_the_oldest_python_leaves_out_is_drawn_and_sized[not sized",),
+    "project/test_forked_run.py": (
+        "test_the_end_of_the_run_ends_its_processes",
+        "test_what_a_killed_process_has_forked_keeps_nobody_waiting",
+    ),
+    "project/test_long_tests.py": ("test_what_the_oldest_python_leaves_out_is_drawn_and_sized",),
     "proxy/cli/test_audit.py": (
         "test_an_audit_in_a_terminal_draws_a_bar",
         "test_an_audit_that_could_not_fail_is_no_success",
