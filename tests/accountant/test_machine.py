@@ -346,7 +346,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(
-    ("backend", "histories"), [("sqlite", rounds(50, quick=8)), ("postgresql", rounds(8, quick=3))]
+    ("backend", "histories"), [("sqlite", rounds(50, quick=4)), ("postgresql", rounds(8, quick=3))]
 )
 def test_any_interleaving(
     backend: str, histories: int, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@
 import psycopg
 import pytest
 
+from tests.effort import cases
 from tests.end_to_end.plain_sql import both_answers
 from tests.worlds.house import House, notices, unchanged
 
@@ -25,7 +26,9 @@ STATEMENTS = [
 ]
 
 
-@pytest.mark.parametrize("sql", STATEMENTS)
+@pytest.mark.parametrize(
+    ("house", "sql"), cases(["duckdb", "postgres"], STATEMENTS, quick=len(STATEMENTS)), indirect=["house"]
+)
 def test_answers_are_those_of_plain_sql(house: House, on_postgres_url: str, sql: str) -> None:
     """Every group is far from its threshold: a false alarm has a probability below 1e-9 for each statement."""
     rows, plainly = both_answers(house, on_postgres_url, sql)

@@ -210,7 +210,7 @@ def questions(draw: st.DrawFn, *, least: int = 0) -> DecisionTask:
     )
 
 
-@examples(40, quick=15, derandomize=True)
+@examples(40, quick=6, derandomize=True)
 @given(questions())
 def test_keyhole_keeps_the_contract_under_every_joint_law(task: DecisionTask) -> None:
     check_contract(Keyhole().calibrate(task))

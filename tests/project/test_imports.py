@@ -16,9 +16,17 @@ def module_name(path: Path, root: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Walk over what may hold statements, and not into expressions: these are most of a tree."""
+    for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, ast.expr):
+            yield node
+            yield from _statements(node)
+
+
 def imported_names(tree: ast.Module) -> Iterator[str]:
     """Every name that an import statement reaches, at the top, under TYPE_CHECKING or inside a function."""
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

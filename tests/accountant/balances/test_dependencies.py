@@ -120,7 +120,7 @@ def losses(drawn: random.Random, asked: Charge) -> NanoArray:
     return np.array(some, dtype=np.int64).reshape(asked.cells.shape)
 
 
-@pytest.mark.parametrize("seed", range(rounds(60, quick=20)))
+@pytest.mark.parametrize("seed", range(rounds(60, quick=8)))
 def test_balances_equal_the_loss_of_the_record_that_lost_most(seed: int) -> None:
     """Checks between charges, on both versions: what is kept of the other one follows.
 
@@ -143,7 +143,7 @@ def test_balances_equal_the_loss_of_the_record_that_lost_most(seed: int) -> None
 
 
 @pytest.mark.parametrize("complete", [True, False])
-@pytest.mark.parametrize("seed", range(rounds(60, quick=10)))
+@pytest.mark.parametrize("seed", range(rounds(60, quick=4)))
 def test_balances_are_never_below_what_a_record_lost_nor_above_what_they_are_with_nothing_known(
     seed: int, complete: bool
 ) -> None:

@@ -22,7 +22,7 @@ from tests.accountant.examples import charge
 from tests.effort import cases, rounds
 
 QUESTIONS = 200
-CHECKS = rounds(60, quick=30)
+CHECKS = rounds(60, quick=15)
 # losses are multiples of it, so that the other library's grid of losses holds them exactly
 STEP = NANO // 1000
 COLUMNS = {
@@ -181,7 +181,7 @@ def test_balances_are_exact_on_workloads_of_200_questions(name: str, most_column
 def test_what_is_kept_of_other_versions_never_grows_stale(name: str) -> None:
     """Checks between charges, on changing versions: the kept parts follow every charge, refund and release."""
     world = WORLDS[name]
-    events, _ = paid(world, seed=31, questions=rounds(60, quick=25), most_columns=3)
+    events, _ = paid(world, seed=31, questions=rounds(60, quick=15), most_columns=3)
     balances = Balances()
     drawn = random.Random(32)
     for event in events:
@@ -218,7 +218,7 @@ def unit_losses(events: list[Event]) -> list[int]:
     return list(losses.values())
 
 
-@pytest.mark.parametrize(("name", "share"), cases(WORLDS, [2, 8, 64], quick=8))
+@pytest.mark.parametrize(("name", "share"), cases(WORLDS, [2, 8, 64], quick=5))
 def test_grids_that_are_too_large_cost_little_and_never_fall_below(name: str, share: int) -> None:
     """Steps of the elimination held to a part of the full grid, as on tables whose columns have many values."""
     world = WORLDS[name]

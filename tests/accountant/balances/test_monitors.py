@@ -214,7 +214,7 @@ class World:
 
 @pytest.mark.parametrize("axis", [BY_DAY, WindowAxis("day", 2), None], ids=["by day", "overlapping", "in all cells"])
 @pytest.mark.parametrize("charged", CHARGES)
-@examples(60, quick=6)
+@examples(60, quick=2)
 @given(data=st.data())
 def test_balances_are_those_kept_by_hand(charged: str, axis: WindowAxis | None, data: st.DataObject) -> None:
     """After every event of monitors that follow each other; and a snapshot is the same balances."""

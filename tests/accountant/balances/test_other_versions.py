@@ -92,7 +92,7 @@ def in_one_go(sums: Mapping[Partition, Sums], asked: Charge) -> NanoArray:
 
 # room for everything; for no version's own part beside all tables; for next to nothing
 @pytest.mark.parametrize("most_kept", [MOST_KEPT, 16, 4])
-@examples(50, quick=12)
+@examples(50, quick=6)
 @given(steps=histories())
 def test_what_is_kept_is_exact_whenever_versions_are_charged_and_asked(most_kept: int, steps: list[Step]) -> None:
     account, exact = Account(), BruteForce()
@@ -110,7 +110,7 @@ def test_what_is_kept_is_exact_whenever_versions_are_charged_and_asked(most_kept
         np.testing.assert_array_equal(account.spent_on(family, cells), true)
 
 
-@examples(50, quick=12)
+@examples(50, quick=6)
 @given(steps=histories())
 def test_an_analyst_s_own_refunds_are_seen_in_every_version(steps: list[Step]) -> None:
     """Charges at their worst case in the shared balance, what they cost less comes back after the check."""

@@ -17,7 +17,7 @@ from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.worlds.retail import retail
 
-STATEMENTS = rounds(400, quick=60)
+STATEMENTS = rounds(400, quick=25)
 _ROWS = 240
 
 

@@ -13,8 +13,8 @@ from benchmarks.oracle.worlds import TABLES, Engines, engines, rows
 from tests.effort import rounds
 
 WORLDS = rounds(8, quick=1)
-STATEMENTS = rounds(120, quick=60)
-RANKINGS = rounds(120, quick=40)
+STATEMENTS = rounds(120, quick=30)
+RANKINGS = rounds(120, quick=15)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_every_predicate_of_a_scorecard_is_true_where_postgresql_says_so(judges:
 
 
 def test_any_two_groups_of_a_ranking_stand_as_postgresql_has_them(judges: Engines) -> None:
-    """960 random rankings, forty at quick: by what is ranked by, with rows and without, NULL being 0. Without
+    """960 random rankings, fifteen at quick: by what is ranked by, with rows and without, NULL being 0. Without
     noise, so a false alarm is impossible."""
     tally = Tally()
     drawn = random.Random(20261124)

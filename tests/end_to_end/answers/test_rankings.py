@@ -10,10 +10,12 @@ from proxy.pipeline import noise_reuse
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.claim import claim_now, spent_by
 from proxy.pipeline.ranking import rank
+from tests.effort import cases
 from tests.end_to_end.certainty import asked, truth
 from tests.end_to_end.plain_sql import both_answers
 from tests.worlds.house import House, notices, unchanged
 
+ENGINES = ("duckdb", "postgres")  # at quick each statement is asked on one of them
 # Stores have 4000, 3000, 200, 50 sales of 30 and 20, and none; wards 900, 600, 30 visits of 100, and none.
 TOLERANCE = "5, sum(amount)=151, count(DISTINCT patient_id)=2, sum(cost)=211"
 STATEMENTS = [
@@ -90,7 +92,7 @@ NUMBERED = [
 ]
 
 
-@pytest.mark.parametrize("sql", NUMBERED)
+@pytest.mark.parametrize(("house", "sql"), cases(ENGINES, NUMBERED, quick=len(NUMBERED)), indirect=["house"])
 def test_numbers_beside_ranks_have_their_column(house: House, on_postgres_url: str, sql: str) -> None:
     """A false alarm has a probability below 1e-9 for each statement."""
     found, wanted = both_answers(house, on_postgres_url, sql, tolerance=TOLERANCE)
@@ -102,7 +104,7 @@ def test_numbers_beside_ranks_have_their_column(house: House, on_postgres_url: s
     assert any(None in row for row in found)
 
 
-@pytest.mark.parametrize("sql", STATEMENTS)
+@pytest.mark.parametrize(("house", "sql"), cases(ENGINES, STATEMENTS, quick=len(STATEMENTS)), indirect=["house"])
 def test_answers_are_those_of_plain_sql(house: House, on_postgres_url: str, sql: str) -> None:
     """A false alarm has a probability below 1e-9 for each statement."""
     found, wanted = both_answers(house, on_postgres_url, sql, tolerance=TOLERANCE)

@@ -6,6 +6,7 @@ from psycopg import errors
 
 from planner.scorecard.select_list import read_select_list
 from proxy.pipeline import stages as pipeline
+from tests.effort import cases
 from tests.end_to_end.certainty import asked, truth
 from tests.end_to_end.plain_sql import both_answers
 from tests.worlds.house import House, notices, unchanged
@@ -40,7 +41,9 @@ STATEMENTS = [
 ]
 
 
-@pytest.mark.parametrize("sql", STATEMENTS)
+@pytest.mark.parametrize(
+    ("house", "sql"), cases(["duckdb", "postgres"], STATEMENTS, quick=len(STATEMENTS)), indirect=["house"]
+)
 def test_answers_are_those_of_plain_sql(house: House, on_postgres_url: str, sql: str) -> None:
     """Where all groups have rows, all rows; a false alarm has a probability below 1e-9 for each statement."""
     rows, plainly = both_answers(house, on_postgres_url, sql)

@@ -374,7 +374,7 @@ def test_a_dashboard_costs_what_its_first_refresh_costs(tmp_path: Path, mechanis
     with room(tmp_path, mechanism=mechanism) as here:
         first = [here.ask(sql).keys for sql in DASHBOARD]
         spent, events = {table: here.spent(table) for table in ("sales", "visits")}, here.service.ledger.verify()
-        for _ in range(rounds(25, quick=2)):
+        for _ in range(rounds(25, quick=1)):
             assert [here.ask(sql).keys for sql in DASHBOARD] == first
         assert {table: here.spent(table) for table in ("sales", "visits")} == spent
         assert here.service.ledger.verify() == events

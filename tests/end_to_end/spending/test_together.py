@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.effort import rounds
 from tests.worlds.house import opened, shop_in_duckdb, unchanged
 
 STATEMENTS = (
@@ -35,7 +36,7 @@ def _prices(connection: psycopg.Connection[tuple[object, ...]], sql: str) -> lis
     return [one["worst_case_epsilon"] for one in _documents(connection, sql)]
 
 
-@pytest.mark.parametrize("sql", STATEMENTS)
+@pytest.mark.parametrize("sql", STATEMENTS[: rounds(4, quick=2)])
 def test_a_statement_that_does_not_fit_spends_nothing(sql: str, tmp_path: Path) -> None:
     """Each of its questions fits by itself, and they do not one after the other."""
     with opened(shop_in_duckdb(_folder(tmp_path, "wide"))) as house, house.connect() as connection:

@@ -131,7 +131,7 @@ MECHANISMS = ("progressive", "keyhole", "tslm", "naive", "probe_one_phase")
 ASKED = [
     (mechanism, *case)
     for (i, mechanism), (j, case) in product(enumerate(MECHANISMS), enumerate(CASES))
-    if (i + j) % rounds(1, quick=2) == 0  # at quick each mechanism has every other formula
+    if (i + j) % rounds(1, quick=4) == 0  # at quick each mechanism has two formulas
 ]
 
 
@@ -197,7 +197,7 @@ def shown(service: Service, place: str, seed: int, *, having: str = "", **settin
 
 @pytest.mark.parametrize(
     ("having", "mechanism", "place"),
-    cases(["", "HAVING count(*) > 18"], ["progressive", "keyhole"], PLACES, quick=10),
+    cases(["", "HAVING count(*) > 18"], ["progressive", "keyhole"], PLACES, quick=6),
 )
 def test_every_predicate_keeps_its_rates_at_its_worst_case(
     service: Service, place: str, mechanism: str, having: str

@@ -25,7 +25,7 @@ from mechanisms.published.tslm import Tslm
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 from mechanisms.threshold.one_shot import block_tolerance, calibrate_at
 from mechanisms.threshold.three_zone import exact_acceptance, exact_rejection
-from tests.effort import examples, rounds
+from tests.effort import cases, examples, rounds
 from tests.seeded_noise import SeededNoise
 
 KEYS = 50_000
@@ -87,9 +87,7 @@ SECOND: dict[str, tuple[Formula, float, tuple[int, ...], tuple[int, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("first", MECHANISMS)
-@pytest.mark.parametrize("second", MECHANISMS)
-@pytest.mark.parametrize("name", SECOND)
+@pytest.mark.parametrize(("name", "second", "first"), cases(SECOND, MECHANISMS, MECHANISMS, quick=22))
 def test_the_second_question_keeps_its_contract(name: str, first: str, second: str) -> None:
     """50 000 keys all at c + 1 of the second threshold, then all at c - tolerance, after a first question whose
     stopping depends on the same noise; false alarm 1e-9 for each binomial test."""
@@ -248,7 +246,7 @@ def test_paths_only_grow_at_the_top(first: str, questions: list[tuple[str, int, 
         path = after
 
 
-@pytest.mark.parametrize("seed", range(rounds(12, quick=4)))
+@pytest.mark.parametrize("seed", range(rounds(12, quick=2)))
 def test_any_questions_on_one_path_keep_their_bounds(seed: int) -> None:
     """Thirty questions in a row about three functionals, of any tolerances, rates, directions and sensitivities: each
     verifies its contract, by the exact law too where looks are early, and no loss exceeds what was announced."""
