@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
 from hashlib import md5
 from itertools import product
 from random import Random
@@ -91,6 +91,7 @@ def _planned(sql: str, dialect: Dialect, catalog: Catalog = CATALOG) -> Plan:
     return plan(ask(statement.questions[0], catalog, accuracy=wanted, parameters={}, today=TODAY), dialect=dialect)
 
 
+@cache
 def _plan_all(dialect: Dialect) -> list[Plan]:
     """The questions that a source of the dialect answers."""
     if dialect.row_fence is None:
@@ -266,10 +267,10 @@ def _draws(number: int, *, quick: int) -> list[Data]:
 
 
 def test_the_integers_are_those_of_an_independent_computation(engine: Engine) -> None:
-    """60 random sets of tables, 6 at quick, every question; some answers are not zero: there is what to compare."""
+    """60 random sets of tables, 4 at quick, every question; some answers are not zero: there is what to compare."""
     made = _plan_all(engine.dialect)
     alive = [0] * len(made)
-    sets = _draws(60, quick=6)
+    sets = _draws(60, quick=4)
     for data in sets:
         engine.load(data)
         for i, one in enumerate(made):
@@ -315,7 +316,7 @@ def test_one_unit_changes_no_more_than_the_sensitivities_and_its_groups(engine: 
 
 def test_where_a_key_is_fixed_cells_of_other_values_change_what_is_charged_to_them(engine: Engine) -> None:
     """A join reads one stay of a unit, of whatever day. So a cell of another day takes the place of one that counts: it
-    moves a group by no more than the unit is charged for, on 40 random sets of tables, 8 at quick."""
+    moves a group by no more than the unit is charged for, on 40 random sets of tables, 5 at quick."""
     declared = replace(STAYS, groupings=(Grouping(("ward", "day"), None, 1, ()),), joined_rows=1)
     catalog = replace(CATALOG, tables=(declared, replace(PATIENTS, joined_rows=2)))
     where = "WHERE arrived >= '2026-01-02' AND arrived < '2026-01-08'"
@@ -326,7 +327,7 @@ def test_where_a_key_is_fixed_cells_of_other_values_change_what_is_charged_to_th
     assert functional.sensitivity == 6 * 2  # a stay in each of six days and two patients' rows, where 20 may be
     assert cell_reach(made.question).everywhere
     moved = 0
-    for data in _draws(40, quick=8):
+    for data in _draws(40, quick=5):
         engine.load(data)
         before = engine.answer(made)
         for unit in (1, 2, 3):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from planner.catalog.model import Catalog, Column, SqlType
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.condition import Compare, Condition, Like, Not, any_of
@@ -117,14 +116,15 @@ DEAR = {
 }
 
 
-@pytest.mark.parametrize("dialect", [DUCKDB, POSTGRES], ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("condition", DEAR.values(), ids=DEAR)
-def test_too_dear_questions_are_refused_with_what_to_do(condition: str, dialect: Dialect) -> None:
-    with pytest.raises(KeyholeError) as caught:
-        plan(asked(question(condition), catalog=noted()), dialect=dialect)
-    assert caught.value.code == "KH214"
-    assert "note up to 500 characters" in str(caught.value.detail)
-    assert "max_length" in str(caught.value.hint)
+def test_too_dear_questions_are_refused_with_what_to_do(condition: str) -> None:
+    bound = asked(question(condition), catalog=noted())
+    for dialect in (DUCKDB, POSTGRES):
+        with pytest.raises(KeyholeError) as caught:
+            plan(bound, dialect=dialect)
+        assert caught.value.code == "KH214"
+        assert "note up to 500 characters" in str(caught.value.detail)
+        assert "max_length" in str(caught.value.hint)
 
 
 def test_shorter_texts_leave_room_for_more_patterns() -> None:

@@ -170,7 +170,8 @@ def test_postgresql_says_the_same(statement: str, connection: psycopg.Connection
         having = f" HAVING count(*) > {most}"
         sql = f"{statement}{having}" + (") q" if statement.count("(") > statement.count(")") else "")
         theirs = _shape(connection.execute(sql.replace("public.sales", "sales")))
-        (question,) = asking(sql).questions
+        found = asking(sql)
+        (question,) = found.questions
         what = ask(question, retail(), accuracy=WANTED, parameters={}, today=TODAY)
         counted = connection.execute(plan(what, dialect=POSTGRES).rewritten.sql).fetchall()
         width = len(what.keys.columns)
@@ -180,7 +181,7 @@ def test_postgresql_says_the_same(statement: str, connection: psycopg.Connection
             for row in counted
             if tuple(map(as_text, row[:width])) in texts and row[width] > most
         ]
-        outer = outer_sql(asking(sql), first_parameter=1)
+        outer = outer_sql(found, first_parameter=1)
         arrays = [[key[array.column] for key in held] for array in outer.arrays]
         cursor = psycopg.RawCursor(connection)
         ours = _shape(cursor.execute(outer.sql.replace("public.", ""), arrays))
