@@ -86,7 +86,7 @@ def test_what_is_accepted_agrees_with_postgresql(world: World) -> None:
     """Guards that are added are of one value here, which is what SQL's NULL says."""
     random_ = random.Random(20260201)
     accepted = {_compared: 0, _quotient: 0, _ratio: 0}
-    cases = rounds(600, quick=120)
+    cases = rounds(600, quick=60)
     for number in range(cases):
         kind = (_compared, _quotient, _ratio)[number % 3]
         having = kind(random_)

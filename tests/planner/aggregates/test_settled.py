@@ -98,7 +98,7 @@ def _holding(question: Question, rows: Sequence[dict[str, Any]]) -> list[bool]:
     return [bool(one) for one in np.broadcast_to(held, question.keys.size)]
 
 
-@examples(2000, quick=100)
+@examples(2000, quick=50)
 @given(
     table=_tables(),
     form=st.sampled_from(_FORMS),

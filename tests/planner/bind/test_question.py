@@ -140,7 +140,7 @@ def test_formulas_agree_with_postgresql_on_every_group(postgres_url: str) -> Non
         for _ in range(40)
     ]
     accepted = refused = 0
-    cases = rounds(600, quick=100)
+    cases = rounds(600, quick=50)
     with psycopg.connect(postgres_url) as connection:
         connection.execute("CREATE TEMP TABLE visits (ward integer, age integer, cost numeric, insured boolean)")
         with connection.cursor() as cursor:

@@ -43,7 +43,7 @@ def engines(postgres_url: str) -> Iterator[Engines]:
 def test_what_is_shown_is_postgresqls(engines: Engines, family: str) -> None:
     """Bounds cut nothing, and no noise is drawn: there are no false alarms."""
     compared = 0
-    for seed in range(rounds(400, quick=12)):
+    for seed in range(rounds(400, quick=6)):
         drawn = Random(f"{family} {seed}")
         if seed % 20 == 0:
             engines.fill([_within(drawn) for _ in range(drawn.choice((60, 300, 1000)))])
@@ -112,7 +112,7 @@ def _differs_by_form(engines: Engines, made: DrawnStatement, questions: tuple[Qu
 def test_a_unit_changes_no_more_than_is_said(engines: Engines, family: str) -> None:
     """Of odd rows, under bounds that cut; each functional as typed and as it is decided."""
     moved = 0
-    for seed in range(rounds(200, quick=6)):
+    for seed in range(rounds(200, quick=3)):
         drawn = Random(f"{family} {seed} taken away")
         if seed % 10 == 0:
             engines.fill([drawn.choice((_odd, _odd, _within))(drawn) for _ in range(50)])

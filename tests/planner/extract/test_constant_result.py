@@ -133,7 +133,7 @@ def full(postgres_url: str) -> Iterator[psycopg.Connection]:
 def test_no_row_of_a_private_table_could_have_changed_what_is_answered_without_it(full: psycopg.Connection) -> None:
     draw = Random(20260101)
     compared = 0
-    cases = rounds(2_500, quick=250)
+    cases = rounds(2_500, quick=125)
     for _ in range(cases):
         sql = _query(draw, 2)
         outer = _idle(sql)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cache
+from zlib import crc32
 
 import pytest
 
@@ -18,6 +19,7 @@ from planner.scope.embedded import Embedded
 from planner.statements.classify import Explaining, classify
 from planner.statements.kinds import Copying
 from planner.statements.settings import accuracy
+from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.planner.aggregates.test_key_thresholds import CATALOG as ROOMS
 from tests.planner.asked import TODAY
@@ -86,7 +88,9 @@ CATALOGS = {
 }
 
 
-def _outcome(sql: str, catalog: Catalog, settings: Mapping[str, str] | None = None) -> str | KeyholeError:
+def _outcome(
+    sql: str, catalog: Catalog, settings: Mapping[str, str] | None = None, *, is_planned: bool = True
+) -> str | KeyholeError:
     try:
         statement = classify(sql, catalog)
         if isinstance(statement, Copying):
@@ -96,7 +100,9 @@ def _outcome(sql: str, catalog: Catalog, settings: Mapping[str, str] | None = No
         for part in statement.questions:
             assert isinstance(part, Embedded)
             wanted = accuracy({**REFUSING, **(settings or {})}, catalog.defaults)
-            plan(ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True), dialect=POSTGRES)
+            question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True)
+            if is_planned:
+                plan(question, dialect=POSTGRES)
     except KeyholeError as error:
         return error
     return "answered"
@@ -116,12 +122,14 @@ def _hints() -> dict[tuple[str, str], str]:
 
 @in_turn("one", followed_hints())
 def test_who_follows_a_hint_gets_an_answer_or_what_it_announced(one: Followed) -> None:
+    """At quick every third of the questions that are answered is planned."""
     base = one.catalog.partition(" with ")[0]
     assert _hints()[base, one.refused] == one.hint
     if one.outcome == "elsewhere":
         assert not one.written
         return
-    found = _outcome(one.written, CATALOGS[one.catalog]())
+    is_planned = one.outcome != "answered" or crc32(one.written.encode()) % rounds(1, quick=3) == 0
+    found = _outcome(one.written, CATALOGS[one.catalog](), is_planned=is_planned)
     if isinstance(found, KeyholeError):
         assert one.outcome == found.code, found
         assert found.code in one.hint, "a refusal that the hint does not announce"

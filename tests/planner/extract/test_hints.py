@@ -69,9 +69,9 @@ def _with_setting(shown: str, catalog: Catalog) -> dict[str, str]:
 
 
 def test_a_shown_statement_is_accepted_and_a_shown_setting_is_the_way_out() -> None:
-    """At quick of every third refusal."""
+    """At quick of every sixth refusal."""
     shown = [(sql, error) for sql, error in _refusals() if shown_statements(error.hint or "")]
-    all_hold(_is_a_way_out, shown[:: rounds(1, quick=3)])
+    all_hold(_is_a_way_out, shown[:: rounds(1, quick=6)])
 
 
 def _is_a_way_out(sql: str, error: KeyholeError) -> None:
@@ -115,8 +115,8 @@ def _added() -> list[tuple[str, KeyholeError]]:
 
 
 def test_what_a_hint_says_to_add_guards_the_question_at_a_price_that_can_be_paid() -> None:
-    """At quick of every third refusal."""
-    all_hold(_guards_at_a_price, _added()[:: rounds(1, quick=3)])
+    """At quick of every sixth refusal."""
+    all_hold(_guards_at_a_price, _added()[:: rounds(1, quick=6)])
 
 
 def _guards_at_a_price(sql: str, refusal: KeyholeError) -> None:

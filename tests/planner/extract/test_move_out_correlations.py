@@ -14,7 +14,7 @@ from tests.worlds.retail import COUNTRIES, MONTHS, retail
 
 CATALOG = retail()
 WORLDS = rounds(6, quick=2)
-STATEMENTS = rounds(300, quick=80)  # in each world
+STATEMENTS = rounds(300, quick=40)  # in each world
 _TABLES = """
 CREATE TEMPORARY TABLE sales (country text, month date, amount numeric(10, 2), quantity integer);
 CREATE TEMPORARY TABLE outside (name text, since date)

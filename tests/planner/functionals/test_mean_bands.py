@@ -55,7 +55,7 @@ def _means(question: Question, insured: Fraction, other: Fraction, *, relaxed: b
     return bool(evaluate(question.formula, literal, keys=1)[0])
 
 
-@in_turn("seed", range(rounds(120, quick=6)))
+@in_turn("seed", range(rounds(120, quick=4)))
 def test_bands_hold_where_the_comparison_does_and_nowhere_beyond_its_tolerance(seed: int) -> None:
     """Random means, many of them close: what holds in SQL holds in some band, and a relaxed band errs within 20 % of
     the right side or what the NOTICE says at the least."""
@@ -66,7 +66,7 @@ def test_bands_hold_where_the_comparison_does_and_nowhere_beyond_its_tolerance(s
     question = asked(WARDS + text + guard, tolerance=f"{percent}%, count=10%")
     (notice,) = (one for one in question.warnings if "bands of public thresholds" in one)
     least = Fraction(Decimal(notice.partition(" and ")[2].split(" at the least")[0]))
-    for _ in range(400):
+    for _ in range(rounds(400, quick=150)):
         other = Fraction(random_.randrange(0, 11_001), 100)
         right = factor * other + constant
         near = right + Fraction(random_.randrange(-1000, 1001), random_.choice((20, 100, 1000)))
@@ -135,6 +135,9 @@ def test_an_amount_that_needs_too_many_bands_is_refused_with_one_that_does(opera
     assert error is not None
     hint = f"SET keyhole.tolerance = '{tolerance}, avg(age) FILTER (WHERE insured)=10';"
     assert (error.code, error.hint) == ("KH211", hint)
+
+
+def test_the_amount_that_is_named_instead_has_bands() -> None:
     assert refusal(f"{WARDS}{YES} > {NO}", tolerance="1, avg(age) FILTER (WHERE insured)=10") is None
 
 

@@ -156,7 +156,7 @@ def _shown(row: Row) -> Row:
 
 def test_groups_and_counts_are_postgresqls(engines: Engines) -> None:
     compared = 0
-    for seed in range(rounds(2_000, quick=60)):
+    for seed in range(rounds(2_000, quick=30)):
         drawn = Random(seed)
         if seed % 20 == 0:
             engines.fill([_within(drawn) for _ in range(80)])
@@ -190,7 +190,7 @@ def test_groups_and_counts_are_postgresqls(engines: Engines) -> None:
             wanted[_shown(row[:-1])] += row[-1]
         assert ours == wanted, (keys, said)
         compared += 1
-    assert compared > rounds(800, quick=20)
+    assert compared > rounds(800, quick=8)
 
 
 @pytest.mark.parametrize("keys", ["price > 10, price", "code LIKE 'A%', code", "weight > 0.1, weight"])
@@ -232,7 +232,7 @@ def _counts(engine: Any, made: Plan, question: Question) -> dict[tuple[str, ...]
 
 def test_a_unit_of_odd_rows_changes_no_more_than_is_said(engines: Engines) -> None:
     moved = 0
-    for seed in range(rounds(1_500, quick=50)):
+    for seed in range(rounds(1_500, quick=25)):
         drawn = Random(seed)
         if seed % 10 == 0:
             engines.fill([_odd(drawn) for _ in range(40)])
@@ -255,7 +255,7 @@ def test_a_unit_of_odd_rows_changes_no_more_than_is_said(engines: Engines) -> No
             without = _totals(engine, made)
             engine.execute("ROLLBACK")
             moved += _check(sql, made.question, whole, without)
-    assert moved > rounds(200, quick=5)
+    assert moved > rounds(200, quick=2)
 
 
 def _planned(engines: Engines, question: Question) -> list[tuple[Any, Plan]]:

@@ -18,7 +18,7 @@ from planner.plan.build import plan
 from planner.plan.identity import path_identities
 from planner.question.model import Question
 from planner.question.plan import Plan
-from tests.effort import rounds
+from tests.effort import cases, rounds
 from tests.planner.asked import TODAY, asking
 from tests.planner.groups.drawn_keys import KeyWriter
 from tests.planner.groups.test_truth import CATALOG, LINES, STORED, WANTED, draw
@@ -98,8 +98,10 @@ def rows() -> duckdb.DuckDBPyConnection:
     return opened
 
 
-@pytest.mark.parametrize("spellings", SAME)
-@pytest.mark.parametrize("having", ["count(*) > 3 AND sum(n) > 20", "count(*) > 3 OR count(DISTINCT person) > 2"])
+@pytest.mark.parametrize(
+    ("spellings", "having"),
+    cases(SAME, ["count(*) > 3 AND sum(n) > 20", "count(*) > 3 OR count(DISTINCT person) > 2"], quick=11),
+)
 def test_spellings_are_one_question(spellings: Sequence[str], having: str) -> None:
     plans = [planned(keys, having=having) for keys in spellings]
     assert len({one.fingerprint for one in plans}) == 1
@@ -160,7 +162,7 @@ def test_no_identity_has_two_partitions(rows: duckdb.DuckDBPyConnection) -> None
     by_identity: dict[str, list[tuple[Any, ...]]] = {}
     by_groups: dict[tuple[frozenset[str], str], set[str]] = {}
     spellings = 0
-    for _ in range(rounds(1200, quick=100)):
+    for _ in range(rounds(1200, quick=50)):
         key = _draw_key(writer)
         try:
             question = asked(key, having="count(*) > 3")

@@ -82,9 +82,9 @@ def draw_widening(random: Random, settings: dict[str, str], rows: int) -> tuple[
 @pytest.mark.parametrize("mechanism", ["keyhole", "progressive"])
 @pytest.mark.parametrize("reuse", ["on", "off"])
 def test_no_wider_contract_costs_more(mechanism: str, reuse: str) -> None:
-    """Random questions, contracts and bounds, each widened five times in a row (quick: 5 chains, else 60)."""
+    """Random questions, contracts and bounds, each widened five times in a row (quick: 3 chains, else 60)."""
     random = Random(31)
-    for _ in range(rounds(60, quick=5)):
+    for _ in range(rounds(60, quick=3)):
         sql, rows = draw_question(random), random.choice((2, 4, 6, 8))
         settings = {
             "tolerance": f"{random.choice((5, 8, 10, 15, 20, 25))}%",

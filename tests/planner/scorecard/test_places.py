@@ -30,7 +30,7 @@ from tests.worlds.retail import COUNTRIES, MONTHS, retail
 
 CATALOG = retail()
 WORLDS = rounds(8, quick=2)
-STATEMENTS = rounds(150, quick=40)  # in each world
+STATEMENTS = rounds(150, quick=20)  # in each world
 _TABLE = "CREATE TABLE sales (country text, month date, amount numeric(10, 2), quantity integer, customer_id integer)"
 _FILL = "INSERT INTO sales SELECT %s, %s, 20, 1, n FROM generate_series(1, %s) AS s(n)"
 

@@ -19,7 +19,7 @@ from tests.worlds.retail import COUNTRIES, MONTHS, retail
 
 CATALOG = replace(retail(), defaults=replace(retail().defaults, numbers="null"))
 WORLDS = rounds(6, quick=2)
-STATEMENTS = rounds(300, quick=80)  # in each world
+STATEMENTS = rounds(300, quick=40)  # in each world
 _TABLE = "CREATE TEMPORARY TABLE sales (country text, month date, amount numeric(10, 2), quantity integer)"
 _FILL = "INSERT INTO sales SELECT %s, %s, 20, n %% 5 FROM generate_series(1, %s) AS s(n)"
 

@@ -1,6 +1,8 @@
 """What analysts write, on the tables of thirteen owners: each statement is planned, or refused with one code, and
 nearly all are planned. `null` says that a statement has no question."""
 
+from zlib import crc32
+
 import pytest
 
 from planner.bind.question import ask
@@ -11,6 +13,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
+from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.planner.asked import TODAY
 from tests.planner.spec import pairs
@@ -20,8 +23,8 @@ INSTEADS = ("KH110", "KH203", "KH204", "KH206")
 STATEMENTS = [(name, *pair) for name in NAMES for pair in pairs(f"analysts/{name}.sql")]
 
 
-def refusal(name: str, sql: str) -> KeyholeError | None:
-    """The refusal of a statement, of a question in it or of its plan; None for one that is planned."""
+def refusal(name: str, sql: str, *, is_planned: bool = True) -> KeyholeError | None:
+    """The refusal of a statement, of a question in it or, if they are planned, of its plan; None for others."""
     catalog = analysts(name)
     wanted = accuracy({}, catalog.defaults)
     try:
@@ -29,20 +32,23 @@ def refusal(name: str, sql: str) -> KeyholeError | None:
         assert isinstance(statement, Asking)
         for part in statement.questions:
             question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True)
-            plan(question, dialect=DUCKDB)
+            if is_planned:
+                plan(question, dialect=DUCKDB)
     except KeyholeError as error:
         return error
     return None
 
 
-def outcome(name: str, sql: str) -> str:
-    error = refusal(name, sql)
+def outcome(name: str, sql: str, *, is_planned: bool = True) -> str:
+    error = refusal(name, sql, is_planned=is_planned)
     return "planned" if error is None else error.code
 
 
 @in_turn(("name", "sql", "wanted"), STATEMENTS)
 def test_what_becomes_of_what_analysts_write(name: str, sql: str, wanted: str) -> None:
-    assert outcome(name, sql) == wanted
+    """At quick every sixth of the questions that are bound is planned: nearly all refusals are found before that."""
+    is_planned = wanted != "planned" or crc32(sql.encode()) % rounds(1, quick=6) == 0
+    assert outcome(name, sql, is_planned=is_planned) == wanted
 
 
 @pytest.mark.parametrize("name", NAMES)
