@@ -76,7 +76,7 @@ def console_pages(
 
         _add_lost(lost)
         for router in (everybody, analysts, owner, lost):
-            app.include_router(router)
+            app.router.routes.extend(router.routes)  # `include_router` would analyse each a second time
         return BEGIN
 
     return add_pages

@@ -130,6 +130,7 @@ def create_app(
     ready = ready or readiness(serving, None)
     _add_health(app, ready)
     doors = Doors(serving, gate, limits, threads, readings, hub, ready, labels)
+    paths = frozenset(route.path for route in app.routes if isinstance(route, Route)) | {"/"}  # without the pages'
     _add_start(app, "/docs" if add_pages is None else add_pages(app, doors))
     if limits.origins:
         app.add_middleware(
@@ -144,7 +145,7 @@ def create_app(
         most_bytes=MOST_BODY_BYTES,
         receive_timeout_ms=limits.receive_timeout_ms,
         pages=_PAGES,
-        paths=frozenset(route.path for route in app.routes if isinstance(route, Route)),
+        paths=paths,
         admitted=lambda scope: _admitted(gate, scope),
         refused=response_to,
         failed=lambda: problem_response(internal_error()),

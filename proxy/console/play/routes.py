@@ -53,13 +53,13 @@ def name_owner(_: Request) -> str:
 def add_play_routes(router: APIRouter, hall: Hall, player_of: PlayerOf, *, begin: str, own: bool = False) -> None:
     """The game, the attackers, the slider, and the pages of all three, at an address; with `own` they lead to the page
     about a table of the owner's own, which another module adds."""
-    inner = APIRouter(prefix=begin, route_class=router.route_class)
+    inner = APIRouter(prefix=begin, route_class=router.route_class, include_in_schema=router.include_in_schema)
     _add_pages(inner, begin, own=own)
     _add_game(inner, hall, player_of)
     _add_results(inner, hall, player_of)
     _add_attackers(inner, hall)
     _add_slider(inner, hall)
-    router.include_router(inner)
+    router.routes.extend(inner.routes)
 
 
 def _add_pages(router: APIRouter, begin: str, *, own: bool) -> None:

@@ -54,7 +54,7 @@ def play_app(hall: Hall, *, own: tuple[OwnStreams, OwnersKey] | None = None) -> 
         own[1].add_entrance(router, begin=BEGIN)
         add_own_routes(router, own[0], noise=hall.noise, begin=BEGIN)
     _add_rest(router)
-    app.include_router(router)
+    app.router.routes.extend(router.routes)  # `include_router` would analyse each a second time
     app.add_middleware(
         Shell,
         most_bytes=MOST_BODY_BYTES,
