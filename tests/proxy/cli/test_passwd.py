@@ -11,21 +11,22 @@ import pytest
 
 from planner.policy.file import Policy
 from proxy.wire import scram
+from tests.children import forked
 from tests.effort import PATIENCE_S
-from tests.proxy.cli.script import SCRIPT, child, started_child
+from tests.proxy.cli.script import SCRIPT, child
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS
 
 
 def test_passwd_makes_what_a_real_client_logs_in_with(policy: Path, run: Any) -> None:
     """`keyhole passwd` and `--token` into the policy, `keyhole serve` as a child, psycopg and httpx as clients."""
-    made = started_child("passwd", input="sésame ouvre-toi\n")
+    made = child("passwd", input="sésame ouvre-toi\n")
     assert made.returncode == 0
     line = made.stdout.strip()
     assert scram.Verifier.parse(line.removeprefix('password = "').removesuffix('"')).iterations == scram.ITERATIONS
     told, hashed = run("passwd", "--token").out.splitlines()
     policy.write_text(f"{policy.read_text()}\n[analysts.dora]\n{line}\n{hashed}\n", encoding="utf-8")
     run("check")
-    with subprocess.Popen(
+    with forked.Popen(
         [SCRIPT, "serve", "--port", "0", "--rest-port", "0"], stdout=subprocess.PIPE, text=True
     ) as serving:
         assert serving.stdout is not None

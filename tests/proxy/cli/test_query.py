@@ -12,6 +12,7 @@ from planner.statements.settings import SETTINGS
 from proxy.cli import main as cli
 from proxy.report.refusals import as_psql_prints
 from proxy.report.terminal import psql_table
+from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.worlds.wards import EXPLAINED, QUESTION
 
@@ -155,7 +156,7 @@ def test_every_setting_is_an_option_of_each_command_that_takes_settings(run: Any
 
 def test_a_setting_of_the_command_line_is_the_setting_of_that_name(checked: Path, run: Any) -> None:
     """Each with a value that it cannot have: the refusal names it."""
-    for setting in SETTINGS:
+    for setting in SETTINGS[:: rounds(1, quick=2)]:
         flag = "--" + setting.name.removeprefix("keyhole.").replace("_", "-")
         for command in ("query", "explain"):
             told = run(command, QUESTION.format(1500), flag, "no such value")

@@ -11,6 +11,7 @@ from proxy.console.page import POLICY, TABS
 from proxy.console.static_files import FOLDER
 from proxy.rest.app import create_app
 from proxy.service.service import Service
+from tests.in_turn import in_turn
 from tests.worlds.console_house import SECTION, Browser, console_app, inline_code, open_house
 from tests.worlds.rest_house import UNHURRIED
 
@@ -37,7 +38,7 @@ def browser(app: FastAPI) -> Browser:
 ADDRESSES = [tab.href for tabs in TABS.values() for tab in tabs]
 
 
-@pytest.mark.parametrize("address", ["/console/login", "/console/nowhere", *ADDRESSES])
+@in_turn("address", ["/console/login", "/console/nowhere", *ADDRESSES])
 def test_a_page_runs_and_loads_nothing_from_elsewhere(browser: Browser, address: str) -> None:
     answer = browser.get(address)
     assert answer.status_code == (404 if address.endswith("nowhere") else 200)

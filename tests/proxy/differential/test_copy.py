@@ -67,7 +67,7 @@ def extended(sql: str, *, rows: int = 0) -> tuple[FrontendMessage, ...]:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_copies_are_postgresqls_in_both_protocols(running: Running, pair: Pair, query: str) -> None:
-    share = rounds(1, quick=2)  # of the options, other ones for each query
+    share = rounds(1, quick=4)  # of the options, other ones for each query
     some = OPTIONS[QUERIES.index(query) % share :: share]
     for options in some:
         sql = f"COPY ({query}) TO STDOUT{options}"

@@ -336,8 +336,8 @@ READ_BY_SETTINGS = (
 
 
 def _choose(setting: str) -> slice:
-    """Which cases a setting is tried with: at quick every other one, which the next setting is not."""
-    share = rounds(1, quick=2)
+    """Which cases a setting is tried with: at quick one in four, others than the next three settings are."""
+    share = rounds(1, quick=4)
     return slice(SETTINGS.index(setting) % share, None, share)
 
 
@@ -358,7 +358,7 @@ def test_a_parameter_is_what_postgresql_makes_of_it(lab: Lab) -> None:
     with lab.plain() as plain, lab.house.connect() as ada:
         for connection in (plain, ada):
             connection.execute("SET timezone = 'UTC'")
-        for number, (declared, where, value) in enumerate(CASES):
+        for number, (declared, where, value) in enumerate(CASES[:: rounds(1, quick=2)]):
             statements = (f"PREPARE a{number}({declared}) AS {asked(where)}", f"EXECUTE a{number}({value})")
             assert run(ada, *statements) == run(plain, *statements), (declared, where, value)
 

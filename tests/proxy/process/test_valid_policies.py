@@ -339,7 +339,8 @@ def change(text: str, old: str, new: str) -> str:
 
 def test_a_policy_is_valid_or_refused_with_one_code_at_check_serve_and_reload(doors: Doors) -> None:
     wrong = {}
-    for old, new, code in CHANGES:
+    # at quick one in three: what three neighbours in a row break is found
+    for old, new, code in CHANGES[:: rounds(1, quick=3)]:
         codes = doors.ask(change(BASE, old, new))
         expected = next(iter(codes.values())) if code == "" else code
         if set(codes.values()) != {expected}:
@@ -350,9 +351,9 @@ def test_a_policy_is_valid_or_refused_with_one_code_at_check_serve_and_reload(do
 def test_odd_values_of_every_key_are_accepted_or_refused_with_one_code(doors: Doors) -> None:
     document = tomllib.loads(BASE)
     wrong = {}
-    # one in twenty opens all three doors; all 8,092 were tried once
-    spread = cases(sorted(set(keys(PolicyDocument, document))), ODD, quick=150)
-    for place, value in spread[: rounds(1_500, quick=150)]:
+    # one in twenty opens all three doors; all 8,092 were tried once; 60 find what one in 20 breaks with probability .95
+    spread = cases(sorted(set(keys(PolicyDocument, document))), ODD, quick=60)
+    for place, value in spread[: rounds(1_500, quick=60)]:
         if place[-1] == "host":
             continue  # which names there are the machine knows, and check is run on another
         codes = doors.ask(with_value(document, place, value))
@@ -364,7 +365,8 @@ def test_odd_values_of_every_key_are_accepted_or_refused_with_one_code(doors: Do
 def test_stored_questions_are_valid_or_refused_with_one_code_too(tmp_path: Path, own_shadow: ShadowAddress) -> None:
     with closing(Doors(install(tmp_path, BASE + VIEW), own_shadow)) as doors:
         wrong = {}
-        for old, new, code in OF_VIEWS:
+        # at quick every other one: what two neighbours break is found
+        for old, new, code in OF_VIEWS[:: rounds(1, quick=2)]:
             codes = doors.ask(BASE + change(VIEW, old, new))
             if set(codes.values()) != {code}:
                 wrong[f"{old[:40]} -> {new[:60]}"] = codes
