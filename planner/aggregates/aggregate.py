@@ -1,5 +1,6 @@
 """The aggregates of a HAVING: which of them are bounded linear sums over rows, and when SQL makes them NULL."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -101,6 +102,14 @@ AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup, exp.Window)
 def contains_aggregate(node: exp.Expr) -> bool:
     """Whether the expression calls an aggregate or window function that the parser knows."""
     return contains(node, *AGGREGATES)
+
+
+def list_beside_aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the parts of an expression that are computed of a group, not of its rows: a window reads groups."""
+    over_rows = isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup)
+    called = node.parent if isinstance(node.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls) else node
+    if not over_rows or (called is not None and isinstance(called.parent, exp.Window) and called.arg_key == "this"):
+        yield from (child for child in node.iter_expressions() if not isinstance(child, exp.Identifier | exp.DataType))
 
 
 def read_call(node: exp.Expr, within: GroupScope) -> Call:

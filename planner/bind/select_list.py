@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import contains_aggregate
+from planner.aggregates.aggregate import contains_aggregate, list_beside_aggregates
 from planner.bind.refusals import shows_more_than_keys
 from planner.catalog.model import Column
 from planner.parser.tree import bare, is_star, name, write_short
@@ -191,6 +191,22 @@ def _check(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], expressions: 
     for child in node.iter_expressions():
         if not isinstance(child, exp.Identifier):
             _check(child, scope, keys, expressions)
+
+
+def check_beside_aggregates(
+    node: exp.Expr, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str] = frozenset()
+) -> None:
+    """Refuse a column outside of all aggregates that is neither a key nor in a grouped expression, as PostgreSQL does
+    (KH101)."""
+    column = find_column(node, scope)
+    if column is not None and column in keys:
+        return
+    if expressions and (found := key_expression(node, scope)) is not None and found.text in expressions:
+        return
+    if isinstance(node, exp.Column) and column is not None:
+        raise shows_more_than_keys(node, f'"{column.name}" is not among the GROUP BY keys')
+    for child in list_beside_aggregates(node):
+        check_beside_aggregates(child, scope, keys, expressions)
 
 
 def _is_shown_by_name(node: exp.Expr) -> bool:

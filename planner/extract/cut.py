@@ -30,7 +30,6 @@ from planner.scorecard.number_columns import (
     Numbers,
     NumberSql,
     band_numbers,
-    group_expressions,
     told_numbers,
 )
 from planner.scorecard.numbers import find_numbers, name_sorting, numbers_pass_on, sorted_numbers
@@ -161,8 +160,8 @@ def _place(place: QuestionReading, catalog: Catalog) -> Place:
     edits = [body, *key_edits(place, answered)]
     embedded = replace(embedded, shown_keys=shown_keys(place, keys, answered, (before, behind)))
     if place.numbers.shown:
-        groups, source = group_expressions(select), empty_source(select, place.clauses, text, tokens, catalog)
-        edits += NumberSql(place.numbers, select, scope, text, tokens, groups, source).edits()
+        source = empty_source(select, place.clauses, text, tokens, catalog)
+        edits += NumberSql(place.numbers, select, scope, text, tokens, source).edits()
     return Place(select, embedded, tuple(edits))
 
 

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.from_clause import conjuncts
-from planner.bind.select_list import check_item, check_shown, shows_aggregates
+from planner.bind.select_list import check_beside_aggregates, check_item, check_shown, shows_aggregates
 from planner.bind.unit_lists import find_list
 from planner.catalog.model import Column
 from planner.errors import KeyholeError, UnknownColumn
@@ -109,6 +109,8 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
     try:
         grouped = grouped_expressions(select, place.scope)
         check_shown(select, place.scope, *grouped)
+        for number in place.numbers.nodes:
+            check_beside_aggregates(number, place.scope, *grouped)
         for window in (*windows, *(select.args.get("windows") or ())):
             _check_window(window, place, *grouped)
     except KeyholeError as error:

@@ -9,6 +9,7 @@ from planner.errors import KeyholeError
 from planner.extract.hints.questions import (
     INSTEAD,
     by_keys,
+    by_positions,
     each_grouping,
     join_ways,
     suggest_question,
@@ -143,12 +144,15 @@ def ties_in_ranking(limit: exp.Expr, count: exp.Expr | None) -> KeyholeError:
 
 
 def shows_no_key(error: KeyholeError, place: QuestionReading) -> KeyholeError:
-    """The refusal of what a question shows, with the question as it could be asked."""
+    """The refusal of what a question shows, with the question as it could be asked: by the same keys, or by what stands
+    in the select list under the name of a column."""
+    clash = by_positions(place) if error.code == "KH101" else None
+    detail, hint = clash or (error.detail, (suggest_question(place) if error.code == "KH101" else None) or error.hint)
     return KeyholeError(
         error.code,
         error.message,
-        detail=error.detail,
-        hint=(suggest_question(place) if error.code == "KH101" else None) or error.hint,
+        detail=detail,
+        hint=hint,
         position=error.position,
     )
 

@@ -12,6 +12,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
+from planner.aggregates.aggregate import list_beside_aggregates
 from planner.catalog.model import Bands, Column
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
@@ -192,7 +193,6 @@ class NumberSql:
     scope: Scope
     text: str
     tokens: tuple[Token, ...]
-    groups: tuple[exp.Expr, ...]
     source: str
 
     def edits(self) -> Iterator[Edit]:
@@ -277,9 +277,18 @@ class NumberSql:
         """NULL, of the type that PostgreSQL gives an expression of the question."""
         first, past = self._span(number, node)
         written = self._without_schemas(node, self.tokens[first].start, self.tokens[past - 1].end)
-        reads_keys = any(column.find_ancestor(exp.AggFunc) is None for column in node.find_all(exp.Column))
-        grouped = ", ".join(write_node(_without_schema(one)) for one in self.groups) if reads_keys else ""
+        # any column may be a group here: nothing but the type is read
+        grouped = ", ".join(dict.fromkeys(write_node(_without_schema(one)) for one in _list_grouped(node)))
         return f"(SELECT {written} {self.source}{f' GROUP BY {grouped}' if grouped else ''} HAVING false)"
+
+
+def _list_grouped(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The columns of a number outside of all aggregates."""
+    if isinstance(node, exp.Column):
+        yield node
+        return
+    for child in list_beside_aggregates(node):
+        yield from _list_grouped(child)
 
 
 def _without_schema(node: exp.Expr) -> exp.Expr:

@@ -6,15 +6,17 @@ from decimal import Decimal
 from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, contains_aggregate
-from planner.catalog.model import Column, Derivation, Lookup
+from planner.bind.select_list import check_beside_aggregates, check_shown
+from planner.catalog.model import Column, Derivation, Lookup, Merged, Parts
 from planner.errors import KeyholeError
 from planner.extract.private_read import QuestionReading
-from planner.parser.clauses import Clauses, closing_index
+from planner.groups.computed_keys import with_computed_keys
+from planner.parser.clauses import Clauses, at_offset, closing_index
 from planner.parser.lexer import Token, readable
 from planner.parser.subquery_readers import conjunct_spans
-from planner.parser.tree import bare, contains, name, write_node
+from planner.parser.tree import bare, contains, name, offset, write_node
 from planner.scope.bands import find_bands, middle_threshold
-from planner.scope.group_by import read_group_by
+from planner.scope.group_by import grouped_expressions, read_group_by, resolve_item
 from planner.scope.names import Scope, find_column
 
 INSTEAD = "Instead you can ask: "
@@ -58,7 +60,7 @@ def suggest_question(place: QuestionReading) -> str | None:
     shown = keys or _shown_keys(place) or tuple(column for column in columns if column.domain is not None)[:1]
     if not shown and not whole:
         return None
-    names = ", ".join(place.scope.spell_column(column) for column in shown)
+    names = (_items(place) if keys else None) or ", ".join(place.scope.spell_column(column) for column in shown)
     source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
     where = own_where(place)
     having = place.clauses.part("having", place.text, place.tokens)
@@ -110,6 +112,14 @@ def _grouped_by(place: QuestionReading) -> str | None:
     return ", ".join(write_node(one) for one in grouped)
 
 
+def _items(place: QuestionReading) -> str | None:
+    """The items of GROUP BY as the hint may show them, if one is cut from values: its key has no name that SQL has."""
+    made = [key for key in _grouping_keys(place) if isinstance(key.derivation, Merged | Parts)]
+    group = place.select.args["group"].expressions
+    items = [resolve_item(bare(item), place.select, place.scope) for item in group]
+    return ", ".join(write_node(item) for item in items) if made else None
+
+
 def _grouping_keys(place: QuestionReading) -> tuple[Column, ...]:
     try:
         return read_group_by(place.select, place.scope)
@@ -147,6 +157,49 @@ def by_keys(place: QuestionReading) -> str | None:
     )
     shown = place.text[place.tokens[place.clauses.select].start : source].rstrip()
     return f"{INSTEAD}{shown} FROM ({' '.join(part for part in parts if part)}) AS q;"
+
+
+def by_positions(place: QuestionReading) -> tuple[str, str] | None:
+    """Say what GROUP BY means by a column's name that the select list gives to something else, and the question by the
+    positions of these items. None where no name is taken twice, or no position would be a key."""
+    select, scope, tokens = place.select, place.scope, place.tokens
+    group = select.args.get("group")
+    aliases = [name(item.args["alias"]) if isinstance(item, exp.Alias) else "" for item in select.expressions]
+    positions: dict[str, tuple[int, exp.Column]] = {}
+    for item in group.expressions if group is not None else ():
+        node = bare(item)
+        called = name(node.this) if isinstance(node, exp.Column) and node.args.get("table") is None else ""
+        if node is item and called and scope.knows(called) and aliases.count(called) == 1:
+            index = aliases.index(called)
+            shown = select.expressions[index].this
+            if not contains_aggregate(shown) and find_column(shown, scope) != find_column(node, scope):
+                positions[called] = index + 1, node
+    if not positions:
+        return None
+    numbered = place.shown.copy()
+    for item in numbered.args["group"].expressions:
+        if isinstance(item, exp.Column) and item.args.get("table") is None and name(item.this) in positions:
+            item.replace(exp.Literal.number(positions[name(item.this)][0]))
+    try:
+        scope = with_computed_keys(scope, numbered)
+        read_group_by(numbered, scope)
+        grouped = grouped_expressions(numbered, scope)
+        check_shown(numbered, scope, *grouped)
+        for one in place.numbers.nodes:
+            check_beside_aggregates(one, scope, *grouped)
+    except KeyholeError:
+        return None
+    parts, at = [], tokens[place.clauses.select].start
+    for number, node in sorted(positions.values(), key=lambda one: offset(one[1].this)):
+        token = tokens[at_offset(tokens, offset(node.this))]
+        parts += [place.text[at : token.start], str(number)]
+        at = token.end
+    parts.append(place.text[at : tokens[place.clauses.end - 1].end])
+    names = ", ".join(readable(called) for called in positions)
+    detail = (
+        f"As in PostgreSQL, GROUP BY {names} means the table's own, not what the select list calls by the same name."
+    )
+    return detail, " ".join(part for part in (place.before, "".join(parts)) if part) + ";"
 
 
 def window_around(place: QuestionReading, window: exp.Window) -> str | None:
