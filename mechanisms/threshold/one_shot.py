@@ -291,7 +291,10 @@ def tail_beside(test: FunctionalTest, rate: Fraction, value: int) -> float:
     """The probability that the noise of a test on two noisy sums is at least a value, at the look of a rate."""
     assert test.beside is not None
     assert not test.tie, "what is read off two noisy sums is decided without a coin"
-    other = float(test.beside.rate * (rate / test.rate))
+    # `beside.rate * rate / test.rate`, rounded once: a quotient of fractions would first look for common divisors
+    beside, own = test.beside.rate, test.rate
+    above = beside.numerator * rate.numerator * own.denominator
+    other = above / (beside.denominator * rate.denominator * own.numerator)
     return weighted_sum.upper_tail(float(rate), value, times=test.beside.times, beside=other)
 
 
