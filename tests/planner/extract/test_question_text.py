@@ -153,7 +153,7 @@ def test_a_long_text_is_cut() -> None:
     st.from_regex(r"[QXZ]{3,8}[0-9]{2,4}", fullmatch=True),
     st.sampled_from(["'{}'", "E'{}'", "$${}$$", "$tag${}$tag$"]),
 )
-@examples(100)
+@examples(100, quick=10)
 def test_no_name_gets_through_however_it_is_quoted(name: str, quote: str) -> None:
     written = quote.format(name)
     for place in (
