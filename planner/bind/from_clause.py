@@ -1,14 +1,14 @@
 """The tables of a question's FROM, and the equalities that may join them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from planner.bind.refusals import (
     ambiguous_using,
-    left_join_of_private,
+    left_join_on_more,
     more_than_one_equality,
     natural_join,
     no_public_table,
@@ -50,6 +50,10 @@ class Relation:
     def names(self) -> frozenset[str]:
         """The names of its columns."""
         return frozenset(column.name for column in self.table.columns)
+
+    def finds(self, called: str) -> bool:
+        """Whether the name is that of a unit's column that the table's rows find by a path."""
+        return self.private is not None and self.private.path is not None and called in self.private.unit
 
     @property
     def outer(self) -> bool:
@@ -128,14 +132,33 @@ def from_clause(select: exp.Select, catalog: Catalog) -> FromClause:
         if not relation.outer:
             inner += found
             continue
-        if len(found) != 1 or len(found) < len(conditions):
+        if relation.private is not None and len(found) < len(conditions):
+            raise left_join_on_more(relation.node)
+        if len(found) < len(conditions) or (relation.private is None and len(found) != 1):
             raise more_than_one_equality(relation.node)
         outer[relation.alias] = tuple(found)
     where = select.args.get("where")
     for part in conjuncts(None if where is None else where.this):
         if _equal(part):
             inner.append(Equality(part.this, part.expression, position(part)))
+    _hide_reached_units(relations, merged)
     return FromClause(relations, tuple(inner), outer, {alias: frozenset(names) for alias, names in merged.items()})
+
+
+def _hide_reached_units(relations: Sequence[Relation], merged: dict[str, set[str]]) -> None:
+    """Leave the units that a table finds by a path out of unqualified names, where another table shows the same ones.
+
+    The source has no such columns in it, so that nobody who knows the source qualifies them.
+    """
+
+    def shows(relation: Relation, called: str) -> bool:
+        return called in relation.names and called not in merged[relation.alias]
+
+    for relation in relations:
+        for called in filter(relation.finds, sorted(relation.names)):
+            others = [one for one in relations if one is not relation and shows(one, called)]
+            if shows(relation, called) and any(called in one.private.unit for one in others if one.private is not None):
+                merged[relation.alias].add(called)
 
 
 def alias_of(node: exp.Table) -> str:
@@ -177,9 +200,7 @@ def _check_kind(join: exp.Join, node: exp.Table, table: Table | PublicTable, *, 
         raise natural_join(node)
     if unknown or side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER", "CROSS"):
         raise unsupported_join(side or kind, node, private=before and private)
-    if side == "LEFT" and before and private:
-        raise left_join_of_private(node)
-    if side == "LEFT" and (private or not before):
+    if side == "LEFT" and not before:
         column = next(iter(table.unit if isinstance(table, Table) else ()), table.columns[0].name)
         raise private_on_the_right(node, column=f"{readable(alias_of(node))}.{readable(column)}")
 
@@ -203,6 +224,8 @@ def _read_using(relations: tuple[Relation, ...], identifier: exp.Expr, merged: d
     called = name(identifier if isinstance(identifier, exp.Identifier) else identifier.this)
     *before, this = relations
     left = [one for one in before if called in one.names and called not in merged[one.alias]]
+    if len(left) > 1:  # the source shows a unit in the table that has it stored, and not where it is found by a path
+        left = [one for one in left if not one.finds(called)] or left[-1:]
     if called not in this.names or len(left) != 1:
         raise ambiguous_using(called, identifier)
     hidden = this if this.public is not None or left[0].private is not None else left[0]

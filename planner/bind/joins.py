@@ -1,7 +1,8 @@
 """FROM and JOIN of a question: its private table, extended by the columns of the public tables that are joined to it.
 
-Private tables are joined with each other on all columns of their privacy unit, where the owner promises that these name
-the same people (`unit_join`); the result is the question's table. A public table is joined by equality with a
+Private tables are joined with each other along the keys by which rows find their privacy unit (`path_join`), or on all
+columns of that unit, where the owner promises that these name the same people (`unit_join`). The result is the
+question's table. A public table is joined by equality with a
 column of it that the pinned copy shows to be unique and not NULL, so that every private row finds one public row at
 most. Everything else is refused: it could count a row twice.
 """
@@ -52,8 +53,8 @@ class _JoinKey:
 def joins(select: exp.Select, node: exp.Table, table: Table, catalog: Catalog) -> Scope:
     """The question's table with what its joins look up, and the names in it.
 
-    Raises KH107 for a join that is not many-to-one with a pinned public table, nor on the privacy unit with another
-    private one, KH201, KH213.
+    Raises KH107 for a join that is not many-to-one with a pinned public table, nor along a key or on the privacy unit
+    with another private one, KH201, KH213.
     """
     if not select.args.get("joins"):
         return Scope(table=table, alias=alias_of(node))

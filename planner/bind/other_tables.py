@@ -1,7 +1,10 @@
 """The join that a question lacks, where it names a column of another private table with the same privacy units."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from planner.bind.unit_join import order, same_units
-from planner.catalog.model import Catalog, Table
+from planner.catalog.model import Catalog, Table, UnitPath
 from planner.errors import KeyholeError, UnknownColumn
 from planner.parser.lexer import readable
 
@@ -15,7 +18,14 @@ def offer_join(error: KeyholeError, table: Table, catalog: Catalog, *, alias: st
         table: the private table that the question reads.
         alias: what the question calls it.
     """
-    if not isinstance(error, UnknownColumn) or table.members or table.row_cap is not None:
+    if not isinstance(error, UnknownColumn) or table.members or table.is_joined_along_path:
+        return error
+    on_path = replace(table, lists=()).stored_tables[1:]
+    for place, reached in enumerate(on_path):
+        if any(column.name == error.column for column in reached.columns):
+            hint = _describe_steps(error.column, table, on_path[: place + 1], alias)
+            return UnknownColumn(error.column, error.message, detail=error.detail, hint=hint, position=error.position)
+    if table.row_cap is not None:
         return error
     for other in order(catalog.tables):
         if other.name == table.name or other.row_cap is not None or not same_units((table, other)):
@@ -29,6 +39,20 @@ def offer_join(error: KeyholeError, table: Table, catalog: Catalog, *, alias: st
                 position=error.position,
             )
     return error
+
+
+def describe_step(path: UnitPath, own: str, reached: str) -> str:
+    """Return the condition that joins a table along its path, under these names of the two."""
+    pairs = zip(path.by, path.through, strict=True)
+    return " AND ".join(f"{readable(own)}.{readable(a)} = {readable(reached)}.{readable(b)}" for a, b in pairs)
+
+
+def _describe_steps(column: str, table: Table, on_path: Sequence[Table], alias: str) -> str:
+    joined: list[str] = []
+    for before, own, reached in zip((table, *on_path), (alias, *(one.name for one in on_path)), on_path, strict=False):
+        assert before.path is not None
+        joined.append(f"JOIN {readable(reached.name)} ON {describe_step(before.path, own, reached.name)}")
+    return f"{readable(column)} lies in {readable(on_path[-1].name)}: add {' '.join(joined)} after {readable(alias)}."
 
 
 def _describe_join(column: str, table: Table, other: Table, alias: str) -> str:

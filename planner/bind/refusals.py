@@ -79,13 +79,22 @@ def unsupported_join(kind: str, node: exp.Expr, *, private: bool) -> KeyholeErro
     )
 
 
-def left_join_of_private(node: exp.Expr) -> KeyholeError:
-    """KH107 for a LEFT JOIN between private tables."""
+def left_join_of_private(node: exp.Expr, *, instead: str | None) -> KeyholeError:
+    """KH107 for a LEFT JOIN between private tables, unless it follows a key; `instead` is the condition that does."""
     return _from_refusal(
-        "LEFT JOIN of private tables is not supported in a question",
+        "LEFT JOIN of private tables is supported along the key by which rows find their privacy unit",
         node,
-        detail="Private tables are joined on their privacy unit: only units with rows in both count.",
-        hint=_UNITS_IN_BOTH,
+        detail="It starts at the table whose rows have the key. On the unit, only units with rows in both count.",
+        hint=_UNITS_IN_BOTH if instead is None else f"Write JOIN ... ON {instead}. Who has no rows there is not told.",
+    )
+
+
+def left_join_on_more(node: exp.Expr) -> KeyholeError:
+    """KH107 for conditions beside the key in LEFT JOIN ... ON."""
+    return _from_refusal(
+        "LEFT JOIN of private tables is supported ON the key alone",
+        node,
+        hint="Move the other conditions into the FILTER of an aggregate, or into WHERE.",
     )
 
 
@@ -261,13 +270,15 @@ def joins_capped(table: Table, node: exp.Expr) -> KeyholeError:
     )
 
 
-def not_joined_on_unit(alias: str, other: str, node: exp.Expr, *, wanted: str) -> KeyholeError:
-    """KH107 for private tables joined on less than the privacy unit; `wanted` is the condition that joins them."""
+def not_joined_on_unit(alias: str, other: str, node: exp.Expr, *, wanted: str, along: str | None) -> KeyholeError:
+    """KH107 for private tables joined on less than the privacy unit; `wanted` is the condition that joins them, and
+    `along` the one that joins them along a key, if the policy has such a key."""
     return _from_refusal(
-        f'"{alias}" is not joined with "{other}" on the whole privacy unit',
+        f'"{alias}" is not joined with "{other}" on the whole privacy unit'
+        + ("" if along is None else ", nor along a key"),
         node,
         detail="Rows of one privacy unit would meet rows of others.",
-        hint=f"Write JOIN ... ON {wanted}.",
+        hint=f"Write JOIN ... ON {wanted if along is None else along}.",
     )
 
 

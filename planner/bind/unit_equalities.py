@@ -1,12 +1,16 @@
-"""Private tables of one FROM: whether they are joined on the whole of a privacy unit that they share."""
+"""Private tables of one FROM: whether they are joined along keys, or on the whole of a privacy unit that they share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from planner.bind.from_clause import Equality, FromClause, Relation
+from planner.bind.other_tables import describe_step
+from planner.bind.path_join import join_along_path
 from planner.bind.refusals import (
     different_units,
     joined_with_itself,
     joins_capped,
+    left_join_of_private,
     not_joined_on_unit,
     using_beside_unit,
 )
@@ -16,59 +20,140 @@ from planner.parser.lexer import readable
 from planner.scope.names import Scope, UnitTable
 
 
-def private_tables(clause: FromClause) -> Scope:
-    """The private table of a FROM, or the join of several on their unit.
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """Tables that are joined along a path: each but the last finds its unit in the next one."""
 
-    Guarantee: joined are different tables of which the owner says that their units are the same, every column of the
-    unit equated by a plain equality of two columns that holds in every row. Raises KH107 for everything else.
+    relations: tuple[Relation, ...]
+    tables: tuple[Table, ...]
+
+    def then(self, other: "_Chain") -> "_Chain":
+        return _Chain((*self.relations, *other.relations), (*self.tables, *other.tables))
+
+
+def private_tables(clause: FromClause) -> Scope:
+    """The private table of a FROM, or the join of several along keys and on their unit.
+
+    Guarantee: joined along keys are tables of which the policy says that rows of the one find their unit in the other,
+    every column of the key equated. Joined on the unit are different tables of which the owner says that their units
+    are the same, every column of the unit equated. All are plain equalities of two columns that hold in every row.
+    Raises KH107 for everything else.
     """
     private = [(relation, relation.private) for relation in clause.relations if relation.private is not None]
     first, table = private[0]
     if len(private) == 1:
         return Scope(table=table, alias=first.alias)
-    relations, tables = [relation for relation, _ in private], [table for _, table in private]
-    _check_tables(relations, tables)
-    _check_units(clause, relations, tables)
-    joined = joined_on_unit(tables)
-    named = {member.table.name: member.columns for member in joined.members}
+    _check_tables([relation for relation, _ in private], [table for _, table in private])
+    chains = _find_chains(clause, [_Chain((relation,), (table,)) for relation, table in private])
+    _check_joins(clause, chains)
+    followed = [join_along_path(chain.tables) for chain in chains]
+    joined, names = followed[0][0], [{name: name for name in (column.name for column in followed[0][0].columns)}]
+    if len(chains) > 1:
+        joined = joined_on_unit([one for one, _ in followed])
+        named = {member.table.name: dict(member.columns) for member in joined.members}
+        names = [named[one.name] for one, _ in followed]
+    columns = {
+        relation.alias: tuple((own, called[named]) for own, named in mapped.items())
+        for chain, (_, of_tables), called in zip(chains, followed, names, strict=True)
+        for relation, mapped in zip(chain.relations, of_tables, strict=True)
+    }
     members = tuple(
-        UnitTable(relation.alias, one.name, named[one.name], clause.merged[relation.alias]) for relation, one in private
+        UnitTable(one.alias, table.name, columns[one.alias], clause.merged[one.alias]) for one, table in private
     )
     return Scope(table=joined, alias=first.alias, members=members)
 
 
 def _check_tables(relations: Sequence[Relation], tables: Sequence[Table]) -> None:
-    """Whether the tables are different ones of one group, with every column of the unit equated. Raises KH107."""
+    """Whether the tables are different ones of one group. Raises KH107."""
     for index, (relation, table) in enumerate(zip(relations, tables, strict=True)):
         if index and not same_units(tables[: index + 1]):
             raise different_units(relation.node)
         if table in tables[:index]:
             raise joined_with_itself(table, relation.node)
-        if table.row_cap is not None or (index == 1 and tables[0].row_cap is not None):
-            capped = table if table.row_cap is not None else tables[0]
-            raise joins_capped(capped, relation.node)
 
 
-def _check_units(clause: FromClause, relations: Sequence[Relation], tables: Sequence[Table]) -> None:
-    units = {relation.alias: table.unit for relation, table in zip(relations, tables, strict=True)}
-    first = relations[0]
-    for index in range(len(tables[0].unit)):
-        met = {first.alias}
+def _find_chains(clause: FromClause, chains: list[_Chain]) -> list[_Chain]:
+    """The tables, those together that are joined along a path."""
+    for reached in list(chains):
+        head = reached.relations[0]
+        equalities = clause.outer[head.alias] if head.outer else clause.inner
+        for chain in chains:
+            last, path = chain.relations[-1], chain.tables[-1].path
+            if path is None or path.table.name != reached.tables[0].name or chain is reached:
+                continue
+            wanted = {((last.alias, a), (head.alias, b)) for a, b in zip(path.by, path.through, strict=True)}
+            met = {pair for one in equalities for pair in _pairs(clause, one)}
+            if wanted <= met and (not head.outer or len(equalities) == len(wanted)):
+                whole = next(one for one in chains if head in one.relations)
+                chains = [one.then(whole) if one is chain else one for one in chains if one is not whole]
+                break
+    return chains
+
+
+def _pairs(clause: FromClause, equality: Equality) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    """The two columns that an equality is of, in both orders."""
+    left, right = clause.owner(equality.left), clause.owner(equality.right)
+    if left is not None and right is not None:
+        yield left, right
+        yield right, left
+
+
+def _check_joins(clause: FromClause, chains: Sequence[_Chain]) -> None:
+    """Whether LEFT JOIN leads along keys alone, and the rest is joined on the unit without row caps. Raises KH107."""
+    heads = [chain.relations[0] for chain in chains]
+    outer = next((head for head in heads if head.outer), None)
+    if outer is not None:
+        raise left_join_of_private(outer.node, instead=_find_step(outer, chains))
+    if len(chains) == 1:
+        return
+    for chain in chains:
+        if chain.tables[0].row_cap is not None:
+            raise joins_capped(chain.tables[0], chain.relations[0].node)
+    _check_units(clause, chains)
+
+
+def _find_step(relation: Relation, chains: Sequence[_Chain]) -> str | None:
+    """The condition that joins a table with another one of FROM along a key, if the policy has such a step."""
+    for chain in chains:
+        for other, table in zip(chain.relations, chain.tables, strict=True):
+            own = relation.private
+            if own is not None and other is not relation:
+                for many, one, alias, reached in ((table, own, other, relation), (own, table, relation, other)):
+                    if many.path is not None and many.path.table.name == one.name:
+                        return describe_step(many.path, alias.alias, reached.alias)
+    return None
+
+
+def _check_units(clause: FromClause, chains: Sequence[_Chain]) -> None:
+    units = {
+        relation.alias: table.unit
+        for chain in chains
+        for relation, table in zip(chain.relations, chain.tables, strict=True)
+    }
+    places = {relation.alias: place for place, chain in enumerate(chains) for relation in chain.relations}
+    first = chains[0].relations[0]
+    for index in range(len(units[first.alias])):
+        met = {0}
         equal = [pair for one in clause.inner if (pair := _units(clause, one, units)) is not None and pair[1] == index]
-        while grown := {alias for both, _ in equal if both & met for alias in both} - met:
+        joined = [{places[alias] for alias in both} for both, _ in equal]
+        while grown := {place for both in joined if both & met for place in both} - met:
             met |= grown
-        for relation in relations:
-            if relation.alias not in met:
+        for place, chain in enumerate(chains):
+            if place not in met:
+                relation = chain.relations[0]
                 wanted = " AND ".join(
                     f"{readable(relation.alias)}.{readable(own)} = {readable(first.alias)}.{readable(other)}"
                     for own, other in zip(units[relation.alias], units[first.alias], strict=True)
                 )
-                raise not_joined_on_unit(relation.alias, first.alias, relation.node, wanted=wanted)
+                step = _find_step(relation, [one for one in chains if one is not chain])
+                raise not_joined_on_unit(relation.alias, first.alias, relation.node, wanted=wanted, along=step)
     for one in clause.inner:
         sides = [clause.owner(side) for side in (one.left, one.right)]
         private = [found[0] for found in sides if found is not None and found[0] in units]
-        if one.using and len(private) == 2 and _units(clause, one, units) is None:
-            raise using_beside_unit(next(relation.node for relation in relations if relation.alias == private[1]))
+        apart = len({places[alias] for alias in private}) == 2
+        if one.using and apart and _units(clause, one, units) is None:
+            nodes = {relation.alias: relation.node for chain in chains for relation in chain.relations}
+            raise using_beside_unit(nodes[private[1]])
 
 
 def _units(clause: FromClause, equality: Equality, units: Mapping[str, tuple[str, ...]]) -> tuple[set[str], int] | None:

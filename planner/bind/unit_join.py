@@ -20,8 +20,9 @@ from decimal import Decimal
 from math import prod
 
 from planner.bind.groupings import bound_by_groupings, list_computed, multiply_computed, take_apart
+from planner.bind.path_join import bound_along_path, carry_column, find_stored_key
 from planner.catalog.joined_rows import share_joined_rows
-from planner.catalog.model import Column, Derivation, FixedKey, Lookup, Member, Table, Total
+from planner.catalog.model import Column, FixedKey, Member, Table, Total
 from planner.catalog.refresh import parse_refresh
 
 
@@ -44,7 +45,7 @@ def joined_on_unit(tables: Sequence[Table]) -> Table:
     columns = [*units]
     for table, named in zip(found, names, strict=True):
         rows = [other.rows_per_unit for other in found if other is not table]
-        columns += [_column(c, named, repeated=rows) for c in table.columns if c.name not in table.unit]
+        columns += [carry_column(c, named, repeated=_product(rows)) for c in table.columns if c.name not in table.unit]
     counts = [table.rows_per_unit for table in found]
     live = any(parse_refresh(table.refresh).kind == "live" for table in found)
     return Table(
@@ -81,16 +82,16 @@ def bound_table(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] 
         fixed: other keys, of which only rows with these values are bounded.
     """
     if not table.members:
-        return bound_by_groupings(table, keys, fixed)
+        return _bound_single(table, keys, fixed)
     keys = take_apart(table, keys)
-    read = [_stored_key(table, key) for key in keys if not table.determines(key)]
+    read = [find_stored_key(table, key) for key in keys if not table.determines(key)]
     bounded: list[Table] = []
     groups = 1
     for member in table.members:
         names = {named: stored for stored, named in member.columns}
         own = [member.table.column(names[key.name]) for key in read if key.name in names]
         there = [replace(key, name=names[key.name]) for key in fixed if key.name in names]
-        bounded.append(bound_by_groupings(member.table, own, there) if own else member.table)
+        bounded.append(_bound_single(member.table, own, there) if own else member.table)
         groups *= bounded[-1].groups_per_unit if own else 1
     joined = joined_on_unit(bounded)
     if made := list_computed(table, keys):
@@ -102,11 +103,9 @@ def bound_table(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] 
     )
 
 
-def _stored_key(table: Table, column: Column) -> Column:
-    """The column of a member that another is looked up by; a member's own column as it is."""
-    if isinstance(column.derivation, Lookup):
-        return _stored_key(table, table.column(column.derivation.column))
-    return column
+def _bound_single(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey]) -> Table:
+    bound = bound_along_path if table.is_joined_along_path else bound_by_groupings
+    return bound(table, keys, fixed)
 
 
 def _names(tables: Sequence[Table]) -> list[list[tuple[str, str]]]:
@@ -130,21 +129,8 @@ def _unit_column(tables: Sequence[Table], named: Mapping[str, str], index: int) 
     """The unit's column of that index; it is a key where the tables that declare it as one declare the same values."""
     same = [table.column(table.unit[index]) for table in tables]
     domains = {column.domain for column in same} - {None}
-    first = _column(same[0], named, repeated=[1])
+    first = carry_column(same[0], named, repeated=1)
     return replace(first, domain=domains.pop() if len(domains) == 1 else None)
-
-
-def _column(column: Column, named: Mapping[str, str], *, repeated: Sequence[int | None]) -> Column:
-    rows = _product(repeated)
-    derivation = column.derivation
-    if isinstance(derivation, Derivation):
-        derivation = replace(derivation, column=named[derivation.column])
-    per_unit = None
-    if column.per_unit is not None and rows is not None:
-        per_unit = (column.per_unit[0] * Decimal(rows), column.per_unit[1] * Decimal(rows))
-    renamed = named[column.name] != column.name or derivation != column.derivation
-    ledger = column.ledger or (column.label if renamed else "")
-    return replace(column, name=named[column.name], derivation=derivation, per_unit=per_unit, ledger=ledger)
 
 
 def _totals(table: Table, named: Mapping[str, str], repeated: Sequence[int | None]) -> Iterator[Total]:

@@ -147,12 +147,14 @@ class UnitPath:
     """The step by which a row finds its unit: its columns `by` have the values of the columns `through` of `table`.
 
     The unit's columns are that table's, in their order; the row's own table has them beside its columns. One row of
-    `table` is found at most, whatever it holds, and a row that finds none belongs to nobody.
+    `table` is found at most, whatever it holds, and a row that finds none belongs to nobody. Of a question that joins
+    `table` along the step, `brought` are its further columns, each with its name in the row's own table.
     """
 
     table: "Table"
     by: tuple[str, ...]
     through: tuple[str, ...]
+    brought: tuple[tuple[str, str], ...] = ()
 
     @property
     def text(self) -> str:
@@ -308,6 +310,11 @@ class Table:
         return bool(self.members) or self.path is not None
 
     @property
+    def is_joined_along_path(self) -> bool:
+        """Whether it has columns of the table in which its rows find their units."""
+        return self.path is not None and bool(self.path.brought)
+
+    @property
     def ledger(self) -> UnitRoot:
         """Under which table and unit the ledger keeps what questions cost: one for all tables with the same units."""
         return self.root or UnitRoot(self.name, self.unit)
@@ -317,8 +324,27 @@ class Table:
         for member in self.members:
             for stored, named in member.columns:
                 if named == column:
-                    return f"tables.{member.table.name}.columns.{stored}"
+                    return member.table.place_of(stored)
+        for stored, named in () if self.path is None else self.path.brought:
+            if named == column and self.path is not None:
+                return self.path.table.place_of(stored)
         return f"tables.{self.name}.columns.{column}"
+
+    @property
+    def equal_keys(self) -> frozenset[frozenset[str]]:
+        """Pairs of columns that are equal in every row, since tables were joined along these keys."""
+        found: set[frozenset[str]] = set()
+        for member in self.members:
+            names = dict(member.columns)
+            found |= {frozenset(names[one] for one in pair) for pair in member.table.equal_keys}
+        if self.path is not None and self.is_joined_along_path:
+            reached = self.path.table
+            names = {**dict(self.path.brought), **dict(zip(reached.unit, self.unit, strict=True))}
+            found |= {
+                frozenset((own, names[other])) for own, other in zip(self.path.by, self.path.through, strict=True)
+            }
+            found |= {frozenset(names[one] for one in pair) for pair in reached.equal_keys}
+        return frozenset(found)
 
     @property
     def row_unit(self) -> bool:

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from planner.bind.joins import joins
 from planner.bind.other_tables import offer_join
+from planner.bind.path_join import list_declared
 from planner.bind.refusals import no_key
 from planner.bind.unit_join import bound_table
 from planner.bind.unit_lists import read_lists
@@ -190,7 +191,7 @@ def _bound(place: QuestionReading, keys: tuple[Column, ...]) -> tuple[Table, Uni
 
 
 def _has_groupings(table: Table) -> bool:
-    return bool(table.groupings) or any(member.table.groupings for member in table.members)
+    return any(one.groupings for one in list_declared(table))
 
 
 def _behind_one_with(select: exp.Select) -> bool:

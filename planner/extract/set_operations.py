@@ -215,7 +215,7 @@ def _leaf(place: Place, tokens: tuple[Token, ...]) -> _SetOperand | None:
     distinct = select.args.get("distinct")
     if (
         embedded.stored is not None
-        or embedded.table.members
+        or embedded.members
         or embedded.lists
         or embedded.per_unit is not None
         or (distinct is not None and distinct.args.get("on") is not None)

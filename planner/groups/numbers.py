@@ -54,7 +54,7 @@ def with_numbers(scope: Scope, items: Sequence[exp.Expr], said: tuple[Condition,
     Parameters:
         lengths: only those that say how far times lie apart, before it is known which times are keys.
     """
-    if scope.members:
+    if scope.table.members:
         return scope
     for item in items:
         for node in _list_numbers(bare(item), scope):

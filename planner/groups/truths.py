@@ -37,7 +37,7 @@ def with_truths(scope: Scope, item: exp.Expr, *, several: bool) -> Scope:
     Parameters:
         several: those of several columns alone. The others are for later, when it is known which times are keys.
     """
-    if scope.members:
+    if scope.table.members:
         return scope
     return _read_tests(scope, bare(item), several=several)
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from planner.catalog.domains import encode_value
-from planner.catalog.model import LONGEST_TEXT, Column, Lookup, LookupValues, Member, SqlType, Table, Value
-from planner.catalog.sql_types import text_limit
+from planner.catalog.model import Column, Lookup, LookupValues, Member, SqlType, Table, Value
 from planner.lower.dialects.model import Dialect
 from planner.lower.member_conditions import MemberConditions, compute_of_member, place_of
 from planner.lower.row import RowSql
+from planner.lower.unit_paths.carried_values import find_longest, shorten
 from planner.lower.unit_paths.reach import reach_units
 from planner.question.condition import Condition, columns
 from planner.question.plan import PinnedColumn, PinnedRelation
@@ -38,7 +38,7 @@ def join_members(table: Table, *, dialect: Dialect, among: MemberConditions | No
         among: conditions that are computed before the join: the table has a column for each.
     """
     if not table.members:
-        return reach_units(table, dialect=dialect)
+        return reach_units(table, dialect=dialect, longest=find_longest(table))
     among = among or MemberConditions()
     identifier = dialect.spelling.identifier
     stored = {column.name for column in table.columns if column.derivation is None}
@@ -49,7 +49,7 @@ def join_members(table: Table, *, dialect: Dialect, among: MemberConditions | No
         if named in stored and (i == 0 or named not in table.unit)
     ]
     shown += [identifier(column.name) for column in among.columns]
-    looked_up = _longest_looked_up(table)
+    looked_up = find_longest(table)
     bounded = [_member(member, dialect, looked_up=looked_up) for member in table.members]
     for place, conditions in among.carried.items():
         bounded[place] = _with_conditions(table, place, bounded[place], conditions, dialect)
@@ -84,41 +84,6 @@ def _with_conditions(
     return compute_of_member(RowSql(table=of_member, dialect=dialect), conditions, kept=kept)
 
 
-def _longest_looked_up(table: Table) -> dict[str, int]:
-    """The length of the longest text by which each column of the table is looked up."""
-    found: dict[str, int] = {}
-    for column in table.columns:
-        if isinstance(column.derivation, Lookup):
-            base, known = column.derivation.column, column.derivation.pairs.known
-            longest = max((len(value) for value in known if isinstance(value, str)), default=0)
-            found[base] = max(found.get(base, 0), longest)
-    return found
-
-
-def _shorten(row: RowSql, column: Column, *, longest: int) -> str:
-    """A stored column as a join carries it: of a longer text its beginning, of a unit's an md5 of all of it beside.
-
-    Units that differ stay different, and so do numbers. Constants and keys of up to `longest` characters find the texts
-    that they found, and numbers compare to constants as they did.
-    """
-    identifier, dialect = row.dialect.spelling.identifier(column.name), row.dialect
-    if column.sql_type is SqlType.NUMERIC:
-        return dialect.short_numeric(identifier, column.declared)
-    if column.sql_type is not SqlType.TEXT or column.enumerated:
-        return identifier
-    value = row.column(column.name)
-    longest = max(longest, column.longest_text, *(len(str(one)) for one in column.domain or ()))
-    typed = text_limit(column.declared) if dialect.enforces_lengths else None
-    if typed is not None and typed <= longest:
-        return identifier
-    if column.name not in row.table.unit:
-        return f"left({value}, {longest + 1})"
-    longest = max(longest, LONGEST_TEXT)
-    size = f"{dialect.byte_length}({value})"  # of at most four bytes for a character
-    is_short = f"{size} <= {longest} OR ({size} <= {4 * longest} AND length({value}) <= {longest})"
-    return f"CASE WHEN {is_short} THEN {value} ELSE left({value}, {longest}) || md5({value}) END"
-
-
 def _member(member: Member, dialect: Dialect, *, looked_up: Mapping[str, int]) -> str:
     """The rows of a table that are joined, with the unit's columns beside them.
 
@@ -126,12 +91,13 @@ def _member(member: Member, dialect: Dialect, *, looked_up: Mapping[str, int]) -
     values are shortened here, once for each row: behind the join they are read once for each joined row.
     """
     names, spelling = dict(member.columns), dialect.spelling
-    member = replace(member, table=reach_units(member.table, dialect=dialect))
+    longest = {own: looked_up[named] for own, named in member.columns if named in looked_up}
+    member = replace(member, table=reach_units(member.table, dialect=dialect, longest=longest))
     stored = [column for column in member.table.columns if column.derivation is None]
     shown = [spelling.identifier(names[column.name]) for column in stored]
     units = [f"keyhole_u{j}" for j in range(len(member.table.unit))]
     row = RowSql(table=member.table, dialect=dialect)
-    carried = {one.name: _shorten(row, one, longest=looked_up.get(names[one.name], 0)) for one in stored}
+    carried = {one.name: shorten(row, one, longest=looked_up.get(names[one.name], 0)) for one in stored}
     columns = [f"{carried[column.name]} AS {named}" for column, named in zip(stored, shown, strict=True)]
     columns += [
         f"{row.column(name) if carried[name] == spelling.identifier(name) else carried[name]} AS {unit}"

@@ -180,6 +180,8 @@ def _table(table: Table) -> Iterator[str]:
     if table.path is not None:
         yield f"unit by {table.path.by!r} through {table.path.through!r} of"
         yield from _table(table.path.table)
+        if table.path.brought:
+            yield f"joined along it {table.path.brought!r}"
     for key in table.fixed:
         yield f"rows of {key.name!r} in {len(key.values)} {digest_texts(key.values)}"
     for column in sorted(without_products(table).columns, key=lambda column: column.name):

@@ -28,7 +28,7 @@ class RowScope:
         except NotConstant as missing:
             if find_column(missing.node, self.scope) is None:
                 raise unlisted_refusal(missing.node, f"{write_short(missing.node)} is not a constant") from None
-            if self.scope.members:
+            if self.scope.table.members:
                 raise other_tables(missing.node) from None
             raise no_term(node) from None
 

@@ -219,7 +219,7 @@ class Scope:
         if not (self.joined or self.members) or not isinstance(node, exp.EQ) or node.args.get("negate"):
             return None
         sides = bare(node.this), bare(node.expression)
-        if self.members and self._same_unit(*sides):
+        if self.members and self._always_equal(*sides):
             return ALWAYS
         for joined in self.joined:
             for key, base in (sides, sides[::-1]):
@@ -227,12 +227,13 @@ class Scope:
                     return joined.membership()
         return None
 
-    def _same_unit(self, left: exp.Expr, right: exp.Expr) -> bool:
-        """Whether both are one column of the unit: no row of the joined table differs in it, or has none."""
+    def _always_equal(self, left: exp.Expr, right: exp.Expr) -> bool:
+        """Whether both are one column of the unit, or keys along which tables are joined: no row of the joined table
+        differs in them, or has none."""
         if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
             return False
-        named = self.column(left).name
-        return named == self.column(right).name and named in self.table.unit
+        named, other = self.column(left).name, self.column(right).name
+        return (named == other and named in self.table.unit) or frozenset((named, other)) in self.table.equal_keys
 
     def _is_key(self, node: exp.Expr, joined: JoinedTable) -> bool:
         if not isinstance(node, exp.Column) or name(node.this) != joined.key or not self.qualifies(node):

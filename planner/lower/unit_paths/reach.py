@@ -1,57 +1,105 @@
 """A table whose units are reached through keys, as a relation that has the units' columns.
 
 Guarantee: each row of the table stands there once if its path leads to a unit, and not at all else, whatever the tables
-on the path hold. If two of their rows have the same key, the least unit counts, as its bytes or numbers order it. So
-if all rows of one unit are taken away in all tables, every other row keeps its unit. The statement's work is that of
-one pass over each table and one join by equality, in which a row meets one other at most.
+on the path hold. If two of their rows have the same key, the least unit counts, as its bytes or numbers order it. Of a
+table that is joined along the path the row has the columns of one row: of those that the key leads to and that are the
+least unit's, the first in the order of their values. So if all rows of one unit are taken away in all tables, every
+other row keeps its unit and its columns. The statement's work is that of one pass over each table and one join by
+equality, in which a row meets one other at most.
 
 Proof: docs/proofs/unit_paths.md.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
-from planner.catalog.model import SqlType, Table
+from planner.catalog.model import Column, SqlType, Table
 from planner.lower.dialects.model import Dialect
 from planner.lower.row import RowSql
+from planner.lower.unit_paths.carried_values import shorten
+
+NO_LENGTHS: Mapping[str, int] = MappingProxyType({})
+"""Of texts that nothing is looked up by."""
 
 _ORDERED = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.DATE, SqlType.TIMESTAMP})
 """Types whose least value every engine finds by `min`."""
 
 
-def reach_units(table: Table, *, dialect: Dialect) -> Table:
-    """Return the table with its units' columns stored beside its own, or the table itself if it has no path."""
+def reach_units(table: Table, *, dialect: Dialect, longest: Mapping[str, int] = NO_LENGTHS) -> Table:
+    """Return the table with its units' columns stored beside its own, and those of tables that it is joined with along
+    its path; or the table itself if it has no path.
+
+    Parameters:
+        longest: how long texts of other tables stay at least, by column.
+    """
     if table.path is None:
         return table
     spelling = dialect.spelling
     own = RowSql(table=table, dialect=dialect)
+    brought = [(there, here) for there, here in table.path.brought if table.column(here).derivation is None]
+    reached = {*table.unit, *(here for _, here in brought)}
     shown = [
         spelling.identifier(column.name)
         for column in table.columns
-        if column.derivation is None and column.name not in table.unit
+        if column.derivation is None and column.name not in reached
     ]
-    units = [f"keyhole_p{i} AS {spelling.identifier(name)}" for i, name in enumerate(table.unit)]
+    found = [f"keyhole_p{i} AS {spelling.identifier(name)}" for i, name in enumerate(table.unit)]
+    found += [f"keyhole_c{i} AS {spelling.identifier(here)}" for i, (_, here) in enumerate(brought)]
     met = " AND ".join(f"{own.column(name)} = keyhole_r{i}" for i, name in enumerate(table.path.by))
+    inside = {there: longest[here] for there, here in table.path.brought if here in longest}
+    lookup = _find_units(table.path.table, table.path.through, [there for there, _ in brought], dialect, inside)
     relation = (
-        f"(SELECT {', '.join([*shown, *units])} FROM {table.relation} JOIN {_find_units(table, dialect)} ON {met}"
+        f"(SELECT {', '.join([*shown, *found])} FROM {table.relation} JOIN {lookup} ON {met}"
         f" /* the unit of each row: that of the one row that its key leads to */) AS reached"
     )
     return replace(table, relation=relation, path=None)
 
 
-def _find_units(table: Table, dialect: Dialect) -> str:
-    """The relation with one row for each key of the reached table that leads to a unit, and this unit."""
-    assert table.path is not None
-    reached = reach_units(table.path.table, dialect=dialect)
+def _find_units(
+    path_table: Table, through: Sequence[str], brought: Sequence[str], dialect: Dialect, longest: Mapping[str, int]
+) -> str:
+    """The relation with one row for each key of the reached table that leads to a unit, this unit, and the values of
+    the columns that are brought."""
+    reached = reach_units(path_table, dialect=dialect, longest=longest)
     row = RowSql(table=reached, dialect=dialect)
-    keys = [f"{row.column(name)} AS keyhole_r{i}" for i, name in enumerate(table.path.through)]
+    keys = [f"{row.column(name)} AS keyhole_r{i}" for i, name in enumerate(through)]
     named = ", ".join(f"keyhole_r{i}" for i in range(len(keys)))
     units = [f"{row.column(name)} AS keyhole_q{i}" for i, name in enumerate(reached.unit)]
-    present = " AND ".join(f"({row.column(name)}) IS NOT NULL" for name in (*table.path.through, *reached.unit))
-    rows = f"(SELECT {', '.join([*keys, *units])} FROM {reached.relation} WHERE {present}) AS keyed"
-    if len(units) == 1 and reached.column(reached.unit[0]).sql_type in _ORDERED:
+    values = [reached.column(name) for name in brought]
+    carried = [f"{_carry(row, one, longest)} AS keyhole_c{i}" for i, one in enumerate(values)]
+    present = " AND ".join(f"({row.column(name)}) IS NOT NULL" for name in (*through, *reached.unit))
+    rows = f"(SELECT {', '.join([*keys, *units, *carried])} FROM {reached.relation} WHERE {present}) AS keyed"
+    if not values and len(units) == 1 and reached.column(reached.unit[0]).sql_type in _ORDERED:
         return f"(SELECT {named}, min(keyhole_q0) AS keyhole_p0 FROM {rows} GROUP BY {named}) AS found"
-    order = ", ".join(f"keyhole_q{i}" for i in range(len(units)))
-    shown = ", ".join(f"keyhole_q{i} AS keyhole_p{i}" for i in range(len(units)))
+    order = ", ".join([*(f"keyhole_q{i}" for i in range(len(units))), *_order_values(path_table, values, dialect)])
+    shown = ", ".join(
+        [*(f"keyhole_q{i} AS keyhole_p{i}" for i in range(len(units))), *(f"keyhole_c{i}" for i in range(len(values)))]
+    )
     place = f"row_number() OVER (PARTITION BY {named} ORDER BY {order}) AS keyhole_place"
     placed = f"(SELECT keyed.*, {place} FROM {rows}) AS placed"
     return f"(SELECT {named}, {shown} FROM {placed} WHERE keyhole_place = 1) AS found"
+
+
+def _carry(row: RowSql, column: Column, longest: Mapping[str, int]) -> str:
+    """A value as the rows that reach it carry it; of a type that no question reads nothing."""
+    if column.sql_type is SqlType.OTHER:
+        return "NULL"
+    return shorten(row, column, longest=longest.get(column.name, 0))
+
+
+def _order_values(table: Table, values: Sequence[Column], dialect: Dialect) -> list[str]:
+    """The order of a unit's rows with one key, by all that questions see of the table's own columns: those that another
+    table has are equal where these are. It is the same for every question."""
+    further = {here for _, here in table.path.brought} if table.path is not None else set()
+    seen = sorted((one.name, f"keyhole_c{i}", one) for i, one in enumerate(values) if one.name not in further)
+    order, behind = [], []
+    for _, value, column in seen:
+        if column.sql_type is SqlType.OTHER:
+            continue
+        if column.sql_type is SqlType.TEXT and not column.enumerated:
+            order.append(f"left({value}, {column.longest_text}){dialect.byte_order} NULLS FIRST")
+            behind.append(f"{value}{dialect.byte_order} NULLS FIRST")  # of which a lookup sees more
+        else:
+            order.append(f"{value} NULLS FIRST")
+    return [*order, *behind]

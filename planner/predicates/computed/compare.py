@@ -80,7 +80,7 @@ def _name_column(
     between: tuple[Fraction, Fraction] | tuple[int, int] | None,
     derivation: Computed,
 ) -> Column:
-    members = within.scope.members
+    members = within.scope.table.members
     if members and not any(term.columns <= {named for _, named in one.columns} for one in members):
         raise NoTermError
     match term.kind:

@@ -61,6 +61,79 @@ def test_another_path_is_another_question() -> None:
     assert fingerprint(first) != fingerprint(second)
 
 
+_KEY = "l_shop = o_shop AND l_order = o_key"
+_BY_MONTH = "GROUP BY o_month HAVING count(*) > 40 AND sum(amount) FILTER (WHERE region = 'north') > 9"
+SPELLINGS = (
+    f"SELECT o_month FROM lines JOIN orders ON {_KEY} JOIN customers ON o_customer = c_key {_BY_MONTH}",
+    f"SELECT o_month FROM customers, orders, lines WHERE c_key = o_customer AND {_KEY} {_BY_MONTH}",
+    f"SELECT o_month FROM lines LEFT JOIN orders ON {_KEY} LEFT JOIN customers ON c_key = o_customer {_BY_MONTH}",
+    "SELECT b.o_month FROM customers c JOIN orders b ON c.c_key = b.o_customer JOIN lines a ON a.l_shop = b.o_shop"
+    f" AND b.o_key = a.l_order {_BY_MONTH}",
+    f"SELECT o_month FROM lines l JOIN orders o ON {_KEY} AND o.household = l.household JOIN customers c"
+    f" ON o_customer = c_key WHERE c.household = l.household {_BY_MONTH}",
+)
+
+
+def test_a_join_along_keys_is_one_question_however_it_is_spelled() -> None:
+    catalog = compiled()
+    first, *others = (asked(sql, catalog=catalog) for sql in SPELLINGS)
+    assert {fingerprint(one) for one in others} == {fingerprint(first)}
+    assert fingerprint(first) != fingerprint(asked(LINES.format("count(*) > 40"), catalog=catalog))
+    assert [table.name for table in first.table.stored_tables] == ["lines", "orders", "customers"]
+    assert first.table.place_of("region") == "tables.customers.columns.region"
+    assert cell_reach(first) == CellReach(everywhere=True, in_all_groups=True, doubled=True)
+
+
+@in_turn(
+    "keys, groups",
+    [("l_mode", 2), ("o_month", 3), ("l_mode, o_month", 6), ("o_month, region", 15), ("l_mode, o_month, region", 30)],
+)
+def test_a_unit_is_in_as_many_groups_as_the_tables_that_own_the_keys_allow_together(keys: str, groups: int) -> None:
+    """Its rows are those of the first table, and so often an order's price counts."""
+    bounds = (
+        ("max_groups_per_unit = 2\nrows_per_unit = 2\n", "max_groups_per_unit = 3\nrows_per_unit = 2\n"),
+        ("max_groups_per_unit = 2\nrows_per_unit = 3\nunique", "max_groups_per_unit = 5\nrows_per_unit = 7\nunique"),
+    )
+    joined = f"FROM lines JOIN orders ON {_KEY} JOIN customers ON o_customer = c_key"
+    question = asked(
+        f"SELECT {keys} {joined} GROUP BY {keys} HAVING count(*) > 4 AND sum(o_price) > 9 AND sum(amount) > 9",
+        catalog=compiled(changed(*bounds, text=POLICY)),
+    )
+    assert question.table.groups_per_unit == groups
+    assert [functional.sensitivity for functional in question.functionals] == [3, 3 * 6, 20]
+
+
+NOT_ALONG = (
+    (
+        "lines JOIN orders ON l_order = o_key",
+        "JOIN ... ON lines.l_shop = orders.o_shop AND lines.l_order = orders.o_key.",
+    ),
+    ("orders o LEFT JOIN lines ON " + _KEY, "JOIN ... ON lines.l_shop = o.o_shop AND lines.l_order = o.o_key."),
+    ("lines LEFT JOIN orders USING (household)", "JOIN ... ON lines.l_shop = orders.o_shop AND"),
+    (f"lines LEFT JOIN orders ON {_KEY} AND o_month = 2", "into the FILTER"),
+    (f"lines JOIN orders a ON {_KEY} JOIN orders b ON a.o_key = b.o_key", "two questions"),
+)
+
+
+@in_turn("source, hint", NOT_ALONG)
+def test_a_join_beside_the_keys_is_refused_with_the_condition_that_follows_them(source: str, hint: str) -> None:
+    with pytest.raises(KeyholeError) as refused:
+        asked(f"SELECT l_mode FROM {source} GROUP BY l_mode HAVING count(*) > 40", catalog=compiled())
+    assert refused.value.code == "KH107"
+    assert hint in str(refused.value.hint)
+
+
+def test_a_column_of_a_table_that_is_reached_is_refused_with_the_joins_that_lead_there() -> None:
+    with pytest.raises(KeyholeError) as refused:
+        asked("SELECT l_mode FROM lines l WHERE region = 'north' GROUP BY 1 HAVING count(*) > 40", catalog=compiled())
+    hint = str(refused.value.hint)
+    joins = hint.partition(": add ")[2].removesuffix(" after l.")
+    assert joins.count("JOIN") == 2
+    asked(
+        f"SELECT l_mode FROM lines l {joins} WHERE region = 'north' GROUP BY 1 HAVING count(*) > 40", catalog=compiled()
+    )
+
+
 def _leads(through: str, by: str = '"o_customer"') -> tuple[tuple[str, str], ...]:
     return ((_BY_CUSTOMER, f"{{ through = {through}, by = {by} }}"),)
 

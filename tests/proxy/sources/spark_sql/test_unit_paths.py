@@ -1,4 +1,5 @@
-"""Units that rows reach through keys on engines that speak Spark SQL: the integers are those of stored units."""
+"""Units that rows reach through keys, and joins along these, on engines that speak Spark SQL: the integers are those of
+stored units and joined rows."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,6 @@ def test_rows_count_for_the_unit_that_they_lead_to(
 ) -> None:
     """Rows are written by DuckDB into files, which views of the tables' names read."""
     catalog, statements = name_plainly(asks[0]), asks[1]
-    stored = store_units(catalog)
     with duckdb.connect() as duck:
         for statement in load_sql(rows, catalog.tables[0].unit):
             duck.execute(statement)
@@ -33,9 +33,10 @@ def test_rows_count_for_the_unit_that_they_lead_to(
             duck.execute(f"COPY {name} TO '{path}'")
             connected.execute(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS SELECT * FROM parquet.`{path}`")
     for sql in statements:
+        question = asked(sql, catalog=catalog)
         found, expected = (
-            sorted(connected.rows(rewrite(asked(sql, catalog=one), dialect=connected.dialect).sql), key=repr)
-            for one in (catalog, stored)
+            sorted(connected.rows(rewrite(one, dialect=connected.dialect).sql), key=repr)
+            for one in (question, store_units(question))
         )
         assert found == expected, sql
     for name in _NAMES:

@@ -11,6 +11,7 @@ from planner.catalog.model import Catalog, Table
 from planner.catalog.pins import Pins
 from planner.policy.compile import SourceColumn, compile_catalog, key_domains
 from planner.policy.file import Policy
+from planner.question.model import Question
 from tests.proxy.sources.worlds import spelled
 from tests.worlds.policies import VERIFIER
 
@@ -18,7 +19,13 @@ Rows: TypeAlias = Mapping[str, Sequence[tuple[Any, ...]]]
 
 TYPES = {
     "customers": {"c_key": "integer", "household": "text", "region": "text"},
-    "orders": {"o_shop": "text", "o_key": "bigint", "o_customer": "integer", "o_month": "integer"},
+    "orders": {
+        "o_shop": "text",
+        "o_key": "bigint",
+        "o_customer": "integer",
+        "o_month": "integer",
+        "o_price": "integer",
+    },
     "lines": {"l_shop": "text", "l_order": "bigint", "l_mode": "text", "l_month": "integer", "amount": "integer"},
 }
 _HEAD = """\
@@ -50,6 +57,10 @@ unique = ["o_shop", "o_key"]
 
 [tables.orders.columns.o_month]
 key = {{ range = [1, 3] }}
+
+[tables.orders.columns.o_price]
+bounds = [0, 6]
+per_unit = [0, 9]
 
 [tables.lines]
 privacy_unit = {{ through = ["orders.o_shop", "orders.o_key"], by = ["l_shop", "l_order"] }}
@@ -93,13 +104,18 @@ def name_plainly(catalog: Catalog) -> Catalog:
     return replace(catalog, tables=tuple(map(unquote, catalog.tables)))
 
 
-def store_units(catalog: Catalog) -> Catalog:
-    """The same tables, each with its units stored, in relations that are called `stored_`."""
+def store_units(question: Question) -> Question:
+    """The same question of tables that store their units, and the columns of tables that they are joined with along
+    keys, in relations that are called `stored_`."""
 
     def store(table: Table) -> Table:
+        if table.members:
+            return replace(table, members=tuple(replace(one, table=store(one.table)) for one in table.members))
         return replace(table, path=None, relation=f"stored_{table.name}")
 
-    return replace(catalog, tables=tuple(map(store, catalog.tables)))
+    rows = question.per_unit
+    per_unit = None if rows is None else replace(rows, table=store(rows.table))
+    return replace(question, table=store(question.table), per_unit=per_unit)
 
 
 Home: TypeAlias = tuple[str, ...]
@@ -135,15 +151,56 @@ def take_away(rows: Rows, home: Home, unit: Sequence[str]) -> dict[str, list[tup
     }
 
 
+def join_rows(rows: Rows, unit: Sequence[str]) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows with those that they lead to beside them, as the promise has it: of the least unit's rows with the key
+    the first in the order of their values, by the columns' names; nothing where no row with a unit has the key."""
+    units = find_units(rows, unit)
+    customers = [tuple(row) for row in rows["customers"]]
+    led = _first_rows("customers", [(row[0],) for row in customers], customers, units)
+    orders = [(*row, *led.get((row[2],), (None,) * len(TYPES["customers"]))) for row in rows["orders"]]
+    led = _first_rows("orders", [(row[0], row[1]) for row in orders], orders, units)
+    nothing = (None,) * (len(TYPES["orders"]) + len(TYPES["customers"]))
+    lines = [(*row, *led.get((row[0], row[1]), nothing)) for row in rows["lines"]]
+    return {"customers": customers, "orders": orders, "lines": lines}
+
+
+def _first_rows(
+    name: str,
+    keys: Sequence[tuple[Any, ...]],
+    rows: Sequence[tuple[Any, ...]],
+    units: Mapping[str, Sequence[Home | None]],
+) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    columns = list(TYPES[name])
+    places = [columns.index(column) for column in sorted(columns)]
+
+    def order(found: tuple[Home, tuple[Any, ...]]) -> tuple[Any, ...]:
+        home, row = found
+        values = [row[place].encode() if isinstance(row[place], str) else row[place] for place in places]
+        return [one.encode() for one in home], [() if value is None else (value,) for value in values]
+
+    least: dict[tuple[Any, ...], tuple[Home, tuple[Any, ...]]] = {}
+    for key, row, home in zip(keys, rows, units[name], strict=True):
+        if home is not None and None not in key:
+            least[key] = min((home, row), least.get(key, (home, row)), key=order)
+    return {key: row for key, (_, row) in least.items()}
+
+
 def load_sql(rows: Rows, unit: Sequence[str]) -> list[str]:
-    """The statements that make the tables, and beside each one with the units stored."""
-    units, statements = find_units(rows, unit), []
+    """The statements that make the tables, and beside each one with the units and the joined columns stored."""
+    units, joined, statements = find_units(rows, unit), join_rows(rows, unit), []
+    further = {"customers": (), "orders": ("customers",), "lines": ("orders", "customers")}
     for name, types in TYPES.items():
         statements += _table_sql(name, types, rows[name])
+        brought = {column: kind for other in further[name] for column, kind in TYPES[other].items()}
+        kept = [column not in unit for column in brought]
         named = {} if name == "customers" else dict.fromkeys(unit, "text")
-        added = [() if not named else home or (None,) * len(unit) for home in units[name]]
-        stored = [(*row, *more) for row, more in zip(rows[name], added, strict=True)]
-        statements += _table_sql(f"stored_{name}", {**types, **named}, stored)
+        stored = []
+        for row, home in zip(joined[name], units[name], strict=True):
+            own, more = row[: len(types)], row[len(types) :]
+            there = [value for value, keep in zip(more, kept, strict=True) if keep]
+            stored.append((*own, *(() if not named else home or (None,) * len(unit)), *there))
+        wide = {**types, **named, **{column: kind for column, kind in brought.items() if column not in unit}}
+        statements += _table_sql(f"stored_{name}", wide, stored)
     return statements
 
 
@@ -162,6 +219,7 @@ _FOUND: Mapping[str, tuple[Any, ...]] = {
     "o_key": (1, 1, 2**62, None),
     "o_customer": (1, 1, 2, 2, 3, None),
     "o_month": (1, 2, 3, 4),
+    "o_price": (0, 2, 5, 7, None),
     "l_shop": ("a", "a", "a", "A", None),
     "l_order": (1, 1, 2**62, None),
     "l_mode": ("air", "ship", "ship", "rail"),
