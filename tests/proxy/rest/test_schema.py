@@ -21,7 +21,7 @@ from tests.worlds.wards import QUESTION
 
 # Text is not SQL and a cursor is not guessed: what the schema admits may still be refused, but only as it announces.
 REFUSABLE = ["2xx", "400", "401", "403", "404", "406", "422"]
-REJECTED = ["400", "401", "403", "404", "405", "406", "413", "415", "422"]  # 413: several texts, each too long
+REJECTED = ["400", "401", "403", "404", "405", "406", "413", "415", "422", "431"]  # 413, 431: texts too long
 CONFIGURED: dict[str, Any] = {
     "checks": {
         "positive_data_acceptance": {"expected-statuses": REFUSABLE},
