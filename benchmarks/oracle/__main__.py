@@ -91,9 +91,7 @@ def _judge_scorecards(number: int, seed: int, console: Console, tally: Tally) ->
             card = scorecard(drawn)
             disagreement = judge_scorecard(card, judges, tally)
             if disagreement is not None:
-                console.print(
-                    card.sql, card.meant, disagreement, sep="\n", highlight=False, markup=False, soft_wrap=True
-                )
+                console.print(card.sql, disagreement, sep="\n", highlight=False, markup=False, soft_wrap=True)
                 return 1
     refused = ", ".join(f"{code} {count:,}" for code, count in tally.refused.most_common())
     console.print(f"{tally.judged:,} scorecards judged on both sources; refused: {refused}; no disagreement")

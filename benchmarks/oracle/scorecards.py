@@ -2,12 +2,14 @@
 
 Each predicate is decided without noise on each source's own aggregates; PostgreSQL then runs the statement around keys
 and truths, as a session's shadow does. That is held against the same statement over the bounded rows, in which every
-predicate is `coalesce(<predicate>, false)` and every group of the domain is a row.
+predicate is `coalesce(<predicate>, false)` and every group of the question is a row: those of the domain that WHERE can
+leave rows of, all that have some among them.
 """
 
 import random
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,6 +21,7 @@ from benchmarks.oracle.statements import Branch, Statement, compared_aggregate, 
 from benchmarks.oracle.worlds import CATALOG, KEYS, TABLES, Engines, bounded_name, domain
 from mechanisms.formula import Formula, evaluate
 from planner.bind.question import ask
+from planner.catalog.columns import Value
 from planner.catalog.listed_values import list_texts
 from planner.catalog.model import Table
 from planner.errors import KeyholeError
@@ -81,9 +84,8 @@ class RandomScorecard:
             source = f"FROM (SELECT {names}, {listed} {source}) AS s"
         return self._write(source, predicates=self.predicates, bands=self.bands)
 
-    @property
-    def meant(self) -> str:
-        """What it is to show: over the domain, and the bounded rows of each key."""
+    def meant(self, groups: Iterable[tuple[Value, ...]]) -> str:
+        """What it is to show: over these groups, and the bounded rows of each."""
         (only,) = self.question.branches
         names = self.question.keys
         held = [
@@ -91,7 +93,7 @@ class RandomScorecard:
         ]
         held += [f"coalesce({_inline(one, self.inside)}, 0) AS w{place}" for place, one in enumerate(self.bands)]
         ours = " AND ".join(f"v.{name} = d.{name}" for name in names)
-        values = ", ".join("(" + ", ".join(map(as_literal, key)) + ")" for key in domain(names))
+        values = ", ".join("(" + ", ".join(map(as_literal, key)) + ")" for key in groups)
         where_ = f" AND ({only.where})" if only.where else ""
         source = (
             f"FROM (VALUES {values}) AS d ({', '.join(names)}), "
@@ -100,6 +102,16 @@ class RandomScorecard:
         )
         truths = tuple(f"p{place}" for place in range(len(self.predicates)))
         return self._write(source, predicates=truths, bands=tuple(f"w{place}" for place in range(len(self.bands))))
+
+    @property
+    def inhabited(self) -> str:
+        """The groups that have rows."""
+        (only,) = self.question.branches
+        names = ", ".join(self.question.keys)
+        conditions = f"({only.where or 'true'}) AND ({only.restriction or 'true'})"
+        return (
+            f"SELECT DISTINCT {names} FROM {bounded_name(self.question.table, self.question.keys)} v WHERE {conditions}"
+        )
 
     @property
     def plain(self) -> str:
@@ -213,9 +225,13 @@ def judge_scorecard(card: RandomScorecard, engines: Engines, tally: Tally) -> st
             raise
         tally.refused[error.code] += 1
         return None
+    groups = [questions[0].keys.key(place) for place in range(questions[0].keys.size)]
     try:
         with engines.truth.cursor() as cursor:
-            cursor.execute(card.meant.encode())
+            cursor.execute(card.inhabited.encode())
+            if missing := {*cursor.fetchall()} & {*domain(card.question.keys)} - {*groups}:
+                return f"the question has no groups {missing}, which have rows"
+            cursor.execute(card.meant(groups).encode())
             wanted = cursor.fetchall()
             cursor.execute(f"SELECT * FROM ({card.plain}) p LIMIT 0".encode())
             columns = [(one.name, one.type_code) for one in cursor.description or ()]
