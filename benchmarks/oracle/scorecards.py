@@ -85,7 +85,7 @@ class RandomScorecard:
         return self._write(source, predicates=self.predicates, bands=self.bands)
 
     def meant(self, groups: Iterable[tuple[Value, ...]]) -> str:
-        """What it is to show: over these groups, and the bounded rows of each."""
+        """Return the SQL of what it must show for these groups, from the bounded rows of each."""
         (only,) = self.question.branches
         names = self.question.keys
         held = [
@@ -105,7 +105,7 @@ class RandomScorecard:
 
     @property
     def inhabited(self) -> str:
-        """The groups that have rows."""
+        """The SQL of the groups that have rows."""
         (only,) = self.question.branches
         names = ", ".join(self.question.keys)
         conditions = f"({only.where or 'true'}) AND ({only.restriction or 'true'})"

@@ -52,7 +52,7 @@ class Relation:
         return frozenset(column.name for column in self.table.columns)
 
     def finds(self, called: str) -> bool:
-        """Whether the name is that of a unit's column that the table's rows find by a path."""
+        """Return True if a column of this name identifies the unit and stands in another table, where a path leads."""
         return self.private is not None and self.private.path is not None and called in self.private.unit
 
     @property

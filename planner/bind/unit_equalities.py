@@ -64,7 +64,7 @@ def private_tables(clause: FromClause) -> Scope:
 
 
 def _check_tables(relations: Sequence[Relation], tables: Sequence[Table]) -> None:
-    """Whether the tables are different ones of one group. Raises KH107."""
+    """Check that the tables have the same privacy units, and that none is joined with itself. Raises KH107."""
     for index, (relation, table) in enumerate(zip(relations, tables, strict=True)):
         if index and not same_units(tables[: index + 1]):
             raise different_units(relation.node)
@@ -99,7 +99,7 @@ def _pairs(clause: FromClause, equality: Equality) -> Iterator[tuple[tuple[str, 
 
 
 def _check_joins(clause: FromClause, chains: Sequence[_Chain]) -> None:
-    """Whether LEFT JOIN leads along keys alone, and the rest is joined on the unit without row caps. Raises KH107."""
+    """Check that LEFT JOIN is only used along keys, and that no table joined on the unit caps rows. Raises KH107."""
     heads = [chain.relations[0] for chain in chains]
     outer = next((head for head in heads if head.outer), None)
     if outer is not None:

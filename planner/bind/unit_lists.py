@@ -193,7 +193,7 @@ def _belongs(column: exp.Column, own: Scope) -> bool:
 
 
 def resolve_lists(embedded: Embedded, given: Given) -> tuple[Embedded, tuple[str, ...]]:
-    """Return the question with its table's rows those of the listed units, and what its analyst is told of them.
+    """Return the question over the rows of listed units only, and the NOTICEs about its lists.
 
     Raises KH2xx for what WHERE inside a list may not say, with positions in the question's statement.
     """

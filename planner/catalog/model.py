@@ -311,7 +311,7 @@ class Table:
 
     @property
     def is_joined_along_path(self) -> bool:
-        """Whether it has columns of the table in which its rows find their units."""
+        """Whether it is joined with the table to which its path leads, and so has columns of it."""
         return self.path is not None and bool(self.path.brought)
 
     @property

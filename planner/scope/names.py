@@ -228,8 +228,7 @@ class Scope:
         return None
 
     def _always_equal(self, left: exp.Expr, right: exp.Expr) -> bool:
-        """Whether both are one column of the unit, or keys along which tables are joined: no row of the joined table
-        differs in them, or has none."""
+        """Return True if joined rows always have one value in both columns, never NULL: a join equates them."""
         if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
             return False
         named, other = self.column(left).name, self.column(right).name

@@ -20,7 +20,7 @@ from planner.lower.row import RowSql
 from planner.lower.unit_paths.carried_values import shorten
 
 NO_LENGTHS: Mapping[str, int] = MappingProxyType({})
-"""Of texts that nothing is looked up by."""
+"""For a table none of whose columns is looked up in a public table."""
 
 _ORDERED = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.DATE, SqlType.TIMESTAMP})
 """Types whose least value every engine finds by `min`."""

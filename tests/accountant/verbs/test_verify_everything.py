@@ -112,7 +112,7 @@ def unguarded(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def test_every_cell_is_covered(whole: str) -> None:
-    """Of each column, at quick of every third, one cell is changed, to another value of its type; and put back."""
+    """A cell is given another value of its type, then put back: one of each column, of every third column at quick."""
     engine = engine_of(whole)
     columns = [(table, column) for table in TABLES for column in sa.inspect(engine).get_columns(table)]
     assert len(columns) > 35

@@ -66,7 +66,7 @@ def test_the_corpus_has_questions() -> None:
 
 
 def test_the_text_with_its_constants_is_the_same_question() -> None:
-    """Of the whole corpus at full size, of every eighth question otherwise."""
+    """The whole corpus is compared at full size, every eighth question at quick."""
     compared = 0
     for sql, question in questions()[:: rounds(1, quick=8)]:
         try:

@@ -1,4 +1,4 @@
-"""What one cell changes where a list of privacy units says whose rows count, in every small world.
+"""A list of privacy units says whose rows count: how much one cell changes, in every small world.
 
 One unit, loss 1 for a whole sensitivity in one group. A world is what its rows add in each cell of ward and day, in
 which order its wards count, and what makes the list. Nothing is drawn, so nothing fails by chance.
@@ -37,7 +37,7 @@ def _added(own: World, listed: bool, order: tuple[int, ...], *, most: int, low: 
 
 
 def _is_cut(own: World, cell: Cell, *, most: int, low: int, high: int) -> bool:
-    """Whether a bound cuts the unit: with all its rows, with those of the cell alone, or with all but these."""
+    """Return True if a bound cuts the unit: with all its rows, with the cell's rows only, or with all the others."""
     parts = (own, {cell: own[cell]} if cell in own else {}, {one: x for one, x in own.items() if one != cell})
     for part in parts:
         wards = {ward for ward, _ in part}

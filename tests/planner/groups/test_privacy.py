@@ -73,8 +73,10 @@ def _totals(opened: Any, sql: str, width: int) -> dict[tuple[Any, ...], tuple[in
 
 @pytest.mark.parametrize(("keys", "bounds"), cases(KEYS, [(1, 2), (2, 5), (3, 1)], quick=12))
 def test_a_unit_changes_no_more_than_is_said(keys: str, bounds: tuple[int, int]) -> None:
-    """Of units with more rows and groups than the bounds admit, a few of each world are taken away. At
-    quick 12 of 72 cases: what one key in four breaks is found with probability .97."""
+    """Units have more rows and groups than the bounds admit; a few of each world are taken away.
+
+    At quick these are 12 of 72 cases: a rule that breaks for one key in four is found with probability .97.
+    """
     groups, rows = bounds
     for seed in range(rounds(40, quick=1)):
         catalog = _world(groups, rows)
