@@ -29,6 +29,17 @@ OF_PAIRS = (
     "SELECT l_mode FROM lines l WHERE household IN (SELECT household FROM orders o WHERE o.region = l.region"
     f" AND o_month = 1) GROUP BY l_mode {_ALL}",
 )
+# Conditions that plain SQL fails on, or that take long, where a row holds the least or greatest value of its type.
+OF_ODD_ROWS = tuple(
+    _OF_LINES.format(f" WHERE household {word} (SELECT household FROM {inner})")
+    for word, inner in (
+        ("IN", "lines WHERE amount * 2000000000 > 5"),
+        ("NOT IN", "lines WHERE amount + 2147483647 > 0 AND l_month - amount < 3"),
+        ("IN", "orders WHERE 10 / o_price > 1 OR o_key * 4 < 0"),
+        ("NOT IN", "customers WHERE region LIKE '%o%r%' OR c_key / 0 IS NULL"),
+        ("IN", "lines WHERE CASE WHEN amount > 0 THEN 1 / (amount - 3) ELSE 0 END > -1"),
+    )
+)
 ASKED: list[tuple[Catalog, str, tuple[str, ...]]] = [
     (compiled(), "count(DISTINCT household)", OF_ONE),
     (

@@ -151,6 +151,12 @@ def take_away(rows: Rows, home: Home, unit: Sequence[str]) -> dict[str, list[tup
     }
 
 
+def take_one_away(rows: Rows, unit: Sequence[str], data: st.DataObject) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows without those of a unit that is drawn, in all tables."""
+    homes = sorted({home for found in find_units(rows, unit).values() for home in found if home is not None})
+    return take_away(rows, data.draw(st.sampled_from(homes or [("",)])), unit)
+
+
 def join_rows(rows: Rows, unit: Sequence[str]) -> dict[str, list[tuple[Any, ...]]]:
     """The rows with those that they lead to beside them, as the promise has it: of the least unit's rows with the key
     the first in the order of their values, by the columns' names; nothing where no row with a unit has the key."""

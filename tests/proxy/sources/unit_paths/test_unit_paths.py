@@ -18,7 +18,7 @@ from planner.lower.scan import rewrite
 from planner.question.model import Question
 from tests.effort import examples
 from tests.planner.asked import asked
-from tests.proxy.sources.unit_paths.shop import POLICY, compiled, find_units, load_sql, shops, store_units, take_away
+from tests.proxy.sources.unit_paths.shop import POLICY, compiled, load_sql, shops, store_units, take_one_away
 from tests.proxy.sources.worlds import Engines
 from tests.worlds.policies import changed
 
@@ -77,8 +77,7 @@ def test_rows_count_for_the_unit_that_they_lead_to(
     unit, each key moves by at most the sensitivity, and as many keys at most as a unit may be in."""
     catalog, statements = asks
     unit = catalog.tables[0].unit
-    homes = sorted({home for found in find_units(rows, unit).values() for home in found if home is not None})
-    without = take_away(rows, data.draw(st.sampled_from(homes or [("",)])), unit)
+    without = take_one_away(rows, unit, data)
     worlds = []
     with duckdb.connect() as duck:
         for world in (rows, without):
