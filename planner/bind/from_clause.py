@@ -16,6 +16,7 @@ from planner.bind.refusals import (
     private_on_the_right,
     renamed_columns,
     same_alias,
+    unknown_using,
     unsupported_join,
     with_query_joined,
 )
@@ -226,7 +227,10 @@ def _read_using(relations: tuple[Relation, ...], identifier: exp.Expr, merged: d
     left = [one for one in before if called in one.names and called not in merged[one.alias]]
     if len(left) > 1:  # the source shows a unit in the table that has it stored, and not where it is found by a path
         left = [one for one in left if not one.finds(called)] or left[-1:]
-    if called not in this.names or len(left) != 1:
+    if called not in this.names or not left:
+        lacking = [this] if called not in this.names else before
+        raise unknown_using(called, [one.table.name for one in lacking], identifier)
+    if len(left) != 1:
         raise ambiguous_using(called, identifier)
     hidden = this if this.public is not None or left[0].private is not None else left[0]
     merged[hidden.alias].add(called)

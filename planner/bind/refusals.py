@@ -132,10 +132,21 @@ def too_long(public: PublicTable, column: str, node: exp.Expr) -> KeyholeError:
 
 
 def ambiguous_using(called: str, node: exp.Expr) -> KeyholeError:
-    """KH201 for a name in USING that one side has not, or has twice."""
+    """KH201 for a name in USING that two tables before it have."""
     return KeyholeError(
         "KH201",
-        f'column "{called}" in USING is not one column on each side',
+        f'column "{called}" in USING is in several tables',
+        hint="Write JOIN ... ON an equality.",
+        position=position(node),
+    )
+
+
+def unknown_using(called: str, tables: Sequence[str], node: exp.Expr) -> KeyholeError:
+    """KH201 for a name in USING that no table on one side has."""
+    named = " or ".join(f'"{table}"' for table in tables)
+    return KeyholeError(
+        "KH201",
+        f'column "{called}" in USING is not exposed by table {named}',
         hint="Write JOIN ... ON an equality.",
         position=position(node),
     )

@@ -320,6 +320,16 @@ def test_a_column_of_another_table_gets_a_hint_of_the_join_that_answers(sql: str
     assert [member.table.name for member in made.question.table.members] == ["stays", found[1].split()[1]]
 
 
+def test_using_names_the_table_that_lacks_the_column() -> None:
+    missing = (
+        ("sex", "patients USING (sex)", '"stays"'),
+        ("kind", "patients USING (patient_id) JOIN labs USING (kind)", '"stays" or "patients"'),
+    )
+    for column, joined, tables in missing:
+        refused = _refuse(f"SELECT s.ward FROM stays s JOIN {joined} GROUP BY s.ward HAVING count(*) > 9")
+        assert f'column "{column}" in USING is not exposed by table {tables}' in str(refused)
+
+
 def test_no_join_is_offered_that_the_policy_does_not_let_answer() -> None:
     assert _refuse("SELECT sex FROM capped GROUP BY sex HAVING count(*) > 100").hint is None
     without = replace(people(), tables=tuple(table for table in people().tables if table.name != "patients"))
