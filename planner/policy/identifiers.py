@@ -18,11 +18,11 @@ SMALL_INTEGERS = frozenset({"smallint", "tinyint", "utinyint", "int2"})
 """Types with so few values that they may be groups."""
 _SHORTEST = 3  # characters of a text that tells people apart: two are a state, a language, a sex
 _BOUNDARY = re.compile(r"(?<=[a-zäöüß])(?=[A-ZÄÖÜ])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
-_ID = _set("id uuid guid key ref sk")
-_NUMBER = _set("no nr num number code reference nummer numero número numéro kennung")
+ID_WORDS = _set("id uuid guid key ref sk")
+NUMBER_WORDS = _set("no nr num number code reference nummer numero número numéro kennung")
 _COMPOUND_NUMBER = re.compile(r".+(nummer|nr|kennung|numero|número|numéro)")
 # what a name says of a person whom it names: patient_medical_record_no, customer_account_number, user_name
-_OF_PERSON = _ID | _NUMBER | _set("name account card record medical health insurance hash token address")
+_OF_PERSON = ID_WORDS | NUMBER_WORDS | _set("name account card record medical health insurance hash token address")
 _PERSON = re.compile(
     r"(person|people|patient|customer|client|member|user|employee|household|student|pupil|visitor|guest|subject|citizen"
     r"|resident|respondent|participant|subscriber|passenger|driver|worker|applicant|beneficiary|donor|voter|taxpayer"
@@ -58,25 +58,31 @@ def find_people(columns: Iterable[SourceColumn]) -> tuple[str, ...]:
 
 def names_person(column: SourceColumn) -> bool:
     """Return True if the name of a column says that each of its values is a person."""
-    words = _split(column.name)
+    words = split_words(column.name)
     if not _has_many_values(column) or (len(words) > 1 and words[0] in _COUNTED):
         return False
     return _has_person(words) or _has_personal_number(words)
 
 
+def names_people(word: str) -> bool:
+    """Return True if a word in small letters, as a table is called by, is one for people."""
+    found = _PERSON.fullmatch(word)
+    return found is not None and found["rest"] is None
+
+
 def is_identifier(column: SourceColumn) -> bool:
     """Return True if a column names somebody or something, so that its values do not add up."""
     fits = sql_type(column.declared) in (SqlType.INTEGER, SqlType.TEXT, SqlType.UUID, SqlType.NUMERIC)
-    words = _split(column.name)
+    words = split_words(column.name)
     if not fits or not words or _TIME.intersection(words):
         return False
-    is_number = len(words) > 1 and words[-1] in _NUMBER
-    return words[-1] in _ID or is_number or bool(_COMPOUND_NUMBER.fullmatch(words[-1])) or names_person(column)
+    is_number = len(words) > 1 and words[-1] in NUMBER_WORDS
+    return words[-1] in ID_WORDS or is_number or bool(_COMPOUND_NUMBER.fullmatch(words[-1])) or names_person(column)
 
 
 def _may_name_person(column: SourceColumn) -> bool:
-    words = _split(column.name)
-    is_id = len(words) > 1 and words[-1] in _ID and words[0] not in _COUNTED
+    words = split_words(column.name)
+    is_id = len(words) > 1 and words[-1] in ID_WORDS and words[0] not in _COUNTED
     return is_id and _has_many_values(column) and not (_TIME | _THINGS).intersection(words)
 
 
@@ -95,7 +101,7 @@ def _has_person(words: Sequence[str]) -> bool:
 
 
 def _has_personal_number(words: Sequence[str]) -> bool:
-    is_number = len(words) > 1 and words[-1] in _ID | _NUMBER - {"code"}
+    is_number = len(words) > 1 and words[-1] in ID_WORDS | NUMBER_WORDS - {"code"}
     return is_number and any(word in _PRIVATE for word in words) and not (_TIME | _THINGS).intersection(words)
 
 
@@ -108,7 +114,7 @@ def _has_many_values(column: SourceColumn) -> bool:
     return kind in (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE, SqlType.UUID)  # some files hold ids as double
 
 
-def _split(name: str) -> list[str]:
+def split_words(name: str) -> list[str]:
     """Split a name into words in small letters, numbers left out: `Patient ID`, `patient-id`, `patientId2`."""
     parts = (part.strip("0123456789").lower() for part in _BOUNDARY.split(name))
     return [part for part in parts if part]

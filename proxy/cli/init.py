@@ -3,18 +3,22 @@
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path, PurePath
 from types import MappingProxyType
 
+from planner.catalog.fault import Fault
 from planner.catalog.model import LONGEST_TEXT, SqlType
-from planner.catalog.relations import ForeignKey, RelationIdentity
+from planner.catalog.refresh import parse_refresh
+from planner.catalog.relations import RelationIdentity
 from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type, text_limit
 from planner.errors import KeyholeError
-from planner.policy.identifiers import SMALL_INTEGERS, find_people, is_identifier, names_person
+from planner.policy.identifiers import SMALL_INTEGERS, is_identifier
+from planner.policy.key_steps import KeyStep, SourceTable
+from planner.policy.proposed_units import ProposedUnit, propose_units
 from planner.policy.refusals import BLANK
 from planner.policy.relation_names import FILES, NAME_PART, SPARK_PART, find_relation_fault, relation
 from planner.policy.sections import SourceKind, SourceSection, TableSection
@@ -75,6 +79,7 @@ def starter_policy(
     purpose: Purpose = Purpose.DASHBOARD,
     known: Mapping[str, RelationIdentity] = MappingProxyType({}),
     spark: Sequence[str] = (),
+    refresh: str | None = None,
 ) -> str:
     """The text of a conservative policy: every table and column listed, none exposed, every choice left to the owner.
 
@@ -85,22 +90,35 @@ def starter_policy(
         known: by table, what the source's catalogue says: columns that it keeps unique name rows rather than people,
             and foreign keys lead to tables that may name them.
         spark: what `[source]` says beside the address, line by line.
+        refresh: when rows of all tables change, None where the owner has yet to say.
+
+    Raises KH002 for a `refresh` that is none.
     """
     safe = _TOKEN.sub("", _PASSWORD.sub(r"\1:${KEYHOLE_SOURCE_PASSWORD}@", url))
     parts = [_head(safe, spark, unit or Unit.PERSON, purpose)]
     names: dict[str, str] = {}
     for named in sorted(schema):
         names[named] = _free(_plain(named), set(names.values()))
-    called = {known[named].name: name for named, name in names.items() if named in known}
+    tables = _read_tables(schema, names, known)
+    changes = _REFRESH if refresh is None else _refresh_lines(refresh)
+    proposed = propose_units(tables)
     for named, name in names.items():
-        unique = known[named].unique if named in known else frozenset()
-        keys = [
-            replace(key, relation=called[key.relation])
-            for key in (known[named].foreign_keys if named in known else ())
-            if called.get(key.relation, name) != name
-        ]
-        parts.append(_table(name, named, schema[named], unit, unique, keys))
+        parts.append(_table(name, named, tables[name], unit, proposed[name], changes))
     return "\n".join(parts)
+
+
+def _read_tables(
+    schema: Mapping[str, Sequence[SourceColumn]], names: Mapping[str, str], known: Mapping[str, RelationIdentity]
+) -> dict[str, SourceTable]:
+    """The tables under their names in the policy, with the foreign keys that lead to one of these."""
+    called = {known[named].name: name for named, name in names.items() if named in known}
+    found = {}
+    for named, name in names.items():
+        identity = known.get(named)
+        leading = [key for key in (identity.foreign_keys if identity is not None else ()) if key.relation in called]
+        keys = tuple(replace(key, relation=called[key.relation]) for key in leading if called[key.relation] != name)
+        found[name] = SourceTable(tuple(schema[named]), identity, keys)
+    return found
 
 
 def _head(url: str, spark: Sequence[str], unit: Unit, purpose: Purpose) -> str:
@@ -132,12 +150,14 @@ def from_source(
     unit: Unit | None = None,
     purpose: Purpose = Purpose.DASHBOARD,
     tables: Sequence[str] = (),
+    refresh: str | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> str:
     """The starter policy for a source's URL, or for .parquet and .csv files that lie at `directory` or below.
 
     Parameters:
         tables: the relations to write of, as `relation` in a policy names them; none for all that the source lists.
+        refresh: when rows of all tables change, as a policy says it.
         environment: where the token for a Spark server is looked for.
 
     Raises KH002, KH006 and KH008.
@@ -159,7 +179,7 @@ def from_source(
         known = {shown: source.identify(name) for shown, name in names.items()}
         has_token = token is not None or _TOKEN.search(url) is not None
         spark = _spark_lines(source.dialect.name, has_token=has_token) if kind == "spark" else ()
-    return starter_policy(schema, url, unit=unit, purpose=purpose, known=known, spark=spark)
+    return starter_policy(schema, url, unit=unit, purpose=purpose, known=known, spark=spark, refresh=refresh)
 
 
 def _several_sources(sources: Sequence[str]) -> KeyholeError:
@@ -197,20 +217,27 @@ def _strip_quotes(named: str) -> str:
     return ".".join(part[1:-1] if re.fullmatch(r'"\w+"', part) else part for part in parts)
 
 
-def _path_line(key: ForeignKey) -> str:
-    """Return the path by a foreign key as the policy has it."""
-    through = [f"{key.relation}.{column}" for column in key.reached]
-    written = [_quote(ends[0]) if len(ends) == 1 else json.dumps(ends) for ends in (through, list(key.columns))]
+def _path_line(step: KeyStep) -> str:
+    """Return the path by a step as the policy has it."""
+    through = [f"{step.table}.{column}" for column in step.reached]
+    written = [_quote(ends[0]) if len(ends) == 1 else json.dumps(ends) for ends in (through, list(step.columns))]
     return "{{ through = {}, by = {} }}".format(*written)
+
+
+def _ground(step: KeyStep) -> str:
+    """Return on which ground a step is proposed."""
+    if step.declared:
+        return f"by the foreign key to {step.table}"
+    return f"by names alone: nothing proves that its keys are those of {step.table}"
 
 
 def _table(
     name: str,
     named: str,
-    columns: Sequence[SourceColumn],
+    table: SourceTable,
     unit: Unit | None,
-    unique: Set[str],
-    keys: Sequence[ForeignKey],
+    proposed: ProposedUnit,
+    changes: Sequence[str],
 ) -> str:
     lines = [f"[tables.{name}]"]
     if name != named:
@@ -220,56 +247,68 @@ def _table(
             "# Types are guessed from the file's first rows, once: keyhole check pins them. Say otherwise with",
             '# type = "numeric(10,2)" below a column. A value that does not convert counts as NULL.',
         ]
-    repeating = {column.name: column for column in columns if column.name not in unique}
-    people = find_people(repeating.values())
-    told = [name for name in people if _can_be_unit(repeating[name])]
-    if len(people) > 1:
-        told = [name for name in told if names_person(repeating[name])]
-    day = next((column for column in columns if _has_days(column)), None)
-    lines += _unit_lines(unit, told, day, candidates=people, keys=keys)
-    lines += [
-        f'refresh = "{BLANK}"         # when its rows change: "live": at any time, nothing is used twice;',
-        '                            # "static": never, and you vouch; "explicit": when you run keyhole refresh;',
-        '                            # "hourly", "daily 02:00" (UTC): then and at no other time',
-        "# public = true             # instead of all of the above, if every analyst may see every row",
-    ]
+    day = next((column for column in table.columns if _has_days(column)), None)
+    if proposed.is_lookup and unit is not Unit.ROW:
+        lines += [
+            f'public = "{BLANK}"          # true if every analyst may see every row: nobody is named, and others look',
+            "                            # its rows up. If not, remove this, and uncomment and fill in what follows",
+            *(f"# {line}" for line in (*_unit_lines(unit, day, proposed), *changes)),
+        ]
+    else:
+        lines += [*_unit_lines(unit, day, proposed), *changes, _PUBLIC]
     if unit is Unit.VISIT and day is not None:
         lines += ["", *_day_column(name, day)]
-    for column in columns:
-        lines += ["", *_column(name, column, unit, is_key=column.name in unique)]
+    for column in table.columns:
+        lines += ["", *_column(name, column, unit, table, proposed)]
     return "\n".join(lines) + "\n"
 
 
-def _unit_lines(
-    unit: Unit | None,
-    people: Sequence[str],
-    day: SourceColumn | None,
-    *,
-    candidates: Sequence[str],
-    keys: Sequence[ForeignKey],
-) -> Iterator[str]:
+_REFRESH = (
+    f'refresh = "{BLANK}"         # when its rows change: "live": at any time, nothing is used twice;',
+    '                            # "static": never, and you vouch; "explicit": when you run keyhole refresh;',
+    '                            # "hourly", "daily 02:00" (UTC): then and at no other time',
+)
+_PUBLIC = "# public = true             # instead of all of the above, if every analyst may see every row"
+
+
+def _refresh_lines(refresh: str) -> tuple[str, ...]:
+    """Return when rows change as the policy has it. Raises KH002."""
+    try:
+        parse_refresh(refresh)
+    except Fault as fault:
+        raise KeyholeError(fault.code, f'--refresh "{refresh}" {fault.problem}', hint=fault.hint) from None
+    return (f"refresh = {_quote(refresh)}",)
+
+
+def _unit_lines(unit: Unit | None, day: SourceColumn | None, proposed: ProposedUnit) -> Iterator[str]:
     """Yield who is protected and how much one of them may contribute, as far as the schema and the owner tell."""
-    paths = [_path_line(key) for key in keys]
-    others = f"{', '.join(candidates)} may name people" if candidates else "a column that names a person"
     if unit is Unit.ROW:
         yield 'privacy_unit = "row"         # each row by itself: whoever has several rows is protected that much less'
         return
-    if unit is Unit.VISIT and people and day is not None:
-        yield f"privacy_unit = [{_quote(people[0])}, {_quote(_day_name(day))}]   # a person's day; {others}"
-    elif unit is Unit.PERSON and not people and paths:
-        yield f"privacy_unit = {paths[0]}   # whose the row is that its foreign key leads to"
-        yield from (f"# privacy_unit = {path}   # or that one" for path in paths[1:])
-    elif unit is None or not people or unit is Unit.VISIT:
-        yield f'privacy_unit = "{BLANK}"    # who is protected: {others}; several columns; or "row"'
+    column, paths = proposed.column, proposed.paths
+    named = ", ".join(proposed.candidates)
+    others = f"{named} may name people" if named else "a column that names a person"
+    chosen = column is not None and unit is Unit.PERSON and not paths
+    if unit is Unit.VISIT and column is not None and day is not None:
+        yield f"privacy_unit = [{_quote(column)}, {_quote(_day_name(day))}]   # a person's day; {others}"
+    elif chosen and column is not None:
+        yield f"privacy_unit = {_quote(column)}   # who is protected: {others}"
+        yield from _same_lines(column, proposed)
+    elif unit is Unit.PERSON and column is None and paths:
+        yield f"privacy_unit = {_path_line(paths[0])}   # who is protected there, {_ground(paths[0])}"
+        yield from (f"# privacy_unit = {_path_line(step)}   # or there, {_ground(step)}" for step in paths[1:])
     else:
-        yield f"privacy_unit = {_quote(people[0])}   # who is protected: {others}"
-        yield from (
-            f"# same_unit_as = {_quote(key.relation)}   # if {key.reached[0]} is who is protected there: one budget"
-            for key in keys
-            if key.columns == (people[0],)
-        )
-    if unit is None:
-        yield from (f"# privacy_unit = {path}   # or whose the row is that a foreign key leads to" for path in paths)
+        yield f'privacy_unit = "{BLANK}"    # who is protected: {others}; several columns; or "row"'
+        led = () if unit is Unit.VISIT else paths
+        yield from (f"# privacy_unit = {_path_line(step)}   # or who is there, {_ground(step)}" for step in led)
+    for columns, tables in proposed.vouched.items() if unit is Unit.PERSON else ():
+        yield f"# unique = {json.dumps(columns)}   # nothing proves it: uncomment it if you vouch that no two rows have"
+        yield f"                            # the same; paths of {', '.join(tables)} lead here by it"
+    if chosen and proposed.is_alone:
+        proof = f"{column} is unique" if proposed.is_unique else f"{column} is taken to be unique; if not, how many"
+        yield f"max_groups_per_unit = 1     # a person has one row: {proof}"
+        yield "rows_per_unit = 1"
+        return
     off = "# " if unit is None else ""
     blank = "   # unless each row is its own unit:" if unit is None else "   #"
     yield f'{off}max_groups_per_unit = "{BLANK}"{blank} in how many groups of an answer a unit counts: what a question'
@@ -278,11 +317,25 @@ def _unit_lines(
     yield "# groupings.month = { max_groups = 12 }   # other bounds for the groups of certain keys (docs/policy.md)"
 
 
-def _column(table: str, column: SourceColumn, unit: Unit | None, *, is_key: bool) -> tuple[str, ...]:
+def _same_lines(column: str, proposed: ProposedUnit) -> Iterator[str]:
+    """Yield the promise that another table has the same people, so that they have one budget."""
+    if (step := proposed.same_as) is not None:
+        yield f"same_unit_as = {_quote(step.table)}   # {column} names the same people there, {_ground(step)}"
+    elif proposed.alike is not None:
+        yield f"# same_unit_as = {_quote(proposed.alike)}   # if {column} names the same people there: one budget"
+
+
+def _column(
+    table: str, column: SourceColumn, unit: Unit | None, source: SourceTable, proposed: ProposedUnit
+) -> tuple[str, ...]:
+    is_key = source.keeps_unique([column.name])
     header = f"# [tables.{table}.columns.{_key(column.name)}]   # {' '.join(column.declared.split())}"
     kind = sql_type(column.declared)
     if has_time_zone(column.declared):
         return (f"{header}: expose it from a view as ({_key(column.name)} AT TIME ZONE 'UTC')",)
+    if (step := proposed.lookups.get(column.name)) is not None and _can_be_unit(column):
+        listed = _quote(f"{step.table}.{step.reached[0]}")
+        return header, f"# key = {{ values_from = {listed} }}   # if {step.table} is public: joins with it, too"
     if is_key or (is_identifier(column) and kind is not SqlType.TEXT):
         named = "a row" if is_key else "somebody or something"
         return (f"{header}: names {named}; a privacy unit perhaps, no measure, and a key only if public",)

@@ -154,13 +154,19 @@ def init(
     purpose: Annotated[
         Purpose, typer.Option("--for", help="What questions are for, which decides budgets and the tolerance.")
     ] = Purpose.DASHBOARD,
+    refresh: Annotated[
+        str | None,
+        typer.Option("--refresh", help='When rows of all tables change: "live", "static", "explicit", "hourly", ...'),
+    ] = None,
 ) -> None:
     """Write a starter policy to standard output. It comes from the source's schema, never from its data."""
     from proxy.cli.init import from_source
 
     with refusals(as_json=False):
         with show_work("reading the source's schema"):
-            written = from_source(*sources, directory=Path.cwd(), unit=unit, purpose=purpose, tables=tables or ())
+            written = from_source(
+                *sources, directory=Path.cwd(), unit=unit, purpose=purpose, tables=tables or (), refresh=refresh
+            )
         print(written, end="")
 
 

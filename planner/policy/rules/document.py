@@ -15,8 +15,8 @@ from planner.policy.rules.server import (
     find_rest_faults,
     find_source_faults,
 )
-from planner.policy.rules.tables import find_private_table_faults, find_public_table_faults
-from planner.policy.sections import PolicyDocument
+from planner.policy.rules.tables import find_private_table_faults, find_public_table_faults, unit_root
+from planner.policy.sections import PolicyDocument, TableSection
 
 
 def find_faults(policy: PolicyDocument) -> Faults:
@@ -51,8 +51,20 @@ def warnings(policy: PolicyDocument) -> tuple[str, ...]:
     ]
     said += describe_band_doubts(policy.private_tables)
     for name, table in policy.private_tables.items():
-        if not any(column.key for column in table.columns.values()):
-            said.append(f"tables.{name} has no column with a key domain: no question can be asked of it.")
+        if not _has_keys(table):
+            others = [other for other in _list_same_units(policy, name) if _has_keys(policy.tables[other])]
+            means = f"ask it joined with {' or '.join(others)}" if others else "no question can be asked of it"
+            said.append(f"tables.{name} has no column with a key domain: {means}.")
         if table.refresh == "live":
             said.append(f"tables.{name} is live: every question is new, no answer is reused, and each is paid again.")
     return tuple(said)
+
+
+def _has_keys(table: TableSection) -> bool:
+    return any(column.key for column in table.columns.values())
+
+
+def _list_same_units(policy: PolicyDocument, name: str) -> list[str]:
+    """The other private tables with the units of a table."""
+    root = unit_root(policy, name)
+    return [one for one in policy.private_tables if one != name and unit_root(policy, one) == root]

@@ -51,8 +51,6 @@ def _policy(directory: Path, source: str) -> Path:
     """The starter as `keyhole init` writes it, with every blank filled in and some columns exposed."""
     text = from_source(source, directory=directory, unit=Unit.PERSON)
     assert 'privacy_unit = { through = ["orders.o_shop", "orders.o_orderkey"], by = ["l_shop", "l_orderkey"] }' in text
-    text = text.replace('# same_unit_as = "customer"', 'same_unit_as = "customer"')
-    text = re.sub(f'^privacy_unit = "{BLANK}"', 'privacy_unit = "c_custkey"', text, flags=re.M)
     for key, value in _CHOSEN.items():
         text = re.sub(f'^{key} = "{BLANK}"', f"{key} = {value}", text, flags=re.M)
     text = re.sub(r"^(epsilon_per_\w+) = [0-9.]+", r"\1 = 900", text, flags=re.M)

@@ -274,3 +274,26 @@ def test_a_file_with_names_of_another_language_is_read_as_it_is(tmp_path: Path) 
     with pytest.raises(KeyholeError, match=r"KH008.*Rechnungen\.csv is a file of rows") as refused:
         from_source("duckdb:///Rechnungen.csv", directory=tmp_path)
     assert "keyhole init --source Rechnungen.csv" in (refused.value.hint or "")
+
+
+def test_files_are_joined_by_names_and_nothing_is_taken_for_proved(tmp_path: Path) -> None:
+    """Paths, what has to be vouched for, what may be public, and when rows change, which is said once."""
+    (tmp_path / "customer.csv").write_text("c_custkey,c_nationkey\n1,2\n", encoding="utf-8")
+    (tmp_path / "orders.csv").write_text("o_orderkey,o_custkey\n1,1\n", encoding="utf-8")
+    (tmp_path / "lineitem.csv").write_text("l_orderkey,l_quantity\n1,7\n", encoding="utf-8")
+    (tmp_path / "nation.csv").write_text("n_nationkey,n_name\n2,FRANCE\n", encoding="utf-8")
+    files = ("customer.csv", "lineitem.csv", "nation.csv", "orders.csv")
+    text = from_source(*files, directory=tmp_path, unit=Unit.PERSON, refresh="daily 02:00")
+    tables = tomllib.loads(text)["tables"]
+    assert tables["lineitem"]["privacy_unit"] == {"through": "orders.o_orderkey", "by": "l_orderkey"}
+    assert "by names alone: nothing proves that its keys are those of orders" in text
+    assert '# unique = ["o_orderkey"]   # nothing proves it: uncomment it if you vouch' in text
+    assert "paths of lineitem lead here by it" in text
+    assert (tables["orders"]["privacy_unit"], tables["orders"]["same_unit_as"]) == ("o_custkey", "customer")
+    assert (tables["customer"]["rows_per_unit"], tables["nation"]["public"]) == (1, BLANK)
+    assert '# key = { values_from = "nation.n_nationkey" }   # if nation is public' in text
+    assert all(table.get("refresh", "daily 02:00") == "daily 02:00" for table in tables.values())
+    with pytest.raises(KeyholeError, match=r'KH002.*--refresh "often" is not a refresh'):
+        from_source(*files, directory=tmp_path, refresh="often")
+    asked = from_source(*files, directory=tmp_path)
+    assert '# privacy_unit = { through = "orders.o_orderkey", by = "l_orderkey" }   # or who is there' in asked

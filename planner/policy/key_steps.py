@@ -1,0 +1,240 @@
+"""Steps from rows of one table to rows of another: by foreign keys, and by names where the source declares none.
+
+`orders.customer_id` leads to `customers.customer_id` or `customers.id`, `lineitem.l_orderkey` to `orders.o_orderkey`: a
+table's own key bears its name, in the singular or the plural, and other tables name the same by the same word for an
+identifier. Types are equal. No row is read, so that a step by names is a guess, which its owner has to vouch for.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from planner.catalog.model import SqlType
+from planner.catalog.relations import ForeignKey, RelationIdentity
+from planner.catalog.sql_types import SourceColumn, sql_type
+from planner.policy.identifiers import ID_WORDS, NUMBER_WORDS, is_identifier, names_person, split_words
+
+_KEY_TYPES = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.UUID})
+_SUFFIXES = ID_WORDS | NUMBER_WORDS
+_COMPOUND = re.compile(r"(.{3,}?)_?(id|uuid|guid|key|nummer|nr)")  # orderkey; of fewer letters are "paid", "grid"
+_OF_TABLES = frozenset({"dim", "fact", "tbl", "tab", "stg", "raw", "src", "d", "f", "t", "v"})
+_SHORT = {
+    "cust": "customer",
+    "emp": "employee",
+    "pat": "patient",
+    "supp": "supplier",
+    "prod": "product",
+    "dept": "department",
+    "acct": "account",
+    "cat": "category",
+    "org": "organization",
+    "adm": "admission",
+    "enc": "encounter",
+    "inv": "invoice",
+    "loc": "location",
+}
+_SINGULARS = {"people": "person", "children": "child"}
+_LONGEST_PREFIX = 3  # letters that stand before all columns of a table: l_ of lineitem
+_PLURAL_ENDINGS = ("s", "es", "n", "en", "e")  # of English and German
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table as the source's schema and catalogue describe it. Foreign keys lead to tables by the names given here."""
+
+    columns: tuple[SourceColumn, ...]
+    identity: RelationIdentity | None = None
+    foreign_keys: tuple[ForeignKey, ...] = ()
+
+    @property
+    def compound_keys(self) -> frozenset[frozenset[str]]:
+        """Return the sets of columns that a constraint keeps unique together."""
+        return frozenset() if self.identity is None else self.identity.keys
+
+    def keeps_unique(self, columns: Sequence[str]) -> bool:
+        """Return True if a constraint keeps some of these columns unique together."""
+        return self.identity is not None and self.identity.has_key(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStep:
+    """A step from the rows of a table to those of another whose columns `reached` have the values of `columns`.
+
+    `declared`: by a foreign key. `unique`: a constraint of the source says that there is one such row at most.
+    """
+
+    columns: tuple[str, ...]
+    table: str
+    reached: tuple[str, ...]
+    declared: bool
+    unique: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A column by its name: what it names, nothing if that is its table, and the word that says that it identifies."""
+
+    column: SourceColumn
+    named: str
+    suffix: str
+
+    def fits(self, other: "_Key") -> bool:
+        """Return True if the types are equal and both identify in the same way."""
+        same_word = self.suffix == other.suffix or (not self.suffix and other.suffix in ID_WORDS)
+        return same_word and sql_type(self.column.declared) is sql_type(other.column.declared)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedTable:
+    """A table with what names say of it: what a row may be called, and which columns name its rows or others'.
+
+    `columns`: those of types that keys have; `keys`: those of them that look like identifiers; `own`: those of these
+    that name the table's own rows. `told`: the columns that are called as people are.
+    """
+
+    name: str
+    source: SourceTable
+    row_names: frozenset[str]
+    columns: tuple[_Key, ...]
+    keys: tuple[_Key, ...]
+    own: tuple[_Key, ...]
+    told: frozenset[str]
+
+    @property
+    def own_keys(self) -> tuple[str, ...]:
+        """Return the columns that name the table's rows, as their names say: `patients.patient_id`, `orders.id`."""
+        return tuple(key.column.name for key in self.own)
+
+    def describe_key(self, name: str) -> str:
+        """Return what a column names, of itself or of the table, without what stands before all of its columns."""
+        named = next((key.named for key in self.columns if key.column.name == name), name)
+        return named or min(self.row_names, key=len)
+
+    def list_targets(self, key: _Key) -> list[_Key]:
+        """Return the columns that another table's column may lead to, the likeliest first."""
+        own = [there for there in self.own if key.named in self.row_names and key.fits(there)]
+        same = [there for there in self.keys if there not in own and key.named and there.named == key.named]
+        unique = [there for there in same if key.fits(there) and self.source.keeps_unique([there.column.name])]
+        return sorted([*own, *unique], key=lambda one: (not self.source.keeps_unique([one.column.name]), not one.named))
+
+    def find_equal(self, there: _Key) -> _Key | None:
+        """Return the column that is called as another table's is, prefixes of the tables left out."""
+        alike = (key for key in self.columns if (key.named, key.suffix) == (there.named, there.suffix))
+        return next((key for key in alike if key.fits(there)), None)
+
+    def guess_steps(self, other: "KeyedTable") -> Iterator[KeyStep]:
+        """Yield the steps to another table that names tell: by its keys of several columns, by its own key, or by a
+        column that is unique there."""
+        led = {column for key in self.source.foreign_keys for column in key.columns}
+        leading = [key for key in self.keys if key.column.name not in {*led, *self.own_keys}]
+        compound = sorted(tuple(sorted(key)) for key in other.source.compound_keys)
+        yield from (step for columns in compound for step in self._follow_compound(columns, other, leading))
+        held = {column for columns in compound for column in columns}
+        for key in leading:
+            for there in other.list_targets(key)[:1]:
+                name = there.column.name
+                unique = other.source.keeps_unique([name])
+                if unique or name not in held:  # else the catalogue has it as a part of a key only
+                    yield KeyStep((key.column.name,), other.name, (name,), declared=False, unique=unique)
+                if not unique and name not in held:
+                    yield from self._add_shared(key, there, other, leading)
+
+    def _follow_compound(
+        self, columns: Sequence[str], other: "KeyedTable", leading: Sequence[_Key]
+    ) -> Iterator[KeyStep]:
+        reached = [key for key in other.columns if key.column.name in columns]
+        equal = [key for there in reached if (key := self.find_equal(there)) is not None]
+        if len(equal) == len(columns) and any(key in leading for key in equal):
+            names = tuple(key.column.name for key in equal)
+            yield KeyStep(names, other.name, tuple(key.column.name for key in reached), declared=False, unique=True)
+
+    def _add_shared(self, key: _Key, there: _Key, other: "KeyedTable", leading: Sequence[_Key]) -> Iterator[KeyStep]:
+        """Yield a step with the other identifiers that both tables have: orders may be numbered in each shop anew."""
+        further = [one for one in other.keys if one.column.name not in other.own_keys]
+        shared = [(one, equal) for one in further if (equal := self.find_equal(one)) in leading and equal is not key]
+        if shared:
+            columns = [*(equal.column.name for _, equal in shared if equal is not None), key.column.name]
+            reached = [*(one.column.name for one, _ in shared), there.column.name]
+            yield KeyStep(tuple(columns), other.name, tuple(reached), declared=False, unique=False)
+
+
+def read_keys(tables: Mapping[str, SourceTable]) -> dict[str, KeyedTable]:
+    """Return the tables with what names tell of their keys."""
+    split = {name: split_words(name) or [name] for name in tables}
+    first = {words[0] for words in split.values()}
+    shared = first if len(first) == 1 and len(split) > 1 else set()
+    found = {}
+    for name, table in tables.items():
+        words = split[name]
+        bare = words[1:] if len(words) > 1 and words[0] in _OF_TABLES | shared else words
+        row_names = _find_singulars(bare)
+        columns = _read_columns(table, row_names)
+        keys = tuple(key for key in columns if key.suffix or is_identifier(key.column))
+        called = [key for key in keys if key.named in row_names or (not key.named and key.suffix in ID_WORDS)]
+        own = tuple(key for key in called if key.suffix) or tuple(called)
+        told = frozenset(column.name for column in table.columns if names_person(column))
+        found[name] = KeyedTable(name, table, row_names, columns, keys, own, told)
+    return found
+
+
+def find_steps(tables: Mapping[str, KeyedTable]) -> dict[str, tuple[KeyStep, ...]]:
+    """Return by table the steps that lead away from it: declared ones first, then likely ones by names.
+
+    No column of a foreign key is led elsewhere by its name.
+    """
+    found: dict[str, tuple[KeyStep, ...]] = {}
+    called: dict[str, list[KeyedTable]] = {}
+    for table in tables.values():
+        for word in {*table.row_names, *(key.named for key in table.columns if key.named)}:
+            called.setdefault(word, []).append(table)
+    for name, table in tables.items():
+        declared = [
+            KeyStep(key.columns, key.relation, key.reached, declared=True, unique=True)
+            for key in table.source.foreign_keys
+            if key.relation in tables and key.relation != name
+        ]
+        others = {other.name: other for key in table.keys for other in called.get(key.named, ()) if other is not table}
+        guessed = [step for other in sorted(others) for step in table.guess_steps(others[other])]
+        found[name] = (*declared, *sorted(guessed, key=lambda step: not step.unique))
+    return found
+
+
+def _read_columns(table: SourceTable, row_names: Set[str]) -> tuple[_Key, ...]:
+    """The columns that could be keys, taken apart behind what stands before all columns of the table."""
+    words = {column.name: split_words(column.name) for column in table.columns}
+    first = {split[0] for split in words.values() if len(split) > 1}
+    is_prefixed = (
+        len(first) == 1
+        and all(len(split) > 1 for split in words.values())
+        and any(len(word) <= _LONGEST_PREFIX or word in row_names for word in first)
+    )
+    found = []
+    for column in table.columns:
+        if sql_type(column.declared) not in _KEY_TYPES or not words[column.name]:
+            continue
+        rest = words[column.name][1:] if is_prefixed else words[column.name]
+        found.append(_Key(column, *_take_apart(rest)))
+    return tuple(found)
+
+
+def _take_apart(words: Sequence[str]) -> tuple[str, str]:
+    """What an identifier names, and the word that says that it is one: `order` and `key` of `orderkey`."""
+    if words[-1] in _SUFFIXES:
+        return _join(words[:-1]), words[-1]
+    if (compound := _COMPOUND.fullmatch(words[-1])) is not None:
+        return _join([*words[:-1], compound[1]]), compound[2]
+    return _join(words), ""
+
+
+def _join(words: Sequence[str]) -> str:
+    return "".join([*words[:-1], _SHORT.get(words[-1], words[-1])] if words else [])
+
+
+def _find_singulars(words: Sequence[str]) -> frozenset[str]:
+    """The forms that one row's name may have, of a table that may be called by the plural."""
+    whole, last = "".join(words), words[-1]
+    found = {whole, _join(words), "".join([*words[:-1], _SINGULARS.get(last, last)])}
+    found |= {whole.removesuffix(ending) for ending in _PLURAL_ENDINGS}
+    if whole.endswith("ies"):
+        found.add(f"{whole[:-3]}y")
+    return frozenset(found)

@@ -1,0 +1,206 @@
+"""Who is protected in each table of a source, as `keyhole init` proposes it from names, types and constraints.
+
+A table that stores people's ids has them as its unit. One that does not is led to one that does, by its keys. A table
+of people has one row for each. A table that leads to nobody, and in which others look something up, may be public.
+`keyhole check` asks for the owner's word where no constraint of the source holds a proposal.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from planner.catalog.model import SqlType
+from planner.catalog.sql_types import sql_type
+from planner.policy.identifiers import find_people, names_people
+from planner.policy.key_steps import KeyedTable, KeyStep, SourceTable, find_steps, read_keys
+
+_UNIT_TYPES = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.UUID})
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedUnit:
+    """Who is protected in a table, as far as the schema tells.
+
+    `candidates`: columns that may name people; `column`: the likeliest. `paths`: steps that lead to somebody whom
+    `column` does not name, the likeliest first. Where there are both, nothing tells which of the two is meant.
+    `is_alone`: a unit has one row; `is_unique`: a constraint says so. `same_as`: the step to the table of the same
+    people; `alike`: an earlier table that calls its unit the same. `is_lookup`: nobody is named, and other tables lead
+    here; `lookups`: by column, the steps to tables of this kind. `vouched`: by columns that no constraint keeps unique,
+    the tables whose paths lead here by them.
+    """
+
+    candidates: tuple[str, ...]
+    column: str | None
+    paths: tuple[KeyStep, ...]
+    is_alone: bool
+    is_unique: bool
+    same_as: KeyStep | None
+    alike: str | None
+    is_lookup: bool
+    lookups: Mapping[str, KeyStep]
+    vouched: Mapping[tuple[str, ...], tuple[str, ...]]
+
+
+def propose_units(tables: Mapping[str, SourceTable]) -> dict[str, ProposedUnit]:
+    """Return by table who is protected in it. Paths that are proposed never return to where they were."""
+    keyed = read_keys(tables)
+    steps = find_steps(keyed)
+    people = {name: _find_person_key(table) for name, table in keyed.items()}
+    things = {name: _find_things(table, steps[name], keyed, people) for name, table in keyed.items()}
+    candidates = {name: _list_candidates(table, things[name], people[name]) for name, table in keyed.items()}
+    columns = {name: people[name] or _choose(table, candidates[name]) for name, table in keyed.items()}
+    paths = _find_paths(steps, columns, {})
+    columns |= {
+        name: _choose_alone(table, candidates[name])
+        for name, table in keyed.items()
+        if not paths[name] and columns[name] is None
+    }
+    paths = _find_paths(steps, columns, paths)
+    same = {name: _find_same(column, steps[name], columns) for name, column in columns.items()}
+    reached = {step.table for leading in steps.values() for step in leading}
+    named = {name for name in keyed if candidates[name] or columns[name] or paths[name]}
+    found: dict[str, ProposedUnit] = {}
+    for name, table in keyed.items():
+        column = columns[name]
+        others: tuple[KeyStep, ...] = ()
+        if column is not None and column != people[name]:
+            root = _find_root(name, columns, same, paths, keyed)
+            led = (step for step in steps[name] if step.table in named and not {*step.columns} & {*candidates[name]})
+            others = tuple(step for step in led if _find_root(step.table, columns, same, paths, keyed) != root)
+        unique = column is not None and table.source.keeps_unique([column])
+        found[name] = ProposedUnit(
+            candidates=candidates[name],
+            column=column,
+            paths=others or paths[name],
+            is_alone=unique or (column is not None and column == people[name]),
+            is_unique=unique,
+            same_as=same[name],
+            alike=None
+            if people[name] or same[name]
+            else _find_alike(table, column, [(keyed[o], columns[o]) for o in found]),
+            is_lookup=name in reached and name not in named,
+            lookups={
+                step.columns[0]: step
+                for step in reversed(steps[name])
+                if step.table not in named and len(step.columns) == 1
+            },
+            vouched=_list_vouched(name, paths),
+        )
+    return found
+
+
+def _find_person_key(table: KeyedTable) -> str | None:
+    """The key by which a table lists people, one in a row: of patients `patient_id` or `id`."""
+    if not any(names_people(name) for name in table.row_names):
+        return None
+    own = [name for name in table.own_keys if _is_unit(table, name)]
+    return min(own, key=lambda name: not table.source.keeps_unique([name]), default=None)
+
+
+def _find_things(
+    table: KeyedTable, steps: Sequence[KeyStep], tables: Mapping[str, KeyedTable], people: Mapping[str, str | None]
+) -> set[str]:
+    """The columns that name no people: the table's rows, or rows of another table that has people's ids beside."""
+    things = set() if people[table.name] else {name for name in table.own_keys if name not in table.told}
+    for step in steps:
+        there = tables[step.table]
+        (column, *others), (reached, *_) = step.columns, step.reached
+        if others or people[step.table] == reached:
+            continue
+        told = [name for name in there.told if name != reached and not there.source.keeps_unique([name])]
+        if told or column not in table.told:
+            things.add(column)
+    return things
+
+
+def _list_candidates(table: KeyedTable, things: Iterable[str], person_key: str | None) -> tuple[str, ...]:
+    """The columns that may name people: not those that keep rows apart, unless they are called as people are."""
+    columns = [column for column in table.source.columns if column.name not in things]
+    repeating = [
+        column for column in columns if not table.source.keeps_unique([column.name]) or column.name in table.told
+    ]
+    found = find_people(repeating)
+    return found if person_key is None or person_key in found else (person_key, *found)
+
+
+def _choose(table: KeyedTable, candidates: Sequence[str]) -> str | None:
+    """The candidate that people are called by, those first that keep no rows apart."""
+    usable = [name for name in candidates if _is_unit(table, name) and name in table.told]
+    own = table.own_keys
+    return min(usable, key=lambda name: name in own or table.source.keeps_unique([name]), default=None)
+
+
+def _choose_alone(table: KeyedTable, candidates: Sequence[str]) -> str | None:
+    """The one candidate, even if nothing but an id is told by its name."""
+    return candidates[0] if len(candidates) == 1 and _is_unit(table, candidates[0]) else None
+
+
+def _find_paths(
+    steps: Mapping[str, Sequence[KeyStep]],
+    columns: Mapping[str, str | None],
+    before: Mapping[str, tuple[KeyStep, ...]],
+) -> dict[str, tuple[KeyStep, ...]]:
+    """The shortest paths of each table without a unit's column: of steps that constraints hold, else of any."""
+    found = {name: before.get(name, ()) for name in steps}
+    known = {name for name in steps if columns[name] is not None or found[name]}
+    for proved in (True, False):
+        while True:
+            further = {
+                name: leading
+                for name in steps
+                if name not in known
+                and (leading := tuple(one for one in steps[name] if one.table in known and one.unique >= proved))
+            }
+            if not further:
+                break
+            found |= further
+            known |= set(further)
+    return found
+
+
+def _find_same(column: str | None, steps: Sequence[KeyStep], columns: Mapping[str, str | None]) -> KeyStep | None:
+    """The step to the table whose unit a table's unit is."""
+    if column is None:
+        return None
+    return next((one for one in steps if one.columns == (column,) and one.reached == (columns[one.table],)), None)
+
+
+def _find_alike(table: KeyedTable, column: str | None, earlier: Iterable[tuple[KeyedTable, str | None]]) -> str | None:
+    """The first of other tables whose unit has the name and the type of a table's unit."""
+    if column is None:
+        return None
+    alike = (other for other, named in earlier if named == column)
+    return next((other.name for other in alike if _type(other, column) is _type(table, column)), None)
+
+
+def _find_root(
+    name: str,
+    columns: Mapping[str, str | None],
+    same: Mapping[str, KeyStep | None],
+    paths: Mapping[str, Sequence[KeyStep]],
+    tables: Mapping[str, KeyedTable],
+) -> str:
+    """The people whom a table's rows belong to: what their column is called where they are listed first."""
+    seen = set()
+    while name not in seen:
+        seen.add(name)
+        step = same[name] or next(iter(paths[name]), None)
+        name = name if step is None else step.table
+    column = columns[name]
+    return tables[name].describe_key(column) if column is not None else ""
+
+
+def _list_vouched(name: str, paths: Mapping[str, Sequence[KeyStep]]) -> dict[tuple[str, ...], tuple[str, ...]]:
+    found: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for other, leading in paths.items():
+        for step in leading[:1]:
+            if step.table == name and not step.unique:
+                found[step.reached] = (*found.get(step.reached, ()), other)
+    return found
+
+
+def _type(table: KeyedTable, name: str) -> SqlType:
+    return next(sql_type(column.declared) for column in table.source.columns if column.name == name)
+
+
+def _is_unit(table: KeyedTable, name: str) -> bool:
+    return _type(table, name) in _UNIT_TYPES
