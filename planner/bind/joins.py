@@ -31,7 +31,7 @@ from planner.bind.refusals import (
     unknown_join_column,
 )
 from planner.bind.unit_equalities import private_tables
-from planner.bind.unit_lists import is_list
+from planner.bind.unit_lists.find_lists import is_list
 from planner.catalog.model import Catalog, Column, Lookup, PublicTable, Table
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, name, position

@@ -11,7 +11,7 @@ from planner.bind.lookup_columns import store_conditions
 from planner.bind.other_tables import offer_join
 from planner.bind.refusals import nested_too_deeply, too_many_groups
 from planner.bind.set_branches import Said, read_question
-from planner.bind.unit_lists import resolve_lists
+from planner.bind.unit_lists.resolve_lists import resolve_lists
 from planner.bind.unit_totals import resolve_unit_query
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Catalog, Table

@@ -257,6 +257,40 @@ def list_clause(clause: str, node: exp.Expr) -> KeyholeError:
     )
 
 
+def list_across(column: exp.Column, table: Table) -> KeyholeError:
+    """KH107 for a condition between the rows of a list and a row of the question."""
+    return _from_refusal(
+        f"{write_short(column)} is no column of the list's rows",
+        column,
+        detail="A list of privacy units says one thing of a unit, the same for all of its rows in the question.",
+        hint="Equate the columns of the privacy unit alone, and compare "
+        f"the columns of {readable(table.name)} with constants.",
+    )
+
+
+def list_grouped_apart(table: Table, node: exp.Expr) -> KeyholeError:
+    """KH107 for a list whose groups may have rows of several privacy units."""
+    unit = ", ".join(map(readable, table.unit))
+    return _from_refusal(
+        f"a list of privacy units groups by all their columns ({table.unit_text})",
+        node,
+        detail="A total of several units would decide about each of them.",
+        hint=f"Write IN (SELECT {unit} FROM {readable(table.name)} WHERE ... GROUP BY {unit} HAVING ...).",
+    )
+
+
+def no_listed_total(error: KeyholeError) -> KeyholeError:
+    """KH107 for what a list cannot ask of one privacy unit's rows in one group."""
+    return KeyholeError(
+        "KH107",
+        f"a list of privacy units: {error.message}",
+        detail=error.detail,
+        hint="Compare count(*), count(x), count(DISTINCT x), sum(x), avg(x), min(x) or max(x) with a constant, each "
+        "with FILTER, or ask for a row: EXISTS (SELECT 1 FROM ... WHERE ...).",
+        position=error.position,
+    )
+
+
 def list_within(node: exp.Expr) -> KeyholeError:
     """KH107 for a list of units inside another one."""
     return _from_refusal(

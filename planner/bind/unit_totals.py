@@ -33,7 +33,7 @@ from planner.functionals.row_range import row_range
 from planner.functionals.unit_rows import one_row, parts_of_step, total_meaning
 from planner.parser.tree import bare, name, position, write_node
 from planner.predicates.computed.read import read_term
-from planner.predicates.condition import row_condition
+from planner.predicates.condition import row_condition, row_truth
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import (
     Condition,
@@ -43,6 +43,7 @@ from planner.question.condition import (
 )
 from planner.question.model import Functional, Measure, Term, UnitRows, UnitTotal
 from planner.question.products import with_products
+from planner.question.three_valued import Truth
 from planner.scope.embedded import Embedded, UnitQuery
 from planner.scope.names import Scope
 from planner.values.decimals import decimal, terminating_decimal
@@ -130,6 +131,23 @@ def _resolve(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedd
     resolved_query = replace(query, listed=listed, conditions=tuple(whole))
     made = UnitRows(totals.table, all_of(rows), tuple(total for total, _ in totals.made.values()))
     return replace(embedded, table=table, per_unit=resolved_query), made
+
+
+def read_group_totals(query: UnitQuery, condition: exp.Expr, within: GroupScope) -> tuple[UnitRows, Table, Truth]:
+    """Return the totals of a unit's rows that a condition reads, the table with them, and where the condition holds.
+
+    Parameters:
+        query: reads the rows of the unit and the groups that it lists; nothing else is shown.
+        within: the rows' scope, and what WHERE says of them.
+
+    Raises KH110 for what is no total, KH2xx, KH005.
+    """
+    totals = _Totals(query, query.table, within)
+    inside = list(query.listed)
+    read = _on_totals(condition, totals, inside, where="HAVING")
+    shown = unit_table(query, tuple(column for _, column in totals.made.values()))
+    truth = row_truth(read, Scope(table=shown, alias=query.alias, listed=tuple(inside)), within.given)
+    return UnitRows(totals.table, within.where, tuple(total for total, _ in totals.made.values())), shown, truth
 
 
 def _conjuncts(conditions: Iterable[Condition]) -> Iterator[Condition]:

@@ -165,16 +165,18 @@ class UnitPath:
 
 @dataclass(frozen=True, slots=True)
 class UnitList:
-    """The privacy units that have a row of `table` for which `rule` holds. Units of NULL are on no list.
+    """The privacy units for whose rows of `table` the `rule` holds. Units of NULL are on no list.
 
     `rule` is what the planner reads of those rows, and `meaning` the same as text: lists with equal meanings over equal
-    tables are equal. If the list is `absent`, a question is about the units that are not on it.
+    tables are equal. `written` says it in the analyst's words. If the list is `absent`, the units are meant that are
+    not on it.
     """
 
     table: "Table"
     meaning: str
     rule: Hashable = field(compare=False)
     absent: bool
+    written: str = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,7 @@ class Table:
     owner. `root` is set where the owner promises that the units are those of another table, in the same order of
     columns. With `members` the table is their join on the unit, and has no relation of its own. With a `path`
     the unit's columns are another table's, which rows reach by it. A question's table has the rows of those units alone
-    that are on all of its `lists`. `bands` are what the
+    that are on one list at least of each of its `lists`. `bands` are what the
     owner proposes to ask of its counts. `append_only`: rows are added, never changed or taken away. `arrived` is the
     column that says when a row was: none has an earlier value than a row that was there before it. With
     `cells_of_cut_units` the promise per cell is for units that the bounds cut as well, and charged so. `joined_rows` is
@@ -212,7 +214,7 @@ class Table:
     root: UnitRoot | None = None
     path: UnitPath | None = None
     members: tuple[Member, ...] = ()
-    lists: tuple[UnitList, ...] = ()
+    lists: tuple[tuple[UnitList, ...], ...] = ()
     groupings: tuple[Grouping, ...] = ()
     bands: tuple[Bands, ...] = ()
     append_only: bool = False
@@ -295,9 +297,14 @@ class Table:
             while table is not None:
                 found.setdefault(table.name, table)
                 table = None if table.path is None else table.path.table
-        for table in (one for listed in self.lists for one in listed.table.stored_tables):
+        for table in (one for listed in self.listed for one in listed.table.stored_tables):
             found.setdefault(table.name, table)
         return tuple(found.values())
+
+    @property
+    def listed(self) -> tuple[UnitList, ...]:
+        """The lists that say whose rows it has, each once, whether it is meant or absent."""
+        return tuple({replace(one, absent=False): one for clause in self.lists for one in clause}.values())
 
     @property
     def alone(self) -> "Table":

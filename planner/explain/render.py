@@ -88,9 +88,9 @@ def _unit_paths(table: Table) -> Iterator[str]:
 
 def _unit_lists(table: Table) -> Iterator[str]:
     """Whose rows count, and what that costs the cells that decide it."""
-    for listed in table.lists:
-        kind = "without" if listed.absent else "with"
-        yield f"only rows of those ({table.unit_text}) count that are {kind} {listed.meaning} in {listed.table.name}"
+    for clause in table.lists:
+        told = (f"{'without' if one.absent else 'with'} {one.written} in {one.table.name}" for one in clause)
+        yield f"only rows of those ({table.unit_text}) count that are {', or '.join(told)}"
 
 
 def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> Iterator[str]:

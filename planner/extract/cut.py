@@ -9,7 +9,7 @@ from planner.bind.other_tables import offer_join
 from planner.bind.path_join import list_declared
 from planner.bind.refusals import no_key
 from planner.bind.unit_join import bound_table
-from planner.bind.unit_lists import read_lists
+from planner.bind.unit_lists.read_lists import read_lists
 from planner.bind.unit_query import NOTHING, UnitReading, check_groups, unit_readings
 from planner.catalog.model import Catalog, Column, Merged, Parts, Table
 from planner.errors import KeyholeError

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from planner.bind.unit_lists import find_listing_tables
+from planner.bind.unit_lists.find_lists import find_listing_tables
 from planner.catalog.model import Catalog, StoredQuestion, Table
 from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError, not_allowed

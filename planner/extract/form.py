@@ -8,7 +8,7 @@ from sqlglot import exp
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.from_clause import conjuncts
 from planner.bind.select_list import check_beside_aggregates, check_item, check_shown, shows_aggregates
-from planner.bind.unit_lists import find_list
+from planner.bind.unit_lists.find_lists import find_lists
 from planner.catalog.model import Column
 from planner.errors import KeyholeError, UnknownColumn
 from planner.extract.hints.people import refuse_people
@@ -309,10 +309,11 @@ def _find_query(part: exp.Expr, key: str, place: QuestionReading) -> exp.Query |
     """Return a subquery in a clause, without the lists of units that WHERE asks for."""
     if key != "where" or not place.lists:
         return part.find(exp.Query)
-    known = {id(listed.tree) for listed in place.lists}
+    known = {id(listed.tree) for clause in place.lists for listed in clause}
     for one in conjuncts(part.this):
-        listed = find_list(one)
-        if (listed is None or id(listed[1]) not in known) and (inner := one.find(exp.Query)) is not None:
+        asked = [listed for clause in find_lists(one) or () for listed in clause]
+        read = bool(asked) and all(id(listed.inner) in known for listed in asked)
+        if not read and (inner := one.find(exp.Query)) is not None:
             return inner
     return None
 

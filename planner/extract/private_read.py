@@ -40,7 +40,7 @@ class PrivateRead:
 class QuestionReading:
     """A question where it stands; `before` is the WITH clause without which it does not stand alone. `predicates` are
     what it shows and sorts by beside its keys, `ranked` is the value that they are ranked by, `numbers` are sizes
-    that it shows and is not told, and `lists` the lists of privacy units that its WHERE asks for."""
+    that it shows and is not told, and `lists` those of privacy units that its WHERE asks for, one of each."""
 
     node: exp.Table
     select: exp.Select
@@ -53,7 +53,7 @@ class QuestionReading:
     predicates: tuple[ShownPredicate, ...] = ()
     ranked: RankedItem | None = None
     numbers: Numbers = NO_NUMBERS
-    lists: tuple[UnitListQuery, ...] = ()
+    lists: tuple[tuple[UnitListQuery, ...], ...] = ()
 
     @property
     def is_of_thresholds(self) -> bool:

@@ -153,7 +153,9 @@ def _answer_per_unit(question: Question, rows: UnitRows, rolled: _Rolled) -> lis
     return [
         "-- integer totals of each privacy unit in each key, of the rows that count",
         *rolled.totals([], closing="),"),
-        *relation(unit_columns(rows, bounding), ["FROM totals", *found]),
+        *relation(
+            unit_columns(rows, [alias for alias, _ in bounding.groups], bounding.row.dialect), ["FROM totals", *found]
+        ),
         *answer(question, rows, bounding.row, bounding),
     ]
 

@@ -167,7 +167,7 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> R
         "WITH",
         *steps[:-1],
         f"{steps[-1].rstrip(',')},",
-        *relation(unit_columns(rows, bounded.bounding), source),
+        *relation(unit_columns(rows, [alias for alias, _ in bounded.bounding.groups], dialect), source),
         *answer(question, rows, row, bounded.bounding),
     ]
     totals = replace(inner, table=stored.table)

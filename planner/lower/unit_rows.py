@@ -6,8 +6,8 @@ Nothing here can fail on data, and both engines give the same integers.
 References: docs/decisions/0008-per-unit.md.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -31,16 +31,16 @@ def list_needed(rows: UnitRows) -> tuple[Functional, ...]:
     return tuple(made for total in rows.totals for made in (total.functional, total.present) if made is not None)
 
 
-def unit_columns(rows: UnitRows, bounding: Bounding) -> list[str]:
+def unit_columns(rows: UnitRows, aliases: Iterable[str], dialect: Dialect) -> list[str]:
     """The columns of one row per unit and key: unit, keys and totals, each total NULL or in its range."""
-    columns = [alias for alias, _ in bounding.groups]
+    columns = list(aliases)
     place = 0
     for i, total in enumerate(rows.totals):
         added = f"t{place}"
         if total.functional.measure is Measure.MEAN:
-            added = _mean(added, f"t{place + 1}", total, bounding.row.dialect)
+            added = _mean(added, f"t{place + 1}", total, dialect)
         clipped = f"LEAST(GREATEST(COALESCE({added}, 0), {integer(total.low)}), {integer(total.high)})"
-        value = bounding.row.dialect.spelling.cast(clipped, "bigint")
+        value = dialect.spelling.cast(clipped, "bigint")
         if total.present is not None:
             place += 1
             value = f"CASE WHEN t{place} > 0 THEN {value} END"
@@ -62,18 +62,10 @@ def _mean(above: str, count: str, total: UnitTotal, dialect: Dialect) -> str:
 
 def answer(question: Question, rows: UnitRows, row: RowSql, bounding: Bounding) -> list[str]:
     """The question over the relation of those rows."""
-    names = {column.name: alias for alias, column in bounding.groups}
-    names |= {total.name: _alias(i) for i, total in enumerate(rows.totals)}
-    steps = {total.name: Fraction(question.table.column(total.name).grid or 1) for total in rows.totals}
-
-    def store_condition(condition: Condition) -> Condition:
-        return rename_columns(in_steps(condition, steps), names)
-
-    table = _stored_table(question.table, names, rows.totals)
-    measures = {_alias(i): _alias(i) for i in range(len(rows.totals))}
-    among = store_condition(question.where)
-    asked = [_over(made, names, steps, store_condition) for made in question.functionals]
-    units = compute_conditions(RowSql(table=table, dialect=row.dialect, measures=measures), among, asked)
+    stored = StoredTotals.of(question.table, rows, {column.name: alias for alias, column in bounding.groups})
+    among = stored.read_condition(question.where)
+    asked = [stored.read_functional(made) for made in question.functionals]
+    units = compute_conditions(stored.row(question.table, RELATION, row.dialect), among, asked)
     functionals = [FunctionalSql.of(units, made, where=ALWAYS, among=among) for made in asked]
     sums = [f.final(f.sum_rows(added=f.added_sql(), present=f.present())) for f in functionals]
     keys = [f"k{i}" for i in range(len(question.keys.columns))]
@@ -101,19 +93,54 @@ def _alias(index: int) -> str:
     return f"total{index}"
 
 
-def _stored_table(table: Table, names: dict[str, str], totals: tuple[UnitTotal, ...]) -> Table:
-    """The relation as a table whose rows are units by themselves: what was derived is stored, totals are integers."""
-    ranges = {total.name: (total.low, total.high) for total in totals}
-    return replace(
-        table,
-        relation=RELATION,
-        unit=(),
-        row_cap=None,
-        columns=tuple(_stored_column(column, names, ranges) for column in table.columns if column.name in names),
-    )
+@dataclass(frozen=True, slots=True)
+class StoredTotals:
+    """A relation with the columns of `unit_columns`: its names of groups and totals, and what a step of these is."""
+
+    rows: UnitRows
+    names: Mapping[str, str]
+    steps: Mapping[str, Fraction]
+
+    @staticmethod
+    def of(shown: Table, rows: UnitRows, groups: Mapping[str, str]) -> "StoredTotals":
+        """The relation of these totals.
+
+        Parameters:
+            shown: the table that has the totals as columns.
+            groups: the relation's names of the other columns.
+        """
+        names = {**groups, **{total.name: _alias(i) for i, total in enumerate(rows.totals)}}
+        steps = {total.name: Fraction(shown.column(total.name).grid or 1) for total in rows.totals}
+        return StoredTotals(rows, names, steps)
+
+    def row(self, shown: Table, relation: str, dialect: Dialect) -> RowSql:
+        """The relation as a table of which each row is a unit; what was derived is stored, totals are integers."""
+        ranges = {total.name: (total.low, total.high) for total in self.rows.totals}
+        columns = (_stored_column(one, self.names, ranges) for one in shown.columns if one.name in self.names)
+        table = replace(shown, relation=relation, unit=(), row_cap=None, columns=tuple(columns))
+        measures = {_alias(i): _alias(i) for i in range(len(self.rows.totals))}
+        return RowSql(table=table, dialect=dialect, measures=measures)
+
+    def read_condition(self, condition: Condition) -> Condition:
+        """The condition over the relation's columns."""
+        return rename_columns(in_steps(condition, self.steps), self.names)
+
+    def read_functional(self, made: Functional) -> Functional:
+        """The functional over the relation's columns."""
+        terms = tuple(
+            replace(
+                term,
+                column=None
+                if term.column is None
+                else rename_column(column_in_steps(term.column, self.steps), self.names),
+                condition=self.read_condition(term.condition),
+            )
+            for term in made.terms
+        )
+        return replace(made, terms=terms)
 
 
-def _stored_column(column: Column, names: dict[str, str], ranges: dict[str, tuple[int, int]]) -> Column:
+def _stored_column(column: Column, names: Mapping[str, str], ranges: Mapping[str, tuple[int, int]]) -> Column:
     plain = replace(column, name=names[column.name], derivation=None)
     if column.name not in ranges:
         return plain
@@ -121,18 +148,3 @@ def _stored_column(column: Column, names: dict[str, str], ranges: dict[str, tupl
     return replace(
         plain, sql_type=SqlType.INTEGER, declared="bigint", bounds=(Decimal(low), Decimal(high)), grid=Decimal(1)
     )
-
-
-def _over(
-    made: Functional, names: dict[str, str], steps: dict[str, Fraction], stored: Callable[[Condition], Condition]
-) -> Functional:
-    """The functional over the relation's columns."""
-    terms = tuple(
-        replace(
-            term,
-            column=None if term.column is None else rename_column(column_in_steps(term.column, steps), names),
-            condition=stored(term.condition),
-        )
-        for term in made.terms
-    )
-    return replace(made, terms=terms)

@@ -69,8 +69,8 @@ def find_size(table: Table, sizes: Mapping[str, TableSize]) -> tuple[float, floa
     # a row that finds its unit by a path is joined once, and read again with it
     reached = sum(sizes[one.name].rows for one in table.stored_tables if one.path is not None)
     # a list of units reads its table once more, and each row of the question's is joined with it
-    listed = sum(sizes[stored.name].rows for one in table.lists for stored in one.table.stored_tables)
-    listed += len(table.lists) * sizes[names[0]].rows
+    listed = sum(sizes[stored.name].rows for one in table.listed for stored in one.table.stored_tables)
+    listed += len(table.listed) * sizes[names[0]].rows
     return sum(size.rows for size in read) + joined + reached + listed, units
 
 

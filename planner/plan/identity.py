@@ -190,9 +190,12 @@ def _table(table: Table) -> Iterator[str]:
     for member in table.members:
         yield f"joined on the unit {member.columns!r} of which a unit has {member.rows} rows at most"
         yield from _table(member.table)
-    for listed in table.lists:
-        yield f"of units that are {'not ' if listed.absent else ''}listed by {listed.meaning} of"
-        yield from _table(listed.table)
+    for clause in table.lists:
+        if len(clause) > 1:
+            yield f"of units for which one of {len(clause)} holds:"
+        for listed in clause:
+            yield f"of units that are {'not ' if listed.absent else ''}listed by {listed.meaning} of"
+            yield from _table(listed.table)
 
 
 def _column(column: Column) -> str:

@@ -191,6 +191,19 @@ class ListedRows:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedTotals:
+    """Which totals put their privacy unit on a list: those of `rows` in some group, by `groups`, for which `holds`.
+
+    `shown` is the table of which `holds` reads the totals.
+    """
+
+    rows: UnitRows
+    groups: tuple[str, ...]
+    shown: Table
+    holds: Condition
+
+
+@dataclass(frozen=True, slots=True)
 class MeanScore:
     """A mean as one integer that a privacy unit moves by little: `floor(times * total / max(count, rows))`.
 

@@ -153,7 +153,7 @@ class Embedded:
     ranked: RankedExpression | None = field(default=None, compare=False)
     declared: Table | None = field(default=None, compare=False, repr=False)
     numbers: ToldNumbers | None = None
-    lists: "tuple[UnitListQuery, ...]" = ()
+    lists: "tuple[tuple[UnitListQuery, ...], ...]" = ()
     shown_keys: ShownKeys | None = field(default=None, compare=False)
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
@@ -244,13 +244,18 @@ class UnitQuery:
 class UnitListQuery:
     """A list of privacy units that a question's WHERE asks for: those with a row of `table` that satisfies `rows`.
 
-    `alias` is the name of that table in the subquery `tree`. If it is `absent`, units are meant that are not on it.
+    With `totals` they are those with a group of such rows, by the columns `groups`, of which that holds. `of_none` says
+    that a unit without rows has one group, of none. `alias` is the name of the table in the subquery `tree`. If the
+    list is `absent`, units are meant that are not on it.
     """
 
     table: Table
     alias: str
     rows: tuple[exp.Expr, ...] = field(compare=False, repr=False)
     absent: bool
+    groups: tuple[str, ...] = ()
+    totals: exp.Expr | None = field(default=None, compare=False, repr=False)
+    of_none: bool = False
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
 

@@ -7,16 +7,20 @@ join multiplies nothing, and its conditions cannot fail on a row. A unit's rows 
 Proof: docs/proofs/unit_lists.md.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from planner.catalog.model import SqlType, UnitList
+from planner.catalog.model import SqlType, Table, UnitList
 from planner.errors import KeyholeError
 from planner.lower.computed_conditions import compute_conditions
 from planner.lower.dialects.model import Dialect
+from planner.lower.functional import FunctionalSql
 from planner.lower.joins import join_lookups, join_members
 from planner.lower.key_tests import where_tests
 from planner.lower.row import RowSql
-from planner.question.model import ListedRows
+from planner.lower.unit_rows import StoredTotals, list_needed, unit_columns
+from planner.question.condition import ALWAYS
+from planner.question.model import ListedRows, ListedTotals
 
 
 def keep_listed(row: RowSql) -> RowSql:
@@ -36,12 +40,14 @@ def keep_listed(row: RowSql) -> RowSql:
     computed = (row.measures, row.conditions, row.truths, row.numbers)
     shown = [dialect.spelling.identifier(column.name) for column in usable]
     shown += dict.fromkeys(name for names in computed for name in names.values())
-    joined, tests = [], []
-    for i, listed in enumerate(table.lists):
+    joined, names = [], {}
+    only = [clause[0] for clause in table.lists if len(clause) == 1 and not clause[0].absent]
+    for i, listed in enumerate(table.listed):
         met = " AND ".join(f"{row.column(name)} = keyhole_l{i}_{j}" for j, name in enumerate(table.unit))
-        kind = "LEFT JOIN" if listed.absent else "JOIN"
+        kind = "JOIN" if replace(listed, absent=False) in only else "LEFT JOIN"
         joined.append(f"{kind} {_list_units(listed, i, dialect)} ON {met}")
-        tests += [f"keyhole_l{i}_0 IS NULL"] if listed.absent else []
+        names[replace(listed, absent=False)] = f"keyhole_l{i}_0"
+    tests = [_test(clause, names) for clause in table.lists if len(clause) > 1 or clause[0].absent]
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     relation = (
         f"(SELECT {', '.join(shown)} FROM {table.relation} {' '.join(joined)}{where}"
@@ -50,18 +56,57 @@ def keep_listed(row: RowSql) -> RowSql:
     return replace(row, table=replace(table, relation=relation, lists=()))
 
 
+def _test(clause: tuple[UnitList, ...], names: Mapping[UnitList, str]) -> str:
+    """That a row's unit is on one of these lists, or is not on one that is absent."""
+    tests = [f"{names[replace(one, absent=False)]} IS {'' if one.absent else 'NOT '}NULL" for one in clause]
+    return tests[0] if len(tests) == 1 else f"({' OR '.join(tests)})"
+
+
 def _list_units(listed: UnitList, number: int, dialect: Dialect) -> str:
     """The relation with one row for each unit on the list."""
-    rule = listed.rule
-    if not isinstance(rule, ListedRows):
-        raise KeyholeError("KH900", "a list of privacy units by a rule that is not known")
-    stored = join_lookups(join_members(listed.table, dialect=dialect), dialect=dialect)
-    row = compute_conditions(RowSql(table=stored, dialect=dialect), rule.where, ())
+    names = [f"keyhole_l{number}_{j}" for j in range(len(listed.table.unit))]
+    match listed.rule:
+        case ListedRows() as rule:
+            found = _with_a_row(listed, rule, names, dialect)
+        case ListedTotals() as rule:
+            found = _with_totals(rule, names, dialect)
+        case _:
+            raise KeyholeError("KH900", "a list of privacy units by a rule that is not known")
+    return f"(SELECT {', '.join(names)} FROM {found} GROUP BY {', '.join(names)}) AS listed{number}"
+
+
+def _with_a_row(listed: UnitList, rule: ListedRows, names: Sequence[str], dialect: Dialect) -> str:
+    """The units of the rows that the rule asks for."""
+    row = compute_conditions(_read_listed(listed.table, dialect), rule.where, ())
     units = [row.column(name) for name in listed.table.unit]
-    names = [f"keyhole_l{number}_{j}" for j in range(len(units))]
     tests = [*(f"({unit}) IS NOT NULL" for unit in units), *where_tests(row, rule.where)]
     shown = ", ".join(f"{unit} AS {name}" for unit, name in zip(units, names, strict=True))
-    return (
-        f"(SELECT {', '.join(names)} FROM (SELECT {shown} FROM {row.table.relation} WHERE {' AND '.join(tests)})"
-        f" AS rows_of_units GROUP BY {', '.join(names)}) AS listed{number}"
+    return f"(SELECT {shown} FROM {row.table.relation} WHERE {' AND '.join(tests)}) AS rows_of_units"
+
+
+def _read_listed(table: Table, dialect: Dialect) -> RowSql:
+    return RowSql(table=join_lookups(join_members(table, dialect=dialect), dialect=dialect), dialect=dialect)
+
+
+def _with_totals(rule: ListedTotals, names: Sequence[str], dialect: Dialect) -> str:
+    """The units with a group of rows whose totals the rule asks for."""
+    rows = rule.rows
+    needed = list_needed(rows)
+    row = compute_conditions(_read_listed(replace(rows.table, lists=()), dialect), rows.where, needed)
+    summed = [FunctionalSql.of(row, one, where=ALWAYS, among=rows.where) for one in needed]
+    grouped = [*rows.table.unit, *rule.groups]
+    called = [*names, *(f"g{i}" for i in range(len(rule.groups)))]
+    columns = [f"{row.column(name)} AS {alias}" for name, alias in zip(grouped, called, strict=True)]
+    columns += [f"{one.sum_rows(added=one.added_sql(), present=one.present())} AS t{i}" for i, one in enumerate(summed)]
+    present = [f"({row.column(name)}) IS NOT NULL" for name in rows.table.unit]
+    tests = " AND ".join([*present, *where_tests(row, rows.where)])
+    places = ", ".join(map(str, range(1, len(called) + 1)))
+    totals = f"(SELECT {', '.join(columns)} FROM {row.table.relation} WHERE {tests} GROUP BY {places}) AS totals"
+    shown = ", ".join(unit_columns(rows, called, dialect))
+    stored = StoredTotals.of(rule.shown, rows, dict(zip(grouped, called, strict=True)))
+    holds = stored.read_condition(rule.holds)
+    units = compute_conditions(
+        stored.row(rule.shown, f"(SELECT {shown} FROM {totals}) AS units", dialect), holds, (), beside=names
     )
+    kept = " AND ".join(where_tests(units, holds)) or "TRUE"
+    return f"(SELECT {', '.join(names)} FROM {units.table.relation} WHERE {kept}) AS rows_of_units"

@@ -39,6 +39,32 @@ def test_a_list_is_what_it_says_however_it_is_spelled() -> None:
         assert len(same | others) == 1 + len(OTHERS)
 
 
+OF_TOTALS = (
+    "household IN (SELECT household FROM orders WHERE o_month = 2 GROUP BY household HAVING count(*) > 1)",
+    "NOT EXISTS (SELECT 1 FROM orders o WHERE o_month = 2 AND o.household = l.household HAVING count(*) <= 1)",
+    "2 <= (SELECT count(*) FROM orders o WHERE o_month = 2 AND o.household = l.household)",
+    "NOT (SELECT count(*) AS n FROM orders o WHERE o_month = 2 AND o.household = l.household) < 2",
+)
+NONE_OF_BOTH = (
+    "household NOT IN (SELECT household FROM orders UNION SELECT household FROM customers WHERE c_key = 1)",
+    "NOT (household IN (SELECT household FROM orders) OR l.household = ANY (SELECT household FROM customers"
+    " WHERE 1 = c_key))",
+    "NOT EXISTS (SELECT 1 FROM customers c WHERE c.household = l.household AND c_key = 1)"
+    " AND (SELECT count(*) FROM orders o WHERE o.household = l.household) = 0",
+)
+
+
+def test_lists_of_totals_and_sets_are_what_they_say_however_they_are_spelled() -> None:
+    """Whether a total is compared in HAVING or as a value, and sets are written as such, makes no other list."""
+    for some in (OF_TOTALS, NONE_OF_BOTH):
+        made = {asked(_ASKED.format(where), catalog=SHOP).table.lists for where in some}
+        assert len(made) == 1, made
+        assert len({fingerprint(asked(_ASKED.format(where), catalog=SHOP)) for where in some}) == 1
+    where = "household IN (SELECT household FROM orders) AND household IN (SELECT household FROM lines)"
+    both = asked(_ASKED.format(where), catalog=SHOP)
+    assert [one.table.name for one in both.table.listed] == ["lines", "orders"]
+
+
 def test_a_list_is_read_and_kept_with_the_tables_that_it_reads() -> None:
     """Their version, their columns and their time are the question's; rows that count are kept for no single list."""
     sql = "SELECT region FROM customers{} GROUP BY region HAVING count(DISTINCT household) > 40"
@@ -82,6 +108,36 @@ _SALES = "SELECT country FROM sales WHERE {} GROUP BY country HAVING count(*) > 
             _ASKED.format("household IN (SELECT household FROM orders JOIN lines USING (household))"),
             "JOIN",
             "WHERE",
+        ),
+        (
+            SHOP,
+            _ASKED.format("EXISTS (SELECT 1 FROM orders o WHERE o.household = l.household AND o_price > l.amount)"),
+            "l.amount is no column of the list",
+            "with constants",
+        ),
+        (
+            SHOP,
+            _ASKED.format("household IN (SELECT household FROM orders GROUP BY o_month HAVING count(*) > 1)"),
+            "groups by all their columns",
+            "GROUP BY household HAVING",
+        ),
+        (
+            SHOP,
+            _ASKED.format("household IN (SELECT household FROM orders GROUP BY 1 HAVING stddev(o_price) > 1)"),
+            "is not a total of one privacy unit",
+            "count(DISTINCT x)",
+        ),
+        (
+            SHOP,
+            _ASKED.format("household IN (SELECT household FROM orders EXCEPT ALL SELECT household FROM lines)"),
+            "subqueries",
+            "",
+        ),
+        (
+            SHOP,
+            _ASKED.format("(SELECT length(max(o_shop)) FROM orders o WHERE o.household = l.household) = 1"),
+            "without rows",
+            "",
         ),
         (SHOP, _ASKED.format("l_month = 2 OR household IN (SELECT household FROM orders)"), "subqueries", ""),
     ],

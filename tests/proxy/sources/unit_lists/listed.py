@@ -40,8 +40,53 @@ OF_ODD_ROWS = tuple(
         ("IN", "lines WHERE CASE WHEN amount > 0 THEN 1 / (amount - 3) ELSE 0 END > -1"),
     )
 )
+_BY_UNIT = "household FROM {0} WHERE {1} GROUP BY household HAVING {2}"
+# Of one unit's totals, over tables in which a unit has none, one or several rows, with values and without.
+OF_TOTALS = (
+    *(
+        _OF_LINES.format(f" WHERE household {word} (SELECT {_BY_UNIT.format(*inner)})")
+        for word, *inner in (
+            ("IN", "lines", "true", "count(*) >= 2"),
+            ("NOT IN", "orders", "o_month <> 2", "sum(o_price) > 3 OR count(DISTINCT o_shop) > 1"),
+            ("IN", "orders", "true", "avg(o_price) >= 3 AND max(o_price) < 7"),
+            ("NOT IN", "lines", "true", "min(l_month) = 1 AND NOT max(l_month) <= 2"),
+            ("IN", "lines", "l_mode <> 'x'", "sum(amount) > 3 * count(*) FILTER (WHERE l_month = 1)"),
+            ("IN", "customers", "true", "bool_or(region = 'north') AND NOT bool_and(c_key > 1)"),
+        )
+    ),
+    _OF_LINES.format(
+        " WHERE household IN (SELECT household FROM orders GROUP BY household, o_shop HAVING count(*) > 1)"
+    ),
+    _OF_CUSTOMERS.format(" WHERE (SELECT count(*) FROM lines l WHERE l.household = c.household AND l_month = 2) < 2"),
+    _OF_CUSTOMERS.format(" WHERE NOT 3 <= (SELECT sum(amount) FROM lines l WHERE l.household = c.household)"),
+    _OF_CUSTOMERS.format(
+        " WHERE (SELECT coalesce(max(o_price), 5) FROM orders o WHERE o.household = c.household) BETWEEN 4 AND 5"
+    ),
+    _OF_CUSTOMERS.format(" WHERE (SELECT min(o_price) FROM orders o WHERE o.household = c.household) IS NULL"),
+    _OF_CUSTOMERS.format(
+        " WHERE EXISTS (SELECT 1 FROM lines l WHERE l.household = c.household HAVING count(DISTINCT l_month) <> 2)"
+    ),
+)
+_SHIPPED = "(SELECT household FROM lines WHERE l_mode = 'ship'"
+OF_SETS = (
+    _OF_LINES.format(f" WHERE household IN {_SHIPPED} EXCEPT SELECT household FROM orders WHERE o_month = 1)"),
+    _OF_LINES.format(
+        f" WHERE household NOT IN ({_SHIPPED} UNION ALL SELECT household FROM orders) INTERSECT SELECT"
+        " household FROM customers WHERE region = 'north' GROUP BY 1 HAVING count(*) = 1)"
+    ),
+    _OF_LINES.format(
+        f" WHERE (household IN {_SHIPPED}) OR NOT household IN (SELECT household FROM orders)) AND NOT (household"
+        " IN (SELECT household FROM customers WHERE c_key = 2) AND household <> ALL (SELECT household FROM customers"
+        " WHERE c_key = 1))"
+    ),
+    _OF_LINES.format(
+        " WHERE household IN (SELECT household FROM lines) AND household IN (SELECT household FROM orders)"
+    ),
+)
 ASKED: list[tuple[Catalog, str, tuple[str, ...]]] = [
     (compiled(), "count(DISTINCT household)", OF_ONE),
+    (compiled(), "count(DISTINCT household)", OF_TOTALS),
+    (compiled(), "count(DISTINCT household)", OF_SETS),
     (
         compiled(changed(('privacy_unit = "household"', 'privacy_unit = ["household", "region"]'), text=POLICY)),
         "count(DISTINCT (household, region))",

@@ -1,0 +1,190 @@
+"""The subqueries of a WHERE that may list privacy units, as they stand in the text, with AND, OR and NOT between them.
+
+    household IN (SELECT household FROM lines WHERE l_mode = 'air' EXCEPT SELECT household FROM orders)
+    (SELECT count(*) FROM lines r WHERE r.household = l.household) >= 3 OR NOT EXISTS (...)
+
+A condition of such subqueries alone is a conjunction of clauses: of each clause one list holds at least. A unit is on a
+list or not, so that NOT, set operations and De Morgan's laws hold as for sets.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.bind.from_clause import conjuncts
+from planner.catalog.model import Table
+from planner.parser.tree import bare, name
+
+MOST_CLAUSES = 32  # of one condition, and lists in one of them: each list is joined once with every row
+_COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ, exp.Between, exp.Is, exp.In)
+_ON_SET = frozenset(("this", "expression", "distinct"))
+
+
+@dataclass(frozen=True, slots=True)
+class AskedList:
+    """What WHERE asks of one subquery: `asked` is IN, = ANY, EXISTS, or a comparison in which `inner` is a value.
+
+    If it is `absent`, units are meant that are not on the list. A comparison is `negated` instead: its NOT is unknown
+    where it is.
+    """
+
+    asked: exp.Expr
+    inner: exp.Select
+    absent: bool
+    negated: bool = False
+
+    @property
+    def members(self) -> list[exp.Expr]:
+        """What is looked for in the subquery's rows; nothing for EXISTS and comparisons."""
+        if not isinstance(self.asked, exp.In | exp.EQ | exp.NEQ) or self.is_value:
+            return []
+        node = bare(self.asked.this)
+        return [bare(one) for one in node.expressions] if isinstance(node, exp.Tuple) else [node]
+
+    @property
+    def is_value(self) -> bool:
+        """Whether the subquery is one value of a comparison."""
+        around = self.inner.parent
+        while isinstance(around, exp.Subquery | exp.Paren):
+            around = around.parent
+        return not isinstance(around, exp.In | exp.Exists | exp.Any | exp.All | exp.SetOperation)
+
+
+Clauses: TypeAlias = tuple[tuple[AskedList, ...], ...]
+
+
+def find_lists(node: exp.Expr) -> Clauses | None:
+    """Return the lists that a condition asks for, one at least of each clause; None for any other condition."""
+    try:
+        return _read_clauses(node, absent=False)
+    except RecursionError:
+        return None
+
+
+def is_list(node: exp.Expr) -> bool:
+    """Return True for a conjunct of WHERE that asks for lists of units, once the question's form is right."""
+    return find_lists(node) is not None
+
+
+def _read_clauses(node: exp.Expr, *, absent: bool) -> Clauses | None:
+    found = bare(node)
+    absent = absent is not bool(found.args.get("negate"))
+    match found:
+        case exp.Not():
+            return _read_clauses(found.this, absent=not absent)
+        case exp.And() | exp.Or():
+            sides = (_read_clauses(side, absent=absent) for side in (found.this, found.expression))
+            return _combine(*sides, every=isinstance(found, exp.And) is not absent)
+        case exp.In() if found.args.get("query") is not None:
+            return _read_members(found, found.args.get("query"), absent=absent)
+        case exp.Exists():
+            inner = _unwrap(found.this)
+            return ((AskedList(found, inner, absent),),) if isinstance(inner, exp.Select) else None
+        case exp.EQ() if isinstance(found.expression, exp.Any):
+            return _read_members(found, found.expression.this, absent=absent)
+        case exp.NEQ() if isinstance(found.expression, exp.All):
+            return _read_members(found, found.expression.this, absent=not absent)
+        case _ if isinstance(found, _COMPARISONS):
+            value = _find_value(found)
+            return None if value is None else ((AskedList(found, value, absent=False, negated=absent),),)
+        case _:
+            return None
+
+
+def _combine(left: Clauses | None, right: Clauses | None, *, every: bool) -> Clauses | None:
+    """Both conditions, or one of them; None where that is too long."""
+    if left is None or right is None:
+        return None
+    both = left + right if every else tuple(one + other for one in left for other in right)
+    return both if len(both) <= MOST_CLAUSES and all(len(one) <= MOST_CLAUSES for one in both) else None
+
+
+def _unwrap(node: exp.Expr | None) -> exp.Expr | None:
+    while isinstance(node, exp.Paren) or (isinstance(node, exp.Subquery) and not _has_more(node, frozenset(("this",)))):
+        node = node.this
+    return node
+
+
+def _has_more(node: exp.Expr, known: frozenset[str]) -> bool:
+    return any(value for key, value in node.args.items() if key not in known)
+
+
+def _read_members(asked: exp.Expr, query: exp.Expr | None, *, absent: bool) -> Clauses | None:
+    """The lists whose set operation a subquery after IN is."""
+    query = _unwrap(query)
+    if isinstance(query, exp.Select):
+        return ((AskedList(asked, query, absent),),)
+    if not isinstance(query, exp.SetOperation) or _has_more(query, _ON_SET):
+        return None
+    is_except = isinstance(query, exp.Except)
+    if is_except and not query.args.get("distinct"):
+        return None  # EXCEPT ALL counts how often each stands there
+    left = _read_members(asked, query.this, absent=absent)
+    right = _read_members(asked, query.expression, absent=absent is not is_except)
+    return _combine(left, right, every=isinstance(query, exp.Union) is absent)
+
+
+def _find_value(comparison: exp.Expr) -> exp.Select | None:
+    """Return the subquery in a comparison that adds up rows, if it is the only one and nothing else reads a column."""
+    queries = [query for query in comparison.find_all(exp.Query) if not isinstance(query, exp.Subquery)]
+    inner = queries[0] if len(queries) == 1 else None
+    if not isinstance(inner, exp.Select):
+        return None
+    around = inner.parent
+    if not isinstance(around, exp.Subquery) or _has_more(around, frozenset(("this",))):
+        return None
+    if len(inner.expressions) != 1 or not contains_aggregate(inner.expressions[0]):
+        return None
+    hidden = {id(column) for column in inner.find_all(exp.Column)}
+    return inner if all(id(column) in hidden for column in comparison.find_all(exp.Column)) else None
+
+
+def find_listing_tables(
+    tree: exp.Expr, find_table: Callable[[exp.Table], Table | None], *, idle: frozenset[int]
+) -> frozenset[int]:
+    """Return the ids of the tables that lists of units read, in the WHERE of any SELECT from a private table.
+
+    Parameters:
+        find_table: the private table that a name stands for, if it stands for one.
+        idle: the ids of tables of which no row is read: what reads them alone is no question.
+    """
+    found: set[int] = set()
+    for select in tree.find_all(exp.Select):
+        read = (node for node in list_sources(select) if id(node) not in idle)
+        outer = [table for node in read if (table := find_table(node)) is not None]
+        where = select.args.get("where")
+        if not outer or where is None:
+            continue
+        for part in conjuncts(where.this):
+            for listed in (one for clause in find_lists(part) or () for one in clause):
+                if asks_of_units(listed, outer):
+                    found |= {id(node) for node in list_sources(listed.inner) if find_table(node) is not None}
+    return frozenset(found)
+
+
+def list_sources(select: exp.Select) -> Iterator[exp.Table]:
+    """Yield the tables of a SELECT's FROM."""
+    from_ = select.args.get("from_")
+    nodes = [] if from_ is None else [from_.this]
+    nodes += [join.this for join in select.args.get("joins") or ()]
+    return (node for node in nodes if isinstance(node, exp.Table))
+
+
+def asks_of_units(listed: AskedList, outer: list[Table]) -> bool:
+    """Return True unless the subquery is a question of its own, with whose answered keys or sizes rows are compared."""
+    if isinstance(listed.asked, exp.Exists):
+        return True
+    units = {unit for table in outer for unit in table.unit if table.column(unit).domain is None}
+    if not listed.is_value:
+        named = {name(one.this) for one in listed.members if isinstance(one, exp.Column)}
+        return bool(named & units) or listed.inner.args.get("having") is None
+    units = {unit for table in outer for unit in table.unit}
+    where = listed.inner.args.get("where")
+    for part in conjuncts(None if where is None else where.this):
+        sides = [bare(part.this), bare(part.expression)] if isinstance(part, exp.EQ) else []
+        if all(isinstance(side, exp.Column) for side in sides) and any(name(side.this) in units for side in sides):
+            return True
+    return False

@@ -1,0 +1,208 @@
+"""Conditions on whole privacy units: the units that have rows in a table as a subquery asks for, or that have none.
+
+    SELECT ward FROM visits WHERE patient_id IN (SELECT patient_id FROM visits WHERE ward = 'icu')
+    GROUP BY ward HAVING count(DISTINCT patient_id) >= 50
+
+Whether a unit is on such a list follows from its own rows alone, so that nobody's rows decide about another's. The list
+is a subquery behind IN, = ANY or EXISTS, their negation, or one value in a comparison. It reads one table with the same
+units, equates all columns of the unit, and may group by them. Rows whose unit is NULL belong to nobody: they put nobody
+on a list, and no list has them.
+
+Proof: docs/proofs/unit_lists.md.
+"""
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.bind.from_clause import alias_of, conjuncts
+from planner.bind.refusals import (
+    foreign_list,
+    list_across,
+    list_clause,
+    list_grouped_apart,
+    list_of_rows,
+    list_within,
+    not_by_listed_unit,
+)
+from planner.bind.unit_join import same_units
+from planner.bind.unit_lists.find_lists import AskedList, asks_of_units, find_lists, list_sources
+from planner.catalog.model import Catalog, Table
+from planner.parser.tree import bare, name
+from planner.scope.embedded import UnitListQuery
+from planner.scope.group_by import grouped_columns
+from planner.scope.names import Scope, find_column
+
+_IN_LIST = frozenset(("expressions", "from_", "where", "group", "having", "distinct"))
+_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
+
+
+def read_lists(select: exp.Select, scope: Scope, catalog: Catalog) -> tuple[tuple[UnitListQuery, ...], ...]:
+    """Return the lists of units that a question's WHERE asks for, of each clause one. Raises KH107, KH201, KH202."""
+    where = select.args.get("where")
+    found: list[tuple[UnitListQuery, ...]] = []
+    for part in conjuncts(None if where is None else where.this):
+        clauses = find_lists(part) or ()
+        asked = [(one, _listed_table(one.inner, catalog)) for clause in clauses for one in clause]
+        if not all(table is not None and asks_of_units(one, [scope.table]) for one, table in asked):
+            continue
+        tables = {id(one.inner): table for one, table in asked if table is not None}
+        found += [tuple(_read_list(one, tables[id(one.inner)], scope) for one in clause) for clause in clauses]
+    return tuple(found)
+
+
+def _listed_table(inner: exp.Select, catalog: Catalog) -> Table | None:
+    """Return the private table that a subquery reads first."""
+    source = next(list_sources(inner), None)
+    if source is None or name(source.args.get("db")) not in ("", "public"):
+        return None
+    return next((one for one in catalog.tables if one.name == name(source.this)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Conditions:
+    """What a list's WHERE says: which columns are equated with the question's, and what is asked of rows."""
+
+    pairs: tuple[tuple[exp.Expr, exp.Expr], ...]
+    rows: tuple[exp.Expr, ...]
+
+
+def _read_list(asked: AskedList, table: Table, scope: Scope) -> UnitListQuery:
+    outer, inner = scope.table, asked.inner
+    if outer.row_unit or table.row_unit:
+        raise list_of_rows(outer if outer.row_unit else table, inner)
+    if not same_units((outer, table)):
+        raise foreign_list(outer, table, inner)
+    own = Scope(table=table, alias=alias_of(_check_form(asked)))
+    said = _read_conditions(inner, scope, own)
+    members: list[tuple[exp.Expr, exp.Expr]] = []
+    if asked.members:
+        shown = [bare(one.this if isinstance(one, exp.Alias) else one) for one in inner.expressions]
+        if len(shown) != len(asked.members):
+            raise not_by_listed_unit(outer, table, inner)
+        members += zip(asked.members, shown, strict=True)
+    pairs = [*members, *said.pairs]
+    places = [_unit_place(pair, scope, own) for pair in pairs]
+    if None in places or set(places) != set(range(len(outer.unit))):
+        wrong = (pair[0] for pair, place in zip(pairs, places, strict=True) if place is None)
+        raise not_by_listed_unit(outer, table, next(wrong, inner))
+    correlated = {table.unit[place] for place in places[len(members) :] if place is not None}
+    groups = _read_groups(asked, own, correlated)
+    return UnitListQuery(
+        table=table,
+        alias=own.alias,
+        rows=said.rows,
+        absent=asked.absent,
+        groups=groups or (),
+        totals=None if groups is None else _read_totals(asked),
+        of_none=groups is not None and inner.args.get("group") is None,
+        tree=inner,
+    )
+
+
+def _read_conditions(inner: exp.Select, scope: Scope, own: Scope) -> _Conditions:
+    where = inner.args.get("where")
+    pairs: list[tuple[exp.Expr, exp.Expr]] = []
+    rows: list[exp.Expr] = []
+    for part in conjuncts(None if where is None else where.this):
+        if isinstance(part, exp.EQ) and (pair := _across(part, own)) is not None:
+            pairs.append(pair)
+        elif (query := part.find(exp.Query)) is not None:
+            raise list_within(query)
+        elif (outside := _find_outside(part, scope, own)) is not None:
+            raise list_across(outside, own.table)
+        else:
+            rows.append(part)
+    return _Conditions(tuple(pairs), tuple(rows))
+
+
+def _find_outside(part: exp.Expr, scope: Scope, own: Scope) -> exp.Column | None:
+    """Return a column of the question's row that a condition on a list's rows reads."""
+    named = (column for column in part.find_all(exp.Column) if column.args.get("table") is not None)
+    return next((one for one in named if not own.qualifies(one) and scope.qualifies(one)), None)
+
+
+def _check_form(asked: AskedList) -> exp.Table:
+    """Return the table that a list reads. Raises KH107 for what is no list of rows of one table, grouped or not."""
+    inner = asked.inner
+    source, *others = list_sources(inner)
+    if others:
+        raise list_clause("join", inner)
+    for node, known in ((inner, _IN_LIST), (source, _ON_TABLE)):
+        if (extra := next((key for key, value in node.args.items() if value and key not in known), None)) is not None:
+            raise list_clause(extra.strip("_"), inner)
+    distinct, group, having = (inner.args.get(clause) for clause in ("distinct", "group", "having"))
+    if distinct is not None and (distinct.args.get("on") is not None or asked.is_value):
+        raise list_clause("distinct on" if distinct.args.get("on") is not None else "distinct", inner)
+    if group is not None and (
+        asked.is_value or any(value for key, value in group.args.items() if key != "expressions")
+    ):
+        raise list_clause("group", group)
+    if asked.is_value and having is not None:
+        raise list_clause("having", having)
+    if having is not None and (query := having.find(exp.Query)) is not None:
+        raise list_within(query)
+    shown = () if asked.is_value or (having is not None and not asked.members) else inner.expressions
+    if (added := next((one for one in shown if contains_aggregate(one)), None)) is not None:
+        raise list_clause("an aggregate", added)
+    return source
+
+
+def _read_groups(asked: AskedList, own: Scope, correlated: set[str]) -> tuple[str, ...] | None:
+    """Return by what a list groups the rows of one unit, none for all of them together; None where it asks of rows.
+
+    Raises KH107 where rows of several units would be a group.
+    """
+    inner = asked.inner
+    group, having = inner.args.get("group"), inner.args.get("having")
+    if not asked.is_value and having is None:
+        return None
+    grouped = () if group is None else grouped_columns(inner, own)
+    if group is None and asked.members:
+        raise list_grouped_apart(own.table, having or inner)
+    if any(unit not in {column.name for column in grouped} | correlated for unit in own.table.unit):
+        raise list_grouped_apart(own.table, group or having or inner)
+    return tuple(dict.fromkeys(column.name for column in grouped if column.name not in own.table.unit))
+
+
+def _read_totals(asked: AskedList) -> exp.Expr:
+    """Return what a list asks of the totals of a group: its HAVING, or the comparison with its value written in."""
+    if not asked.is_value:
+        having: exp.Expr = asked.inner.args["having"].this
+        return having
+    item = asked.inner.expressions[0]
+    value = item.this if isinstance(item, exp.Alias) else item
+
+    def write_in(node: exp.Expr) -> exp.Expr:
+        return exp.Paren(this=value.copy()) if isinstance(node, exp.Subquery) else node
+
+    written = asked.asked.copy().transform(write_in, copy=False)
+    return exp.Not(this=exp.Paren(this=written)) if asked.negated else written
+
+
+def _unit_place(pair: tuple[exp.Expr, exp.Expr], scope: Scope, own: Scope) -> int | None:
+    """Return the place in the unit of the two columns that are equated; None if they are not of one place."""
+    outer, inner = find_column(pair[0], scope), find_column(pair[1], own)
+    if outer is None or inner is None or outer.name not in scope.table.unit or inner.name not in own.table.unit:
+        return None
+    place = scope.table.unit.index(outer.name)
+    return place if own.table.unit.index(inner.name) == place else None
+
+
+def _across(equality: exp.EQ, own: Scope) -> tuple[exp.Expr, exp.Expr] | None:
+    """Return the column of the question and that of the subquery that an equality is between, if it is."""
+    left, right = bare(equality.this), bare(equality.expression)
+    if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
+        return None
+    inside = [_belongs(one, own) for one in (left, right)]
+    if all(inside) or not any(inside):
+        return None
+    return (right, left) if inside[0] else (left, right)
+
+
+def _belongs(column: exp.Column, own: Scope) -> bool:
+    """Return True if a name inside the subquery is that of a column of its own."""
+    if column.args.get("table") is None:
+        return own.knows(name(column.this))
+    return own.qualifies(column)

@@ -1,0 +1,234 @@
+"""Lists of privacy units, resolved: what each asks of the rows that one unit has, as conditions that no row makes fail.
+
+A list may ask for totals of a unit's rows. They are added up over all rows of the unit: neither its bounds nor a cap on
+rows apply, as a list tells one bit of a unit, whatever that is a function of. Values are clipped to their columns'
+bounds, and totals at what integers hold, far beyond what rows add up to.
+
+Proof: docs/proofs/unit_lists.md.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from decimal import Decimal
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import AGGREGATES, GroupScope
+from planner.bind.refusals import no_listed_total
+from planner.bind.unit_lists.spell_out_extremes import spell_out_extremes
+from planner.bind.unit_totals import read_group_totals
+from planner.catalog.model import Column, Table, UnitList
+from planner.errors import KeyholeError
+from planner.functionals.unit_rows import rename_columns, total_meaning
+from planner.parser.tree import bare, write_short
+from planner.predicates.condition import row_condition
+from planner.question.condition import ALWAYS, NEVER, Compare, Condition, IsNull, Leaf, Not, all_of, any_of
+from planner.question.condition_text import canonical
+from planner.question.model import ListedRows, ListedTotals, Measure, UnitRows
+from planner.question.three_valued import Truth
+from planner.scope.embedded import Embedded, UnitListQuery, UnitQuery
+from planner.scope.names import Scope
+from planner.values.comparisons import constants_compared
+from planner.values.expressions import fold
+from planner.values.model import Given, NotConstant
+from planner.values.operators import OPERATORS
+
+_MOST_ROWS = (2**40, 2**30, 2**20, 2**10)
+"""How many rows of one unit a total is exact for: the most whose total has 2^53 steps at most, so that no sum fails."""
+_SOME_ROW = frozenset((Compare("", ">", 0), Compare("", ">=", 1), Compare("", "<>", 0)))
+
+
+def resolve_lists(embedded: Embedded, given: Given) -> tuple[Embedded, tuple[str, ...]]:
+    """Return the question over the rows of listed units only, and the NOTICEs about its lists.
+
+    Raises KH107, KH2xx for what a list may not say, with positions in the question's statement.
+    """
+    if not embedded.lists:
+        return embedded, ()
+    lists = _without_implied([tuple(_resolve(one, given) for one in clause) for clause in embedded.lists])
+    declared = None if embedded.declared is None else replace(embedded.declared, lists=lists)
+    told: tuple[str, ...] = ()
+    if any(one.absent for clause in lists for one in clause):
+        unit = embedded.table.unit_text
+        told = (f"rows without {unit} belong to nobody: they are on no list, and NOT IN means NOT EXISTS",)
+    return replace(embedded, table=replace(embedded.table, lists=lists), declared=declared), told
+
+
+def _without_implied(clauses: Iterable[tuple[UnitList, ...]]) -> tuple[tuple[UnitList, ...], ...]:
+    """Return clauses in one order, each list of a clause once, without clauses that are true or that others imply."""
+    found: dict[frozenset[tuple[str, str, bool]], tuple[UnitList, ...]] = {}
+    for clause in clauses:
+        named = {_name(one): one for one in clause}
+        if not any((*key[:2], not key[2]) in named for key in named):
+            found[frozenset(named)] = tuple(named[key] for key in sorted(named))
+    kept = [names for names in found if not any(other < names for other in found)]
+    return tuple(found[names] for names in sorted(kept, key=lambda names: (len(names), sorted(names))))
+
+
+def _name(listed: UnitList) -> tuple[str, str, bool]:
+    return listed.meaning, listed.table.name, listed.absent
+
+
+def _resolve(query: UnitListQuery, given: Given) -> UnitList:
+    scope = Scope(table=query.table, alias=query.alias)
+    where = all_of(one for part in query.rows for one in row_condition(part, scope, given).conjuncts())
+    if query.totals is None:
+        return _list_rows(query.table, where, absent=query.absent)
+    try:
+        return _resolve_totals(query, query.totals, where, scope, given)
+    except KeyholeError as error:
+        raise no_listed_total(error) if error.code == "KH110" else error from None
+
+
+def _list_rows(table: Table, where: Condition, *, absent: bool) -> UnitList:
+    meaning = "a row" if where == ALWAYS else f"a row where {canonical(where)}"
+    return UnitList(table=table, meaning=meaning, rule=ListedRows(where), absent=absent, written=meaning)
+
+
+def _resolve_totals(query: UnitListQuery, asked: exp.Expr, where: Condition, scope: Scope, given: Given) -> UnitList:
+    condition = spell_out_extremes(asked)
+    whole_group = query.of_none and _holds_of_nothing(condition, given)
+    groups = tuple(query.table.column(name) for name in (*query.groups, *query.table.unit))
+    stand_in = UnitQuery(
+        text="",
+        offset=0,
+        table=query.table,
+        alias=query.alias,
+        groups=groups,
+        listed=tuple((column.name, column.name) for column in groups),
+        tree=query.tree,
+    )
+    rows, shown, truth = _read_totals(stand_in, condition, where, scope, given)
+    # who has no rows has a group of none: if the condition holds there, those are listed of whom it does not
+    holds, absent = (truth.not_true, not query.absent) if whole_group else (truth.true, query.absent)
+    counts = frozenset(total.name for total in rows.totals if total.present is None)
+    holds = _in_one_spelling(holds, counts)
+    counted = None if query.groups else _as_row(rows, holds)
+    if counted is not None:
+        return _list_rows(query.table, counted, absent=absent)
+    names = {total.name: f"total {total_meaning(total)}" for total in rows.totals}
+    by = f" by {', '.join(sorted(query.groups))}" if query.groups else ""
+    of_rows = "all rows" if where == ALWAYS else f"the rows where {canonical(where)}"
+    negated = "NOT " if whole_group else ""
+    return UnitList(
+        table=query.table,
+        meaning=f"totals of {of_rows}{by} where {canonical(rename_columns(holds, names))}",
+        rule=ListedTotals(rows=rows, groups=tuple(sorted(query.groups)), shown=shown, holds=holds),
+        absent=absent,
+        written=f"{negated}{write_short(asked)} over {of_rows}{by}",
+    )
+
+
+def _read_totals(
+    query: UnitQuery, condition: exp.Expr, where: Condition, scope: Scope, given: Given
+) -> tuple[UnitRows, Table, Truth]:
+    """Return the totals, of as many rows of a unit as integers allow."""
+    for rows in _MOST_ROWS[:-1]:
+        try:
+            return _read_open_totals(query, condition, where, scope, given, rows=rows)
+        except KeyholeError as error:
+            if error.code != "KH208":
+                raise
+    return _read_open_totals(query, condition, where, scope, given, rows=_MOST_ROWS[-1])
+
+
+def _read_open_totals(
+    query: UnitQuery, condition: exp.Expr, where: Condition, scope: Scope, given: Given, *, rows: int
+) -> tuple[UnitRows, Table, Truth]:
+    table = _without_bounds(query.table, rows=rows)
+    within = GroupScope(scope=replace(scope, table=table), keys=(), given=given, fixed=frozenset(), where=where)
+    return read_group_totals(replace(query, table=table), condition, within)
+
+
+def _without_bounds(table: Table, *, rows: int) -> Table:
+    """Return the table with all rows of a unit, and room for what so many of them add up to."""
+
+    def widen(column: Column) -> Column:
+        if column.bounds is None:
+            return replace(column, per_unit=None)
+        low, high = column.bounds
+        return replace(column, per_unit=(min(Decimal(0), low * rows), max(Decimal(0), high * rows)))
+
+    columns = tuple(map(widen, table.columns))
+    return replace(table, columns=columns, rows_per_unit=rows, row_cap=None, totals=(), groupings=())
+
+
+def _in_one_spelling(holds: Condition, counts: frozenset[str]) -> Condition:
+    """Return the condition without tests whether counts are NULL, which none is, and with >= 3 for > 2 of a count."""
+
+    def test(leaf: Leaf) -> Condition:
+        match leaf:
+            case IsNull(column) if column in counts:
+                return NEVER
+            case Compare(column, ">", int(value)) if column in counts:
+                return Compare(column, ">=", value + 1)
+            case Compare(column, "<", int(value)) if column in counts:
+                return Compare(column, "<=", value - 1)
+            case _:
+                return leaf
+
+    def negate(inner: Condition) -> Condition:
+        return ALWAYS if inner == NEVER else Not(inner)
+
+    return holds.fold(test, negation=negate, every=all_of, some=any_of)
+
+
+def _as_row(rows: UnitRows, holds: Condition) -> Condition | None:
+    """Return which rows a unit has one of, if that is all that a condition on a count asks; None for any other."""
+    if len(rows.totals) != 1:
+        return None
+    (total,) = rows.totals
+    counted = total.functional
+    if counted.measure is not Measure.ROWS or counted.columns or total.present is not None:
+        return None
+    asked = rename_columns(holds, {total.name: ""})
+    if asked not in _SOME_ROW and asked not in {Not(one) for one in _NO_ROW}:
+        return None
+    return all_of((*rows.where.conjuncts(), *counted.terms[0].condition.conjuncts()))
+
+
+_NO_ROW = frozenset((Compare("", "<=", 0), Compare("", "<", 1), Compare("", "=", 0)))
+
+
+def _holds_of_nothing(node: exp.Expr, given: Given) -> bool:
+    """Return True if the condition holds of no rows: counts are 0, all other aggregates NULL. Raises KH107."""
+
+    def without_rows(inner: exp.Expr) -> exp.Expr:
+        if not isinstance(inner, AGGREGATES):
+            return inner
+        call = bare(inner.this) if isinstance(inner, exp.Filter) else inner
+        return exp.Literal.number(0) if isinstance(call, exp.Count) else exp.Null()
+
+    try:
+        return _truth(node.copy().transform(without_rows, copy=False), given) is True
+    except NotConstant as problem:
+        raise no_listed_total(
+            KeyholeError("KH107", f"{write_short(node)} has no value that is known of a unit without rows")
+        ) from problem
+
+
+def _truth(node: exp.Expr, given: Given) -> bool | None:
+    found = bare(node)
+    match found:
+        case exp.Not():
+            value = _truth(found.this, given)
+            return None if value is None else not value
+        case exp.And() | exp.Or():
+            sides = {_truth(side, given) for side in (found.this, found.expression)}
+            decisive = isinstance(found, exp.Or)
+            return decisive if decisive in sides else None if None in sides else not decisive
+        case exp.Between():
+            low = exp.GTE(this=found.this, expression=found.args["low"])
+            return _truth(exp.And(this=low, expression=exp.LTE(this=found.this, expression=found.args["high"])), given)
+        case exp.Is() if isinstance(bare(found.expression), exp.Null):
+            return fold(found.this, given) is None
+        case exp.In() if found.args.get("query") is None:
+            left = fold(found.this, given)
+            truths = [constants_compared(left, "=", fold(one, given), found) for one in found.expressions]
+            return True if True in truths else None if None in truths else False
+        case _ if type(found) in OPERATORS:
+            left, right = fold(found.this, given), fold(found.expression, given)
+            return constants_compared(left, OPERATORS[type(found)], right, found)
+        case _:
+            folded = fold(found, given)
+            return folded if isinstance(folded, bool) else None
