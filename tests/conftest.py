@@ -18,8 +18,10 @@ from proxy.shadow.guard import guarded
 from proxy.shadow.wheel import postgres_server, stop_at_once
 from tests.begun_first import begin_with_longest
 from tests.children.shadow_template import folder_in_memory
+from tests.costs import Costs
 from tests.effort import is_repeated, register_profiles
 from tests.forked_run import ForkedRun
+from tests.long_tests import long_tests
 from tests.made_once.copied_data import copied_data, make_data
 from tests.made_once.copied_ledgers import copied_ledgers
 from tests.made_once.known_policies import known_policies
@@ -41,12 +43,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--turn", metavar="COMMIT", help="only files that have their turn at a commit: tests/turns.py")
     parser.addoption("--processes", type=int, default=1, help="share the tests among so many: tests/forked_run.py")
     parser.addoption("--within", type=float, metavar="SECONDS", help="begin no test later: tests/forked_run.py")
+    parser.addoption("--costs", action="store_true", help="show which tests take most of the processor: tests/costs.py")
     parser.addoption("--near", metavar="COMMIT", help="only files near what changed since a commit: tests/turns.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if (processes := config.getoption("processes")) > 1:
         config.pluginmanager.register(ForkedRun(processes, within_s=config.getoption("within")))
+    if config.getoption("costs"):
+        config.pluginmanager.register(Costs())
 
 
 @pytest.hookimpl(wrapper=True)
@@ -57,6 +62,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if isinstance(item, pytest.Function):
             for name in marks(item, also_sized=also_sized):
                 item.add_marker(name)
+    for item in long_tests(items):
+        item.add_marker("long")
     result = yield
     at, since = config.getoption("--turn"), config.getoption("--near")
     turn = find_turn(at) if at else find_changed(since) if since else None

@@ -6,10 +6,10 @@ that what passed once fails for a change alone; `anew`, as large as `thorough`, 
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import count, product
 from math import gcd
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import settings
 
@@ -17,6 +17,8 @@ from hypothesis import settings
 QUICK_EXAMPLES = 25
 # Ends what hangs and measures nothing: a machine ten times slower with eight other things to do needs less.
 PATIENCE_S = 600
+
+Chosen = TypeVar("Chosen")
 
 
 def register_profiles() -> None:
@@ -51,5 +53,10 @@ def cases(*choices: Iterable[Any], quick: int) -> list[tuple[Any, ...]]:
     """Return all that can be chosen together, or at `quick` so many of them, spread over all as evenly as steps of a
     golden section are: each value of each choice is among them, about as often as the others."""
     whole = list(product(*choices))
+    return spread(whole, rounds(len(whole), quick=min(quick, len(whole))))
+
+
+def spread(whole: Sequence[Chosen], number: int) -> list[Chosen]:
+    """Return so many of what there is, as many as there are at most, by steps of a golden section."""
     step = next(step for step in count(round(0.618 * len(whole))) if gcd(step, len(whole)) == 1)
-    return [whole[turn * step % len(whole)] for turn in range(rounds(len(whole), quick=min(quick, len(whole))))]
+    return [whole[turn * step % len(whole)] for turn in range(min(number, len(whole)))]

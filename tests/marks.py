@@ -2,7 +2,7 @@
 
 `make check` runs what carries none of `statistical`, `server`, `process`, `sized` and `long`, in the folders that open
 no house: `accountant`, `mechanisms`, `planner` and `proxy/wire`. `make test` leaves out `long`, which
-`make test-thorough` runs beside `sized`: those alone are named, in `tests/long_tests.py`. `make test-oldest` runs
+`make test-thorough` runs beside `sized`: those alone are named (`tests/long_tests.py`). `make test-oldest` runs
 `interpreter`, the tests that stand on what differs between Pythons: sockets, threads, processes, files and TLS. It
 leaves out `drawn`: a statement has the same text, and an engine the same integers, whatever Python asks.
 """
@@ -14,8 +14,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-from tests.long_tests import LONG
 
 _TESTS = Path(__file__).parent
 _STATISTICAL_FOLDERS = ("end_to_end/statistics", "mechanisms/audit", "mechanisms/published")
@@ -60,7 +58,6 @@ def marks(item: pytest.Function, *, also_sized: bool) -> list[str]:
     alike = not (_has_any(item.module, _CONCURRENT_NAMES) or _has_any(item.module, _PROCESS_NAMES))
     found["interpreter"] = not alike or _within(item.path, _INTERPRETER_FOLDERS)
     found["drawn"] = alike and _is_drawn(item) and _within(item.path, _DRAWN_FOLDERS)
-    found["long"] = _is_long(item)
     return [name for name, holds in found.items() if holds]
 
 
@@ -83,11 +80,6 @@ def _on_a_server(item: pytest.Function) -> bool:
     given = item.callspec.params.values() if hasattr(item, "callspec") else ()
     texts = {one for one in given if isinstance(one, str)}
     return not (_SERVER_FIXTURES.isdisjoint(item.fixturenames) and _SERVER_PARAMETERS.isdisjoint(texts))
-
-
-def _is_long(item: pytest.Function) -> bool:
-    named = LONG.get(_shown(item.path), ())
-    return any(item.name.startswith(name) if "[" in name else item.originalname == name for name in named)
 
 
 def _is_sized(item: pytest.Function) -> bool:

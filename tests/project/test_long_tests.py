@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import spread
 from tests.long_tests import LONG
+from tests.mutants.catalogue import read_mutants
 
 TESTS = Path(__file__).parents[1]
 
@@ -19,21 +21,28 @@ def _tests_of(path: Path) -> set[str]:
     return {name for name in functions if name.startswith("test_")}
 
 
-def test_what_is_named_is_there_and_named_once() -> None:
+def test_what_is_named_is_there() -> None:
     for file, named in LONG.items():
-        assert {name.partition("[")[0] for name in named} <= _tests_of(TESTS / file), file
-        assert len(set(named)) == len(named), file
-        parts, whole = {name.partition("[")[0] for name in named if "[" in name}, {*named}
-        assert not parts & whole, file
+        assert set(named) <= _tests_of(TESTS / file), file
 
 
 def test_every_folder_keeps_most_of_its_tests() -> None:
-    folders = {Path(file).parent for file in LONG}
-    for folder in folders:
-        whole = {file: [name for name in names if "[" not in name] for file, names in LONG.items()}
-        left_out = {name for file, names in whole.items() if Path(file).parent == folder for name in names}
+    for folder in {Path(file).parent for file in LONG}:
+        files = {file: named for file, named in LONG.items() if Path(file).parent == folder}
+        left_out = [name for named in files.values() for name, kept in named.items() if kept == 0]
         every = [name for path in (TESTS / folder).glob("test_*.py") for name in _tests_of(path)]
         assert len(left_out) < len(every) / 2, folder
+
+
+def test_what_notices_a_mutant_is_left_out_on_a_second_engine_alone() -> None:
+    near = {path.removeprefix("tests/") for mutant in read_mutants() for path in mutant.tests}
+    for file in near & set(LONG):
+        assert all(kept == ["postgresql"] for kept in LONG[file].values()), file
+
+
+def test_of_many_cases_some_are_run_spread_over_all() -> None:
+    assert spread(range(10), 3) == [0, 7, 4]
+    assert sorted(spread(range(10), 12)) == [*range(10)]
 
 
 @pytest.mark.parametrize(("selected", "files"), [("sized", {"test_same_integers.py"}), ("not sized", set[str]())])
