@@ -1,6 +1,7 @@
 """Statements as people and tools write them, brought to the form of a question before anything is cut out of them.
 
-First `read_private_first` puts the private table of an outer join with a public one first.
+First `pull_up_joins` merges a subquery that joins tables, or stands in a join, into the query that reads it, and
+`read_private_first` puts the private table of an outer join with a public one first.
 
 These rules move what means the same in another place, in the statement's text:
 
@@ -45,7 +46,6 @@ from planner.extract.inline_public_lists import inline_public_lists
 from planner.extract.key_domains import group_by_listed_keys, write_out_grouping_sets
 from planner.extract.move_out_correlations import move_out_correlations
 from planner.extract.private_read import PrivateRead
-from planner.extract.pull_up_subqueries import pull_up_subqueries
 from planner.extract.push_down_predicates import push_down_predicates
 from planner.extract.push_down_thresholds import push_down_thresholds
 from planner.extract.ranks.expand_stars import expand_stars
@@ -54,6 +54,8 @@ from planner.extract.ranks.push_through_queries import push_through_queries
 from planner.extract.ranks.rank_above_all import rank_above_all
 from planner.extract.ranks.rank_largest import rank_largest
 from planner.extract.read_private_first import read_private_first
+from planner.extract.subqueries.pull_up_joins import pull_up_joins
+from planner.extract.subqueries.pull_up_subqueries import pull_up_subqueries
 from planner.parser.edits import MOST_ADDED, Edit, Origin, apart, growth
 from planner.parser.lexer import tokens_after_edits
 from planner.parser.tree import Parsed, parse
@@ -80,7 +82,7 @@ RULES: tuple[Rule, ...] = (
     push_down_thresholds,
     write_out_grouping_sets,
 )
-FIRST_RULES: tuple[Rule, ...] = (read_private_first,)
+FIRST_RULES: tuple[Rule, ...] = (pull_up_joins, read_private_first)
 LAST_RULES: tuple[Rule, ...] = (group_by_listed_keys,)
 
 

@@ -169,3 +169,18 @@ SELECT ward FROM (SELECT ward, unnest(ARRAY[1, 2]) AS k FROM visits) e GROUP BY 
 --> KH103 visits)
 SELECT ward FROM (SELECT ward, sqrt(age) AS k FROM visits) e WHERE k > 3 GROUP BY ward HAVING count(*) > 20
 --> KH205 k
+-- # Subqueries that join tables, or stand in a join.
+SELECT region FROM (SELECT quantity, region FROM sales s LEFT JOIN regions r ON r.name = s.country WHERE quantity > 3 OR s.gift) v WHERE v.quantity < 9 GROUP BY v.region HAVING avg(quantity) > 5 AND count(*) > 500
+--> [region 3] where ("quantity" < 9 AND ("gift" = true OR "quantity" > 3)) (f0 > 0 ~225 and f1 > 500 ~50); avg(quantity) - 5 1x-5 delta 500 in -500..300; count(*) delta 100 in 0..100
+WITH d AS (SELECT * FROM regions JOIN sales ON name = country), e AS (SELECT region AS r, month FROM d WHERE gift) SELECT r, month FROM e GROUP BY r, month HAVING count(*) > 300
+--> [region 3, month 13] where "gift" = true f0 > 300 ~30; count(*) delta 100 in 0..100
+SELECT region FROM (SELECT * FROM sales WHERE gift) s JOIN (SELECT name, region FROM regions WHERE region <> 'West') r ON r.name = s.country GROUP BY region HAVING count(*) > 300
+--> [region 2] where "gift" = true f0 > 300 ~30; count(*) delta 100 in 0..100
+SELECT region FROM (SELECT s.*, r.* FROM sales s JOIN regions r ON s.country = r.name) v JOIN regions q ON q.name = v.country GROUP BY v.region HAVING count(*) > 300
+--> KH103 sales
+SELECT region FROM (SELECT r.region, s.country AS region FROM sales s JOIN regions r ON s.country = r.name) v GROUP BY region HAVING count(*) > 300
+--> KH103 sales
+SELECT region FROM (SELECT DISTINCT r.region, s.customer_id FROM sales s JOIN regions r ON s.country = r.name) v GROUP BY region HAVING count(*) > 300
+--> KH103 sales
+SELECT country FROM (SELECT s.country FROM sales s JOIN regions r ON s.gift) v GROUP BY country HAVING count(*) > 300
+--> KH107 sales

@@ -536,7 +536,7 @@ SELECT s.ward FROM stays s JOIN patients p USING (patient_id) JOIN labs l ON l.p
 --! Write JOIN ... ON l.person = s.patient_id.
 SELECT s.ward FROM stays s JOIN patients p USING (patient_id) JOIN labs l ON l.person = s.patient_id GROUP BY s.ward HAVING count(*) > 100
 --> answered
-SELECT s.ward FROM stays s JOIN (SELECT * FROM patients) p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
+SELECT s.ward FROM stays s JOIN (SELECT * FROM patients LIMIT 9) p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
 --! Put the question into a subquery and join its keys: SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) q JOIN public_table ...
 SELECT s.ward FROM stays s JOIN patients p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
 --> answered

@@ -57,7 +57,7 @@ SELECT s.ward FROM stays s JOIN staff p USING (patient_id) GROUP BY s.ward HAVIN
 --> KH107 staff
 SELECT s.ward FROM capped s JOIN patients p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
 --> KH107 capped
-SELECT s.ward FROM stays s JOIN (SELECT * FROM patients) p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
+SELECT s.ward FROM stays s JOIN (SELECT * FROM patients LIMIT 9) p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
 --> KH107 *
 SELECT s.ward FROM stays s JOIN patients p ON p.patient_id = s.patient_id AND p.ward = s.ward GROUP BY s.ward HAVING count(*) > 100
 --> KH205 s.ward

@@ -23,8 +23,8 @@ from planner.catalog.model import SqlType
 from planner.errors import KeyholeError
 from planner.extract.hints.questions import INSTEAD
 from planner.extract.private_read import PrivateRead
-from planner.extract.pull_up_subqueries import remove_cte
 from planner.extract.push_down_thresholds import Item, list_items, mentioned_item, spell_item
+from planner.extract.subqueries.pull_up_subqueries import remove_cte
 from planner.parser.clauses import Clauses, clauses, fits
 from planner.parser.edits import Edit, Origin, Room
 from planner.parser.lexer import quote_identifier

@@ -3,7 +3,7 @@
 A unit's rows are bounded before any WHERE is applied, so that a filter means the same in either place.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -144,13 +144,14 @@ def _into(reader: Reader, inner: _Inner, room: Room, text: str, tokens: tuple[To
     changes.append(Edit.of(tokens[reader.first].start, tokens[reader.last].end, source))
     first = inner.clauses.mark("where")
     if inner.where is not None and first is not None:
-        columns = [column for column in inner.where.find_all(exp.Column) if column.args.get("table") is not None]
-        condition = _requalify(columns, first + 1, inner.clauses.end, alias, room, text, tokens)
-        changes.extend(_add_condition(reader, condition, first, tokens))
+        written = [column for column in inner.where.find_all(exp.Column) if column.args.get("table") is not None]
+        columns = [(column, alias) for column in written]
+        condition = requalify(columns, first + 1, inner.clauses.end, room, text, tokens)
+        changes.extend(add_condition(reader, condition, first, tokens))
     return changes
 
 
-def _add_condition(reader: Reader, condition: str, first: int, tokens: tuple[Token, ...]) -> Iterator[Edit]:
+def add_condition(reader: Reader, condition: str, first: int, tokens: tuple[Token, ...]) -> Iterator[Edit]:
     """A condition, written after the token at `first`, in the WHERE of a SELECT that reads the subquery."""
     where = reader.clauses.mark("where")
     later = [index for _, index in reader.clauses.marks if where is None or index > where]
@@ -163,14 +164,14 @@ def _add_condition(reader: Reader, condition: str, first: int, tokens: tuple[Tok
         yield Edit.of(end, end, ")")
 
 
-def _requalify(
-    columns: list[exp.Column], first: int, past: int, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
+def requalify(
+    columns: Sequence[tuple[exp.Column, str]], first: int, past: int, room: Room, text: str, tokens: tuple[Token, ...]
 ) -> str:
-    """The text of some tokens of the subquery, its columns qualified by what the table is called outside."""
+    """The text of some tokens of the subquery, each column qualified by what its table is called outside."""
     parts: list[str] = []
     at = tokens[first].start
-    room.take(tokens[past - 1].end - at + len(columns) * len(readable(alias)))
-    for start, column in sorted((_start(column), column.this) for column in columns):
+    room.take(tokens[past - 1].end - at + sum(len(readable(alias)) for _, alias in columns))
+    for start, column, alias in sorted((column_start(column), column.this, alias) for column, alias in columns):
         begin = tokens[at_offset(tokens, start)].start
         name_ = tokens[at_offset(tokens, offset(column))]
         parts.append(f"{text[at:begin]}{readable(alias)}.{text[name_.start : name_.end]}")
@@ -179,7 +180,8 @@ def _requalify(
     return "".join(parts)
 
 
-def _start(column: exp.Column) -> int:
+def column_start(column: exp.Column) -> int:
+    """The 0-based offset of a mention of a column, with what qualifies it."""
     args = column.args
     return offset(args.get("catalog") or args.get("db") or args.get("table") or column.this)
 
@@ -216,28 +218,28 @@ def _reference(
     select, called, qualifier = reader.select, name(column.this), name(column.args.get("table"))
     if column.args.get("db") is not None or qualifier not in ("", alias) or isinstance(column.this, exp.Star):
         return None
-    outputs = [_output(item) for item in select.expressions]
-    if qualifier == "" and called in outputs and _sorts(column, select):
+    outputs = [find_output_name(item) for item in select.expressions]
+    if qualifier == "" and called in outputs and is_sorted_by(column, select):
         return {}
     known = inner.everything and any(one.name == called for one in inner.table.columns)
     at = tokens[at_offset(tokens, offset(column.this))]
     shown = inner.shown.get(called)
     if shown is None and not known:
-        if qualifier == "" and outputs.count(called) == 1 and _groups(column, select):
+        if qualifier == "" and outputs.count(called) == 1 and is_grouped_by(column, select):
             return {at.start: Edit.of(at.start, at.end, str(outputs.index(called) + 1))}
         return None
     if shown is None or shown.same:
         return {}
-    if not shown.plain and not contains(shown.node, exp.Column) and not _takes_constant(column, shown.node):
+    if not shown.plain and not contains(shown.node, exp.Column) and not takes_constant(column, shown.node):
         return None
-    labelled = _keep_label(column, reader, tokens)
+    labelled = keep_label(column, reader, tokens)
     if labelled is None:
         return None
-    start = tokens[at_offset(tokens, _start(column))].start
+    start = tokens[at_offset(tokens, column_start(column))].start
     return {start: Edit.of(start, at.end, _spell_item(shown, alias, room, text, tokens)), **labelled}
 
 
-def _takes_constant(column: exp.Column, constant: exp.Expr) -> bool:
+def takes_constant(column: exp.Column, constant: exp.Expr) -> bool:
     """Return True where a number means itself: in GROUP BY and ORDER BY it is a position, and a text has no type."""
     inner: exp.Expr = column
     while isinstance(inner.parent, exp.Paren):
@@ -247,7 +249,7 @@ def _takes_constant(column: exp.Column, constant: exp.Expr) -> bool:
     return is_number and isinstance(above, exp.AggFunc | exp.Predicate | exp.Where | exp.Connector | exp.Not)
 
 
-def _keep_label(column: exp.Column, reader: Reader, tokens: tuple[Token, ...]) -> dict[int, Edit] | None:
+def keep_label(column: exp.Column, reader: Reader, tokens: tuple[Token, ...]) -> dict[int, Edit] | None:
     """What keeps the name of an item of the select list in which a column is renamed; None where it is unsure."""
     item = _item(column, reader.select)
     if item is None or isinstance(item, exp.Alias):
@@ -263,7 +265,7 @@ def _index(item: exp.Expr, select: exp.Select) -> int:
     return next(index for index, one in enumerate(select.expressions) if one is item)
 
 
-def _output(item: exp.Expr) -> str:
+def find_output_name(item: exp.Expr) -> str:
     """The name of a column in the answer; empty where only PostgreSQL knows."""
     if isinstance(item, exp.Alias):
         return name(item.args["alias"])
@@ -271,7 +273,7 @@ def _output(item: exp.Expr) -> str:
     return name(node.this) if isinstance(node, exp.Column) else ""
 
 
-def _sorts(column: exp.Column, select: exp.Select) -> bool:
+def is_sorted_by(column: exp.Column, select: exp.Select) -> bool:
     """Whether a name alone is what ORDER BY or DISTINCT ON names, where names of the answer come first."""
     inner: exp.Expr = column
     while isinstance(inner.parent, exp.Paren):
@@ -284,7 +286,8 @@ def _sorts(column: exp.Column, select: exp.Select) -> bool:
     )
 
 
-def _groups(column: exp.Column, select: exp.Select) -> bool:
+def is_grouped_by(column: exp.Column, select: exp.Select) -> bool:
+    """Return True if a name alone is an item of GROUP BY."""
     inner: exp.Expr = column
     while isinstance(inner.parent, exp.Paren):
         inner = inner.parent
@@ -310,8 +313,8 @@ def _label(item: exp.Expr) -> str | None:
 
 
 def _spell_item(shown: _ShownColumn, alias: str, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
-    columns = list(shown.node.find_all(exp.Column))
-    spelled = _requalify(columns, shown.first, shown.past, alias, room, text, tokens)
+    columns = [(column, alias) for column in shown.node.find_all(exp.Column)]
+    spelled = requalify(columns, shown.first, shown.past, room, text, tokens)
     return spelled if shown.plain else f"({spelled})"
 
 

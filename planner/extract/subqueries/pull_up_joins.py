@@ -1,0 +1,493 @@
+"""A subquery that joins tables or is joined, and only filters and projects, merged into the SELECT that reads it.
+
+SELECT region FROM (SELECT s.*, c.region FROM sales s JOIN countries c ON s.country = c.name WHERE gift) v
+GROUP BY region HAVING count(*) > 5
+SELECT c.region FROM sales s JOIN countries c ON s.country = c.name WHERE s.gift
+GROUP BY c.region HAVING count(*) > 5
+
+SELECT c.region FROM (SELECT country FROM sales WHERE gift) v JOIN countries c ON v.country = c.name ...
+SELECT c.region FROM sales v JOIN countries c ON v.country = c.name WHERE v.gift ...
+
+A unit's rows are bounded before any WHERE is applied, so that a filter means the same in either place.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.bind.from_clause import FromClause, alias_of, from_clause
+from planner.bind.select_list import computes_each_row
+from planner.catalog.model import Catalog
+from planner.errors import KeyholeError
+from planner.extract.private_read import PrivateRead
+from planner.extract.subqueries.pull_up_subqueries import (
+    add_condition,
+    column_start,
+    find_output_name,
+    is_grouped_by,
+    is_sorted_by,
+    keep_label,
+    remove_cte,
+    requalify,
+    takes_constant,
+)
+from planner.parser.clauses import Clauses, at_offset, clauses, fits
+from planner.parser.edits import Edit, Room
+from planner.parser.lexer import Token, readable
+from planner.parser.spans import Searched, spans
+from planner.parser.subquery_readers import Reader, readers, unaliased_end
+from planner.parser.tree import bare, contains, is_star, name, offset
+
+_PLAIN = frozenset(("expressions", "from_", "joins", "where"))
+_OUTER = ("RIGHT", "FULL")
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the subquery: an expression of the select list, or a table's own that a star shows; `plain` if it is
+    a table's own column."""
+
+    node: exp.Expr
+    owner: str
+    first: int
+    past: int
+    plain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Inner:
+    """The subquery: its tables, and its columns by name. A name that it shows twice stands for None."""
+
+    select: exp.Select
+    place: Clauses
+    tables: FromClause
+    shown: Mapping[str, _Column | None]
+    items: tuple[tuple[str, exp.Expr], ...]
+
+    @property
+    def is_single(self) -> bool:
+        return len(self.tables.relations) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What else a reader reads: each table's alias with its columns, None where unknown, and what USING names."""
+
+    names: Mapping[str, frozenset[str] | None]
+    using: frozenset[str]
+
+    def find_owners(self, called: str) -> list[str]:
+        return [alias for alias, names in self.names.items() if names is not None and called in names]
+
+    @property
+    def is_known(self) -> bool:
+        return all(names is not None for names in self.names.values())
+
+
+def pull_up_joins(read: PrivateRead) -> tuple[Edit, ...]:
+    """The changes that merge one subquery into what reads it; none if it says more, or is read in another way.
+
+    Guarantee: PostgreSQL gives the same rows for both.
+    """
+    for select in _find_subqueries(read):
+        try:
+            changes = _pull_up(select, read)
+        except KeyholeError:
+            continue
+        if changes:
+            return changes
+    return ()
+
+
+def _find_subqueries(read: PrivateRead) -> Iterator[exp.Select]:
+    """The SELECT that reads the private table, if another reads it; then those of public tables in its own joins."""
+    select = read.select
+    if isinstance(select.parent, exp.Subquery | exp.CTE):
+        yield select
+    joins = select.args.get("joins") or ()
+    for source in (select.args["from_"].this, *(join.this for join in joins)) if joins else ():
+        found = source.this if isinstance(source, exp.Subquery) else _find_with_query(source)
+        if isinstance(found, exp.Select):
+            yield found
+
+
+def _find_with_query(source: exp.Expr) -> exp.Expr | None:
+    if not isinstance(source, exp.Table) or source.args.get("db") is not None:
+        return None
+    ctes = [cte for cte in source.root().find_all(exp.CTE) if name(cte.args["alias"].this) == name(source.this)]
+    return ctes[0].this if len(ctes) == 1 else None
+
+
+def _pull_up(select: exp.Select, read: PrivateRead) -> tuple[Edit, ...]:
+    inner = _read_inner(select, read)
+    if inner is None:
+        return ()
+    found = readers(select, inner.place.select, read.tokens)
+    if not found:
+        return ()
+    if select is not read.select:  # other readers of public tables are no question
+        found = tuple(reader for reader in found if reader.select is read.select)
+    elif all(reader.alone for reader in found) and inner.is_single:
+        return ()  # `pull_up_subqueries` has that
+    room = Room(read.text)
+    changes: list[Edit] = []
+    for reader in found:
+        made = _into(reader, inner, room, read)
+        if made is None:
+            return ()
+        changes += made
+    if isinstance(select.parent, exp.CTE) and _is_read_by(select.parent, found):
+        changes.append(remove_cte(select.parent, inner.place, read.tokens))
+    return tuple(changes)
+
+
+def _is_read_by(cte: exp.CTE, found: Sequence[Reader]) -> bool:
+    """Return True if these are all that read a WITH query."""
+    called = name(cte.args["alias"].this)
+    named = [
+        node for node in cte.root().find_all(exp.Table) if name(node.this) == called and node.args.get("db") is None
+    ]
+    return len(named) == len(found)
+
+
+def _read_inner(select: exp.Select, read: PrivateRead) -> _Inner | None:
+    """The subquery, if it only joins, filters and projects tables."""
+    tokens, first = read.tokens, select.args.get("from_")
+    if first is None or not isinstance(first.this, exp.Table):
+        return None
+    if any(value for key, value in select.args.items() if key not in _PLAIN):
+        return None
+    where = select.args.get("where")
+    if where is not None and contains(where, exp.Query, exp.AggFunc, exp.Window):
+        return None
+    place = clauses(first.this, tokens)
+    closed = place.end < len(tokens) and tokens[place.end].is_symbol(")")
+    if not closed or not fits(place, select, tokens) or len(select.expressions) != len(place.items):
+        return None
+    whole = select if select.args.get("joins") else _with_joins(select)
+    tables = from_clause(whole, read.catalog)
+    shown: dict[str, _Column | None] = {}
+    items: list[tuple[str, exp.Expr]] = []
+    for item, (begin, past) in zip(select.expressions, place.items, strict=True):
+        found = _read_star(item, tables) if is_star(item) else _read_item(item, begin, past, tables, tokens)
+        if found is None:
+            return None
+        for called, column in found:
+            shown[called] = None if called in shown else column
+        items.append(("" if is_star(item) else found[0][0], item))
+    return _Inner(select, place, tables, shown, tuple(items))
+
+
+def _with_joins(select: exp.Select) -> exp.Select:
+    """The same SELECT of one table, as one that joins nothing."""
+    copied = exp.Select(from_=select.args["from_"].copy(), joins=[])
+    copied.parent = select.parent  # by which WITH queries are known
+    return copied
+
+
+def _read_star(item: exp.Expr, tables: FromClause) -> list[tuple[str, _Column]] | None:
+    """What a star shows: of one table all, of all tables what USING leaves."""
+    star = item.this if isinstance(item, exp.Column) else item
+    if any(star.args.values()):
+        return None
+    qualifier = name(item.args.get("table")) if isinstance(item, exp.Column) else ""
+    found = []
+    for relation in tables.relations:
+        if qualifier not in ("", relation.alias):
+            continue
+        bands = relation.private.band_columns if relation.private is not None else ()
+        for called in (*(one.name for one in relation.table.columns), *(one.name for one in bands)):
+            if qualifier or called not in tables.merged[relation.alias]:
+                node = exp.column(called, quoted=True)
+                found.append((called, _Column(node, relation.alias, 0, 0, plain=True)))
+    return found or None
+
+
+def _read_item(
+    item: exp.Expr, first: int, past: int, tables: FromClause, tokens: tuple[Token, ...]
+) -> list[tuple[str, _Column]] | None:
+    """A column of the subquery by its name; None for an expression that is none, or has no sure name."""
+    node = item.this if isinstance(item, exp.Alias) else item
+    called = name(item.args["alias"]) if isinstance(item, exp.Alias) else ""
+    past = unaliased_end(item, past, tokens)
+    if not all(tables.owner(column) for column in node.find_all(exp.Column)):
+        return None
+    owner = tables.owner(node)
+    if owner is not None:
+        return [(called or owner[1], _Column(node, owner[0], first, past, plain=True))]
+    if not called or not computes_each_row(node):
+        return None
+    return [(called, _Column(node, "", first, past, plain=False))]
+
+
+class _Spelling:
+    """How the subquery's columns are written where it is read."""
+
+    def __init__(self, reader: Reader, inner: _Inner, room: Room, read: PrivateRead) -> None:
+        self._inner, self._room, self._text, self._tokens = inner, room, read.text, read.tokens
+        self._alias = reader.alias if inner.is_single else ""
+
+    def find_alias(self, relation: str) -> str:
+        """What qualifies a table's columns: one that is alone takes the subquery's name."""
+        return self._alias or relation
+
+    def spell(self, node: exp.Expr, first: int, past: int) -> str:
+        """An expression of the subquery, every column qualified."""
+        owned = [(column, self._inner.tables.owner(column)) for column in node.find_all(exp.Column)]
+        columns = [(column, self.find_alias(owner[0])) for column, owner in owned if owner is not None]
+        return requalify(columns, first, past, self._room, self._text, self._tokens)
+
+    def spell_column(self, column: _Column) -> str:
+        if column.past == 0:
+            written = f"{readable(self.find_alias(column.owner))}.{readable(name(bare(column.node).this))}"
+            self._room.take(len(written))
+            return written
+        written = self.spell(column.node, column.first, column.past)
+        return written if column.plain else f"({written})"
+
+    def spell_list(self, around: _Around) -> str | None:
+        """The select list, each column under its name; None for a star that cannot be written in the place of one."""
+        parts: list[str] = []
+        tables = self._inner.tables
+        for called, item in self._inner.items:
+            if called:
+                column = self._inner.shown[called]
+                if column is None:
+                    return None
+                parts.append(f"{self.spell_column(column)} AS {readable(called)}")
+            elif isinstance(item, exp.Column):
+                parts.append(f"{readable(self.find_alias(name(item.args.get('table'))))}.*")
+            elif not any(tables.merged.values()):
+                parts += [f"{readable(self.find_alias(one.alias))}.*" for one in tables.relations]
+            elif around.names:
+                return None
+            else:
+                parts.append("*")
+        return ", ".join(parts)
+
+
+def _into(reader: Reader, inner: _Inner, room: Room, read: PrivateRead) -> list[Edit] | None:
+    """The changes to one SELECT that reads the subquery."""
+    text, tokens, select = read.text, read.tokens, reader.select
+    if reader.alias == "" or len(select.expressions) != len(reader.clauses.items) or select.args.get("laterals"):
+        return None
+    around = _read_around(reader, read.catalog)
+    if around is None or not _fits_join(reader, inner, around):
+        return None
+    spelling = _Spelling(reader, inner, room, read)
+    changes = _write_columns(reader, inner, around, spelling, read)
+    if changes is None:
+        return None
+    first, last = tokens[reader.first].start, tokens[_last(reader, tokens)].end
+    place = inner.place
+    past = place.mark("where") or place.end
+    begin, end = tokens[place.source + 1].start, tokens[past - 1].end
+    source = text[begin:end]
+    if inner.is_single:
+        node = inner.tables.relations[0].node
+        source = f"{text[begin : tokens[at_offset(tokens, offset(node.this))].end]} AS {readable(reader.alias)}"
+    room.take(len(source))
+    changes.append(Edit.of(first, last, f" {source} ", begin))
+    where = inner.select.args.get("where")
+    if where is not None:
+        condition = spelling.spell(where.this, past + 1, place.end)
+        source_join = reader.node.parent
+        if isinstance(source_join, exp.Join) and source_join.side:
+            changes.extend(_add_to_join(source_join, condition, past, read))
+        else:
+            changes.extend(add_condition(reader, condition, past, tokens))
+    return changes
+
+
+def _add_to_join(join: exp.Join, condition: str, first: int, read: PrivateRead) -> Iterator[Edit]:
+    """A condition, written after the token at `first`, in the ON of a join that keeps rows for which it fails."""
+    ((begin, past),) = spans([Searched(join.args["on"], 0, len(read.tokens))], read.text, read.tokens)
+    start, end = read.tokens[begin].start, read.tokens[past - 1].end
+    yield Edit.of(start, start, "(")
+    yield Edit.of(end, end, f") AND ({condition})", read.tokens[first + 1].start)
+
+
+def _last(reader: Reader, tokens: tuple[Token, ...]) -> int:
+    """The last token of what is read, its alias included."""
+    alias = reader.node.args.get("alias")
+    return at_offset(tokens, offset(alias.this)) if reader.named and alias is not None else reader.last
+
+
+def _sources(select: exp.Select) -> list[exp.Expr]:
+    return [select.args["from_"].this, *(join.this for join in select.args.get("joins") or ())]
+
+
+def _read_around(reader: Reader, catalog: Catalog) -> _Around | None:
+    """The other tables that a reader reads; None where one is not plain to see."""
+    names: dict[str, frozenset[str] | None] = {}
+    hidden = {name(cte.args["alias"].this) for cte in reader.select.root().find_all(exp.CTE)}
+    for source in _sources(reader.select):
+        if source is reader.node:
+            continue
+        if not isinstance(source, exp.Table | exp.Subquery):
+            return None
+        alias = source.args.get("alias")
+        called = name(alias.this) if alias is not None and alias.this is not None else ""
+        if isinstance(source, exp.Table):
+            called = alias_of(source)
+        if not called or called in (*names, reader.alias) or (alias is not None and alias.args.get("columns")):
+            return None
+        names[called] = _list_columns(source, catalog, hidden)
+    return _Around(names, frozenset(_list_using(reader.select)))
+
+
+def _list_using(select: exp.Select) -> Iterator[str]:
+    for join in select.args.get("joins") or ():
+        for one in join.args.get("using") or ():
+            yield name(one if isinstance(one, exp.Identifier) else one.this)
+
+
+def _list_columns(source: exp.Table | exp.Subquery, catalog: Catalog, hidden: set[str]) -> frozenset[str] | None:
+    """The columns of a table, or what a subquery or WITH query shows of tables; None where that is unknown."""
+    if isinstance(source, exp.Table) and (source.args.get("db") is not None or name(source.this) not in hidden):
+        found = catalog.table(name(source.this))
+        if found is not None:
+            own = frozenset(column.name for column in found.columns)
+            return own | {band.name for band in found.band_columns}
+        public = next((one for one in catalog.public_tables if one.name == name(source.this)), None)
+        return None if public is None else frozenset(column.name for column in public.columns)
+    query = source.this if isinstance(source, exp.Subquery) else _find_with_query(source)
+    if not isinstance(query, exp.Select) or query.args.get("from_") is None:
+        return None
+    names: set[str] = set()
+    for item in query.expressions:
+        if is_star(item):
+            inner = [_list_columns(one, catalog, hidden) for one in _sources(query) if isinstance(one, exp.Table)]
+            if any(one is None for one in inner) or len(inner) < len(_sources(query)):
+                return None
+            names.update(*(one for one in inner if one is not None))
+        else:
+            names.add(find_output_name(item))
+    return frozenset(names) if all(names) else None
+
+
+def _fits_join(reader: Reader, inner: _Inner, around: _Around) -> bool:
+    """Return True if the subquery's tables and conditions may stand in the reader's FROM and WHERE."""
+    joins = reader.select.args.get("joins") or ()
+    if any(str(join.side or "").upper() in _OUTER or join.method for join in joins):
+        return False
+    if not inner.is_single and {one.alias for one in inner.tables.relations} & set(around.names):
+        return False
+    for called in around.using:  # each must be a column of the subquery's one table, under its own name
+        column = inner.shown.get(called)
+        if not inner.is_single or column is None or not column.plain or name(bare(column.node).this) != called:
+            return False
+    source = reader.node.parent
+    if not isinstance(source, exp.Join):
+        return inner.is_single or not joins or not (_has_comma(reader.select) or _has_comma(inner.select))
+    if not inner.is_single:
+        return False
+    plain = all(column is not None and column.plain for column in inner.shown.values())
+    filtered = inner.select.args.get("where") is not None
+    return not source.side or (plain and (not filtered or source.args.get("on") is not None))
+
+
+def _has_comma(select: exp.Select) -> bool:
+    joins = select.args.get("joins") or ()
+    return any(not (one.kind or one.side or one.args.get("on") or one.args.get("using")) for one in joins)
+
+
+def _own_columns(reader: Reader) -> list[exp.Column] | None:
+    """The columns in the SELECT around and in its joins, without those of what it reads; None beside a subquery that
+    stands elsewhere."""
+    select = reader.select
+    hidden = {id(node) for source in _sources(select) if not isinstance(source, exp.Table) for node in source.walk()}
+    with_ = select.args.get("with_")
+    if with_ is not None:
+        hidden |= {id(node) for node in with_.walk()}
+    if any(id(node) not in hidden and node is not select for node in select.find_all(exp.Query)):
+        return None
+    return [column for column in select.find_all(exp.Column) if id(column) not in hidden]
+
+
+def _write_columns(
+    reader: Reader, inner: _Inner, around: _Around, spelling: _Spelling, read: PrivateRead
+) -> list[Edit] | None:
+    """The changes to the columns that the SELECT around mentions; None for one whose table is not plain to see."""
+    select, tokens = reader.select, read.tokens
+    changes: dict[int, Edit] = {}
+    columns = _own_columns(reader)
+    if columns is None:
+        return None
+    for column in columns:
+        if isinstance(column.this, exp.Star):
+            if column.parent is not select or name(column.args.get("table")) not in (reader.alias, *around.names):
+                return None
+            continue
+        made = _write_column(column, reader, inner, around, spelling, tokens)
+        if made is None:
+            return None
+        changes |= made
+    for item, (first, past) in zip(select.expressions, reader.clauses.items, strict=True):
+        if not is_star(item) or (isinstance(item, exp.Column) and name(item.args.get("table")) != reader.alias):
+            continue
+        star = item.this if isinstance(item, exp.Column) else item
+        written = spelling.spell_list(around)
+        if written is None or any(star.args.values()):
+            return None
+        if not isinstance(item, exp.Column) and around.names:
+            if around.using:
+                return None
+            stars = [f"{readable(alias)}.*" for alias in around.names]
+            at = _sources(select).index(reader.node)
+            written = ", ".join([*stars[:at], written, *stars[at:]])
+        changes[tokens[first].start] = Edit.of(tokens[first].start, tokens[past - 1].end, written)
+    return list(changes.values())
+
+
+def _write_column(
+    column: exp.Column, reader: Reader, inner: _Inner, around: _Around, spelling: _Spelling, tokens: tuple[Token, ...]
+) -> dict[int, Edit] | None:
+    """The changes, by place, to one mention of a column; None where its table is not plain to see."""
+    select, called, qualifier = reader.select, name(column.this), name(column.args.get("table"))
+    if column.args.get("db") is not None or qualifier not in ("", reader.alias, *around.names):
+        return None
+    if qualifier in around.names or (qualifier == "" and called in around.using):
+        return {}
+    outputs = [find_output_name(item) for item in select.expressions]
+    if qualifier == "" and called in outputs and is_sorted_by(column, select):
+        return {}
+    at = tokens[at_offset(tokens, offset(column.this))]
+    others = around.find_owners(called) if qualifier == "" else []
+    pulled = any(called in relation.names for relation in inner.tables.relations)
+    if called not in inner.shown:
+        return _write_other(column, outputs, around, others, pulled=pulled, select=select, at=at)
+    shown = inner.shown[called]
+    if shown is None or others or (qualifier == "" and not around.is_known):
+        return None
+    if not shown.plain and not contains(shown.node, exp.Column) and not takes_constant(column, shown.node):
+        return None
+    labelled: dict[int, Edit] | None = {}
+    if not shown.plain or name(bare(shown.node).this) != called:
+        labelled = keep_label(column, reader, tokens)
+    if labelled is None:
+        return None
+    start = tokens[at_offset(tokens, column_start(column))].start
+    return {start: Edit.of(start, at.end, spelling.spell_column(shown)), **labelled}
+
+
+def _write_other(
+    column: exp.Column,
+    outputs: Sequence[str],
+    around: _Around,
+    others: Sequence[str],
+    *,
+    pulled: bool,
+    select: exp.Select,
+    at: Token,
+) -> dict[int, Edit] | None:
+    """The changes to a column that the subquery does not show: qualified where its tables have one of that name."""
+    if name(column.args.get("table")):
+        return None
+    if len(others) == 1:
+        return {at.start: Edit.of(at.start, at.start, f"{readable(others[0])}.")} if pulled else {}
+    called = name(column.this)
+    if not others and outputs.count(called) == 1 and is_grouped_by(column, select) and around.is_known:
+        return {at.start: Edit.of(at.start, at.end, str(outputs.index(called) + 1))}
+    return {} if not others and not pulled and not around.is_known else None
