@@ -24,6 +24,7 @@ from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
 from planner.parser.tree import write_node
 from planner.scope.embedded import Embedded, Predicate, RankedExpression, UnitQuery
+from planner.scope.functional_dependencies import existing_sql
 from planner.scope.group_by import read_group_by
 from planner.scope.key_classes import stored_key
 from planner.scorecard.empty_source import empty_source
@@ -152,14 +153,16 @@ def _place(place: QuestionReading, catalog: Catalog) -> Place:
         ranked=None if ranked is None else _ranked_expression(ranked, partition_keys(place, keys)),
         tree=select,
     )
-    before, behind = around_answer(keys, embedded.table)
+    before, behind = around = around_answer(keys, embedded.table)
+    if ranked is not None and ranked.partition and (existing := existing_sql(keys, scope)):
+        before, behind = before or "(SELECT answered.* FROM ", f"{behind[:-1] or ' AS answered'} WHERE {existing})"
     inner = [name for key in keys if isinstance(key.derivation, Merged) for name in key.derivation.columns]
     alias = quote_identifier(scope.alias)
     body = Edit(tokens[place.clauses.source].start, past, (f"FROM {before}", 0, f"{behind} AS {alias}"))
     answered = tuple(stored_key(key, scope.table.columns) for key in keys)
     answered += tuple(embedded.table.column(name) for name in dict.fromkeys(inner))
     edits = [body, *key_edits(place, answered)]
-    embedded = replace(embedded, shown_keys=shown_keys(place, keys, answered, (before, behind)))
+    embedded = replace(embedded, shown_keys=shown_keys(place, keys, answered, around))
     if place.numbers.shown:
         source = empty_source(select, place.clauses, text, tokens, catalog)
         edits += NumberSql(place.numbers, select, scope, text, tokens, source).edits()

@@ -9,7 +9,7 @@ from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.from_clause import conjuncts
 from planner.bind.select_list import check_beside_aggregates, check_item, check_shown, shows_aggregates
 from planner.bind.unit_lists.find_lists import find_lists
-from planner.catalog.model import Column
+from planner.catalog.model import Column, Lookup
 from planner.errors import KeyholeError, UnknownColumn
 from planner.extract.hints.people import refuse_people
 from planner.extract.hints.questions import (
@@ -239,7 +239,7 @@ def partition_keys(place: QuestionReading, keys: tuple[Column, ...]) -> tuple[Co
         computed = () if key in keys else _keys_of_parts(node, [part for _, part in parts], place, keys)
         computed = computed or (() if key in keys else _find_alike(node, place, keys))
         if key not in keys and not computed:
-            raise parts_by_no_key(item, keys)
+            raise parts_by_no_key(item, keys, is_looked_up=key is not None and isinstance(key.derivation, Lookup))
         found.extend(computed or [one for one in keys if one == key])
     return tuple(dict.fromkeys(found))
 

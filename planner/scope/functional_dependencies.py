@@ -1,6 +1,7 @@
 """Which looked-up columns the keys of a question determine, which values they have there, and how SQL finds them."""
 
 from collections.abc import Collection, Mapping
+from math import prod
 
 from planner.catalog.model import Column, ComputedName, Lookup, LookupValues, Parts, Value
 from planner.parser.lexer import quote_identifier
@@ -51,6 +52,44 @@ def _are_told_apart(base: Column, lookups: Collection[Lookup]) -> bool:
         return False
     combined = [tuple(lookup.pairs.by_key.get(value) for lookup in lookups) for value in base.domain]
     return len(set(combined)) == len(combined) and all(None not in found for found in combined)
+
+
+def classes_told_by(columns: Collection[Column], scope: Scope) -> tuple[tuple[Column, tuple[Column, ...]], ...]:
+    """The keys by which several columns are looked up that lack some combinations of their values; each with them."""
+    by_base: dict[str, list[Column]] = {}
+    for column in columns:
+        if isinstance(column.derivation, Lookup) and not column.derivation.classes:
+            by_base.setdefault(column.derivation.column, []).append(column)
+    found = [(scope.table.column(base), tuple(lookups)) for base, lookups in by_base.items() if len(lookups) > 1]
+    return tuple((base, lookups) for base, lookups in found if _lack_combinations(base, lookups))
+
+
+def _lack_combinations(base: Column, columns: Collection[Column]) -> bool:
+    lookups = [one.derivation for one in columns if isinstance(one.derivation, Lookup)]
+    if base.domain is None:
+        return False
+    combined = {tuple(lookup.pairs.by_key.get(value) for lookup in lookups) for value in base.domain}
+    return len(combined) < prod(len(column.domain or ()) for column in columns)
+
+
+def existing_sql(keys: Collection[Column], scope: Scope) -> str:
+    """What is true of answered groups whose values stand together in a row of a public table, as SQL; empty where all
+    combinations of them do."""
+    parts: list[str] = []
+    for _, columns in classes_told_by(keys, scope):
+        found = [(column.name, *_table_of(column, scope)) for column in columns]
+        for alias in dict.fromkeys(joined.alias for _, joined, _ in found):
+            own = [(named, joined, public) for named, joined, public in found if joined.alias == alias]
+            ours = ", ".join(f"answered.{quote_identifier(named)}" for named, _, _ in own)
+            theirs = ", ".join(quote_identifier(public) for _, _, public in own)
+            parts.append(f"({ours}) IN (SELECT {theirs} FROM public.{quote_identifier(own[0][1].name)})")
+    return " AND ".join(parts)
+
+
+def _table_of(column: Column, scope: Scope) -> tuple[JoinedTable, str]:
+    found = _looked_up(column, scope)
+    assert found is not None, "it is a public table's column"
+    return found
 
 
 def leading_columns(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:

@@ -9,8 +9,8 @@ from planner.catalog.model import Column, Derivation, Lookup
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, is_star, name, position, start, write_node, write_short
-from planner.scope.functional_dependencies import bases_told_by, leading_columns
-from planner.scope.key_classes import by_expressions, find_plain, key_expression
+from planner.scope.functional_dependencies import bases_told_by, classes_told_by, leading_columns
+from planner.scope.key_classes import by_expressions, find_plain, key_expression, put_together
 from planner.scope.names import Scope, derivation, find_column, same
 
 _LARGEST_INTEGER = 2**31 - 1  # PostgreSQL reads a longer number as a numeric, which is no position
@@ -21,7 +21,8 @@ def read_group_by(select: exp.Select, scope: Scope, *, together: bool = True) ->
     one group.
 
     Parameters:
-        together: whether columns that are looked up by one key, and tell its values apart, are that key.
+        together: whether columns that are looked up by one key, and tell its values apart, are that key, and others
+            one key of the combinations that there are.
 
     Raises KH100, KH105, KH106, KH201, KH202, KH215.
     """
@@ -43,6 +44,11 @@ def read_group_by(select: exp.Select, scope: Scope, *, together: bool = True) ->
     told = bases_told_by(plain, scope) if together else ()
     names = {column.name for column in leading_columns([*plain, *several, *told], scope)}
     keys: dict[str, Column] = {column.name: column for column in told if column.name in names}
+    if together and scope.listed is None:
+        for base, columns in classes_told_by([one for one in plain if one.name in names], scope):
+            names -= {column.name for column in columns}
+            one = put_together(columns, base, scope)
+            keys[one.name] = one
     for index, (item, known) in enumerate(zip(group.expressions, listed, strict=True)):
         if index in computed:
             keys |= {column.name: column for column in computed[index] if column.name in names}

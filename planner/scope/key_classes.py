@@ -336,13 +336,34 @@ def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.
     name = ", ".join(expression.text for expression in expressions)
     if any(column.name == name for column in scope.table.columns):
         raise _refusal(item, "A column has this name.")
+    return _name_classes(name, base, pairs)
+
+
+def put_together(columns: Sequence[Column], base: Column, scope: Scope) -> Column:
+    """The key by which several looked-up columns group: the values of the column by which they are found, each with the
+    first one that has the same in all of them. What has nothing in one of them is in no group."""
+    columns = sorted(columns, key=lambda column: column.name)
+    lookups = [column.derivation.pairs.by_key for column in columns if isinstance(column.derivation, Lookup)]
+    firsts: dict[tuple[Value | None, ...], Value] = {}
+    pairs: list[tuple[Value, Value]] = []
+    for value in base.domain or ():
+        found = tuple(lookup.get(value) for lookup in lookups)
+        if None not in found:
+            pairs.append((value, firsts.setdefault(found, value)))
+    name = ", ".join(column.name for column in columns)
+    taken = any(column.name == name for column in scope.table.columns)
+    return _name_classes(f"{name} together" if taken else name, base, pairs)
+
+
+def _name_classes(name: str, base: Column, pairs: Sequence[tuple[Value, Value]]) -> Column:
+    """A column of classes of a key's values, each called by its first value."""
     digest = sha256("\n".join(f"{as_text(value)!r} {as_text(to)!r}" for value, to in pairs).encode()).hexdigest()
     source = f"classes {digest} of {base.label}"
     return Column(
         name=name,
         sql_type=base.sql_type,
         declared=base.declared,
-        domain=first,
+        domain=tuple(dict.fromkeys(value for _, value in pairs)),
         derivation=Lookup(column=base.name, source=source, pairs=LookupValues.of(pairs), classes=True),
         immutable=base.immutable,
         prunable=False,

@@ -1,5 +1,5 @@
 """Owners whose analysts write as people do: a hospital, a city's taxis, a shop, a library, sensors, a help desk, a
-university, an insurer, a clinic with public tables beside its visits, and four public data sets of courses."""
+university, an insurer, a clinic with public tables beside its visits, hired bicycles, and data sets of courses."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
@@ -87,6 +87,12 @@ _PRIVATE = {
         "old_claims": {"integer": "holder_id amount", "text": "region"},
         "calls": {"integer": "holder_id minutes", "text": "topic"},
     },
+    "rides": {
+        "rides": {
+            "bigint": "ride_id", "integer": "start_station_id end_station_id distance_m battery birth_year",
+            "text": "rider_type bike_type", _TIME: "started_at ended_at", "numeric(6,2)": "fare",
+        },
+    },
     "retail": {
         "retail": {
             "text": "InvoiceNo StockCode Description Country", "integer": "Quantity CustomerID",
@@ -164,6 +170,27 @@ _PUBLIC: dict[str, dict[str, tuple[dict[str, str], Sequence[tuple[Value | None, 
         "drugs": (
             {"drug": "text", "class": "text", "weight": "numeric(5,2)", "max_dose": "integer"},
             [(f"d{i}", ("opioid", "statin")[i % 2], Decimal(i) / 4, 10 * i) for i in range(1, 13)],
+        ),
+    },
+    "rides": {
+        "stations": (
+            {"station_id": "integer", "name": "text", "district": "text", "capacity": "integer", "opened_on": "date"},
+            [
+                (
+                    number, f"Dock {number}", ("Centre", "East", "Harbour", "North")[number % 4], 8 + number % 8 * 4,
+                    date(2015 + number % 5, 1 + number % 12, 1),
+                )
+                for number in range(1, 41)
+            ],
+        ),
+        "weather": (
+            {"day": "date", "temperature": "numeric(4,1)", "rain_mm": "numeric(4,1)", "windy": "boolean"},
+            [
+                (
+                    date(2024, 1, 1) + timedelta(day), day % 30 - Decimal("4.5"), Decimal(day % 7) / 2, day % 5 == 0,
+                )
+                for day in range(366)
+            ],
         ),
     },
     "flights": {

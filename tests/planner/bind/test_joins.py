@@ -18,6 +18,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or, Within, columns, evaluate
 from planner.question.model import Accuracy, Question
+from planner.scope.embedded import Embedded
 from planner.statements.classify import Asking, classify
 from tests.worlds import questions
 from tests.worlds.analysts import analysts
@@ -71,6 +72,31 @@ def test_columns_that_tell_a_keys_values_apart_are_that_key() -> None:
     assert keys("a.agent_name, t.week, a.team") == ("agent_id", "week")
     assert keys("a.team") == ("team",)
     assert keys("a.agent_id, a.team, a.agent_name") == ("agent_id",)
+
+
+def test_only_combinations_of_public_columns_that_there_are_are_groups() -> None:
+    """There are eight pairs of a district and a capacity, of 32. A ranking within districts shows those alone."""
+    catalog = analysts("rides")
+    stations = "FROM rides r JOIN stations s ON s.station_id = r.start_station_id"
+    found = _asked_of(f"SELECT s.district, s.capacity {stations} GROUP BY 1, 2 HAVING count(*) < 30", catalog)
+    assert [len(key.domain or ()) for key in found.keys] == [8]
+    assert (
+        found.keys == _asked_of(f"SELECT 1 {stations} GROUP BY capacity, district HAVING count(*) < 30", catalog).keys
+    )
+    ranked = classify(
+        f"SELECT s.district, row_number() OVER (PARTITION BY district ORDER BY count(*) DESC) {stations} "
+        "GROUP BY s.district, capacity",
+        catalog,
+    )
+    assert isinstance(ranked, Asking)
+    assert 'IN (SELECT "district", "capacity" FROM public."stations")' in str(ranked.outer)
+
+
+def _asked_of(sql: str, catalog: Catalog) -> Embedded:
+    asking = classify(sql, catalog)
+    assert isinstance(asking, Asking)
+    (embedded,) = asking.questions
+    return embedded
 
 
 def test_names_that_the_table_has_already_keep_their_qualifier() -> None:

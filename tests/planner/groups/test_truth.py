@@ -84,10 +84,20 @@ MARKS = PublicTable(
     rows=(("A1", "a", 10), ("B2", "b", 30), ("A2", "a", 40), ("x2", None, 50), ("none", "c", 60)),
     digest="marks",
 )
+SHIRES = PublicTable(
+    name="shires",
+    columns=(
+        Column("town", SqlType.TEXT, "text"),
+        Column("shire", SqlType.TEXT, "text"),
+        Column("size", SqlType.INTEGER, "integer"),
+    ),
+    rows=(("Aachen", "rhine", 1), ("Bonn", "rhine", 1), ("Berlin", "spree", 2), (" Basel", "alps", None)),
+    digest="shires",
+)
 CATALOG: Catalog = replace(
     retail(),
     tables=(LINES, replace(LINES, name="rows", relation="rows", unit=(), rows_per_unit=None)),
-    public_tables=(TOWNS, MARKS),
+    public_tables=(TOWNS, MARKS, SHIRES),
 )
 
 
@@ -155,7 +165,7 @@ def worlds(postgres_url: str) -> Iterator[tuple[psycopg.Connection[Any], duckdb.
             with opened.cursor() as cursor:
                 cursor.executemany(f"INSERT INTO {public.name} VALUES ({places})", public.rows)
         yield opened, duck
-        opened.execute("DROP TABLE public.towns, public.marks")
+        opened.execute("DROP TABLE public.towns, public.marks, public.shires")
         opened.execute("DROP SCHEMA computed_keys CASCADE")
         duck.close()
 
@@ -286,6 +296,10 @@ def test_groups_by_public_columns_are_postgresqls(key: str, worlds: tuple[Any, A
         "GROUP BY city HAVING count(*) > 300",
         "SELECT city FROM rows l WHERE EXISTS (SELECT * FROM towns WHERE l.city = town AND port) AND city IS NOT NULL "
         "GROUP BY city HAVING count(*) > 0",
+        "SELECT s.size, upper(shire) AS called FROM rows l JOIN shires s ON s.town = l.city WHERE size IS NOT NULL "
+        "GROUP BY size, s.shire HAVING count(*) < 100000 * s.size",
+        "SELECT shire, s.size + 1 FROM lines l LEFT JOIN shires s ON s.town = l.city WHERE size < 3 GROUP BY 1, s.size "
+        "HAVING count(l.n) < 100000",
     ],
 )  # fmt: skip
 def test_each_public_row_is_a_group_of_an_outer_join(sql: str, worlds: tuple[Any, Any]) -> None:
