@@ -39,6 +39,7 @@ from planner.question.condition import (
     fixed_columns,
 )
 from planner.question.condition_text import canonical
+from planner.question.disjoint import Rows
 from planner.question.model import UnitRows
 from planner.scope.embedded import Embedded, leaves
 from planner.scope.functional_dependencies import by_key
@@ -84,14 +85,15 @@ def read_question(
     If it `adds_clips`, values without a range are clipped by the thresholds that they are compared with. Raises KH2xx,
     KH109, with positions in its statement.
     """
-    read = {leaf.offset: _leaf(leaf, given, per_unit) for leaf in leaves(embedded)}
+    alone = embedded.joined is None
+    read = {leaf.offset: _leaf(leaf, given, per_unit, alone=alone) for leaf in leaves(embedded)}
     said = _read_formulas(embedded, given, read, clips={})
     clips = find_clips(_list_formulas(said))
     if not clips:
         return said
     if not adds_clips:
-        alone = embedded.joined is None and not embedded.predicates and not embedded.ranked and embedded.origin is None
-        raise refuse_clips(_list_formulas(said), clips, embedded.tree if alone else None)
+        as_written = alone and not embedded.predicates and not embedded.ranked and embedded.origin is None
+        raise refuse_clips(_list_formulas(said), clips, embedded.tree if as_written else None)
     said = _read_formulas(embedded, given, read, clips=clips)
     return replace(said, clipped=describe_clips((said.formula, *said.predicates)))
 
@@ -133,7 +135,8 @@ def _position_of_keys(select: exp.Select) -> int | None:
     return None if group is None else position(group)
 
 
-def _leaf(leaf: Embedded, given: Given, per_unit: UnitRows | None) -> _Leaf:
+def _leaf(leaf: Embedded, given: Given, per_unit: UnitRows | None, *, alone: bool) -> _Leaf:
+    """Read one SELECT; `alone` if no set operation joins it with another, whose groups must be the same."""
     select, scope = leaf.tree, leaf.scope
     columns_ = leaf.table.columns
     read = [(node, of_groups(one, leaf.keys, columns_)) for node, one in row_conditions(select, scope, given)]
@@ -166,6 +169,8 @@ def _leaf(leaf: Embedded, given: Given, per_unit: UnitRows | None) -> _Leaf:
         values[key.name] = list_inhabited(key, values[key.name], others, leaf.table)
     if per_unit is not None:
         values |= dict(_inhabited_by_units(leaf.keys, values, per_unit))
+    if alone and told and Rows.of(all_of(told)).are_none:  # as in fare > 10 AND fare < 5
+        values = dict.fromkeys(values, ())
     return _Leaf(
         scope=scope,
         having=tuple(formula),

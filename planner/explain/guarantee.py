@@ -5,6 +5,7 @@ from typing import Any
 
 from mechanisms.formula import TRUE
 from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE
+from planner.catalog.model import Computed
 from planner.explain.balances import SharedNoise
 from planner.explain.literal_labels import spell_formula, words
 from planner.explain.numbers import at_most, percent, plain
@@ -65,11 +66,20 @@ def guarantee_sentence(plan: Plan) -> str:
     if calibration.deniable:
         promise = f"{promise} It may be denied, which is paid for; the rates are those of being answered wrongly."
     table = plan.question.table
+    clipped = _clips_values(plan)
     if table.row_unit:
-        return promise
+        return f"{promise} This holds after values without a declared range are clipped." if clipped else promise
     told = "" if (share := cut_rows_sentence(plan)) is None else f" {share[:1].upper()}{share[1:]}."
-    bounded = f"This holds for aggregates after bounding each ({table.unit_text})"
+    clips = "clipping values without a declared range and " if clipped else ""
+    bounded = f"This holds for aggregates after {clips}bounding each ({table.unit_text})"
     return f"{promise} {bounded}{_groups_left_out(plan)}; rows without {' or '.join(table.unit)} are left out.{told}"
+
+
+def _clips_values(plan: Plan) -> bool:
+    """Return True if a value without a range counts up to an end that a threshold gave it."""
+    question = plan.question
+    derived = (question.table.column(name).derivation for made in question.computed for name in made.summed)
+    return any(isinstance(one, Computed) and any(one.clipped) for one in derived)
 
 
 def _true_of(plan: Plan) -> str:

@@ -54,6 +54,11 @@ class Rows:
         except _TooManyTerms:
             return Rows(None)
 
+    @property
+    def are_none(self) -> bool:
+        """Return True if no row satisfies the condition. False means nothing, as of `disjoint`."""
+        return self.terms is not None and not any(map(_possible, self.terms))
+
     def lack(self, condition: Condition) -> bool:
         """Whether none of them satisfies a further condition: `disjoint`."""
         if self.terms is None:

@@ -52,7 +52,7 @@ SELECT country FROM sales WHERE date_trunc('year', invoice_date) = '2011-01-01' 
 --> [country 4] where ("invoice_date" < timestamp '2012-01-01 00:00:00' AND "invoice_date" >= timestamp '2011-01-01 00:00:00') f0 > 400 ~40; count(*) delta 100 in 0..100
 
 SELECT country FROM sales WHERE date_trunc('year', invoice_date) = '2011-01-02' GROUP BY country HAVING count(*) > 400
---> [country 4] where false f0 > 400 ~40; count(*) delta 1 in 0..0
+--> [country 0] where false f0 > 400 ~40; count(*) delta 1 in 0..0
 
 SELECT country FROM sales WHERE to_char(invoice_date, 'YYYY-MM') = '2011-06' GROUP BY country HAVING count(*) > 400
 --> [country 4] where "month" = date '2011-06-01' f0 > 400 ~40; count(*) delta 100 in 0..100
@@ -67,7 +67,7 @@ SELECT country FROM sales WHERE lower(stock_code) LIKE '%s1%' GROUP BY country H
 --> [country 4] where ("stock_code" LIKE '%S1%' OR "stock_code" LIKE '%s1%') f0 > 400 ~40; count(*) delta 100 in 0..100
 
 SELECT country FROM sales WHERE lower(stock_code) LIKE '%S1%' GROUP BY country HAVING count(*) > 400
---> [country 4] where false f0 > 400 ~40; count(*) delta 1 in 0..0
+--> [country 0] where false f0 > 400 ~40; count(*) delta 1 in 0..0
 
 SELECT ward FROM visits WHERE disease ILIKE 'kidney%' GROUP BY ward HAVING count(*) > 400
 --> [ward 3] where "lower(disease)" LIKE 'kidney%' f0 > 400 ~40; count(*) delta 1
@@ -296,3 +296,8 @@ SELECT ward FROM visits WHERE disease ~* '^flu' GROUP BY ward HAVING count(*) > 
 
 SELECT ward FROM visits WHERE disease ~ '^[a-f]' GROUP BY ward HAVING count(*) > 40
 --> KH205 disease
+-- # Conditions that no row satisfies leave no groups.
+SELECT ward, hour FROM visits WHERE age > 40 AND (age < 20 OR disease = 'flu' AND disease = 'cold') GROUP BY ward, hour HAVING count(*) < 100
+--> [ward 0, hour 0] where ("age" > 40 AND ("age" < 20 OR ("disease" = 'cold' AND "disease" = 'flu'))) f0 <= 99 ~10; count(*) delta 1
+SELECT ward FROM visits WHERE arrived > '2026-01-05' AND arrived < '2026-01-05' GROUP BY ward HAVING count(*) < 100
+--> [ward 0] where ("arrived" < timestamp '2026-01-05 00:00:00' AND "arrived" > timestamp '2026-01-05 00:00:00') f0 <= 99 ~10; count(*) delta 1

@@ -251,13 +251,13 @@ SELECT ward FROM visits WHERE disease = E'it\'s' GROUP BY ward HAVING count(*) >
 SELECT ward FROM visits WHERE disease IN ('flu', 'cold', 'flu') GROUP BY ward HAVING count(*) > 40
 --> [ward 3] where "disease" IN ('cold', 'flu') f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE disease NOT IN ('flu', NULL) GROUP BY ward HAVING count(*) > 40
---> [ward 3] where false f0 > 40 ~4; count(*) delta 1
+--> [ward 0] where false f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE disease = ANY (ARRAY['flu', 'cold']) GROUP BY ward HAVING count(*) > 40
 --> [ward 3] where "disease" IN ('cold', 'flu') f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE disease IS NULL GROUP BY ward HAVING count(*) > 40
 --> [ward 3] where "disease" IS NULL f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE disease = NULL GROUP BY ward HAVING count(*) > 40
---> [ward 3] where false f0 > 40 ~4; count(*) delta 1
+--> [ward 0] where false f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE disease IS DISTINCT FROM 'flu' GROUP BY ward HAVING count(*) > 40
 --> [ward 3] where ("disease" <> 'flu' OR "disease" IS NULL) f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE disease NOT LIKE 'f%' GROUP BY ward HAVING count(*) > 40
@@ -283,7 +283,7 @@ SELECT ward FROM visits WHERE age > 99999999999 GROUP BY ward HAVING count(*) > 
 SELECT ward FROM visits WHERE true GROUP BY ward HAVING count(*) > 40
 --> [ward 3] f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE 1 = 0 GROUP BY ward HAVING count(*) > 40
---> [ward 3] where false f0 > 40 ~4; count(*) delta 1
+--> [ward 0] where false f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE ward = 'A' AND insured GROUP BY ward HAVING count(*) > 40
 --> [ward 1] where "insured" = true f0 > 40 ~4; count(*) delta 1
 SELECT ward FROM visits WHERE ward = 'A' OR insured GROUP BY ward HAVING count(*) > 40

@@ -15,7 +15,10 @@ from planner.bind.question import ask
 from planner.catalog.model import Catalog, Column, ExpressionRange, SqlType, Table
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
+from planner.explain.guarantee import guarantee_sentence
 from planner.extract.outer_query import Asking
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.plan.build import plan
 from planner.predicates.computed import numbers
 from planner.predicates.computed.ranges import ends_of
 from planner.question.model import Question
@@ -93,6 +96,22 @@ EFFECTS = [
 def test_what_a_clip_does_to_the_answer_is_told(sql: str, effect: str) -> None:
     asked = _ask(sql, analysts("stays"), {})
     assert any(f"a group may be {effect}" in one for one in asked.warnings), asked.warnings
+
+
+def test_the_guarantee_says_that_it_holds_after_clipping() -> None:
+    told = {
+        guarantee_sentence(plan(_ask(sql, analysts(name), {}), dialect=DUCKDB)).partition(" This holds ")[2]
+        for name, sql in (
+            ("trips", TRIPS + "avg(dropoff - pickup) > interval '20 minutes' AND count(*) > 500"),
+            ("trips", TRIPS + "avg(fare) > 20 AND count(*) > 500"),
+            ("stays", STAYS + f"avg({DAYS}) > 5 AND count(*) > 500"),
+        )
+    }
+    assert {one.partition(" bounding")[0] for one in told} == {
+        "after values without a declared range are clipped.",
+        "",
+        "for aggregates after clipping values without a declared range and",
+    }
 
 
 KNOWN = [  # where the text or the policy says the range, nothing is clipped: sensitivity for six rows of one patient
