@@ -37,17 +37,18 @@ _EXTRACTED = {"isoyear": "week", "dow": "day", "isodow": "day", "doy": "day", "e
 
 @dataclass(frozen=True, slots=True)
 class TimeSteps:
-    """Steps of a time that was moved by `shift` before: calendar units, or `width` from `origin` on."""
+    """Steps of a time that was moved by `shift` or by `months` before: calendar units, or `width` from `origin` on."""
 
     shift: timedelta
     unit: str = ""
     width: timedelta = timedelta(0)
     origin: datetime = datetime(2000, 1, 1)
+    months: int = 0
 
     @property
     def is_of_clock(self) -> bool:
         """Whether the steps are shorter than days, and the time was not moved, so that a date takes none of them."""
-        return not self.shift and self.unit in ("hour", "minute", "second")
+        return not self.shift and not self.months and self.unit in ("hour", "minute", "second")
 
 
 def list_steps(column: Column, items: Iterable[exp.Expr], scope: Scope) -> tuple[TimeSteps, ...]:
@@ -75,7 +76,7 @@ def _is_derived(node: exp.Column, scope: Scope) -> bool:
 
 
 def _steps_around(node: exp.Column) -> TimeSteps | None:
-    shift = timedelta(0)
+    shift, months = timedelta(0), 0
     inner: exp.Expr = node
     while True:
         around = inner.parent
@@ -88,18 +89,21 @@ def _steps_around(node: exp.Column) -> TimeSteps | None:
                 moved = _read_shift(around)
                 if moved is None:
                     return None
-                shift += moved
-            case exp.DateBin() if around.args.get("expression") is inner:
+                shift += moved[0]
+                months += moved[1]
+            case exp.DateBin() if not months and around.args.get("expression") is inner:
                 try:
                     width, origin = read_stride(around)
                 except NotExact:
                     return None
                 return TimeSteps(shift, width=width, origin=origin)
-            case exp.Anonymous():
+            case exp.Anonymous() if not months:
                 other = _read_other_end(around, inner)
                 return None if other is None else TimeSteps(shift, _AGE, origin=other)
             case _:
                 unit = _unit_of(around)
+                if months:  # the end of a month may move into an earlier day, and never into another month
+                    return TimeSteps(shift, unit, months=months) if unit in _MONTHS and not shift else None
                 return TimeSteps(shift, unit) if unit in _FIXED or unit in _MONTHS else None
         inner = around
 
@@ -123,12 +127,12 @@ def _read_other_end(node: exp.Anonymous, inner: exp.Expr) -> datetime | None:
     return raw if isinstance(raw, datetime) else datetime(raw.year, raw.month, raw.day)
 
 
-def _read_shift(node: exp.Add | exp.Sub) -> timedelta | None:
+def _read_shift(node: exp.Add | exp.Sub) -> tuple[timedelta, int] | None:
     try:
         by = read_shift(node)
     except NotExact:
         return None
-    return None if by.months else timedelta(days=by.days, microseconds=by.microseconds)
+    return timedelta(days=by.days, microseconds=by.microseconds), by.months
 
 
 def _unit_of(node: exp.Expr | None) -> str:
@@ -179,13 +183,24 @@ def _list_starts(one: TimeSteps, times: Times) -> list[datetime]:
     months = _MONTHS[one.unit]
     if (size := (past.year - first.year) * 12 // months) > MOST_STEPS:
         raise TooManyCuts(size)
-    starts = [truncate_to_unit(first, one.unit)]
-    while True:
-        month = starts[-1].year * 12 + starts[-1].month - 1 + months
-        later = datetime(month // 12, month % 12 + 1, 1) if month // 12 <= date.max.year else datetime.max
-        if later >= past:
-            return [start - one.shift for start in starts]
+    month = _number_months(first) + one.months
+    month -= month % months
+    starts = [_start_month(month - one.months)]
+    while (later := _start_month(month + months - one.months)) < past:
         starts.append(later)
+        month += months
+    return [start - one.shift for start in starts]
+
+
+def _number_months(at: datetime) -> int:
+    return at.year * 12 + at.month - 1
+
+
+def _start_month(number: int) -> datetime:
+    """Return the first moment of a month by its number since the year 0, within the years that there are."""
+    if number < 12:
+        return datetime.min
+    return datetime(number // 12, number % 12 + 1, 1) if number // 12 <= date.max.year else datetime.max
 
 
 def _start_year(year: int, origin: datetime) -> datetime:
