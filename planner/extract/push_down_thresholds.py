@@ -158,20 +158,39 @@ def is_kept_side(reader: Reader) -> bool:
 
 
 def _unambiguous(reader: Reader, items: Mapping[str, Item], catalog: Catalog) -> bool:
-    """Whether no public table beside the subquery has a column that is called like one of its aggregates."""
+    """Whether nothing beside the subquery has a column that is called like one of its aggregates, where names are not
+    qualified."""
     if reader.alone:
         return True
     sources = [reader.select.args["from_"].this, *(join.this for join in reader.select.args.get("joins") or ())]
     aggregates = {item.name for item in items.values() if item.aggregate}
+    bare_names = {name(column.this) for column in reader.columns() if not column.args.get("table")}
     for source in sources:
         if source is reader.node:
             continue
-        known = [
-            one for one in catalog.public_tables if isinstance(source, exp.Table) and one.name == name(source.this)
-        ]
-        if not known or aggregates & {column.name for column in known[0].columns}:
+        shown = _list_names(source, catalog)
+        if shown is None or aggregates & bare_names & shown:
             return False
     return True
+
+
+def _list_names(source: exp.Expr, catalog: Catalog) -> set[str] | None:
+    """The columns of a public table, or of a subquery or WITH query that names them all; None where they are unsure."""
+    query: exp.Expr | None = source.this if isinstance(source, exp.Subquery) else None
+    if isinstance(source, exp.Table):
+        ctes = [cte for cte in source.root().find_all(exp.CTE) if name(cte.args["alias"].this) == name(source.this)]
+        if not ctes or source.args.get("db") is not None:
+            known = next((one for one in catalog.public_tables if one.name == name(source.this)), None)
+            return None if known is None else {column.name for column in known.columns}
+        query = ctes[0].this if len(ctes) == 1 and not ctes[0].args["alias"].args.get("columns") else None
+    alias = source.args.get("alias")
+    if not isinstance(query, exp.Select) or (alias is not None and alias.args.get("columns")):
+        return None
+    shown = {
+        name(item.args["alias"]) if isinstance(item, exp.Alias) else _default_name(bare(item))
+        for item in query.expressions
+    }
+    return shown if all(shown) else None
 
 
 def list_conjuncts(reader: Reader, items: Mapping[str, Item], tokens: tuple[Token, ...]) -> tuple[Conjunct, ...] | None:

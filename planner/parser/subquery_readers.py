@@ -35,8 +35,11 @@ class Reader:
         return not self.joined and not self.select.args.get("joins") and not self.select.args.get("laterals")
 
     def columns(self) -> Iterator[exp.Column]:
-        """The columns in the SELECT around, without those of the subquery and of WITH queries before it."""
+        """The columns in the SELECT around, without those of subqueries in FROM and of WITH queries before it."""
         hidden = {id(node) for node in self.node.walk()}
+        for source in (self.select.args.get("from_"), *(self.select.args.get("joins") or ())):
+            if source is not None and isinstance(source.this, exp.Subquery):
+                hidden |= {id(node) for node in source.this.walk()}
         with_ = self.select.args.get("with_")
         if with_ is not None:
             hidden |= {id(node) for node in with_.walk()}

@@ -330,6 +330,10 @@ _WITH_SIZES = [
     "ward, count(*) AS n, sum(age) AS s FROM visits GROUP BY 1) q WHERE n > 20 ORDER BY 1",
     "WITH a AS (SELECT ward, count(*) AS n FROM visits GROUP BY 1), b AS (SELECT ward, n AS m FROM a LIMIT 9), "
     "c AS (SELECT *, m / 2 AS half FROM b WHERE m > 30) SELECT c.ward, half FROM c WHERE NOT (m > 90 OR ward = 'A')",
+    "SELECT a.ward, n, m FROM (SELECT ward, count(*) AS n FROM visits WHERE age > 1 GROUP BY 1) a JOIN (SELECT v.ward "
+    "AS w, count(*) AS m FROM visits v GROUP BY v.ward) b ON w = ward WHERE n > 10 AND (b.m < 60 OR b.m > 70)",
+    "WITH a AS (SELECT ward, count(*) AS n FROM visits WHERE insured GROUP BY 1), b AS (SELECT ward, count(*) AS n "
+    "FROM visits WHERE NOT insured GROUP BY 1) SELECT ward FROM a JOIN b USING (ward) WHERE a.n > 5 AND b.n < 99",
 ]
 
 

@@ -16,7 +16,7 @@ SELECT date_trunc('week', started_at + interval '1 day') - interval '1 day' AS w
 --> planned
 
 SELECT extract(year FROM started_at + interval '3 months') AS fiscal_year, rider_type FROM rides WHERE started_at >= '2024-01-01' AND started_at < '2025-01-01' GROUP BY 1, 2 HAVING sum(fare) > 20000
---> KH202
+--> planned
 
 SELECT CASE WHEN ended_at - started_at < interval '5 minutes' THEN '0-5' WHEN ended_at - started_at < interval '20 minutes' THEN '5-20' ELSE '20+' END AS duration, bike_type, count(*) FROM rides GROUP BY 1, 2 HAVING count(*) > 800
 --> planned
@@ -61,7 +61,7 @@ SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS before FROM 
 --> planned
 
 SELECT a.start_station_id FROM (SELECT start_station_id, count(*) AS n FROM rides GROUP BY 1) a JOIN (SELECT end_station_id, count(*) AS m FROM rides GROUP BY 1) b ON a.start_station_id = b.end_station_id WHERE a.n > 2000 AND b.m > 2000
---> KH101
+--> planned
 
 SELECT coalesce(bike_type, 'all bikes') AS bike, coalesce(rider_type, 'all riders') AS rider, count(*) FROM rides GROUP BY ROLLUP (bike_type, rider_type) HAVING count(*) > 10000
 --> planned
