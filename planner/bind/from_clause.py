@@ -117,9 +117,13 @@ class FromClause:
         return relation.alias, name(column.this)
 
 
-def from_clause(select: exp.Select, catalog: Catalog) -> FromClause:
-    """The tables that a SELECT joins. Raises KH107, KH201, KH213."""
-    relations = _relations(select, catalog)
+def from_clause(select: exp.Select, catalog: Catalog, *, beside: Collection[int] = ()) -> FromClause:
+    """The tables that a SELECT joins. Raises KH107, KH201, KH213.
+
+    Parameters:
+        beside: the ids of what stands in FROM and is none of these tables.
+    """
+    relations = _relations(select, catalog, beside)
     merged: dict[str, set[str]] = {relation.alias: set() for relation in relations}
     inner: list[Equality] = []
     outer: dict[str, tuple[Equality, ...]] = {}
@@ -168,9 +172,11 @@ def alias_of(node: exp.Table) -> str:
     return name(alias.this) if alias is not None and alias.this is not None else name(node.this)
 
 
-def _relations(select: exp.Select, catalog: Catalog) -> tuple[Relation, ...]:
+def _relations(select: exp.Select, catalog: Catalog, beside: Collection[int]) -> tuple[Relation, ...]:
     nodes: list[tuple[exp.Expr, exp.Join | None]] = [(select.args["from_"].this, None)]
     nodes += [(join.this, join) for join in select.args["joins"]]
+    nodes = [pair for pair in nodes if id(pair[0]) not in beside]
+    nodes[0] = (nodes[0][0], None)
     hidden = {name(cte.args["alias"].this) for cte in select.root().find_all(exp.CTE)}
     found: list[Relation] = []
     before = False

@@ -8,7 +8,7 @@ most. Everything else is refused: it could count a row twice.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -50,15 +50,20 @@ class _JoinKey:
     equality: Equality
 
 
-def joins(select: exp.Select, node: exp.Table, table: Table, catalog: Catalog) -> Scope:
+def joins(
+    select: exp.Select, node: exp.Table, table: Table, catalog: Catalog, *, beside: Collection[int] = ()
+) -> Scope:
     """The question's table with what its joins look up, and the names in it.
+
+    Parameters:
+        beside: the ids of what stands in FROM and is no table.
 
     Raises KH107 for a join that is not many-to-one with a pinned public table, nor along a key or on the privacy unit
     with another private one, KH201, KH213.
     """
-    if not select.args.get("joins"):
+    if len(select.args.get("joins") or ()) == len(beside):
         return Scope(table=table, alias=alias_of(node))
-    return _Joining(select, from_clause(select, catalog)).scope()
+    return _Joining(select, from_clause(select, catalog, beside=beside)).scope()
 
 
 class _Joining:

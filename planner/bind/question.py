@@ -13,6 +13,7 @@ from planner.bind.refusals import nested_too_deeply, too_many_groups
 from planner.bind.set_branches import Said, read_question
 from planner.bind.unit_lists.resolve_lists import resolve_lists
 from planner.bind.unit_totals import resolve_unit_query
+from planner.bind.unit_values.resolve_values import resolve_values
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Catalog, Table
 from planner.catalog.pace import TableSize
@@ -71,6 +72,7 @@ def ask(
 
 def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given) -> Question:
     embedded, told = resolve_lists(embedded, given)
+    embedded = resolve_values(embedded, given)
     embedded, per_unit = resolve_unit_query(embedded, given)
     what = read_question(embedded, given, per_unit=per_unit, adds_clips=accuracy.adds_guards)
     if embedded.unless_public is not None and what.where != ALWAYS:

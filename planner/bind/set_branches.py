@@ -139,7 +139,8 @@ def _leaf(leaf: Embedded, given: Given, per_unit: UnitRows | None, *, alone: boo
     """Read one SELECT; `alone` if no set operation joins it with another, whose groups must be the same."""
     select, scope = leaf.tree, leaf.scope
     columns_ = leaf.table.columns
-    read = [(node, of_groups(one, leaf.keys, columns_)) for node, one in row_conditions(select, scope, given)]
+    asked = (*leaf.conditions, *row_conditions(select, scope, given))
+    read = [(node, of_groups(one, leaf.keys, columns_)) for node, one in asked]
     if leaf.per_unit is not None:
         read += [(select, condition) for condition in leaf.per_unit.conditions]
     formula: list[exp.Expr] = []

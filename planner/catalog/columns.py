@@ -233,7 +233,8 @@ class Column:
     proposes to ask of it. `enumerated`: a text that the source stores as an enum, which is cast before it
     is grouped by. `computed`: a key that a question makes, of which the policy says nothing. `groupable`: questions may
     make keys of its values. `canonical`: of a computed key, what puts rows into groups, however it is spelled.
-    `filter_only`: the owner says that it is for filters, so that no clip of Keyhole's makes it a measure.
+    `filter_only`: the owner says that it is for filters, so that no clip of Keyhole's makes it a measure. `own`: a
+    question computes it of all rows of the unit that a row belongs to (`UnitValues`).
     """
 
     name: str
@@ -258,6 +259,7 @@ class Column:
     groupable: bool = True
     canonical: str = ""
     filter_only: bool = False
+    own: bool = False
 
     @property
     def identity(self) -> str:

@@ -180,6 +180,19 @@ class UnitList:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitValues:
+    """What one unit's own rows of `table` come to: values that stand beside each row of the unit, as columns.
+
+    `rule` is what the planner computes of those rows, and `meaning` the same as text: values with equal meanings over
+    equal tables are equal.
+    """
+
+    table: "Table"
+    meaning: str
+    rule: Hashable = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """One private table. An empty `unit` means the row is the privacy unit and needs no bounding.
 
@@ -189,9 +202,9 @@ class Table:
     owner. `root` is set where the owner promises that the units are those of another table, in the same order of
     columns. With `members` the table is their join on the unit, and has no relation of its own. With a `path`
     the unit's columns are another table's, which rows reach by it. A question's table has the rows of those units alone
-    that are on one list at least of each of its `lists`. `bands` are what the
-    owner proposes to ask of its counts. `append_only`: rows are added, never changed or taken away. `arrived` is the
-    column that says when a row was: none has an earlier value than a row that was there before it. With
+    that are on one list at least of each of its `lists`, and the columns that `own` has for each unit. `bands` are
+    what the owner proposes to ask of its counts. `append_only`: rows are added, never changed or taken away. `arrived`
+    is the column that says when a row was: none has an earlier value than a row that was there before it. With
     `cells_of_cut_units` the promise per cell is for units that the bounds cut as well, and charged so. `joined_rows` is
     how many rows of one unit a join with other private tables reads at most; None: its share of what all may make. Of
     a question's table only rows with the values of `fixed` are there to be bounded. `cut_rows` is what the owner tells
@@ -215,6 +228,7 @@ class Table:
     path: UnitPath | None = None
     members: tuple[Member, ...] = ()
     lists: tuple[tuple[UnitList, ...], ...] = ()
+    own: tuple[UnitValues, ...] = ()
     groupings: tuple[Grouping, ...] = ()
     bands: tuple[Bands, ...] = ()
     append_only: bool = False
@@ -284,9 +298,20 @@ class Table:
             return all(self.determines(self.column(factor)) for factor in column.derivation.columns)
         if isinstance(column.derivation, Computed):
             return all(self.determines(self.column(name)) for name in column.derivation.term.columns)
+        base = column.derivation.column
         units = [self.column(name) for name in self.unit]
         stored = [unit.name for unit in units if unit.derivation is None]
-        return column.derivation.column in stored or any(unit.derivation == column.derivation for unit in units)
+        stored += [one.name for one in self.columns if one.own and one.determined]
+        return base in stored or any(unit.derivation == column.derivation for unit in units)
+
+    def is_fixed_by_unit(self, column: Column) -> bool:
+        """Whether a unit has one value of the column at most, whichever of its rows are there: it contains the column.
+
+        What is computed of a unit's own rows is another value once some of them are taken away.
+        """
+        if not self.own:
+            return self.determines(column)
+        return self.determines(column) and not any(self.column(name).own for name in self.with_bases([column.name]))
 
     @property
     def stored_tables(self) -> tuple["Table", ...]:
@@ -297,7 +322,8 @@ class Table:
             while table is not None:
                 found.setdefault(table.name, table)
                 table = None if table.path is None else table.path.table
-        for table in (one for listed in self.listed for one in listed.table.stored_tables):
+        beside = [*(listed.table for listed in self.listed), *(values.table for values in self.own)]
+        for table in (stored for one in beside for stored in one.stored_tables):
             found.setdefault(table.name, table)
         return tuple(found.values())
 

@@ -63,6 +63,7 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     yield f"one ({table.unit_text}) is in at most {groups}; rows without {' or '.join(table.unit)} are left out"
     yield from _unit_paths(table)
     yield from _unit_lists(table)
+    yield from _unit_values(table)
     keys = plan.question.keys.columns
     computed = [cut_at_word(key.name) for key in keys if key.computed and not table.determines(key)]
     if computed:
@@ -91,6 +92,12 @@ def _unit_lists(table: Table) -> Iterator[str]:
     for clause in table.lists:
         told = (f"{'without' if one.absent else 'with'} {one.written} in {one.table.name}" for one in clause)
         yield f"only rows of those ({table.unit_text}) count that are {', or '.join(told)}"
+
+
+def _unit_values(table: Table) -> Iterator[str]:
+    """What is computed of each unit's own rows, and what that costs the cells that decide it."""
+    for own in table.own:
+        yield f"each row has its unit's own {own.meaning} in {own.table.name}, which any cell of the unit may change"
 
 
 def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> Iterator[str]:

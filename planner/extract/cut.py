@@ -1,5 +1,6 @@
 """A question in its statement: checked for form, and cut out of the text around it."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -11,6 +12,8 @@ from planner.bind.refusals import no_key
 from planner.bind.unit_join import bound_table
 from planner.bind.unit_lists.read_lists import read_lists
 from planner.bind.unit_query import NOTHING, UnitReading, check_groups, unit_readings
+from planner.bind.unit_values.find_sources import ValueSource
+from planner.bind.unit_values.read_values import list_read_sources, read_values
 from planner.catalog.model import Catalog, Column, Merged, Parts, Table
 from planner.errors import KeyholeError
 from planner.extract.form import checked_keys, partition_keys
@@ -19,10 +22,11 @@ from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import example_question, no_threshold, outside_question
 from planner.groups.computed_keys import with_computed_keys
 from planner.groups.shown_values import around_answer
-from planner.parser.clauses import check_fits, clauses
+from planner.parser.clauses import Clauses, at_offset, check_fits, clauses, clauses_at
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
-from planner.parser.tree import write_node
+from planner.parser.subquery_readers import find_from
+from planner.parser.tree import offset, write_node
 from planner.scope.embedded import Embedded, Predicate, RankedExpression, UnitQuery
 from planner.scope.functional_dependencies import existing_sql
 from planner.scope.group_by import read_group_by
@@ -60,20 +64,40 @@ def question_edits(
     readings = unit_readings(select, node, table, text, tokens)
     if readings:
         return tuple(_over_units(node, reading, text, tokens, catalog) for reading in readings)
-    first_node = select.args["from_"].this
+    sources = list_read_sources(select, catalog)
     try:
-        found = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
+        found = _find_clauses(select, node, tokens, behind=bool(sources))
     except KeyholeError as error:
         hint = example_question(table, node)
         raise outside_question(table, node, hint=hint) if error.code == "KH103" else error from None
     check_fits(found, select, tokens)
-    scope = with_computed_keys(joins(select, node, table, catalog), select)
+    scope = joins(select, node, table, catalog, beside=[id(source.node) for source in sources])
+    scope, own = read_values(select, sources, scope, catalog)
+    scope = with_computed_keys(scope, select)
     lists = read_lists(select, scope, catalog)
-    reading = _with_numbers(QuestionReading(node, select, scope, text, tokens, found, lists=lists), catalog)
+    reading = _with_numbers(QuestionReading(node, select, scope, text, tokens, found, lists=lists, own=own), catalog)
     try:
-        return (_place(reading, catalog),)
+        place = _place(reading, catalog)
+        return (replace(place, edits=(*place.edits, *_empty_queries(sources, tokens))),)
     except KeyholeError as error:
         raise offer_join(error, scope.table, catalog, alias=scope.alias) from None
+
+
+def _find_clauses(select: exp.Select, node: exp.Table, tokens: tuple[Token, ...], *, behind: bool) -> Clauses:
+    """The question's clauses; its table may stand `behind` subqueries of values."""
+    first = select.args["from_"].this
+    if not behind:
+        return clauses(first if isinstance(first, exp.Table) else node, tokens)
+    source = find_from(tokens, at_offset(tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this)))
+    return clauses(node, tokens) if source is None else clauses_at(source, tokens)
+
+
+def _empty_queries(sources: Sequence[ValueSource], tokens: tuple[Token, ...]) -> Iterator[Edit]:
+    """Nothing in the place of the WITH queries whose values a question reads."""
+    for source in sources:
+        if source.cte is not None:
+            inner = clauses(source.table, tokens)
+            yield Edit(tokens[inner.select].start, tokens[inner.end - 1].end, (NOTHING,))
 
 
 def _over_units(node: exp.Table, reading: UnitReading, text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Place:
@@ -147,6 +171,7 @@ def _place(place: QuestionReading, catalog: Catalog) -> Place:
             *(Predicate(text=write_node(node), name="", tree=node) for node in place.numbers.asked),
         ),
         lists=place.lists,
+        own=place.own,
         numbers=told_numbers(
             place.numbers, scope, select.args.get("having"), keys=keys, is_ranked=place.ranked is not None
         ),

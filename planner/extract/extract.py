@@ -7,6 +7,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from planner.bind.unit_lists.find_lists import find_listing_tables
+from planner.bind.unit_values.find_sources import find_value_tables
 from planner.catalog.model import Catalog, StoredQuestion, Table
 from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError, not_allowed
@@ -82,13 +83,14 @@ def _private(query: Parsed, catalog: Catalog) -> list[tuple[exp.Table, Table]]:
 
 
 def _find_listing(query: Parsed, catalog: Catalog, *, idle: frozenset[int] = frozenset()) -> frozenset[int]:
-    """The tables that lists of units read: they are parts of questions."""
+    """The tables that lists and values of units read: they are parts of questions."""
 
     def find_table(node: exp.Table) -> Table | None:
         what = _find_relation(node, catalog)
         return what if isinstance(what, Table) else None
 
-    return find_listing_tables(query.tree, find_table, idle=idle)
+    listing = find_listing_tables(query.tree, find_table, idle=idle)
+    return listing | find_value_tables(query.tree, find_table, idle=idle)
 
 
 def _check_query(query: Parsed) -> None:

@@ -306,7 +306,11 @@ def _check_clauses(place: QuestionReading) -> None:
 
 
 def _find_query(part: exp.Expr, key: str, place: QuestionReading) -> exp.Query | None:
-    """Return a subquery in a clause, without the lists of units that WHERE asks for."""
+    """Return a subquery in a clause, without the lists of units that WHERE asks for, and what JOIN reads values of."""
+    own = {id(query.tree) for query in place.own}
+    if key == "joins" and any(id(node) in own for node in part.this.walk()):
+        on = part.args.get("on")
+        return None if on is None else on.find(exp.Query)
     if key != "where" or not place.lists:
         return part.find(exp.Query)
     known = {id(listed.tree) for clause in place.lists for listed in clause}

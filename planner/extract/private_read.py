@@ -8,7 +8,7 @@ from planner.catalog.model import Catalog, Table
 from planner.parser.clauses import Clauses
 from planner.parser.lexer import Token
 from planner.parser.tree import Parsed
-from planner.scope.embedded import UnitListQuery, UnitQuery
+from planner.scope.embedded import UnitListQuery, UnitQuery, UnitValuesQuery
 from planner.scope.names import Scope
 from planner.scorecard.number_columns import NO_NUMBERS, Numbers
 from planner.scorecard.ranked import RankedItem
@@ -40,7 +40,8 @@ class PrivateRead:
 class QuestionReading:
     """A question where it stands; `before` is the WITH clause without which it does not stand alone. `predicates` are
     what it shows and sorts by beside its keys, `ranked` is the value that they are ranked by, `numbers` are sizes
-    that it shows and is not told, and `lists` those of privacy units that its WHERE asks for, one of each."""
+    that it shows and is not told, `lists` those of privacy units that its WHERE asks for, one of each, and `own` the
+    subqueries whose values it reads."""
 
     node: exp.Table
     select: exp.Select
@@ -54,6 +55,7 @@ class QuestionReading:
     ranked: RankedItem | None = None
     numbers: Numbers = NO_NUMBERS
     lists: tuple[tuple[UnitListQuery, ...], ...] = ()
+    own: tuple[UnitValuesQuery, ...] = ()
 
     @property
     def is_of_thresholds(self) -> bool:

@@ -217,6 +217,7 @@ def _leaf(place: Place, tokens: tuple[Token, ...]) -> _SetOperand | None:
         embedded.stored is not None
         or embedded.members
         or embedded.lists
+        or embedded.own
         or embedded.per_unit is not None
         or (distinct is not None and distinct.args.get("on") is not None)
     ):

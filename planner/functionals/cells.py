@@ -37,8 +37,8 @@ OWN_GROUP = CellReach()
 def cell_reach(question: Question) -> CellReach:
     """Return what the rows of one cell can change in a question.
 
-    A joined row, a row that finds its unit by a path, a list of units, and a condition on a unit's total are functions
-    of several cells of one unit. Whatever else is such a function (a key that is computed per unit) belongs here.
+    A joined row, a row that finds its unit by a path, a list of units, a value of a unit's own rows, and a condition on
+    a unit's total are functions of several cells of one unit. Whatever else is such a function belongs here.
     """
     table = question.table if question.per_unit is None else question.per_unit.table
     if table.lists:  # a unit that a cell takes off a list, or puts on it, moves by all that it adds or would add
@@ -49,6 +49,8 @@ def cell_reach(question: Question) -> CellReach:
         return replace(reach, everywhere=True, in_all_groups=True)
     if table.row_unit:
         return OWN_GROUP
+    if table.own:  # another value moves all rows of the unit to other groups, or makes other rows count
+        return CellReach(everywhere=True, in_all_groups=True, doubled=True)
     if table.reads_several:
         doubled = table.cells_of_cut_units or not _have_one_sign(question)
         return CellReach(everywhere=True, in_all_groups=True, doubled=doubled)

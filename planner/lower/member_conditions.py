@@ -105,7 +105,7 @@ class _Splitting:
 
 def place_of(table: Table, name: str) -> int | None:
     """The place of the joined table of which a column is stored; None for products, whose factors may be of several,
-    and for what is computed of several."""
+    and for what is computed of several, or of a unit's own rows."""
     column = table.column(name)
     while isinstance(column.derivation, Derivation | Lookup | Parts):
         column = table.column(column.derivation.column)
@@ -114,7 +114,8 @@ def place_of(table: Table, name: str) -> int | None:
         return places.pop() if len(places) == 1 else None
     if column.derivation is not None:
         return None
-    return next(i for i, one in enumerate(table.members) if any(named == column.name for _, named in one.columns))
+    of_member = (i for i, one in enumerate(table.members) if any(named == column.name for _, named in one.columns))
+    return None if column.own else next(of_member)
 
 
 def compute_of_member(row: RowSql, conditions: Mapping[Condition, str], *, kept: list[str]) -> str:

@@ -32,6 +32,7 @@ from planner.lower.rollup import rollup, rollup_per_unit
 from planner.lower.row import RowSql
 from planner.lower.unit_lists.keep_listed import keep_listed
 from planner.lower.unit_rows import answer, list_needed, relation, unit_columns
+from planner.lower.unit_values.store_values import join_with_values
 from planner.question.condition import ALWAYS, Condition
 from planner.question.model import Functional, Question, Term, UnitRows
 from planner.question.plan import ReadRelation, Rewritten
@@ -71,7 +72,7 @@ def list_relations(table: Table) -> tuple[ReadRelation, ...]:
 def _rewrite_rows(question: Question, dialect: Dialect) -> Rewritten:
     known = question.table
     among = split_conditions(known, list_conditions(question.where, question.functionals), dialect=dialect)
-    read = put_into_windows(join_members(known, dialect=dialect, among=among), question, dialect=dialect)
+    read = put_into_windows(join_with_values(known, dialect=dialect, among=among), question, dialect=dialect)
     stored = RowSql(table=join_lookups(read, dialect=dialect), dialect=dialect)
     row = keep_listed(_compute_at_look(question, stored, question.where, question.functionals, left=among.left))
     question = replace(question, table=row.table)
@@ -84,7 +85,7 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> Rewritten:
         lines = BoundedScan(question, row, Bounding(row, question.keys, question.as_of), tuple(functionals)).lines()
     rolled = None
     # rows that count are as many as joined ones, have no columns for what one question asks, and are of all units
-    if not (among.carried or row.truths or row.numbers or known.lists):
+    if not (among.carried or row.truths or row.numbers or known.lists or known.own):
         rolled = rollup(replace(question, table=stored.table), stored, functionals)
     return Rewritten(
         dialect=dialect.name,

@@ -114,6 +114,9 @@ def _check_table(question: Question, monitor: Monitor) -> None:
     if table.lists:
         hint = "Watch all rows, or let the source have the condition as a column of a view."
         raise table_cannot_be_watched(monitor, "a list of privacy units says whose rows count", hint=hint)
+    if table.own:
+        hint = "Watch what single rows say, or let the source have the value as a column of a view."
+        raise table_cannot_be_watched(monitor, "it asks for values of a unit's own rows", hint=hint)
     if table.path is not None:
         hint = "Watch a table that has the unit's own column, or let the source join them in a view."
         raise table_cannot_be_watched(monitor, f'it finds its units by a path, in "{table.path.table.name}"', hint=hint)

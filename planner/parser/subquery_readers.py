@@ -107,7 +107,7 @@ def _reader(node: exp.Subquery | exp.Table, first: int, last: int, tokens: tuple
     alias = node.args.get("alias")
     if alias is not None and alias.args.get("columns"):
         return None
-    from_ = _from(tokens, first)
+    from_ = find_from(tokens, first)
     if from_ is None or (isinstance(source, exp.From) and from_ != first - 1):
         return None
     place = clauses_at(from_, tokens)
@@ -127,8 +127,8 @@ def _reader(node: exp.Subquery | exp.Table, first: int, last: int, tokens: tuple
     )
 
 
-def _from(tokens: tuple[Token, ...], inner: int) -> int | None:
-    """The FROM in which a token stands."""
+def find_from(tokens: tuple[Token, ...], inner: int) -> int | None:
+    """Return the index of the FROM in which a token stands."""
     depth = 0
     for index in range(inner - 1, -1, -1):
         token = tokens[index]

@@ -68,9 +68,10 @@ def find_size(table: Table, sizes: Mapping[str, TableSize]) -> tuple[float, floa
     joined = units * prod(size.rows / units for size in members) if members else 0.0
     # a row that finds its unit by a path is joined once, and read again with it
     reached = sum(sizes[one.name].rows for one in table.stored_tables if one.path is not None)
-    # a list of units reads its table once more, and each row of the question's is joined with it
-    listed = sum(sizes[stored.name].rows for one in table.listed for stored in one.table.stored_tables)
-    listed += len(table.listed) * sizes[names[0]].rows
+    # a list or values of units read their table once more, and each row of the question's is joined with them
+    beside = [*(one.table for one in table.listed), *(one.table for one in table.own)]
+    listed = sum(sizes[stored.name].rows for one in beside for stored in one.stored_tables)
+    listed += len(beside) * sizes[names[0]].rows
     return sum(size.rows for size in read) + joined + reached + listed, units
 
 

@@ -196,6 +196,9 @@ def _table(table: Table) -> Iterator[str]:
         for listed in clause:
             yield f"of units that are {'not ' if listed.absent else ''}listed by {listed.meaning} of"
             yield from _table(listed.table)
+    for own in table.own:
+        yield f"with {own.meaning} of the unit's rows of"
+        yield from _table(own.table)
 
 
 def _column(column: Column) -> str:

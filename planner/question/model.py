@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from mechanisms.formula import Formula
 from mechanisms.registry import BOUNDED, DEFAULT, DENYING, LIMITED
@@ -188,6 +189,31 @@ class ListedRows:
     """Which rows put their privacy unit on a list: those that satisfy `where`."""
 
     where: Condition
+
+
+ValueKind: TypeAlias = Literal["least", "greatest", "rows", "values"]
+"""What is read of one unit's rows: the least or greatest value, how many rows, or how many different values."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnValue:
+    """A value of one unit's own rows: what `kind` says of those that satisfy `where`, as the column `name`.
+
+    `column` is the one that is read, None where rows are counted. It is NULL where a unit has no value of it.
+    """
+
+    name: str
+    kind: ValueKind
+    column: str | None
+    where: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesOfRows:
+    """The values of those rows of one unit that satisfy `where`; of a unit without such a row all are NULL."""
+
+    where: Condition
+    values: tuple[OwnValue, ...]
 
 
 @dataclass(frozen=True, slots=True)

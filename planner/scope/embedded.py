@@ -12,6 +12,7 @@ from planner.catalog.model import Column, StoredParameter, Table
 from planner.errors import KeyholeError
 from planner.parser.edits import Origin
 from planner.question.condition import Condition
+from planner.question.model import ValueKind
 from planner.scope.key_classes import stored_key
 from planner.scope.names import JoinedTable, Scope, UnitTable
 
@@ -132,7 +133,8 @@ class Embedded:
     returns the first few keys in their order, and `text` goes on to what cuts them. `declared` is the table with what
     the owner declares for groupings, if WHERE may narrow its bounds. `numbers` are the sizes that its select list
     shows, and what stands in their columns. `shown_keys` are its keys as they are shown, if some are computed. `lists`
-    are the lists of privacy units that its WHERE asks for.
+    are the lists of privacy units that its WHERE asks for, and `own` the subqueries whose values it reads; `conditions`
+    are, once these are resolved, what it asks of rows beside its WHERE.
     """
 
     text: str
@@ -154,6 +156,8 @@ class Embedded:
     declared: Table | None = field(default=None, compare=False, repr=False)
     numbers: ToldNumbers | None = None
     lists: "tuple[tuple[UnitListQuery, ...], ...]" = ()
+    own: "tuple[UnitValuesQuery, ...]" = ()
+    conditions: tuple[tuple[exp.Expr, Condition], ...] = field(default=(), compare=False, repr=False)
     shown_keys: ShownKeys | None = field(default=None, compare=False)
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
@@ -256,6 +260,34 @@ class UnitListQuery:
     groups: tuple[str, ...] = ()
     totals: exp.Expr | None = field(default=None, compare=False, repr=False)
     of_none: bool = False
+    tree: exp.Select = field(kw_only=True, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedValue:
+    """What a question reads of one unit's rows, as the column `name` of its table: see `OwnValue`."""
+
+    name: str
+    kind: ValueKind
+    column: str | None
+    filter: exp.Expr | None = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitValuesQuery:
+    """A subquery with a row for each privacy unit that has rows of `table` that satisfy `rows`: these rows' `values`.
+
+    `alias` is the name of that table in the subquery `tree`. The value `present` is NULL for a unit without such rows,
+    whose rows are in no answer; None where there is no such unit, or where a LEFT JOIN keeps its rows. `having` is what
+    it asks of values, over columns of the question's table.
+    """
+
+    table: Table
+    alias: str
+    rows: tuple[exp.Expr, ...] = field(compare=False, repr=False)
+    values: tuple[AskedValue, ...]
+    present: str | None
+    having: exp.Expr | None = field(compare=False, repr=False)
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
 

@@ -239,7 +239,7 @@ def _cells(question: Question) -> tuple[Cells, Condition]:
     columns = {
         label(column): _charged_texts(column, values or column.domain or ())
         for column, values in zip(question.keys.columns, question.keys.values, strict=True)
-        if not everywhere or question.table.determines(column)
+        if not everywhere or question.table.is_fixed_by_unit(column)
     }
     remaining: list[Condition] = []
     for conjunct in question.where.conjuncts():
@@ -280,7 +280,7 @@ def _narrow_key(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ..
         case _:
             return None
     column = table.column(name)
-    if not (table.row_unit or table.determines(column)):
+    if not (table.row_unit or table.is_fixed_by_unit(column)):
         return None
     domain = column.domain
     values = tuple(value for value in wanted if domain is not None and value in domain)

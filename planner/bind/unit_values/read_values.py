@@ -1,0 +1,436 @@
+"""What a question reads of subqueries with one row for each privacy unit, as columns of its own table.
+
+Each value is a function of the rows of one unit, in one table with the same units. So nobody's rows decide about
+another's, whatever the question does with it: groups by it, compares rows with it, or adds it up. Rows whose unit is
+NULL belong to nobody: they have no value, and are in no value.
+
+Proof: docs/proofs/unit_values.md.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from hashlib import sha256
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from planner.bind.from_clause import alias_of, conjuncts
+from planner.bind.unit_join import bound_table, same_units
+from planner.bind.unit_values.find_sources import (
+    ValueSource,
+    find_sources,
+    list_columns,
+    reads_values,
+    value_name,
+)
+from planner.bind.unit_values.refusals import (
+    foreign_values,
+    no_value,
+    not_of_one_unit,
+    value_clause,
+    values_of_rows,
+)
+from planner.catalog.model import Catalog, Column, Derivation, Lookup, Merged, Parts, SqlType, Table
+from planner.errors import KeyholeError
+from planner.parser.tree import bare, contains, is_star, name, write_node
+from planner.question.model import ValueKind
+from planner.scope.embedded import AskedValue, UnitValuesQuery
+from planner.scope.group_by import grouped_columns
+from planner.scope.names import Scope, UnitTable, find_column
+
+_IN_SUBQUERY = frozenset(("expressions", "from_", "where", "group", "having", "distinct"))
+_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
+_ORDERED = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE, SqlType.DATE, SqlType.TIMESTAMP})
+_TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
+_LONGEST_NAME = 48  # bytes of a column's name before a digest: PostgreSQL keeps 63 of a name
+_Edge: TypeAlias = tuple[str, str, int]
+"""Two tables of FROM that an equality joins by the unit's column of a place."""
+
+
+def list_read_sources(select: exp.Select, catalog: Catalog) -> tuple[ValueSource, ...]:
+    """Return the subqueries of a question whose values it reads."""
+    return tuple(
+        source
+        for source in find_sources(select)
+        if _find_table(source.table, catalog) is not None and reads_values(select, source)
+    )
+
+
+def _find_table(node: exp.Table, catalog: Catalog) -> Table | None:
+    if name(node.args.get("db")) not in ("", "public"):
+        return None
+    return catalog.table(name(node.this))
+
+
+def read_values(
+    select: exp.Select, sources: Sequence[ValueSource], scope: Scope, catalog: Catalog
+) -> tuple[Scope, tuple[UnitValuesQuery, ...]]:
+    """Return the scope with the values that a question reads as columns, and where they come from.
+
+    Parameters:
+        scope: of the question's other tables.
+
+    Raises KH107, KH201.
+    """
+    if not sources:
+        return scope, ()
+    names: dict[str, str] = {}
+    queries: list[UnitValuesQuery] = []
+    shown: list[tuple[ValueSource, Mapping[str, str]]] = []
+    read = frozenset(name(column.this) for column in list_columns(select))
+    for source in sources:
+        query, columns, listed = _read_source(source, scope.table, catalog, names, read=read)
+        scope = replace(scope, table=_add_columns(scope.table, columns))
+        queries.append(query)
+        shown.append((source, listed))
+    members = scope.members or (_as_member(scope),)
+    merged = {source.alias: frozenset(_list_using(source, select, shown)) for source, _ in shown}
+    members += tuple(
+        UnitTable(source.alias, "", tuple(listed.items()), merged[source.alias]) for source, listed in shown
+    )
+    scope = replace(scope, members=members)
+    _check_joins(select, shown, scope)
+    return scope, tuple(queries)
+
+
+def _as_member(scope: Scope) -> UnitTable:
+    """The question's one private table as a member of its FROM."""
+    made = Lookup | Merged | Parts
+    own = [
+        one.name for one in scope.table.columns if not isinstance(one.derivation, made) and not _is_value(one, scope)
+    ]
+    return UnitTable(scope.alias, scope.table.name, tuple((called, called) for called in own), frozenset())
+
+
+def _is_value(column: Column, scope: Scope) -> bool:
+    return any(scope.table.column(one).own for one in scope.table.with_bases([column.name]))
+
+
+def _add_columns(table: Table, columns: Iterable[Column]) -> Table:
+    known = {column.name for column in table.columns}
+    return replace(table, columns=(*table.columns, *(one for one in columns if one.name not in known)))
+
+
+def _read_source(
+    source: ValueSource, outer: Table, catalog: Catalog, names: dict[str, str], *, read: frozenset[str]
+) -> tuple[UnitValuesQuery, list[Column], dict[str, str]]:
+    """The subquery's rows and values, the columns that these are, and what its own columns are called in the question.
+
+    Parameters:
+        names: what values are called, by all that is asked of them; new ones are added.
+        read: the names that the question reads. Of other values nothing is computed.
+    """
+    inner, table = source.inner, _find_table(source.table, catalog)
+    assert table is not None
+    _check_units(outer, table, source.node)
+    _check_form(source)
+    own = Scope(table=table, alias=alias_of(source.table))
+    try:
+        groups = grouped_columns(inner, own)
+    except KeyholeError as error:
+        raise error if error.code == "KH201" else not_of_one_unit(table, inner) from None
+    if {one.name for one in groups} != set(table.unit):
+        raise not_of_one_unit(table, inner)
+    where, having = inner.args.get("where"), inner.args.get("having")
+    values = _Values(table, outer, own, "" if where is None else write_node(where.this), names)
+    listed: dict[str, str] = {}
+    for item in inner.expressions:
+        node = bare(item.this if isinstance(item, exp.Alias) else item)
+        called = value_name(item)
+        found = None if is_star(node) else find_column(node, own)
+        if found is not None and found in groups:
+            listed[called or found.name] = outer.unit[table.unit.index(found.name)]
+        elif called and called not in read:
+            continue
+        elif called:
+            listed[called] = values.add(node)
+        else:
+            raise no_value(node, table)
+    asked_whole = None if having is None else values.put_columns(having.this)
+    is_inner = source.join is None or not source.join.side
+    if asked_whole is not None and not is_inner:
+        raise value_clause("having with LEFT JOIN", inner)
+    query = UnitValuesQuery(
+        table=table,
+        alias=own.alias,
+        rows=tuple(conjuncts(None if where is None else where.this)),
+        values=tuple(values.asked),
+        present=values.add_presence() if is_inner else None,
+        having=asked_whole,
+        tree=inner,
+    )
+    return replace(query, values=tuple(values.asked)), values.columns, listed
+
+
+@dataclass(slots=True)
+class _Values:
+    """The values that one subquery has been asked for so far, and the columns that they are.
+
+    `names` are what values are called, by all that is asked of them, of all subqueries. `rows` is the text of the
+    subquery's WHERE.
+    """
+
+    table: Table
+    outer: Table
+    own: Scope
+    rows: str
+    names: dict[str, str]
+    asked: list[AskedValue] = field(default_factory=list)
+    columns: list[Column] = field(default_factory=list)
+
+    @property
+    def is_of_all(self) -> bool:
+        """Whether every unit of the question has rows that the values are of."""
+        return self.table.name == self.outer.name and not self.rows
+
+    def add(self, node: exp.Expr) -> str:
+        """Return the column of the value that an aggregate is. Raises KH107."""
+        value = _read_value(node, self.own)
+        if value is None:
+            raise no_value(node, self.table)
+        return self._add(*value, always=self.is_of_all)
+
+    def add_presence(self) -> str | None:
+        """Return the column that is NULL for units without rows of the subquery; None if all units have one."""
+        return None if self.is_of_all else self._add("rows", None, None, always=False)
+
+    def put_columns(self, node: exp.Expr) -> exp.Expr:
+        """Return an expression of aggregates with a column in the place of each."""
+
+        def put(inner: exp.Expr) -> exp.Expr:
+            if not isinstance(inner, exp.Filter | exp.AggFunc):
+                return inner
+            return exp.Column(this=exp.Identifier(this=self.add(inner), quoted=True))
+
+        return node.copy().transform(put, copy=False)
+
+    def _add(self, kind: ValueKind, column: Column | None, filter_: exp.Expr | None, *, always: bool) -> str:
+        of = "" if column is None else column.name
+        said = "" if filter_ is None else write_node(filter_)
+        text = f"{kind} {of} of {self.table.name} where {self.rows} and {said}"
+        made = self.names.get(text)
+        if made is None:
+            made = _name_value(
+                kind, column, self.table, self.outer, {*self.names.values(), *(one.name for one in self.outer.columns)}
+            )
+            self.names[text] = made
+        if all(one.name != made for one in self.asked):
+            self.asked.append(AskedValue(made, kind, of or None, filter_))
+            self.columns += _make_columns(made, kind, column, self.table, always=always)
+        return made
+
+
+def _check_units(outer: Table, table: Table, node: exp.Expr) -> None:
+    if outer.row_unit or table.row_unit:
+        raise values_of_rows(outer if outer.row_unit else table, node)
+    if not same_units((outer, table)):
+        raise foreign_values(outer, table, node)
+
+
+def _check_form(source: ValueSource) -> None:
+    inner = source.inner
+    for node, known in ((inner, _IN_SUBQUERY), (source.table, _ON_TABLE)):
+        if (extra := next((key for key, value in node.args.items() if value and key not in known), None)) is not None:
+            raise value_clause(extra.strip("_"), inner)
+    for part in (inner.args.get("where"), *inner.expressions):
+        if part is not None and contains(part, exp.Query):
+            raise value_clause("a subquery", part)
+    if inner.args.get("distinct") is not None and inner.args["distinct"].args.get("on") is not None:
+        raise value_clause("distinct on", inner)
+    alias = source.node.args.get("alias")
+    own = source.table.args.get("alias")
+    for named in (alias, own, None if source.cte is None else source.cte.args.get("alias")):
+        if named is not None and named.args.get("columns"):
+            raise value_clause("column aliases", source.node)
+    if source.cte is not None and source.cte.parent is not None and source.cte.parent.args.get("recursive"):
+        raise value_clause("recursive", source.node)
+
+
+def _read_value(node: exp.Expr, own: Scope) -> tuple[ValueKind, Column | None, exp.Expr | None] | None:
+    """What an aggregate says of a unit's rows, of which column, and of which of the rows; None if it is no value."""
+    call, filter_ = node, None
+    if isinstance(node, exp.Filter):
+        call, filter_ = bare(node.this), node.expression.this
+    match call:
+        case exp.Count() if call.args.get("big_int") is not False and not call.expressions:
+            if isinstance(call.this, exp.Star):
+                return "rows", None, filter_
+            if isinstance(call.this, exp.Distinct):
+                several = call.this.expressions
+                column = find_column(several[0], own) if len(several) == 1 else None
+                return None if column is None or column.sql_type is SqlType.OTHER else ("values", column, filter_)
+            column = None if call.this is None else find_column(call.this, own)
+            return None if column is None else ("rows", column, filter_)
+        case exp.Min() | exp.Max() if not call.expressions:
+            column = find_column(call.this, own)
+            if column is None or column.sql_type not in _ORDERED:
+                return None
+            return "least" if isinstance(call, exp.Min) else "greatest", column, filter_
+        case _:
+            return None
+
+
+_CALLED = {"least": "min({})", "greatest": "max({})", "values": "count(DISTINCT {})", "rows": "count({})"}
+
+
+def _name_value(kind: ValueKind, column: Column | None, table: Table, outer: Table, taken: set[str]) -> str:
+    """A short name for a value, in ASCII, that no other column has."""
+    source = "" if table.name == outer.name else f" of {table.name}"
+    text = f"{_CALLED[kind].format('*' if column is None else column.name)}{source} per {outer.unit_text}"
+    if len(text.encode()) > _LONGEST_NAME or not text.isascii():
+        text = (
+            f"{text.encode('ascii', 'replace').decode()[: _LONGEST_NAME - 9]} {sha256(text.encode()).hexdigest()[:8]}"
+        )
+    found, number = text, 2
+    while found in taken:
+        found, number = f"{text} ({number})", number + 1
+    return found
+
+
+def _make_columns(
+    called: str, kind: ValueKind, column: Column | None, table: Table, *, always: bool
+) -> Iterator[Column]:
+    """A value as a column of the question's table, and the parts of a time for which the policy has lists.
+
+    Parameters:
+        always: every unit of the question has rows that the value is of.
+    """
+    if kind in ("rows", "values") or column is None:
+        most = Decimal(max(_most_rows(table), 1))
+        yield Column(
+            called,
+            SqlType.INTEGER,
+            "bigint",
+            bounds=(Decimal(0), most),
+            grid=Decimal(1),
+            required=always,
+            own=True,
+            determined=True,
+        )
+        return
+    yield replace(
+        column,
+        name=called,
+        derivation=None,
+        per_unit=None,
+        immutable=False,
+        prunable=False,
+        comment=None,
+        ledger="",
+        stored=None,
+        required=False,
+        bands=(),
+        own=True,
+        determined=True,
+    )
+    for one in table.columns if column.sql_type in _TIMES else ():
+        derived = one.derivation
+        if isinstance(derived, Derivation) and derived.column == column.name and one.domain is not None:
+            part = f"{derived.function}({derived.part} {called})".replace("( ", "(")
+            made = replace(one, name=part, derivation=replace(derived, column=called), ledger="", comment=None)
+            yield replace(made, immutable=False, prunable=False, bands=(), per_unit=None, required=False)
+
+
+def _most_rows(table: Table) -> int:
+    """How many rows of one unit count in the whole table, as the owner declares it."""
+    bounded = bound_table(table, ())
+    if bounded.row_cap is not None:
+        return bounded.row_cap.rows
+    return bounded.rows_per_unit or 1
+
+
+def _list_using(
+    source: ValueSource, select: exp.Select, shown: Sequence[tuple[ValueSource, Mapping[str, str]]]
+) -> Iterator[str]:
+    """The subquery's columns that USING leaves out of unqualified names."""
+    nodes = {id(one.node) for one, _ in shown}
+    first = select.args["from_"].this
+    for join in select.args.get("joins") or ():
+        if join.this is source.node or (first is source.node and id(join.this) not in nodes):
+            yield from (
+                name(one if isinstance(one, exp.Identifier) else one.this) for one in join.args.get("using") or ()
+            )
+
+
+def _check_joins(select: exp.Select, shown: Sequence[tuple[ValueSource, Mapping[str, str]]], scope: Scope) -> None:
+    """Check that each subquery is joined on the whole unit. Raises KH107."""
+    own = {source.alias for source, _ in shown}
+    inner = [part for join in select.args["joins"] if not join.side for part in conjuncts(join.args.get("on"))]
+    where = select.args.get("where")
+    inner += list(conjuncts(None if where is None else where.this))
+    edges = [edge for part in inner if (edge := _read_edge(part, scope)) is not None]
+    edges += [edge for join in select.args["joins"] if not join.side for edge in _read_using(join, select, scope)]
+    for source, _ in shown:
+        join = source.join
+        if join is None or not join.side:
+            continue
+        if str(join.side).upper() != "LEFT":
+            raise value_clause(f"{join.side} JOIN", source.node)
+        parts = list(conjuncts(join.args.get("on")))
+        met = [_read_edge(part, scope) for part in parts]
+        if None in met:
+            raise value_clause("another condition ON a LEFT JOIN", source.node)
+        edges += [edge for edge in met if edge is not None and source.alias in edge[:2]]
+        edges += list(_read_using(join, select, scope))
+    for place in range(len(scope.table.unit)):
+        reached = {member.alias for member in scope.members} - own
+        joined = [{one, other} for one, other, at in edges if at == place]
+        while grown := {alias for both in joined if both & reached for alias in both} - reached:
+            reached |= grown
+        for source, _ in shown:
+            if source.alias not in reached:
+                raise not_of_one_unit(scope.table, source.node)
+
+
+def _read_edge(part: exp.Expr, scope: Scope) -> _Edge | None:
+    if not isinstance(part, exp.EQ) or part.args.get("negate"):
+        return None
+    found = [_find_unit(side, scope) for side in (part.this, part.expression)]
+    (one, place), (other, there) = (end or ("", -1) for end in found)
+    return (one, other, place) if None not in found and place == there and one != other else None
+
+
+def _find_unit(node: exp.Expr, scope: Scope) -> tuple[str, int] | None:
+    """The table of FROM and the place in the unit of a plain column."""
+    column = bare(node)
+    if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
+        return None
+    called, qualifier = name(column.this), name(column.args.get("table"))
+    owners = [
+        (member.alias, dict(member.columns)[called])
+        for member in scope.members
+        if called in dict(member.columns)
+        and (qualifier == member.alias or (not qualifier and called not in member.merged))
+    ]
+    if len(owners) != 1 or owners[0][1] not in scope.table.unit:
+        return None
+    return owners[0][0], scope.table.unit.index(owners[0][1])
+
+
+def _read_using(join: exp.Join, select: exp.Select, scope: Scope) -> Iterator[_Edge]:
+    """The equalities of USING between a table and the ones before it."""
+    before = [select.args["from_"].this]
+    for one in select.args["joins"]:
+        if one is join:
+            break
+        before.append(one.this)
+    left = {_alias(node) for node in before}
+    for identifier in join.args.get("using") or ():
+        called = name(identifier if isinstance(identifier, exp.Identifier) else identifier.this)
+        units = {
+            member.alias: scope.table.unit.index(dict(member.columns)[called])
+            for member in scope.members
+            if dict(member.columns).get(called) in scope.table.unit
+        }
+        own = _alias(join.this)
+        for other in left:
+            if own in units and other in units and units[own] == units[other]:
+                yield own, other, units[own]
+
+
+def _alias(node: exp.Expr) -> str:
+    alias = node.args.get("alias")
+    if alias is not None and alias.this is not None:
+        return name(alias.this)
+    return name(node.this) if isinstance(node, exp.Table) else ""

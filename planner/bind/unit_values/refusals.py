@@ -1,0 +1,66 @@
+"""Refusals of subqueries whose values would not be those of one privacy unit."""
+
+from sqlglot import exp
+
+from planner.catalog.model import Table
+from planner.errors import KeyholeError
+from planner.parser.lexer import readable
+from planner.parser.tree import position, write_short
+
+_AS_COLUMN = "or have the source show the value as a column of a view."
+
+
+def not_of_one_unit(table: Table, node: exp.Expr) -> KeyholeError:
+    """KH107 for values that are not of one whole unit: the subquery groups by something else, or is joined so."""
+    unit = ", ".join(map(readable, table.unit))
+    return KeyholeError(
+        "KH107",
+        f"the values of a subquery that is joined are those of one privacy unit ({table.unit_text})",
+        detail="On anything else the rows of one privacy unit would decide about those of others.",
+        hint=f"Group the subquery by {unit} and nothing else, and join it on all of that. Or ask the owner for another "
+        f"privacy_unit, {_AS_COLUMN}",
+        position=position(node),
+    )
+
+
+def foreign_values(table: Table, other: Table, node: exp.Expr) -> KeyholeError:
+    """KH107 for values of a table whose units are not known to be the same people."""
+    return KeyholeError(
+        "KH107",
+        f'values of the units of "{other.name}" do not stand beside rows of "{table.name}"',
+        detail="The owner does not say that their privacy units are the same: one unit could decide about many others.",
+        hint=f"Ask the owner for same_unit_as in one of these tables, {_AS_COLUMN}",
+        position=position(node),
+    )
+
+
+def values_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
+    """KH107 for values of units in a table of which each row is one."""
+    return KeyholeError(
+        "KH107",
+        f'each row of "{table.name}" is its own privacy unit: what several rows come to is no value of one',
+        detail="One row would decide about others.",
+        hint=f"Ask the owner for a privacy_unit that says whose rows they are, {_AS_COLUMN}",
+        position=position(node),
+    )
+
+
+def no_value(node: exp.Expr, table: Table) -> KeyholeError:
+    """KH107 for what is no value of a unit's rows that a question may read."""
+    return KeyholeError(
+        "KH107",
+        f"{write_short(node)} is no value of one privacy unit that rows are compared with",
+        hint="Such values are count(*), count(x), count(DISTINCT x), and min(x), max(x) of numbers, dates and times, "
+        f"each with FILTER, of one row for each {table.unit_text}; {_AS_COLUMN.removeprefix('or ')}",
+        position=position(node),
+    )
+
+
+def value_clause(clause: str, node: exp.Expr) -> KeyholeError:
+    """KH107 for what the subquery may not contain."""
+    return KeyholeError(
+        "KH107",
+        f"{clause.upper()} in a subquery of values per privacy unit is not supported",
+        hint="Write SELECT the unit's columns and values FROM one private table WHERE ... GROUP BY the unit's columns.",
+        position=position(node),
+    )

@@ -1,0 +1,78 @@
+"""A question's values of units, once its constants are known: which rows each is of.
+
+Guarantee: values with equal meanings over equal tables are equal, however the subquery was spelled.
+"""
+
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+
+from sqlglot import exp
+
+from planner.bind.from_clause import conjuncts
+from planner.catalog.model import UnitValues
+from planner.predicates.condition import row_condition
+from planner.question.condition import ALWAYS, Condition, IsNull, Not, all_of
+from planner.question.condition_text import canonical
+from planner.question.model import OwnValue, ValuesOfRows
+from planner.scope.embedded import Embedded, UnitValuesQuery
+from planner.scope.names import Scope
+from planner.values.model import Given
+
+
+def resolve_values(embedded: Embedded, given: Given) -> Embedded:
+    """Return the question with what its values are computed of, and what it asks of rows because of them.
+
+    Raises KH2xx for what conditions inside a subquery may not say, with positions in the question's statement.
+    """
+    if not embedded.own:
+        return embedded
+    found: dict[str, UnitValues] = {}
+    conditions: dict[Condition, exp.Expr] = {}
+    for query in embedded.own:
+        table, rule = query.table, _resolve(query, given)
+        key = f"{table.name} {canonical(rule.where)}"
+        if key in found:
+            rule = _put_together(found[key].rule, rule)
+        found[key] = UnitValues(table=table, meaning=_describe(rule), rule=rule)
+        for condition in _list_conditions(query, embedded, given):
+            conditions.setdefault(condition, query.tree)
+    own = tuple(found[key] for key in sorted(found))
+    declared = None if embedded.declared is None else replace(embedded.declared, own=own)
+    asked = tuple((node, condition) for condition, node in conditions.items())
+    return replace(embedded, table=replace(embedded.table, own=own), declared=declared, conditions=asked)
+
+
+def _list_conditions(query: UnitValuesQuery, embedded: Embedded, given: Given) -> Iterator[Condition]:
+    """What the subquery asks of a row of the question: that its unit has a row there."""
+    if query.present is not None:
+        yield Not(IsNull(query.present))
+    for part in conjuncts(query.having):
+        yield row_condition(part, Scope(table=embedded.table, alias=""), given)
+
+
+def _resolve(query: UnitValuesQuery, given: Given) -> ValuesOfRows:
+    scope = Scope(table=query.table, alias=query.alias)
+    where = all_of(one for part in query.rows for one in row_condition(part, scope, given).conjuncts())
+    values = tuple(
+        OwnValue(
+            one.name, one.kind, one.column, ALWAYS if one.filter is None else row_condition(one.filter, scope, given)
+        )
+        for one in query.values
+    )
+    return ValuesOfRows(where, values)
+
+
+def _put_together(first: Hashable, second: ValuesOfRows) -> ValuesOfRows:
+    """The values of both, of the same rows, each once."""
+    assert isinstance(first, ValuesOfRows)
+    values = {one.name: one for one in (*first.values, *second.values)}
+    return replace(second, values=tuple(values.values()))
+
+
+def _describe(rule: ValuesOfRows) -> str:
+    """What is computed, in a fixed order."""
+    said = sorted(
+        one.name + ("" if one.where == ALWAYS else f" of rows where {canonical(one.where)}") for one in rule.values
+    )
+    where = "" if rule.where == ALWAYS else f" where {canonical(rule.where)}"
+    return f"{', '.join(said)}{where}"

@@ -1,0 +1,85 @@
+"""Values of a unit's own rows in FROM: which subqueries have them, what they are, and what is said of all others."""
+
+from dataclasses import replace
+
+import pytest
+
+from planner.catalog.model import Catalog
+from planner.errors import KeyholeError
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.scan import rewrite
+from planner.plan.identity import fingerprint, path_identities
+from tests.planner.asked import asked
+from tests.proxy.sources.unit_values.valued import CALLS, CATALOG
+
+_END = "GROUP BY f.cohort, b.month HAVING count(*) > 40"
+_INNER = "SELECT person, min(month) AS cohort FROM buys WHERE price > 2 GROUP BY person"
+SPELLINGS = (
+    f"SELECT f.cohort, b.month FROM buys b JOIN ({_INNER}) f USING (person) {_END}",
+    f"WITH f AS ({_INNER}) SELECT cohort, b.month FROM buys b JOIN f ON f.person = b.person {_END}",
+    f"SELECT f.cohort, b.month FROM ({_INNER}) AS f INNER JOIN buys b ON b.person = f.person {_END}",
+    "SELECT f.cohort, b.month FROM buys b, (SELECT min(x.month) AS cohort, x.person AS who, max(x.price)"
+    f" FROM public.buys x WHERE 2 < x.price GROUP BY 2) f WHERE f.who = b.person {_END}",
+)
+OTHERS = (
+    SPELLINGS[0].replace("price > 2", "price > 3"),
+    SPELLINGS[0].replace(" WHERE price > 2", ""),
+    SPELLINGS[0].replace("min(", "max("),
+    SPELLINGS[0].replace("JOIN", "LEFT JOIN"),
+    SPELLINGS[0].replace("min(month)", "min(month) FILTER (WHERE gift)"),
+)
+
+
+def test_a_value_is_what_it_says_however_it_is_spelled() -> None:
+    """Answers and noise are kept for the value: another one makes another question, another spelling does not."""
+    made = [[asked(sql, catalog=CATALOG) for sql in some] for some in (SPELLINGS, OTHERS)]
+    for identify in (fingerprint, lambda question: path_identities(question, digest="")):
+        same, others = ({identify(question) for question in some} for some in made)
+        assert len(same) == 1
+        assert len(same | others) == 1 + len(OTHERS)
+
+
+def test_a_value_is_read_and_kept_with_its_table() -> None:
+    sql = "SELECT month FROM buys b JOIN (SELECT caller, count(*) AS n FROM calls GROUP BY 1) c ON caller = person"
+    question = asked(f"{sql} WHERE n > 3 GROUP BY month HAVING count(*) > 40", catalog=CATALOG)
+    made = rewrite(question, dialect=DUCKDB)
+    assert {one.relation for one in made.relations} == {"buys", "calls"}
+    assert made.rollup is None
+
+
+_FOREIGN = replace(CATALOG, tables=(CATALOG.tables[0], replace(CALLS, root=None)))
+_OF_ROWS = replace(CATALOG, tables=tuple(replace(one, unit=(), root=None) for one in CATALOG.tables))
+_ASKED = "SELECT f.n FROM buys b {} GROUP BY 1 HAVING count(*) > 40"
+_CALLS = "JOIN (SELECT caller, count(*) AS n FROM calls GROUP BY caller) f ON f.caller = b.person"
+_BUYS = _CALLS.replace("calls", "buys").replace("caller", "person")
+
+
+@pytest.mark.parametrize(
+    ("catalog", "from_", "message", "hint"),
+    [
+        (_FOREIGN, _CALLS, "do not stand beside", "same_unit_as"),
+        (_OF_ROWS, _BUYS, "its own privacy unit", "privacy_unit"),
+        (
+            CATALOG,
+            _BUYS.replace("GROUP BY person", "GROUP BY person, shop"),
+            "one privacy unit",
+            "Group the subquery by",
+        ),
+        (CATALOG, _BUYS.replace("f.person = ", "f.n = "), "one privacy unit", "join it on all of that"),
+        (CATALOG, _BUYS.replace("f.person = b.person", "true"), "one privacy unit", "join it on all of that"),
+        (CATALOG, _BUYS.replace("count(*)", "max(shop)"), "max(shop) is no value", "min(x), max(x) of numbers"),
+        (CATALOG, _BUYS.replace("count(*)", "string_agg(shop, ',')"), "is no value", "count(DISTINCT x)"),
+        (CATALOG, _BUYS.replace(") f", " LIMIT 5) f"), "LIMIT", "GROUP BY"),
+        (CATALOG, _BUYS.replace("GROUP", "WHERE price > (SELECT 1) GROUP"), "SUBQUERY", "GROUP BY"),
+        (CATALOG, _BUYS.replace("JOIN", "LEFT JOIN") + " AND b.price > 2", "LEFT JOIN", "GROUP BY"),
+        (CATALOG, _BUYS.replace("JOIN", "RIGHT JOIN"), "RIGHT JOIN", "GROUP BY"),
+    ],
+)
+def test_what_is_no_value_of_one_unit_is_refused_with_ways_out(
+    catalog: Catalog, from_: str, message: str, hint: str
+) -> None:
+    with pytest.raises(KeyholeError) as refused:
+        asked(_ASKED.format(from_), catalog=catalog)
+    assert refused.value.code == "KH107", refused.value
+    assert message in refused.value.message
+    assert hint in (refused.value.hint or "")

@@ -1,0 +1,121 @@
+"""Values of one unit's own rows on the engines: the groups are PostgreSQL's, and one unit moves its own alone."""
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import psycopg
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from mechanisms.formula import evaluate
+from planner.bind.question import ask
+from planner.catalog.key_space import as_text
+from planner.extract.outer_query import outer_sql
+from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.postgres import POSTGRES
+from planner.lower.scan import rewrite
+from planner.plan.build import plan
+from planner.statements.settings import accuracy
+from proxy.pipeline.claim import charged_keys
+from tests.effort import examples
+from tests.planner.asked import TODAY, asked, asking
+from tests.proxy.sources.unit_values.valued import (
+    ASKED,
+    CATALOG,
+    ODD,
+    TIGHT,
+    Rows,
+    draw_rows,
+    load_sql,
+    take_away,
+)
+from tests.proxy.sources.worlds import Engines
+from tests.worlds.retail import retail
+
+_WANTED = accuracy({"keyhole.tolerance": "0"}, retail().defaults)
+_SETTLED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+def _shape(cursor: Any) -> tuple[list[tuple[str, int]], list[str]]:
+    described = [(column.name, column.type_code) for column in cursor.description or ()]
+    return described, sorted(map(repr, cursor.fetchall()))
+
+
+def _ask_engine(sql: str, engine: Any, dialect: Any, postgres: psycopg.Connection[Any]) -> Any:
+    """The answer of a statement, decided without noise on what the engine gives."""
+    statement = asking(sql, CATALOG)
+    (question,) = statement.questions
+    what = ask(question, CATALOG, accuracy=_WANTED, parameters={}, today=TODAY)
+    made, outer = plan(what, dialect=dialect), outer_sql(statement, first_parameter=1)
+    width, keys = len(what.keys.columns), [tuple(map(as_text, what.keys.key(i))) for i in range(what.keys.size)]
+    found = engine.execute(made.rewritten.sql).fetchall()
+    read = {tuple(map(as_text, row[:width])): row[width:] for row in found}
+    values = np.array([read.get(key, [0] * len(made.question.functionals)) for key in keys], dtype=np.int64).T
+    passed = evaluate(made.question.formula, lambda cut: cut.holds(values[cut.functional]), keys=len(keys))
+    held = [key for key, has_passed in zip(keys, passed, strict=True) if has_passed]
+    arrays = [[key[array.column] for key in held] for array in outer.arrays]
+    return _shape(psycopg.RawCursor(postgres).execute(outer.sql, arrays))
+
+
+@examples(60, quick=4, suppress_health_check=_SETTLED)
+@given(rows=draw_rows(odd=False))
+def test_groups_are_those_that_postgresql_has(engines: Engines, rows: Rows) -> None:
+    """Both engines give what PostgreSQL answers to the statement as it is written, over the rows that have a unit."""
+    postgres = engines.writer
+    with duckdb.connect() as duck:
+        for statement in load_sql(rows):
+            duck.execute(statement)
+        for sql in ASKED:
+            postgres.execute("; ".join(_load_truth(rows)).encode())
+            expected = _shape(postgres.execute(sql.encode()))
+            postgres.execute("; ".join(load_sql(rows)).encode())
+            for engine, dialect in ((duck, DUCKDB), (postgres, POSTGRES)):
+                assert _ask_engine(sql, engine, dialect, postgres) == expected, (sql, dialect.name)
+
+
+def _load_truth(rows: Rows) -> list[str]:
+    """The tables with what the policy derives, as PostgreSQL reads a statement over them."""
+    month = "ALTER TABLE buys ADD COLUMN month date GENERATED ALWAYS AS (date_trunc('month', bought)::date) STORED"
+    return [*load_sql(rows, of_somebody=True), month]
+
+
+@examples(60, quick=4, suppress_health_check=_SETTLED)
+@given(rows=draw_rows(odd=True), data=st.data())
+def test_one_unit_moves_no_more_than_is_charged(engines: Engines, rows: Rows, data: st.DataObject) -> None:
+    """Taken away in all tables, a unit leaves every group but as many as it may be in as it was, and moves each
+    functional there by its sensitivity at most. No row fails, and both engines give the same integers."""
+    persons = sorted({row[0] for found in rows.values() for row in found if row[0] is not None})
+    without = take_away(rows, data.draw(st.sampled_from(persons or [""])))
+    questions = [asked(sql, catalog=catalog, tolerance="0") for catalog in (TIGHT, CATALOG) for sql in (*ASKED, *ODD)]
+    answers = []
+    with duckdb.connect() as duck:
+        for world in (rows, without):
+            for statement in load_sql(world):
+                duck.execute(statement)
+            engines.writer.execute("; ".join(load_sql(world)).encode())
+            found = []
+            for question in questions:
+                width = len(question.keys.columns)
+                answered: list[Any] = [
+                    duck.execute(rewrite(question, dialect=DUCKDB).sql).fetchall(),
+                    engines.writer.execute(rewrite(question, dialect=POSTGRES).sql.encode()).fetchall(),
+                ]
+                first, other = ({row[:width]: row[width:] for row in some if any(row[width:])} for some in answered)
+                assert first == other, rewrite(question, dialect=POSTGRES).sql
+                found.append(first)
+            answers.append(found)
+    for question, before, after in zip(questions, *answers, strict=True):
+        moved = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+        assert len(moved) <= question.table.groups_per_unit
+        for key in moved:
+            for i, functional in enumerate(question.functionals):
+                whole, rest = (some.get(key, (0,) * len(question.functionals))[i] for some in (before, after))
+                assert abs(whole - rest) <= functional.sensitivity
+
+
+def test_no_value_narrows_what_is_charged() -> None:
+    """Without a cell a unit has another value: two questions about two cohorts tell of the same cells."""
+    for sql in (*ASKED, ASKED[0].replace(" GROUP BY 1, 2", " WHERE cohort = '2026-01-01' GROUP BY 1, 2")):
+        _, cells = charged_keys(asked(sql, catalog=CATALOG, tolerance="0"), version="1")
+        assert not cells.columns, sql
