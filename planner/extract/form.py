@@ -26,6 +26,7 @@ from planner.extract.key_domains import lists_domain
 from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import (
     groups_by_no_key,
+    list_in_having,
     no_threshold,
     outside_question,
     over_the_answer,
@@ -326,6 +327,8 @@ def _refuse_subquery(place: QuestionReading, inner: exp.Query, key: str) -> Keyh
     """A subquery in a clause of the question: what it asks for, in another form where there is one."""
     if key == "having" and not contains(inner, exp.Table):
         return threshold_in_subquery(inner)
+    if key == "having" and _is_list(inner):
+        return list_in_having(inner)
     if key == "having":
         return threshold_of_other_rows(inner, hint=with_public_total(place))
     refusal = reads_several(inner)
@@ -333,6 +336,14 @@ def _refuse_subquery(place: QuestionReading, inner: exp.Query, key: str) -> Keyh
         return refusal
     together = set_operation(place.select, place.scope, place.clauses, place.text, place.tokens)
     return refusal if together is None else question_in_where(inner, together=together)
+
+
+def _is_list(inner: exp.Query) -> bool:
+    """Whether something is looked for in a subquery's rows."""
+    around = inner.parent
+    while isinstance(around, exp.Subquery | exp.Paren):
+        around = around.parent
+    return isinstance(around, exp.In | exp.Exists)
 
 
 def _check_operators(place: QuestionReading) -> None:

@@ -228,6 +228,17 @@ def threshold_of_other_rows(node: exp.Expr, *, hint: str) -> KeyholeError:
     )
 
 
+def list_in_having(inner: exp.Query) -> KeyholeError:
+    """KH107 for count(*) FILTER (WHERE customer_id IN (SELECT ...)) > 10, and for IN and EXISTS elsewhere in HAVING."""
+    return KeyholeError(
+        "KH107",
+        "a subquery behind IN or EXISTS in HAVING",
+        detail="WHERE takes it where it lists privacy units or public values.",
+        hint="Move the condition to WHERE, and ask of all rows in a question of its own.",
+        position=position(inner),
+    )
+
+
 def question_in_where(inner: exp.Query, *, together: str) -> KeyholeError:
     """KH107 for `key IN (question)`; `together` is the same as one statement."""
     return KeyholeError(

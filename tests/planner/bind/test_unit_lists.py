@@ -140,6 +140,13 @@ _SALES = "SELECT country FROM sales WHERE {} GROUP BY country HAVING count(*) > 
             "",
         ),
         (SHOP, _ASKED.format("l_month = 2 OR household IN (SELECT household FROM orders)"), "subqueries", ""),
+        (
+            SHOP,
+            "SELECT l_mode FROM lines GROUP BY l_mode"
+            " HAVING count(*) FILTER (WHERE household IN (SELECT household FROM orders)) > 40",
+            "behind IN or EXISTS in HAVING",
+            "Move the condition to WHERE",
+        ),
     ],
 )
 def test_what_is_no_list_of_units_is_refused_with_ways_out(catalog: Catalog, sql: str, message: str, hint: str) -> None:
