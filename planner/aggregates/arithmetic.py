@@ -3,7 +3,7 @@
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import floor
+from math import ceil, floor
 
 from sqlglot import exp
 
@@ -22,6 +22,7 @@ from planner.aggregates.refusals import (
     weighed_by_key,
 )
 from planner.aggregates.row_expression import Arithmetic, Part, Values
+from planner.catalog.model import Product
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, position, start, write_node
@@ -30,11 +31,13 @@ from planner.question.condition import (
     And,
     Condition,
     IsNull,
+    Not,
     any_of,
 )
 from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
 from planner.question.model import Measure
+from planner.question.products import steps_of
 from planner.scope.names import find_column
 from planner.values.decimals import decimal
 from planner.values.expressions import fold
@@ -318,8 +321,46 @@ def least_per_row(parts: tuple[Part, ...]) -> Fraction:
             continue
         assert part.column is not None
         low, grid = least_value(part.column) or Fraction(0), Fraction(part.column.grid or 1)
-        least.append(part.coefficient * floor(low / grid) * grid)
-    return max(Fraction(0), min(least, default=Fraction(0)))
+        end = floor(low / grid) * grid
+        if part.coefficient < 0:  # what is taken off may be as large as the column
+            end = ceil(Fraction(part.column.bounds[1]) / grid) * grid if part.column.bounds is not None else Fraction(0)
+        least.append(part.coefficient * end)
+    found = max(Fraction(0), min(least, default=Fraction(0)))
+    return found or max((_least_by_factor(part, parts) for part in parts), default=Fraction(0))
+
+
+def _least_by_factor(factor: Part, parts: tuple[Part, ...]) -> Fraction:
+    """The least of `x * (c + d * y + ...)`, where `x` counts if any part does; 0 where it is not known to be positive.
+
+    As in `price * (1 - discount)`: 900 * (1 - 0.1) at least. The largest `y` is that of `x * y` by that of `x`.
+
+    Parameters:
+        factor: the part with `x` alone, which is positive by its bounds.
+    """
+    column = factor.column
+    sized = None if column is None or factor.power != 1 else steps_of(column)
+    if column is None or sized is None or sized[1] <= 0 or factor.coefficient <= 0:
+        return Fraction(0)
+    step, low, high = sized
+    rest = factor.coefficient
+    for part in parts:
+        if part is factor:
+            continue
+        other = part.column
+        names = other.derivation.columns if other is not None and isinstance(other.derivation, Product) else ()
+        has_value = canonical(Not(IsNull(other.name))) if other is not None else ""
+        has_factor = _list_conjuncts(factor) <= _list_conjuncts(part) | {has_value}
+        steps = None if other is None or column.name not in names or part.power != 1 else steps_of(other)
+        if steps is None or steps[1] < 0 or not has_factor:
+            return Fraction(0)
+        if part.coefficient < 0:
+            rest += part.coefficient * steps[0] * steps[2] / (step * high)
+    return max(Fraction(0), rest * step * low)
+
+
+def _list_conjuncts(part: Part) -> frozenset[str]:
+    """What holds of the rows of a part, but that its column has a value."""
+    return frozenset(canonical(one) for one in part.condition.conjuncts())
 
 
 def is_never_negative(parts: tuple[Part, ...]) -> bool:
