@@ -139,7 +139,7 @@ def from_clause(select: exp.Select, catalog: Catalog, *, beside: Collection[int]
             continue
         if relation.private is not None and len(found) < len(conditions):
             raise left_join_on_more(relation.node)
-        if len(found) < len(conditions) or (relation.private is None and len(found) != 1):
+        if len(found) < len(conditions) or (relation.private is None and not found):
             raise more_than_one_equality(relation.node)
         outer[relation.alias] = tuple(found)
     where = select.args.get("where")

@@ -8,11 +8,12 @@ most. Everything else is refused: it could count a row twice.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from planner.bind.composite_keys import join_as_one
 from planner.bind.from_clause import (
     Equality,
     FromClause,
@@ -26,6 +27,7 @@ from planner.bind.refusals import (
     could_count_twice,
     joined_by_several,
     joins_two_types,
+    more_than_one_equality,
     not_joined,
     too_long,
     unknown_join_column,
@@ -43,11 +45,16 @@ from planner.values.model import Given
 
 @dataclass(frozen=True, slots=True)
 class _JoinKey:
-    """How a public table can be joined: its key, the column of the tables before it, and where that stands."""
+    """How a public table can be joined: its key, the column of the tables before it, and where that stands.
 
+    With several `pairs` of columns that are equal, `public` has a key that stands for all of them.
+    """
+
+    public: PublicTable
     key: str
     base: Column
-    equality: Equality
+    pairs: tuple[tuple[str, str], ...]
+    equalities: tuple[Equality, ...]
 
 
 def joins(
@@ -77,13 +84,14 @@ class _Joining:
 
     def scope(self) -> Scope:
         waiting = [relation for relation in self._clause.relations if relation.public is not None]
-        public, used = {relation.alias for relation in waiting}, []
+        public = {relation.alias for relation in waiting}
+        used: list[Equality] = []
         while waiting:
             for relation in waiting:
                 found = self._find_join(relation)
                 if found is not None:
                     self._join(relation, found)
-                    used.append(found.equality)
+                    used.extend(found.equalities)
                     waiting.remove(relation)
                     break
             else:
@@ -99,8 +107,9 @@ class _Joining:
         assert relation.public is not None
         own = {relation.alias for relation in self._clause.relations if relation.private is not None}
         reached = own | {joined.alias for joined in self._done.joined}
-        refusal: KeyholeError | None = None
-        for equality in self._clause.outer[relation.alias] if relation.outer else self._clause.inner:
+        equalities = self._clause.outer[relation.alias] if relation.outer else self._clause.inner
+        met: list[tuple[str, Column, Equality]] = []
+        for equality in equalities:
             left, right = bare(equality.left), bare(equality.right)
             for key, other in ((left, right), (right, left)):
                 owners = self._clause.owners(other)
@@ -109,19 +118,45 @@ class _Joining:
                 if len(owners) != 1 or not owners <= reached:
                     continue
                 base = find_column(other, self._done)
-                if base is None:
-                    continue
-                found = _JoinKey(name(key.this), base, equality)
-                refusal = _refusal(relation.public, found, relation.node)
+                if base is not None:
+                    met.append((name(key.this), base, equality))
+        return self._choose_key(relation, met, most=len(equalities))
+
+    def _choose_key(
+        self, relation: Relation, met: Sequence[tuple[str, Column, Equality]], *, most: int
+    ) -> _JoinKey | None:
+        """The first column that a public table can be joined by, or all together. Raises KH107 if there is none.
+
+        Parameters:
+            met: columns of the table, each with what it equals, and where that is said.
+            most: how many equalities there are; a LEFT JOIN is by all of them.
+        """
+        assert relation.public is not None
+        refusal: KeyholeError | None = None
+        for key, base, equality in met if not relation.outer or most == 1 else ():
+            found = _JoinKey(relation.public, key, base, ((key, base.name),), (equality,))
+            refusal = _refusal(found, relation.node)
+            if refusal is None:
+                return found
+        several = {key: (base, equality) for key, base, equality in reversed(met)}
+        if len(several) > 1 and (not relation.outer or len(several) == most):
+            pairs = [(key, base) for key, (base, _) in several.items()]
+            as_one = join_as_one(relation.public, pairs, self._done)
+            if as_one is not None:
+                public, key, base = as_one
+                named = tuple((key, base.name) for key, base in pairs)
+                found = _JoinKey(public, key, base, named, tuple(equality for _, equality in several.values()))
+                refusal = _refusal(found, relation.node)
                 if refusal is None:
                     return found
+        if relation.outer and most > 1:
+            raise more_than_one_equality(relation.node)
         if refusal is not None:
             raise refusal
         return None
 
     def _join(self, relation: Relation, found: _JoinKey) -> None:
-        public = relation.public
-        assert public is not None
+        public, bases = found.public, dict(found.pairs)
         table, columns, met = self._done.table, [], None
         own = looked_up(f"{relation.alias}.{found.key}", public, found.key, key=found.key, base=found.base, table=table)
         if not relation.outer and isinstance(own.derivation, Lookup) and not own.derivation.is_listed:
@@ -129,8 +164,9 @@ class _Joining:
         for column in public.columns:
             if column.name not in self._mentioned:
                 continue
-            if column.name == found.key and not relation.outer and found.base.domain is not None:
-                columns.append((column.name, found.base.name))
+            base = table.column(bases[column.name]) if column.name in bases else None
+            if base is not None and not relation.outer and base.domain is not None:
+                columns.append((column.name, base.name))
                 continue
             made = looked_up(
                 f"{relation.alias}.{column.name}", public, column.name, key=found.key, base=found.base, table=table
@@ -152,6 +188,7 @@ class _Joining:
             every=relation.names,
             merged=self._clause.merged[relation.alias],
             outer=relation.outer,
+            pairs=found.pairs,
         )
         self._done = replace(self._done, table=table, joined=(*self._done.joined, joined))
 
@@ -178,6 +215,7 @@ class _Joining:
                 replace(
                     joined,
                     base=names.get(joined.base, joined.base),
+                    pairs=tuple((key, names.get(base, base)) for key, base in joined.pairs),
                     met=None if joined.met is None else names.get(joined.met, joined.met),
                     columns=tuple((public, names.get(named, named)) for public, named in joined.columns),
                 )
@@ -200,10 +238,11 @@ def row_conditions(select: exp.Select, scope: Scope, given: Given) -> Iterator[t
             yield part, scope.membership(part) or row_condition(part, scope, given)
 
 
-def _refusal(public: PublicTable, found: _JoinKey, node: exp.Table) -> KeyholeError | None:
+def _refusal(found: _JoinKey, node: exp.Table) -> KeyholeError | None:
     """Why a public table cannot be joined by a column, if it cannot."""
+    public = found.public
     key = next((column for column in public.columns if column.name == found.key), None)
-    at = found.equality.at or position(node)
+    at = found.equalities[0].at or position(node)
     if key is None:
         return unknown_join_column(public, found.key, at=at)
     if key.sql_type is not found.base.sql_type or key.sql_type not in JOINED_TYPES:

@@ -1,6 +1,7 @@
 """What a name or expression of a question refers to: an exposed column, by name or by a derived column's expression."""
 
 from dataclasses import dataclass
+from itertools import product
 
 from sqlglot import exp
 
@@ -19,6 +20,7 @@ class JoinedTable:
     `columns` are the public columns that the question mentions, each with its name in the extended table. `merged` are
     those that USING leaves out of unqualified names. `outer` is LEFT JOIN: rows that find nothing stay. Else a row
     stays where its `base` is one of `values`, or, where these are too many to list, where the column `met` has a value.
+    `pairs` are the columns that it is joined by, each with what it equals: several where `key` stands for all of them.
     """
 
     alias: str
@@ -31,6 +33,7 @@ class JoinedTable:
     every: frozenset[str]
     merged: frozenset[str]
     outer: bool
+    pairs: tuple[tuple[str, str], ...]
 
     def membership(self) -> Condition:
         """That a row finds a public row."""
@@ -205,11 +208,12 @@ class Scope:
 
     def equality(self, joined: JoinedTable) -> exp.Expr:
         """The equality that joins a public table, as an expression of this question."""
-        base = self.table.column(joined.base)
+        key, base_name = joined.pairs[0]
+        base = self.table.column(base_name)
         found = [(one.alias, public) for one in self.joined for public, named in one.columns if named == base.name]
         alias, column = found[0] if isinstance(base.derivation, Lookup) else (self.alias, base.name)
         return exp.EQ(
-            this=exp.column(joined.key, table=joined.alias, quoted=True),
+            this=exp.column(key, table=joined.alias, quoted=True),
             expression=exp.column(column, table=alias, quoted=True),
         )
 
@@ -222,8 +226,8 @@ class Scope:
         if self.members and self._always_equal(*sides):
             return ALWAYS
         for joined in self.joined:
-            for key, base in (sides, sides[::-1]):
-                if not joined.outer and self._is_key(key, joined) and self._is_base(base, joined):
+            for (key, base), pair in product((sides, sides[::-1]), joined.pairs):
+                if not joined.outer and self._is_key(key, joined, pair[0]) and self._is_base(base, pair[1]):
                     return joined.membership()
         return None
 
@@ -234,17 +238,17 @@ class Scope:
         named, other = self.column(left).name, self.column(right).name
         return (named == other and named in self.table.unit) or frozenset((named, other)) in self.table.equal_keys
 
-    def _is_key(self, node: exp.Expr, joined: JoinedTable) -> bool:
-        if not isinstance(node, exp.Column) or name(node.this) != joined.key or not self.qualifies(node):
+    def _is_key(self, node: exp.Expr, joined: JoinedTable, called: str) -> bool:
+        if not isinstance(node, exp.Column) or name(node.this) != called or not self.qualifies(node):
             return False
         qualifier = name(node.args.get("table"))
         return qualifier == joined.alias or (
-            qualifier == "" and self.column(node).name == dict(joined.columns).get(joined.key)
+            qualifier == "" and self.column(node).name == dict(joined.columns).get(called)
         )
 
-    def _is_base(self, node: exp.Expr, joined: JoinedTable) -> bool:
+    def _is_base(self, node: exp.Expr, base: str) -> bool:
         column = find_column(node, self)
-        return column is not None and column.name == joined.base
+        return column is not None and column.name == base
 
 
 def _base(node: exp.Expr, scope: Scope, *, of_days: bool) -> str | None:

@@ -80,8 +80,7 @@ def _name_column(
     between: tuple[Fraction, Fraction] | tuple[int, int] | None,
     derivation: Computed,
 ) -> Column:
-    members = within.scope.table.members
-    if members and not any(term.columns <= {named for _, named in one.columns} for one in members):
+    if within.scope.table.members and not (_is_of_one(term, within.scope.table) or _compares_columns(term)):
         raise NoTermError
     match term.kind:
         case TermKind.TEXT:
@@ -107,6 +106,19 @@ def _name_column(
     if any(column.name == made.name for column in within.scope.table.columns):
         raise NoTermError
     return ComputedName.of(made).column
+
+
+def _is_of_one(term: RowTerm, table: Table) -> bool:
+    """Return True if a term reads one of several joined private tables, and what is looked up by its columns."""
+    stored = {name for name in table.with_bases(term.columns) if table.column(name).derivation is None}
+    return any(stored <= {named for _, named in one.columns} for one in table.members)
+
+
+def _compares_columns(term: RowTerm) -> bool:
+    """Return True for a comparison of two columns that are no texts: of several tables it is computed for each joined
+    row, and costs the same on all. Long texts that are nearly equal would take longer."""
+    columns = all(one.function in ("column", "stored") and one.kind is not TermKind.TEXT for one in term.arguments)
+    return term.kind is TermKind.TRUTH and columns
 
 
 def _name_pinned(called: str, term: RowTerm, table: Table) -> str:

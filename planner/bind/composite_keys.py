@@ -1,0 +1,106 @@
+"""Public tables that are looked up by several columns at once, which together are unique and never NULL.
+
+    JOIN partsupp ON ps_partkey = l_partkey AND ps_suppkey = l_suppkey
+
+The columns are integers. One integer stands for all of them: each is brought into the range of its pinned values, to
+which one step is added on both sides for what lies beyond and for NULL, and they are the digits of a number. So the
+join is one by a single column, for which all holds that is proved of lookups.
+
+Guarantee: a row's number is a pinned row's if and only if all its columns equal that row's. No row overflows it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
+
+from planner.bind.lookup_columns import values
+from planner.catalog.model import Column, PublicTable, SqlType, Value
+from planner.catalog.row_terms import RowTerm, TermKind
+from planner.predicates.computed import numbers
+from planner.predicates.computed.compare import computed_column
+from planner.predicates.computed.numbers import NoTermError, TooWideError
+from planner.predicates.computed.read import read_term
+from planner.predicates.row_scope import RowScope
+from planner.scope.names import Scope
+from planner.values.model import Given
+
+_BIGINT = 2**63  # the end of the numbers that stand for several columns
+_NOTHING_GIVEN = Given(parameters={}, today=date.min)
+_Span = tuple[int, int]
+
+
+def join_as_one(
+    public: PublicTable, pairs: Sequence[tuple[str, Column]], scope: Scope
+) -> tuple[PublicTable, str, Column] | None:
+    """Return the public table with a column that stands for several, its name, and the rows' column that equals it.
+
+    Return None where a column is no stored integer, a pinned value is missing, or their ranges are too wide together.
+
+    Parameters:
+        pairs: columns of the public table, each with the column that it equals.
+    """
+    stored = all(base.sql_type is SqlType.INTEGER and base.derivation is None for _, base in pairs)
+    known = {column.name: column for column in public.columns}
+    if not stored or any(key not in known or known[key].sql_type is not SqlType.INTEGER for key, _ in pairs):
+        return None
+    pairs = sorted(pairs, key=lambda pair: pair[0])
+    name = ", ".join(key for key, _ in pairs)
+    found = [values(public, key) for key, _ in pairs]
+    known_spans = public.remembered.get(("spans", name), lambda: [_find_span(one) for one in found])
+    spans = [span for span in known_spans if span is not None]
+    if len(spans) < len(pairs):
+        return None
+    within = RowScope(scope, _NOTHING_GIVEN)
+    try:
+        column = computed_column(_number_rows([base for _, base in pairs], spans, within), within)
+    except (NoTermError, TooWideError):
+        return None
+    return public.remembered.get(("as one", name), lambda: _with_numbers(public, name, found, spans)), name, column
+
+
+def _find_span(found: Sequence[Value | None]) -> _Span | None:
+    """The least number before the pinned values of a column, and the greatest behind them; None if one is missing."""
+    if any(not isinstance(value, int) for value in found):
+        return None
+    present = [value for value in found if isinstance(value, int)]
+    return min(present, default=0) - 1, max(present, default=0) + 1
+
+
+def _number_rows(bases: Sequence[Column], spans: Sequence[_Span], within: RowScope) -> RowTerm:
+    """The number of a row, whose digits are the columns, each within its span."""
+    number: RowTerm | None = None
+    for base, (low, high) in zip(bases, spans, strict=True):
+        column = read_term(within.scope.reference(base), within)
+        if column is None or column.kind is not TermKind.WHOLE:
+            raise NoTermError
+        inside = column
+        for function, end in (("least", high), ("greatest", low)):
+            ending = numbers.constant(Fraction(end), integral=True)
+            limit = max(inside.limit, ending.limit)
+            inside = numbers.whole(function, TermKind.WHOLE, inside, ending, scale=0, limit=limit)
+        digit = replace(inside, limit=max(abs(low), abs(high)))
+        size = numbers.constant(Fraction(high - low + 1), integral=True)
+        number = digit if number is None else numbers.add(numbers.multiply(number, size), digit)
+    assert number is not None, "a key has columns"
+    if number.limit >= _BIGINT:
+        raise TooWideError
+    return number
+
+
+def _with_numbers(
+    public: PublicTable, name: str, found: Sequence[Sequence[Value | None]], spans: Sequence[_Span]
+) -> PublicTable:
+    """The table with the number of each of its rows, under the name."""
+
+    def number(digits: Sequence[Value | None]) -> int:
+        told = 0
+        for digit, (low, high) in zip(digits, spans, strict=True):
+            assert isinstance(digit, int), "a span has no missing value"
+            told = told * (high - low + 1) + digit
+        return told
+
+    numbered = tuple(map(number, zip(*found, strict=True)))
+    made = replace(public, columns=(*public.columns, Column(name, SqlType.INTEGER, "bigint")))
+    made.remembered.get(("values", name), lambda: numbered)
+    return made
