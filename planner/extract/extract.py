@@ -34,6 +34,7 @@ from planner.parser.lexer import tokens as lex
 from planner.parser.tree import Parsed, cut_out, name, offset, parse, position
 from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
 from planner.scope.policy_names import use_policy_names
+from planner.scope.stored_units import qualify_stored_units
 from planner.scorecard.empty_source import without_rows
 
 MOST_QUESTIONS = 16  # each is a scan of the source and a reservation of its own
@@ -56,6 +57,16 @@ def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | No
     if changes := use_policy_names(query, catalog):
         origin = origin.edit(changes, rule=use_policy_names.__name__)
         query = parse(origin.text, tokens_after_edits(origin.text, origin.kept, tokens))
+    if changes := qualify_stored_units(query, catalog):
+        origin = origin.edit(changes, rule=qualify_stored_units.__name__)
+        query = parse(origin.text, tokens_after_edits(origin.text, origin.kept, query.tokens))
+        asking = _take_normalised(query, catalog, origin)
+        return None if asking is None else replace(asking, spelled=origin.text)
+    return _take_normalised(query, catalog, origin)
+
+
+def _take_normalised(query: Parsed, catalog: Catalog, origin: Origin) -> Asking | None:
+    """The query taken apart, once it has been brought to the form of questions."""
     private = {id(node) for node, _ in _private(query, catalog)}
     if private:
         _check_ctes(query, catalog, origin)

@@ -17,7 +17,8 @@ class Asking:
     does not depend on any answer, as in LIMIT 0 or WHERE false: the relations may be left empty and nothing is asked.
     `beforehand` are statements of no effect that must succeed in the session before anything else is done for this one.
     `rehearsal` are statements that undo this one once it has run over no keys, where running it so shows, for free,
-    whether it would fail for another reason than its question.
+    whether it would fail for another reason than its question. `spelled` is the statement as PostgreSQL can read it, if
+    it takes a name for ambiguous that means one column.
     """
 
     embedded: tuple[Embedded | EmbeddedVirtual, ...]
@@ -25,6 +26,7 @@ class Asking:
     constantly_empty: bool
     rehearsal: tuple[str, ...] = ()
     beforehand: tuple[str, ...] = ()
+    spelled: str = ""
 
     @property
     def questions(self) -> tuple[Embedded, ...]:

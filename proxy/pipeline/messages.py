@@ -282,7 +282,7 @@ class StatementPart:
     `prepares`: the name under which the shadow keeps a question, whose text must therefore be sent alone. `executing`:
     only what the shadow holds under a name tells who answers. `beforehand` are statements of no effect that must
     succeed in the shadow before anything else is done. `copied`: the query of a COPY, which is what is answered.
-    `listens`: the channel of a LISTEN, which the shadow runs.
+    `listens`: the channel of a LISTEN, which the shadow runs. `spelled`: what the shadow reads in the text's place.
     """
 
     text: str
@@ -293,6 +293,12 @@ class StatementPart:
     beforehand: tuple[str, ...] = ()
     copied: Copied | None = None
     listens: str | None = None
+    spelled: str = ""
+
+    @property
+    def shadow_text(self) -> str:
+        """The text that the shadow reads, to tell its types."""
+        return self.spelled or self.text
 
     @property
     def first_word(self) -> str:

@@ -1,6 +1,6 @@
 """What both protocols of a session need beside its parts: reading, refusing, questions, quotas, passing on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proxy.session.error_reporter import ErrorReporter
 from proxy.session.parts import SessionParts
@@ -36,3 +36,11 @@ class SessionCore:
         message = received.message
         ending, text = _ENDINGS.get(type(message)), message.sql if isinstance(message, Parse) else b""
         self.parts.relay.send(received.raw, None if ending is None else Expected(ending, text=short_text(text)))
+
+    def pass_question(self, message: Parse, received: Received, *, spelled: str) -> None:
+        """Send a question's Parse to the shadow, in the spelling that PostgreSQL reads if it needs another one."""
+        if not spelled:
+            self.pass_on(received)
+            return
+        sent = replace(message, sql=self.parts.text.encode(spelled))
+        self.parts.relay.send(sent.encode(), Expected(Ending.PARSE, text=short_text(message.sql)))

@@ -84,7 +84,7 @@ class ExtendedProtocol:
                 await self._exchange.settle()
             self._held.note_replaced(name, parts)
             return
-        self._core.pass_on(received)
+        self._core.pass_question(message, received, spelled=only.spelled)
         expected = self._exchange.describe(b"S", message.statement)
         await self._exchange.settle()
         like = read_described(expected)

@@ -93,8 +93,7 @@ class Script:
         raise ShadowFailed
 
     async def _ask_at_once(self, part: StatementPart, how: How) -> None:
-        text = self._text.encode(part.text)
-        self._exchange.parse(PART, text, offset=part.offset)
+        self._exchange.parse(PART, self._text.encode(part.shadow_text), offset=part.offset)
         expected = self._exchange.describe(b"S", PART)
         await self._exchange.settle()
         bound = Bind(PART, PART, (), (), ())

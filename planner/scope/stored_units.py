@@ -1,0 +1,68 @@
+"""Names of a unit's column that one table of FROM stores and another finds in it: PostgreSQL shall read the stored one.
+
+    SELECT o_month FROM orders, lines WHERE o_key = l_order AND o_customer = c_key ...
+    SELECT o_month FROM orders, lines WHERE o_key = l_order AND orders.o_customer = c_key ...
+
+The source has the column in one table alone, so that nobody would qualify it there. The shadow shows it in both.
+"""
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from planner.catalog.model import Catalog, Table
+from planner.parser.clauses import at_offset
+from planner.parser.edits import Edit
+from planner.parser.lexer import readable
+from planner.parser.tree import Parsed, name, offset
+
+
+def qualify_stored_units(query: Parsed, catalog: Catalog) -> tuple[Edit, ...]:
+    """Return the edits that qualify such names by the table that stores the column.
+
+    Guarantee: a name that means one column already, or is one of the answer's in ORDER BY, stays as it is.
+    """
+    if all(table.path is None for table in catalog.tables):
+        return ()
+    return tuple(edit for select in query.tree.find_all(exp.Select) for edit in _qualify(select, query, catalog))
+
+
+def _qualify(select: exp.Select, query: Parsed, catalog: Catalog) -> Iterator[Edit]:
+    from_ = select.args.get("from_")
+    nodes = [] if from_ is None else [from_.this, *(join.this for join in select.args.get("joins") or ())]
+    read = [(node, table) for node in nodes if (table := _find_table(node, catalog)) is not None]
+    units = {unit for _, table in read if table.path is not None for unit in table.unit}
+    storing = {unit: [node for node, table in read if _stores(table, unit)] for unit in units}
+    wanted = {unit: _call(found[0]) for unit, found in storing.items() if len(found) == 1}
+    if not wanted:
+        return
+    shown = {name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}
+    for column in select.find_all(exp.Column):
+        called = name(column.this)
+        if called not in wanted or column.args.get("table") is not None:
+            continue
+        if column.find_ancestor(exp.Select) is not select or (called in shown and _sorts(column)):
+            continue
+        at = query.tokens[at_offset(query.tokens, offset(column.this))].start
+        yield Edit.of(at, at, f"{readable(wanted[called])}.")
+
+
+def _call(node: exp.Table) -> str:
+    alias = node.args.get("alias")
+    return name(node.this) if alias is None or alias.this is None else name(alias.this)
+
+
+def _find_table(node: exp.Expr, catalog: Catalog) -> Table | None:
+    if not isinstance(node, exp.Table) or name(node.args.get("db")) not in ("", "public"):
+        return None
+    return next((table for table in catalog.tables if table.name == name(node.this)), None)
+
+
+def _stores(table: Table, unit: str) -> bool:
+    """Return True if the table has a column of this name, and it is not a unit's that stands in another table."""
+    found = table.path is not None and unit in table.unit
+    return not found and any(column.name == unit for column in table.columns)
+
+
+def _sorts(column: exp.Column) -> bool:
+    return isinstance(column.parent, exp.Ordered)
