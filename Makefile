@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE =
 # What a bare `make` does.
 .DEFAULT_GOAL = help
 
-.PHONY: help demo demo-spark serve check test test-changed tests-of-everything test-thorough test-anew test-all test-oldest test-on-interpreter test-clients test-spark test-spark-servers test-mutants lint bench bench-accounting bench-planning bench-people experiments superset docs lock clean
+.PHONY: help demo demo-spark serve check test test-changed tests-of-everything test-thorough test-anew test-all test-oldest test-on-interpreter test-clients test-spark test-spark-servers test-mutants lint bench bench-accounting bench-planning bench-people bench-tpch experiments superset docs lock clean
 
 help:  ## what make can do
 	@echo "Keyhole: make TARGET"
@@ -96,6 +96,9 @@ bench-planning: $(VENV)/.installed-test  ## milliseconds from text to plan, typi
 bench-people: $(VENV)/.installed-test  ## how many of a month's 40 ordinary questions fit a preset's budget, on three kinds of data, and how truly
 	@$(BIN)/python -m benchmarks.people
 
+bench-tpch: $(VENV)/.installed-test .venv-tpch/.installed  ## TPC-H's queries as questions about customers: planned, price, answers and time beside the plain ones; SCALE=1
+	@$(BIN)/python -m benchmarks.tpch --generator .venv-tpch/bin/python --scale $(or $(SCALE),1)
+
 experiments: $(VENV)/.installed-experiments  ## the papers' experiments, RUNS=100 each, and those on streams, alarms, scores, attackers and bounds, into docs/results.md and docs/results
 	@$(BIN)/python -m benchmarks.experiments
 	@$(BIN)/python -m benchmarks.streams
@@ -120,7 +123,7 @@ lock: .venv-lock/.installed  ## the versions and hashes that the image is made o
 	| $(LOCK) - --output-file deploy/build-requirements.lock
 
 clean:  ## what was installed and cached
-	rm -rf $(VENV) .venv-oldest .venv-superset .venv-lock .keyhole .hypothesis .mypy_cache .ruff_cache .import_linter_cache .benchmarks
+	rm -rf $(VENV) .venv-oldest .venv-superset .venv-tpch .venv-lock .keyhole .hypothesis .mypy_cache .ruff_cache .import_linter_cache .benchmarks
 
 # What is never imported need not be compiled, a third of pip's time; uv, which is faster where it exists, compiles
 # nothing either. A Python without ensurepip gets its environment from virtualenv. The pip that it brings is a new one:
@@ -162,6 +165,12 @@ $(VENV)/.installed-experiments: pyproject.toml | $(VENV)/bin/python
 	@echo "installing Superset into .venv-superset, a few minutes ..."
 	@$(PYTHON) -m venv .venv-superset
 	@.venv-superset/bin/python -m pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+# TPC-H's generator is an extension for one release of DuckDB, which is older than Keyhole's.
+.venv-tpch/.installed: benchmarks/tpch/requirements.txt
+	@$(PYTHON) -m venv .venv-tpch
+	@.venv-tpch/bin/python -m pip install -q --disable-pip-version-check -r $<
 	@touch $@
 
 .venv-lock/.installed:

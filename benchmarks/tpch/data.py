@@ -1,0 +1,110 @@
+"""TPC-H's tables in a DuckDB file and in a PostgreSQL, with the policy over them."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Protocol
+
+import duckdb
+import psycopg
+
+HERE = Path(__file__).parent
+_KEYS = {
+    "customer": ("c_custkey",),
+    "orders": ("o_orderkey",),
+    "lineitem": ("l_orderkey", "l_linenumber"),
+    "nation": ("n_nationkey",),
+    "region": ("r_regionkey",),
+    "supplier": ("s_suppkey",),
+    "part": ("p_partkey",),
+    "partsupp": ("ps_partkey", "ps_suppkey"),
+}
+
+
+class Plain(Protocol):
+    """An engine that answers the query itself."""
+
+    def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return all rows."""
+
+
+def make_files(generator: str, *, scale: float, folder: Path) -> Path:
+    """Return the folder with the tables at a scale as parquet files, made by another Python if they are not there.
+
+    Parameters:
+        generator: the Python of an environment with `requirements.txt`.
+    """
+    made = folder / f"scale-{scale:g}"
+    if not (made / "lineitem.parquet").exists():
+        subprocess.run([generator, str(HERE / "generate.py"), str(scale), str(made)], check=True)
+    return made
+
+
+def write_policy(folder: Path, url: str) -> Path:
+    """Write the policy for a source, and return its path."""
+    path = folder / "keyhole.toml"
+    text = (HERE / "keyhole.toml").read_text(encoding="utf-8")
+    path.write_text(text.replace("duckdb:///tpch.duckdb", url), encoding="utf-8")
+    return path
+
+
+def load_duckdb(files: Path, folder: Path) -> Path:
+    """Load the tables into a DuckDB file, and return the policy over it."""
+    with duckdb.connect(str(folder / "tpch.duckdb")) as connection:
+        for table in _KEYS:
+            connection.execute(f"CREATE TABLE {table} AS FROM '{files / table}.parquet'")
+    return write_policy(folder, "duckdb:///tpch.duckdb")
+
+
+def load_postgres(files: Path, folder: Path, url: str) -> Path:
+    """Load the tables into the PostgreSQL at `url`, with primary keys, and return the policy over it."""
+    with duckdb.connect() as reading, psycopg.connect(url, autocommit=True) as connection:
+        for table, key in _KEYS.items():
+            described = reading.execute(f"DESCRIBE FROM '{files / table}.parquet'").fetchall()
+            columns = ", ".join(f"{name} {_postgres_type(kind)} NOT NULL" for name, kind, *_ in described)
+            connection.execute(f"CREATE TABLE {table} ({columns})".encode())
+            for part in _csv(reading, f"FROM '{files / table}.parquet'", folder / "part.csv"):
+                with (
+                    part.open("rb") as file,
+                    connection.cursor().copy(f"COPY {table} FROM STDIN (FORMAT csv)".encode()) as copy,
+                ):
+                    while chunk := file.read(1 << 20):
+                        copy.write(chunk)
+            connection.execute(f"ALTER TABLE {table} ADD PRIMARY KEY ({', '.join(key)})".encode())
+            connection.execute(f"VACUUM (ANALYZE, FREEZE) {table}".encode())
+    return write_policy(folder, url)
+
+
+def _postgres_type(kind: str) -> str:
+    return {"VARCHAR": "text"}.get(kind, kind.replace("DECIMAL", "numeric"))
+
+
+def _csv(reading: duckdb.DuckDBPyConnection, source: str, path: Path) -> Iterator[Path]:
+    reading.execute(f"COPY ({source}) TO '{path}' (FORMAT csv, HEADER false)")
+    yield path
+    path.unlink()
+
+
+class PlainDuckDB:
+    """The DuckDB file, asked directly."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return all rows."""
+        with closing(duckdb.connect(str(self._path), read_only=True)) as connection:
+            return connection.execute(sql).fetchall()
+
+
+class PlainPostgres:
+    """The PostgreSQL, asked directly."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return all rows."""
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            return connection.execute(sql.encode()).fetchall()

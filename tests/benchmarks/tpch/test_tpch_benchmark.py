@@ -1,0 +1,57 @@
+"""TPC-H's queries as questions: which of them plan, over tables that have the schema and hardly a row."""
+
+from pathlib import Path
+
+import duckdb
+from rich.console import Console
+
+from benchmarks.tpch.__main__ import ask_all
+from benchmarks.tpch.data import PlainDuckDB, load_duckdb
+
+_MONEY = "decimal(15, 2)"
+_SCHEMA = {
+    "customer": "c_custkey bigint, c_name text, c_address text, c_nationkey integer, c_phone text, c_acctbal {m},"
+    " c_mktsegment text, c_comment text",
+    "orders": "o_orderkey bigint, o_custkey bigint, o_orderstatus text, o_totalprice {m}, o_orderdate date,"
+    " o_orderpriority text, o_clerk text, o_shippriority integer, o_comment text",
+    "lineitem": "l_orderkey bigint, l_partkey bigint, l_suppkey bigint, l_linenumber bigint, l_quantity {m},"
+    " l_extendedprice {m}, l_discount {m}, l_tax {m}, l_returnflag text, l_linestatus text, l_shipdate date,"
+    " l_commitdate date, l_receiptdate date, l_shipinstruct text, l_shipmode text, l_comment text",
+    "nation": "n_nationkey integer, n_name text, n_regionkey integer, n_comment text",
+    "region": "r_regionkey integer, r_name text, r_comment text",
+    "supplier": "s_suppkey bigint, s_name text, s_address text, s_nationkey integer, s_phone text, s_acctbal {m},"
+    " s_comment text",
+    "part": "p_partkey bigint, p_name text, p_mfgr text, p_brand text, p_type text, p_size integer, p_container text,"
+    " p_retailprice {m}, p_comment text",
+    "partsupp": "ps_partkey bigint, ps_suppkey bigint, ps_availqty bigint, ps_supplycost {m}, ps_comment text",
+}
+_NATIONS = ["FRANCE", "GERMANY", "BRAZIL", "CHINA", "CANADA"]
+_ROWS = {
+    "region": "(0, 'EUROPE', ''), (1, 'AMERICA', ''), (2, 'ASIA', '')",
+    "nation": ", ".join(f"({i}, '{name}', {i % 3}, '')" for i, name in enumerate([*_NATIONS, "SAUDI ARABIA"])),
+    "supplier": "(1, 'S1', '', 5, '', 1.5, ''), (2, 'S2', '', 1, '', 2.5, '')",
+    "part": "(1, 'green', '', 'Brand#12', 'PROMO BRASS', 5, 'SM CASE', 900, ''),"
+    " (2, 'red', '', 'Brand#23', 'ECONOMY ANODIZED STEEL', 7, 'MED BOX', 1000, '')",
+    "partsupp": "(1, 1, 10, 1.5, ''), (1, 2, 10, 2.5, ''), (2, 1, 5, 100, '')",
+}
+REFUSED = frozenset({4, 13, 17, 18, 19, 20, 21, 22})
+
+
+def test_queries_plan_as_the_page_says(tmp_path: Path) -> None:
+    """Plan or refuse each query, through the endpoint. What plans is not refused for its price either: it may be."""
+    files = tmp_path / "files"
+    files.mkdir()
+    with duckdb.connect() as connection:
+        for table, columns in _SCHEMA.items():
+            rows = _ROWS.get(table)
+            connection.execute(f"CREATE TABLE {table} ({columns.format(m=_MONEY)})")
+            if rows is not None:
+                connection.execute(f"INSERT INTO {table} VALUES {rows}")
+            connection.execute(f"COPY {table} TO '{files / table}.parquet'")
+    policy = load_duckdb(files, tmp_path)
+    plain = PlainDuckDB(tmp_path / "tpch.duckdb")
+    asked = list(ask_all("DuckDB", policy, plain, scale=1.0, console=Console(quiet=True)))
+    outcomes = {int(one.query.split()[0]): one.outcome for one in asked}
+    assert {number for number, outcome in outcomes.items() if outcome == "public"} == {2, 11, 16}
+    assert {number for number, outcome in outcomes.items() if outcome.startswith("KH")} == REFUSED, outcomes
+    assert len(outcomes) == 22
