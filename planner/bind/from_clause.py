@@ -144,8 +144,7 @@ def from_clause(select: exp.Select, catalog: Catalog, *, beside: Collection[int]
         outer[relation.alias] = tuple(found)
     where = select.args.get("where")
     for part in conjuncts(None if where is None else where.this):
-        if _equal(part):
-            inner.append(Equality(part.this, part.expression, position(part)))
+        inner += [Equality(one.this, one.expression, position(one)) for one in _list_equalities(part)]
     _hide_reached_units(relations, merged)
     return FromClause(relations, tuple(inner), outer, {alias: frozenset(names) for alias, names in merged.items()})
 
@@ -256,6 +255,17 @@ def _owners(node: exp.Expr, relations: tuple[Relation, ...], merged: Mapping[str
             return set()
         owners.add(found[0])
     return owners
+
+
+def _list_equalities(condition: exp.Expr) -> list[exp.Expr]:
+    """The equalities that hold wherever a condition does: itself, or of OR those that are in each of its parts."""
+    if not isinstance(condition, exp.Or) or condition.args.get("negate"):
+        return [condition] if _equal(condition) else []
+    found, *others = (
+        [one for part in conjuncts(side) for one in _list_equalities(part)]
+        for side in (condition.this, condition.expression)
+    )
+    return [one for one in found if all(one in other for other in others)]
 
 
 def _equal(part: exp.Expr) -> bool:

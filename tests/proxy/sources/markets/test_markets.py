@@ -35,6 +35,13 @@ ASKED: tuple[tuple[str, str, str], ...] = (
         "true_lines JOIN stock ON k_part = l_part AND k_supplier = l_supplier WHERE k_cost > 1",
     ),
     (
+        "FROM lines, suppliers WHERE (s_key = l_supplier AND s_nation = 0 AND l_late)"
+        " OR (l_amount > 0 AND s_key = l_supplier AND s_nation = 1) OR (s_key = l_supplier AND l_part = 3)",
+        "l_part",
+        "true_lines JOIN suppliers ON s_key = l_supplier"
+        " WHERE s_nation = 0 AND l_late OR l_amount > 0 AND s_nation = 1 OR l_part = 3",
+    ),
+    (
         "FROM lines LEFT JOIN stock ON k_part = l_part AND l_supplier = k_supplier WHERE k_cost IS NULL",
         "l_late",
         "true_lines LEFT JOIN stock ON k_part = l_part AND k_supplier = l_supplier WHERE k_cost IS NULL",
