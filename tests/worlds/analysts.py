@@ -1,5 +1,6 @@
 """Owners whose analysts write as people do: a hospital, a city's taxis, a shop, a library, sensors, a help desk, a
-university, an insurer, a clinic with public tables beside its visits, hired bicycles, and data sets of courses."""
+university, an insurer, a panel of households, a clinic with public tables beside its visits, a hospital of three
+tables, hired bicycles, and data sets of courses."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
@@ -92,6 +93,23 @@ _PRIVATE = {
             "bigint": "ride_id", "integer": "start_station_id end_station_id distance_m battery birth_year",
             "text": "rider_type bike_type", _TIME: "started_at ended_at", "numeric(6,2)": "fare",
         },
+    },
+    "panel": {
+        "households": {
+            "integer": "household_id size children income", "text": "region tenure", "date": "joined",
+        },
+        "purchases": {
+            "integer": "household_id quantity", "text": "store category brand", "numeric(8,2)": "spent",
+            "date": "bought_on", "boolean": "coupon",
+        },
+    },
+    "hospital": {
+        "patients": {"integer": "patient_id", "text": "sex insurer", "date": "born"},
+        "stays": {
+            "bigint": "stay_id", "integer": "patient_id days", "text": "ward outcome", _TIME: "admitted",
+            "boolean": "emergency",
+        },
+        "labs": {"integer": "lab_id patient_id", "text": "test", _REAL: "value", _TIME: "taken", "boolean": "abnormal"},
     },
     "retail": {
         "retail": {

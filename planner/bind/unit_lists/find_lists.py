@@ -114,7 +114,7 @@ def _has_more(node: exp.Expr, known: frozenset[str]) -> bool:
 
 def _read_members(asked: exp.Expr, query: exp.Expr | None, *, absent: bool) -> Clauses | None:
     """The lists whose set operation a subquery after IN is."""
-    query = _unwrap(query)
+    query = _find_set(_unwrap(query))
     if isinstance(query, exp.Select):
         return ((AskedList(asked, query, absent),),)
     if not isinstance(query, exp.SetOperation) or _has_more(query, _ON_SET):
@@ -125,6 +125,24 @@ def _read_members(asked: exp.Expr, query: exp.Expr | None, *, absent: bool) -> C
     left = _read_members(asked, query.this, absent=absent)
     right = _read_members(asked, query.expression, absent=absent is not is_except)
     return _combine(left, right, every=isinstance(query, exp.Union) is absent)
+
+
+def _find_set(query: exp.Expr | None) -> exp.Expr | None:
+    """Return the set operation of which a SELECT shows all columns as they are; any other query as it is."""
+    if not isinstance(query, exp.Select) or _has_more(query, frozenset(("expressions", "from_", "distinct"))):
+        return query
+    source, distinct = query.args["from_"].this if query.args.get("from_") else None, query.args.get("distinct")
+    below = source.this if isinstance(source, exp.Subquery) else None
+    if not isinstance(below, exp.SetOperation) or (distinct is not None and distinct.args.get("on") is not None):
+        return query
+    alias = None if source is None else source.args.get("alias")
+    first: exp.Expr = below
+    while isinstance(first, exp.SetOperation | exp.Subquery):
+        first = first.this
+    if (alias is not None and alias.args.get("columns")) or not isinstance(first, exp.Select):
+        return query
+    outer, inner = ([name(bare(one).this) for one in part.expressions] for part in (query, first))
+    return below if outer == inner and all(outer) else query
 
 
 def _find_value(comparison: exp.Expr) -> exp.Select | None:
@@ -161,7 +179,7 @@ def find_listing_tables(
         for part in conjuncts(where.this):
             for listed in (one for clause in find_lists(part) or () for one in clause):
                 if asks_of_units(listed, outer):
-                    found |= {id(node) for node in list_sources(listed.inner) if find_table(node) is not None}
+                    found |= {id(node) for node in list_read(listed.inner) if find_table(node) is not None}
     return frozenset(found)
 
 
@@ -171,6 +189,20 @@ def list_sources(select: exp.Select) -> Iterator[exp.Table]:
     nodes = [] if from_ is None else [from_.this]
     nodes += [join.this for join in select.args.get("joins") or ()]
     return (node for node in nodes if isinstance(node, exp.Table))
+
+
+def list_selects(inner: exp.Select) -> Iterator[exp.Select]:
+    """Yield a list and the subqueries that it reads in FROM, one below the other."""
+    yield inner
+    from_ = inner.args.get("from_")
+    below = None if from_ is None else from_.this
+    if isinstance(below, exp.Subquery) and isinstance(below.this, exp.Select):
+        yield from list_selects(below.this)
+
+
+def list_read(inner: exp.Select) -> Iterator[exp.Table]:
+    """Yield the tables that a list reads, itself or through subqueries in FROM."""
+    return (node for select in list_selects(inner) for node in list_sources(select))
 
 
 def asks_of_units(listed: AskedList, outer: list[Table]) -> bool:

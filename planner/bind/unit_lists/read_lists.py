@@ -27,7 +27,8 @@ from planner.bind.refusals import (
     not_by_listed_unit,
 )
 from planner.bind.unit_join import same_units
-from planner.bind.unit_lists.find_lists import AskedList, asks_of_units, find_lists, list_sources
+from planner.bind.unit_lists.find_lists import AskedList, asks_of_units, find_lists, list_read, list_sources
+from planner.bind.unit_lists.flatten_list import flatten_list
 from planner.catalog.model import Catalog, Table
 from planner.parser.tree import bare, name
 from planner.scope.embedded import UnitListQuery
@@ -54,7 +55,7 @@ def read_lists(select: exp.Select, scope: Scope, catalog: Catalog) -> tuple[tupl
 
 def _listed_table(inner: exp.Select, catalog: Catalog) -> Table | None:
     """Return the private table that a subquery reads first."""
-    source = next(list_sources(inner), None)
+    source = next(list_read(inner), None)
     if source is None or name(source.args.get("db")) not in ("", "public"):
         return None
     return next((one for one in catalog.tables if one.name == name(source.this)), None)
@@ -69,12 +70,12 @@ class _Conditions:
 
 
 def _read_list(asked: AskedList, table: Table, scope: Scope) -> UnitListQuery:
-    outer, inner = scope.table, asked.inner
+    outer, inner = scope.table, flatten_list(asked.inner)
     if outer.row_unit or table.row_unit:
         raise list_of_rows(outer if outer.row_unit else table, inner)
     if not same_units((outer, table)):
         raise foreign_list(outer, table, inner)
-    own = Scope(table=table, alias=alias_of(_check_form(asked)))
+    own = Scope(table=table, alias=alias_of(_check_form(asked, inner)))
     said = _read_conditions(inner, scope, own)
     members: list[tuple[exp.Expr, exp.Expr]] = []
     if asked.members:
@@ -88,16 +89,16 @@ def _read_list(asked: AskedList, table: Table, scope: Scope) -> UnitListQuery:
         wrong = (pair[0] for pair, place in zip(pairs, places, strict=True) if place is None)
         raise not_by_listed_unit(outer, table, next(wrong, inner))
     correlated = {table.unit[place] for place in places[len(members) :] if place is not None}
-    groups = _read_groups(asked, own, correlated)
+    groups = _read_groups(asked, inner, own, correlated)
     return UnitListQuery(
         table=table,
         alias=own.alias,
         rows=said.rows,
         absent=asked.absent,
         groups=groups or (),
-        totals=None if groups is None else _read_totals(asked),
+        totals=None if groups is None else _read_totals(asked, inner),
         of_none=groups is not None and inner.args.get("group") is None,
-        tree=inner,
+        tree=asked.inner,
     )
 
 
@@ -123,10 +124,11 @@ def _find_outside(part: exp.Expr, scope: Scope, own: Scope) -> exp.Column | None
     return next((one for one in named if not own.qualifies(one) and scope.qualifies(one)), None)
 
 
-def _check_form(asked: AskedList) -> exp.Table:
+def _check_form(asked: AskedList, inner: exp.Select) -> exp.Table:
     """Return the table that a list reads. Raises KH107 for what is no list of rows of one table, grouped or not."""
-    inner = asked.inner
-    source, *others = list_sources(inner)
+    source, *others = tuple(list_sources(inner)) or (None,)
+    if source is None:
+        raise list_clause("this subquery", inner)
     if others:
         raise list_clause("join", inner)
     for node, known in ((inner, _IN_LIST), (source, _ON_TABLE)):
@@ -149,12 +151,11 @@ def _check_form(asked: AskedList) -> exp.Table:
     return source
 
 
-def _read_groups(asked: AskedList, own: Scope, correlated: set[str]) -> tuple[str, ...] | None:
+def _read_groups(asked: AskedList, inner: exp.Select, own: Scope, correlated: set[str]) -> tuple[str, ...] | None:
     """Return by what a list groups the rows of one unit, none for all of them together; None where it asks of rows.
 
     Raises KH107 where rows of several units would be a group.
     """
-    inner = asked.inner
     group, having = inner.args.get("group"), inner.args.get("having")
     if not asked.is_value and having is None:
         return None
@@ -166,12 +167,12 @@ def _read_groups(asked: AskedList, own: Scope, correlated: set[str]) -> tuple[st
     return tuple(dict.fromkeys(column.name for column in grouped if column.name not in own.table.unit))
 
 
-def _read_totals(asked: AskedList) -> exp.Expr:
+def _read_totals(asked: AskedList, inner: exp.Select) -> exp.Expr:
     """Return what a list asks of the totals of a group: its HAVING, or the comparison with its value written in."""
     if not asked.is_value:
-        having: exp.Expr = asked.inner.args["having"].this
+        having: exp.Expr = inner.args["having"].this
         return having
-    item = asked.inner.expressions[0]
+    item = inner.expressions[0]
     value = item.this if isinstance(item, exp.Alias) else item
 
     def write_in(node: exp.Expr) -> exp.Expr:

@@ -1,6 +1,8 @@
 """Lists of privacy units in WHERE: which subqueries are one, what they are, and what is said of all others."""
 
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -63,6 +65,61 @@ def test_lists_of_totals_and_sets_are_what_they_say_however_they_are_spelled() -
     where = "household IN (SELECT household FROM orders) AND household IN (SELECT household FROM lines)"
     both = asked(_ASKED.format(where), catalog=SHOP)
     assert [one.table.name for one in both.table.listed] == ["lines", "orders"]
+
+
+_JOINED = "SELECT l_mode FROM lines l {} GROUP BY l_mode HAVING count(*) > 40"
+_OUTER = "LEFT JOIN"
+_OFTEN = "SELECT household, count(*) AS n FROM orders WHERE o_month = 2 GROUP BY household HAVING count(*) > 1"
+
+
+@pytest.mark.parametrize(
+    ("listed", "joined"),
+    [
+        (
+            OF_TOTALS[0],
+            (
+                _JOINED.format(f"JOIN ({_OFTEN}) AS b ON b.household = l.household"),
+                f"WITH b AS ({_OFTEN}) {_JOINED.format('JOIN b USING (household)')}",
+                f"WITH b AS ({_OFTEN}) {_JOINED.format('WHERE household IN (SELECT household FROM b)')}",
+                f"WITH b AS ({_OFTEN}), c AS (SELECT household AS h FROM b)"
+                f" {_JOINED.format('INNER JOIN (SELECT DISTINCT h FROM c) d ON l.household = d.h')}",
+            ),
+        ),
+        (
+            OTHERS[0],
+            (
+                _JOINED.format(
+                    "LEFT JOIN orders o ON o.household = l.household AND o.o_month = 2 WHERE o.household IS NULL"
+                ),
+                _JOINED.format(
+                    "LEFT JOIN (SELECT household AS h FROM orders WHERE o_month = 2) o ON l.household = o.h"
+                    " WHERE (o.h IS NULL)"
+                ),
+            ),
+        ),
+    ],
+)
+def test_a_join_that_only_says_whose_rows_count_is_a_list(listed: str, joined: tuple[str, ...]) -> None:
+    wanted = fingerprint(asked(_ASKED.format(listed), catalog=SHOP))
+    assert {fingerprint(asked(sql, catalog=SHOP)) for sql in joined} == {wanted}
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        "JOIN (SELECT household FROM orders) b ON b.household = l.household",
+        "JOIN (SELECT DISTINCT household, o_month FROM orders) b ON b.household = l.household",
+        "JOIN (SELECT household, o_month FROM orders GROUP BY 1, 2) b ON b.household = l.household",
+        "JOIN (SELECT household FROM orders UNION ALL SELECT household FROM orders) b ON b.household = l.household",
+        "LEFT JOIN (SELECT DISTINCT household FROM orders) b ON b.household = l.household",
+        "LEFT JOIN orders b ON b.household = l.household AND b.o_month = l.l_month WHERE b.household IS NULL",
+    ],
+)
+def test_a_join_that_repeats_rows_or_keeps_all_is_no_list(join: str) -> None:
+    lists: Any = ()
+    with suppress(KeyholeError):
+        lists = asked(_JOINED.format(join), catalog=SHOP).table.lists
+    assert not lists
 
 
 def test_a_list_is_read_and_kept_with_the_tables_that_it_reads() -> None:

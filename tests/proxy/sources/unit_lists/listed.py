@@ -83,10 +83,46 @@ OF_SETS = (
         " WHERE household IN (SELECT household FROM lines) AND household IN (SELECT household FROM orders)"
     ),
 )
+_OF_JOINED = "{1}SELECT l.l_mode FROM lines l {0} GROUP BY l.l_mode HAVING count(DISTINCT l.household) > 4"
+_FREQUENT = "SELECT o.household, count(*) AS n FROM orders o WHERE o_month < 3 GROUP BY {0} HAVING count(*) > 1"
+# Joins that only say whose rows count, WITH queries and derived tables, each as a list would say it.
+OF_JOINED = (
+    *(
+        _OF_JOINED.format(*inner)
+        for inner in (
+            ("JOIN (SELECT DISTINCT household FROM orders WHERE o_month = 1) b ON l.household = b.household", ""),
+            (f"JOIN ({_FREQUENT.format('1')}) b USING (household) WHERE l_month > 1 OR amount IS NULL", ""),
+            (
+                "JOIN big AS b ON b.household = l.household AND b.n > 2",
+                f"WITH big AS ({_FREQUENT.format('household')}) ",
+            ),
+            ("WHERE l.household IN (SELECT household FROM big)", f"WITH big AS ({_FREQUENT.format('1')}) "),
+            ("LEFT JOIN orders o ON l.household = o.household AND o.o_price > 2 WHERE o.household IS NULL", ""),
+            (f"LEFT JOIN ({_FREQUENT.format('1')}) f ON f.household = l.household WHERE f.n IS NULL", ""),
+            (
+                "LEFT OUTER JOIN (SELECT household, max(o_price) AS most FROM orders GROUP BY 1) r USING (household)"
+                " WHERE r.most IS NULL AND l_month IS NOT NULL",
+                "",
+            ),
+            (
+                "JOIN (SELECT household FROM orders EXCEPT SELECT household FROM customers WHERE region = 'north') r"
+                " ON r.household = l.household INNER JOIN (SELECT household FROM customers GROUP BY 1) c"
+                " ON c.household = l.household",
+                "",
+            ),
+            (
+                "WHERE l.household IN (SELECT q.household FROM (SELECT household, sum(amount) AS s, count(*) AS n"
+                " FROM lines WHERE l_mode = 'air' GROUP BY household) q WHERE s > 3 AND n < 3)",
+                "",
+            ),
+        )
+    ),
+)
 ASKED: list[tuple[Catalog, str, tuple[str, ...]]] = [
     (compiled(), "count(DISTINCT household)", OF_ONE),
     (compiled(), "count(DISTINCT household)", OF_TOTALS),
     (compiled(), "count(DISTINCT household)", OF_SETS),
+    (compiled(), "count(DISTINCT l.household)", OF_JOINED),
     (
         compiled(changed(('privacy_unit = "household"', 'privacy_unit = ["household", "region"]'), text=POLICY)),
         "count(DISTINCT (household, region))",

@@ -1,0 +1,100 @@
+"""A list whose FROM is a subquery over one table, as a SELECT from that table.
+
+    SELECT b.patient FROM (SELECT patient, count(*) AS n FROM labs GROUP BY patient) b WHERE n > 3
+    SELECT patient FROM labs GROUP BY patient HAVING count(*) > 3
+
+Guarantee: both have the same values, if not equally often, which no list asks.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.bind.from_clause import conjuncts
+from planner.parser.tree import bare, contains, name
+
+_IN_SUBQUERY = frozenset(("expressions", "from_", "where", "group", "having", "distinct"))
+
+
+def flatten_list(inner: exp.Select) -> exp.Select:
+    """Return the list over its table; as it is where it reads no subquery, or one of another form."""
+    source = inner.args["from_"].this if inner.args.get("from_") is not None else None
+    if not isinstance(source, exp.Subquery) or not isinstance(source.this, exp.Select) or inner.args.get("joins"):
+        return inner
+    below = flatten_list(source.this)
+    alias = source.args.get("alias")
+    if _has_more(source, frozenset(("this", "alias"))) or _has_more(below, _IN_SUBQUERY) or alias is None:
+        return inner
+    if alias.args.get("columns") or _is_distinct_on(below):
+        return inner
+    shown = dict(_list_shown(below))
+    if "" in shown or len(shown) != len(below.expressions):
+        return inner
+    grouped = any(below.args.get(clause) for clause in ("group", "having"))
+    added = any(map(contains_aggregate, below.expressions))
+    counted = inner.args.get("group") or inner.args.get("having") or any(map(contains_aggregate, inner.expressions))
+    if (added and not below.args.get("group")) or (counted and (grouped or below.args.get("distinct"))):
+        return inner
+    return _merge(inner, below, shown, name(alias.this), grouped=grouped)
+
+
+def _has_more(node: exp.Expr, known: frozenset[str]) -> bool:
+    return any(value for key, value in node.args.items() if key not in known)
+
+
+def _is_distinct_on(select: exp.Select) -> bool:
+    distinct = select.args.get("distinct")
+    return distinct is not None and distinct.args.get("on") is not None
+
+
+def _list_shown(select: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
+    for item in select.expressions:
+        node = item.this if isinstance(item, exp.Alias) else item
+        column = bare(node)
+        plain = name(column.this) if isinstance(column, exp.Column) else ""
+        yield (name(item.args["alias"]) if isinstance(item, exp.Alias) else plain), node
+
+
+def _merge(
+    inner: exp.Select, below: exp.Select, shown: Mapping[str, exp.Expr], alias: str, *, grouped: bool
+) -> exp.Select:
+    def spell(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column) or name(node.args.get("table")) not in ("", alias):
+            return node
+        found = shown.get(name(node.this))
+        if found is None:
+            return node
+        return found.copy() if isinstance(bare(found), exp.Column) else exp.Paren(this=found.copy())
+
+    merged = below.copy()
+    merged.set("distinct", None)
+    merged.set("expressions", [_keep_name(one, one.copy().transform(spell, copy=False)) for one in inner.expressions])
+    for clause in ("group", "having"):
+        if inner.args.get(clause) is not None:
+            merged.set(clause, inner.args[clause].copy().transform(spell, copy=False))
+    where = inner.args.get("where")
+    for part in conjuncts(None if where is None else where.this):
+        spelled = part.copy().transform(spell, copy=False)
+        is_of_group = grouped and not _equates_columns(spelled) and not contains(spelled, exp.Query)
+        _add(merged, "having" if is_of_group else "where", exp.Having if is_of_group else exp.Where, spelled)
+    return merged
+
+
+def _keep_name(item: exp.Expr, spelled: exp.Expr) -> exp.Expr:
+    """The column of the subquery under the name that it had around it."""
+    column = bare(item)
+    return exp.Alias(this=spelled, alias=column.this.copy()) if isinstance(column, exp.Column) else spelled
+
+
+def _equates_columns(node: exp.Expr) -> bool:
+    """Return True for what may tie the list to a row of the question."""
+    return isinstance(node, exp.EQ) and all(isinstance(bare(one), exp.Column) for one in (node.this, node.expression))
+
+
+def _add(select: exp.Select, clause: str, kind: type[exp.Expr], condition: exp.Expr) -> None:
+    known = select.args.get(clause)
+    both = (
+        condition if known is None else exp.And(this=exp.Paren(this=known.this), expression=exp.Paren(this=condition))
+    )
+    select.set(clause, kind(this=both))

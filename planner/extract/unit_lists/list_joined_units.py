@@ -1,0 +1,304 @@
+"""A join that only says whose rows count, as a list of privacy units in WHERE.
+
+SELECT s.ward FROM stays s JOIN (SELECT DISTINCT patient FROM labs WHERE high) b ON b.patient = s.patient WHERE s.night
+SELECT s.ward FROM stays s WHERE s.patient IN (SELECT b.patient FROM (SELECT DISTINCT ...) b) AND (s.night)
+
+SELECT s.ward FROM stays s LEFT JOIN labs l ON l.patient = s.patient AND l.high WHERE l.patient IS NULL
+SELECT s.ward FROM stays s WHERE s.patient NOT IN (SELECT l.patient FROM labs l WHERE l.high)
+
+A join keeps the rows whose unit is found, once each if what is joined has one row for each unit: DISTINCT, a set
+operation or GROUP BY of the unit's columns. An outer join of which a column that it equates IS NULL keeps the others.
+No other column of what is joined may be read: a join that brings values or multiplies rows stays.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.bind.from_clause import conjuncts
+from planner.errors import KeyholeError
+from planner.extract.private_read import PrivateRead
+from planner.parser.clauses import Clauses, at_offset, clauses, end_of, fits, opening_index
+from planner.parser.edits import Edit
+from planner.parser.lexer import quote_identifier
+from planner.parser.subquery_readers import conjunct_spans
+from planner.parser.tree import bare, contains, name, offset, write_node
+
+_BEFORE = ("join", "left", "right", "full", "inner", "cross", "natural", "where", "group", "having", "order", "limit")
+_AFTER = ("offset", "fetch", "union", "intersect", "except", "window", "for")
+_ON_JOIN = frozenset(("this", "on", "using", "side", "kind"))
+_ON_SOURCE = frozenset(("this", "alias"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """What is joined: the tokens of it with its alias, the query that gives its rows (None: a table), and what ON says.
+
+    `pairs` are the columns of the question and of what is joined that are equated; `others` what ON says of its rows.
+    """
+
+    join: exp.Join
+    alias: str
+    first: int
+    past: int
+    query: exp.Query | None
+    pairs: tuple[tuple[exp.Column, str], ...]
+    others: tuple[exp.Expr, ...]
+
+    @property
+    def equated(self) -> frozenset[str]:
+        return frozenset(column for _, column in self.pairs)
+
+
+def list_joined_units(read: PrivateRead) -> tuple[Edit, ...]:
+    """The changes that make a list of a join; none if there is none that only says whose rows count."""
+    select = read.select
+    if select.args["from_"].this is not read.node or not select.args.get("joins") or read.table.row_unit:
+        return ()
+    try:
+        place = clauses(read.node, read.tokens)
+        if not fits(place, select, read.tokens):
+            return ()
+        for join in select.args["joins"]:
+            joined = _read_join(join, read)
+            if joined is None:
+                continue
+            changes = tuple(_list_units(joined, place, read))
+            if changes:
+                return changes
+    except KeyholeError:
+        return ()
+    return ()
+
+
+def _read_join(join: exp.Join, read: PrivateRead) -> _Joined | None:
+    side, kind = str(join.side or "").upper(), str(join.kind or "").upper()
+    if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER") or _has_more(join, _ON_JOIN):
+        return None
+    source = join.this
+    alias = source.args.get("alias")
+    if not isinstance(source, exp.Subquery | exp.Table) or _has_more(source, _ON_SOURCE):
+        return None
+    if alias is not None and alias.args.get("columns"):
+        return None
+    called = name(alias.this) if alias is not None else name(source.this) if isinstance(source, exp.Table) else ""
+    query = source.this if isinstance(source, exp.Subquery) else _find_with_query(source)
+    is_table = query is None and any(one.name == name(source.this) for one in read.catalog.tables)
+    if not called or (query is None and not is_table):
+        return None
+    if not isinstance(query, exp.Query | None) or (query is not None and not _reads_private(query, read)):
+        return None
+    known = (table for table in read.catalog.tables if table.name == name(source.this))
+    shown = {one.name for table in known for one in table.columns} if query is None else set(_list_shown(query))
+    said = _read_on(join, called, shown, read)
+    if said is None:
+        return None
+    place = _find_source(source, read)
+    return None if place is None else _Joined(join, called, *place, query, *said)
+
+
+def _has_more(node: exp.Expr, known: frozenset[str]) -> bool:
+    return any(value for key, value in node.args.items() if key not in known)
+
+
+def _find_with_query(node: exp.Table) -> exp.Query | None:
+    """Return the WITH query that a name stands for, if it is one that others may stand in the place of."""
+    found = [one for one in node.root().find_all(exp.CTE) if name(one.args["alias"].this) == name(node.this)]
+    if len(found) != 1 or found[0].args["alias"].args.get("columns"):
+        return None
+    with_ = found[0].parent
+    query = found[0].this
+    return query if with_ is not None and not with_.args.get("recursive") and isinstance(query, exp.Query) else None
+
+
+def _reads_private(query: exp.Query, read: PrivateRead) -> bool:
+    names = {table.name for table in read.catalog.tables}
+    for cte in read.query.tree.find_all(exp.CTE):  # each may read those before it
+        if any(name(node.this) in names for node in cte.find_all(exp.Table)):
+            names.add(name(cte.args["alias"].this))
+    return any(name(node.this) in names for node in query.find_all(exp.Table))
+
+
+def _list_shown(query: exp.Query) -> Iterator[str]:
+    """Yield the names of a query's columns; those of a set operation are of its first SELECT."""
+    while isinstance(query, exp.SetOperation | exp.Subquery):
+        query = query.this
+    for item in query.expressions if isinstance(query, exp.Select) else ():
+        column = bare(item)
+        called = item.args["alias"] if isinstance(item, exp.Alias) else column.this
+        yield name(called) if isinstance(item, exp.Alias) or isinstance(column, exp.Column) else ""
+
+
+def _read_on(
+    join: exp.Join, called: str, shown: set[str], read: PrivateRead
+) -> tuple[tuple[tuple[exp.Column, str], ...], tuple[exp.Expr, ...]] | None:
+    """Return what ON or USING equates, and what it says of the joined rows alone; None for anything else."""
+    unit = set(read.table.unit)
+    pairs: list[tuple[exp.Column, str]] = []
+    others: list[exp.Expr] = []
+    for one in join.args.get("using") or ():
+        identifier = one if isinstance(one, exp.Identifier) else one.this
+        pairs.append((exp.column(identifier.copy()), name(identifier)))
+
+    alone = len(read.select.args["joins"]) == 1
+    only = shown - {column.name for column in read.table.columns} if alone else set[str]()
+
+    def is_joined(column: exp.Column) -> bool:
+        qualifier = name(column.args.get("table"))
+        return column.args.get("db") is None and (qualifier == called or (not qualifier and name(column.this) in only))
+
+    for part in conjuncts(join.args.get("on")):
+        columns = list(part.find_all(exp.Column))
+        sides = [bare(part.this), bare(part.expression)] if isinstance(part, exp.EQ) else []
+        if len(sides) == 2 and len(columns) == 2 and all(isinstance(side, exp.Column) for side in sides):
+            inside = [side for side in columns if is_joined(side)]
+            outside = [side for side in columns if not is_joined(side) and name(side.args.get("table"))]
+            if len(inside) == len(outside) == 1:
+                pairs.append((outside[0], name(inside[0].this)))
+                continue
+        if not all(map(is_joined, columns)) or contains(part, exp.Query) or contains_aggregate(part):
+            return None
+        others.append(part)
+    if {name(column.this) for column, _ in pairs} != unit or len(pairs) != len(unit):
+        return None
+    return (tuple(pairs), tuple(others)) if {column for _, column in pairs} <= shown else None
+
+
+def _find_source(source: exp.Expr, read: PrivateRead) -> tuple[int, int] | None:
+    """Return the tokens of a source of FROM with its alias: the first, and the one past the last."""
+    tokens, alias = read.tokens, source.args.get("alias")
+    if isinstance(source, exp.Table):
+        first = at_offset(tokens, offset(source.this))
+        return first, at_offset(tokens, offset(alias.this)) + 1 if alias is not None else first + 1
+    if alias is None:
+        return None
+    last = at_offset(tokens, offset(alias.this))
+    closing = last - 2 if tokens[last - 1].is_word("as") else last - 1
+    opening = opening_index(tokens, closing) if tokens[closing].is_symbol(")") else None
+    return None if opening is None else (opening, last + 1)
+
+
+def _list_units(joined: _Joined, place: Clauses, read: PrivateRead) -> Iterator[Edit]:
+    tokens, select = read.tokens, read.select
+    spans = conjunct_spans(select, place, tokens)
+    if spans is None:
+        return
+    outer = bool(joined.join.side)
+    tested = [(span, node, column) for span, node in spans if (column := _is_null(node, joined)) is not None]
+    if (len(tested) != 1) if outer else bool(tested):
+        return
+    told = {id(column) for _, node, _ in tested for column in node.find_all(exp.Column)}
+    changes = _rename_read(joined, told, read, outer=outer)
+    unique = joined.query is not None and _has_one_row(joined.query, joined.equated)
+    if changes is None or not (unique or (outer and tested[0][2] in joined.equated)):
+        return
+    others = list(joined.others)
+    if outer and tested[0][2] not in joined.equated:
+        named = (exp.to_identifier(one, quoted=True) for one in (tested[0][2], joined.alias))
+        others.append(exp.Not(this=exp.Is(this=exp.column(*named), expression=exp.Null())))
+    condition = _write_list(joined, others, read, absent=outer)
+    origin = tokens[joined.first].start
+    start = joined.first - 1
+    while tokens[start - 1].is_word("left", "outer", "inner"):
+        start -= 1
+    past = end_of(tokens, joined.past, before=(*_BEFORE, *_AFTER), commas=True)
+    yield Edit.of(tokens[start].start, tokens[past - 1].end, "")
+    yield from changes
+    if outer:
+        (first, last), _, _ = tested[0]
+        yield Edit.of(tokens[first].start, tokens[last - 1].end, condition, origin)
+        return
+    where = place.mark("where")
+    later = [index for _, index in place.marks if where is None or index > where]
+    end = tokens[min(later, default=place.end) - 1].end
+    if where is None:
+        yield Edit.of(end, end, f" WHERE {condition}", origin)
+    else:
+        yield Edit.of(tokens[where].end, tokens[where].end, f" {condition} AND (", origin)
+        yield Edit.of(end, end, ")")
+
+
+def _is_null(node: exp.Expr, joined: _Joined) -> str | None:
+    """Return the column of what is joined that a condition says is NULL."""
+    found = bare(node)
+    if not isinstance(found, exp.Is) or found.args.get("negate") or not isinstance(bare(found.expression), exp.Null):
+        return None
+    column = bare(found.this)
+    if not isinstance(column, exp.Column) or name(column.args.get("table")) != joined.alias:
+        return None
+    return name(column.this)
+
+
+def _rename_read(joined: _Joined, told: set[int], read: PrivateRead, *, outer: bool) -> list[Edit] | None:
+    """Return the question's columns in the place of those equated with them; None where another column is read."""
+    hidden = {id(column) for column in joined.join.find_all(exp.Column)} | told
+    with_ = read.select.args.get("with_")
+    if with_ is not None:
+        hidden |= {id(column) for column in with_.find_all(exp.Column)}
+    shown = set(_list_shown(joined.query)) if joined.query is not None else set()
+    merged = {name(one if isinstance(one, exp.Identifier) else one.this) for one in joined.join.args.get("using") or ()}
+    changes: list[Edit] = []
+    for column in read.select.find_all(exp.Column):
+        called, qualifier = name(column.this), name(column.args.get("table"))
+        if id(column) in hidden or (qualifier and qualifier != joined.alias):
+            continue
+        if isinstance(column.this, exp.Star):
+            return None
+        within = column.parent_select is read.select
+        if not qualifier:
+            if called in shown - merged and within:
+                return None
+            continue
+        own = next((one for one, other in joined.pairs if other == called), None)
+        if own is None or outer or not within:
+            return None
+        start = read.tokens[at_offset(read.tokens, offset(column.args["table"]))].start
+        changes.append(Edit.of(start, read.tokens[at_offset(read.tokens, offset(column.this))].end, _write_column(own)))
+    return None if any(isinstance(item, exp.Star) for item in read.select.expressions) else changes
+
+
+def _has_one_row(query: exp.Query, equated: frozenset[str]) -> bool:
+    """Return True if a query has one row at most for each value of these columns."""
+    shown = list(_list_shown(query))
+    if isinstance(query, exp.SetOperation):
+        return bool(query.args.get("distinct")) and set(shown) == equated
+    if not isinstance(query, exp.Select) or any(query.args.get(clause) for clause in ("limit", "offset", "joins")):
+        return False
+    distinct, group = query.args.get("distinct"), query.args.get("group")
+    if distinct is not None:
+        return distinct.args.get("on") is None and set(shown) == equated
+    if group is None or _has_more(group, frozenset(("expressions",))):
+        return False
+    grouped = {_find_shown(item, query, shown) for item in group.expressions}
+    return grouped <= equated
+
+
+def _find_shown(item: exp.Expr, query: exp.Select, shown: list[str]) -> str | None:
+    """Return under which name the SELECT shows what it groups by."""
+    node = bare(item)
+    if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
+        place = int(str(node.this)) - 1
+        return shown[place] if 0 <= place < len(shown) else None
+    for called, one in zip(shown, query.expressions, strict=True):
+        inner = bare(one.this if isinstance(one, exp.Alias) else one)
+        if isinstance(inner, exp.Column) and isinstance(node, exp.Column) and name(inner.this) == name(node.this):
+            return called
+    return None
+
+
+def _write_list(joined: _Joined, others: list[exp.Expr], read: PrivateRead, *, absent: bool) -> str:
+    left = ", ".join(_write_column(column) for column, _ in joined.pairs)
+    alias = quote_identifier(joined.alias)
+    right = ", ".join(f"{alias}.{quote_identifier(column)}" for _, column in joined.pairs)
+    source = read.text[read.tokens[joined.first].start : read.tokens[joined.past - 1].end]
+    where = f" WHERE {' AND '.join(f'({write_node(one)})' for one in others)}" if others else ""
+    left = f"({left})" if len(joined.pairs) > 1 else left
+    return f"{left} {'NOT ' if absent else ''}IN (SELECT {right} FROM {source}{where})"
+
+
+def _write_column(column: exp.Column) -> str:
+    qualifier = column.args.get("table")
+    called = quote_identifier(name(column.this))
+    return called if qualifier is None else f"{quote_identifier(name(qualifier))}.{called}"
