@@ -13,6 +13,7 @@ from planner.bind.refusals import nested_too_deeply, too_many_groups
 from planner.bind.set_branches import Said, read_question
 from planner.bind.unit_lists.resolve_lists import resolve_lists
 from planner.bind.unit_totals import resolve_unit_query
+from planner.bind.unit_values.bound_places import bound_places
 from planner.bind.unit_values.resolve_values import resolve_values
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Catalog, Table
@@ -83,6 +84,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
     bounded = embedded.table
     if embedded.declared is not None:
         bounded = bound_fixed(embedded.declared, bounded, keys=what.keys.columns, where=what.where)
+    bounded = bound_places(bounded, what.where)
     table = with_products(bounded, (part.column for leaf in compared for part in leaf.parts))
     (formula, *predicates), priced = price_differences(
         formulas,

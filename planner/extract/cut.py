@@ -13,6 +13,7 @@ from planner.bind.unit_join import bound_table
 from planner.bind.unit_lists.read_lists import read_lists
 from planner.bind.unit_query import NOTHING, UnitReading, check_groups, unit_readings
 from planner.bind.unit_values.find_sources import ValueSource
+from planner.bind.unit_values.read_rows import RowsReading, rows_readings
 from planner.bind.unit_values.read_values import list_read_sources, read_values
 from planner.catalog.model import Catalog, Column, Merged, Parts, Table
 from planner.errors import KeyholeError
@@ -61,6 +62,9 @@ def question_edits(
     Raises KH100, KH101, KH103-KH107, KH110, KH201, KH202, KH215.
     """
     select = _select(node, table)
+    rows = rows_readings(select, node, table, tokens)
+    if rows:
+        return tuple(_over_rows(node, reading, text, tokens, catalog) for reading in rows)
     readings = unit_readings(select, node, table, text, tokens)
     if readings:
         return tuple(_over_units(node, reading, text, tokens, catalog) for reading in readings)
@@ -81,6 +85,19 @@ def question_edits(
         return (replace(place, edits=(*place.edits, *_empty_queries(sources, tokens))),)
     except KeyholeError as error:
         raise offer_join(error, scope.table, catalog, alias=scope.alias) from None
+
+
+def _over_rows(node: exp.Table, reading: RowsReading, text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Place:
+    """The question over a table's rows with values of their units."""
+    select, scope = reading.select, with_computed_keys(reading.scope, reading.select)
+    check_fits(reading.clauses, select, tokens)
+    lists = read_lists(select, scope, catalog)
+    found = QuestionReading(node, select, scope, text, tokens, reading.clauses, lists=lists, own=(reading.query,))
+    place = _place(_with_numbers(found, catalog), catalog)
+    if reading.emptied is None:
+        return place
+    first, past = reading.emptied
+    return replace(place, edits=(*place.edits, Edit(tokens[first].start, tokens[past - 1].end, (NOTHING,))))
 
 
 def _find_clauses(select: exp.Select, node: exp.Table, tokens: tuple[Token, ...], *, behind: bool) -> Clauses:

@@ -191,21 +191,42 @@ class ListedRows:
     where: Condition
 
 
-ValueKind: TypeAlias = Literal["least", "greatest", "rows", "values"]
-"""What is read of one unit's rows: the least or greatest value, how many rows, or how many different values."""
+ValueKind: TypeAlias = Literal["least", "greatest", "rows", "values", "place", "rank", "first", "earlier", "later"]
+"""What is read of one unit's rows: the least or greatest value, how many rows, or how many different values; of a row
+its place among them, and its place where rows with equal values share one; the value of the first row; that of the row
+`steps` before or behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnOrder:
+    """A column by which one unit's rows are put in order."""
+
+    column: str
+    descending: bool
+    nulls_first: bool
+
+    @property
+    def text(self) -> str:
+        """The order in words."""
+        falling = " DESC" if self.descending else ""
+        nulls = "" if self.nulls_first is self.descending else " NULLS FIRST" if self.nulls_first else " NULLS LAST"
+        return f"{self.column}{falling}{nulls}"
 
 
 @dataclass(frozen=True, slots=True)
 class OwnValue:
     """A value of one unit's own rows: what `kind` says of those that satisfy `where`, as the column `name`.
 
-    `column` is the one that is read, None where rows are counted. It is NULL where a unit has no value of it.
+    `column` is the one that is read, None where rows are counted. It is NULL where a unit has no value of it. Of kinds
+    that need an order, `order` is that.
     """
 
     name: str
     kind: ValueKind
     column: str | None
     where: Condition
+    order: tuple[OwnOrder, ...] = ()
+    steps: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from planner.catalog.model import Column, StoredParameter, Table
 from planner.errors import KeyholeError
 from planner.parser.edits import Origin
 from planner.question.condition import Condition
-from planner.question.model import ValueKind
+from planner.question.model import OwnOrder, ValueKind
 from planner.scope.key_classes import stored_key
 from planner.scope.names import JoinedTable, Scope, UnitTable
 
@@ -271,6 +271,8 @@ class AskedValue:
     kind: ValueKind
     column: str | None
     filter: exp.Expr | None = field(compare=False, repr=False)
+    order: tuple[OwnOrder, ...] = ()
+    steps: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +281,8 @@ class UnitValuesQuery:
 
     `alias` is the name of that table in the subquery `tree`. The value `present` is NULL for a unit without such rows,
     whose rows are in no answer; None where there is no such unit, or where a LEFT JOIN keeps its rows. `having` is what
-    it asks of values, over columns of the question's table.
+    it asks of values, over columns of the question's table. If it `stays`, the question is about those rows alone, and
+    of each unit about the first by the place `first`, if there is one.
     """
 
     table: Table
@@ -288,6 +291,8 @@ class UnitValuesQuery:
     values: tuple[AskedValue, ...]
     present: str | None
     having: exp.Expr | None = field(compare=False, repr=False)
+    stays: bool = False
+    first: str | None = None
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
 

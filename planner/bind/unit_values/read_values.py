@@ -26,6 +26,7 @@ from planner.bind.unit_values.find_sources import (
 )
 from planner.bind.unit_values.refusals import (
     foreign_values,
+    no_order,
     no_value,
     not_of_one_unit,
     value_clause,
@@ -34,7 +35,7 @@ from planner.bind.unit_values.refusals import (
 from planner.catalog.model import Catalog, Column, Derivation, Lookup, Merged, Parts, SqlType, Table
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains, is_star, name, write_node
-from planner.question.model import ValueKind
+from planner.question.model import OwnOrder, ValueKind
 from planner.scope.embedded import AskedValue, UnitValuesQuery
 from planner.scope.group_by import grouped_columns
 from planner.scope.names import Scope, UnitTable, find_column
@@ -43,6 +44,7 @@ _IN_SUBQUERY = frozenset(("expressions", "from_", "where", "group", "having", "d
 _ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
 _ORDERED = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE, SqlType.DATE, SqlType.TIMESTAMP})
 _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
+MOST_STEPS = 100  # rows between a row and the one that lag or lead reads
 _LONGEST_NAME = 48  # bytes of a column's name before a digest: PostgreSQL keeps 63 of a name
 _Edge: TypeAlias = tuple[str, str, int]
 """Two tables of FROM that an equality joins by the unit's column of a place."""
@@ -81,7 +83,7 @@ def read_values(
     read = frozenset(name(column.this) for column in list_columns(select))
     for source in sources:
         query, columns, listed = _read_source(source, scope.table, catalog, names, read=read)
-        scope = replace(scope, table=_add_columns(scope.table, columns))
+        scope = replace(scope, table=add_columns(scope.table, columns))
         queries.append(query)
         shown.append((source, listed))
     members = scope.members or (_as_member(scope),)
@@ -107,7 +109,8 @@ def _is_value(column: Column, scope: Scope) -> bool:
     return any(scope.table.column(one).own for one in scope.table.with_bases([column.name]))
 
 
-def _add_columns(table: Table, columns: Iterable[Column]) -> Table:
+def add_columns(table: Table, columns: Iterable[Column]) -> Table:
+    """Return the table with columns that it has not yet."""
     known = {column.name for column in table.columns}
     return replace(table, columns=(*table.columns, *(one for one in columns if one.name not in known)))
 
@@ -133,7 +136,7 @@ def _read_source(
     if {one.name for one in groups} != set(table.unit):
         raise not_of_one_unit(table, inner)
     where, having = inner.args.get("where"), inner.args.get("having")
-    values = _Values(table, outer, own, "" if where is None else write_node(where.this), names)
+    values = ValuesRead(table, outer, own, "" if where is None else write_node(where.this), names)
     listed: dict[str, str] = {}
     for item in inner.expressions:
         node = bare(item.this if isinstance(item, exp.Alias) else item)
@@ -164,7 +167,7 @@ def _read_source(
 
 
 @dataclass(slots=True)
-class _Values:
+class ValuesRead:
     """The values that one subquery has been asked for so far, and the columns that they are.
 
     `names` are what values are called, by all that is asked of them, of all subqueries. `rows` is the text of the
@@ -191,6 +194,38 @@ class _Values:
             raise no_value(node, self.table)
         return self._add(*value, always=self.is_of_all)
 
+    def add_place(self, order: tuple[OwnOrder, ...]) -> str:
+        """Return the column of each row's place among the unit's rows."""
+        return self._add("place", None, None, order=order, always=False)
+
+    def add_window(self, node: exp.Window) -> str:
+        """Return the column of the value that a window over the unit's rows is. Raises KH107."""
+        units = [find_column(one, self.own) for one in node.args.get("partition_by") or ()]
+        if {one.name for one in units if one is not None} != set(self.table.unit) or None in units:
+            raise not_of_one_unit(self.table, node)
+        order, called = node.args.get("order"), node.this
+        if node.args.get("spec") is not None or node.args.get("alias") is not None:
+            raise value_clause("a frame or a named window", node)
+        if order is None:
+            return self.add(called)
+        by = read_order(order.expressions, self.own)
+        match called:
+            case exp.RowNumber():
+                return self.add_place(by)
+            case exp.Rank() if not called.expressions:
+                return self._add("rank", None, None, order=by, always=False)
+            case exp.FirstValue() | exp.Lag() | exp.Lead() if called.args.get("default") is None:
+                column = find_column(called.this, self.own)
+                steps = called.args.get("offset")
+                number = 1 if steps is None else int(str(steps.this)) if is_digits(steps) else 0
+                if column is None or column.sql_type is SqlType.OTHER or not 0 < number <= MOST_STEPS:
+                    raise no_value(node, self.table)
+                kind: ValueKind = "first" if isinstance(called, exp.FirstValue) else "later"
+                kind = "earlier" if isinstance(called, exp.Lag) else kind
+                return self._add(kind, column, None, order=by, steps=number, always=False)
+            case _:
+                raise no_value(node, self.table)
+
     def add_presence(self) -> str | None:
         """Return the column that is NULL for units without rows of the subquery; None if all units have one."""
         return None if self.is_of_all else self._add("rows", None, None, always=False)
@@ -205,10 +240,19 @@ class _Values:
 
         return node.copy().transform(put, copy=False)
 
-    def _add(self, kind: ValueKind, column: Column | None, filter_: exp.Expr | None, *, always: bool) -> str:
+    def _add(
+        self,
+        kind: ValueKind,
+        column: Column | None,
+        filter_: exp.Expr | None,
+        *,
+        always: bool,
+        order: tuple[OwnOrder, ...] = (),
+        steps: int = 1,
+    ) -> str:
         of = "" if column is None else column.name
         said = "" if filter_ is None else write_node(filter_)
-        text = f"{kind} {of} of {self.table.name} where {self.rows} and {said}"
+        text = f"{kind} {steps} {of} by {order} of {self.table.name} where {self.rows} and {said}"
         made = self.names.get(text)
         if made is None:
             made = _name_value(
@@ -216,7 +260,7 @@ class _Values:
             )
             self.names[text] = made
         if all(one.name != made for one in self.asked):
-            self.asked.append(AskedValue(made, kind, of or None, filter_))
+            self.asked.append(AskedValue(made, kind, of or None, filter_, order, steps))
             self.columns += _make_columns(made, kind, column, self.table, always=always)
         return made
 
@@ -271,7 +315,35 @@ def _read_value(node: exp.Expr, own: Scope) -> tuple[ValueKind, Column | None, e
             return None
 
 
-_CALLED = {"least": "min({})", "greatest": "max({})", "values": "count(DISTINCT {})", "rows": "count({})"}
+_CALLED: Mapping[ValueKind, str] = {
+    "least": "min({})",
+    "greatest": "max({})",
+    "values": "count(DISTINCT {})",
+    "rows": "count({})",
+    "place": "row_number()",
+    "rank": "rank()",
+    "first": "first_value({})",
+    "earlier": "lag({})",
+    "later": "lead({})",
+}
+
+
+def is_digits(node: exp.Expr) -> bool:
+    """Return True for a whole number as it is written."""
+    return isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit()
+
+
+def read_order(items: Iterable[exp.Expr], own: Scope) -> tuple[OwnOrder, ...]:
+    """Return the order in which a unit's rows are put. Raises KH107 for what is no column."""
+    found: list[OwnOrder] = []
+    for item in items:
+        node = bare(item.this) if isinstance(item, exp.Ordered) else bare(item)
+        column = find_column(node, own)
+        if column is None or column.sql_type is SqlType.OTHER:
+            raise no_order(item, own.table)
+        descending = bool(item.args.get("desc"))
+        found.append(OwnOrder(column.name, descending, bool(item.args.get("nulls_first"))))
+    return tuple(found)
 
 
 def _name_value(kind: ValueKind, column: Column | None, table: Table, outer: Table, taken: set[str]) -> str:
@@ -296,17 +368,18 @@ def _make_columns(
     Parameters:
         always: every unit of the question has rows that the value is of.
     """
+    determined = kind not in ("place", "rank", "earlier", "later")
     if kind in ("rows", "values") or column is None:
         most = Decimal(max(_most_rows(table), 1))
         yield Column(
             called,
             SqlType.INTEGER,
             "bigint",
-            bounds=(Decimal(0), most),
+            bounds=(Decimal(0 if determined else 1), most),
             grid=Decimal(1),
             required=always,
             own=True,
-            determined=True,
+            determined=determined,
         )
         return
     yield replace(
@@ -321,8 +394,9 @@ def _make_columns(
         stored=None,
         required=False,
         bands=(),
+        enumerated=False,
         own=True,
-        determined=True,
+        determined=determined,
     )
     for one in table.columns if column.sql_type in _TIMES else ():
         derived = one.derivation

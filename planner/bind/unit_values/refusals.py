@@ -56,6 +56,16 @@ def no_value(node: exp.Expr, table: Table) -> KeyholeError:
     )
 
 
+def no_order(node: exp.Expr, table: Table) -> KeyholeError:
+    """KH107 for an order of a unit's rows by anything but a column."""
+    return KeyholeError(
+        "KH107",
+        f"the rows of one {table.unit_text} are put in order by columns, not by {write_short(node)}",
+        hint="Write ORDER BY columns of the private table, each with ASC or DESC and NULLS FIRST or LAST.",
+        position=position(node),
+    )
+
+
 def value_clause(clause: str, node: exp.Expr) -> KeyholeError:
     """KH107 for what the subquery may not contain."""
     return KeyholeError(

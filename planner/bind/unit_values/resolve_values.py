@@ -11,7 +11,7 @@ from sqlglot import exp
 from planner.bind.from_clause import conjuncts
 from planner.catalog.model import UnitValues
 from planner.predicates.condition import row_condition
-from planner.question.condition import ALWAYS, Condition, IsNull, Not, all_of
+from planner.question.condition import ALWAYS, Compare, Condition, IsNull, Not, all_of
 from planner.question.condition_text import canonical
 from planner.question.model import OwnValue, ValuesOfRows
 from planner.scope.embedded import Embedded, UnitValuesQuery
@@ -46,6 +46,12 @@ def _list_conditions(query: UnitValuesQuery, embedded: Embedded, given: Given) -
     """What the subquery asks of a row of the question: that its unit has a row there."""
     if query.present is not None:
         yield Not(IsNull(query.present))
+    if query.stays:
+        scope = Scope(table=query.table, alias=query.alias)
+        for part in query.rows:
+            yield from row_condition(part, scope, given).conjuncts()
+    if query.first is not None:
+        yield Compare(query.first, "=", 1)
     for part in conjuncts(query.having):
         yield row_condition(part, Scope(table=embedded.table, alias=""), given)
 
@@ -55,7 +61,12 @@ def _resolve(query: UnitValuesQuery, given: Given) -> ValuesOfRows:
     where = all_of(one for part in query.rows for one in row_condition(part, scope, given).conjuncts())
     values = tuple(
         OwnValue(
-            one.name, one.kind, one.column, ALWAYS if one.filter is None else row_condition(one.filter, scope, given)
+            one.name,
+            one.kind,
+            one.column,
+            ALWAYS if one.filter is None else row_condition(one.filter, scope, given),
+            one.order,
+            one.steps,
         )
         for one in query.values
     )
@@ -72,7 +83,11 @@ def _put_together(first: Hashable, second: ValuesOfRows) -> ValuesOfRows:
 def _describe(rule: ValuesOfRows) -> str:
     """What is computed, in a fixed order."""
     said = sorted(
-        one.name + ("" if one.where == ALWAYS else f" of rows where {canonical(one.where)}") for one in rule.values
+        one.name
+        + (f" in the order of {', '.join(by.text for by in one.order)}" if one.order else "")
+        + (f", {one.steps} rows away" if one.steps != 1 else "")
+        + ("" if one.where == ALWAYS else f" of rows where {canonical(one.where)}")
+        for one in rule.values
     )
     where = "" if rule.where == ALWAYS else f" where {canonical(rule.where)}"
     return f"{', '.join(said)}{where}"

@@ -19,7 +19,10 @@ from planner.lower.key_tests import where_tests
 from planner.lower.member_conditions import MemberConditions
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS
-from planner.question.model import OwnValue, Term, ValuesOfRows
+from planner.question.model import OwnOrder, OwnValue, Term, ValuesOfRows
+
+_OF_ALL = ("least", "greatest", "rows", "values")
+"""Kinds of values that a unit's rows come to together; the others are those of a window over its rows."""
 
 
 def join_with_values(table: Table, *, dialect: Dialect, among: MemberConditions | None = None) -> Table:
@@ -40,19 +43,26 @@ def join_with_values(table: Table, *, dialect: Dialect, among: MemberConditions 
 
 def _store(table: Table, joined: Table, dialect: Dialect) -> Table:
     """The joined rows with a column for each value."""
-    identifier, row = dialect.spelling.identifier, RowSql(table=joined, dialect=dialect)
-    stored = [column for column in joined.columns if column.derivation is None and column.sql_type is not SqlType.OTHER]
+    identifier = dialect.spelling.identifier
+    joined_row = _compute_windows(RowSql(table=joined, dialect=dialect), [_rule(one) for one in table.own])
+    row, stored = RowSql(table=joined_row.table, dialect=dialect), _list_stored(joined)
     shown = [identifier(column.name) for column in stored]
     relations = []
     for i, values in enumerate(table.own):
-        rule = values.rule
-        if not isinstance(rule, ValuesOfRows):
-            raise KeyholeError("KH900", "values of a privacy unit by a rule that is not known")
-        shown += [f"keyhole_v{i}_{j} AS {identifier(one.name)}" for j, one in enumerate(rule.values)]
-        met = " AND ".join(f"{row.column(name)} = keyhole_w{i}_{j}" for j, name in enumerate(table.unit))
-        relations.append(f"LEFT JOIN {_compute_values(values, rule, i, dialect)} ON {met}")
+        rule = _rule(values)
+        grouped = [one for one in rule.values if one.kind in _OF_ALL]
+        shown += [
+            f"{_over_rows(one, rule, joined_row)} AS {identifier(one.name)}"
+            for one in rule.values
+            if one not in grouped
+        ]
+        if grouped:
+            shown += [f"keyhole_v{i}_{j} AS {identifier(one.name)}" for j, one in enumerate(grouped)]
+            met = " AND ".join(f"{row.column(name)} = keyhole_w{i}_{j}" for j, name in enumerate(table.unit))
+            found = _compute_values(values.table, replace(rule, values=tuple(grouped)), i, dialect)
+            relations.append(f"LEFT JOIN {found} ON {met}")
     relation = (
-        f"(SELECT {', '.join(shown)} FROM {joined.relation} {' '.join(relations)}"
+        f"(SELECT {', '.join(shown)} FROM {' '.join([joined_row.table.relation, *relations])}"
         f" /* each row with the values of its unit's own rows */) AS with_values"
     )
     known = {column.name: column for column in joined.columns}
@@ -60,12 +70,73 @@ def _store(table: Table, joined: Table, dialect: Dialect) -> Table:
     return replace(joined, relation=relation, columns=(*columns, *known.values()))
 
 
-def _compute_values(values: UnitValues, rule: ValuesOfRows, number: int, dialect: Dialect) -> str:
+def _rule(values: UnitValues) -> ValuesOfRows:
+    if not isinstance(values.rule, ValuesOfRows):
+        raise KeyholeError("KH900", "values of a privacy unit by a rule that is not known")
+    return values.rule
+
+
+def _list_stored(table: Table) -> list[Column]:
+    return [column for column in table.columns if column.derivation is None and column.sql_type is not SqlType.OTHER]
+
+
+def _compute_windows(row: RowSql, rules: list[ValuesOfRows]) -> RowSql:
+    """The rows with what is dear of the conditions under which windows read them."""
+    asked = [rule.where for rule in rules if any(one.kind not in _OF_ALL for one in rule.values)]
+    return compute_conditions(row, ALWAYS, [one_row(Term(1, None, where, 0)) for where in asked])
+
+
+def _over_rows(value: OwnValue, rule: ValuesOfRows, row: RowSql) -> str:
+    """What a window over the unit's rows gives a row; NULL for a row that does not satisfy the rule's condition."""
+    units = [row.column(name) for name in row.table.unit]
+    kept = None if rule.where == ALWAYS else f"CASE WHEN {row.holds(rule.where)} THEN 1 ELSE 0 END"
+    partition = ", ".join([*units, *([] if kept is None else [kept])])
+    order = [_order(one, row) for one in value.order]
+    if value.kind != "rank":
+        order += _order_alike(row, {one.column for one in value.order})
+    window = f"OVER (PARTITION BY {partition} ORDER BY {', '.join(order)})"
+    read = "" if value.column is None else row.column(value.column)
+    match value.kind:
+        case "place":
+            found = row.dialect.spelling.cast(f"row_number() {window}", "bigint")
+        case "rank":
+            found = row.dialect.spelling.cast(f"rank() {window}", "bigint")
+        case "first":
+            found = f"first_value({read}) {window}"
+        case "earlier":
+            found = f"lag({read}, {value.steps}) {window}"
+        case "later":
+            found = f"lead({read}, {value.steps}) {window}"
+        case _:
+            raise KeyholeError("KH900", "a window of a kind that is not known")
+    return found if kept is None else f"CASE WHEN {kept} = 1 THEN {found} END"
+
+
+def _order(by: OwnOrder, row: RowSql) -> str:
+    column = row.table.column(by.column)
+    text = column.sql_type is SqlType.TEXT and not column.enumerated
+    value = row.cut_text(by.column) if text else row.ordered_column(by.column)
+    falling = " DESC" if by.descending else ""
+    return f"{value}{row.dialect.byte_order if text else ''}{falling} NULLS {'FIRST' if by.nulls_first else 'LAST'}"
+
+
+def _order_alike(row: RowSql, known: set[str]) -> list[str]:
+    """The order of rows that are equal in all that was said of them: by all that questions see, the same for every
+    question. What is left are rows that are equal to every question."""
+    seen = sorted(
+        one.name for one in _list_stored(row.table) if one.name not in known and one.name not in row.table.unit
+    )
+    order = [_order(OwnOrder(name, descending=False, nulls_first=True), row) for name in seen]
+    long = [name for name in seen if row.table.column(name).sql_type is SqlType.TEXT]
+    return [*order, *(f"{row.column(name)}{row.dialect.byte_order} NULLS FIRST" for name in long)]  # a lookup sees more
+
+
+def _compute_values(table: Table, rule: ValuesOfRows, number: int, dialect: Dialect) -> str:
     """The relation with one row for each unit that has a row, and what its rows come to."""
-    stored = join_lookups(join_members(values.table, dialect=dialect), dialect=dialect)
+    stored = join_lookups(join_members(table, dialect=dialect), dialect=dialect)
     asked = [one_row(Term(1, None, one.where, 0)) for one in rule.values]
     row = compute_conditions(RowSql(table=stored, dialect=dialect), rule.where, asked)
-    units = [row.column(name) for name in values.table.unit]
+    units = [row.column(name) for name in table.unit]
     names = [f"keyhole_w{number}_{j}" for j in range(len(units))]
     tests = [*(f"({unit}) IS NOT NULL" for unit in units), *where_tests(row, rule.where)]
     read = [f"{unit} AS {name}" for unit, name in zip(units, names, strict=True)]
@@ -100,3 +171,5 @@ def _aggregate(value: OwnValue, added: str, dialect: Dialect) -> str:
             return dialect.spelling.cast(f"count({added})", "bigint")
         case "values":
             return dialect.spelling.cast(f"count(DISTINCT {added})", "bigint")
+        case _:
+            raise KeyholeError("KH900", "a value of a kind that is not known")

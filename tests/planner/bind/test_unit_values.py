@@ -1,6 +1,7 @@
 """Values of a unit's own rows in FROM: which subqueries have them, what they are, and what is said of all others."""
 
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -39,6 +40,43 @@ def test_a_value_is_what_it_says_however_it_is_spelled() -> None:
         assert len(same | others) == 1 + len(OTHERS)
 
 
+def test_a_window_over_units_is_what_a_join_with_them_is() -> None:
+    joined = SPELLINGS[0].replace("GROUP BY f.cohort", "WHERE b.price > 2 GROUP BY f.cohort")
+    over = "SELECT person, month, min(month) OVER (PARTITION BY person) AS cohort FROM buys WHERE price > 2"
+    window = f"SELECT cohort, month FROM ({over}) q GROUP BY cohort, month HAVING count(*) > 40"
+    assert len({fingerprint(asked(sql, catalog=CATALOG)) for sql in (joined, window)}) == 1
+    first = "SELECT shop FROM ({}) q GROUP BY shop HAVING count(*) > 40"
+    places = "*, row_number() OVER (PARTITION BY person ORDER BY bought DESC) AS n FROM buys"
+    numbered = first.format(f"SELECT {places}").replace("GROUP", "WHERE n = 1 GROUP")
+    distinct = first.format("SELECT DISTINCT ON (person) * FROM buys ORDER BY person, bought DESC")
+    assert len({fingerprint(asked(sql, catalog=CATALOG)) for sql in (numbered, distinct)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("where", "places", "rows"),
+    [
+        ("n = 1", (1,), 1),
+        ("n < 4", (1, 2, 3), 3),
+        ("n BETWEEN 2 AND 3 AND n <> 2", (3,), 1),
+        ("n IN (1, 5)", (1, 5), 2),
+        ("n > 2", (), 7),
+        ("n <= 2 OR gift", (), 7),
+        ("n <= 60", tuple(range(1, 61)), 7),
+    ],
+)
+def test_a_unit_has_no_more_rows_than_places_are_left(where: str, places: tuple[int, ...], rows: int) -> None:
+    """Nor is it in more groups, and its totals are those of so many rows."""
+    buys = replace(CATALOG.tables[0], groups_per_unit=9, rows_per_unit=7)
+    catalog = replace(CATALOG, tables=(buys, CALLS))
+    over = "SELECT *, row_number() OVER (PARTITION BY person ORDER BY bought) AS n FROM buys"
+    sql = f"SELECT shop FROM ({over}) q WHERE {where} GROUP BY shop HAVING sum(price) > 40"
+    table = asked(sql, catalog=catalog).table
+    assert [key.values for key in table.fixed] == ([places] if places else [])
+    assert (table.rows_per_unit, table.groups_per_unit) == (rows, min(9, len(places) or 9))
+    most = len(places) or 99
+    assert table.column("price").per_unit == (Decimal(max(-200, -5 * most)), Decimal(min(800, 20 * most)))
+
+
 def test_a_value_is_read_and_kept_with_its_table() -> None:
     sql = "SELECT month FROM buys b JOIN (SELECT caller, count(*) AS n FROM calls GROUP BY 1) c ON caller = person"
     question = asked(f"{sql} WHERE n > 3 GROUP BY month HAVING count(*) > 40", catalog=CATALOG)
@@ -51,6 +89,7 @@ _FOREIGN = replace(CATALOG, tables=(CATALOG.tables[0], replace(CALLS, root=None)
 _OF_ROWS = replace(CATALOG, tables=tuple(replace(one, unit=(), root=None) for one in CATALOG.tables))
 _ASKED = "SELECT f.n FROM buys b {} GROUP BY 1 HAVING count(*) > 40"
 _CALLS = "JOIN (SELECT caller, count(*) AS n FROM calls GROUP BY caller) f ON f.caller = b.person"
+_OVER = "SELECT shop FROM (SELECT shop, {} AS n FROM buys) q WHERE n = 1 GROUP BY shop HAVING count(*) > 40"
 _BUYS = _CALLS.replace("calls", "buys").replace("caller", "person")
 
 
@@ -73,13 +112,34 @@ _BUYS = _CALLS.replace("calls", "buys").replace("caller", "person")
         (CATALOG, _BUYS.replace("GROUP", "WHERE price > (SELECT 1) GROUP"), "SUBQUERY", "GROUP BY"),
         (CATALOG, _BUYS.replace("JOIN", "LEFT JOIN") + " AND b.price > 2", "LEFT JOIN", "GROUP BY"),
         (CATALOG, _BUYS.replace("JOIN", "RIGHT JOIN"), "RIGHT JOIN", "GROUP BY"),
+        (
+            CATALOG,
+            _OVER.format("row_number() OVER (PARTITION BY shop ORDER BY bought)"),
+            "one privacy unit",
+            "Group the",
+        ),
+        (CATALOG, _OVER.format("row_number() OVER (PARTITION BY person ORDER BY price * 2)"), "by columns", "ORDER BY"),
+        (CATALOG, _OVER.format("ntile(4) OVER (PARTITION BY person ORDER BY price)"), "is no value", "min(x)"),
+        (
+            CATALOG,
+            _OVER.format("count(*) OVER (PARTITION BY person ORDER BY price ROWS 2 PRECEDING)"),
+            "A FRAME",
+            "GROUP BY",
+        ),
+        (
+            _OF_ROWS,
+            _OVER.format("row_number() OVER (PARTITION BY person ORDER BY bought)"),
+            "own privacy unit",
+            "owner",
+        ),
     ],
 )
 def test_what_is_no_value_of_one_unit_is_refused_with_ways_out(
     catalog: Catalog, from_: str, message: str, hint: str
 ) -> None:
+    sql = _ASKED.format(from_) if "JOIN" in from_ else from_
     with pytest.raises(KeyholeError) as refused:
-        asked(_ASKED.format(from_), catalog=catalog)
+        asked(sql, catalog=catalog)
     assert refused.value.code == "KH107", refused.value
     assert message in refused.value.message
     assert hint in (refused.value.hint or "")

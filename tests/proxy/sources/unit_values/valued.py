@@ -91,6 +91,31 @@ ASKED = (
 )
 """Each asks for groups with rows, of persons whose rows no bound cuts: the groups are those that PostgreSQL has."""
 
+_BY = "ORDER BY bought{}, price, shop NULLS FIRST, gift DESC"
+_PLACED = f"(SELECT *, row_number() OVER (PARTITION BY person {_BY}) AS n FROM buys{{}}) q"
+OF_ROWS = (
+    f"SELECT shop FROM {_PLACED.format('', '')} WHERE n = 1 GROUP BY shop HAVING count(*) > 0",
+    f"SELECT n AS turn, shop FROM {_PLACED.format(' DESC', ' WHERE price > 0')} WHERE n BETWEEN 2 AND 3 GROUP BY 1, 2"
+    " HAVING count(DISTINCT person) > 0",
+    f"WITH q AS (SELECT DISTINCT ON (person) shop, price FROM buys b WHERE gift ORDER BY person, {_BY[9:].format('')})"
+    " SELECT shop FROM q GROUP BY shop HAVING sum(price) > 2",
+    "SELECT cohort, month FROM (SELECT person, month, min(month) OVER (PARTITION BY person) AS cohort FROM buys) q"
+    " GROUP BY 1, 2 HAVING count(DISTINCT person) > 0",
+    "SELECT month FROM (SELECT *, max(price) FILTER (WHERE gift) OVER (PARTITION BY person) AS most FROM buys WHERE"
+    " shop <> 'c') q WHERE price < most GROUP BY month HAVING count(*) > 0",
+    "SELECT n, last >= '2026-03-01' AS late FROM (SELECT person, count(*) AS n, max(bought) AS last FROM buys WHERE"
+    " price <> 3 GROUP BY person HAVING count(*) < 5) q GROUP BY 1, 2 HAVING count(*) > 0",
+    "SELECT CASE WHEN n > 2 THEN 'many' ELSE 'few' END AS kind FROM (SELECT person, count(DISTINCT shop) AS n,"
+    " min(price) AS low FROM buys GROUP BY 1) q GROUP BY kind HAVING sum(n) > 1",
+    f"SELECT shop, was FROM (SELECT shop, lag(shop) OVER (PARTITION BY person {_BY}) AS was FROM buys) q WHERE"
+    " was <> shop GROUP BY 1, 2 HAVING count(*) > 0".format(""),
+    "SELECT first, month FROM (SELECT month, person, first_value(shop) OVER (PARTITION BY person ORDER BY shop"
+    " DESC NULLS LAST) AS first, rank() OVER (PARTITION BY person ORDER BY month) AS r FROM buys) q WHERE r = 1"
+    " GROUP BY 1, 2 HAVING count(*) > 0",
+)
+"""The same over subqueries that a question reads alone: windows, each unit's first row, one row for each unit."""
+
+
 ODD = (
     f"SELECT month FROM buys b JOIN {_USED} u ON u.person = b.person"
     " WHERE b.price * 2000000000 + u.most * 2000000000 > u.n GROUP BY month HAVING count(*) > 0",

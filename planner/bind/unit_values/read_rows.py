@@ -1,0 +1,225 @@
+"""Subqueries that a question reads alone, and that give the rows of one private table with values of their units.
+
+    SELECT product FROM (SELECT product, row_number() OVER (PARTITION BY person ORDER BY ordered_at) AS n FROM sales) q
+    WHERE n = 1 GROUP BY product HAVING count(*) > 50
+
+The question is one over that table: a window over the privacy unit is a further column of each row, DISTINCT ON the
+unit leaves each unit's first row, and GROUP BY the unit its first row with what all of them come to. Rows that are
+equal in the order of a window follow each other as all exposed columns do, so that no chance decides which is first.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.bind.from_clause import alias_of, conjuncts
+from planner.bind.unit_values.find_sources import list_columns, value_name
+from planner.bind.unit_values.read_values import ValuesRead, add_columns, read_order
+from planner.bind.unit_values.refusals import no_value, value_clause, values_of_rows
+from planner.catalog.model import Lookup, Merged, Parts, SqlType, Table
+from planner.errors import KeyholeError
+from planner.parser.clauses import Clauses, clauses, closing_index
+from planner.parser.lexer import Token
+from planner.parser.subquery_readers import Reader, readers
+from planner.parser.tree import bare, contains, is_star, name, write_node
+from planner.scope.embedded import UnitValuesQuery
+from planner.scope.group_by import grouped_columns
+from planner.scope.names import Scope, UnitTable, find_column
+
+_WITH_WINDOWS = frozenset(("expressions", "from_", "where"))
+_GROUPED = frozenset(("expressions", "from_", "where", "group", "having"))
+_DISTINCT = frozenset(("expressions", "from_", "where", "distinct", "order"))
+_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
+_TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
+
+
+@dataclass(frozen=True, slots=True)
+class RowsReading:
+    """A question that reads such a subquery: its SELECT, its clauses, what its names refer to, and the values.
+
+    `emptied` are the tokens of the WITH query that it reads, from the first to past the last.
+    """
+
+    select: exp.Select
+    clauses: Clauses
+    scope: Scope
+    query: UnitValuesQuery
+    emptied: tuple[int, int] | None
+
+
+def rows_readings(
+    select: exp.Select, node: exp.Table, table: Table, tokens: tuple[Token, ...]
+) -> tuple[RowsReading, ...]:
+    """Return the questions that read a SELECT from a private table as rows with values of units; none if it is none.
+
+    Raises KH107, KH201.
+    """
+    known = _find_form(select, table, node)
+    if known is None:
+        return ()
+    place = clauses(node, tokens)
+    found = readers(select, place.select, tokens)
+    if not found or not all(reader.alone and _is_question(reader.select) for reader in found):
+        return ()
+    if known is _GROUPED and not any(_reads_values(reader, select, table, node) for reader in found):
+        return ()
+    if table.row_unit:
+        raise values_of_rows(table, node)
+    for one, parts in ((select, known), (node, _ON_TABLE)):
+        if (extra := next((key for key, value in one.args.items() if value and key not in parts), None)) is not None:
+            raise value_clause(extra.strip("_"), select)
+    emptied = None
+    if isinstance(select.parent, exp.CTE):
+        emptied = (place.select, closing_index(tokens, place.select - 1))
+    return tuple(_read(reader, select, node, table, emptied) for reader in found)
+
+
+def _find_form(select: exp.Select, table: Table, node: exp.Table) -> frozenset[str] | None:
+    """The clauses that the subquery may have: those of windows, of DISTINCT ON, or of groups of one unit each."""
+    if not isinstance(select.parent, exp.Subquery | exp.CTE) or select.args.get("joins"):
+        return None
+    distinct = select.args.get("distinct")
+    if distinct is not None:
+        return _DISTINCT if distinct.args.get("on") is not None and select.args.get("group") is None else None
+    if select.args.get("group") is None:
+        return _WITH_WINDOWS if any(_find_window(item) is not None for item in select.expressions) else None
+    try:
+        groups = grouped_columns(select, Scope(table=table, alias=alias_of(node)))
+    except KeyholeError:
+        return None
+    return _GROUPED if table.unit and {one.name for one in groups} == set(table.unit) else None
+
+
+def _find_window(item: exp.Expr) -> exp.Window | None:
+    node = bare(item.this if isinstance(item, exp.Alias) else item)
+    return node if isinstance(node, exp.Window) and node.args.get("partition_by") else None
+
+
+def _is_question(select: exp.Select) -> bool:
+    return select.args.get("group") is not None or select.args.get("having") is not None
+
+
+def _reads_values(reader: Reader, select: exp.Select, table: Table, node: exp.Table) -> bool:
+    """Whether a question over one row for each unit reads what no sum over units is: totals as keys, and dates.
+
+    All else is a question over totals of each unit (`planner/bind/unit_totals.py`).
+    """
+    own = Scope(table=table, alias=alias_of(node))
+    totals = {value_name(item): item for item in select.expressions if contains_aggregate(item)}
+    read = {name(column.this) for column in list_columns(reader.select)}
+    for called, item in totals.items():
+        for inner in item.find_all(exp.Min, exp.Max) if called in read else ():
+            column = find_column(inner.this, own) if isinstance(inner.this, exp.Column) else None
+            if column is not None and column.sql_type in _TIMES:
+                return True
+    group = reader.select.args.get("group")
+    shown = {value_name(item): item.this if isinstance(item, exp.Alias) else item for item in reader.select.expressions}
+    for item in () if group is None else group.expressions:
+        chosen = item
+        if isinstance(item, exp.Literal) and not item.is_string:
+            index = int(str(item.this)) - 1 if str(item.this).isdigit() else -1
+            chosen = reader.select.expressions[index] if 0 <= index < len(reader.select.expressions) else item
+        elif isinstance(item, exp.Column) and name(item.this) not in totals:
+            chosen = shown.get(name(item.this), item)
+        if any(name(column.this) in totals for column in chosen.find_all(exp.Column)):
+            return True
+    return False
+
+
+def _read(
+    reader: Reader, select: exp.Select, node: exp.Table, table: Table, emptied: tuple[int, int] | None
+) -> RowsReading:
+    where, having = select.args.get("where"), select.args.get("having")
+    for part in (where, *select.expressions):
+        if part is not None and contains(part, exp.Query):
+            raise value_clause("a subquery", part)
+    own = Scope(table=table, alias=alias_of(node))
+    values = ValuesRead(table, table, own, "" if where is None else write_node(where.this), {})
+    read = frozenset(name(column.this) for column in list_columns(reader.select))
+    columns: dict[str, str] = {}
+    for item in select.expressions:
+        columns |= dict(_read_item(item, own, values, read))
+    alias = reader.alias or "rows"
+    asked = None if having is None else values.put_columns(having.this)
+    present = (
+        values.add_presence()
+        if any(one.kind in ("least", "greatest", "rows", "values") for one in values.asked)
+        else None
+    )
+    query = UnitValuesQuery(
+        table=table,
+        alias=own.alias,
+        rows=tuple(conjuncts(None if where is None else where.this)),
+        values=(),
+        present=present,
+        having=asked,
+        stays=True,
+        first=_add_first(select, values, own),
+        tree=select,
+    )
+    member = UnitTable(alias, "", tuple(columns.items()), frozenset())
+    scope = Scope(table=add_columns(table, values.columns), alias=alias, members=(member,))
+    query = replace(query, values=tuple(values.asked))
+    return RowsReading(reader.select, reader.clauses, scope, query, emptied)
+
+
+def _add_first(select: exp.Select, values: ValuesRead, own: Scope) -> str | None:
+    """The column of each row's place, where a subquery has one row of a unit only."""
+    if select.args.get("group") is not None:
+        return values.add_place(())
+    distinct = select.args.get("distinct")
+    if distinct is None:
+        return None
+    on = distinct.args["on"]
+    units = [find_column(one, own) for one in (on.expressions if isinstance(on, exp.Tuple) else [on])]
+    if None in units or {one.name for one in units if one is not None} != set(own.table.unit):
+        raise value_clause("distinct on other columns than those of the privacy unit", on)
+    order = select.args.get("order")
+    by = () if order is None else read_order(order.expressions, own)
+    return values.add_place(tuple(one for one in by if one.column not in own.table.unit))
+
+
+def _read_item(item: exp.Expr, own: Scope, values: ValuesRead, read: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """The names that an item of the subquery's list gives, each with the column of the question's table that it is."""
+    node = bare(item.this if isinstance(item, exp.Alias) else item)
+    if is_star(node):
+        yield from _list_all(own.table)
+        return
+    called = value_name(item) or _name_window(node)
+    found = find_column(node, own)
+    if found is not None and (called or isinstance(item, exp.Column)):
+        yield called or found.name, found.name
+    elif called and called not in read:
+        return  # nobody reads it
+    elif called and isinstance(node, exp.Window):
+        yield called, values.add_window(node)
+    elif called and contains_aggregate(node):
+        yield called, values.add(node)
+    else:
+        raise no_value(node, own.table)
+
+
+def _name_window(node: exp.Expr) -> str:
+    """The name that PostgreSQL gives a window without an alias."""
+    match node.this if isinstance(node, exp.Window) else None:
+        case exp.RowNumber():
+            return "row_number"
+        case exp.Rank():
+            return "rank"
+        case exp.FirstValue():
+            return "first_value"
+        case exp.Lag():
+            return "lag"
+        case exp.Lead():
+            return "lead"
+        case exp.Expr() as called:
+            return value_name(called)
+        case _:
+            return ""
+
+
+def _list_all(table: Table) -> Iterable[tuple[str, str]]:
+    made = Lookup | Merged | Parts
+    return ((one.name, one.name) for one in table.columns if not isinstance(one.derivation, made))
