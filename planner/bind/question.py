@@ -1,6 +1,7 @@
 """From a question's text to a `Question`: keys restricted in public, the rest resolved, every threshold an integer."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
 
@@ -23,8 +24,9 @@ from planner.functionals.atoms import Atoms, atoms
 from planner.functionals.unit_rows import canonical_rows
 from planner.groups.computed_keys import describe_outside
 from planner.groups.null_groups import describe_lost_nulls
+from planner.parser.lexer import readable
 from planner.question.condition import ALWAYS
-from planner.question.model import Accuracy, Measure, Question, Ranked
+from planner.question.model import Accuracy, Measure, Question, Ranked, UnitRows
 from planner.question.products import with_products
 from planner.rankings.differences import describe_priced, price_differences
 from planner.rankings.ranked import rank_by, settle_price
@@ -75,6 +77,34 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
     embedded, told = resolve_lists(embedded, given)
     embedded = resolve_values(embedded, given)
     embedded, per_unit = resolve_unit_query(embedded, given)
+    composed = () if embedded.per_unit is None else embedded.per_unit.composed
+    if not composed:
+        return _ask_resolved(embedded, per_unit, told, catalog, accuracy, given)
+    try:
+        made = _ask_resolved(embedded, per_unit, told, catalog, accuracy, given)
+    except KeyholeError as error:
+        detail, hint = (None if one is None else _name_totals(one, composed) for one in (error.detail, error.hint))
+        message = _name_totals(error.message, composed)
+        raise KeyholeError(error.code, message, detail=detail, hint=hint, position=error.position) from None
+    return replace(made, warnings=tuple(_name_totals(one, composed) for one in made.warnings))
+
+
+def _name_totals(text: str, composed: Iterable[tuple[str, str]]) -> str:
+    """A message with the names that a subquery gives to expressions of totals in their place."""
+    for written, called in composed:
+        spelled = re.escape(written)  # the parentheses of a call stay
+        text = re.sub(rf"(?<!\w)\({spelled}\)|{spelled}", lambda _: readable(called), text)  # noqa: B023
+    return text
+
+
+def _ask_resolved(
+    embedded: Embedded,
+    per_unit: UnitRows | None,
+    told: tuple[str, ...],
+    catalog: Catalog,
+    accuracy: Accuracy,
+    given: Given,
+) -> Question:
     what = read_question(embedded, given, per_unit=per_unit, adds_clips=accuracy.adds_guards)
     if embedded.unless_public is not None and what.where != ALWAYS:
         raise embedded.unless_public

@@ -1,13 +1,13 @@
 """What a question's tables, joins and subqueries may not be, and what to ask instead."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sqlglot import exp
 
 from planner.catalog.model import Catalog, Column, PublicTable, Table
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
-from planner.parser.tree import bare, position, write_short
+from planner.parser.tree import bare, contains, name, position, write_short
 
 APART = (
     "Put the question into a subquery and join its keys: SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) "
@@ -376,37 +376,63 @@ def reads_rows_in_having(node: exp.Expr) -> KeyholeError:
 
 def unit_query_refusal(message: str, node: exp.Expr, table: Table, *, detail: str | None = None) -> KeyholeError:
     """KH110 with a question of the right form."""
-    return KeyholeError("KH110", message, detail=detail, hint=_example(table), position=position(node))
+    return KeyholeError("KH110", message, detail=detail, hint=_example(table, node), position=position(node))
 
 
-def no_key(error: KeyholeError, table: Table) -> KeyholeError:
+def no_key(error: KeyholeError, table: Table, node: exp.Expr) -> KeyholeError:
     """The refusal of a question that groups by a unit or a total, with one that groups by a key."""
     return KeyholeError(
         error.code,
         error.message,
         detail="A question over a subquery per privacy unit groups by keys of the table with a public list of values.",
-        hint=_example(table),
+        hint=_example(table, node),
         position=error.position,
     )
 
 
-def _example(table: Table) -> str:
-    """A question over a subquery per privacy unit, as the table allows one."""
+def _example(table: Table, node: exp.Expr) -> str:
+    """A question over a subquery per privacy unit, as the table allows one, with a statement's own numbers."""
     keys = [column for column in table.columns if column.domain is not None and column.name not in table.unit]
-    keys = keys[:1] or [column for column in table.columns if column.domain is not None][:1]
+    keys = keys or [column for column in table.columns if column.domain is not None]
+    grouped = {name(one.this) for group in node.root().find_all(exp.Group) for one in group.find_all(exp.Column)}
+    keys.sort(key=lambda column: column.name not in grouped)  # the statement's own first
     if not keys:
         return "Ask the owner for a key with a public list of values."
     key, called = readable(keys[0].name), readable(table.name)
+    units, most = _find_numbers(node)
     if table.row_unit:
-        return f"Instead you can ask: SELECT {key} FROM {called} GROUP BY {key} HAVING count(*) > 1000;"
+        question = f"SELECT {key} FROM {called} GROUP BY {key} HAVING count(*) {units}"
+        return f"Ask for groups by a key: {key}." if units is None else f"Instead you can ask: {question};"
     groups = ", ".join(dict.fromkeys((key, *map(readable, table.unit))))
     counted = table.row_cap is not None or table.rows_per_unit is not None
     measure = next((column for column in table.columns if column.per_unit is not None), None)
     total = "count(*)" if counted or measure is None else f"sum({readable(measure.name)})"
+    if units is None:
+        return f"Group the subquery by {groups}, and the question by {key}, with a threshold in HAVING."
+    where = "" if most is None else f" WHERE total {most}"
     return (
-        f"Instead you can ask: SELECT {key} FROM (SELECT {groups}, {total} AS total FROM {called} GROUP BY {groups}) v "
-        f"WHERE total > 3 GROUP BY {key} HAVING count(*) > 100;"
+        f"Instead you can ask: SELECT {key} FROM (SELECT {groups}, {total} AS total FROM {called} GROUP BY {groups}) v"
+        f"{where} GROUP BY {key} HAVING count(*) {units};"
     )
+
+
+def _find_numbers(node: exp.Expr) -> tuple[str | None, str | None]:
+    """What a statement says of how many units there are, and of what one has, as in `> 100`."""
+    selects = list(node.root().find_all(exp.Select))
+    items = [item for select in selects for item in select.expressions if isinstance(item, exp.Alias)]
+    named = {name(item.args["alias"]) for item in items if contains(item.this, exp.AggFunc)}
+    counts = [said for select in selects for _, said in _list_compared(select.args.get("having"), exp.Count)]
+    compared = [one for select in selects for one in _list_compared(select.args.get("where"), exp.Column)]
+    totals = [said for column, said in compared if name(column.this) in named]
+    return next(iter(counts), None), next(iter([*totals, *counts[1:]]), None)
+
+
+def _list_compared(clause: exp.Expr | None, kind: type[exp.Expr]) -> Iterator[tuple[exp.Expr, str]]:
+    """The expressions of a kind that a clause compares with numbers from below, each with what it says of them."""
+    for one in clause.find_all(exp.GT, exp.GTE) if clause is not None else ():
+        compared, number = bare(one.this), bare(one.expression)
+        if isinstance(compared, kind) and isinstance(number, exp.Literal) and not number.is_string:
+            yield compared, f"{'>' if isinstance(one, exp.GT) else '>='} {number.this}"
 
 
 def row_is_unit(node: exp.Expr, table: Table) -> KeyholeError:
@@ -455,7 +481,7 @@ def shows_units(table: Table, node: exp.Expr, *, at: int | None) -> KeyholeError
         "KH103",
         f'the private table "{table.name}" is used outside a question',
         detail="Of a privacy unit's totals nothing is shown; a question tells which groups cross a threshold.",
-        hint=_example(table),
+        hint=_example(table, node),
         position=position(node) or at,
     )
 

@@ -128,7 +128,8 @@ def _resolve(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedd
         whole += _conjuncts([row_condition(condition, inner, given)])
     table = unit_table(query, tuple(column for _, column in totals.made.values()))
     listed = (*((called, names.get(column, column)) for called, column in query.listed), *shown)
-    resolved_query = replace(query, listed=listed, conditions=tuple(whole))
+    written = tuple((write_node(node), called) for called, node in composed.items())
+    resolved_query = replace(query, listed=listed, conditions=tuple(whole), composed=written)
     made = UnitRows(totals.table, all_of(rows), tuple(total for total, _ in totals.made.values()))
     return replace(embedded, table=table, per_unit=resolved_query), made
 

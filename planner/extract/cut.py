@@ -123,7 +123,7 @@ def _over_units(node: exp.Table, reading: UnitReading, text: str, tokens: tuple[
     try:
         place = _place(_with_numbers(found, catalog), catalog)
     except KeyholeError as error:
-        raise no_key(error, query.table) if error.code == "KH202" else error from None
+        raise no_key(error, query.table, reading.select) if error.code == "KH202" else error from None
     check_groups(query, place.embedded.keys, reading.select.args.get("group") or reading.select)
     if not reading.shared:
         return place

@@ -26,6 +26,7 @@ from planner.extract.key_domains import lists_domain
 from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import (
     groups_by_no_key,
+    hides_alias,
     list_in_having,
     no_threshold,
     outside_question,
@@ -87,7 +88,7 @@ _ALLOWED_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
 
 
 def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
-    """The keys, once the question's form is right. Raises KH100, KH101, KH103-KH107, KH202, KH208, KH215."""
+    """The keys, once the question's form is right. Raises KH100, KH101, KH103-KH107, KH202, KH207, KH208, KH215."""
     _check_clauses(place)
     _check_operators(place)
     if place.ranked is not None:
@@ -104,6 +105,7 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
     if group is None and not place.is_of_thresholds:
         raise outside_question(place.scope.table, place.node, hint=suggest_question(place))
     keys = _read_keys(place, select)
+    _check_hidden_aliases(place, keys)
     if not place.is_of_thresholds and not _lists_domain(place, keys):
         raise no_threshold(place)
     _check_rows(place, keys)
@@ -211,6 +213,20 @@ def _check_aliases(place: QuestionReading) -> None:
         except UnknownColumn as error:
             error.hint = suggest_question(place) or error.hint
             raise
+
+
+def _check_hidden_aliases(place: QuestionReading, keys: tuple[Column, ...]) -> None:
+    """Refuse to compare a column in HAVING whose name the select list gives to an aggregate, and show that (KH207)."""
+    having = place.select.args.get("having")
+    items = [item for item in place.select.expressions if isinstance(item, exp.Alias) and contains_aggregate(item.this)]
+    called = {name(item.args["alias"]): item.this for item in items}
+    for column in having.find_all(exp.Column) if having is not None and called else ():
+        compared = column.find_ancestor(exp.Predicate, exp.Having)
+        if column.table or name(column.this) not in called or compared is None or contains_aggregate(compared):
+            continue
+        if place.scope.knows(name(column.this)) and find_column(column, place.scope) not in keys:
+            meant = suggest_question(place, aliases=frozenset((name(column.this),)))
+            raise hides_alias(column, called[name(column.this)], hint=meant)
 
 
 def _check_cut(place: QuestionReading) -> None:

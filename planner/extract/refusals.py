@@ -208,11 +208,24 @@ def reads_several(node: exp.Expr) -> KeyholeError:
 
 def threshold_in_subquery(inner: exp.Query) -> KeyholeError:
     """KH208 for HAVING count(*) > (SELECT 8000)."""
+    select = inner.this if isinstance(inner, exp.Subquery) else inner
+    shown = select.expressions[0].unalias() if isinstance(select, exp.Select) and select.expressions else None
     return KeyholeError(
         "KH208",
         "a threshold is a constant, not a subquery",
-        hint="Write the constant without SELECT, as in HAVING count(*) > 8000.",
+        hint=f"Write the constant without SELECT{'' if shown is None else f': {write_short(shown)}'}.",
         position=position(inner),
+    )
+
+
+def hides_alias(column: exp.Column, meant: exp.Expr, *, hint: str | None) -> KeyholeError:
+    """KH207 for a name in HAVING that is a column's, and that the select list gives to an aggregate."""
+    return KeyholeError(
+        "KH207",
+        f"in HAVING {write_short(column)} is the column, not {write_short(meant)}",
+        detail="As in PostgreSQL, HAVING knows no names that the select list gives.",
+        hint=hint or f"Write {write_short(meant)}.",
+        position=position(column),
     )
 
 

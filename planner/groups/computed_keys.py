@@ -456,9 +456,18 @@ def _not_finite(item: exp.Expr, column: Column, part: str) -> KeyholeError:
         if column.bounds is None
         else f"Keyhole does not count the values of {part}. It counts conditions, and sums, differences, products and "
         "whole steps of exact numbers with bounds.",
-        hint=f"Group by {named} > 10, or with WHERE {named} BETWEEN 0 AND 100 by floor({named} / 10).",
+        hint=f"Group by a condition on {named}, or restrict it in WHERE from both sides and group by steps of it."
+        if column.bounds is None
+        else f"Group by a condition on {named}, or by steps of it: floor({named} / {_suggest_step(column.bounds)}).",
         position=position(item),
     )
+
+
+def _suggest_step(bounds: tuple[Decimal, Decimal]) -> str:
+    """The least round number of which at most ten lie between declared bounds."""
+    width = max(bounds[1] - bounds[0], Decimal(1)) / 10
+    scale = Decimal(10) ** width.adjusted()
+    return f"{next(one * scale for one in (1, 2, 5, 10) if one * scale >= width).normalize():f}"
 
 
 def _open_range(item: exp.Expr, column: Column) -> KeyholeError:

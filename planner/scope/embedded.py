@@ -228,8 +228,9 @@ class UnitQuery:
     under the name `alias` and groups by `groups`. `listed` are the names of its columns, each with the column of the
     question's table that it is.
     `alone` if the statement is a question behind one WITH query and nothing else. `conditions`, once it is resolved,
-    are what it says of whole units: of its groups in WHERE, of totals in HAVING. `declared` is the table with what the
-    owner declares for groupings.
+    are what it says of whole units: of its groups in WHERE, of totals in HAVING. `composed` are expressions of totals
+    as they are written, each with its name in the subquery. `declared` is the table with what the owner declares for
+    groupings.
     """
 
     text: str
@@ -240,6 +241,7 @@ class UnitQuery:
     listed: tuple[tuple[str, str], ...]
     conditions: tuple[Condition, ...] = ()
     alone: bool = False
+    composed: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     declared: Table | None = field(default=None, compare=False, repr=False)
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 

@@ -140,11 +140,11 @@ SELECT ward FROM visits GROUP BY ward HAVING insured AND count(*) > 40
 SELECT ward FROM visits WHERE insured GROUP BY ward HAVING count(*) > 40
 --> answered
 SELECT height * 2 FROM visits GROUP BY 1 HAVING count(*) > 40
---! Group by height > 10, or with WHERE height BETWEEN 0 AND 100 by floor(height / 10).
-SELECT height > 10 FROM visits GROUP BY 1 HAVING count(*) > 40
+--! Group by a condition on height, or by steps of it: floor(height / 0.5).
+SELECT floor(height / 0.5) FROM visits GROUP BY 1 HAVING count(*) > 40
 --> answered
 SELECT floor(weight) FROM sales GROUP BY 1 HAVING count(*) > 40
---! Group by weight > 10, or with WHERE weight BETWEEN 0 AND 100 by floor(weight / 10).
+--! Group by a condition on weight, or restrict it in WHERE from both sides and group by steps of it.
 SELECT floor(weight / 10) FROM sales WHERE weight BETWEEN 0 AND 100 GROUP BY 1 HAVING count(*) > 4000
 --> answered
 SELECT floor(cost * 1000) FROM visits GROUP BY 1 HAVING count(*) > 40
@@ -152,7 +152,7 @@ SELECT floor(cost * 1000) FROM visits GROUP BY 1 HAVING count(*) > 40
 SELECT floor(cost / 10) FROM visits GROUP BY 1 HAVING count(*) > 40
 --> answered
 SELECT customer_id % 10 FROM sales GROUP BY 1 HAVING count(*) > 40
---! Group by customer_id > 10, or with WHERE customer_id BETWEEN 0 AND 100 by floor(customer_id / 10).
+--! Group by a condition on customer_id, or restrict it in WHERE from both sides and group by steps of it.
 SELECT customer_id > 10 FROM sales GROUP BY 1 HAVING count(*) > 40
 --> answered
 SELECT disease || 'x' FROM visits GROUP BY disease || 'x' HAVING count(*) > 40
@@ -316,8 +316,12 @@ SELECT ward FROM visits GROUP BY ward HAVING 1.0 * count(*) FILTER (WHERE insure
 SELECT ward FROM visits GROUP BY ward HAVING 1.0 * count(*) FILTER (WHERE insured) / count(*) > 0.2
 --> answered
 SELECT country FROM sales GROUP BY country HAVING count(*) > (SELECT 8000)
---! Write the constant without SELECT, as in HAVING count(*) > 8000.
+--! Write the constant without SELECT: 8000.
 SELECT country FROM sales GROUP BY country HAVING count(*) > 8000
+--> answered
+SELECT country FROM sales GROUP BY country HAVING count(*) > (SELECT 5)
+--! Write the constant without SELECT: 5.
+SELECT country FROM sales GROUP BY country HAVING count(*) > 5
 --> answered
 SELECT name FROM regions r WHERE EXISTS (SELECT 1 FROM sales WHERE country > r.name GROUP BY country HAVING count(*) > 5)
 --! Qualify its columns with sales, or not at all.
@@ -501,6 +505,14 @@ SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY 1, 
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE n LIKE 'x' GROUP BY ward HAVING count(*) > 100
 --! Compare n with = or a range: n BETWEEN ... AND ...
 SELECT ward FROM (SELECT ward, patient_id, count(*) AS n, sum(cost) AS total FROM stays GROUP BY ward, patient_id) v WHERE n BETWEEN 2 AND 4 GROUP BY ward HAVING count(*) > 100
+--> answered
+SELECT ward FROM (SELECT ward, patient_id, count(DISTINCT date_trunc('month', arrived)) AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
+--! Group the subquery by ward, patient_id, and the question by ward, with a threshold in HAVING.
+SELECT ward FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
+--> answered
+SELECT country FROM (SELECT country, customer_id, sum(amount) AS total FROM sales GROUP BY 1, 2) v WHERE total > 300 GROUP BY country HAVING count(*) > 20
+--! Group the subquery by country, customer_id, month, and the question by country, with a threshold in HAVING.
+SELECT country FROM (SELECT country, customer_id, month, sum(amount) AS total FROM sales GROUP BY 1, 2, 3) v WHERE total > 300 GROUP BY country HAVING count(*) > 20
 --> answered
 --@ stays with heights per unit
 SELECT ward FROM (SELECT ward, patient_id, sum(height) AS total FROM stays GROUP BY 1, 2) v WHERE total > 3 GROUP BY ward HAVING count(*) > 100

@@ -1,6 +1,6 @@
 """What Keyhole answers in the place of a refused statement: for hints."""
 
-from collections.abc import Container
+from collections.abc import Container, Set
 from decimal import Decimal
 
 from sqlglot import exp
@@ -46,10 +46,13 @@ def each_grouping(place: QuestionReading, sets: tuple[tuple[Column, ...], ...]) 
     return f"{place.before} {' UNION ALL '.join(questions)};".strip()
 
 
-def suggest_question(place: QuestionReading) -> str | None:
+def suggest_question(place: QuestionReading, *, aliases: Set[str] = frozenset()) -> str | None:
     """The question that this statement could have been: its keys, its WHERE, and a HAVING.
 
     It begins with `INSTEAD` where the threshold is none of the statement's own.
+
+    Parameters:
+        aliases: names of columns that mean items of the select list in HAVING.
     """
     keys = () if place.select.args.get("group") is None else _grouping_keys(place)
     columns = place.scope.table.columns
@@ -64,7 +67,7 @@ def suggest_question(place: QuestionReading) -> str | None:
     source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
     where = own_where(place)
     having = place.clauses.part("having", place.text, place.tokens)
-    asked, named = place.select.args.get("having"), _without_aliases(place)
+    asked, named = place.select.args.get("having"), _without_aliases(place, aliases)
     instead = ""
     if named is not None:
         having = named
@@ -76,8 +79,8 @@ def suggest_question(place: QuestionReading) -> str | None:
     return instead + " ".join(part for part in parts if part) + ";"
 
 
-def _without_aliases(place: QuestionReading) -> str | None:
-    return spell_out_aliases(place.select, {column.name for column in place.scope.table.columns})
+def _without_aliases(place: QuestionReading, aliases: Set[str]) -> str | None:
+    return spell_out_aliases(place.select, {column.name for column in place.scope.table.columns} - aliases)
 
 
 def spell_out_aliases(select: exp.Select, columns: Container[str]) -> str | None:
@@ -94,6 +97,8 @@ def spell_out_aliases(select: exp.Select, columns: Container[str]) -> str | None
     spelled: exp.Having = having.copy()
     for column in list(spelled.find_all(exp.Column)):
         meant = called.get(name(column.this))
+        if column.find_ancestor(exp.AggFunc) is not None:
+            continue  # of rows
         if meant is not None and not column.table and name(column.this) not in columns:
             column.replace(exp.Paren(this=meant.copy()) if isinstance(meant, exp.Binary) else meant.copy())
     return f"HAVING {write_node(spelled.this)}" if contains_aggregate(spelled) else None

@@ -83,6 +83,25 @@ def test_hints_show_questions_that_work(sql: str) -> None:
             assert plan(question, dialect=POSTGRES).worst_case_epsilon > 0
 
 
+def test_messages_have_the_names_and_numbers_of_the_statement() -> None:
+    """No name that Keyhole gives to a total, and no threshold of its own."""
+    spread = "(SELECT ward, patient_id, max(cost) - min(cost) AS spread FROM stays GROUP BY 1, 2) q"
+    (found,) = questions(f"SELECT ward FROM {spread} GROUP BY ward HAVING avg(spread) > 30")
+    assert any("AND count(spread) >= " in one for one in found.warnings)
+    assert "max(cost)" not in " ".join(found.warnings)
+    error = refused(f"SELECT ward FROM {spread} WHERE spread::text LIKE '4%' GROUP BY ward HAVING count(*) > 70")
+    assert error.message == "CAST(spread AS TEXT) is not allowed in a row condition"
+    by = "(SELECT insured, ward, patient_id, count(*) AS n FROM stays GROUP BY 1, 2, 3) q"
+    hint = refused(f"SELECT ward FROM {by} WHERE n >= 4 GROUP BY ward HAVING count(*) > 70").hint or ""
+    assert hint.endswith("GROUP BY ward, patient_id) v WHERE total >= 4 GROUP BY ward HAVING count(*) > 70;")
+    without = refused(
+        "SELECT n FROM (SELECT patient_id, count(*) AS n FROM stays GROUP BY 1) q GROUP BY 1 HAVING avg(n) < 3"
+    )
+    assert (
+        without.hint == "Group the subquery by ward, patient_id, and the question by ward, with a threshold in HAVING."
+    )
+
+
 SAME = [
     f"SELECT ward FROM {SUBQUERY} WHERE n > 3 AND total <= 500 GROUP BY ward HAVING count(*) > 100",
     f"SELECT v.ward FROM {SUBQUERY} WHERE NOT (v.n <= 3) AND 500 >= v.total GROUP BY 1 HAVING NOT count(*) <= 100",

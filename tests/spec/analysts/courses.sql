@@ -109,3 +109,100 @@ SELECT department FROM enrolments GROUP BY department HAVING COUNT(*) > 100
 
 SELECT "Department" FROM enrolments GROUP BY "Department" HAVING avg(dropped_on - enrolled_on) > 30
 --> planned
+
+-- # further
+SELECT "Department", CASE WHEN "Final Grade" >= 16 THEN 'A' WHEN "Final Grade" >= 13 THEN 'B' WHEN "Final Grade" >= 10 THEN 'C' ELSE 'F' END AS letter, COUNT(*) FROM enrolments GROUP BY 1, 2 HAVING COUNT(*) > 60
+--> planned
+
+SELECT split_part("Term", '-', 1)::int AS year, split_part("Term", '-', 2) AS season, count(*) FROM enrolments GROUP BY 1, 2 HAVING count(*) > 500
+--> planned
+
+SELECT left(course_code, 2) AS subject, count(DISTINCT "StudentID") FROM enrolments GROUP BY left(course_code, 2) HAVING count(DISTINCT "StudentID") > 200
+--> planned
+
+SELECT right(course_code, 3)::int / 100 AS level FROM enrolments GROUP BY 1 HAVING count(*) > 300
+--> planned
+
+SELECT dropped_on - enrolled_on < 14 AS early_drop, degree FROM enrolments WHERE dropped_on IS NOT NULL GROUP BY 1, 2 HAVING count(*) > 20
+--> planned
+
+SELECT date_trunc('month', enrolled_on)::date AS month FROM enrolments WHERE enrolled_on >= DATE '2023-08-01' AND enrolled_on < DATE '2024-08-01' GROUP BY 1 HAVING count(*) > 150
+--> planned
+
+SELECT round("Final Grade"::numeric) AS grade, count(*) AS n FROM enrolments WHERE passed GROUP BY 1 HAVING count(*) > 100 ORDER BY grade
+--> planned
+
+SELECT CASE WHEN "Mode" IS NULL THEN 'all' ELSE "Mode" END AS mode, "Term", count(*) FROM enrolments GROUP BY GROUPING SETS (("Mode", "Term"), ("Term")) HAVING count(*) > 400
+--> planned
+
+SELECT course_code FROM enrolments WHERE attendance < 50 AND "Final Grade" > 14 GROUP BY course_code HAVING count(*) > 25
+--> planned
+
+SELECT "Department" FROM enrolments WHERE fee / credits > 60 AND credits > 0 GROUP BY "Department" HAVING count(DISTINCT "StudentID") > 40
+--> planned
+
+SELECT degree, "Mode" FROM enrolments WHERE (course_code, "Term") IN (('CS-101', '2023-WS'), ('MA-101', '2023-WS')) GROUP BY 1, 2 HAVING count(*) > 50
+--> planned
+
+SELECT "Term" FROM enrolments WHERE "StudentID" NOT IN (SELECT "StudentID" FROM enrolments WHERE NOT passed) GROUP BY "Term" HAVING count(DISTINCT "StudentID") > 150
+--> planned
+
+SELECT course_code, avg(passed::int) AS pass_rate FROM enrolments GROUP BY course_code HAVING avg(passed::int) < 0.7
+--> planned
+
+SELECT course_code FROM enrolments GROUP BY course_code HAVING sum(case when dropped_on is not null then 1 else 0 end)::float / count(*) > 0.15
+--> planned
+
+SELECT course_code, avg("Final Grade") FROM enrolments GROUP BY course_code HAVING avg("Final Grade") FILTER (WHERE "Mode" = 'Online') < avg("Final Grade") FILTER (WHERE "Mode" = 'On campus')
+--> planned
+
+SELECT course_code FROM enrolments GROUP BY course_code HAVING min("Final Grade") >= 4 AND stddev_pop("Final Grade") < 3
+--> planned
+
+SELECT "Department", sum(fee) / count(DISTINCT "StudentID") AS fee_per_student FROM enrolments GROUP BY "Department" HAVING sum(fee) / count(DISTINCT "StudentID") > 900
+--> planned
+
+SELECT course_code FROM enrolments GROUP BY course_code HAVING percentile_disc(0.9) WITHIN GROUP (ORDER BY attendance) > 95 OR count(*) BETWEEN 20 AND 40
+--> planned
+
+SELECT course_code FROM enrolments GROUP BY course_code HAVING avg("Final Grade") >= 10 AND avg("Final Grade") < 8
+--> planned
+
+SELECT course_code FROM enrolments WHERE attendance > 90 AND attendance < 40 GROUP BY course_code HAVING count(*) > 20
+--> planned
+
+SELECT course_code, avg("Final Grade") AS g FROM enrolments GROUP BY course_code HAVING count(*) >= 100 ORDER BY g DESC LIMIT 3
+--> planned
+
+SELECT DISTINCT ON ("Department") "Department", course_code FROM enrolments GROUP BY "Department", course_code ORDER BY "Department", count(*) DESC
+--> planned
+
+SELECT "Term", course_code, rank() OVER (PARTITION BY "Term" ORDER BY count(DISTINCT "StudentID") DESC) <= 2 AS popular FROM enrolments GROUP BY 1, 2
+--> planned
+
+SELECT course_code, ntile(3) OVER (ORDER BY count(*)) AS third FROM enrolments GROUP BY course_code
+--> planned
+
+SELECT course_code FROM enrolments GROUP BY course_code ORDER BY avg(passed::int) ASC LIMIT 2
+--> planned
+
+SELECT e.course_code, n FROM (SELECT course_code, count(*) AS n FROM enrolments WHERE "Term" = '2024-SS' GROUP BY 1) e WHERE n >= 100 AND n <= 1000 ORDER BY n
+--> planned
+
+WITH per_student AS (SELECT "Department", "StudentID", avg("Final Grade") AS gpa, count(*) AS courses FROM enrolments GROUP BY 1, 2) SELECT "Department" FROM per_student WHERE courses >= 3 AND gpa > 14 GROUP BY "Department" HAVING count(*) > 30
+--> planned
+
+SELECT "Department", count(*) FILTER (WHERE gpa < 10) * 1.0 / count(*) FROM (SELECT "Department", "StudentID", avg("Final Grade") AS gpa FROM enrolments GROUP BY 1, 2) s GROUP BY "Department" HAVING count(*) FILTER (WHERE gpa < 10) * 1.0 / count(*) > 0.25
+--> planned
+
+SELECT course_code, count(*) AS credits FROM enrolments GROUP BY course_code HAVING credits > 300
+--> KH207
+
+SELECT "Department", "Term", count(*) AS n, sum(count(*)) OVER (PARTITION BY "Department" ORDER BY "Term") AS running FROM enrolments GROUP BY 1, 2 HAVING count(*) > 200
+--> planned
+
+SELECT CASE WHEN courses >= 8 THEN 'full' WHEN courses >= 4 THEN 'half' ELSE 'few' END AS load, count(*) FROM (SELECT "StudentID", count(*) AS courses FROM enrolments GROUP BY "StudentID") t GROUP BY 1 HAVING count(*) > 100
+--> KH202
+
+SELECT "Term" FROM enrolments GROUP BY "Term" HAVING count(*) > ALL (SELECT 0.2 * 20000)
+--> KH208

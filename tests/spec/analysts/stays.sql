@@ -277,3 +277,97 @@ WITH s AS (SELECT ward, discharged::date - admitted::date AS days FROM stays) SE
 
 SELECT ward FROM stays GROUP BY ward HAVING stddev(discharged::date - admitted::date) > 4
 --> KH203
+
+-- # further
+SELECT CASE WHEN discharged - admitted < interval '1 day' THEN 'day case' WHEN discharged - admitted <= interval '7 days' THEN 'short' ELSE 'long' END AS los_band, ward FROM stays WHERE discharged IS NOT NULL GROUP BY 1, 2 HAVING count(*) >= 50
+--> planned
+
+SELECT extract(year FROM admitted + interval '3 months')::int AS fiscal_year, count(DISTINCT patient_id) FROM stays WHERE admitted >= '2023-01-01' AND admitted < '2025-01-01' GROUP BY 1 HAVING count(DISTINCT patient_id) > 500
+--> planned
+
+SELECT to_char(admitted, 'IYYY-"W"IW') AS iso_week, count(*) FROM stays WHERE admitted BETWEEN '2024-01-01' AND '2024-06-30' GROUP BY 1 HAVING count(*) > 60 ORDER BY 1
+--> planned
+
+SELECT width_bucket(age, 0, 100, 10) AS decile, sex, count(DISTINCT patient_id) AS patients FROM stays GROUP BY decile, sex HAVING count(DISTINCT patient_id) > 40
+--> planned
+
+SELECT left(diagnosis, 1) AS chapter FROM stays WHERE diagnosis IN ('I21', 'I50', 'J18', 'J44', 'C50') GROUP BY 1 HAVING count(*) > 100
+--> planned
+
+SELECT coalesce(insurer, 'all insurers') AS payer, coalesce(ward, 'all wards') AS unit, count(*) FROM stays GROUP BY ROLLUP (insurer, ward) HAVING count(*) > 400
+--> planned
+
+SELECT CASE WHEN grouping(ward) = 1 THEN 'Total' ELSE ward END AS ward, count(*) AS n FROM stays GROUP BY ROLLUP (ward) HAVING count(*) > 300
+--> planned
+
+SELECT CASE WHEN ward IS NULL THEN 'Total' ELSE ward END AS ward, count(*) AS n FROM stays GROUP BY ROLLUP (ward) HAVING count(*) > 300
+--> planned
+
+SELECT age >= 65 AND emergency AS frail, count(*) FROM stays GROUP BY age >= 65 AND emergency HAVING count(*) > 200
+--> planned
+
+SELECT ward FROM stays WHERE extract(isodow FROM discharged) IN (6, 7) AND discharged::time < '10:00' GROUP BY ward HAVING count(*) > 40
+--> planned
+
+SELECT ward, count(*) FROM stays WHERE cost > 1000 * greatest(discharged::date - admitted::date, 1) GROUP BY ward HAVING count(*) > 100
+--> planned
+
+SELECT insurer FROM stays WHERE diagnosis ILIKE 'J%' AND NOT (readmitted OR beds_moved > 3) AND born < DATE '1960-01-01' GROUP BY insurer HAVING count(DISTINCT patient_id) > 75
+--> planned
+
+SELECT ward FROM stays s WHERE EXISTS (SELECT 1 FROM stays t WHERE t.patient_id = s.patient_id AND t.readmitted) GROUP BY ward HAVING count(*) > 100
+--> planned
+
+SELECT ward FROM stays WHERE (admitted, discharged) OVERLAPS (DATE '2024-01-01', DATE '2024-02-01') GROUP BY ward HAVING count(*) > 100
+--> KH205
+
+SELECT ward FROM stays GROUP BY ward HAVING avg(discharged - admitted) > interval '6 days 12 hours'
+--> planned
+
+SELECT ward, 100.0 * sum(readmitted::int) / count(*) AS readmission_rate FROM stays GROUP BY ward HAVING 100.0 * sum(readmitted::int) / count(*) > 12.5
+--> planned
+
+SELECT ward, round(avg(cost) / nullif(avg(discharged::date - admitted::date), 0)) AS cost_per_day FROM stays GROUP BY ward HAVING sum(cost) / sum(discharged::date - admitted::date) > 800
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM discharged - admitted) / 86400) > 4
+--> planned
+
+SELECT sex FROM stays GROUP BY sex HAVING sum(CASE WHEN emergency THEN cost END) > 0.5 * sum(cost)
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING count(*) / count(DISTINCT month) > 40
+--> KH204
+
+SELECT ward, stddev(age) FROM stays GROUP BY ward HAVING stddev(age) / avg(age) > 0.4
+--> KH204
+
+SELECT ward FROM stays GROUP BY ward HAVING max(age) - min(age) > 80
+--> KH204
+
+SELECT ward, count(*) AS n, dense_rank() OVER (ORDER BY count(*) DESC) AS place FROM stays GROUP BY ward HAVING count(*) > 50 ORDER BY place LIMIT 3
+--> planned
+
+SELECT month, ward FROM (SELECT month, ward, row_number() OVER (PARTITION BY month ORDER BY avg(cost) DESC) AS r FROM stays GROUP BY month, ward HAVING count(*) >= 30) q WHERE r = 1
+--> planned
+
+SELECT diagnosis_group, patients FROM (SELECT CASE WHEN diagnosis LIKE 'I%' THEN 'heart' WHEN diagnosis LIKE 'J%' THEN 'lung' ELSE 'other' END AS diagnosis_group, count(DISTINCT patient_id) AS patients FROM stays GROUP BY 1) t ORDER BY patients DESC LIMIT 1
+--> planned
+
+WITH recent AS (SELECT * FROM stays WHERE admitted >= '2024-07-01'), long_stays AS (SELECT ward, patient_id, discharged - admitted AS los FROM recent WHERE discharged IS NOT NULL) SELECT ward, count(*) FROM long_stays WHERE los > interval '14 days' GROUP BY ward HAVING count(*) > 25
+--> planned
+
+SELECT a.ward, a.n AS this_year, b.n AS last_year FROM (SELECT ward, count(*) AS n FROM stays WHERE admitted >= '2024-01-01' GROUP BY ward) a JOIN (SELECT ward, count(*) AS n FROM stays WHERE admitted < '2024-01-01' GROUP BY ward) b ON a.ward = b.ward WHERE a.n > 500 AND b.n > 500
+--> planned
+
+SELECT ward FROM stays GROUP BY ward HAVING cost > 5000
+--> KH207
+
+SELECT ward, count(*) AS cost FROM stays GROUP BY ward HAVING cost > 500
+--> KH207
+
+SELECT ward, avg(n) FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY ward, patient_id) per_patient GROUP BY ward HAVING avg(n) > 1.5 AND count(*) > 100
+--> planned
+
+SELECT n_stays, count(*) FROM (SELECT patient_id, count(*) AS n_stays FROM stays GROUP BY patient_id) t GROUP BY n_stays HAVING count(*) > 100
+--> KH202
