@@ -1,11 +1,15 @@
 """Which looked-up columns the keys of a question determine, which values they have there, and how SQL finds them."""
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping
 from math import prod
+from typing import Any
 
-from planner.catalog.model import Column, ComputedName, Lookup, LookupValues, Parts, Value
+from planner.catalog.model import Column, ComputedName, Lookup, LookupValues, Parts, SqlType, Value
 from planner.parser.lexer import quote_identifier
 from planner.scope.names import JoinedTable, Scope
+
+_MOST_ROWS = 10_000  # of a public table whose combinations are read with the question: a few milliseconds
 
 
 def is_determined(column: Column, keys: Collection[str], scope: Scope) -> bool:
@@ -58,18 +62,60 @@ def classes_told_by(columns: Collection[Column], scope: Scope) -> tuple[tuple[Co
     """The keys by which several columns are looked up that lack some combinations of their values; each with them."""
     by_base: dict[str, list[Column]] = {}
     for column in columns:
-        if isinstance(column.derivation, Lookup) and not column.derivation.classes:
-            by_base.setdefault(column.derivation.column, []).append(column)
-    found = [(scope.table.column(base), tuple(lookups)) for base, lookups in by_base.items() if len(lookups) > 1]
-    return tuple((base, lookups) for base, lookups in found if _lack_combinations(base, lookups))
+        if (found := find_groups(column, scope)) is not None:
+            by_base.setdefault(found[0], []).append(column)
+    several = [(scope.table.column(base), tuple(found)) for base, found in by_base.items() if len(found) > 1]
+    return tuple((base, found) for base, found in several if _lack_combinations(base, found, scope))
 
 
-def _lack_combinations(base: Column, columns: Collection[Column]) -> bool:
-    lookups = [one.derivation for one in columns if isinstance(one.derivation, Lookup)]
+def find_groups(column: Column, scope: Scope) -> tuple[str, Mapping[Value, object]] | None:
+    """The column by which a key is looked up, and in which group of the key each value is that is in one.
+
+    None for a key that is looked up by nothing or in a long table, or whose groups take more to compute.
+    """
+    derivation = column.derivation
+    if isinstance(derivation, Lookup) and not derivation.classes:
+        if len(derivation.pairs) > _MOST_ROWS:
+            return None
+        return derivation.column, {base: value for base, value in derivation.pairs if value is not None}
+    if not isinstance(derivation, Lookup | Parts) or isinstance(derivation.column, ComputedName):
+        return None
+    read = scope.table.column(derivation.column)
+    if not isinstance(read.derivation, Lookup) or read.derivation.classes or len(read.derivation.pairs) > _MOST_ROWS:
+        return None
+    if isinstance(derivation, Lookup):
+        classes = derivation.pairs.by_key
+        found = {base: None if value is None else classes.get(value) for base, value in read.derivation.pairs}
+    elif derivation.tests or read.sql_type not in (SqlType.INTEGER, SqlType.DATE, SqlType.NUMERIC):
+        return None
+    elif derivation.pinned and len(derivation.shown) == len(set(read.derivation.pairs.found)):
+        return read.derivation.column, {base: (value,) for base, value in read.derivation.pairs}
+    elif read.sql_type is SqlType.NUMERIC:
+        return None
+    else:
+        found = {base: _find_group(derivation, value) for base, value in read.derivation.pairs}
+    return read.derivation.column, {base: group for base, group in found.items() if group is not None}
+
+
+def _find_group(parts: Parts, value: Any) -> int | None:
+    return parts.nulls if value is None else parts.groups[bisect_right(parts.cuts, value)]
+
+
+def _lack_combinations(base: Column, columns: Collection[Column], scope: Scope) -> bool:
     if base.domain is None:
         return False
-    combined = {tuple(lookup.pairs.by_key.get(value) for lookup in lookups) for value in base.domain}
-    return len(combined) < prod(len(column.domain or ()) for column in columns)
+    return len(set(combine_groups(base, columns, scope).values())) < prod(
+        len(column.domain or ()) for column in columns
+    )
+
+
+def combine_groups(base: Column, columns: Collection[Column], scope: Scope) -> Mapping[Value, tuple[object, ...]]:
+    """The groups of several keys in which each value of the column is by which they are looked up; none that is in no
+    group of one of them."""
+    groups = [found[1] for column in columns if (found := find_groups(column, scope)) is not None]
+    return {
+        value: tuple(one[value] for one in groups) for value in base.domain or () if all(value in one for one in groups)
+    }
 
 
 def existing_sql(keys: Collection[Column], scope: Scope) -> str:
@@ -77,7 +123,8 @@ def existing_sql(keys: Collection[Column], scope: Scope) -> str:
     combinations of them do."""
     parts: list[str] = []
     for _, columns in classes_told_by(keys, scope):
-        found = [(column.name, *_table_of(column, scope)) for column in columns]
+        plain = [column for column in columns if isinstance(column.derivation, Lookup)]
+        found = [(column.name, *_table_of(column, scope)) for column in plain]
         for alias in dict.fromkeys(joined.alias for _, joined, _ in found):
             own = [(named, joined, public) for named, joined, public in found if joined.alias == alias]
             ours = ", ".join(f"answered.{quote_identifier(named)}" for named, _, _ in own)

@@ -45,7 +45,8 @@ def read_group_by(select: exp.Select, scope: Scope, *, together: bool = True) ->
     names = {column.name for column in leading_columns([*plain, *several, *told], scope)}
     keys: dict[str, Column] = {column.name: column for column in told if column.name in names}
     if together and scope.listed is None:
-        for base, columns in classes_told_by([one for one in plain if one.name in names], scope):
+        made = dict.fromkeys([*plain, *(columns[0] for columns in computed.values() if len(columns) == 1)])
+        for base, columns in classes_told_by([one for one in made if one.name in names], scope):
             names -= {column.name for column in columns}
             one = put_together(columns, base, scope)
             keys[one.name] = one

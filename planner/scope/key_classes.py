@@ -19,6 +19,7 @@ from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Derivation, Lookup, LookupValues, Merged, Parts, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node, write_short
+from planner.scope.functional_dependencies import combine_groups
 from planner.scope.key_expressions import images
 from planner.scope.key_partitions import identify_parts, label_parts, merge_parts, name_merged
 from planner.scope.key_times import InCycle, find_cycle, shown_part
@@ -343,13 +344,10 @@ def put_together(columns: Sequence[Column], base: Column, scope: Scope) -> Colum
     """The key by which several looked-up columns group: the values of the column by which they are found, each with the
     first one that has the same in all of them. What has nothing in one of them is in no group."""
     columns = sorted(columns, key=lambda column: column.name)
-    lookups = [column.derivation.pairs.by_key for column in columns if isinstance(column.derivation, Lookup)]
-    firsts: dict[tuple[Value | None, ...], Value] = {}
-    pairs: list[tuple[Value, Value]] = []
-    for value in base.domain or ():
-        found = tuple(lookup.get(value) for lookup in lookups)
-        if None not in found:
-            pairs.append((value, firsts.setdefault(found, value)))
+    firsts: dict[tuple[object, ...], Value] = {}
+    pairs = [(value, firsts.setdefault(found, value)) for value, found in combine_groups(base, columns, scope).items()]
+    if len(firsts) == len(base.domain or ()):
+        return base
     name = ", ".join(column.name for column in columns)
     taken = any(column.name == name for column in scope.table.columns)
     return _name_classes(f"{name} together" if taken else name, base, pairs)

@@ -55,6 +55,13 @@ JOINED = [
         ["region", "count"],
         [("lower", 2), ("upper", 2)],
     ),
+    (
+        "WITH shops AS (SELECT name AS shop, region FROM stores) SELECT part, v.month, count(*) > 3 FROM (SELECT s.*,"
+        " shops.region AS part FROM (SELECT store, month FROM sales WHERE NOT store = 'west') s JOIN shops ON shop ="
+        " store) AS v WHERE part = 'lower' GROUP BY part, 2 HAVING count(*) > 2000",
+        ["part", "month", "?column?"],
+        [("lower", "2026-02-01", True)],
+    ),
 ]
 
 

@@ -300,6 +300,10 @@ def test_groups_by_public_columns_are_postgresqls(key: str, worlds: tuple[Any, A
         "GROUP BY size, s.shire HAVING count(*) < 100000 * s.size",
         "SELECT shire, s.size + 1 FROM lines l LEFT JOIN shires s ON s.town = l.city WHERE size < 3 GROUP BY 1, s.size "
         "HAVING count(l.n) < 100000",
+        "SELECT s.size > 1 AS big, left(shire, 1), s.size * 2 > 2 FROM rows l JOIN shires s ON s.town = l.city "
+        "WHERE size IS NOT NULL GROUP BY s.size > 1, left(shire, 1), 3 HAVING count(*) < 100000",
+        "SELECT t.region, t.height, extract(year FROM t.since) AS y FROM lines l JOIN towns t ON t.town = l.city WHERE "
+        "t.region IS NOT NULL AND since > '2000-01-01' GROUP BY t.height, 3, t.region HAVING count(*) < 100000",
     ],
 )  # fmt: skip
 def test_each_public_row_is_a_group_of_an_outer_join(sql: str, worlds: tuple[Any, Any]) -> None:
