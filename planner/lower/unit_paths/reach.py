@@ -4,7 +4,7 @@ Guarantee: each row of the table stands there once if its path leads to a unit, 
 on the path hold. If two of their rows have the same key, the least unit counts, as its bytes or numbers order it. Of a
 table that is joined along the path the row has the columns of one row: of those that the key leads to and that are the
 least unit's, the first in the order of their values. So if all rows of one unit are taken away in all tables, every
-other row keeps its unit and its columns. The statement's work is that of one pass over each table and one join by
+other row keeps its unit and its columns. The statement's work is that of a few passes over each table and joins by
 equality, in which a row meets one other at most.
 
 Proof: docs/proofs/unit_paths.md.
@@ -77,8 +77,35 @@ def _find_units(
         [*(f"keyhole_q{i} AS keyhole_p{i}" for i in range(len(units))), *(f"keyhole_c{i}" for i in range(len(values)))]
     )
     place = f"row_number() OVER (PARTITION BY {named} ORDER BY {order}) AS keyhole_place"
-    placed = f"(SELECT keyed.*, {place} FROM {rows}) AS placed"
-    return f"(SELECT {named}, {shown} FROM {placed} WHERE keyhole_place = 1) AS found"
+    kept = ", ".join(
+        [named, *(f"keyhole_q{i}" for i in range(len(units))), *(f"keyhole_c{i}" for i in range(len(values)))]
+    )
+    repeated, met = _find_repeated(path_table, through, dialect)
+    placed = f"(SELECT {kept}, {place} FROM {rows} JOIN {repeated} ON {met}) AS placed"
+    return (
+        f"(SELECT {named}, {shown} FROM {rows} LEFT JOIN {repeated} ON {met} WHERE keyhole_s0 IS NULL"
+        f" /* of several rows with one key: the first */"
+        f" UNION ALL SELECT {named}, {shown} FROM {placed} WHERE keyhole_place = 1) AS found"
+    )
+
+
+def _find_repeated(table: Table, through: Sequence[str], dialect: Dialect) -> tuple[str, str]:
+    """The keys that several rows of a table have, as a relation, and the condition that finds them.
+
+    The order of all columns is dear, and only their rows need it. One key more is among them, so that these rows are
+    looked for whether or not a key repeats: engines skip a join with nothing.
+    """
+    row = RowSql(table=table.alone, dialect=dialect)
+    keys = [row.column(name) for name in through]
+    present = " AND ".join(f"({key}) IS NOT NULL" for key in keys)
+    shown = ", ".join(f"{key} AS keyhole_s{i}" for i, key in enumerate(keys))
+    named = ", ".join(f"keyhole_s{i}" for i in range(len(keys)))
+    rows = f"(SELECT {shown} FROM {table.relation} WHERE {present})"
+    found = (
+        f"(SELECT {named} FROM {rows} AS counted GROUP BY {named} HAVING count(*) > 1"
+        f" UNION (SELECT {named} FROM {rows} AS any_key LIMIT 1)) AS repeated"
+    )
+    return found, " AND ".join(f"keyhole_r{i} = keyhole_s{i}" for i in range(len(keys)))
 
 
 def _carry(row: RowSql, column: Column, longest: Mapping[str, int]) -> str:

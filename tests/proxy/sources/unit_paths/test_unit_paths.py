@@ -45,6 +45,9 @@ ALONG_KEYS = (
     " HAVING sum(o_price) > 4",
     f"SELECT o_month FROM lines JOIN orders ON {_KEY} JOIN customers USING (household) GROUP BY o_month"
     " HAVING count(*) > 4 AND count(DISTINCT c_key) > 2",
+    # plain SQL fails on such rows
+    f"SELECT o_month FROM lines JOIN orders ON {_KEY} WHERE amount * 2000000000 - o_price > 5 OR 10 / (o_price - 5) > 1"
+    " GROUP BY o_month HAVING count(*) FILTER (WHERE o_key * 4 > l_month - amount) > 4 AND count(*) > 1",
 )
 OF_ANY = (
     "SELECT l_mode, l_month FROM lines WHERE amount > 0 GROUP BY 1, 2 HAVING count(*) > 4",
