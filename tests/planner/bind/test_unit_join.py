@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from planner.bind.question import ask
 from planner.bind.unit_join import joined_on_unit
-from planner.catalog.model import Catalog, SqlType, Table
+from planner.catalog.model import Catalog, RowCap, SqlType, Table
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
@@ -137,6 +137,22 @@ def test_of_a_unit_of_two_columns_each_is_equated_with_its_own() -> None:
     ):
         with pytest.raises(KeyholeError, match="whole privacy unit"):
             _plans(text.format(crossed), catalog)
+
+
+def test_tables_that_are_joined_with_one_another_and_not_with_the_first_are_refused() -> None:
+    with pytest.raises(KeyholeError, match="whole privacy unit"):
+        _plans(
+            "SELECT s.ward FROM stays s, patients p JOIN labs ON person = p.patient_id GROUP BY 1 HAVING count(*) > 9"
+        )
+
+
+def test_no_table_of_a_join_may_keep_some_rows_of_a_group() -> None:
+    for capped in ("stays", "patients"):
+        cap = RowCap(rows=2, unique="stay_id" if capped == "stays" else "weight")
+        tables = tuple(replace(t, row_cap=cap) if t.name == capped else t for t in people().tables)
+        with pytest.raises(KeyholeError, match="KH107") as refused:
+            _plans(JOINED.format("s.ward", "s.ward"), replace(people(), tables=tables))
+        assert capped in str(refused.value)
 
 
 def test_one_question_however_its_tables_are_listed() -> None:

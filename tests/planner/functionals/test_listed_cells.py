@@ -100,3 +100,10 @@ def test_lists_are_charged_to_the_cells_that_they_read(where: str, reach: CellRe
     """A cell of the list's table knows no key of the question, so that all cells are charged the unit's whole loss."""
     sql = f"SELECT region FROM customers WHERE {where} GROUP BY region HAVING count(DISTINCT household) > 40"
     assert cell_reach(asked(sql, catalog=compiled())) == reach
+
+
+def test_sums_of_both_signs_cost_twice_as_much_beside_a_list_as_without() -> None:
+    plain = "SELECT l_mode FROM lines{} GROUP BY l_mode HAVING sum(amount) > 40"
+    listed = plain.format(" WHERE household IN (SELECT household FROM customers WHERE region = 'north')")
+    for sql in (plain.format(""), listed):
+        assert cell_reach(asked(sql, catalog=compiled())) == CellReach(True, True, doubled=True)

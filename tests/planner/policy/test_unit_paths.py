@@ -103,6 +103,24 @@ def test_a_unit_is_in_as_many_groups_as_the_tables_that_own_the_keys_allow_toget
     assert [functional.sensitivity for functional in question.functionals] == [3, 3 * 6, 20]
 
 
+def test_keys_that_are_computed_of_rows_multiply_the_groups_of_tables_beside_them() -> None:
+    """A unit's three lines have three values, NULL among them; its orders lie in two months."""
+    sql = f"SELECT o_month, amount > 2 FROM lines JOIN orders ON {_KEY} GROUP BY 1, 2 HAVING count(*) > 4"
+    assert asked(sql, catalog=compiled()).table.groups_per_unit == 2 * 3
+
+
+def test_values_that_where_fixes_bound_rows_as_groupings_of_the_first_table_say() -> None:
+    """A unit has one line in a mode and month, three in a mode. A price of -8 to 6 moves a sum by 8."""
+    by_both = 'groupings."l_mode, l_month" = { max_groups = 3, rows = 1 }'
+    first, price = "max_groups_per_unit = 2\nrows_per_unit = 3\n\n[tables.lines.columns.l_mode]", "bounds = [0, 6]"
+    groupings = (first, first.replace("3\n\n", f"3\n{by_both}\n\n"))
+    catalog = compiled(changed(groupings, (price, "bounds = [-8, 6]"), text=POLICY))
+    for where, rows in (("l_month = 2", 1), ("l_month IN (1, 2)", 2), ("o_month = 2", 3)):
+        sql = f"SELECT l_mode FROM lines JOIN orders ON {_KEY} WHERE {where} GROUP BY l_mode HAVING {{}}"
+        counted = asked(sql.format("count(*) > 4 AND sum(o_price) > 9"), catalog=catalog)
+        assert [functional.sensitivity for functional in counted.functionals] == [rows, 8 * rows], where
+
+
 NOT_ALONG = (
     (
         "lines JOIN orders ON l_order = o_key",
@@ -111,6 +129,7 @@ NOT_ALONG = (
     ("orders o LEFT JOIN lines ON " + _KEY, "JOIN ... ON lines.l_shop = o.o_shop AND lines.l_order = o.o_key."),
     ("lines LEFT JOIN orders USING (household)", "JOIN ... ON lines.l_shop = orders.o_shop AND"),
     (f"lines LEFT JOIN orders ON {_KEY} AND o_month = 2", "into the FILTER"),
+    (f"lines LEFT JOIN orders ON {_KEY} AND o_month = l_month", "JOIN ... ON lines.l_shop = orders.o_shop AND"),
     (f"lines JOIN orders a ON {_KEY} JOIN orders b ON a.o_key = b.o_key", "two questions"),
 )
 
