@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from planner.catalog.model import Computed, ComputedName, Value
+from planner.catalog.model import Column, Computed, ComputedName, Value
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.functionals.identity import functional_identity
@@ -23,7 +23,8 @@ from planner.question.condition import (
     columns,
 )
 from planner.question.condition_text import canonical
-from planner.question.model import Functional, Measure, Question, Term, UnitRows, UnitTotal
+from planner.question.model import Functional, Measure, Question, Term, UnitRows, UnitTotal, ValueKind
+from planner.question.products import steps_of
 
 _PARTS_OF_STEP = 10**4  # a mean compares exactly with a constant of four more decimals than its values have
 _LARGEST_MEAN = 2**52  # whose double is exact in double precision
@@ -42,6 +43,28 @@ def parts_of_step(least: int, most: int) -> int:
     while parts > 1 and parts * max(-least, most) > _LARGEST_MEAN:
         parts //= 10
     return parts
+
+
+LARGEST_STEPS = 2**62
+"""The most steps of a sum or mean of one unit's own values, so that no integer ends."""
+
+
+def scale_value(kind: ValueKind, column: Column, *, most: int) -> tuple[Fraction, int, int]:
+    """Return the step in which a unit's own sum or mean of a measure comes, and its least and greatest value in steps.
+
+    A mean has halves of parts, so that it compares with whole parts as the exact mean does.
+
+    Parameters:
+        column: of a measure with bounds.
+        most: rows of one unit; a sum is clipped to what so many add up to.
+    """
+    scaled = steps_of(column)
+    assert scaled is not None, "a measure has bounds"
+    step, low, high = scaled
+    if kind == "mean":
+        parts = parts_of_step(low, high)
+        return step / (2 * parts), 2 * parts * low, 2 * parts * high
+    return step, min(0, low * most), max(0, high * most)
 
 
 def total_meaning(total: UnitTotal) -> str:

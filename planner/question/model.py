@@ -191,8 +191,11 @@ class ListedRows:
     where: Condition
 
 
-ValueKind: TypeAlias = Literal["least", "greatest", "rows", "values", "place", "rank", "first", "earlier", "later"]
-"""What is read of one unit's rows: the least or greatest value, how many rows, or how many different values; of a row
+ValueKind: TypeAlias = Literal[
+    "least", "greatest", "rows", "values", "total", "mean", "place", "rank", "first", "earlier", "later"
+]
+"""What is read of one unit's rows: the least or greatest value, how many rows, how many different values, the sum or
+mean of a measure's values within its bounds; of a row
 its place among them, and its place where rows with equal values share one; the value of the first row; that of the row
 `steps` before or behind."""
 

@@ -16,7 +16,7 @@ from sqlglot import exp
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.from_clause import alias_of, conjuncts
 from planner.bind.unit_values.find_sources import list_columns, value_name
-from planner.bind.unit_values.read_values import ValuesRead, add_columns, read_order
+from planner.bind.unit_values.read_values import OF_EACH_ROW, ValuesRead, add_columns, read_order
 from planner.bind.unit_values.refusals import no_value, value_clause, values_of_rows
 from planner.catalog.model import Lookup, Merged, Parts, SqlType, Table
 from planner.errors import KeyholeError
@@ -143,11 +143,7 @@ def _read(
         columns |= dict(_read_item(item, own, values, read))
     alias = reader.alias or "rows"
     asked = None if having is None else values.put_columns(having.this)
-    present = (
-        values.add_presence()
-        if any(one.kind in ("least", "greatest", "rows", "values") for one in values.asked)
-        else None
-    )
+    present = values.add_presence() if any(one.kind not in OF_EACH_ROW for one in values.asked) else None
     query = UnitValuesQuery(
         table=table,
         alias=own.alias,

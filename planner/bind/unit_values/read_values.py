@@ -29,20 +29,25 @@ from planner.bind.unit_values.refusals import (
     no_order,
     no_value,
     not_of_one_unit,
+    unbounded_value,
     value_clause,
     values_of_rows,
 )
 from planner.catalog.model import Catalog, Column, Derivation, Lookup, Merged, Parts, SqlType, Table
 from planner.errors import KeyholeError
+from planner.functionals.unit_rows import LARGEST_STEPS, scale_value
 from planner.parser.tree import bare, contains, is_star, name, write_node
 from planner.question.model import OwnOrder, ValueKind
+from planner.question.products import steps_of
 from planner.scope.embedded import AskedValue, UnitValuesQuery
 from planner.scope.group_by import grouped_columns
 from planner.scope.names import Scope, UnitTable, find_column
+from planner.values.decimals import terminating_decimal
 
 _IN_SUBQUERY = frozenset(("expressions", "from_", "where", "group", "having", "distinct"))
 _ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
 _ORDERED = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE, SqlType.DATE, SqlType.TIMESTAMP})
+_NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
 MOST_STEPS = 100  # rows between a row and the one that lag or lead reads
 _LONGEST_NAME = 48  # bytes of a column's name before a digest: PostgreSQL keeps 63 of a name
@@ -311,6 +316,13 @@ def _read_value(node: exp.Expr, own: Scope) -> tuple[ValueKind, Column | None, e
             if column is None or column.sql_type not in _ORDERED:
                 return None
             return "least" if isinstance(call, exp.Min) else "greatest", column, filter_
+        case exp.Sum() | exp.Avg() if not call.expressions:
+            column = find_column(call.this, own)
+            if column is None or column.sql_type not in _NUMBERS:
+                return None
+            if steps_of(column) is None:
+                raise unbounded_value(node, column.name)
+            return "total" if isinstance(call, exp.Sum) else "mean", column, filter_
         case _:
             return None
 
@@ -319,6 +331,8 @@ _CALLED: Mapping[ValueKind, str] = {
     "least": "min({})",
     "greatest": "max({})",
     "values": "count(DISTINCT {})",
+    "total": "sum({})",
+    "mean": "avg({})",
     "rows": "count({})",
     "place": "row_number()",
     "rank": "rank()",
@@ -326,6 +340,10 @@ _CALLED: Mapping[ValueKind, str] = {
     "earlier": "lag({})",
     "later": "lead({})",
 }
+
+
+OF_EACH_ROW: tuple[ValueKind, ...] = ("place", "rank", "first", "earlier", "later")
+"""Kinds of values that a window over a unit's rows gives each row; those of all others the rows come to together."""
 
 
 def is_digits(node: exp.Expr) -> bool:
@@ -369,6 +387,9 @@ def _make_columns(
         always: every unit of the question has rows that the value is of.
     """
     determined = kind not in ("place", "rank", "earlier", "later")
+    if kind in ("total", "mean") and column is not None:
+        yield _make_sum(called, kind, column, table)
+        return
     if kind in ("rows", "values") or column is None:
         most = Decimal(max(_most_rows(table), 1))
         yield Column(
@@ -404,6 +425,23 @@ def _make_columns(
             part = f"{derived.function}({derived.part} {called})".replace("( ", "(")
             made = replace(one, name=part, derivation=replace(derived, column=called), ledger="", comment=None)
             yield replace(made, immutable=False, prunable=False, bands=(), per_unit=None, required=False)
+
+
+def _make_sum(called: str, kind: ValueKind, column: Column, table: Table) -> Column:
+    """The sum or the mean of a measure's values, in decimals."""
+    step, low, high = scale_value(kind, column, most=_most_rows(table))
+    exact = terminating_decimal(step)
+    if exact is None or max(-low, high) >= LARGEST_STEPS:
+        raise KeyholeError(
+            "KH203",
+            f"{called} comes in steps that no decimal number is, or in too many of them",
+            hint="Have the owner declare narrower bounds or a coarser grid.",
+        )
+    kind_of, declared = SqlType.INTEGER, "bigint"
+    if step.denominator != 1:
+        scale = max(0, -int(exact.normalize().as_tuple().exponent))
+        kind_of, declared = SqlType.NUMERIC, f"numeric(38,{scale})"
+    return Column(called, kind_of, declared, bounds=(exact * low, exact * high), grid=exact, own=True, determined=True)
 
 
 def _most_rows(table: Table) -> int:

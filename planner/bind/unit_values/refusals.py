@@ -66,6 +66,16 @@ def no_order(node: exp.Expr, table: Table) -> KeyholeError:
     )
 
 
+def unbounded_value(node: exp.Expr, column: str) -> KeyholeError:
+    """KH203 for a sum or mean of a column without bounds."""
+    return KeyholeError(
+        "KH203",
+        f"{write_short(node)} adds up values of {column}, which has no declared bounds",
+        hint=f"Ask the owner for {readable(column)} = {{ bounds = [..., ...] }}.",
+        position=position(node),
+    )
+
+
 def value_clause(clause: str, node: exp.Expr) -> KeyholeError:
     """KH107 for what the subquery may not contain."""
     return KeyholeError(

@@ -8,20 +8,23 @@ Proof: docs/proofs/unit_values.md.
 """
 
 from dataclasses import replace
+from fractions import Fraction
 
 from planner.catalog.model import Column, SqlType, Table, UnitValues
 from planner.errors import KeyholeError
-from planner.functionals.unit_rows import one_row
+from planner.functionals.unit_rows import one_row, parts_of_step
 from planner.lower.computed_conditions import compute_conditions
 from planner.lower.dialects.model import Dialect
 from planner.lower.joins import join_lookups, join_members
 from planner.lower.key_tests import where_tests
+from planner.lower.measure import row_value
 from planner.lower.member_conditions import MemberConditions
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS
 from planner.question.model import OwnOrder, OwnValue, Term, ValuesOfRows
+from planner.values.sql_literals import decimal, integer
 
-_OF_ALL = ("least", "greatest", "rows", "values")
+_OF_ALL = ("least", "greatest", "rows", "values", "total", "mean")
 """Kinds of values that a unit's rows come to together; the others are those of a window over its rows."""
 
 
@@ -57,9 +60,12 @@ def _store(table: Table, joined: Table, dialect: Dialect) -> Table:
             if one not in grouped
         ]
         if grouped:
-            shown += [f"keyhole_v{i}_{j} AS {identifier(one.name)}" for j, one in enumerate(grouped)]
+            shown += [
+                f"{_in_units(f'keyhole_v{i}_{j}', table.column(one.name), one, dialect)} AS {identifier(one.name)}"
+                for j, one in enumerate(grouped)
+            ]
             met = " AND ".join(f"{row.column(name)} = keyhole_w{i}_{j}" for j, name in enumerate(table.unit))
-            found = _compute_values(values.table, replace(rule, values=tuple(grouped)), i, dialect)
+            found = _compute_values(values.table, replace(rule, values=tuple(grouped)), i, dialect, known=table)
             relations.append(f"LEFT JOIN {found} ON {met}")
     relation = (
         f"(SELECT {', '.join(shown)} FROM {' '.join([joined_row.table.relation, *relations])}"
@@ -131,8 +137,20 @@ def _order_alike(row: RowSql, known: set[str]) -> list[str]:
     return [*order, *(f"{row.column(name)}{row.dialect.byte_order} NULLS FIRST" for name in long)]  # a lookup sees more
 
 
-def _compute_values(table: Table, rule: ValuesOfRows, number: int, dialect: Dialect) -> str:
-    """The relation with one row for each unit that has a row, and what its rows come to."""
+def _in_units(value: str, column: Column, kind: OwnValue, dialect: Dialect) -> str:
+    """A value in the user's units: sums and means are counted in steps."""
+    if kind.kind not in ("total", "mean") or column.sql_type is SqlType.INTEGER or column.grid is None:
+        return value
+    scale = max(0, -int(column.grid.normalize().as_tuple().exponent))
+    return f"{dialect.spelling.cast(value, 'numeric(19,0)')} * {decimal(Fraction(column.grid), scale=scale)}"
+
+
+def _compute_values(table: Table, rule: ValuesOfRows, number: int, dialect: Dialect, *, known: Table) -> str:
+    """The relation with one row for each unit that has a row, and what its rows come to.
+
+    Parameters:
+        known: the question's table, which has the values as columns.
+    """
     stored = join_lookups(join_members(table, dialect=dialect), dialect=dialect)
     asked = [one_row(Term(1, None, one.where, 0)) for one in rule.values]
     row = compute_conditions(RowSql(table=stored, dialect=dialect), rule.where, asked)
@@ -142,7 +160,7 @@ def _compute_values(table: Table, rule: ValuesOfRows, number: int, dialect: Dial
     read = [f"{unit} AS {name}" for unit, name in zip(units, names, strict=True)]
     read += [f"{_read(one, row)} AS keyhole_x{j}" for j, one in enumerate(rule.values)]
     computed = [
-        f"{_aggregate(one, f'keyhole_x{j}', dialect)} AS keyhole_v{number}_{j}" for j, one in enumerate(rule.values)
+        f"{_aggregate(one, f'keyhole_x{j}', row, known)} AS keyhole_v{number}_{j}" for j, one in enumerate(rule.values)
     ]
     return (
         f"(SELECT {', '.join([*names, *computed])}"
@@ -153,23 +171,48 @@ def _compute_values(table: Table, rule: ValuesOfRows, number: int, dialect: Dial
 
 def _read(value: OwnValue, row: RowSql) -> str:
     """What a row adds to a value: NULL if nothing."""
-    added = "1" if value.column is None else _read_column(row.table.column(value.column), row)
+    added = "1" if value.column is None else _read_column(row.table.column(value.column), value, row)
     return added if value.where == ALWAYS else f"CASE WHEN {row.holds(value.where)} THEN {added} END"
 
 
-def _read_column(column: Column, row: RowSql) -> str:
+def _read_column(column: Column, value: OwnValue, row: RowSql) -> str:
+    if value.kind in ("total", "mean"):
+        measure = row_value(row, column)
+        return measure.sql if measure.steps == 1 else f"({measure.sql}) * {integer(measure.steps)}"
     return row.cut_text(column.name) if column.sql_type is SqlType.TEXT else row.column(column.name)
 
 
-def _aggregate(value: OwnValue, added: str, dialect: Dialect) -> str:
+def _aggregate(value: OwnValue, added: str, row: RowSql, known: Table) -> str:
+    cast = row.dialect.spelling.cast
     match value.kind:
         case "least":
             return f"min({added})"
         case "greatest":
             return f"max({added})"
         case "rows":
-            return dialect.spelling.cast(f"count({added})", "bigint")
+            return cast(f"count({added})", "bigint")
         case "values":
-            return dialect.spelling.cast(f"count(DISTINCT {added})", "bigint")
+            return cast(f"count(DISTINCT {added})", "bigint")
+        case "total" | "mean":
+            return _sum(value, added, row, known.column(value.name))
         case _:
             raise KeyholeError("KH900", "a value of a kind that is not known")
+
+
+def _sum(value: OwnValue, added: str, row: RowSql, column: Column) -> str:
+    """A sum or mean in steps of its column, within the column's bounds; NULL where there is nothing to add up."""
+    dialect = row.dialect
+    assert value.column is not None, "a measure"
+    assert column.bounds is not None, "a measure"
+    measure, step = row_value(row, row.table.column(value.column)), Fraction(column.grid or 1)
+    low, high = (int(Fraction(end) / step) for end in column.bounds)
+    if value.kind == "total":
+        found = dialect.total(added, max(-measure.low, measure.high, 1))
+    else:  # above the least value, so that nothing is negative and all engines round down alike
+        parts = parts_of_step(measure.low, measure.high)
+        whole = dialect.spelling.cast(f"({added}) - {integer(measure.low)}", "bigint")
+        above, count = f"{dialect.total(whole, measure.high - measure.low + 1)} * {integer(parts)}", f"count({added})"
+        halves = (dialect.large_quotient(one, count) for one in (above, f"{above} + {count} - 1"))
+        found = f"{' + '.join(halves)} + {integer(2 * parts * measure.low)}"
+    clipped = f"LEAST(GREATEST({found}, {integer(low)}), {integer(high)})"
+    return f"CASE WHEN count({added}) > 0 THEN {dialect.spelling.cast(clipped, 'bigint')} END"

@@ -25,6 +25,7 @@ from tests.proxy.sources.unit_values.valued import (
     CATALOG,
     ODD,
     OF_ROWS,
+    OF_SUMS,
     TIGHT,
     Rows,
     draw_rows,
@@ -67,7 +68,7 @@ def test_groups_are_those_that_postgresql_has(engines: Engines, rows: Rows) -> N
     with duckdb.connect() as duck:
         for statement in load_sql(rows):
             duck.execute(statement)
-        for sql in (*ASKED, *OF_ROWS):
+        for sql in (*ASKED, *OF_ROWS, *OF_SUMS):
             postgres.execute("; ".join(_load_truth(rows)).encode())
             expected = _shape(postgres.execute(sql.encode()))
             postgres.execute("; ".join(load_sql(rows)).encode())
@@ -89,7 +90,9 @@ def test_one_unit_moves_no_more_than_is_charged(engines: Engines, rows: Rows, da
     persons = sorted({row[0] for found in rows.values() for row in found if row[0] is not None})
     without = take_away(rows, data.draw(st.sampled_from(persons or [""])))
     questions = [
-        asked(sql, catalog=catalog, tolerance="0") for catalog in (TIGHT, CATALOG) for sql in (*ASKED, *OF_ROWS, *ODD)
+        asked(sql, catalog=catalog, tolerance="0")
+        for catalog in (TIGHT, CATALOG)
+        for sql in (*ASKED, *OF_ROWS, *OF_SUMS, *ODD)
     ]
     answers = []
     with duckdb.connect() as duck:
@@ -119,6 +122,11 @@ def test_one_unit_moves_no_more_than_is_charged(engines: Engines, rows: Rows, da
 
 def test_no_value_narrows_what_is_charged() -> None:
     """Without a cell a unit has another value: two questions about two cohorts tell of the same cells."""
-    for sql in (*ASKED, *OF_ROWS, ASKED[0].replace(" GROUP BY 1, 2", " WHERE cohort = '2026-01-01' GROUP BY 1, 2")):
+    for sql in (
+        *ASKED,
+        *OF_ROWS,
+        *OF_SUMS,
+        ASKED[0].replace(" GROUP BY 1, 2", " WHERE cohort = '2026-01-01' GROUP BY 1, 2"),
+    ):
         _, cells = charged_keys(asked(sql, catalog=CATALOG, tolerance="0"), version="1")
         assert not cells.columns, sql

@@ -91,6 +91,20 @@ ASKED = (
 )
 """Each asks for groups with rows, of persons whose rows no bound cuts: the groups are those that PostgreSQL has."""
 
+OF_SUMS = (
+    "SELECT shop FROM buys b JOIN (SELECT person, avg(price) AS own FROM buys GROUP BY person) f USING (person) WHERE"
+    " price > own GROUP BY shop HAVING count(*) > 0",
+    "SELECT month FROM (SELECT *, avg(price) OVER (PARTITION BY person) AS own FROM buys WHERE shop <> 'a') q WHERE"
+    " price <= own GROUP BY month HAVING count(*) > 0",
+    "SELECT shop, total > 5 AS much FROM buys JOIN (SELECT person, sum(price) FILTER (WHERE gift) AS total FROM buys"
+    " GROUP BY 1) f USING (person) GROUP BY 1, 2 HAVING count(*) > 0",
+    "SELECT month FROM buys JOIN (SELECT caller, sum(minutes) AS total, avg(minutes) AS each FROM calls GROUP BY 1)"
+    " f ON person = caller WHERE total > 2 * each AND price < each GROUP BY 1 HAVING count(DISTINCT person) > 0",
+    "SELECT CASE WHEN total > 60.5 THEN 'a' WHEN total > 7 THEN 'b' END AS k FROM (SELECT caller, sum(minutes) AS total"
+    " FROM calls GROUP BY 1) q GROUP BY k HAVING count(*) > 0",
+)
+"""The same with sums and means of a unit's own values, which lie within their bounds."""
+
 _BY = "ORDER BY bought{}, price, shop NULLS FIRST, gift DESC"
 _PLACED = f"(SELECT *, row_number() OVER (PARTITION BY person {_BY}) AS n FROM buys{{}}) q"
 OF_ROWS = (
