@@ -14,7 +14,7 @@ from planner.parser.lexer import quote_identifier
 from planner.parser.spans import Searched, spans
 from planner.parser.tree import bare, name, offset, write_node
 from planner.scope.embedded import PLACE, ShownKey, ShownKeys, predicate_column
-from planner.scope.functional_dependencies import lookup_sql
+from planner.scope.functional_dependencies import find_groups, lookup_sql
 from planner.scope.group_by import resolve_item
 from planner.scope.key_classes import find_plain, in_cycle, key_expression, known_text, stand_in
 from planner.scope.key_times import write_in_cycle
@@ -295,6 +295,10 @@ def _show(
     if plain is not None and isinstance(plain.derivation, Lookup) and not _is_listed(plain.derivation.column, place):
         read = {plain.derivation.column}
     reads = tuple(number for number, key in enumerate(keys) if _is_of(key, read))
+    if not reads and expression is not None:  # it is computed of what is looked up by a key
+        found = [groups[0] for _, column in expression.columns if (groups := find_groups(column, scope)) is not None]
+        read = {base for base in found if not _is_listed(base, place)}
+        reads = tuple(number for number, key in enumerate(keys) if _is_of(key, read))
     if not reads:
         return None
     edits = sorted(_part_edits(place, item.unalias(), answered))

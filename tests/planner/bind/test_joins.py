@@ -83,6 +83,10 @@ def test_only_combinations_of_public_columns_that_there_are_are_groups() -> None
     assert (
         found.keys == _asked_of(f"SELECT 1 {stations} GROUP BY capacity, district HAVING count(*) < 30", catalog).keys
     )
+    rain = "SELECT w.windy, w.temperature * 2 FROM rides r JOIN weather w ON w.day = r.day GROUP BY 1, 2, w.temperature"
+    shown = _asked_of(f"{rain} HAVING count(*) < 30", catalog).shown_keys
+    assert shown is not None
+    assert [one.name for one in shown.items] == ["windy", "w.temperature * 2", "temperature"]
     ranked = classify(
         f"SELECT s.district, row_number() OVER (PARTITION BY district ORDER BY count(*) DESC) {stations} "
         "GROUP BY s.district, capacity",
