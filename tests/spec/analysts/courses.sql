@@ -202,7 +202,7 @@ SELECT "Department", "Term", count(*) AS n, sum(count(*)) OVER (PARTITION BY "De
 --> planned
 
 SELECT CASE WHEN courses >= 8 THEN 'full' WHEN courses >= 4 THEN 'half' ELSE 'few' END AS load, count(*) FROM (SELECT "StudentID", count(*) AS courses FROM enrolments GROUP BY "StudentID") t GROUP BY 1 HAVING count(*) > 100
---> KH202
+--> planned
 
 SELECT "Term" FROM enrolments GROUP BY "Term" HAVING count(*) > ALL (SELECT 0.2 * 20000)
 --> KH208

@@ -370,4 +370,4 @@ SELECT ward, avg(n) FROM (SELECT ward, patient_id, count(*) AS n FROM stays GROU
 --> planned
 
 SELECT n_stays, count(*) FROM (SELECT patient_id, count(*) AS n_stays FROM stays GROUP BY patient_id) t GROUP BY n_stays HAVING count(*) > 100
---> KH202
+--> planned
