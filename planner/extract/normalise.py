@@ -1,8 +1,9 @@
 """Statements as people and tools write them, brought to the form of a question before anything is cut out of them.
 
 First `list_joined_units` makes lists of privacy units of joins that only say whose rows count, `inline_listed_queries`
-writes WITH queries into lists, `pull_up_joins` merges a subquery that joins tables, or stands in a join, into the query
-that reads it, and `read_private_first` puts the private table of an outer join with a public one first.
+writes WITH queries into lists, and `join_mixed_lists` joins lists that stand beside conditions on rows. `pull_up_joins`
+merges a subquery that joins tables, or stands in a join, into the query that reads it, and `read_private_first` puts
+the private table of an outer join with a public one first.
 
 These rules move what means the same in another place, in the statement's text:
 
@@ -58,6 +59,7 @@ from planner.extract.read_private_first import read_private_first
 from planner.extract.subqueries.pull_up_joins import pull_up_joins
 from planner.extract.subqueries.pull_up_subqueries import pull_up_subqueries
 from planner.extract.unit_lists.inline_listed_queries import inline_listed_queries
+from planner.extract.unit_lists.join_mixed_lists import join_mixed_lists
 from planner.extract.unit_lists.list_joined_units import list_joined_units
 from planner.parser.edits import MOST_ADDED, Edit, Origin, apart, growth
 from planner.parser.lexer import tokens_after_edits
@@ -85,7 +87,13 @@ RULES: tuple[Rule, ...] = (
     push_down_thresholds,
     write_out_grouping_sets,
 )
-FIRST_RULES: tuple[Rule, ...] = (list_joined_units, inline_listed_queries, pull_up_joins, read_private_first)
+FIRST_RULES: tuple[Rule, ...] = (
+    list_joined_units,
+    inline_listed_queries,
+    join_mixed_lists,
+    pull_up_joins,
+    read_private_first,
+)
 LAST_RULES: tuple[Rule, ...] = (group_by_listed_keys,)
 
 

@@ -246,7 +246,7 @@ def list_in_having(inner: exp.Query) -> KeyholeError:
     return KeyholeError(
         "KH107",
         "a subquery behind IN or EXISTS in HAVING",
-        detail="WHERE takes it where it lists privacy units or public values.",
+        detail="WHERE and FILTER take it where it lists privacy units or public values.",
         hint="Move the condition to WHERE, and ask of all rows in a question of its own.",
         position=position(inner),
     )

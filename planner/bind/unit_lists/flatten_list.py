@@ -36,7 +36,10 @@ def flatten_list(inner: exp.Select) -> exp.Select:
     counted = inner.args.get("group") or inner.args.get("having") or any(map(contains_aggregate, inner.expressions))
     if (added and not below.args.get("group")) or (counted and (grouped or below.args.get("distinct"))):
         return inner
-    return _merge(inner, below, shown, name(alias.this), grouped=grouped)
+    called = name(alias.this)
+    if any(name(one.this) not in shown for one in _list_read(inner, called)):
+        return inner  # a name that the subquery does not show is one of the question's row
+    return _merge(inner, below, shown, called, grouped=grouped)
 
 
 def _has_more(node: exp.Expr, known: frozenset[str]) -> bool:
@@ -54,6 +57,13 @@ def _list_shown(select: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
         column = bare(node)
         plain = name(column.this) if isinstance(column, exp.Column) else ""
         yield (name(item.args["alias"]) if isinstance(item, exp.Alias) else plain), node
+
+
+def _list_read(inner: exp.Select, alias: str) -> Iterator[exp.Column]:
+    """Yield the columns that may be the subquery's, in all clauses but FROM."""
+    clauses = [*inner.expressions, *(inner.args.get(clause) for clause in ("where", "group", "having"))]
+    columns = (column for clause in clauses if clause is not None for column in clause.find_all(exp.Column))
+    return (column for column in columns if name(column.args.get("table")) in ("", alias))
 
 
 def _merge(

@@ -128,7 +128,7 @@ def _check_form(asked: AskedList, inner: exp.Select) -> exp.Table:
     """Return the table that a list reads. Raises KH107 for what is no list of rows of one table, grouped or not."""
     source, *others = tuple(list_sources(inner)) or (None,)
     if source is None:
-        raise list_clause("this subquery", inner)
+        raise list_clause("a subquery in from", inner)
     if others:
         raise list_clause("join", inner)
     for node, known in ((inner, _IN_LIST), (source, _ON_TABLE)):

@@ -196,11 +196,17 @@ _SALES = "SELECT country FROM sales WHERE {} GROUP BY country HAVING count(*) > 
             "without rows",
             "",
         ),
-        (SHOP, _ASKED.format("l_month = 2 OR household IN (SELECT household FROM orders)"), "subqueries", ""),
+        (
+            SHOP,
+            _ASKED.format("household IN (SELECT household FROM (SELECT household FROM lines) b WHERE amount > 2)"),
+            "A SUBQUERY IN FROM",
+            "",
+        ),
+        (SHOP, _ASKED.format("l_month = 2 OR l_shop IN (SELECT o_shop FROM orders)"), "subqueries", ""),
         (
             SHOP,
             "SELECT l_mode FROM lines GROUP BY l_mode"
-            " HAVING count(*) FILTER (WHERE household IN (SELECT household FROM orders)) > 40",
+            " HAVING count(*) FILTER (WHERE l_shop IN (SELECT o_shop FROM orders)) > 40",
             "behind IN or EXISTS in HAVING",
             "Move the condition to WHERE",
         ),

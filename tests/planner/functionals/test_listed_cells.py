@@ -22,6 +22,8 @@ LISTS: Mapping[str, Callable[[World, World], bool]] = {
     "NOT IN, the same table": lambda own, _: not any(day for _, day in own),
     "HAVING sum, the same table": lambda own, _: sum(own.values()) > 0,
     "IN, another table": lambda _, other: bool(other),
+    "HAVING count, the other table": lambda own, other: len(other) > 1,
+    "EXCEPT or NOT EXISTS": lambda own, other: (bool(own) and not other) or not any(day for _, day in own),
     "IN one, NOT IN the other": lambda own, other: bool(other) and not any(day for _, day in own),
 }
 
@@ -93,6 +95,7 @@ def test_a_person_whom_one_day_lists_leaves_every_ward() -> None:
     [
         pytest.param("household IN (SELECT household FROM lines WHERE l_month = 1)", CellReach(True, True), id="in"),
         pytest.param("household NOT IN (SELECT household FROM orders)", CellReach(True, True), id="not in"),
+        pytest.param("c_key = 1 OR household IN (SELECT household FROM orders)", CellReach(True, True, True), id="or"),
         pytest.param("region = 'north'", CellReach(), id="no list"),
     ],
 )

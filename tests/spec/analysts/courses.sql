@@ -206,3 +206,28 @@ SELECT CASE WHEN courses >= 8 THEN 'full' WHEN courses >= 4 THEN 'half' ELSE 'fe
 
 SELECT "Term" FROM enrolments GROUP BY "Term" HAVING count(*) > ALL (SELECT 0.2 * 20000)
 --> KH208
+
+-- # units that did, and units that did not
+SELECT "Department" FROM enrolments WHERE "StudentID" IN (SELECT "StudentID" FROM enrolments WHERE NOT passed GROUP BY "StudentID" HAVING count(*) >= 3) GROUP BY "Department" HAVING count(DISTINCT "StudentID") > 40
+--> planned
+
+SELECT degree FROM enrolments e WHERE NOT EXISTS (SELECT 1 FROM enrolments x WHERE x."StudentID" = e."StudentID" AND x.dropped_on IS NOT NULL) GROUP BY degree HAVING count(DISTINCT "StudentID") > 40
+--> planned
+
+WITH full_load AS (SELECT "StudentID" FROM enrolments GROUP BY 1 HAVING sum(credits) >= 60) SELECT e."Mode" FROM enrolments e JOIN full_load f ON f."StudentID" = e."StudentID" GROUP BY e."Mode" HAVING count(DISTINCT e."StudentID") > 30
+--> planned
+
+SELECT "Term" FROM enrolments WHERE "StudentID" IN (SELECT "StudentID" FROM enrolments GROUP BY "StudentID" HAVING avg("Final Grade") > 16) GROUP BY "Term" HAVING count(*) > 300
+--> planned
+
+SELECT "Department" FROM enrolments WHERE "StudentID" IN (SELECT "StudentID" FROM enrolments WHERE "Department" = 'Physics' INTERSECT SELECT "StudentID" FROM enrolments WHERE "Department" = 'History') GROUP BY 1 HAVING count(*) > 20
+--> planned
+
+SELECT "Department" FROM enrolments WHERE "StudentID" IN (SELECT "StudentID" FROM enrolments GROUP BY "StudentID" HAVING count(DISTINCT "Department") > 2 AND bool_and(passed)) GROUP BY "Department" HAVING count(DISTINCT "StudentID") > 40
+--> planned
+
+SELECT degree FROM enrolments GROUP BY degree HAVING count(DISTINCT "StudentID") FILTER (WHERE "StudentID" IN (SELECT "StudentID" FROM enrolments WHERE NOT passed)) > 20
+--> planned
+
+SELECT "Term" FROM enrolments e WHERE (SELECT count(*) FROM enrolments p WHERE p."StudentID" = e."StudentID" AND p.enrolled_on < DATE '2022-09-01') = 0 GROUP BY "Term" HAVING count(DISTINCT "StudentID") > 40
+--> planned

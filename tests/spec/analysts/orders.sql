@@ -258,3 +258,22 @@ SELECT region FROM orders GROUP BY region HAVING avg(total / nullif(quantity, 0)
 
 SELECT region FROM orders GROUP BY region HAVING avg(least(shipped_at::date - ordered_at::date, 30)) > 2
 --> planned
+
+-- # units that did, and units that did not
+SELECT region FROM orders WHERE customer_id IN (SELECT customer_id FROM orders GROUP BY customer_id HAVING max(ordered_at) < TIMESTAMP '2024-06-01') GROUP BY region HAVING count(DISTINCT customer_id) > 50
+--> planned
+
+SELECT o.category FROM orders o LEFT JOIN (SELECT DISTINCT customer_id FROM orders WHERE status = 'returned') r ON r.customer_id = o.customer_id WHERE r.customer_id IS NULL GROUP BY o.category HAVING count(*) > 100
+--> planned
+
+SELECT channel FROM orders WHERE customer_id IN (SELECT customer_id FROM orders WHERE sku = 'A1') AND customer_id NOT IN (SELECT customer_id FROM orders WHERE sku = 'B2') GROUP BY channel HAVING count(DISTINCT customer_id) > 30
+--> planned
+
+SELECT region FROM orders WHERE customer_id IN (SELECT customer_id FROM (SELECT customer_id, sum(total) AS spent FROM orders GROUP BY customer_id) t WHERE spent > 500) GROUP BY region HAVING count(DISTINCT customer_id) > 30
+--> planned
+
+SELECT region FROM orders o WHERE o.customer_id IN (SELECT customer_id FROM orders GROUP BY customer_id HAVING count(*) = 1) AND gift GROUP BY region HAVING count(*) > 30
+--> planned
+
+SELECT category FROM orders WHERE customer_id IN (SELECT customer_id FROM orders WHERE coupon IS NOT NULL GROUP BY customer_id HAVING count(*) * 2 > 5) GROUP BY category HAVING sum(total) > 10000
+--> planned

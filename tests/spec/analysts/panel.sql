@@ -60,7 +60,13 @@ SELECT region FROM households WHERE household_id IN (SELECT household_id FROM pu
 --> planned
 
 SELECT store FROM purchases WHERE month = DATE '2024-12-01' OR household_id IN (SELECT household_id FROM households WHERE size = 1) GROUP BY store HAVING count(*) > 300
---> KH107
+--> planned
 
 SELECT region FROM households h WHERE EXISTS (SELECT 1 FROM purchases p WHERE p.household_id = h.household_id AND p.spent > 300) AND NOT EXISTS (SELECT 1 FROM purchases p WHERE p.household_id = h.household_id AND p.coupon) GROUP BY region HAVING count(*) > 40
+--> planned
+
+SELECT store FROM purchases GROUP BY store HAVING count(*) FILTER (WHERE household_id IN (SELECT household_id FROM households WHERE size = 1)) > 300
+--> planned
+
+SELECT CASE WHEN household_id IN (SELECT household_id FROM purchases GROUP BY household_id HAVING count(*) > 3) THEN 'often' ELSE 'seldom' END AS kind, store FROM purchases GROUP BY 1, 2 HAVING count(*) > 300
 --> planned

@@ -38,6 +38,16 @@ OF_ODD_ROWS = tuple(
         ("IN", "orders WHERE 10 / o_price > 1 OR o_key * 4 < 0"),
         ("NOT IN", "customers WHERE region LIKE '%o%r%' OR c_key / 0 IS NULL"),
         ("IN", "lines WHERE CASE WHEN amount > 0 THEN 1 / (amount - 3) ELSE 0 END > -1"),
+        (
+            "IN",
+            "lines GROUP BY 1 HAVING sum(amount) * 4000000000000000000 > 7 OR sum(amount) / count(amount) = 2",
+        ),
+        ("NOT IN", "lines GROUP BY 1 HAVING 10 / (sum(amount) - 1) > 0 AND sum(amount * amount) > -2147483648"),
+        ("IN", "orders GROUP BY household, o_key HAVING avg(o_price) / (count(*) - 1) >= 0 OR 1 / min(o_price) < 1"),
+        (
+            "IN",
+            "orders GROUP BY 1 HAVING max(o_key) > 4000000000000 OR sum(o_price) FILTER (WHERE o_key * 4 > 0) > 2",
+        ),
     )
 )
 _BY_UNIT = "household FROM {0} WHERE {1} GROUP BY household HAVING {2}"
@@ -118,11 +128,24 @@ OF_JOINED = (
         )
     ),
 )
+# Beside conditions on rows, and in FILTER: whether the unit is on the list is a value of each of its rows.
+OF_MIXED = tuple(
+    _OF_LINES.format(f" l WHERE {where}")
+    for where in (
+        "l_month = 2 OR household IN (SELECT household FROM orders WHERE o_month = 1)",
+        "NOT (amount > 0 AND EXISTS (SELECT 1 FROM customers c WHERE c.household = l.household AND c_key = 1))",
+        "l_mode = 'air' OR household NOT IN (SELECT household FROM lines GROUP BY 1 HAVING count(*) > 2"
+        " AND max(l_month) = 3)",
+        "household IN (SELECT household FROM orders) AND (l_month IS NULL OR household IN (SELECT household FROM orders"
+        " WHERE o_month = 1) AND NOT l.household IN (SELECT household FROM lines WHERE l_mode = 'ship'))",
+    )
+)
 ASKED: list[tuple[Catalog, str, tuple[str, ...]]] = [
     (compiled(), "count(DISTINCT household)", OF_ONE),
     (compiled(), "count(DISTINCT household)", OF_TOTALS),
     (compiled(), "count(DISTINCT household)", OF_SETS),
     (compiled(), "count(DISTINCT l.household)", OF_JOINED),
+    (compiled(), "count(DISTINCT household)", OF_MIXED),
     (
         compiled(changed(('privacy_unit = "household"', 'privacy_unit = ["household", "region"]'), text=POLICY)),
         "count(DISTINCT (household, region))",

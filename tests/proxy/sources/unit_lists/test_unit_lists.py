@@ -39,7 +39,7 @@ def _truth(sql: str, engines: Engines, *, counted: str) -> Mapping[Any, int]:
     return {key: count for count, key in rows if key in ("air", "ship", "north", "south")}
 
 
-@pytest.mark.parametrize("asks", ASKED, ids=("rows", "totals", "sets", "joins", "pairs"))
+@pytest.mark.parametrize("asks", ASKED, ids=("rows", "totals", "sets", "joins", "mixed", "pairs"))
 @examples(20, quick=2, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(rows=shops(), data=st.data())
 def test_groups_count_the_units_that_are_on_the_list(

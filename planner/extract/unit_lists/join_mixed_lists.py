@@ -1,0 +1,161 @@
+"""A list of privacy units beside conditions on rows, as a value that is joined to each row of the unit.
+
+SELECT store FROM purchases WHERE coupon OR household IN (SELECT household FROM households WHERE size = 1) ...
+SELECT store FROM purchases LEFT JOIN (SELECT household, count(*) AS keyhole_n FROM households WHERE size = 1
+GROUP BY household) AS keyhole_b0 USING (household) WHERE coupon OR (keyhole_b0.keyhole_n IS NOT NULL) ...
+
+In OR with a condition on rows, or in FILTER or CASE, such a list does not take or leave all rows of a unit. What a unit
+adds with it and without may both be full: it is charged as values of a unit's own rows are. The subquery has one row
+for each unit, so that the join repeats no row. HAVING becomes a condition on values.
+"""
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import AGGREGATES
+from planner.bind.from_clause import conjuncts
+from planner.bind.unit_lists.find_lists import AskedList, find_lists, list_sources
+from planner.errors import KeyholeError
+from planner.extract.private_read import PrivateRead
+from planner.parser.clauses import Clauses, clauses, fits
+from planner.parser.edits import Edit, Room
+from planner.parser.lexer import quote_identifier
+from planner.parser.spans import Searched, spans
+from planner.parser.tree import bare, name, write_node
+
+_JOINED = "keyhole_joined"  # stands for the subquery until all are counted
+_MOST_LISTS = 8  # in one question: each is joined once
+_IN_LIST = frozenset(("expressions", "from_", "where", "group", "having", "distinct"))
+
+
+def join_mixed_lists(read: PrivateRead) -> tuple[Edit, ...]:
+    """The changes that join the lists of a question that are no conditions by themselves; none if there are none."""
+    select = read.select
+    if select.args["from_"].this is not read.node or select.args.get("joins") or read.table.row_unit:
+        return ()
+    try:
+        place = clauses(read.node, read.tokens)
+        return tuple(_join_lists(read, place)) if fits(place, select, read.tokens) else ()
+    except KeyholeError:
+        return ()
+
+
+def _join_lists(read: PrivateRead, place: Clauses) -> Iterator[Edit]:
+    found = [(node, listed) for node in _find_leaves(read.select) for listed in _read_leaf(node)]
+    kept = [(node, listed, made) for node, listed in found if (made := _write_units(listed, read)) is not None]
+    joined = list(dict.fromkeys(text for _, _, (text, _) in kept))
+    if not joined or len(joined) > _MOST_LISTS:
+        return
+    room = Room(read.text)
+    searched = [Searched(node, place.select, place.end) for node, _, _ in kept]
+    for (first, past), (_, listed, (text, asked)) in zip(spans(searched, read.text, read.tokens), kept, strict=True):
+        test = asked.replace(_JOINED, f"keyhole_b{joined.index(text)}")
+        wanted = "IS NOT TRUE" if listed.absent else "IS TRUE"
+        yield Edit.of(read.tokens[first].start, read.tokens[past - 1].end, f"(({test}) {wanted})")
+    end = read.tokens[min((index for _, index in place.marks), default=place.end) - 1].end
+    units = ", ".join(map(quote_identifier, read.table.unit))
+    texts = [f" LEFT JOIN ({text}) AS keyhole_b{i} USING ({units})" for i, text in enumerate(joined)]
+    room.take(sum(map(len, texts)))
+    yield Edit.of(end, end, "".join(texts))
+
+
+def _find_leaves(select: exp.Select) -> Iterator[exp.Expr]:
+    """Yield each IN and EXISTS of a subquery that is not a condition of lists alone, with the NOT before it."""
+    where = select.args.get("where")
+    alone = [part for part in conjuncts(None if where is None else where.this) if find_lists(part) is not None]
+    hidden = {id(node) for part in alone for node in part.walk()}
+    for node in select.find_all(exp.In, exp.Exists):
+        if id(node) in hidden or node.parent_select is not select:
+            continue
+        yield node.parent if isinstance(node.parent, exp.Not) else node
+
+
+def _read_leaf(node: exp.Expr) -> tuple[AskedList, ...]:
+    """Return the one list that a condition asks for."""
+    found = find_lists(node) or ()
+    lists = tuple(listed for clause in found for listed in clause)
+    return lists if len(lists) == 1 and not lists[0].is_value else ()
+
+
+def _write_units(listed: AskedList, read: PrivateRead) -> tuple[str, str] | None:
+    """Return a SELECT with a row for each unit, under the names of the question's unit, and what lists it; None for
+    other lists."""
+    inner = listed.inner
+    source = next(list_sources(inner), None)
+    if source is None or any(value for key, value in inner.args.items() if value and key not in _IN_LIST):
+        return None
+    if not any(one.name == name(source.this) for one in read.catalog.tables) or inner.find(exp.Subquery) is not None:
+        return None
+    where = inner.args.get("where")
+    rows = list(conjuncts(None if where is None else where.this))
+    pairs = [(bare(one), bare(item)) for one, item in zip(listed.members, inner.expressions, strict=False)]
+    if isinstance(listed.asked, exp.Exists):
+        tied = [(part, pair) for part in rows if (pair := _find_pair(part, source, read)) is not None]
+        pairs = [pair for _, pair in tied]
+        rows = [part for part in rows if not any(part is one for one, _ in tied)]
+    elif len(listed.members) != len(inner.expressions):
+        return None
+    columns = {name(outer.this): own for outer, own in pairs if isinstance(outer, exp.Column)}
+    if set(columns) != set(read.table.unit) or len(pairs) != len(columns):
+        return None
+    if not all(isinstance(own, exp.Column) for own in columns.values()):
+        return None
+    shown = ", ".join(
+        write_node(own) if name(own.this) == called else f"{write_node(own)} AS {quote_identifier(called)}"
+        for called, own in sorted(columns.items())
+    )
+    said = f" WHERE {' AND '.join(f'({write_node(row)})' for row in rows)}" if rows else ""
+    having, group = inner.args.get("having"), inner.args.get("group")
+    units = {name(own.this) for own in columns.values()}
+    if having is not None and (group is None or not _groups_units(group, inner, units)):
+        return None
+    asked, values = f"{_JOINED}.keyhole_n IS NOT NULL", ["count(*) AS keyhole_n"]
+    if having is not None:
+        asked, values = _write_values(having.this)
+    grouped = ", ".join(write_node(own) for _, own in sorted(columns.items()))
+    return f"SELECT {', '.join((shown, *values))} FROM {write_node(source)}{said} GROUP BY {grouped}", asked
+
+
+def _groups_units(group: exp.Expr, inner: exp.Select, units: set[str]) -> bool:
+    """Return True if groups are of one unit each, and all of its rows; without GROUP BY there is one of no rows."""
+    grouped = set()
+    for item in group.expressions:
+        node = bare(item)
+        if isinstance(node, exp.Literal) and str(node.this).isdigit() and 0 < int(node.this) <= len(inner.expressions):
+            node = bare(inner.expressions[int(node.this) - 1])
+        grouped.add(name(node.this) if isinstance(node, exp.Column) else "")
+    return grouped == units
+
+
+def _write_values(having: exp.Expr) -> tuple[str, list[str]]:
+    """Return the condition over the joined values, and these."""
+    values: list[str] = []
+
+    def name_value(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, AGGREGATES):
+            return node
+        text = write_node(node)
+        if text not in values:
+            values.append(text)
+        return exp.column(f"keyhole_v{values.index(text)}", _JOINED)
+
+    asked = write_node(having.copy().transform(name_value, copy=False))
+    return asked, [f"{text} AS keyhole_v{i}" for i, text in enumerate(values)]
+
+
+def _find_pair(part: exp.Expr, source: exp.Table, read: PrivateRead) -> tuple[exp.Expr, exp.Expr] | None:
+    """Return the question's column and that of the list's table that a condition equates."""
+    sides = [bare(part.this), bare(part.expression)] if isinstance(part, exp.EQ) else []
+    if len(sides) != 2 or not all(isinstance(side, exp.Column) for side in sides):
+        return None
+    inside, outside = (_alias(node) for node in (source, read.node))
+    for one, other in (sides, sides[::-1]):
+        if (name(one.args.get("table")), name(other.args.get("table"))) == (outside, inside) and inside != outside:
+            return one, other
+    return None
+
+
+def _alias(node: exp.Table) -> str:
+    alias = node.args.get("alias")
+    return name(alias.this) if alias is not None and alias.this is not None else name(node.this)
