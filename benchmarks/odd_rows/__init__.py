@@ -1,0 +1,5 @@
+"""What odd rows cost: one row with the worst values, and keys that all rows share, beside ordinary tables.
+
+May import: the whole product.
+Read first: `worst_row.py`.
+"""
