@@ -2,7 +2,8 @@
 
 One switch decides: hypothesis's profile, from `--hypothesis-profile` or the variable KEYHOLE_EFFORT. What is drawn,
 looped over or sampled takes its size from here. Both draw the same cases, and meet the same noise, in every run, so
-that what passed once fails for a change alone; `anew`, as large as `thorough`, draws others each time.
+that what passed once fails for a change alone; `anew`, as large as `thorough`, draws others each time. `unshrunk` is
+`quick` for who asks only whether something fails: no smaller case is looked for.
 """
 
 import os
@@ -11,7 +12,7 @@ from itertools import count, product
 from math import gcd
 from typing import Any, TypeVar
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 # A rule that one drawn case in nine breaks is found in 25 with probability .95; twice as many take twice as long.
 QUICK_EXAMPLES = 25
@@ -22,16 +23,19 @@ Chosen = TypeVar("Chosen")
 
 
 def register_profiles() -> None:
-    """Make the three profiles known to hypothesis and load the one that the environment names."""
+    """Make the profiles known to hypothesis and load the one that the environment names."""
     # no deadlines: they would measure the machine
     settings.register_profile("quick", max_examples=QUICK_EXAMPLES, derandomize=True, deadline=None)
+    settings.register_profile(
+        "unshrunk", settings.get_profile("quick"), phases=(Phase.explicit, Phase.reuse, Phase.generate)
+    )
     settings.register_profile("thorough", derandomize=True, deadline=None)
     settings.register_profile("anew", deadline=None)
     settings.load_profile(os.environ.get("KEYHOLE_EFFORT", "quick"))
 
 
 def is_quick() -> bool:
-    return settings.get_current_profile_name() == "quick"
+    return settings.get_current_profile_name() in {"quick", "unshrunk"}
 
 
 def is_repeated() -> bool:

@@ -72,9 +72,8 @@ def bound_along_path(table: Table, keys: Sequence[Column], fixed: Sequence[Fixed
     groups = first.groups_per_unit if own else 1
     reached = [table.path.table.column(there[key.name]) for key in read if key.name in there]
     if reached:
-        inside = [replace(key, name=there[key.name]) for key in fixed if key.name in there]
         bound = bound_along_path if table.path.table.is_joined_along_path else bound_by_groupings
-        groups *= bound(table.path.table, reached, inside).groups_per_unit
+        groups *= bound(table.path.table, reached).groups_per_unit
     if made := list_computed(table, keys):
         groups *= multiply_computed(made, first.rows_per_unit if first.row_cap is None else first.row_cap.rows)
     per_unit = {column.name: column.per_unit for column in first.columns}

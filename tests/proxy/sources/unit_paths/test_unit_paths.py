@@ -101,6 +101,22 @@ def test_rows_count_for_the_unit_that_they_lead_to(
         _check_moves(question, before, after)
 
 
+def test_a_row_that_names_half_a_unit_leads_nobody_astray(engines: Engines) -> None:
+    """Of two customers with one key the first in order has no region: the line is the other's."""
+    rows: dict[str, list[tuple[Any, ...]]] = {
+        "customers": [(1, "ann", None), (1, "bob", "north")],
+        "orders": [("a", 1, 1, 1, 2)],
+        "lines": [("a", 1, "air", 1, 1)],
+    }
+    unit = PAIRS.tables[0].unit
+    with duckdb.connect() as duck:
+        for statement in load_sql(rows, unit):
+            duck.execute(statement)
+        engines.writer.execute("; ".join(load_sql(rows, unit)).encode())
+        question = asked("SELECT l_mode FROM lines GROUP BY l_mode HAVING count(*) > 4", catalog=PAIRS)
+        assert [one[("air", 1)] for one in _answers(question, duck, engines)] == [1, 1]
+
+
 def _check_moves(question: Question, before: Counter[tuple[Any, ...]], after: Counter[tuple[Any, ...]]) -> None:
     table = question.table if question.per_unit is None else question.per_unit.table
     keys = len(question.keys.columns)
