@@ -173,6 +173,13 @@ WHERE p_partkey = l_partkey AND p_brand = 'Brand#23' AND p_container = 'MED BOX'
   AND l_quantity < (SELECT 0.2 * avg(l_quantity) FROM lineitem WHERE l_partkey = p_partkey)
 HAVING sum(l_extendedprice) / 7.0 > {300000}
 
+-- 17 instead
+SELECT sum(l_extendedprice) / 7.0 AS avg_yearly
+FROM lineitem, part
+WHERE p_partkey = l_partkey AND p_brand = 'Brand#23' AND p_container = 'MED BOX'
+  AND l_quantity < (0.2 * 25.5)
+HAVING sum(l_extendedprice) / 7.0 > {300000}
+
 -- 18
 SELECT extract(year FROM o_orderdate) AS o_year, sum(l_quantity)
 FROM customer, orders, lineitem
@@ -232,4 +239,15 @@ FROM (SELECT substring(c_phone FROM 1 FOR 2) AS cntrycode, c_acctbal FROM custom
         AND NOT EXISTS (SELECT * FROM orders WHERE o_custkey = c_custkey)) AS custsale
 GROUP BY cntrycode
 HAVING count(*) > {910}
+ORDER BY cntrycode
+
+-- 22 instead
+SELECT CASE WHEN substring(c_phone FROM 1 FOR 2) IN ('13', '31') THEN '13 or 31'
+            WHEN substring(c_phone FROM 1 FOR 2) IN ('23', '29') THEN '23 or 29' ELSE 'other' END AS cntrycode,
+       count(*) AS numcust, sum(c_acctbal) AS totacctbal
+FROM customer
+WHERE substring(c_phone FROM 1 FOR 2) IN ('13', '31', '23', '29', '30', '18', '17')
+  AND c_acctbal > (4500) AND NOT EXISTS (SELECT * FROM orders WHERE o_custkey = c_custkey)
+GROUP BY 1
+HAVING count(*) > {2200}
 ORDER BY cntrycode

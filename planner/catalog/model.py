@@ -169,7 +169,9 @@ class UnitList:
 
     `rule` is what the planner reads of those rows, and `meaning` the same as text: lists with equal meanings over equal
     tables are equal. `written` says it in the analyst's words. If the list is `absent`, the units are meant that are
-    not on it.
+    not on it. With `by` the list is of units with a key, and says of each row of a question whether its unit has the
+    row's key: pairs of a column there and one of `table`. `compared` are an operator, a column there, and one of
+    `table` of which some value stands so to it.
     """
 
     table: "Table"
@@ -177,6 +179,13 @@ class UnitList:
     rule: Hashable = field(compare=False)
     absent: bool
     written: str = field(compare=False)
+    by: tuple[tuple[str, str], ...] = ()
+    compared: tuple[str, str, str] | None = None
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether it says of each row of a unit another thing, and not of the unit one."""
+        return bool(self.by) or self.compared is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,8 +343,10 @@ class Table:
 
     @property
     def alone(self) -> "Table":
-        """The table as it is stored, whoever its rows belong to."""
-        return self if self.path is None else replace(self, path=None)
+        """The table as it is stored, whoever its rows belong to, and whatever is asked of them."""
+        if self.path is None and not self.lists and not self.own:
+            return self
+        return replace(self, path=None, lists=(), own=())
 
     @property
     def reads_several(self) -> bool:

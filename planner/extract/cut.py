@@ -79,7 +79,8 @@ def question_edits(
     scope, own = read_values(select, sources, scope, catalog)
     scope = with_computed_keys(scope, select)
     lists = read_lists(select, scope, catalog)
-    reading = _with_numbers(QuestionReading(node, select, scope, text, tokens, found, lists=lists, own=own), catalog)
+    reading = QuestionReading(node, select, scope, text, tokens, found, lists=lists, own=own, catalog=catalog)
+    reading = _with_numbers(reading, catalog)
     try:
         place = _place(reading, catalog)
         return (replace(place, edits=(*place.edits, *_empty_queries(sources, tokens))),)

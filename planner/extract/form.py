@@ -11,6 +11,7 @@ from planner.bind.select_list import check_beside_aggregates, check_item, check_
 from planner.bind.unit_lists.find_lists import find_lists
 from planner.catalog.model import Column, Lookup
 from planner.errors import KeyholeError, UnknownColumn
+from planner.extract.hints.number_in_place import put_number_in_place
 from planner.extract.hints.people import refuse_people
 from planner.extract.hints.questions import (
     excludes_emptiness,
@@ -42,6 +43,7 @@ from planner.extract.refusals import (
     ties_in_ranking,
     unsupported_clause,
     unsupported_operator,
+    value_of_all_rows,
 )
 from planner.groups.computed_keys import with_computed_keys
 from planner.parser.tree import bare, contains, name, read_limit
@@ -348,6 +350,8 @@ def _refuse_subquery(place: QuestionReading, inner: exp.Query, key: str) -> Keyh
     if key == "having":
         return threshold_of_other_rows(inner, hint=with_public_total(place))
     refusal = reads_several(inner)
+    if key == "where" and not place.before and (instead := put_number_in_place(place, inner)) is not None:
+        return value_of_all_rows(inner, instead=instead)
     if key != "where" or place.before or place.select.args.get("joins"):
         return refusal
     together = set_operation(place.select, place.scope, place.clauses, place.text, place.tokens)

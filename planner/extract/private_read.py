@@ -54,6 +54,7 @@ class QuestionReading:
     predicates: tuple[ShownPredicate, ...] = ()
     ranked: RankedItem | None = None
     numbers: Numbers = NO_NUMBERS
+    catalog: Catalog | None = None
     lists: tuple[tuple[UnitListQuery, ...], ...] = ()
     own: tuple[UnitValuesQuery, ...] = ()
 

@@ -206,6 +206,18 @@ def reads_several(node: exp.Expr) -> KeyholeError:
     )
 
 
+def value_of_all_rows(inner: exp.Query, *, instead: str) -> KeyholeError:
+    """KH107 for a condition that compares rows with an aggregate over the rows of all privacy units."""
+    return KeyholeError(
+        "KH107",
+        "a condition on rows compares them with a value of everybody's rows",
+        detail="It would take part of everybody's budget, and decide about every row. Ask for that value by a question "
+        "of its own, then write it as a number.",
+        hint=instead,
+        position=position(inner),
+    )
+
+
 def threshold_in_subquery(inner: exp.Query) -> KeyholeError:
     """KH208 for HAVING count(*) > (SELECT 8000)."""
     select = inner.this if isinstance(inner, exp.Subquery) else inner

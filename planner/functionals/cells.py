@@ -9,7 +9,7 @@ cells of all tables with the same units. Proof: docs/proofs/cells.md.
 from dataclasses import dataclass, replace
 
 from planner.catalog.model import Column, Derivation, Lookup, SqlType, Table
-from planner.question.model import Functional, Measure, Question
+from planner.question.model import Functional, ListedRows, Measure, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,11 @@ def cell_reach(question: Question) -> CellReach:
         per_unit = None if question.per_unit is None else replace(question.per_unit, table=plain)
         outer = question.table if question.per_unit is not None else plain
         reach = cell_reach(replace(question, table=outer, per_unit=per_unit))
+        if any(listed.of_rows for listed in table.listed):
+            # what a cell takes away makes rows vanish, or rows come as well, so that groups before and after differ
+            vanish = all(not one.absent and isinstance(one.rule, ListedRows) for one in table.listed)
+            doubled = not vanish or table.cells_of_cut_units or not _have_one_sign(question)
+            return CellReach(everywhere=True, in_all_groups=True, doubled=doubled or reach.doubled)
         return replace(reach, everywhere=True, in_all_groups=True)
     if table.row_unit:
         return OWN_GROUP

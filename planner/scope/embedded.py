@@ -252,7 +252,7 @@ class UnitListQuery:
 
     With `totals` they are those with a group of such rows, by the columns `groups`, of which that holds. `of_none` says
     that a unit without rows has one group, of none. `alias` is the name of the table in the subquery `tree`. If the
-    list is `absent`, units are meant that are not on it.
+    list is `absent`, units are meant that are not on it. `by` and `compared` are those of `UnitList`.
     """
 
     table: Table
@@ -262,6 +262,8 @@ class UnitListQuery:
     groups: tuple[str, ...] = ()
     totals: exp.Expr | None = field(default=None, compare=False, repr=False)
     of_none: bool = False
+    by: tuple[tuple[str, str], ...] = ()
+    compared: tuple[str, str, str] | None = None
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
 

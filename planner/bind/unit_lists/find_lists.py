@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.from_clause import conjuncts
+from planner.bind.unit_lists.key_pairs import list_key_columns
 from planner.catalog.model import Table
 from planner.parser.tree import bare, name
 
@@ -178,7 +179,8 @@ def find_listing_tables(
             continue
         for part in conjuncts(where.this):
             for listed in (one for clause in find_lists(part) or () for one in clause):
-                if asks_of_units(listed, outer):
+                inside = [table for node in list_read(listed.inner) if (table := find_table(node)) is not None]
+                if asks_of_units(listed, [*outer, *inside]):
                     found |= {id(node) for node in list_read(listed.inner) if find_table(node) is not None}
     return frozenset(found)
 
@@ -212,8 +214,9 @@ def asks_of_units(listed: AskedList, outer: list[Table]) -> bool:
     units = {unit for table in outer for unit in table.unit if table.column(unit).domain is None}
     if not listed.is_value:
         named = {name(one.this) for one in listed.members if isinstance(one, exp.Column)}
+        units |= list_key_columns(outer)
         return bool(named & units) or listed.inner.args.get("having") is None
-    units = {unit for table in outer for unit in table.unit}
+    units = {unit for table in outer for unit in table.unit} | list_key_columns(outer)
     where = listed.inner.args.get("where")
     for part in conjuncts(None if where is None else where.this):
         sides = [bare(part.this), bare(part.expression)] if isinstance(part, exp.EQ) else []

@@ -29,14 +29,18 @@ from planner.bind.refusals import (
 from planner.bind.unit_join import same_units
 from planner.bind.unit_lists.find_lists import AskedList, asks_of_units, find_lists, list_read, list_sources
 from planner.bind.unit_lists.flatten_list import flatten_list
-from planner.catalog.model import Catalog, Table
+from planner.bind.unit_lists.key_pairs import read_key_pairs
+from planner.catalog.model import Catalog, SqlType, Table
 from planner.parser.tree import bare, name
 from planner.scope.embedded import UnitListQuery
 from planner.scope.group_by import grouped_columns
 from planner.scope.names import Scope, find_column
+from planner.values.operators import FLIPPED, OPERATORS
 
 _IN_LIST = frozenset(("expressions", "from_", "where", "group", "having", "distinct"))
 _ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
+_COMPARED = frozenset(("<>", "<", "<=", ">", ">="))
+_ORDERED = frozenset((SqlType.INTEGER, SqlType.DATE))  # whose least and greatest value every engine finds alike
 
 
 def read_lists(select: exp.Select, scope: Scope, catalog: Catalog) -> tuple[tuple[UnitListQuery, ...], ...]:
@@ -46,7 +50,7 @@ def read_lists(select: exp.Select, scope: Scope, catalog: Catalog) -> tuple[tupl
     for part in conjuncts(None if where is None else where.this):
         clauses = find_lists(part) or ()
         asked = [(one, _listed_table(one.inner, catalog)) for clause in clauses for one in clause]
-        if not all(table is not None and asks_of_units(one, [scope.table]) for one, table in asked):
+        if not all(table is not None and asks_of_units(one, [scope.table, table]) for one, table in asked):
             continue
         tables = {id(one.inner): table for one, table in asked if table is not None}
         found += [tuple(_read_list(one, tables[id(one.inner)], scope) for one in clause) for clause in clauses]
@@ -63,10 +67,11 @@ def _listed_table(inner: exp.Select, catalog: Catalog) -> Table | None:
 
 @dataclass(frozen=True, slots=True)
 class _Conditions:
-    """What a list's WHERE says: which columns are equated with the question's, and what is asked of rows."""
+    """What a list's WHERE says: which columns are equated or compared with the question's, and of which rows."""
 
     pairs: tuple[tuple[exp.Expr, exp.Expr], ...]
     rows: tuple[exp.Expr, ...]
+    compared: tuple[str, str, str] | None
 
 
 def _read_list(asked: AskedList, table: Table, scope: Scope) -> UnitListQuery:
@@ -85,19 +90,25 @@ def _read_list(asked: AskedList, table: Table, scope: Scope) -> UnitListQuery:
         members += zip(asked.members, shown, strict=True)
     pairs = [*members, *said.pairs]
     places = [_unit_place(pair, scope, own) for pair in pairs]
-    if None in places or set(places) != set(range(len(outer.unit))):
+    apart = [pair for pair, place in zip(pairs, places, strict=True) if place is None]
+    by = read_key_pairs(apart, scope, own) if apart else ()
+    if by is None or (not by and set(places) != set(range(len(outer.unit)))):
         wrong = (pair[0] for pair, place in zip(pairs, places, strict=True) if place is None)
         raise not_by_listed_unit(outer, table, next(wrong, inner))
     correlated = {table.unit[place] for place in places[len(members) :] if place is not None}
-    groups = _read_groups(asked, inner, own, correlated)
+    groups = _read_groups(asked, inner, own, {*table.unit} if by else correlated)
+    if groups is not None and said.compared is not None:
+        raise list_across(next(inner.args["where"].find_all(exp.Column)), table)
     return UnitListQuery(
         table=table,
         alias=own.alias,
         rows=said.rows,
         absent=asked.absent,
-        groups=groups or (),
+        groups=() if groups is None else tuple(dict.fromkeys([*(inside for _, inside in by), *groups])),
         totals=None if groups is None else _read_totals(asked, inner),
         of_none=groups is not None and inner.args.get("group") is None,
+        by=by,
+        compared=said.compared,
         tree=asked.inner,
     )
 
@@ -106,16 +117,34 @@ def _read_conditions(inner: exp.Select, scope: Scope, own: Scope) -> _Conditions
     where = inner.args.get("where")
     pairs: list[tuple[exp.Expr, exp.Expr]] = []
     rows: list[exp.Expr] = []
+    compared: tuple[str, str, str] | None = None
     for part in conjuncts(None if where is None else where.this):
         if isinstance(part, exp.EQ) and (pair := _across(part, own)) is not None:
             pairs.append(pair)
+        elif compared is None and (found := _read_compared(part, scope, own)) is not None:
+            compared = found
         elif (query := part.find(exp.Query)) is not None:
             raise list_within(query)
         elif (outside := _find_outside(part, scope, own)) is not None:
             raise list_across(outside, own.table)
         else:
             rows.append(part)
-    return _Conditions(tuple(pairs), tuple(rows))
+    return _Conditions(tuple(pairs), tuple(rows), compared)
+
+
+def _read_compared(part: exp.Expr, scope: Scope, own: Scope) -> tuple[str, str, str] | None:
+    """Return how a column of the list's rows is compared with one of the question's row, if the condition is that."""
+    operator = OPERATORS.get(type(part))
+    pair = None if operator not in _COMPARED else _across(part, own)
+    if operator is None or pair is None:
+        return None
+    outer, inner = find_column(pair[0], scope), find_column(pair[1], own)
+    if outer is None or inner is None or outer.sql_type is not inner.sql_type or outer.sql_type not in _ORDERED:
+        return None
+    if outer.derivation is not None or inner.derivation is not None:
+        return None
+    # the list's column stands first
+    return (operator if _belongs(bare(part.this), own) else FLIPPED[operator]), outer.name, inner.name
 
 
 def _find_outside(part: exp.Expr, scope: Scope, own: Scope) -> exp.Column | None:
@@ -191,8 +220,8 @@ def _unit_place(pair: tuple[exp.Expr, exp.Expr], scope: Scope, own: Scope) -> in
     return place if own.table.unit.index(inner.name) == place else None
 
 
-def _across(equality: exp.EQ, own: Scope) -> tuple[exp.Expr, exp.Expr] | None:
-    """Return the column of the question and that of the subquery that an equality is between, if it is."""
+def _across(equality: exp.Expr, own: Scope) -> tuple[exp.Expr, exp.Expr] | None:
+    """Return the column of the question and that of the subquery that a comparison is between, if it is."""
     left, right = bare(equality.this), bare(equality.expression)
     if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
         return None
@@ -202,8 +231,9 @@ def _across(equality: exp.EQ, own: Scope) -> tuple[exp.Expr, exp.Expr] | None:
     return (right, left) if inside[0] else (left, right)
 
 
-def _belongs(column: exp.Column, own: Scope) -> bool:
+def _belongs(column: exp.Expr, own: Scope) -> bool:
     """Return True if a name inside the subquery is that of a column of its own."""
+    assert isinstance(column, exp.Column), "what is compared are columns"
     if column.args.get("table") is None:
         return own.knows(name(column.this))
     return own.qualifies(column)

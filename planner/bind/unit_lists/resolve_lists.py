@@ -70,6 +70,24 @@ def _name(listed: UnitList) -> tuple[str, str, bool]:
 
 
 def _resolve(query: UnitListQuery, given: Given) -> UnitList:
+    found = _resolve_rule(query, given)
+    if not query.by and query.compared is None:
+        return found
+    keyed = [f"{outer} = {inner}" for outer, inner in query.by]
+    if query.compared is not None:
+        operator, outer, inner = query.compared
+        keyed.append(f"{inner} {operator} {outer}")
+    text = " and ".join(keyed)
+    return replace(
+        found,
+        meaning=f"{found.meaning} for each row by {text}",
+        written=f"{found.written}, of each row's own {text}",
+        by=query.by,
+        compared=query.compared,
+    )
+
+
+def _resolve_rule(query: UnitListQuery, given: Given) -> UnitList:
     scope = Scope(table=query.table, alias=query.alias)
     where = all_of(one for part in query.rows for one in row_condition(part, scope, given).conjuncts())
     if query.totals is None:

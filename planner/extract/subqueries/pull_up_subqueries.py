@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from planner.bind.from_clause import alias_of
 from planner.bind.select_list import computes_each_row
 from planner.catalog.model import Table
 from planner.errors import KeyholeError
@@ -44,6 +45,7 @@ class _Inner:
     everything: bool
     name: str
     where: exp.Expr | None
+    alias: str
 
 
 def pull_up_subqueries(read: PrivateRead) -> tuple[Edit, ...]:
@@ -85,7 +87,7 @@ def _inner(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
     if alias is not None and alias.args.get("columns"):
         return None
     where = select.args.get("where")
-    if where is not None and contains(where, exp.Query, exp.AggFunc, exp.Window):
+    if where is not None and _reads_groups(where, select):
         return None
     place = clauses(node, tokens)
     closed = place.end < len(tokens) and tokens[place.end].is_symbol(")")
@@ -108,7 +110,26 @@ def _inner(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
         return None
     start = at_offset(tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this))
     written = text[tokens[start].start : tokens[at_offset(tokens, offset(node.this))].end]
-    return _Inner(table, place, shown, everything, written, where)
+    return _Inner(table, place, shown, everything, written, where, alias_of(node))
+
+
+def _reads_groups(where: exp.Expr, select: exp.Select) -> bool:
+    """Return True if a condition of the SELECT itself, not of a subquery in it, reads aggregates or windows."""
+    return any(node.find_ancestor(exp.Select) is select for node in where.find_all(exp.AggFunc, exp.Window))
+
+
+def _is_own(column: exp.Column, where: exp.Expr, alias: str) -> bool:
+    """Return True if a name is qualified as a column of the subquery's table, also in another subquery in its WHERE."""
+    if name(column.args.get("table")) != alias:
+        return False
+    select = column.find_ancestor(exp.Select)
+    while select is not None and select is not where.parent:
+        from_ = select.args.get("from_")
+        read = [] if from_ is None else [from_.this, *(join.this for join in select.args.get("joins") or ())]
+        if any(alias_of(one) == alias for one in read if isinstance(one, exp.Table)):
+            return False
+        select = select.find_ancestor(exp.Select)
+    return True
 
 
 def _star(item: exp.Expr) -> bool:
@@ -144,7 +165,7 @@ def _into(reader: Reader, inner: _Inner, room: Room, text: str, tokens: tuple[To
     changes.append(Edit.of(tokens[reader.first].start, tokens[reader.last].end, source))
     first = inner.clauses.mark("where")
     if inner.where is not None and first is not None:
-        written = [column for column in inner.where.find_all(exp.Column) if column.args.get("table") is not None]
+        written = [column for column in inner.where.find_all(exp.Column) if _is_own(column, inner.where, inner.alias)]
         columns = [(column, alias) for column in written]
         condition = requalify(columns, first + 1, inner.clauses.end, room, text, tokens)
         changes.extend(add_condition(reader, condition, first, tokens))

@@ -22,6 +22,8 @@ from planner.lower.unit_rows import StoredTotals, list_needed, unit_columns
 from planner.question.condition import ALWAYS
 from planner.question.model import ListedRows, ListedTotals
 
+_ENDS = (("min", "least"), ("max", "most"))
+
 
 def keep_listed(row: RowSql) -> RowSql:
     """Return the rows of listed units alone, or the rows as they are if their table has no lists.
@@ -43,7 +45,7 @@ def keep_listed(row: RowSql) -> RowSql:
     joined, names = [], {}
     only = [clause[0] for clause in table.lists if len(clause) == 1 and not clause[0].absent]
     for i, listed in enumerate(table.listed):
-        met = " AND ".join(f"{row.column(name)} = keyhole_l{i}_{j}" for j, name in enumerate(table.unit))
+        met = " AND ".join([*_met(row, listed, i), *_compare(row, listed, i)])
         kind = "JOIN" if replace(listed, absent=False) in only else "LEFT JOIN"
         joined.append(f"{kind} {_list_units(listed, i, dialect)} ON {met}")
         names[replace(listed, absent=False)] = f"keyhole_l{i}_0"
@@ -56,6 +58,27 @@ def keep_listed(row: RowSql) -> RowSql:
     return replace(row, table=replace(table, relation=relation, lists=()))
 
 
+def _met(row: RowSql, listed: UnitList, number: int) -> list[str]:
+    """That a row has the unit and the key that a list has."""
+    equal = [f"{row.column(name)} = keyhole_l{number}_{j}" for j, name in enumerate(row.table.unit)]
+    return equal + [f"{row.column(name)} = keyhole_l{number}_k{j}" for j, (name, _) in enumerate(listed.by)]
+
+
+def _compare(row: RowSql, listed: UnitList, number: int) -> list[str]:
+    """That some value on a list stands to the row's as is asked: the least does, or the greatest."""
+    if listed.compared is None:
+        return []
+    operator, name, _ = listed.compared
+    least, most, value = f"keyhole_l{number}_least", f"keyhole_l{number}_most", row.column(name)
+    match operator:
+        case "<>":
+            return [f"({least} <> {value} OR {most} <> {value})"]
+        case "<" | "<=":
+            return [f"{least} {operator} {value}"]
+        case _:
+            return [f"{most} {operator} {value}"]
+
+
 def _test(clause: tuple[UnitList, ...], names: Mapping[UnitList, str]) -> str:
     """That a row's unit is on one of these lists, or is not on one that is absent."""
     tests = [f"{names[replace(one, absent=False)]} IS {'' if one.absent else 'NOT '}NULL" for one in clause]
@@ -65,20 +88,27 @@ def _test(clause: tuple[UnitList, ...], names: Mapping[UnitList, str]) -> str:
 def _list_units(listed: UnitList, number: int, dialect: Dialect) -> str:
     """The relation with one row for each unit on the list."""
     names = [f"keyhole_l{number}_{j}" for j in range(len(listed.table.unit))]
+    names += [f"keyhole_l{number}_k{j}" for j in range(len(listed.by))]
+    shown = list(names)
+    if listed.compared is not None:
+        shown += [f"{function}(keyhole_value) AS keyhole_l{number}_{end}" for function, end in _ENDS]
     match listed.rule:
         case ListedRows() as rule:
             found = _with_a_row(listed, rule, names, dialect)
         case ListedTotals() as rule:
-            found = _with_totals(rule, names, dialect)
+            found = _with_totals(listed, rule, names, dialect)
         case _:
             raise KeyholeError("KH900", "a list of privacy units by a rule that is not known")
-    return f"(SELECT {', '.join(names)} FROM {found} GROUP BY {', '.join(names)}) AS listed{number}"
+    return f"(SELECT {', '.join(shown)} FROM {found} GROUP BY {', '.join(names)}) AS listed{number}"
 
 
 def _with_a_row(listed: UnitList, rule: ListedRows, names: Sequence[str], dialect: Dialect) -> str:
     """The units of the rows that the rule asks for."""
     row = compute_conditions(_read_listed(listed.table, dialect), rule.where, ())
-    units = [row.column(name) for name in listed.table.unit]
+    units = [row.column(name) for name in (*listed.table.unit, *(inside for _, inside in listed.by))]
+    if listed.compared is not None:
+        units.append(row.column(listed.compared[2]))
+        names = [*names, "keyhole_value"]
     tests = [*(f"({unit}) IS NOT NULL" for unit in units), *where_tests(row, rule.where)]
     shown = ", ".join(f"{unit} AS {name}" for unit, name in zip(units, names, strict=True))
     return f"(SELECT {shown} FROM {row.table.relation} WHERE {' AND '.join(tests)}) AS rows_of_units"
@@ -88,17 +118,19 @@ def _read_listed(table: Table, dialect: Dialect) -> RowSql:
     return RowSql(table=join_lookups(join_members(table, dialect=dialect), dialect=dialect), dialect=dialect)
 
 
-def _with_totals(rule: ListedTotals, names: Sequence[str], dialect: Dialect) -> str:
-    """The units with a group of rows whose totals the rule asks for."""
+def _with_totals(listed: UnitList, rule: ListedTotals, names: Sequence[str], dialect: Dialect) -> str:
+    """The units, and their keys, with a group of rows whose totals the rule asks for."""
     rows = rule.rows
     needed = list_needed(rows)
     row = compute_conditions(_read_listed(replace(rows.table, lists=()), dialect), rows.where, needed)
     summed = [FunctionalSql.of(row, one, where=ALWAYS, among=rows.where) for one in needed]
-    grouped = [*rows.table.unit, *rule.groups]
-    called = [*names, *(f"g{i}" for i in range(len(rule.groups)))]
+    keys = [inside for _, inside in listed.by]
+    others = [name for name in rule.groups if name not in keys]
+    grouped = [*rows.table.unit, *keys, *others]
+    called = [*names, *(f"g{i}" for i in range(len(others)))]
     columns = [f"{row.column(name)} AS {alias}" for name, alias in zip(grouped, called, strict=True)]
     columns += [f"{one.sum_rows(added=one.added_sql(), present=one.present())} AS t{i}" for i, one in enumerate(summed)]
-    present = [f"({row.column(name)}) IS NOT NULL" for name in rows.table.unit]
+    present = [f"({row.column(name)}) IS NOT NULL" for name in (*rows.table.unit, *keys)]
     tests = " AND ".join([*present, *where_tests(row, rows.where)])
     places = ", ".join(map(str, range(1, len(called) + 1)))
     totals = f"(SELECT {', '.join(columns)} FROM {row.table.relation} WHERE {tests} GROUP BY {places}) AS totals"

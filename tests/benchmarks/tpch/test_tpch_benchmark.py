@@ -34,7 +34,7 @@ _ROWS = {
     " (2, 'red', '', 'Brand#23', 'ECONOMY ANODIZED STEEL', 7, 'MED BOX', 1000, '')",
     "partsupp": "(1, 1, 10, 1.5, ''), (1, 2, 10, 2.5, ''), (2, 1, 5, 100, '')",
 }
-REFUSED = frozenset({4, 13, 17, 18, 20, 21, 22})
+REFUSED = frozenset({"13", "17", "20", "22"})
 
 
 def test_queries_plan_as_the_page_says(tmp_path: Path) -> None:
@@ -51,7 +51,8 @@ def test_queries_plan_as_the_page_says(tmp_path: Path) -> None:
     policy = load_duckdb(files, tmp_path)
     plain = PlainDuckDB(tmp_path / "tpch.duckdb")
     asked = list(ask_all("DuckDB", policy, plain, scale=1.0, console=Console(quiet=True)))
-    outcomes = {int(one.query.split()[0]): one.outcome for one in asked}
-    assert {number for number, outcome in outcomes.items() if outcome == "public"} == {2, 11, 16}
-    assert {number for number, outcome in outcomes.items() if outcome.startswith("KH")} == REFUSED, outcomes
-    assert len(outcomes) == 22
+    outcomes = {one.query: one.outcome for one in asked}
+    assert {query for query, outcome in outcomes.items() if outcome == "public"} == {"2", "11", "16"}
+    assert {query for query, outcome in outcomes.items() if outcome.startswith("KH")} == REFUSED, outcomes
+    assert {"17 instead", "22 instead"} < set(outcomes)
+    assert len({query.split()[0] for query in outcomes}) == 22

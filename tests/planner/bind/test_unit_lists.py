@@ -168,8 +168,8 @@ _SALES = "SELECT country FROM sales WHERE {} GROUP BY country HAVING count(*) > 
         ),
         (
             SHOP,
-            _ASKED.format("EXISTS (SELECT 1 FROM orders o WHERE o.household = l.household AND o_price > l.amount)"),
-            "l.amount is no column of the list",
+            _ASKED.format("EXISTS (SELECT 1 FROM orders o WHERE o.household = l.household AND o_shop <> l.l_shop)"),
+            "l.l_shop is no column of the list",
             "with constants",
         ),
         (

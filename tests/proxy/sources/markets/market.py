@@ -139,7 +139,7 @@ def load_sql(rows: Rows) -> list[str]:
     made = []
     for name, types in TYPES.items():
         columns = ", ".join(f"{column} {kind}" for column, kind in types.items())
-        made += [f"DROP TABLE IF EXISTS {name} CASCADE", f"CREATE TABLE {name} ({columns})"]
+        made += [f"DROP TABLE IF EXISTS {name}", f"CREATE TABLE {name} ({columns})"]
         values = ", ".join(f"({', '.join(map(spelled, row, types.values()))})" for row in rows[name])
         made += [f"INSERT INTO {name} VALUES {values}"] if values else []
     return made
@@ -157,10 +157,15 @@ def truth_sql() -> list[str]:
             f"DROP TABLE IF EXISTS {name}",
             f"CREATE TABLE {name} AS SELECT * FROM (VALUES {values}) AS v({', '.join(columns)})",
         ]
-    return [
-        *made,
-        "CREATE VIEW true_customers AS SELECT * FROM customers WHERE c_key IS NOT NULL",
-        "CREATE VIEW true_orders AS SELECT * FROM orders WHERE o_customer IS NOT NULL",
-        "CREATE VIEW true_lines AS SELECT * FROM lines, LATERAL (SELECT * FROM orders WHERE o_key = l_order"
-        " AND o_customer IS NOT NULL ORDER BY o_customer, o_key, o_month NULLS FIRST, o_price NULLS FIRST LIMIT 1) o",
-    ]
+    lines = (
+        "SELECT * FROM lines, LATERAL (SELECT * FROM orders WHERE o_key = l_order AND o_customer IS NOT NULL"
+        " ORDER BY o_customer, o_key, o_month NULLS FIRST, o_price NULLS FIRST LIMIT 1) o"
+    )
+    counted = {
+        "true_customers": "SELECT * FROM customers WHERE c_key IS NOT NULL",
+        "true_orders": "SELECT * FROM orders WHERE o_customer IS NOT NULL",
+        "true_lines": lines,
+    }
+    for name, sql in counted.items():
+        made += [f"DROP TABLE IF EXISTS {name}", f"CREATE TABLE {name} AS {sql}"]
+    return made

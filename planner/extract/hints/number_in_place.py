@@ -1,0 +1,65 @@
+"""A question that compares rows with an aggregate over all rows, with a number in the place of that.
+
+l_quantity < (SELECT 0.2 * avg(l_quantity) FROM lineitem WHERE l_partkey = p_partkey)
+l_quantity < (0.2 * 25.5)
+"""
+
+from decimal import Decimal
+
+from sqlglot import exp
+
+from planner.catalog.model import Catalog, Table
+from planner.extract.hints.questions import INSTEAD
+from planner.extract.private_read import QuestionReading
+from planner.parser.clauses import at_offset, closing_index, opening_index
+from planner.parser.tree import bare, contains, name, offset, write_node
+
+
+def put_number_in_place(place: QuestionReading, inner: exp.Query) -> str | None:
+    """Return the question with the middle of a measure's bounds for its mean, least or greatest value over all rows.
+
+    The bounds are public. Return None where the subquery is not one such value of one private table.
+    """
+    while isinstance(inner, exp.Subquery):
+        inner = inner.this
+    value = _write_value(inner, place)
+    source = inner.args.get("from_")
+    if value is None or source is None:
+        return None
+    tokens = place.tokens
+    first = opening_index(tokens, at_offset(tokens, offset(source.this.this)))
+    if first is None:
+        return None
+    last = closing_index(tokens, first)
+    start, end = tokens[place.clauses.select].start, tokens[place.clauses.end - 1].end
+    text = f"{place.text[start : tokens[first].start]}({value}){place.text[tokens[last].end : end]}"
+    return f"{INSTEAD}{' '.join(text.split())};"
+
+
+def _write_value(inner: exp.Query, place: QuestionReading) -> str | None:
+    if not isinstance(inner, exp.Select) or len(inner.expressions) != 1 or inner.args.get("joins"):
+        return None
+    if not contains(inner.expressions[0], exp.Avg, exp.Min, exp.Max):
+        return None
+    table = _find_table(inner, place.catalog)
+    if table is None:
+        return None
+    known = {column.name: column for column in table.columns}
+    value = inner.expressions[0].copy()
+
+    def middle(node: exp.Expr) -> exp.Expr:
+        column = bare(node.this) if isinstance(node, exp.Avg | exp.Min | exp.Max) else None
+        found = known.get(name(column.this)) if isinstance(column, exp.Column) else None
+        if found is None or found.bounds is None:
+            return node
+        return exp.Literal.number(f"{(sum(found.bounds) / Decimal(2)).normalize():f}")
+
+    written = exp.Paren(this=value).transform(middle).this
+    return None if contains(written, exp.AggFunc, exp.Column, exp.Query) else write_node(written)
+
+
+def _find_table(inner: exp.Select, catalog: Catalog | None) -> Table | None:
+    source = inner.args.get("from_")
+    if catalog is None or source is None or not isinstance(source.this, exp.Table):
+        return None
+    return next((table for table in catalog.tables if table.name == name(source.this.this)), None)
