@@ -28,9 +28,10 @@ class RowTerm:
     """An expression of one row's columns that has a value or none, and never fails.
 
     `function` is `column`, or `stored` for one that is compared as it is, with the name as `value`; `part` or `start`
-    of one; `constant`, or a function of `arguments`: `same` is the first of them, and so is `rest`, known to be from 0
-    to less than the limit. Exact kinds are whole numbers of 10^-scale, none larger than `limit`; of a text `limit` is
-    how many characters it has at most. Of a double, neither it nor its inverse is larger than 10^limit unless it is 0.
+    of one, or one `moved` by months; `constant`, or a function of `arguments`: `same` is the first of them, and so is
+    `rest`, known to be from 0 to less than the limit. Exact kinds are whole numbers of 10^-scale, none larger than
+    `limit`; of a text `limit` is how many characters it has at most. Of a double, neither it nor its inverse is
+    larger than 10^limit unless it is 0.
     """
 
     function: str
@@ -43,7 +44,7 @@ class RowTerm:
     @property
     def columns(self) -> frozenset[str]:
         """The columns that it reads."""
-        if self.function in ("column", "stored", "part", "start"):
+        if self.function in ("column", "stored", "part", "start", "moved"):
             return frozenset((str(self.value),))
         return frozenset().union(*(one.columns for one in self.arguments))
 

@@ -63,7 +63,7 @@ def rows_readings(
     found = readers(select, place.select, tokens)
     if not found or not all(reader.alone and _is_question(reader.select) for reader in found):
         return ()
-    if known is _GROUPED and not any(_reads_values(reader, select, table, node) for reader in found):
+    if known is _GROUPED and not any(reads_totals(one.select, select, table, node) for one in found):
         return ()
     if table.row_unit:
         raise values_of_rows(table, node)
@@ -85,11 +85,16 @@ def _find_form(select: exp.Select, table: Table, node: exp.Table) -> frozenset[s
         return _DISTINCT if distinct.args.get("on") is not None and select.args.get("group") is None else None
     if select.args.get("group") is None:
         return _WITH_WINDOWS if any(_find_window(item) is not None for item in select.expressions) else None
+    return _GROUPED if _is_by_unit(select, table, node) else None
+
+
+def _is_by_unit(select: exp.Select, table: Table, node: exp.Table) -> bool:
+    """Whether a subquery groups by the privacy unit and nothing else."""
     try:
         groups = grouped_columns(select, Scope(table=table, alias=alias_of(node)))
     except KeyholeError:
-        return None
-    return _GROUPED if table.unit and {one.name for one in groups} == set(table.unit) else None
+        return False
+    return bool(table.unit) and {one.name for one in groups} == set(table.unit)
 
 
 def _find_window(item: exp.Expr) -> exp.Window | None:
@@ -101,26 +106,28 @@ def _is_question(select: exp.Select) -> bool:
     return select.args.get("group") is not None or select.args.get("having") is not None
 
 
-def _reads_values(reader: Reader, select: exp.Select, table: Table, node: exp.Table) -> bool:
-    """Whether a question over one row for each unit reads what no sum over units is: totals as keys, and dates.
+def reads_totals(outer: exp.Select, select: exp.Select, table: Table, node: exp.Table) -> bool:
+    """Return True if a question over one row for each unit reads what no sum over units is: totals as keys, and dates.
 
     All else is a question over totals of each unit (`planner/bind/unit_totals.py`).
     """
+    if not _is_by_unit(select, table, node):
+        return False
     own = Scope(table=table, alias=alias_of(node))
     totals = {value_name(item): item for item in select.expressions if contains_aggregate(item)}
-    read = {name(column.this) for column in list_columns(reader.select)}
+    read = {name(column.this) for column in list_columns(outer)}
     for called, item in totals.items():
         for inner in item.find_all(exp.Min, exp.Max) if called in read else ():
             column = find_column(inner.this, own) if isinstance(inner.this, exp.Column) else None
             if column is not None and column.sql_type in _TIMES:
                 return True
-    group = reader.select.args.get("group")
-    shown = {value_name(item): item.this if isinstance(item, exp.Alias) else item for item in reader.select.expressions}
+    group = outer.args.get("group")
+    shown = {value_name(item): item.this if isinstance(item, exp.Alias) else item for item in outer.expressions}
     for item in () if group is None else group.expressions:
         chosen = item
         if isinstance(item, exp.Literal) and not item.is_string:
             index = int(str(item.this)) - 1 if str(item.this).isdigit() else -1
-            chosen = reader.select.expressions[index] if 0 <= index < len(reader.select.expressions) else item
+            chosen = outer.expressions[index] if 0 <= index < len(outer.expressions) else item
         elif isinstance(item, exp.Column) and name(item.this) not in totals:
             chosen = shown.get(name(item.this), item)
         if any(name(column.this) in totals for column in chosen.find_all(exp.Column)):

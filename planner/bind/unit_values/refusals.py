@@ -15,10 +15,10 @@ def not_of_one_unit(table: Table, node: exp.Expr) -> KeyholeError:
     unit = ", ".join(map(readable, table.unit))
     return KeyholeError(
         "KH107",
-        f"the values of a subquery that is joined are those of one privacy unit ({table.unit_text})",
+        f"the values that a subquery computes of several rows are those of one privacy unit ({table.unit_text})",
         detail="On anything else the rows of one privacy unit would decide about those of others.",
-        hint=f"Group the subquery by {unit} and nothing else, and join it on all of that. Or ask the owner for another "
-        f"privacy_unit, {_AS_COLUMN}",
+        hint=f"Group the subquery, or part its windows, by {unit} and nothing else, and join it on all of that. "
+        f"Or ask the owner for another privacy_unit, {_AS_COLUMN}",
         position=position(node),
     )
 

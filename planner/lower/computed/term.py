@@ -57,6 +57,8 @@ def _sql(row: StoredRow, term: RowTerm) -> str:
             return _sql(row, term.arguments[0])
         case "part" | "start":
             return _calendar(row, term)
+        case "moved":
+            return _move(row, term)
         case "=" | "<" | "= by" | "< by":
             return _comparison(row, term)
     if term.kind is TermKind.TEXT or term.function == "length":
@@ -103,6 +105,15 @@ def _calendar(row: StoredRow, term: RowTerm) -> str:
     made = Column("", SqlType.DATE, "date", derivation=Derivation("date_trunc", unit, str(term.value)))
     found = row.derive(made)
     return row.dialect.days(f"({found})")
+
+
+def _move(row: StoredRow, term: RowTerm) -> str:
+    """A date or timestamp some months later, on the last day of a month that is too short for its day."""
+    name, months = str(term.value), term.arguments[0].value
+    x, spelling = row.column(name), row.dialect.spelling
+    assert isinstance(months, int)
+    moved = row.dialect.microseconds(f"({spelling.as_moment(x)} + INTERVAL '{months}' MONTH)")
+    return f"CASE WHEN {x} BETWEEN {spelling.years(row.table.column(name).sql_type)} THEN {moved} END"
 
 
 def _operands(row: StoredRow, terms: tuple[RowTerm, ...], *, limit: int = 0) -> list[str]:

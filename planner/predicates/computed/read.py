@@ -204,7 +204,29 @@ class _Reader:
                 return RowTerm("same", found.kind, (found,), limit=found.limit)
         return found
 
+    def _move_months(self, node: exp.Binary) -> RowTerm | None:
+        """A stored time moved by an interval that has months; None for any other arithmetic."""
+        if self.within.scope.listed is not None:
+            return None
+        ways = [(node.this, node.expression)] if isinstance(node, exp.Add | exp.Sub) else []
+        ways += [(node.expression, node.this)] if isinstance(node, exp.Add) else []
+        for time, by in ways:
+            span = self.within.constant(by) if self.within.is_constant(by) else None
+            if isinstance(span, Span) and span.months:
+                sign = 1 if isinstance(node, exp.Add) else -1
+                moved = times.move_months(self.read(time), sign * span.months)
+                rest = Span(0, span.days, span.microseconds)
+                return (
+                    times.shift(moved, times.length(times.span_microseconds(rest)), sign)
+                    if rest != Span(0, 0, 0)
+                    else moved
+                )
+        return None
+
     def _arithmetic(self, node: exp.Binary) -> RowTerm:
+        moved = self._move_months(node)
+        if moved is not None:
+            return moved
         left, right = self.read(node.this), self.read(node.expression)
         if isinstance(node, exp.Div):
             left, right = _keep_remainder(node.this, left), _keep_remainder(node.expression, right)

@@ -18,7 +18,7 @@ def spell(term: RowTerm) -> str:
             return f"{readable(str(term.value))}({len(str(term.limit))},{term.scale})"
         case "column" | "stored":
             return readable(str(term.value)) + ("" if term.function == "column" else "@")
-        case "part" | "start":
+        case "part" | "start" | "moved":
             return f"{term.function}({arguments[0]} {readable(str(term.value))})"
         case "+" if term.arguments[1].function == "negate":
             return f"({arguments[0]} - {spell(term.arguments[1].arguments[0])})"

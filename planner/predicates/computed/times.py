@@ -16,6 +16,7 @@ _FARTHEST_DAYS = 3_000_000  # of a date of the years 1 to 9999, from 1970
 _EPOCH = datetime(1970, 1, 1)
 _CALENDAR = {"year": 9999, "quarter": 4, "month": 12, "week": 53, "day": 31, "doy": 366}
 _PARTS_OF_DAY = {"hour": 3_600_000_000, "minute": 60_000_000}
+_MOST_MONTHS = 12_000  # a thousand years, which no engine's calendar ends by
 _MONTH = 32 * DAY  # longer than any
 _FIRST_WEEK = 3 * DAY  # 1970 began on a Thursday
 
@@ -76,6 +77,15 @@ def shift(time: RowTerm, by: RowTerm, sign: int) -> RowTerm:
     if by.kind is TermKind.LENGTH:
         return add(moment(time), by, kind=TermKind.MOMENT)
     raise NoTermError
+
+
+def move_months(time: RowTerm, months: int) -> RowTerm:
+    """Return a stored date or timestamp so many months later, a moment as in PostgreSQL."""
+    if time.function != "column" or time.kind not in (TermKind.DAY, TermKind.MOMENT) or abs(months) > _MOST_MONTHS:
+        raise NoTermError
+    by = RowTerm("constant", TermKind.WHOLE, value=months, limit=abs(months))
+    limit = (_FARTHEST_DAYS + 31 * abs(months)) * DAY
+    return RowTerm("moved", TermKind.MOMENT, (by,), time.value, limit=limit)
 
 
 def day_of(term: RowTerm) -> RowTerm:

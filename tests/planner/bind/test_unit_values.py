@@ -102,7 +102,7 @@ _BUYS = _CALLS.replace("calls", "buys").replace("caller", "person")
             CATALOG,
             _BUYS.replace("GROUP BY person", "GROUP BY person, shop"),
             "one privacy unit",
-            "Group the subquery by",
+            "Group the subquery",
         ),
         (CATALOG, _BUYS.replace("f.person = ", "f.n = "), "one privacy unit", "join it on all of that"),
         (CATALOG, _BUYS.replace("f.person = b.person", "true"), "one privacy unit", "join it on all of that"),

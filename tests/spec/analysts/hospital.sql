@@ -61,3 +61,25 @@ SELECT ward FROM stays s WHERE EXISTS (SELECT 1 FROM labs l WHERE l.patient_id =
 
 SELECT ward FROM stays s WHERE s.patient_id IN (SELECT l.patient_id FROM labs l JOIN patients p ON p.patient_id = l.patient_id WHERE p.sex = 'f' AND l.abnormal) GROUP BY ward HAVING count(*) > 40
 --> KH107
+
+-- # values of one unit's own rows
+SELECT p.insurer FROM patients p JOIN (SELECT patient_id, count(*) AS stays, max(admitted) AS last FROM stays GROUP BY patient_id) s ON s.patient_id = p.patient_id WHERE s.stays > 2 AND s.last < '2024-07-01' GROUP BY p.insurer HAVING count(*) > 20
+--> planned
+
+SELECT p.sex, coalesce(l.n, 0) > 3 AS tested FROM patients p LEFT JOIN (SELECT patient_id, count(*) AS n FROM labs WHERE abnormal GROUP BY patient_id) l USING (patient_id) GROUP BY 1, 2 HAVING count(*) > 30
+--> planned
+
+SELECT ward FROM (SELECT ward, admitted, lag(admitted) OVER (PARTITION BY patient_id ORDER BY admitted) AS before FROM stays) t WHERE admitted < before + interval '30 days' GROUP BY ward HAVING count(*) > 20
+--> planned
+
+SELECT l.test FROM labs l JOIN (SELECT patient_id, min(admitted) AS first FROM stays GROUP BY patient_id) s ON s.patient_id = l.patient_id WHERE l.taken < s.first GROUP BY l.test HAVING count(DISTINCT l.patient_id) > 30
+--> planned
+
+SELECT first_ward, outcome FROM (SELECT outcome, first_value(ward) OVER (PARTITION BY patient_id ORDER BY admitted) AS first_ward FROM stays) t GROUP BY 1, 2 HAVING count(*) > 40
+--> planned
+
+SELECT ward FROM (SELECT ward, rank() OVER (PARTITION BY patient_id ORDER BY days DESC) AS r FROM stays) t WHERE r = 1 GROUP BY ward HAVING count(*) > 40
+--> planned
+
+SELECT extract(year FROM age(first, born)) AS years FROM patients JOIN (SELECT patient_id, min(admitted) AS first FROM stays GROUP BY patient_id) s USING (patient_id) WHERE born BETWEEN '1930-01-01' AND '2020-12-31' GROUP BY 1 HAVING count(*) > 10
+--> KH202

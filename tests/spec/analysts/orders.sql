@@ -277,3 +277,55 @@ SELECT region FROM orders o WHERE o.customer_id IN (SELECT customer_id FROM orde
 
 SELECT category FROM orders WHERE customer_id IN (SELECT customer_id FROM orders WHERE coupon IS NOT NULL GROUP BY customer_id HAVING count(*) * 2 > 5) GROUP BY category HAVING sum(total) > 10000
 --> planned
+
+-- # values of one unit's own rows
+WITH first AS (SELECT customer_id, min(month) AS cohort FROM orders GROUP BY customer_id) SELECT f.cohort, o.month, count(DISTINCT o.customer_id) AS active FROM orders o JOIN first f USING (customer_id) GROUP BY 1, 2 HAVING count(DISTINCT o.customer_id) > 50 ORDER BY 1, 2
+--> planned
+
+SELECT o.month FROM orders o JOIN (SELECT customer_id, min(month) AS cohort FROM orders GROUP BY customer_id) f USING (customer_id) WHERE o.month >= f.cohort + interval '1 month' GROUP BY o.month HAVING count(DISTINCT o.customer_id) > 60
+--> planned
+
+WITH cohorts AS (SELECT customer_id, date_trunc('quarter', min(ordered_at)) AS cohort FROM orders WHERE status <> 'cancelled' GROUP BY customer_id) SELECT cohort, o.category FROM cohorts c JOIN orders o ON o.customer_id = c.customer_id GROUP BY 1, 2 HAVING count(*) > 100
+--> planned
+
+SELECT category FROM (SELECT category, customer_id, row_number() OVER (PARTITION BY customer_id ORDER BY ordered_at) AS n FROM orders) q WHERE n = 1 GROUP BY category HAVING count(*) > 80
+--> planned
+
+SELECT category, n FROM (SELECT *, row_number() OVER (PARTITION BY customer_id ORDER BY ordered_at) AS n FROM orders WHERE status = 'paid') q WHERE n <= 3 GROUP BY category, n HAVING sum(total) > 2000
+--> planned
+
+SELECT channel FROM (SELECT DISTINCT ON (customer_id) customer_id, channel FROM orders ORDER BY customer_id, ordered_at DESC) latest GROUP BY channel HAVING count(*) > 50
+--> planned
+
+SELECT n_orders, count(*) AS customers FROM (SELECT customer_id, count(*) AS n_orders FROM orders GROUP BY customer_id) q GROUP BY n_orders HAVING count(*) > 30 ORDER BY n_orders
+--> planned
+
+SELECT CASE WHEN n = 1 THEN '1' WHEN n <= 5 THEN '2-5' ELSE '6+' END AS orders FROM (SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id) q GROUP BY 1 HAVING count(*) > 30
+--> planned
+
+SELECT least(n, 10) AS orders FROM (SELECT customer_id, count(*) AS n FROM orders WHERE gift GROUP BY customer_id) q GROUP BY 1 HAVING count(*) > 30
+--> planned
+
+SELECT date_trunc('month', last) AS left_in FROM (SELECT customer_id, max(ordered_at) AS last FROM orders GROUP BY customer_id) q GROUP BY 1 HAVING count(*) > 40
+--> planned
+
+SELECT region FROM (SELECT region, total, avg(total) OVER (PARTITION BY customer_id) AS own FROM orders) q WHERE total > 2 * own GROUP BY region HAVING count(*) > 60
+--> planned
+
+SELECT region FROM (SELECT region, ordered_at - lag(ordered_at) OVER (PARTITION BY customer_id ORDER BY ordered_at) AS gap FROM orders) q WHERE gap > interval '60 days' GROUP BY region HAVING count(*) > 60
+--> planned
+
+SELECT was, category FROM (SELECT category, lag(category) OVER (PARTITION BY customer_id ORDER BY ordered_at) AS was FROM orders) q WHERE was <> category GROUP BY 1, 2 HAVING count(*) > 60
+--> planned
+
+SELECT month = cohort AS is_new, month FROM (SELECT customer_id, month, min(month) OVER (PARTITION BY customer_id) AS cohort FROM orders) q GROUP BY 1, 2 HAVING count(DISTINCT customer_id) > 50
+--> planned
+
+SELECT region FROM (SELECT region, row_number() OVER (PARTITION BY region ORDER BY ordered_at) AS n FROM orders) q WHERE n = 1 GROUP BY region HAVING count(*) > 80
+--> KH107
+
+SELECT region FROM orders o WHERE total > (SELECT avg(p.total) FROM orders p WHERE p.customer_id = o.customer_id) GROUP BY region HAVING count(*) > 100
+--> KH107
+
+SELECT floor(spent / 500) * 500 AS from_, count(*) FROM (SELECT customer_id, sum(total) AS spent FROM orders GROUP BY customer_id) q GROUP BY 1 HAVING count(*) > 40
+--> planned

@@ -70,3 +70,19 @@ SELECT store FROM purchases GROUP BY store HAVING count(*) FILTER (WHERE househo
 
 SELECT CASE WHEN household_id IN (SELECT household_id FROM purchases GROUP BY household_id HAVING count(*) > 3) THEN 'often' ELSE 'seldom' END AS kind, store FROM purchases GROUP BY 1, 2 HAVING count(*) > 300
 --> planned
+
+-- # values of one unit's own rows
+SELECT h.region FROM households h JOIN (SELECT household_id, sum(spent) AS total FROM purchases GROUP BY household_id) p ON p.household_id = h.household_id WHERE p.total > 0.05 * h.income GROUP BY h.region HAVING count(*) > 25
+--> planned
+
+SELECT store FROM purchases p JOIN (SELECT household_id, max(spent) AS top FROM purchases GROUP BY household_id HAVING count(*) > 3) m ON m.household_id = p.household_id WHERE p.spent = m.top GROUP BY store HAVING count(*) > 25
+--> planned
+
+SELECT stores, count(*) FROM (SELECT household_id, count(DISTINCT store) AS stores FROM purchases GROUP BY household_id) q GROUP BY stores HAVING count(*) > 25
+--> planned
+
+SELECT long, h.tenure FROM households h JOIN (SELECT household_id, max(bought_on) - min(bought_on) > 180 AS long FROM purchases GROUP BY household_id) q USING (household_id) GROUP BY long, h.tenure HAVING count(*) > 25
+--> planned
+
+SELECT f.cohort, p.category FROM purchases p JOIN (SELECT household_id, min(month) AS cohort FROM purchases WHERE category = 'baby' GROUP BY 1) f ON f.household_id = p.household_id AND p.month > f.cohort GROUP BY 1, 2 HAVING count(DISTINCT p.household_id) > 25
+--> planned

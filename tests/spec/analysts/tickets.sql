@@ -168,3 +168,10 @@ SELECT category, priority ~ '^(high|urgent)$' AS pressing FROM tickets WHERE sub
 
 SELECT category FROM tickets WHERE subject ~ 'order [0-9]+' GROUP BY category HAVING count(*) > 50
 --> KH205
+
+-- # values of one unit's own rows
+SELECT c.plan FROM customers c JOIN (SELECT customer_id, min(opened_at) AS first FROM tickets GROUP BY customer_id) t USING (customer_id) WHERE t.first < c.signed_up + interval '1 month' GROUP BY c.plan HAVING count(*) > 20
+--> planned
+
+SELECT category FROM (SELECT category, row_number() OVER (PARTITION BY customer_id ORDER BY opened_at DESC) AS rn FROM tickets) t WHERE rn = 1 GROUP BY category HAVING count(*) > 20
+--> planned

@@ -24,6 +24,7 @@ from tests.proxy.sources.unit_values.valued import (
     ASKED,
     CATALOG,
     ODD,
+    OF_EXPRESSIONS,
     OF_ROWS,
     OF_SUMS,
     TIGHT,
@@ -68,7 +69,7 @@ def test_groups_are_those_that_postgresql_has(engines: Engines, rows: Rows) -> N
     with duckdb.connect() as duck:
         for statement in load_sql(rows):
             duck.execute(statement)
-        for sql in (*ASKED, *OF_ROWS, *OF_SUMS):
+        for sql in (*ASKED, *OF_ROWS, *OF_SUMS, *OF_EXPRESSIONS):
             postgres.execute("; ".join(_load_truth(rows)).encode())
             expected = _shape(postgres.execute(sql.encode()))
             postgres.execute("; ".join(load_sql(rows)).encode())
@@ -92,7 +93,7 @@ def test_one_unit_moves_no_more_than_is_charged(engines: Engines, rows: Rows, da
     questions = [
         asked(sql, catalog=catalog, tolerance="0")
         for catalog in (TIGHT, CATALOG)
-        for sql in (*ASKED, *OF_ROWS, *OF_SUMS, *ODD)
+        for sql in (*ASKED, *OF_ROWS, *OF_SUMS, *OF_EXPRESSIONS, *ODD)
     ]
     answers = []
     with duckdb.connect() as duck:
@@ -126,6 +127,7 @@ def test_no_value_narrows_what_is_charged() -> None:
         *ASKED,
         *OF_ROWS,
         *OF_SUMS,
+        *OF_EXPRESSIONS,
         ASKED[0].replace(" GROUP BY 1, 2", " WHERE cohort = '2026-01-01' GROUP BY 1, 2"),
     ):
         _, cells = charged_keys(asked(sql, catalog=CATALOG, tolerance="0"), version="1")

@@ -105,6 +105,23 @@ OF_SUMS = (
 )
 """The same with sums and means of a unit's own values, which lie within their bounds."""
 
+OF_EXPRESSIONS = (
+    "WITH f AS (SELECT person, date_trunc('month', min(bought)) AS cohort, count(*) > 1 AS often FROM buys GROUP BY 1)"
+    " SELECT f.cohort, often FROM buys b JOIN f USING (person) GROUP BY f.cohort, often HAVING count(*) > 0"
+    " ORDER BY often",
+    "SELECT shop FROM (SELECT shop, bought - lag(bought) OVER (PARTITION BY person ORDER BY bought, price, shop, gift)"
+    " AS gap, price * 2 AS twice FROM buys) q WHERE gap > interval '5 days' AND twice > 1 GROUP BY 1"
+    " HAVING count(*) > 0",
+    "SELECT days > 20 AS long FROM (SELECT person, max(bought)::date - min(bought)::date AS days FROM buys"
+    " WHERE price > 0 GROUP BY 1) q GROUP BY 1 HAVING count(*) > 0",
+    f"SELECT month FROM buys b JOIN {_FIRST} f USING (person) WHERE month >= cohort + interval '1 month' GROUP BY 1"
+    " HAVING count(DISTINCT person) > 0",
+    "SELECT shop FROM buys b JOIN (SELECT caller, max(day) AS last FROM calls GROUP BY 1) c ON b.person = c.caller"
+    " WHERE bought < c.last - interval '1 month 8 days' OR bought + interval '1 month' > c.last GROUP BY 1"
+    " HAVING count(*) > 0",
+)
+"""The same with expressions of values in the subquery, and months that times are moved by."""
+
 _BY = "ORDER BY bought{}, price, shop NULLS FIRST, gift DESC"
 _PLACED = f"(SELECT *, row_number() OVER (PARTITION BY person {_BY}) AS n FROM buys{{}}) q"
 OF_ROWS = (
@@ -144,13 +161,13 @@ _FOUND: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "buys": {
         "person": ("ann", "ann", "bob", "zoë", "ANN", "", None),
         "shop": ("a", "b", "c"),
-        "bought": tuple(datetime(2026, month, day, hour) for month in (1, 2, 3) for day, hour in ((1, 0), (9, 23))),
+        "bought": tuple(datetime(2026, month, day, hour) for month in (1, 2, 3) for day, hour in ((1, 0), (28, 23))),
         "price": (-5, 1, 3, 3, 20, None),
         "gift": (True, False, None),
     },
     "calls": {
         "caller": ("ann", "bob", "zoë", "eve", None),
-        "day": (date(2026, 1, 5), date(2026, 2, 9), date(2026, 3, 9), None),
+        "day": (date(2026, 1, 5), date(2026, 2, 28), date(2026, 3, 31), None),
         "minutes": (Decimal("0.5"), Decimal("7.25"), Decimal(60), None),
     },
 }

@@ -1,0 +1,148 @@
+"""An expression of a unit's values, computed in the query that reads them and not in the subquery.
+
+    (SELECT person, date_trunc('month', min(bought)) AS cohort FROM buys GROUP BY person) f ... GROUP BY f.cohort
+    (SELECT person, min(bought) AS keyhole_value1 FROM buys GROUP BY person) f
+    ... GROUP BY (date_trunc('month', f.keyhole_value1))
+
+Guarantee: PostgreSQL gives the same rows for both, since a value of the subquery is read wherever its name stood.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import contains_aggregate
+from planner.bind.unit_values.find_sources import find_sources, list_columns, reads_values
+from planner.bind.unit_values.read_rows import reads_totals
+from planner.errors import KeyholeError
+from planner.extract.private_read import PrivateRead
+from planner.parser.clauses import at_offset, clauses, fits
+from planner.parser.edits import Edit
+from planner.parser.lexer import readable
+from planner.parser.spans import Searched, spans
+from planner.parser.subquery_readers import readers, references, unaliased_end
+from planner.parser.tree import bare, name, offset
+
+_AGGREGATES = (exp.Filter, exp.AggFunc, exp.Window)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A subquery over one table, and the SELECT that reads it under an alias."""
+
+    inner: exp.Select
+    table: exp.Table
+    outer: exp.Select
+    alias: str
+
+
+def move_out_of_values(read: PrivateRead) -> tuple[Edit, ...]:
+    """The changes that leave plain values in the subqueries of units that a question reads; none if they are plain."""
+    try:
+        for one in _list_reads(read):
+            changes = _move_out(one, read)
+            if changes:
+                return changes
+    except KeyholeError:
+        return ()
+    return ()
+
+
+def _list_reads(read: PrivateRead) -> Iterator[_Read]:
+    for source in find_sources(read.select):
+        alone = source.cte is None or sum(1 for _ in references(source.cte)) == 1
+        if alone and reads_values(read.select, source) and read.catalog.table(name(source.table.this)) is not None:
+            yield _Read(source.inner, source.table, read.select, source.alias)
+    if isinstance(read.select.parent, exp.Subquery | exp.CTE):
+        found = readers(read.select, clauses(read.node, read.tokens).select, read.tokens) or ()
+        if len(found) == 1 and found[0].alone and _has_values(read, found[0].select):
+            yield _Read(read.select, read.node, found[0].select, found[0].alias)
+
+
+def _has_values(read: PrivateRead, outer: exp.Select) -> bool:
+    """Whether a subquery that is read alone has windows over units, or totals by which the query around it groups."""
+    inner = read.select
+    if outer.args.get("group") is None and outer.args.get("having") is None:
+        return False
+    if inner.args.get("group") is not None:
+        return reads_totals(outer, inner, read.table, read.node)
+    distinct = inner.args.get("distinct")
+    if distinct is not None:
+        return distinct.args.get("on") is not None
+    over = [window for item in inner.expressions for window in item.find_all(exp.Window)]
+    return any(one.args.get("partition_by") for one in over)
+
+
+def _move_out(read: _Read, where: PrivateRead) -> tuple[Edit, ...]:
+    text, tokens = where.text, where.tokens
+    place = clauses(read.table, tokens)
+    if not fits(place, read.inner, tokens) or len(place.items) != len(read.inner.expressions):
+        return ()
+    for item, (first, past) in zip(read.inner.expressions, place.items, strict=True):
+        node = bare(item.this) if isinstance(item, exp.Alias) else None
+        if node is None or isinstance(node, (*_AGGREGATES, exp.Column)) or not _is_moved(node, read.inner):
+            continue
+        called = name(item.args["alias"])
+        if any(name(column.this) == called for column in _list_sorting(read.inner)):
+            return ()
+        parts = list(_list_parts(node))
+        end = unaliased_end(item, past, tokens)
+        found = spans([Searched(part, first, end) for part in parts], text, tokens)
+        if len({begin for begin, _ in found}) < len(found):
+            return ()
+        number = next(n for n in range(1, len(text)) if f"keyhole_value{n}" not in text)
+        inside, outside, at = [], [], tokens[first].start
+        for i, (begin, stop) in sorted(enumerate(found), key=lambda one: one[1]):
+            value = f"keyhole_value{number + i}" if i else f"keyhole_value{number}"
+            inside.append(f"{text[tokens[begin].start : tokens[stop - 1].end]} AS {value}")
+            outside.append(text[at : tokens[begin].start])
+            outside.append(f"{readable(read.alias)}.{value}" if read.alias else value)
+            at = tokens[stop - 1].end
+        outside.append(text[at : tokens[end - 1].end])
+        spelled = f"({''.join(outside)})"
+        edits = [Edit.of(tokens[first].start, tokens[past - 1].end, ", ".join(inside), tokens[first].start)]
+        for column in list_columns(read.outer):
+            if name(column.this) == called and name(column.args.get("table")) in ("", read.alias):
+                edits += _put(column, spelled, called, read.outer, where)
+        return tuple(edits)
+    return ()
+
+
+def _is_moved(node: exp.Expr, inner: exp.Select) -> bool:
+    """Whether an item of a subquery is computed of values, or of a row beside them."""
+    if contains_aggregate(node):
+        return True
+    return inner.args.get("group") is None and node.find(exp.Column) is not None and node.find(exp.Query) is None
+
+
+def _list_sorting(inner: exp.Select) -> Iterator[exp.Column]:
+    """List the columns by which a subquery sorts: they may be names of its items."""
+    for clause in (inner.args.get("order"), inner.args.get("distinct")):
+        if clause is not None:
+            yield from clause.find_all(exp.Column)
+
+
+def _list_parts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """List what an expression of values is made of: its aggregates and windows, and columns beside windows."""
+    if isinstance(node, (*_AGGREGATES, exp.Column)):
+        yield node
+        return
+    for child in node.iter_expressions():
+        if isinstance(child, exp.Expr):
+            yield from _list_parts(child)
+
+
+def _put(column: exp.Column, spelled: str, called: str, outer: exp.Select, where: PrivateRead) -> Iterator[Edit]:
+    """The expression in the place of the name, under which it is shown where it is an item by itself."""
+    shown = any(
+        name(item.args["alias"]) == called if isinstance(item, exp.Alias) else item is column
+        for item in outer.expressions
+    )
+    if isinstance(column.parent, exp.Ordered) and not column.args.get("table") and shown:
+        return  # the name of what is shown
+    table = column.args.get("table")
+    start = where.tokens[at_offset(where.tokens, offset(column.this if table is None else table))].start
+    end = where.tokens[at_offset(where.tokens, offset(column.this))].end
+    label = f" AS {readable(called)}" if column.parent is outer and column.arg_key == "expressions" else ""
+    yield Edit.of(start, end, f"{spelled}{label}", start)
