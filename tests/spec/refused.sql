@@ -219,7 +219,7 @@ SELECT country FROM sales JOIN keyhole.errors ON country = code GROUP BY country
 --> KH107 keyhole.errors
 SELECT country FROM sales JOIN pg_class ON country = relname GROUP BY country HAVING count(*) > 5
 --> KH107 pg_class
-SELECT country FROM sales JOIN (SELECT * FROM regions) r ON country = name GROUP BY country HAVING count(*) > 5
+SELECT country FROM sales JOIN (SELECT * FROM regions LIMIT 3) r ON country = name GROUP BY country HAVING count(*) > 5
 --> KH107
 SELECT country FROM (sales JOIN regions ON country = name) GROUP BY country HAVING count(*) > 5
 --> KH103
