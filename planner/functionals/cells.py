@@ -49,7 +49,7 @@ def cell_reach(question: Question) -> CellReach:
         if any(listed.of_rows for listed in table.listed):
             # what a cell takes away makes rows vanish, or rows come as well, so that groups before and after differ
             vanish = all(not one.absent and isinstance(one.rule, ListedRows) for one in table.listed)
-            doubled = not vanish or table.cells_of_cut_units or not _have_one_sign(question)
+            doubled = not vanish or table.cells_of_cut_units or not _add_once(question)
             return CellReach(everywhere=True, in_all_groups=True, doubled=doubled or reach.doubled)
         return replace(reach, everywhere=True, in_all_groups=True)
     if table.row_unit:
@@ -57,7 +57,7 @@ def cell_reach(question: Question) -> CellReach:
     if table.own:  # another value moves all rows of the unit to other groups, or makes other rows count
         return CellReach(everywhere=True, in_all_groups=True, doubled=True)
     if table.reads_several:
-        doubled = table.cells_of_cut_units or not _have_one_sign(question)
+        doubled = table.cells_of_cut_units or not _add_once(question)
         return CellReach(everywhere=True, in_all_groups=True, doubled=doubled)
     if table.cells_of_cut_units and question.keys.groups_within_reach(table) > table.groups_per_unit:
         return CellReach(everywhere=True, doubled=True)  # groups are chosen: another one may take the place
@@ -67,6 +67,14 @@ def cell_reach(question: Question) -> CellReach:
     summed = question.per_unit is None and table.row_cap is None
     once = _have_one_sign(question) and (summed or len(question.computed) == 1)
     return CellReach(doubled=not once and not _are_finest(question, table))
+
+
+def _add_once(question: Question) -> bool:
+    """Return True if a unit that loses some of its rows loses some of what it added, and adds nothing else.
+
+    What its rows come to in a group may meet the condition of another functional once some of them are gone.
+    """
+    return _have_one_sign(question) and (question.per_unit is None or len(question.computed) == 1)
 
 
 def _have_one_sign(question: Question) -> bool:

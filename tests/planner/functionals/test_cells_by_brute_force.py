@@ -10,7 +10,9 @@ from itertools import combinations, permutations, product
 
 import pytest
 
-from planner.functionals.cells import CellReach
+from planner.functionals.cells import CellReach, cell_reach
+from tests.planner.asked import asked
+from tests.proxy.sources.unit_paths.shop import compiled
 
 Cell = tuple[int, int]
 Total = Callable[[Sequence[int]], int]
@@ -134,6 +136,20 @@ def test_totals_per_unit_move_between_filters(known: Callable[[list[int]], float
             part = (0, 0) if not left else (int(known(left) > 5), int(known(left) <= 5))
             found = max(found, abs(int(whole > 5) - part[0]) + abs(int(whole <= 5) - part[1]))
     assert found == 2 == CellReach(doubled=True).losses_in_cell(5)
+
+
+def test_totals_per_unit_of_joined_rows_move_between_filters_in_all_groups() -> None:
+    """Two wards and two days: without one day a unit goes from `n >= 2` to `n < 2` in both, each filter in full."""
+    whole, part = (dict.fromkeys((0, 1), days) for days in (2, 1))
+    moved = sum((whole[ward] >= 2) != (part[ward] >= 2) for ward in whole)
+    loss_of_both_filters = 2 * moved
+    per_unit = "(SELECT household, l_mode, count(*) AS n FROM lines GROUP BY household, l_mode) v"
+    joined = f"SELECT l_mode FROM {per_unit} GROUP BY l_mode HAVING {{}}"
+    several, few = "count(*) FILTER (WHERE n >= 2) > 40", "count(*) FILTER (WHERE n < 2) > 40"
+    both = cell_reach(asked(joined.format(f"{several} AND {few}"), catalog=compiled()))
+    assert both.losses_in_cell(2) == loss_of_both_filters == 4
+    for one in (several, few):  # it comes or goes, in full once
+        assert cell_reach(asked(joined.format(one), catalog=compiled())).losses_in_cell(2) == moved
 
 
 def test_parts_of_a_statement_cost_their_sum() -> None:
