@@ -30,6 +30,7 @@ from planner.bind.unit_values.refusals import (
     no_value,
     not_of_one_unit,
     unbounded_value,
+    unit_of_left_join,
     value_clause,
     values_of_rows,
 )
@@ -97,7 +98,7 @@ def read_values(
         UnitTable(source.alias, "", tuple(listed.items()), merged[source.alias]) for source, listed in shown
     )
     scope = replace(scope, members=members)
-    _check_joins(select, shown, scope)
+    _check_joins(select, shown, scope, catalog)
     return scope, tuple(queries)
 
 
@@ -465,7 +466,9 @@ def _list_using(
             )
 
 
-def _check_joins(select: exp.Select, shown: Sequence[tuple[ValueSource, Mapping[str, str]]], scope: Scope) -> None:
+def _check_joins(
+    select: exp.Select, shown: Sequence[tuple[ValueSource, Mapping[str, str]]], scope: Scope, catalog: Catalog
+) -> None:
     """Check that each subquery is joined on the whole unit. Raises KH107."""
     own = {source.alias for source, _ in shown}
     inner = [part for join in select.args["joins"] if not join.side for part in conjuncts(join.args.get("on"))]
@@ -485,6 +488,7 @@ def _check_joins(select: exp.Select, shown: Sequence[tuple[ValueSource, Mapping[
             raise value_clause("another condition ON a LEFT JOIN", source.node)
         edges += [edge for edge in met if edge is not None and source.alias in edge[:2]]
         edges += list(_read_using(join, select, scope))
+        _check_unit_is_read_there(source, join, select, scope, catalog)
     for place in range(len(scope.table.unit)):
         reached = {member.alias for member in scope.members} - own
         joined = [{one, other} for one, other, at in edges if at == place]
@@ -493,6 +497,28 @@ def _check_joins(select: exp.Select, shown: Sequence[tuple[ValueSource, Mapping[
         for source, _ in shown:
             if source.alias not in reached:
                 raise not_of_one_unit(scope.table, source.node)
+
+
+def _check_unit_is_read_there(
+    source: ValueSource, join: exp.Join, select: exp.Select, scope: Scope, catalog: Catalog
+) -> None:
+    """Check that no column of the unit behind a LEFT JOIN is read but in that join's own condition. Raises KH107."""
+    on = join.args.get("on")
+    known = set() if on is None else {id(column) for column in on.find_all(exp.Column)}
+    for column in list_columns(select):
+        found = None if id(column) in known else _find_unit(column, scope)
+        if found is not None and found[0] == source.alias and not _is_of_inner(column, select, catalog):
+            raise unit_of_left_join(source.alias, name(column.this), column)
+
+
+def _is_of_inner(column: exp.Column, select: exp.Select, catalog: Catalog) -> bool:
+    """Whether a plain name in a subquery of a SELECT is that of a column of the subquery's own tables."""
+    inner = column.find_ancestor(exp.Select)
+    if inner is None or inner is select or column.args.get("table") is not None:
+        return False
+    tables = (_find_table(node, catalog) for node in inner.find_all(exp.Table))
+    called = name(column.this)
+    return any(called in {one.name for one in table.columns} for table in tables if table is not None)
 
 
 def _read_edge(part: exp.Expr, scope: Scope) -> _Edge | None:

@@ -76,6 +76,18 @@ def unbounded_value(node: exp.Expr, column: str) -> KeyholeError:
     )
 
 
+def unit_of_left_join(alias: str, column: str, node: exp.Expr) -> KeyholeError:
+    """KH107 for a unit's column of a subquery behind LEFT JOIN, read elsewhere than in the condition of that join."""
+    return KeyholeError(
+        "KH107",
+        f"{readable(alias)}.{readable(column)} of a LEFT JOIN is read in the condition of that join alone",
+        detail="It is NULL where the subquery has no row, while the rows themselves have a privacy unit.",
+        hint="Name the privacy unit's column of the private table instead. Where the subquery has no row, its values "
+        "are NULL, count(*) among them.",
+        position=position(node),
+    )
+
+
 def value_clause(clause: str, node: exp.Expr) -> KeyholeError:
     """KH107 for what the subquery may not contain."""
     return KeyholeError(

@@ -111,6 +111,20 @@ _BUYS = _CALLS.replace("calls", "buys").replace("caller", "person")
         (CATALOG, _BUYS.replace(") f", " LIMIT 5) f"), "LIMIT", "GROUP BY"),
         (CATALOG, _BUYS.replace("GROUP", "WHERE price > (SELECT 1) GROUP"), "SUBQUERY", "GROUP BY"),
         (CATALOG, _BUYS.replace("JOIN", "LEFT JOIN") + " AND b.price > 2", "LEFT JOIN", "GROUP BY"),
+        # NULL in SQL where the subquery has no row, which a row's own unit never is
+        (
+            CATALOG,
+            _BUYS.replace("JOIN", "LEFT JOIN") + " WHERE f.person IS NULL OR n > 1",
+            "f.person of a LEFT JOIN",
+            "NULL",
+        ),
+        (
+            CATALOG,
+            _BUYS.replace("JOIN", "LEFT JOIN") + " JOIN (SELECT person, max(price) AS most FROM buys WHERE gift"
+            " GROUP BY person) g ON g.person = f.person AND g.most > 2",
+            "f.person of a LEFT JOIN",
+            "of the private table instead",
+        ),
         (CATALOG, _BUYS.replace("JOIN", "RIGHT JOIN"), "RIGHT JOIN", "GROUP BY"),
         (
             CATALOG,
