@@ -1,9 +1,13 @@
 """An engine that speaks Spark Connect, asked with the thin client alone."""
 
 import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import duckdb
 from pyspark.sql.connect.session import SparkSession
 
 from planner.catalog.key_space import KeySpace
@@ -40,6 +44,20 @@ class Connected:
         groups = [found.column(f"k{i}").to_pylist() for i in range(len(keys.columns))]
         sums = [found.column(f"f{i}").to_pylist() for i in range(functionals)]
         return TrueAggregates(align_groups(groups, sums, keys))
+
+    @contextmanager
+    def tables(self, made: Sequence[str], names: Sequence[str], folder: Path) -> Iterator[Any]:
+        """Views of files with what these statements make in DuckDB, and DuckDB with the same tables."""
+        with duckdb.connect() as duck:
+            for statement in made:
+                duck.execute(statement)
+            for name in names:
+                path = folder / f"{name}{len(list(folder.iterdir()))}.parquet"
+                duck.execute(f"COPY {name} TO '{path}'")
+                self.execute(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS SELECT * FROM parquet.`{path}`")
+            yield duck
+        for name in names:
+            self.execute(f"DROP VIEW {name}")
 
 
 def connect(url: str, dialect: Dialect) -> Connected:
