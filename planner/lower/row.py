@@ -64,7 +64,7 @@ class RowSql:
                 return number_combination(self, merged)
 
     def ordered_column(self, name: str) -> str:
-        """The date or timestamp where rows are ordered by it."""
+        """The column, which is no text, where rows are ordered by it."""
         column = self.table.column(name)
         if column.derivation is None:
             return self.dialect.ordered_column(self.dialect.spelling.identifier(name), column)

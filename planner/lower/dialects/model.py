@@ -78,7 +78,7 @@ class Dialect:
     """The quoted name of a stored column as a value of its declared type; text compares byte by byte."""
 
     ordered_column: Callable[[str, Column], str]
-    """The quoted name of a stored date or timestamp, in ORDER BY beside values that are made of it."""
+    """The quoted name of a stored column that is no text, in ORDER BY beside values that are made of it."""
 
     exact_values: Callable[[str], ExactValues]
     """The values of a declared numeric type."""
@@ -140,6 +140,9 @@ class Dialect:
 
     total: Callable[[str, int], str]
     """The exact sum of up to 2^32 whole numbers, none larger than that, or of any number whose sum fits 38 digits."""
+
+    extreme_double: Callable[[str, str], str]
+    """The `min` or `max` over a group of a double as `stored_column` gives it; a NaN is greater than all numbers."""
 
     generate_rows: Callable[[int], str]
     """So many rows that the engine makes up, as a relation `series` with the whole numbers from 0 as `i`."""

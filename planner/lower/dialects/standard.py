@@ -1,4 +1,4 @@
-"""What DuckDB and PostgreSQL say alike, and Spark in words of its own."""
+"""What DuckDB and PostgreSQL say alike, and Spark for the most part in words of its own."""
 
 from string import ascii_lowercase, ascii_uppercase
 
@@ -31,3 +31,8 @@ def translate_case(function: str, text: str) -> str:
 def total(expression: str, _: int) -> str:
     """The sum of whole numbers: both engines add up in a wider type than the numbers have."""
     return f"sum({expression})"
+
+
+def extreme_double(function: str, expression: str) -> str:
+    """The least or greatest double of a group: a NaN is greater than all numbers."""
+    return f"{function}({expression})"

@@ -185,10 +185,11 @@ def _read_column(column: Column, value: OwnValue, row: RowSql) -> str:
 def _aggregate(value: OwnValue, added: str, row: RowSql, known: Table) -> str:
     cast = row.dialect.spelling.cast
     match value.kind:
-        case "least":
-            return f"min({added})"
-        case "greatest":
-            return f"max({added})"
+        case "least" | "greatest":
+            function = "min" if value.kind == "least" else "max"
+            if known.column(value.name).sql_type is SqlType.DOUBLE:
+                return row.dialect.extreme_double(function, added)
+            return f"{function}({added})"
         case "rows":
             return cast(f"count({added})", "bigint")
         case "values":
