@@ -127,6 +127,8 @@ def _order_values(table: Table, values: Sequence[Column], dialect: Dialect) -> l
         if column.sql_type is SqlType.TEXT and not column.enumerated:
             order.append(f"left({value}, {column.longest_text}){dialect.byte_order} NULLS FIRST")
             behind.append(f"{value}{dialect.byte_order} NULLS FIRST")  # of which a lookup sees more
+        elif column.sql_type is SqlType.DOUBLE:  # which is carried as it is stored
+            order.append(f"{dialect.stored_column(value, column)} NULLS FIRST")
         else:
             order.append(f"{value} NULLS FIRST")
     return [*order, *behind]

@@ -21,8 +21,9 @@ from tests.proxy.sources.markets.test_markets import ASKED as ASKED_OF_MARKETS
 from tests.proxy.sources.markets.test_markets import MARKET, ROWS_OF_KEYS
 from tests.proxy.sources.unit_lists.listed import ASKED as ASKED_OF_LISTS
 from tests.proxy.sources.unit_lists.listed import OF_ODD_ROWS
-from tests.proxy.sources.unit_paths.shop import TYPES, load_sql, name_plainly, shops, store_units
+from tests.proxy.sources.unit_paths.shop import TYPES, compiled, load_sql, name_plainly, shops, store_units
 from tests.proxy.sources.unit_paths.test_unit_paths import ASKED
+from tests.worlds.policies import changed
 
 _DEAR = tuple(sql for sql in OF_ODD_ROWS if " LIKE " in sql or "1 / min(o_price)" in sql)
 _ODD_ROWS = tuple(sql for sql in OF_ODD_ROWS if sql not in _DEAR)
@@ -80,3 +81,23 @@ def test_rows_of_one_key_are_those_of_duckdb(
             question = asked(statement, catalog=name_plainly(MARKET))
             found = connected.rows(rewrite(question, dialect=connected.dialect).sql)
             assert sorted(found, key=repr) == sorted(expected, key=repr), sql
+
+
+def test_a_zero_with_a_sign_or_any_nan_chooses_no_other_row_of_a_key(connected: Any, tmp_path: Path) -> None:
+    types = {**market.TYPES, "orders": {**market.TYPES["orders"], "a_rate": "double precision"}}
+    catalog = compiled(changed(("o_key = {}", "o_key = {}\na_rate = {}"), text=market.POLICY), types)
+    found: dict[str, list[tuple[Any, ...]]] = {
+        "customers": [],
+        "orders": [(1, 1, 2, 0, "-0"), (1, 1, 1, 0, "0"), (2, 1, 1, 0, "-nan"), (2, 1, 3, 0, "5")],
+        "lines": [(1, 1, 1, True, 1), (2, 1, 1, True, 1), (2, 1, 2, True, 1)],
+    }
+    made = [
+        f"CREATE TABLE {name} ({', '.join(f'{column} {kind}' for column, kind in of.items())})"
+        for name, of in types.items()
+    ]
+    made += [f"INSERT INTO {name} VALUES {', '.join(map(str, rows))}" for name, rows in found.items() if rows]
+    sql = "SELECT o_month FROM lines, orders WHERE l_order = o_key GROUP BY o_month HAVING count(*) > 4"
+    with connected.tables(made, tuple(types), tmp_path) as duck:
+        expected = duck.execute(rewrite(asked(sql, catalog=catalog), dialect=DUCKDB).sql).fetchall()
+        answer = connected.rows(rewrite(asked(sql, catalog=name_plainly(catalog)), dialect=connected.dialect).sql)
+        assert sorted(answer) == sorted(expected) == [(1, 1), (3, 2)]
