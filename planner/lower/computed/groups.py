@@ -90,7 +90,7 @@ def _look_up_part(row: GroupedRow, parts: Parts, derived: Derivation) -> str:
     found = f"({row.column(parts.column)}) - {first}"
     if groups != list(range(len(groups))):
         place = f"({found}) * {width} + 1"
-        found = row.dialect.spelling.cast(f"substring('{listed}', {place}, {width})", "integer")
+        found = row.dialect.spelling.cast(row.dialect.pick_digits(listed, place, width), "integer")
     return f"COALESCE({found}, CASE WHEN ({row.column(derived.column)}) IS NULL THEN {_number(parts.nulls)} END)"
 
 
@@ -190,4 +190,4 @@ def _look_up(row: GroupedRow, place: str, listed: Sequence[int]) -> str:
         return place
     width = len(str(max(listed)))
     texts = "".join(str(number).rjust(width, "0") for number in listed)
-    return row.dialect.spelling.cast(f"substring('{texts}', ({place}) * {width} + 1, {width})", "integer")
+    return row.dialect.spelling.cast(row.dialect.pick_digits(texts, f"({place}) * {width} + 1", width), "integer")

@@ -8,7 +8,15 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.decimals import exact_values, keep_numeric
 from planner.lower.dialects.grid import Grid
 from planner.lower.dialects.model import Dialect, Rounded
-from planner.lower.dialects.standard import extract_part, extreme_double, like, total, translate_case, truncate_moment
+from planner.lower.dialects.standard import (
+    extract_part,
+    extreme_double,
+    like,
+    pick_digits,
+    total,
+    translate_case,
+    truncate_moment,
+)
 from planner.values.spelling import STANDARD
 from planner.values.sql_literals import duckdb_numeric
 
@@ -142,6 +150,7 @@ DUCKDB = Dialect(
     ascii_case=translate_case,
     like=like,
     total=total,
+    pick_digits=pick_digits,
     extreme_double=extreme_double,
     generate_rows=_generate_rows,
     array=("ARRAY[", "]"),

@@ -141,6 +141,10 @@ class Dialect:
     total: Callable[[str, int], str]
     """The exact sum of up to 2^32 whole numbers, none larger than that, or of any number whose sum fits 38 digits."""
 
+    pick_digits: Callable[[str, str, int], str]
+    """So many digits of a constant text of digits, from a place on, of which the first is 1. Where the place is NULL it
+    is NULL, or a text that the dialect's cast to an integer gives NULL for."""
+
     extreme_double: Callable[[str, str], str]
     """The `min` or `max` over a group of a double as `stored_column` gives it; a NaN is greater than all numbers."""
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from planner.catalog.model import Column, SqlType
 from planner.lower.dialects.grid import Grid
 from planner.lower.dialects.model import Dialect, ExactValues, Rounded
-from planner.lower.dialects.standard import extract_part, extreme_double, like, total, truncate_moment
+from planner.lower.dialects.standard import extract_part, extreme_double, like, pick_digits, total, truncate_moment
 from planner.values.spelling import STANDARD
 from planner.values.sql_literals import numeric_modifier
 
@@ -143,6 +143,7 @@ POSTGRES = Dialect(
     ascii_case=_ascii_case,
     like=like,
     total=total,
+    pick_digits=pick_digits,
     extreme_double=extreme_double,
     generate_rows=_generate_rows,
     array=("ARRAY[", "]"),

@@ -22,7 +22,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.decimals import exact_values, keep_numeric, narrow
 from planner.lower.dialects.grid import INT4, INT8, Grid
 from planner.lower.dialects.model import Dialect, Rounded
-from planner.lower.dialects.standard import extreme_double, translate_case
+from planner.lower.dialects.standard import extreme_double, pick_digits, translate_case
 from planner.values.spelling import Spelling
 from planner.values.sql_literals import duckdb_numeric, text
 
@@ -227,6 +227,7 @@ SPARK = Dialect(
     ascii_case=translate_case,
     like=_like,
     total=_total,
+    pick_digits=pick_digits,
     extreme_double=extreme_double,
     generate_rows=_generate_rows,
     array=("array(", ")"),

@@ -36,3 +36,8 @@ def total(expression: str, _: int) -> str:
 def extreme_double(function: str, expression: str) -> str:
     """The least or greatest double of a group: a NaN is greater than all numbers."""
     return f"{function}({expression})"
+
+
+def pick_digits(digits: str, place: str, width: int) -> str:
+    """Some characters of a text of digits, from a place on; NULL where that is."""
+    return f"substring('{digits}', {place}, {width})"

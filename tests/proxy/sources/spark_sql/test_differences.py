@@ -55,6 +55,12 @@ def test_patterns_match_as_in_postgresql(connected: Any, pattern: str) -> None:
     assert connected.rows(f"SELECT {tests}") == [tuple(like(one, pattern) for one in TEXTS)]
 
 
+def test_digits_from_no_place_on_are_no_number(connected: Any) -> None:
+    """Else a row without a time would be in the first group of those that its hour decides about."""
+    picked = connected.dialect.spelling.cast(connected.dialect.pick_digits("000123", "place", 2), "integer")
+    assert connected.rows(f"SELECT {picked} AS n FROM VALUES (5), (NULL), (3) AS t(place)") == [(23,), (None,), (1,)]
+
+
 def test_sums_do_not_overflow(connected: Any) -> None:
     total = connected.dialect.total("x", 2**63)
     extremes = "(SELECT CAST(9223372036854775807 AS bigint) AS x UNION ALL SELECT CAST(9223372036854775807 AS bigint))"

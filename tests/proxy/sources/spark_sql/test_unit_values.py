@@ -31,7 +31,13 @@ from tests.proxy.sources.unit_values.valued import (
 )
 
 _DEAR = tuple(sql for sql in ODD if " LIKE " in sql)
-_FAMILIES = (ASKED, OF_ROWS, (*OF_SUMS, *OF_EXPRESSIONS, *(sql for sql in ODD if sql not in _DEAR)))
+_OF_PARTS = (
+    "SELECT extract(dow FROM bought) IN (0, 6) AS weekend, extract(hour FROM bought) >= 18 AS evening FROM buys"
+    " GROUP BY 1, 2 HAVING count(*) > 0",
+    "SELECT month = cohort AS new, month FROM (SELECT person, month, min(month) OVER (PARTITION BY person) AS cohort"
+    " FROM buys) q GROUP BY 1, 2 HAVING count(DISTINCT person) > 0",
+)
+_FAMILIES = ((*ASKED, *_OF_PARTS), OF_ROWS, (*OF_SUMS, *OF_EXPRESSIONS, *(sql for sql in ODD if sql not in _DEAR)))
 
 
 @examples(
