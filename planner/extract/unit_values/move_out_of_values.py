@@ -4,7 +4,8 @@
     (SELECT person, min(bought) AS keyhole_value1 FROM buys GROUP BY person) f
     ... GROUP BY (date_trunc('month', f.keyhole_value1))
 
-Guarantee: PostgreSQL gives the same rows for both, since a value of the subquery is read wherever its name stood.
+Guarantee: PostgreSQL gives the same rows for both, since a value of the subquery is read wherever its name stood. From
+behind a LEFT JOIN no expression is moved but one that is NULL where its values are.
 """
 
 from collections.abc import Iterator
@@ -25,16 +26,23 @@ from planner.parser.subquery_readers import readers, references, unaliased_end
 from planner.parser.tree import bare, name, offset
 
 _AGGREGATES = (exp.Filter, exp.AggFunc, exp.Window)
+_NULL_OF_NULLS = (
+    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Paren, exp.Abs, exp.Floor, exp.Ceil, exp.Round),
+    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.And, exp.Or, exp.Not),
+    *(exp.Cast, exp.DataType, exp.Extract, exp.TimestampTrunc, exp.DateTrunc, exp.Interval, exp.Var, exp.Literal),
+)
+"""What is NULL if all values in it are."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A subquery over one table, and the SELECT that reads it under an alias."""
+    """A subquery over one table, and the SELECT that reads it under an alias; `is_padded` behind LEFT JOIN."""
 
     inner: exp.Select
     table: exp.Table
     outer: exp.Select
     alias: str
+    is_padded: bool
 
 
 def move_out_of_values(read: PrivateRead) -> tuple[Edit, ...]:
@@ -53,11 +61,12 @@ def _list_reads(read: PrivateRead) -> Iterator[_Read]:
     for source in find_sources(read.select):
         alone = source.cte is None or sum(1 for _ in references(source.cte)) == 1
         if alone and reads_values(read.select, source) and read.catalog.table(name(source.table.this)) is not None:
-            yield _Read(source.inner, source.table, read.select, source.alias)
+            is_padded = source.join is not None and bool(source.join.side)
+            yield _Read(source.inner, source.table, read.select, source.alias, is_padded)
     if isinstance(read.select.parent, exp.Subquery | exp.CTE):
         found = readers(read.select, clauses(read.node, read.tokens).select, read.tokens) or ()
         if len(found) == 1 and found[0].alone and _has_values(read, found[0].select):
-            yield _Read(read.select, read.node, found[0].select, found[0].alias)
+            yield _Read(read.select, read.node, found[0].select, found[0].alias, is_padded=False)
 
 
 def _has_values(read: PrivateRead, outer: exp.Select) -> bool:
@@ -82,6 +91,8 @@ def _move_out(read: _Read, where: PrivateRead) -> tuple[Edit, ...]:
     for item, (first, past) in zip(read.inner.expressions, place.items, strict=True):
         node = bare(item.this) if isinstance(item, exp.Alias) else None
         if node is None or isinstance(node, (*_AGGREGATES, exp.Column)) or not _is_moved(node, read.inner):
+            continue
+        if read.is_padded and not _is_null_of_nulls(node):
             continue
         called = name(item.args["alias"])
         if any(name(column.this) == called for column in _list_sorting(read.inner)):
@@ -114,6 +125,17 @@ def _is_moved(node: exp.Expr, inner: exp.Select) -> bool:
     if contains_aggregate(node):
         return True
     return inner.args.get("group") is None and node.find(exp.Column) is not None and node.find(exp.Query) is None
+
+
+def _is_null_of_nulls(node: exp.Expr) -> bool:
+    """Whether an expression is NULL where all of its values are, as every column behind LEFT JOIN without a row is."""
+    if isinstance(node, _AGGREGATES):
+        return True
+    if isinstance(node, exp.And | exp.Or) and not all(map(contains_aggregate, (node.this, node.expression))):
+        return False
+    return isinstance(node, _NULL_OF_NULLS) and all(
+        _is_null_of_nulls(child) for child in node.iter_expressions() if isinstance(child, exp.Expr)
+    )
 
 
 def _list_sorting(inner: exp.Select) -> Iterator[exp.Column]:

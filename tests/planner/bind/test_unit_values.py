@@ -125,6 +125,17 @@ _BUYS = _CALLS.replace("calls", "buys").replace("caller", "person")
             "f.person of a LEFT JOIN",
             "of the private table instead",
         ),
+        # NULL where the subquery has no row, which the same expression around it is not
+        *(
+            (CATALOG, _BUYS.replace("JOIN", "LEFT JOIN").replace("count(*)", made), "is no value", "count(*)")
+            for made in (
+                "coalesce(max(price), 0)",
+                "greatest(max(price), 3)",
+                "CASE WHEN count(*) > 1 THEN 2 ELSE 1 END",
+                "max(price) IS NULL",
+                "count(*) > 1 OR 1 = 1",
+            )
+        ),
         (CATALOG, _BUYS.replace("JOIN", "RIGHT JOIN"), "RIGHT JOIN", "GROUP BY"),
         (
             CATALOG,
