@@ -171,7 +171,7 @@ REFUSED = (
     "SELECT s.ward FROM stays s JOIN patients p USING (ward) GROUP BY s.ward HAVING count(*) > 400",
     "SELECT p.person FROM stays s JOIN patients p ON person = patient_id",
     "SELECT count(*) FROM stays s JOIN patients p ON person = patient_id",
-    "SELECT ward FROM (SELECT s.ward FROM stays s JOIN patients p ON person = patient_id) q GROUP BY 1"
+    "SELECT ward FROM (SELECT s.ward FROM stays s JOIN patients p ON person = patient_id LIMIT 9) q GROUP BY 1"
     " HAVING count(*) > 3",
     "SELECT s.ward FROM stays s JOIN patients p ON person = patient_id AND EXISTS (SELECT FROM patients)"
     " GROUP BY s.ward HAVING count(*) > 400",

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from planner.bind.question import ask
 from planner.catalog import model
-from planner.catalog.model import Catalog, Column, PublicTable, RowCap, SqlType, Table, Value
+from planner.catalog.model import Catalog, Column, Lookup, PublicTable, RowCap, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.lower import joins
 from planner.question.model import Accuracy, Question
@@ -245,13 +245,27 @@ def _place(name: str, typed: Sequence[str]) -> int:
     return list(typed).index(known[0])
 
 
+def _key_value(row: tuple[Any, ...], column: Column, table: Table, *, typed: Sequence[str]) -> Any:
+    """The value of a question's key in a row of the typed ones: of several public columns, the first value of what is
+    joined that has the same in all of them."""
+    if not isinstance(column.derivation, Lookup) or not column.derivation.classes:
+        return row[_place(column.name, typed)]
+    names = column.name.split(", ")
+    lookups = [derived.pairs.by_key for name in names if isinstance(derived := table.column(name).derivation, Lookup)]
+    wanted = [_pinned(row[_place(name, typed)]) for name in names]
+    alike = (
+        to for value, to in column.derivation.pairs.by_key.items() if [one.get(value) for one in lookups] == wanted
+    )
+    return next(alike, None)
+
+
 def _expected(rows: Sequence[tuple[Any, ...]], question: Question, *, typed: Sequence[str]) -> list[list[int]]:
     """The real join's aggregates in the question's integers, in the order of its keys; absent groups have zeros.
 
     Of the `typed` keys some are none of the question's: what is joined, or what is looked up by another.
     """
-    places = [_place(column.name, typed) for column in question.keys.columns]
-    found = {tuple(row[place] for place in places): row[len(typed) :] for row in rows}
+    keys, table = question.keys.columns, question.table
+    found = {tuple(_key_value(row, key, table, typed=typed) for key in keys): row[len(typed) :] for row in rows}
     result = []
     for index, functional in enumerate(question.functionals):
         values = []
