@@ -289,8 +289,9 @@ def test_groups_are_those_that_a_row_may_be_in(
 ) -> None:
     """An empty group inside of WHERE counts as 0, and one that WHERE leaves no room for is none.
 
-    No group with room is left out. In one statement of a hundred one is kept without: the column may have values beyond
-    those that are tried, `price < 0`, or WHERE joins patterns by OR, or tests what is computed, `length(dept) = 2`.
+    No group with room is left out. In one statement of ninety one is kept without: the column may have values beyond
+    those that are tried, `price < 0`, or WHERE joins patterns by OR, or tests what is computed, `length(dept) = 2`, or
+    leaves no value for which a looked-up number is NULL.
     """
     compared = restricted = wider = 0
     for seed in range(rounds(2_000, quick=30)):
@@ -327,6 +328,6 @@ def test_groups_are_those_that_a_row_may_be_in(
             assert answer == {shown for shown in ours if plain.get(shown, 0) < 3}, text
         compared += 1
         restricted += whole is not None and asked[1].keys.size < whole[1].keys.size
-    assert wider <= compared / 100
+    assert wider <= compared / 90
     assert compared > rounds(1_300, quick=15)
     assert restricted > rounds(700, quick=7)
