@@ -1,4 +1,4 @@
-"""What skewed keys cost on the way to units: `python -m benchmarks.odd_rows.key_skew [rows] [repetitions]`.
+"""The time to find units by skewed keys: `python -m benchmarks.odd_rows.key_skew [rows] [repetitions]`.
 
 The same questions are asked of a shop in which every order has one line and every customer one order, and of shops in
 which one order has all lines, all orders have one key against the owner's word, or one customer has all orders. The
@@ -83,7 +83,7 @@ def opened(folder: Path, url: str) -> Iterator[Service]:
 
 
 def fill(execute: Callable[[str], object], *, odd: dict[str, str], rows: int) -> None:
-    """Make the three tables anew."""
+    """Create the three tables again, in the place of those before."""
     for table, columns in (EVEN | odd).items():
         execute(f"DROP TABLE IF EXISTS {table}")
         execute(f"CREATE TABLE {table} ({TYPES[table]})")

@@ -1,4 +1,4 @@
-"""Whether the time of an answer tells one row: `python -m benchmarks.odd_rows.worst_row [rows] [repetitions]`.
+"""Does the time of an answer tell of one row: `python -m benchmarks.odd_rows.worst_row [rows] [repetitions]`.
 
 Two tables differ in one row, whose every value is the worst for the questions asked: a text of 50,000 letters that all
 patterns nearly match, a number that nobody else has. Each question is asked of both in turns, on DuckDB and on

@@ -359,7 +359,7 @@ def _least_by_factor(factor: Part, parts: tuple[Part, ...]) -> Fraction:
 
 
 def _list_conjuncts(part: Part) -> frozenset[str]:
-    """What holds of the rows of a part, but that its column has a value."""
+    """The conditions on the rows of a part, without the one that its column has a value."""
     return frozenset(canonical(one) for one in part.condition.conjuncts())
 
 

@@ -24,7 +24,9 @@ from planner.catalog.model import Catalog, PublicTable, Table
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, contains, name, position
 
-_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
+# sqlglot's names of what a table of FROM may have, and a subquery that filters the rows of one table and groups them
+ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
+IN_GROUPED_QUERY = frozenset(("expressions", "from_", "where", "group", "having", "distinct"))
 _ON_JOIN = frozenset(("this", "on", "using", "side", "kind", "pivots"))
 
 
@@ -171,6 +173,11 @@ def alias_of(node: exp.Table) -> str:
     return name(alias.this) if alias is not None and alias.this is not None else name(node.this)
 
 
+def find_private_table(node: exp.Table, catalog: Catalog) -> Table | None:
+    """Return the private table that a name in FROM stands for, if it is one of `public` or of no schema."""
+    return catalog.table(name(node.this)) if name(node.args.get("db")) in ("", "public") else None
+
+
 def _relations(select: exp.Select, catalog: Catalog, beside: Collection[int]) -> tuple[Relation, ...]:
     nodes: list[tuple[exp.Expr, exp.Join | None]] = [(select.args["from_"].this, None)]
     nodes += [(join.this, join) for join in select.args["joins"]]
@@ -180,7 +187,7 @@ def _relations(select: exp.Select, catalog: Catalog, beside: Collection[int]) ->
     found: list[Relation] = []
     before = False
     for node, join in nodes:
-        if not isinstance(node, exp.Table) or any(v for k, v in node.args.items() if v and k not in _ON_TABLE):
+        if not isinstance(node, exp.Table) or any(v for k, v in node.args.items() if v and k not in ON_TABLE):
             raise no_table(node)
         alias = node.args.get("alias")
         if alias is not None and alias.args.get("columns"):

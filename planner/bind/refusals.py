@@ -417,7 +417,7 @@ def _example(table: Table, node: exp.Expr) -> str:
 
 
 def _find_numbers(node: exp.Expr) -> tuple[str | None, str | None]:
-    """What a statement says of how many units there are, and of what one has, as in `> 100`."""
+    """Return how a statement compares a number of units, and what one unit has: each as in `> 100`."""
     selects = list(node.root().find_all(exp.Select))
     items = [item for select in selects for item in select.expressions if isinstance(item, exp.Alias)]
     named = {name(item.args["alias"]) for item in items if contains(item.this, exp.AggFunc)}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
+from planner.bind.from_clause import ON_TABLE, alias_of
 from planner.bind.refusals import (
     joins_totals,
     not_by_its_groups,
@@ -34,7 +35,6 @@ from planner.scope.names import Scope, find_column
 from planner.scorecard.ranked import shows_sizes_beside_ranks
 
 _IN_SUBQUERY = frozenset(("expressions", "from_", "where", "group", "having"))
-_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
 NOTHING = "SELECT NULL"
 MOST_READERS = 64  # questions over one subquery: each takes a copy of it, and the statement grows with all of them
 
@@ -92,7 +92,7 @@ def _is_unit_query(select: exp.Select, question: exp.Select, node: exp.Table, ta
     if question.args.get("group") is None and not asks:
         return False
     try:
-        groups = grouped_columns(select, Scope(table=table, alias=_alias(node)))
+        groups = grouped_columns(select, Scope(table=table, alias=alias_of(node)))
     except KeyholeError:
         groups = ()
     by_unit = any(column.name in table.unit for column in groups)
@@ -101,11 +101,6 @@ def _is_unit_query(select: exp.Select, question: exp.Select, node: exp.Table, ta
             return False  # a question that shows predicates, for the query around to read
         return asks or by_unit
     return any(column.domain is None for column in groups) and by_unit
-
-
-def _alias(node: exp.Table) -> str:
-    alias = node.args.get("alias")
-    return name(alias.this) if alias is not None and alias.this is not None else name(node.this)
 
 
 def _query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]) -> UnitQuery:
@@ -121,9 +116,9 @@ def _query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
         for part in value if isinstance(value, list) else [value]:
             if key != "from_" and isinstance(part, exp.Expr) and (inner := part.find(exp.Query)) is not None:
                 raise unit_query_refusal("a subquery inside a subquery per privacy unit", inner, table)
-    if any(value for key, value in node.args.items() if key not in _ON_TABLE) or _named_columns(node):
+    if any(value for key, value in node.args.items() if key not in ON_TABLE) or _named_columns(node):
         raise unit_query_refusal("a subquery per privacy unit names its table and an alias alone", node, table)
-    scope = Scope(table=table, alias=_alias(node))
+    scope = Scope(table=table, alias=alias_of(node))
     groups = grouped_columns(select, scope)
     if not any(column.name in table.unit for column in groups):
         raise not_by_unit(select.args["group"], table)

@@ -6,7 +6,7 @@ from math import prod
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.from_clause import conjuncts
+from planner.bind.from_clause import ON_TABLE, conjuncts
 from planner.bind.select_list import check_beside_aggregates, check_item, check_shown, shows_aggregates
 from planner.bind.unit_lists.find_lists import find_lists
 from planner.catalog.model import Column, Lookup
@@ -86,7 +86,6 @@ _OVER_ROWS = (
     exp.LogicalOr,
     exp.ArrayAgg,
 )
-_ALLOWED_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
 
 
 def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
@@ -308,7 +307,7 @@ def _check_clauses(place: QuestionReading) -> None:
     for key, value in place.node.args.items():
         if value and key == "joins":
             raise reads_several(place.node)
-        if value and key not in _ALLOWED_ON_TABLE:
+        if value and key not in ON_TABLE:
             raise unsupported_clause(place, key)
     alias = place.node.args.get("alias")
     if alias is not None and alias.args.get("columns"):

@@ -19,6 +19,7 @@ from datetime import date
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
+from planner.bind.from_clause import ON_TABLE
 from planner.bind.select_list import harmless
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
@@ -32,7 +33,6 @@ from planner.values.model import Given
 
 _AROUND = (exp.Subquery, exp.Exists, exp.All, exp.Any)
 _CLAUSES = frozenset(("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "distinct"))
-_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
 _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)
 _NULL_BY_NULL = (*_COMPARISONS, exp.Null, exp.Literal, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div)
 _NOTHING_GIVEN = Given(parameters={}, today=date.min)
@@ -55,7 +55,7 @@ def move_out_correlations(read: PrivateRead) -> tuple[Edit, ...]:
         return ()
     if any(value for key, value in select.args.items() if key not in _CLAUSES):
         return ()
-    if any(value for key, value in read.node.args.items() if key not in _ON_TABLE):
+    if any(value for key, value in read.node.args.items() if key not in ON_TABLE):
         return ()
     try:
         return tuple(_plan_moves(read))

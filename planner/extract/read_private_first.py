@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from planner.bind.from_clause import alias_of
 from planner.catalog.model import Catalog
 from planner.extract.private_read import PrivateRead
 from planner.extract.refusals import lacks_groups
@@ -100,7 +101,7 @@ def _check_groups(read: PrivateRead, *, parts: Sequence[exp.Expr], using: Sequen
     domain = next((one.domain for one in read.table.columns if one.name == name(own)), None)
     called = name(other.this if isinstance(other, exp.Column) else other)
     qualifier = name(other.args.get("table"))
-    joined = {name(node.this) for node in read.select.find_all(exp.Table) if qualifier in ("", _alias(node))}
+    joined = {name(node.this) for node in read.select.find_all(exp.Table) if qualifier in ("", alias_of(node))}
     if domain is None:
         return
     for public in read.catalog.public_tables:
@@ -135,7 +136,7 @@ def _name_tables(read: PrivateRead) -> _Tables | None:
             return None
         others |= found
     columns = frozenset(column.name for column in read.table.columns)
-    return _Tables(_alias(read.node), columns, frozenset(others))
+    return _Tables(alias_of(read.node), columns, frozenset(others))
 
 
 def _columns_of(node: exp.Expr, catalog: Catalog) -> set[str] | None:
@@ -143,11 +144,6 @@ def _columns_of(node: exp.Expr, catalog: Catalog) -> set[str] | None:
         return None
     public = next((one for one in catalog.public_tables if one.name == name(node.this)), None)
     return None if public is None else {column.name for column in public.columns}
-
-
-def _alias(node: exp.Table) -> str:
-    alias = node.args.get("alias")
-    return name(alias.this) if alias is not None and alias.this is not None else name(node.this)
 
 
 def _list_conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
@@ -256,7 +252,7 @@ def _name_column(read: PrivateRead, join: exp.Join, tables: _Tables) -> Iterator
     column = join.args["using"][0]
     called = name(column if isinstance(column, exp.Identifier) else column.this)
     public = join.this if join.this is not read.node else read.select.args["from_"].this
-    owner = quote_identifier(_alias(public))
+    owner = quote_identifier(alias_of(public))
     at = at_offset(read.tokens, offset(column if isinstance(column, exp.Identifier) else column.this))
     equal = f"ON {quote_identifier(tables.private)}.{quote_identifier(called)} = {owner}.{quote_identifier(called)}"
     yield Edit.of(read.tokens[at - 2].start, read.tokens[at + 1].end, equal)

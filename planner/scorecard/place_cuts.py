@@ -15,10 +15,10 @@ from sqlglot import exp
 
 from planner.parser.subquery_readers import references
 from planner.parser.tree import bare, is_star, name, read_limit
+from planner.values.operators import FLIPPED_KINDS
 
 _MOST_AROUND = 8  # queries around one another through which a place is followed
 _COMPARED = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ)
-_MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ def _read_comparison(place: exp.Expr, *, kept: bool = False) -> _Parted | None:
     kind: type[exp.Expr] = type(node)
     other = node.expression
     if other is around:
-        kind, other = _MIRRORED.get(kind, kind), node.this
+        kind, other = FLIPPED_KINDS.get(kind, kind), node.this
     own, before = _constant(other), _less_one(other)
     if own is None or before is None:
         return None

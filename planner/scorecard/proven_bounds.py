@@ -20,16 +20,10 @@ from planner.parser.tree import bare, write_node
 from planner.scope.names import Scope, find_column
 from planner.values.decimals import terminating_decimal
 from planner.values.model import number as as_number
+from planner.values.operators import FLIPPED_KINDS, OPPOSITE_KINDS
 
 _MOST_TERMS = 256  # conjunctions of a formula: beyond, nothing is proved; of hand-written ones none has as many
-_FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
-    exp.GT: exp.LT,
-    exp.GTE: exp.LTE,
-    exp.LT: exp.GT,
-    exp.LTE: exp.GTE,
-    exp.EQ: exp.EQ,
-}
-_OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {exp.GT: exp.LTE, exp.GTE: exp.LT, exp.LT: exp.GTE, exp.LTE: exp.GT}
+_ORDERS = frozenset((exp.GT, exp.GTE, exp.LT, exp.LTE))  # each of which, and its opposite, is a bound; = is two
 _WRAPPINGS = (exp.Paren, exp.Cast, exp.Coalesce)
 
 
@@ -212,17 +206,17 @@ def _read(node: exp.Expr, *, negated: bool) -> list[_Term] | None:
     if isinstance(node, exp.In) and not negated and node.expressions and node.args.get("query") is None:
         return [term for one in node.expressions for term in _compare(exp.EQ, node.this, one)]
     kind = type(node)
-    if kind in _FLIPPED and not negated:
+    if (kind in _ORDERS or kind is exp.EQ) and not negated:
         return list(_compare(kind, node.this, node.expression))
-    if kind in _OPPOSITE and negated:
-        return list(_compare(_OPPOSITE[kind], node.this, node.expression))
+    if kind in _ORDERS and negated:
+        return list(_compare(OPPOSITE_KINDS[kind], node.this, node.expression))
     return [{}]
 
 
 def _compare(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> Iterator[_Term]:
     number = _constant(right)
     if number is None:
-        number, left, kind = _constant(left), right, _FLIPPED[kind]
+        number, left, kind = _constant(left), right, FLIPPED_KINDS[kind]
     if number is None:
         yield {}
         return

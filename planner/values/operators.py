@@ -16,6 +16,9 @@ OPERATORS: dict[type[exp.Expr], str] = {
 }
 FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_KINDS = {written: kind for kind, written in OPERATORS.items()}
+FLIPPED_KINDS = {kind: _KINDS[FLIPPED[written]] for kind, written in OPERATORS.items()}
+OPPOSITE_KINDS = {kind: _KINDS[OPPOSITE[written]] for kind, written in OPERATORS.items()}
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operators.eq,
     "<>": operators.ne,

@@ -26,7 +26,7 @@ _ON_SET = frozenset(("this", "expression", "distinct"))
 
 @dataclass(frozen=True, slots=True)
 class AskedList:
-    """What WHERE asks of one subquery: `asked` is IN, = ANY, EXISTS, or a comparison in which `inner` is a value.
+    """A condition of WHERE on one subquery: `asked` is IN, = ANY, EXISTS, or a comparison in which `inner` is a value.
 
     If it is `absent`, units are meant that are not on the list. A comparison is `negated` instead: its NOT is unknown
     where it is.
@@ -39,7 +39,7 @@ class AskedList:
 
     @property
     def members(self) -> list[exp.Expr]:
-        """What is looked for in the subquery's rows; nothing for EXISTS and comparisons."""
+        """The columns that IN looks for in the subquery's rows; none for EXISTS and comparisons."""
         if not isinstance(self.asked, exp.In | exp.EQ | exp.NEQ) or self.is_value:
             return []
         node = bare(self.asked.this)
@@ -47,7 +47,7 @@ class AskedList:
 
     @property
     def is_value(self) -> bool:
-        """Whether the subquery is one value of a comparison."""
+        """True if the subquery is one value of a comparison."""
         around = self.inner.parent
         while isinstance(around, exp.Subquery | exp.Paren):
             around = around.parent

@@ -11,10 +11,8 @@ from collections.abc import Iterator, Mapping
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.from_clause import conjuncts
+from planner.bind.from_clause import IN_GROUPED_QUERY, conjuncts
 from planner.parser.tree import bare, contains, name
-
-_IN_SUBQUERY = frozenset(("expressions", "from_", "where", "group", "having", "distinct"))
 
 
 def flatten_list(inner: exp.Select) -> exp.Select:
@@ -24,7 +22,7 @@ def flatten_list(inner: exp.Select) -> exp.Select:
         return inner
     below = flatten_list(source.this)
     alias = source.args.get("alias")
-    if _has_more(source, frozenset(("this", "alias"))) or _has_more(below, _IN_SUBQUERY) or alias is None:
+    if _has_more(source, frozenset(("this", "alias"))) or _has_more(below, IN_GROUPED_QUERY) or alias is None:
         return inner
     if alias.args.get("columns") or _is_distinct_on(below):
         return inner

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.from_clause import alias_of, conjuncts
+from planner.bind.from_clause import IN_GROUPED_QUERY, ON_TABLE, alias_of, conjuncts, find_private_table
 from planner.bind.refusals import (
     foreign_list,
     list_across,
@@ -37,8 +37,6 @@ from planner.scope.group_by import grouped_columns
 from planner.scope.names import Scope, find_column
 from planner.values.operators import FLIPPED, OPERATORS
 
-_IN_LIST = frozenset(("expressions", "from_", "where", "group", "having", "distinct"))
-_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
 _COMPARED = frozenset(("<>", "<", "<=", ">", ">="))
 _ORDERED = frozenset((SqlType.INTEGER, SqlType.DATE))  # whose least and greatest value every engine finds alike
 
@@ -60,14 +58,12 @@ def read_lists(select: exp.Select, scope: Scope, catalog: Catalog) -> tuple[tupl
 def _listed_table(inner: exp.Select, catalog: Catalog) -> Table | None:
     """Return the private table that a subquery reads first."""
     source = next(list_read(inner), None)
-    if source is None or name(source.args.get("db")) not in ("", "public"):
-        return None
-    return next((one for one in catalog.tables if one.name == name(source.this)), None)
+    return None if source is None else find_private_table(source, catalog)
 
 
 @dataclass(frozen=True, slots=True)
 class _Conditions:
-    """What a list's WHERE says: which columns are equated or compared with the question's, and of which rows."""
+    """The WHERE of a list: the columns that it equates or compares with the question's, and the conditions on rows."""
 
     pairs: tuple[tuple[exp.Expr, exp.Expr], ...]
     rows: tuple[exp.Expr, ...]
@@ -160,7 +156,7 @@ def _check_form(asked: AskedList, inner: exp.Select) -> exp.Table:
         raise list_clause("a subquery in from", inner)
     if others:
         raise list_clause("join", inner)
-    for node, known in ((inner, _IN_LIST), (source, _ON_TABLE)):
+    for node, known in ((inner, IN_GROUPED_QUERY), (source, ON_TABLE)):
         if (extra := next((key for key, value in node.args.items() if value and key not in known), None)) is not None:
             raise list_clause(extra.strip("_"), inner)
     distinct, group, having = (inner.args.get(clause) for clause in ("distinct", "group", "having"))

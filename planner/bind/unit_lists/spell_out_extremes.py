@@ -11,23 +11,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.parser.tree import bare, contains
-
-_OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
-    exp.GT: exp.LTE,
-    exp.GTE: exp.LT,
-    exp.LT: exp.GTE,
-    exp.LTE: exp.GT,
-    exp.EQ: exp.NEQ,
-    exp.NEQ: exp.EQ,
-}
-_FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
-    exp.GT: exp.LT,
-    exp.GTE: exp.LTE,
-    exp.LT: exp.GT,
-    exp.LTE: exp.GTE,
-    exp.EQ: exp.EQ,
-    exp.NEQ: exp.NEQ,
-}
+from planner.values.operators import FLIPPED_KINDS, OPPOSITE_KINDS
 
 
 def spell_out_extremes(node: exp.Expr) -> exp.Expr:
@@ -54,7 +38,7 @@ def _spell(node: exp.Expr, *, wanted: bool) -> exp.Expr:
         case exp.Is() if isinstance(bare(found.expression), exp.Null) and (call := _extreme(found.this)) is not None:
             there = exp.GT if not wanted else exp.EQ
             return there(this=_count(exp.Not(this=_is_null(call.this)), found.this), expression=_number(0))
-        case _ if type(found) in _OPPOSITE:
+        case _ if type(found) in OPPOSITE_KINDS:
             return _spell_comparison(found, wanted=wanted)
         case _:
             return found.copy() if wanted else exp.Not(this=exp.Paren(this=found.copy()))
@@ -72,10 +56,10 @@ def _extreme(node: exp.Expr) -> exp.Expr | None:
 
 
 def _spell_comparison(found: exp.Expr, *, wanted: bool) -> exp.Expr:
-    kind = type(found) if wanted else _OPPOSITE[type(found)]
+    kind = type(found) if wanted else OPPOSITE_KINDS[type(found)]
     for one, other, operator in (
         (found.this, found.expression, kind),
-        (found.expression, found.this, _FLIPPED[kind]),
+        (found.expression, found.this, FLIPPED_KINDS[kind]),
     ):
         call = _extreme(one)
         if call is None or contains_aggregate(other) or contains(other, exp.Column, exp.Query):
@@ -97,11 +81,11 @@ def _compare(call: exp.Expr, operator: type[exp.Expr], bound: exp.Expr, around: 
     if operator is exp.EQ:
         return exp.And(this=rows(beyond, some=False), expression=rows(exp.EQ, some=True))
     if operator is exp.NEQ:
-        below = rows(_OPPOSITE[passes[1]], some=True)
+        below = rows(OPPOSITE_KINDS[passes[1]], some=True)
         none = exp.And(this=below, expression=rows(exp.EQ, some=False))
         return exp.Paren(this=exp.Or(this=rows(beyond, some=True), expression=exp.Paren(this=none)))
     there = exp.GT(this=_count(exp.Not(this=_is_null(call.this)), around), expression=_number(0))
-    return exp.And(this=rows(_OPPOSITE[operator], some=False), expression=there)
+    return exp.And(this=rows(OPPOSITE_KINDS[operator], some=False), expression=there)
 
 
 def _spell_truths(call: exp.Expr, around: exp.Expr, *, wanted: bool) -> exp.Expr:

@@ -1,4 +1,4 @@
-"""What one unit contributes to a question about its first rows: no more of them than places are left.
+"""Bounds on a unit in a question about its first rows: it adds no more rows than the question keeps places.
 
     SELECT product FROM (SELECT product, row_number() OVER (PARTITION BY person ORDER BY day) AS n FROM sales) q
     WHERE n <= 2 GROUP BY product HAVING count(*) > 50

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.from_clause import alias_of, conjuncts
+from planner.bind.from_clause import ON_TABLE, alias_of, conjuncts
 from planner.bind.unit_values.find_sources import list_columns, value_name
 from planner.bind.unit_values.read_values import OF_EACH_ROW, ValuesRead, add_columns, read_order
 from planner.bind.unit_values.refusals import no_value, value_clause, values_of_rows
@@ -31,7 +31,6 @@ from planner.scope.names import Scope, UnitTable, find_column
 _WITH_WINDOWS = frozenset(("expressions", "from_", "where"))
 _GROUPED = frozenset(("expressions", "from_", "where", "group", "having"))
 _DISTINCT = frozenset(("expressions", "from_", "where", "distinct", "order"))
-_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
 _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
 
 
@@ -67,7 +66,7 @@ def rows_readings(
         return ()
     if table.row_unit:
         raise values_of_rows(table, node)
-    for one, parts in ((select, known), (node, _ON_TABLE)):
+    for one, parts in ((select, known), (node, ON_TABLE)):
         if (extra := next((key for key, value in one.args.items() if value and key not in parts), None)) is not None:
             raise value_clause(extra.strip("_"), select)
     emptied = None
@@ -89,7 +88,7 @@ def _find_form(select: exp.Select, table: Table, node: exp.Table) -> frozenset[s
 
 
 def _is_by_unit(select: exp.Select, table: Table, node: exp.Table) -> bool:
-    """Whether a subquery groups by the privacy unit and nothing else."""
+    """Return True if a subquery groups by the privacy unit and nothing else."""
     try:
         groups = grouped_columns(select, Scope(table=table, alias=alias_of(node)))
     except KeyholeError:

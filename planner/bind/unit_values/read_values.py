@@ -1,4 +1,4 @@
-"""What a question reads of subqueries with one row for each privacy unit, as columns of its own table.
+"""Values from subqueries with one row for each privacy unit, read as columns of the question's own table.
 
 Each value is a function of the rows of one unit, in one table with the same units. So nobody's rows decide about
 another's, whatever the question does with it: groups by it, compares rows with it, or adds it up. Rows whose unit is
@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from planner.bind.from_clause import alias_of, conjuncts
+from planner.bind.from_clause import IN_GROUPED_QUERY, ON_TABLE, alias_of, conjuncts, find_private_table
 from planner.bind.unit_join import bound_table, same_units
 from planner.bind.unit_values.find_sources import (
     ValueSource,
@@ -45,8 +45,6 @@ from planner.scope.group_by import grouped_columns
 from planner.scope.names import Scope, UnitTable, find_column
 from planner.values.decimals import terminating_decimal
 
-_IN_SUBQUERY = frozenset(("expressions", "from_", "where", "group", "having", "distinct"))
-_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
 _ORDERED = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE, SqlType.DATE, SqlType.TIMESTAMP})
 _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
@@ -61,14 +59,8 @@ def list_read_sources(select: exp.Select, catalog: Catalog) -> tuple[ValueSource
     return tuple(
         source
         for source in find_sources(select)
-        if _find_table(source.table, catalog) is not None and reads_values(select, source)
+        if find_private_table(source.table, catalog) is not None and reads_values(select, source)
     )
-
-
-def _find_table(node: exp.Table, catalog: Catalog) -> Table | None:
-    if name(node.args.get("db")) not in ("", "public"):
-        return None
-    return catalog.table(name(node.this))
 
 
 def read_values(
@@ -130,7 +122,7 @@ def _read_source(
         names: what values are called, by all that is asked of them; new ones are added.
         read: the names that the question reads. Of other values nothing is computed.
     """
-    inner, table = source.inner, _find_table(source.table, catalog)
+    inner, table = source.inner, find_private_table(source.table, catalog)
     assert table is not None
     _check_units(outer, table, source.node)
     _check_form(source)
@@ -190,7 +182,7 @@ class ValuesRead:
 
     @property
     def is_of_all(self) -> bool:
-        """Whether every unit of the question has rows that the values are of."""
+        """True if every unit of the question has rows from which the values are computed."""
         return self.table.name == self.outer.name and not self.rows
 
     def add(self, node: exp.Expr) -> str:
@@ -280,7 +272,7 @@ def _check_units(outer: Table, table: Table, node: exp.Expr) -> None:
 
 def _check_form(source: ValueSource) -> None:
     inner = source.inner
-    for node, known in ((inner, _IN_SUBQUERY), (source.table, _ON_TABLE)):
+    for node, known in ((inner, IN_GROUPED_QUERY), (source.table, ON_TABLE)):
         if (extra := next((key for key, value in node.args.items() if value and key not in known), None)) is not None:
             raise value_clause(extra.strip("_"), inner)
     for part in (inner.args.get("where"), *inner.expressions):
@@ -516,7 +508,7 @@ def _is_of_inner(column: exp.Column, select: exp.Select, catalog: Catalog) -> bo
     inner = column.find_ancestor(exp.Select)
     if inner is None or inner is select or column.args.get("table") is not None:
         return False
-    tables = (_find_table(node, catalog) for node in inner.find_all(exp.Table))
+    tables = (find_private_table(node, catalog) for node in inner.find_all(exp.Table))
     called = name(column.this)
     return any(called in {one.name for one in table.columns} for table in tables if table is not None)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.bind.from_clause import alias_of
+from planner.bind.from_clause import ON_TABLE, alias_of
 from planner.bind.select_list import computes_each_row
 from planner.catalog.model import Table
 from planner.errors import KeyholeError
@@ -20,7 +20,6 @@ from planner.parser.subquery_readers import Reader, readers, unaliased_end
 from planner.parser.tree import bare, contains, name, offset
 
 _PLAIN = frozenset(("expressions", "from_", "where"))
-_ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
 NOTHING = "SELECT NULL"
 
 
@@ -81,7 +80,7 @@ def _pull_up(read: PrivateRead) -> tuple[Edit, ...]:
 def _inner(select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]) -> _Inner | None:
     if any(value for key, value in select.args.items() if key not in _PLAIN):
         return None
-    if any(value for key, value in node.args.items() if key not in _ON_TABLE):
+    if any(value for key, value in node.args.items() if key not in ON_TABLE):
         return None
     alias = node.args.get("alias")
     if alias is not None and alias.args.get("columns"):

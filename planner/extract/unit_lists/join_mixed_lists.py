@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES
-from planner.bind.from_clause import conjuncts
+from planner.bind.from_clause import IN_GROUPED_QUERY, alias_of, conjuncts
 from planner.bind.unit_lists.find_lists import AskedList, find_lists, list_sources
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
@@ -26,7 +26,6 @@ from planner.parser.tree import bare, name, write_node
 
 _JOINED = "keyhole_joined"  # stands for the subquery until all are counted
 _MOST_LISTS = 8  # in one question: each is joined once
-_IN_LIST = frozenset(("expressions", "from_", "where", "group", "having", "distinct"))
 
 
 def join_mixed_lists(read: PrivateRead) -> tuple[Edit, ...]:
@@ -83,7 +82,7 @@ def _write_units(listed: AskedList, read: PrivateRead) -> tuple[str, str] | None
     other lists."""
     inner = listed.inner
     source = next(list_sources(inner), None)
-    if source is None or any(value for key, value in inner.args.items() if value and key not in _IN_LIST):
+    if source is None or any(value for key, value in inner.args.items() if value and key not in IN_GROUPED_QUERY):
         return None
     if not any(one.name == name(source.this) for one in read.catalog.tables) or inner.find(exp.Subquery) is not None:
         return None
@@ -149,13 +148,8 @@ def _find_pair(part: exp.Expr, source: exp.Table, read: PrivateRead) -> tuple[ex
     sides = [bare(part.this), bare(part.expression)] if isinstance(part, exp.EQ) else []
     if len(sides) != 2 or not all(isinstance(side, exp.Column) for side in sides):
         return None
-    inside, outside = (_alias(node) for node in (source, read.node))
+    inside, outside = (alias_of(node) for node in (source, read.node))
     for one, other in (sides, sides[::-1]):
         if (name(one.args.get("table")), name(other.args.get("table"))) == (outside, inside) and inside != outside:
             return one, other
     return None
-
-
-def _alias(node: exp.Table) -> str:
-    alias = node.args.get("alias")
-    return name(alias.this) if alias is not None and alias.this is not None else name(node.this)
