@@ -152,7 +152,9 @@ def _steps(query: Parsed, catalog: Catalog, private: Private, *, room: int) -> I
     every = [
         PrivateRead(query, node.parent.parent, node, table, catalog)
         for node, table in private
-        if isinstance(node.parent, exp.From | exp.Join) and isinstance(node.parent.parent, exp.Select)
+        if isinstance(node.parent, exp.From | exp.Join)
+        and isinstance(node.parent.parent, exp.Select)
+        and node.parent.parent.args.get("from_") is not None  # the parser reads SELECT ... JOIN, too
     ]
     yield from _fire_rules(every, FIRST_RULES, room=room)
     reads = [read for read in every if isinstance(read.node.parent, exp.From)]

@@ -36,7 +36,7 @@ def _present(column: Column) -> Condition:
     whole=st.integers(-1, 4),
 )
 def test_no_row_adds_less(low: int, width: int, shares: list[tuple[int, int, int]], whole: int) -> None:
-    """The bound is attained where no share may be below 0 and all lower the sum."""
+    """The bound is attained where nothing may be below 0 and all shares lower the sum."""
     price = _column("price", low, low + width)
     others = [_column(f"share{i}", first, first + more) for i, (first, more, _) in enumerate(shares)]
     made = [product_column([price, other]) for other in others]
@@ -50,7 +50,7 @@ def test_no_row_adds_less(low: int, width: int, shares: list[tuple[int, int, int
         for x, *found in product(xs, *ys)
     ]
     assert least <= max(Fraction(0), min(sums))
-    if all(first >= 0 and factor < 0 for first, _, factor in shares):
+    if low >= 0 and all(first >= 0 and factor < 0 for first, _, factor in shares):
         assert least == max(Fraction(0), min(sums))
 
 
