@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts
 from planner.explain.numbers import plain
-from planner.functionals.atoms import label
+from planner.functionals.atoms.atom_labels import label
 from planner.question.model import Atom, Functional, Question
 from planner.question.plan import Minimised, Plan
 

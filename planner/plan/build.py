@@ -8,7 +8,7 @@ from mechanisms.formula import FALSE, TRUE, cuts
 from mechanisms.keyhole.contract import TREE_NOTE
 from mechanisms.ranking.calibration import RankingCalibration
 from planner.explain.wrong_groups import tell_chances
-from planner.functionals.atoms import warn_of_both_sides
+from planner.functionals.atoms.formula_warnings import warn_of_both_sides
 from planner.lower.dialects.model import Dialect
 from planner.lower.scan import rewrite
 from planner.plan.calibrate import calibrate, with_common_sums

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mechanisms.formula import evaluate
 from planner.catalog.model import Column, RowCap, SqlType, Table
 from planner.errors import KeyholeError
-from planner.functionals import atoms
+from planner.functionals.atoms import read_comparison
 from planner.question.model import Question
 from tests.effort import examples
 from tests.planner.asked import asked
@@ -122,7 +122,7 @@ def test_bounds_decide_what_every_group_shows(
             return
         message = error.message
     try:
-        with patch.object(atoms, "settle", return_value=None):
+        with patch.object(read_comparison, "settle", return_value=None):
             question = _ask(having, where, table)
     except KeyholeError as error:
         assert error.code in ("KH206", "KH304"), error  # noqa: PT017 (no guard is needed where bounds decide)

@@ -1,0 +1,42 @@
+"""Atoms as they are described: their letters, bands and literals."""
+
+from fractions import Fraction
+
+from mechanisms.formula import Formula, cuts
+from planner.aggregates.comparison import Comparison, Slack
+from planner.functionals.atoms.collected import Collected
+from planner.question.model import Atom
+from planner.values.decimals import decimal
+
+_COUNTED = {Slack.THRESHOLD: "", Slack.ROWS: "% of rows", Slack.RECORD: "rows"}
+
+
+def label(index: int) -> str:
+    """A, B, ..., Z, AA, AB, ..."""
+    letters = ""
+    index += 1
+    while index:
+        index, letter = divmod(index - 1, 26)
+        letters = chr(ord("A") + letter) + letters
+    return letters
+
+
+def describe_atom(
+    number: int, comparison: Comparison, index: int, size: Fraction, formula: Formula, collected: Collected
+) -> Atom:
+    """Describe a comparison as the atom of this number: its band, literals and guard."""
+    made = collected.functionals[index]
+    step = size / (comparison.per_row or comparison.shown_by) / made.rows
+    below = max((cut.tolerance for cut in cuts(formula) if cut.above), default=0)
+    beyond = max((cut.tolerance for cut in cuts(formula) if not cut.above), default=0)
+    threshold = comparison.origin + comparison.at / size * step
+    return Atom(
+        label=label(number),
+        text=comparison.text,
+        functional=index,
+        lower=decimal(threshold - below * step),
+        upper=decimal(threshold + beyond * step),
+        literals=tuple((cut.cut, cut.above) for cut in cuts(formula)),
+        counted=_COUNTED[comparison.slack],
+        guard=collected.guard_of(comparison),
+    )

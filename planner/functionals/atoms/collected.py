@@ -1,0 +1,84 @@
+"""The functionals, comparisons and warnings that the formulas of one question have met so far."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeAlias
+
+from mechanisms.formula import Formula
+from planner.aggregates.comparison import Comparison, Having, Spread
+from planner.catalog.model import Table
+from planner.catalog.tolerance import Tolerances
+from planner.functionals.group_sizes import GroupSize, group_sizes, mean_of
+from planner.functionals.guards import GuardedFormula
+from planner.question.condition import Condition
+from planner.question.model import Accuracy, Functional
+
+ComparedLiterals: TypeAlias = tuple[Comparison, int, Fraction, Formula]
+"""A comparison, the place of its functional, the size of one step, and its literals."""
+
+
+@dataclass(slots=True)
+class Collected:
+    """The functionals and comparisons met so far, in order."""
+
+    table: Table
+    where: Condition
+    accuracy: Accuracy
+    tolerances: Tolerances
+    sizes: Mapping[object, GroupSize] = field(default_factory=dict)
+    functionals: list[Functional] = field(default_factory=list)
+    places: dict[tuple[object, ...], int] = field(default_factory=dict)
+    comparisons: dict[str, ComparedLiterals] = field(default_factory=dict)
+    settled: dict[str, tuple[Comparison, Formula]] = field(default_factory=dict)
+    warnings: dict[str, None] = field(default_factory=dict)
+
+    def place(self, made: Functional, *, meaning: tuple[object, ...]) -> int:
+        """The place of the functional that means this: the next one where it is new."""
+        place = self.places.setdefault(meaning, len(self.functionals))
+        if place == len(self.functionals):
+            self.functionals.append(made)
+        return place
+
+    def warn(self, text: str) -> None:
+        """Say it once."""
+        self.warnings[text] = None
+
+    def mark(self) -> tuple[dict[str, ComparedLiterals], dict[str, tuple[Comparison, Formula]], dict[str, None]]:
+        """Return what a formula adds to, so that it can be read again; a functional that nothing uses is left out."""
+        return dict(self.comparisons), dict(self.settled), dict(self.warnings)
+
+    def go_back(
+        self, mark: tuple[dict[str, ComparedLiterals], dict[str, tuple[Comparison, Formula]], dict[str, None]]
+    ) -> None:
+        """Forget what was added since the mark."""
+        self.comparisons, self.settled, self.warnings = dict(mark[0]), dict(mark[1]), dict(mark[2])
+
+    def measure_groups(self, formula: Having) -> None:
+        """Find out for how large groups the tolerances of means are meant, unless the analyst said it."""
+        if not self.accuracy.min_rows_set:
+            self.sizes = group_sizes(
+                formula,
+                table=self.table,
+                where=self.where,
+                tolerances=self.tolerances,
+                min_rows=self.accuracy.min_rows,
+            )
+
+    def rows_of(self, leaf: Comparison | Spread) -> int:
+        """The group size for which the tolerance of a mean is meant."""
+        size = self.sizes.get(mean_of(leaf))
+        return self.accuracy.min_rows if size is None else max(size.rows, self.accuracy.min_rows)
+
+    def guard_of(self, leaf: Comparison) -> str:
+        """The count that says so, as typed; "" where the setting does."""
+        size = self.sizes.get(mean_of(leaf))
+        return size.guard if size is not None and size.rows > self.accuracy.min_rows else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFormula:
+    """A formula of literals, and what it was read as, with what must exist for each comparison not to be NULL."""
+
+    formula: Formula
+    guarded: GuardedFormula

@@ -1,0 +1,91 @@
+"""The tolerance of one comparison, in integer steps of its functional."""
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor
+
+from planner.aggregates.comparison import Comparison, Slack
+from planner.catalog.tolerance import (
+    OF_BOUNDS,
+    Amount,
+    Step,
+    allowed_steps,
+    quote_literal,
+    with_amount,
+)
+from planner.errors import KeyholeError
+from planner.functionals.atoms.collected import Collected
+from planner.functionals.guard_remedy import WORTH, next_round
+from planner.functionals.row_range import reach, within_bounds
+from planner.question.model import Functional, Measure
+from planner.values.decimals import decimal
+
+
+def find_tolerance(comparison: Comparison, made: Functional, size: Fraction, collected: Collected) -> int:
+    """The tolerance in integer steps. Raises KH304."""
+    if comparison.allowed is not None:
+        return floor(comparison.allowed / size)
+    found = collected.tolerances
+    if comparison.slack is Slack.RECORD:
+        amount = replace(found, default=None).amount(comparison.names)
+        parts = amount is None or amount.percent or amount.bounds
+        return 0 if amount is None or parts else floor(Fraction(amount.number) / size)
+    amount = found.amount(comparison.names)
+    if amount is None:
+        raise KeyholeError(
+            "KH304",
+            f"keyhole.tolerance says nothing about {comparison.left}",
+            hint=f"SET keyhole.tolerance = '10%, {collected.accuracy.tolerance}';",
+            position=comparison.position,
+        )
+    exact = _allowed_amount(comparison, amount, made, size, collected)
+    if amount.percent and made.offsets is not None:
+        least = f"{amount.number}% of {decimal(comparison.threshold)}, the least of the groups' thresholds"
+        collected.warnings[f"{comparison.text}: the tolerance is {least}, in every group"] = None
+    if 0 < exact < 1:
+        what = "one row" if made.measure is not Measure.TOTAL else f"one step of {made.unit_size}"
+        collected.warnings[f"{comparison.text}: the tolerance is below {what} and counts as zero"] = None
+    return floor(exact)
+
+
+def _allowed_amount(
+    comparison: Comparison, amount: Amount, made: Functional, size: Fraction, collected: Collected
+) -> Fraction:
+    if comparison.slack is Slack.ROWS and not amount.percent and not amount.bounds:
+        return Fraction(amount.number) / size
+    bounds = within_bounds(comparison, min_rows=collected.accuracy.min_rows)
+    step = Step(unit_size=size / (comparison.per_row or 1), rows=made.rows, bounds=bounds)
+    hint = _scale_hint(comparison, made, size, bounds, collected)
+    try:
+        return allowed_steps(amount, threshold=comparison.threshold, step=step, hint=hint)
+    except KeyholeError as error:
+        message = f"{comparison.text}: {error.message}"
+        raise KeyholeError(
+            error.code, message, detail=error.detail, hint=error.hint, position=comparison.position
+        ) from None
+
+
+def _scale_hint(
+    comparison: Comparison, made: Functional, size: Fraction, bounds: Fraction, collected: Collected
+) -> str:
+    """What to set where the threshold is 0: of a difference, a tenth of what the bounds allow, of groups so large that
+    this is worth a few units' rows; of what never is below 0, no slack to speak of, since groups without rows are 0."""
+    setting, named = collected.accuracy.tolerance, comparison.left
+
+    def settle(amount: Decimal | str) -> str:
+        return f"SET keyhole.tolerance = '{quote_literal(with_amount(setting, named, amount))}';"
+
+    down, up = (max((reach(part)[side] for part in comparison.parts), default=Fraction(0)) for side in (0, 1))
+    if not (down and up and bounds):
+        return (
+            f"Set an absolute tolerance for it: {settle(Decimal('0.5'))}  Of what is never below 0 a wider one would "
+            "let groups without rows pass; a larger threshold costs less."
+        )
+    rows = 1 if comparison.per_row is None else made.rows
+    wanted = WORTH * made.sensitivity * size / (comparison.per_row or 1)
+    larger = ceil(wanted / (bounds * rows / 10) * collected.accuracy.min_rows)
+    first = ""
+    if larger > collected.accuracy.min_rows:
+        first = f"SET keyhole.min_rows = {next_round(larger)}; "
+    return f"Say how large its sides are by a part of their bounds: {first}{settle(f'10{OF_BOUNDS}')}"

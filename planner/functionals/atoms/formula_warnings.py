@@ -1,0 +1,86 @@
+"""Warnings about formulas: groups without rows, means on both sides, tolerances that promise nothing."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from mechanisms.formula import Formula, cuts, relax_formula
+from planner.aggregates.comparison import Comparison
+from planner.functionals.atoms.collected import Collected, ReadFormula
+from planner.functionals.guard_remedy import Remedy
+from planner.functionals.guards import GuardedFormula, guard_hint, holds_at_zero
+from planner.question.model import NEAR_EMPTY, Accuracy, Functional, aggregate_text
+
+_MUCH_LARGER = 4
+"""How many times `min_rows` a count must ask for to make a mean cheaper surely: the mean's own price falls by that, and
+the count costs about as much as the mean then does."""
+
+
+def warn_of_both_sides(functionals: Sequence[Functional]) -> Iterator[str]:
+    """What a mean costs that is held against a number and against its negative: noise for each, as sums need once.
+
+    Where its thresholds are read off common sums this is not so.
+    """
+    means = [one for one in functionals if one.origin > 0 and not one.name.endswith(")")]
+    for mean in means:
+        text = aggregate_text(mean)
+        if any(one.origin == -mean.origin and aggregate_text(one) == text for one in functionals):
+            yield (
+                f"{text} against {mean.origin:f} and against -{mean.origin:f} is two sums, each with noise of its own: "
+                f"{_say_sums(mean, text)}, and costs about half"
+            )
+
+
+def _say_sums(mean: Functional, text: str) -> str:
+    """Both sides of a mean as sums, which share their noise, as they would be typed."""
+    if not text.startswith("avg("):
+        return "a sum in the place of the mean is one"
+    added, at = f"sum{text.removeprefix('avg')}", f"{(mean.origin * mean.rows).normalize():f}"
+    return f"{added} > {at} OR {added} < -{at}, which is the same for a group of {mean.rows:,} rows, is one"
+
+
+def warn_of_predicates(
+    read: Sequence[ReadFormula],
+    names: Sequence[str],
+    functionals: Mapping[int, Functional],
+    accuracy: Accuracy,
+    *,
+    into: str,
+) -> Iterator[str]:
+    """Warn of predicates that are true, or may be shown as true, of groups without rows.
+
+    Parameters:
+        into: how a guard is added to HAVING. It fits whatever a predicate is written as, a column of bands too.
+    """
+    true = []
+    for name, one in zip(names, read, strict=True):
+        if not any(True for _ in cuts(one.formula)):
+            continue
+        if holds_at_zero(one.formula, functionals):
+            true.append(name)
+        elif holds_at_zero(relax_formula(one.formula), functionals):
+            guard = tell_guard(one.guarded, accuracy, into=into)
+            yield f"{name}: {NEAR_EMPTY} and may be shown as true{guard}"
+    if true:
+        yield f"{', '.join(true)}: groups without rows count as 0, and are true"
+
+
+def tell_guard(formula: GuardedFormula, accuracy: Accuracy, *, into: str) -> str:
+    """Return what would keep groups without values out, for the first comparison that is NULL in them."""
+    for guarded in formula.leaves():
+        if guarded.values and not guarded.outside:
+            setting, _, guard = guard_hint(guarded, guarded.values[0].values).rpartition("Add: AND ")
+            remedied = guarded.remedy or Remedy()
+            larger = remedied.for_mean and remedied.values >= _MUCH_LARGER * accuracy.min_rows
+            less = ", and costs less, as it asks of larger groups alone" if larger else ""
+            return f"; {setting}{into.format(guard)} keeps them out{less}"
+    return ""
+
+
+def warn_of_comparison(comparison: Comparison, formula: Formula, collected: Collected) -> None:
+    """Add the warnings of one comparison, and those of literals without a tolerance."""
+    text = comparison.text
+    collected.warnings.update(dict.fromkeys(comparison.warnings))
+    if comparison.operator == "<>" and any(cut.tolerance >= 1 for cut in cuts(formula)):
+        collected.warnings[f"{text} holds for every group once its tolerance is allowed: it promises nothing"] = None
+    for cut in cuts(formula):
+        if cut.tolerance == 0 and not comparison.warnings:
+            collected.warnings[f"{text} has no tolerance, which is dear"] = None

@@ -1,0 +1,260 @@
+"""A formula of comparisons to functionals, atoms and integer literals with their tolerances."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, relax_formula
+from planner.aggregates.comparison import Comparison, Every, Having, Outside, Some, Spread
+from planner.catalog.model import Table
+from planner.catalog.tolerance import tolerances
+from planner.errors import KeyholeError
+from planner.functionals.added_guards import GuardAdding, RatioBases
+from planner.functionals.atoms.atom_labels import describe_atom
+from planner.functionals.atoms.collected import Collected, ReadFormula
+from planner.functionals.atoms.formula_warnings import (
+    tell_guard,
+    warn_of_both_sides,
+    warn_of_comparison,
+    warn_of_predicates,
+)
+from planner.functionals.atoms.read_comparison import read_comparison
+from planner.functionals.guards import (
+    Counts,
+    Guarded,
+    GuardedAll,
+    GuardedAny,
+    GuardedFormula,
+    UnguardedError,
+    complement,
+    find_guards,
+    holds_at_zero,
+    plain,
+)
+from planner.functionals.mean_bands import MeanBands
+from planner.functionals.settled import undecidable, use_settled
+from planner.functionals.variance_centres import around_centres
+from planner.question.condition import Condition
+from planner.question.model import NEAR_EMPTY, Accuracy, Atom, Functional
+from planner.values.operators import OPPOSITE
+
+MOST_LITERALS = 64  # what planning is measured with: docs/benchmarks.md has the time that formulas of so many take
+
+
+@dataclass(frozen=True, slots=True)
+class Atoms:
+    """What a HAVING and predicates became; `formula` and `predicates` are in negation normal form, as typed."""
+
+    functionals: tuple[Functional, ...]
+    atoms: tuple[Atom, ...]
+    formula: Formula
+    predicates: tuple[Formula, ...]
+    warnings: tuple[str, ...]
+
+
+def atoms(
+    formula: Having,
+    *,
+    predicates: Sequence[Having] = (),
+    names: Sequence[str] = (),
+    table: Table,
+    where: Condition,
+    accuracy: Accuracy,
+) -> Atoms:
+    """The functionals, atoms and literals of a formula, and of predicates with their names, over the rows that satisfy
+    `where`.
+
+    Guarantee: on exact values each formula of literals holds exactly where SQL's formula is true, for every group with
+    rows, and a group without rows counts as one whose counts are 0 and whose sums and averages are NULL.
+    Raises KH203-KH206, KH208, KH211, KH220, KH304, KH402.
+    """
+    collected = Collected(table=table, where=where, accuracy=accuracy, tolerances=tolerances(accuracy.tolerance))
+    read = [_read(formula, collected, refuse_settled=True), *(_read_predicate(one, collected) for one in predicates)]
+    if sum(1 for one in read for _ in cuts(one.formula)) > MOST_LITERALS:
+        raise _too_long()
+    functionals = dict(enumerate(collected.functionals))
+    used = sorted({cut.functional for one in read for cut in cuts(one.formula)})
+    described: list[Atom] = []
+    for comparison, index, size, typed in collected.comparisons.values():
+        if index not in used:
+            continue
+        described.append(describe_atom(len(described), comparison, index, size, typed, collected))
+        warn_of_comparison(comparison, typed, collected)
+    having = read[0].formula
+    if holds_at_zero(having, functionals) and any(True for _ in cuts(having)):
+        collected.warnings["groups without rows count as 0 and qualify"] = None
+    elif holds_at_zero(relax_formula(having), functionals) and having != TRUE:
+        collected.warn(f"{NEAR_EMPTY} and may be returned{tell_guard(read[0].guarded, accuracy, into='AND {}')}")
+    if having == TRUE or holds_at_zero(relax_formula(having), functionals):
+        into = "HAVING {}" if having == TRUE else "AND {} in HAVING"
+        collected.warnings.update(dict.fromkeys(warn_of_predicates(read[1:], names, functionals, accuracy, into=into)))
+    collected.warnings.update(dict.fromkeys(warn_of_both_sides([functionals[index] for index in used])))
+    places = {index: place for place, index in enumerate(used)}
+    made = [_renumber(one.formula, places) for one in read]
+    return Atoms(
+        functionals=tuple(functionals[index] for index in used),
+        atoms=tuple(replace(atom, functional=places[atom.functional]) for atom in described),
+        formula=made[0],
+        predicates=tuple(made[1:]),
+        warnings=tuple(collected.warnings),
+    )
+
+
+def _read(formula: Having, collected: Collected, *, refuse_settled: bool = False) -> ReadFormula:
+    """One formula, whose own counts guard its sums and say for groups of how many rows its means are meant.
+
+    Guards that it misses are added, unless the analyst wants none. Raises KH206, and KH220 if `refuse_settled` and
+    declared bounds alone decide the whole formula.
+    """
+    formula = RatioBases(collected.table, collected.where, collected.accuracy, collected.tolerances).put(
+        formula, warn=collected.warn
+    )
+    formula = MeanBands(collected.table, collected.where, collected.accuracy, collected.tolerances).put(
+        formula, warn=collected.warn
+    )
+    before = collected.mark()
+    try:
+        return _read_as_typed(formula, collected, refuse_settled=refuse_settled)
+    except UnguardedError as error:
+        adding = GuardAdding(collected.table, collected.accuracy, collected.tolerances)
+        added = adding.add(formula, error.missing) if collected.accuracy.adds_guards else None
+        if added is None:
+            raise
+        collected.go_back(before)
+    made = _read_as_typed(added[0], collected, refuse_settled=False)
+    for sentence in added[1]:
+        collected.warn(sentence)
+    return made
+
+
+def _read_as_typed(formula: Having, collected: Collected, *, refuse_settled: bool) -> ReadFormula:
+    """One formula with no guards but its own. Raises KH206, KH220."""
+    collected.measure_groups(formula)
+    formula = around_centres(
+        formula,
+        table=collected.table,
+        accuracy=collected.accuracy,
+        warn=collected.warn,
+        rows_of=collected.rows_of,
+    )
+    collected.measure_groups(formula)
+    if sum(1 for _ in formula.leaves()) > MOST_LITERALS:
+        raise _too_long()
+    before = dict(collected.comparisons)
+    guarded = _read_guarded(formula, collected)
+    if refuse_settled:
+        _refuse_settled(guarded, collected)
+    guarded, capped = _find_guards(guarded, collected)
+    for text, (comparison, index, size, typed) in collected.comparisons.items():
+        if text not in before:
+            final = plain(Guarded(typed, (), "", None), capped=capped)
+            collected.comparisons[text] = (comparison, index, size, final)
+    return ReadFormula(_simplify(plain(guarded, capped=capped)), guarded)
+
+
+def _refuse_settled(guarded: GuardedFormula, collected: Collected) -> None:
+    """Raises KH220 where nothing is left to the data once what declared bounds settle is put in."""
+    whole = _simplify(plain(use_settled(guarded, unguarded=False), capped=frozenset()))
+    deciding = next((leaf for leaf in guarded.leaves() if leaf.settled is not None and leaf.settled == whole), None)
+    if deciding is not None:
+        raise undecidable(*collected.settled[deciding.text])
+
+
+def _find_guards(guarded: GuardedFormula, collected: Collected) -> tuple[GuardedFormula, Counts]:
+    """The formula without what declared bounds settle, and the counts that guard the rest. Where a settled comparison
+    would need a guard that it needs not as it stands, it stays. Raises KH206."""
+    functionals = dict(enumerate(collected.functionals))
+    shorter = use_settled(guarded, unguarded=False)
+    try:
+        return shorter, find_guards(shorter, functionals, where=collected.where)
+    except KeyholeError:
+        kept = use_settled(guarded, unguarded=True)
+        return kept, find_guards(kept, functionals, where=collected.where)
+
+
+def _read_predicate(formula: Having, collected: Collected) -> ReadFormula:
+    """A formula that is shown: its guard belongs into itself, and its opposite may be asked instead."""
+    try:
+        return _read(formula, collected)
+    except KeyholeError as error:
+        before, added, guard = (error.hint or "").partition("Add: AND ")
+        if error.code != "KH206" or not added:
+            raise
+        hint = f"{before}Add to this predicate: AND {guard}"
+        if _stands_alone(_negate(formula), collected):
+            hint = f"{hint}  Or ask for its opposite, and leave this to ELSE{_spell_as_else(formula)}."
+        raise KeyholeError(error.code, error.message, detail=error.detail, hint=hint, position=error.position) from None
+
+
+def _spell_as_else(formula: Having) -> str:
+    """A single comparison as it is typed below its opposite: of a band of width_bucket, where no guard can stand."""
+    if not isinstance(formula, Comparison):
+        return ""
+    left, operator, right = formula.text.rpartition(f" {formula.operator} ")
+    return f": CASE WHEN {left} {OPPOSITE[formula.operator]} {right} THEN 0 ELSE 1 END" if operator else ""
+
+
+def _negate(formula: Having) -> Having:
+    """The opposite, NULL where the formula is."""
+    return formula.fold(
+        lambda leaf: replace(leaf, operator=OPPOSITE[leaf.operator]),
+        outside=Outside,
+        every=lambda children: Some(tuple(children)),
+        some=lambda children: Every(tuple(children)),
+    )
+
+
+def _stands_alone(formula: Having, collected: Collected) -> bool:
+    """Whether the formula needs no further guard."""
+    known = (collected.table, collected.where, collected.accuracy, collected.tolerances)
+    try:
+        _read(formula, Collected(*known))
+    except KeyholeError:
+        return False
+    return True
+
+
+def _too_long() -> KeyholeError:
+    return KeyholeError(
+        "KH211",
+        f"the formula has more than {MOST_LITERALS} literals",
+        hint="Split the question; UNION and INTERSECT of questions work as in SQL.",
+    )
+
+
+def _renumber(formula: Formula, places: Mapping[int, int]) -> Formula:
+    return formula.mapped(
+        lambda literal: Cut(places[literal.functional], literal.cut, literal.above, literal.tolerance)
+    )
+
+
+def _read_guarded(formula: Having, collected: Collected) -> GuardedFormula:
+    match formula:
+        case Comparison():
+            return read_comparison(formula, collected)
+        case Spread():
+            raise KeyholeError("KH900", f"{formula.text} has no centres", position=formula.position)
+        case Every(children):
+            return GuardedAll(tuple(_read_guarded(child, collected) for child in children))
+        case Some(children):
+            return GuardedAny(tuple(_read_guarded(child, collected) for child in children))
+        case Outside(inner):
+            before = dict(collected.comparisons)
+            made = complement(_read_guarded(inner, collected))
+            collected.comparisons = before  # the literals of a complement speak for themselves
+            return made
+
+
+def _simplify(formula: Formula) -> Formula:
+    """The formula flattened, without constants and repetitions."""
+
+    def join(kind: type[AllOf] | type[AnyOf], settled: Formula, children: Sequence[Formula]) -> Formula:
+        if settled in children:
+            return settled
+        kept = {part: None for child in children for part in (child.children if isinstance(child, kind) else (child,))}
+        return next(iter(kept)) if len(kept) == 1 else kind(tuple(kept))
+
+    return formula.fold(
+        lambda literal: literal,
+        every=lambda children: join(AllOf, FALSE, children),
+        some=lambda children: join(AnyOf, TRUE, children),
+    )

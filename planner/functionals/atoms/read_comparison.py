@@ -1,0 +1,141 @@
+"""One comparison to the literals of its functional, and to what is NULL in it."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts
+from planner.aggregates.comparison import Comparison
+from planner.aggregates.key_numbers import KeyNumbers
+from planner.errors import KeyholeError
+from planner.functionals.atoms.collected import Collected
+from planner.functionals.atoms.find_tolerance import find_tolerance
+from planner.functionals.functional import functional, grid, literals
+from planner.functionals.guard_remedy import WORTH, Remedy, remedy
+from planner.functionals.guards import Absence, ComparisonPlace, Guarded
+from planner.functionals.per_key_offsets import LIMIT, offsets
+from planner.functionals.row_range import is_never_null, row_range, row_range_without
+from planner.functionals.settled import settle, settle_beside, warn_of_settled
+from planner.question.condition_text import canonical
+from planner.question.model import Functional, Measure
+from planner.values.decimals import decimal
+
+
+def read_comparison(comparison: Comparison, collected: Collected) -> Guarded:
+    """Read a comparison as literals of its functional, with what is NULL in it. Raises KH208, KH304."""
+    source = ComparisonPlace.of(comparison)
+    made, size = functional(
+        comparison, table=collected.table, min_rows=collected.rows_of(comparison), where=collected.where
+    )
+    at = comparison.at / size
+    if comparison.own is not None:
+        if not comparison.own.numbers:
+            return Guarded(FALSE, (), comparison.text, comparison.position)
+        taken, at = offsets(
+            comparison.own, comparison.operator, size=size, left=comparison.left, position=comparison.position
+        )
+        made, comparison = replace(made, offsets=taken), _with_thresholds(comparison, comparison.own)
+    text = comparison.text
+    values = _absences(comparison, made, at, collected)
+    constant = _constant_count(made, literals(0, comparison.operator, at, tolerance=0))
+    if constant is not None:
+        collected.warnings[f"{text} is {'true' if constant == TRUE else 'false'} for every group"] = None
+        remedied = _remedy(comparison, collected)
+        return Guarded(constant, values, text, comparison.position, remedy=remedied, source=source)
+    terms = sorted((t.coefficient, t.column or "", canonical(t.condition), t.power) for t in made.terms)
+    taken_off = made.offsets and (made.offsets.key, made.offsets.steps)
+    meaning = (made.measure, made.unit_size * made.rows, made.origin, taken_off, made.off_each_unit, *terms)
+    settled = _settle(comparison, made, at, collected)
+    try:
+        tolerance = find_tolerance(comparison, made, size, collected)
+    except KeyholeError:
+        if settled is None:
+            raise
+        return Guarded(settled, values, text, comparison.position, settled=settled, source=source)
+    index = collected.place(made, meaning=meaning)
+    formula = literals(index, comparison.operator, at, tolerance=tolerance)
+    largest = made.offsets.largest if made.offsets else 0
+    if any(abs(cut.cut) + largest + cut.tolerance >= LIMIT for cut in cuts(formula)):
+        raise KeyholeError("KH208", f"the threshold of {text} is out of range", position=comparison.position)
+    if isinstance(formula, AllOf | AnyOf) and not formula.children:
+        step = f"whole steps of {made.unit_size}"
+        collected.warnings[f"{text}: {comparison.left} comes in {step} and never equals the threshold"] = None
+    else:
+        collected.comparisons.setdefault(text, (comparison, index, size, formula))
+    shown = comparison.part_of or text
+    # the tolerance grows with the rows that it is meant for
+    wanted = Fraction(WORTH * made.sensitivity * made.rows, tolerance) if comparison.per_row and tolerance else None
+    remedied = _remedy(comparison, collected, mean_rows=wanted or Fraction(0))
+    return Guarded(formula, values, shown, comparison.position, remedy=remedied, settled=settled, source=source)
+
+
+def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: Collected) -> Formula | None:
+    """Settle a comparison by declared bounds, and warn of it: it may be part of a longer formula."""
+    table, where = collected.table, collected.where
+    ranges = {name: grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
+    typed = literals(0, comparison.operator, at, tolerance=0)
+    if comparison.off_each_unit:
+        return None
+    if comparison.allowed is not None or not any(True for _ in cuts(typed)):
+        return None  # the centres of a variance are settled where they are chosen, and hold up to their tolerance only
+    settled = settle(comparison, made, typed, ranges=ranges, table=table, where=where)
+    if settled is not None:
+        collected.settled[comparison.part_of or comparison.text] = (comparison, settled)
+        collected.warn(warn_of_settled(comparison, settled))
+    return settled
+
+
+def _remedy(comparison: Comparison, collected: Collected, *, mean_rows: Fraction = Fraction(0)) -> Remedy:
+    return remedy(
+        comparison,
+        table=collected.table,
+        accuracy=collected.accuracy,
+        tolerances=collected.tolerances,
+        mean_rows=mean_rows,
+    )
+
+
+def _with_thresholds(comparison: Comparison, own: KeyNumbers) -> Comparison:
+    """The comparison with thresholds of each group's own: a percentage is one of the least in absolute value."""
+    least, most = min(own.known), max(own.known)
+    shown = f"{decimal(least)} to {decimal(most)}" if least < most else f"{decimal(least)}"
+    return replace(
+        comparison,
+        text=f"{comparison.text} ({shown})",
+        at=least,
+        threshold=min(map(abs, own.known)),
+    )
+
+
+def _absences(comparison: Comparison, made: Functional, at: Fraction, collected: Collected) -> tuple[Absence, ...]:
+    """What the sum can be in groups where the comparison is NULL."""
+    table, where = collected.table, collected.where
+    ranges = {name: grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
+    found: list[Absence] = []
+    for values in comparison.values:
+        low, high = row_range_without(
+            made.terms, column=values.column, condition=values.condition, ranges=ranges, table=table, among=where
+        )
+        if values.least > 1:  # with fewer values than needed there may still be a row that counts
+            least, most = row_range(made.terms, ranges=ranges, table=table, among=where)
+            low, high = min(low, least), max(high, most)
+        if values.column is not None:  # a unit may have rows, and none of them a value
+            low, high = min(low, -made.off_each_unit), max(high, -made.off_each_unit)
+        always = values.column is not None and is_never_null(table.column(values.column), table)
+        found.append(Absence(values, (low, high), in_all_rows=always))
+    if len(found) != 2 or made.off_each_unit:
+        return tuple(found)
+    typed = literals(0, comparison.operator, at, tolerance=0)
+    return tuple(
+        replace(absence, fails_beside=(other.values,))
+        if settle_beside(made, typed, other.values, absence.values, ranges=ranges, table=table, where=where) == FALSE
+        else absence
+        for absence, other in (found, reversed(found))
+    )
+
+
+def _constant_count(made: Functional, formula: Formula) -> Formula | None:
+    """TRUE or FALSE for a comparison of a count that every count settles, else None."""
+    largest = made.offsets.largest if made.offsets else 0
+    if made.measure is Measure.TOTAL or not isinstance(formula, Cut) or formula.cut + largest >= 0:
+        return None
+    return TRUE if formula.above else FALSE
