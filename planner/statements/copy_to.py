@@ -1,6 +1,7 @@
 """COPY of a query to the client: COPY (query) TO STDOUT, with PostgreSQL's options. Nothing else of COPY is allowed."""
 
 from planner.catalog.model import Catalog
+from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token
 from planner.statements.kinds import Copied, Copying, PassThrough, Statement
 from planner.statements.query import query_statement
@@ -23,7 +24,8 @@ def copy_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Sta
     result = query_statement(alone, query, catalog)
     if isinstance(result, PassThrough):
         return PassThrough("copy")
-    return Copying(Copied(query=alone, behind=text[query[-1].end :], behind_at=query[-1].end))
+    spelled = result.spelled if isinstance(result, Asking) else ""
+    return Copying(Copied(query=alone, behind=text[query[-1].end :], behind_at=query[-1].end, spelled=spelled))
 
 
 def _closing_index(found: tuple[Token, ...]) -> int | None:

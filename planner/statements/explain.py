@@ -43,7 +43,7 @@ def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
     if form is not None and form.value.lower() not in ("text", "json"):
         raise unknown_format(form, explained=text[rest[0].start : rest[-1].end])
     is_json = form is not None and form.value.lower() == "json"
-    return Explaining(questions=explained, format="json" if is_json else "text")
+    return Explaining(questions=explained, format="json" if is_json else "text", spelled=result.spelled)
 
 
 def _explain_options(found: tuple[Token, ...]) -> tuple[int, int | None, Token | None]:

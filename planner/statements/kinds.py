@@ -27,20 +27,26 @@ class SetKeyhole:
 
 @dataclass(frozen=True, slots=True)
 class Explaining:
-    """EXPLAIN of questions, or of a monitor's relation: costs nothing, answered by Keyhole alone."""
+    """EXPLAIN of questions, or of a monitor's relation: costs nothing, answered by Keyhole alone.
+
+    `spelled` is what the shadow reads in the statement's place, as of `Asking`.
+    """
 
     questions: tuple[Embedded | EmbeddedVirtual, ...]
     format: Literal["text", "json"]
+    spelled: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
     """The query of a COPY, with blanks before it where the statement has other text, and what stands `behind` it there,
-    at `behind_at`: the parenthesis that closes, TO STDOUT and the options."""
+    at `behind_at`: the parenthesis that closes, TO STDOUT and the options. `spelled` is what the shadow reads in the
+    query's place, as of `Asking`."""
 
     query: str
     behind: str
     behind_at: int
+    spelled: str = ""
 
 
 @dataclass(frozen=True, slots=True)

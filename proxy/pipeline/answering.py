@@ -291,7 +291,7 @@ def read_part(text: str, offset: int, statement: Statement) -> StatementPart:
         beforehand=statement.beforehand if isinstance(statement, Asking) else (),
         copied=statement.copied if isinstance(statement, Copying) else None,
         listens=listened_channel(text) if statement == PassThrough("listen") else None,
-        spelled=statement.spelled if isinstance(statement, Asking) else "",
+        spelled=statement.spelled if isinstance(statement, Asking | Explaining) else "",
     )
 
 

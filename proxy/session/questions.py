@@ -183,13 +183,14 @@ class Questions:
     async def _read_copied(self, portal: Portal, copied: Copied) -> Portal:
         """A COPY as the query in it, which takes no parameters."""
         part = portal.statement.part
-        like = await self._exchange.describe_copied(self._text.encode(copied.query), offset=part.offset)
+        query = self._text.encode(copied.spelled or copied.query)
+        like = await self._exchange.describe_copied(query, offset=part.offset)
         if like.types:
             # as it stands it fails, by the very error that PostgreSQL has for it
             self._exchange.run(self._text.encode(part.text), offset=part.offset)
             await self._exchange.settle()
-        query = replace(portal.statement, part=replace(part, text=copied.query), described=like)
-        return replace(portal, statement=query, bound=replace(portal.bound, result_formats=()))
+        alone = replace(portal.statement, part=replace(part, text=copied.query), described=like)
+        return replace(portal, statement=alone, bound=replace(portal.bound, result_formats=()))
 
     def _try(self, part: StatementPart) -> None:
         for sql in part.beforehand:

@@ -115,6 +115,23 @@ def test_rows_count_for_the_customers_that_keys_lead_to(walked: House) -> None:
     assert walked.most_spent("lineitem") == walked.most_spent("orders") == 0
 
 
+def test_a_unit_that_two_tables_show_is_explained_and_copied_as_it_is_asked(tmp_path: Path) -> None:
+    """`o_custkey` stands in one table of the source alone, and nobody qualifies it there."""
+    policy = _policy(tmp_path, _in_duckdb(tmp_path))
+    check(policy, confirm=False)
+    sql = "SELECT l_shipmode FROM customer, orders, lineitem WHERE c_custkey = o_custkey AND l_shop = o_shop"
+    sql += " AND l_orderkey = o_orderkey GROUP BY 1 HAVING count(*) > 3000 ORDER BY 1"
+    with opened(policy) as house, house.connect() as connection:
+        with unchanged(house):
+            told = connection.execute(f"EXPLAIN {sql}".encode()).fetchall()
+            json = connection.execute(f"EXPLAIN (FORMAT JSON) {sql}".encode()).fetchall()
+        assert "count(*) > 3000" in str(told)
+        assert "3000" in str(json)
+        assert connection.execute(sql.encode()).fetchall() == [("SHIP",)]
+        with connection.cursor().copy(f"COPY ({sql}) TO STDOUT".encode()) as copy:
+            assert list(copy.rows()) == [("SHIP",)]
+
+
 def test_a_stored_answer_lasts_until_a_table_on_the_path_is_refreshed(tmp_path: Path) -> None:
     policy = _policy(tmp_path, _in_duckdb(tmp_path))
     check(policy, confirm=False)
