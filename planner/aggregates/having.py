@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope, aggregate, contains_aggregate
+from planner.aggregates.ask_apart import ask_apart
 from planner.aggregates.comparison import FAILS, HOLDS, Comparison, Every, Having, Outside, Some
 from planner.aggregates.intervals import in_seconds
 from planner.aggregates.key_thresholds import is_public
 from planner.aggregates.linear_comparison import compare_quotient_of_means, linear_comparison, multiply_out
 from planner.aggregates.order_statistics import is_truth, picks_a_value, truth_comparison, value_comparison
-from planner.aggregates.refusals import ask_apart, unsupported_aggregate
+from planner.aggregates.refusals import unsupported_aggregate
 from planner.aggregates.rounded_comparison import rounded_comparison, truncated_comparison
 from planner.aggregates.variance import is_variance, variance_comparison
 from planner.errors import KeyholeError
@@ -29,9 +30,6 @@ from planner.values.operators import FLIPPED, OPERATORS, OPPOSITE
 
 _HINT = "Combine comparisons like count(*) > 100, sum(x) >= 5, avg(x) < 2 with AND, OR and NOT."
 MOST_READINGS = 4_000  # bounds planning to half a second; 64 literals without NULLs are read a hundred times
-_SHARE_OF_BOUNDS = 4  # measures are mostly small beside their bounds: a mean is a quarter of the upper one in hints
-_SHARE_OF_VALUES = 10  # of a key's values that a group has in hints
-_USUAL_VALUES = 30  # in a group of hints, where no list says how many there are: days of a month
 _TRUTHS = (*OPERATORS, exp.And, exp.Or, exp.Not, exp.Between, exp.In, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 
@@ -210,17 +208,17 @@ def _read_comparison(
         left, operator, right = right, FLIPPED[operator], left
     if all(aggregated) and is_public(left, within) and not is_public(right, within):
         left, operator, right = right, FLIPPED[operator], left
-    seconds = in_seconds(left, right, within)
-    if seconds is not None:
-        return _compare(node, bare(seconds[0]), operator, seconds[1], within)
-    left = bare(left)
-    if isinstance(left, exp.Div) and is_public(left.expression, within) and not is_public(left.this, within):
-        left, right = multiply_out(left, right, within)
     try:
+        seconds = in_seconds(left, right, within)
+        if seconds is not None:
+            return _compare(node, bare(seconds[0]), operator, seconds[1], within)
+        left = bare(left)
+        if isinstance(left, exp.Div) and is_public(left.expression, within) and not is_public(left.this, within):
+            left, right = multiply_out(left, right, within)
         return _compare(node, left, operator, right, within)
     except KeyholeError as error:
-        is_general = error.code == "KH204" and (error.hint or "").startswith("Compare")
-        instead = _ask_apart(node, left, operator, right, within) if is_general else None
+        is_general = error.code in ("KH204", "KH208") and (error.hint or "").startswith("Compare")
+        instead = ask_apart(node, within) if is_general else None
         raise error if instead is None else error.with_hint(instead) from None
 
 
@@ -245,28 +243,6 @@ def _compare(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, wit
     if isinstance(left, exp.Round | exp.Floor | exp.Ceil | exp.Trunc):
         return rounded_comparison(left, operator, right, within)
     return linear_comparison(node, left, operator, right, within)
-
-
-def _ask_apart(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> str | None:
-    """Two thresholds in the place of a deviation relative to its mean, or of an aggregate for each different value."""
-    if not isinstance(left, exp.Div) or contains(right, exp.Column, exp.Query, exp.AggFunc):
-        return None
-    divisor = bare(left.expression)
-    divisor = bare(divisor.this) if isinstance(divisor, exp.Nullif | exp.Cast) else divisor
-    match divisor:
-        case exp.Avg(this=exp.Column() as measure) if is_variance(left.this, within):
-            column = find_column(measure, within.scope)
-            bounds = None if column is None else column.bounds
-            if bounds is None or bounds[0] < 0 or bounds[1] < _SHARE_OF_BOUNDS:
-                return None
-            at = int(bounds[1] / _SHARE_OF_BOUNDS)
-        case exp.Count(this=exp.Distinct(expressions=[counted])):
-            column = find_column(counted, within.scope)
-            listed = None if column is None else column.domain
-            at = _USUAL_VALUES if not listed else max(len(listed) // _SHARE_OF_VALUES, 1)
-        case _:
-            return None
-    return ask_apart(node, left, operator, right, divisor=divisor, at=at)
 
 
 def _without_aggregates(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:

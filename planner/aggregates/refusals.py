@@ -116,7 +116,7 @@ def unsupported_aggregate(call: exp.Expr) -> KeyholeError:
         hint = f"Compare it alone: {_VARIANCES[type(call)]}({column}) > 10."
     elif isinstance(call, exp.Max | exp.Min):
         detail = "max and min pick one value and are no sums over rows: each is compared with a constant, by itself."
-        hint = f"Compare each by itself, as in max({column}) > 20 AND min({column}) < 10, with numbers of your own."
+        hint = f"Compare each by itself, max({column}) and min({column}), with constants of your own."
     elif isinstance(call, exp.Median) or isinstance(call.this, exp.PercentileCont | exp.PercentileDisc):
         detail = "Percentiles pick one value and are no sums over rows: each is compared with a constant, by itself."
         hint = f"Compare it with a constant, for example percentile_disc(0.5) WITHIN GROUP (ORDER BY {column}) > 50."
@@ -190,28 +190,6 @@ def mean_may_be_zero(quotient: exp.Div, operator: str, threshold: exp.Expr, node
         hint=hint,
         position=position(quotient.expression),
     )
-
-
-def ask_apart(
-    node: exp.Expr, quotient: exp.Div, operator: str, threshold: exp.Expr, *, divisor: exp.Expr, at: int
-) -> str | None:
-    """Return the question with two thresholds from which a quotient's follows: of what is divided and of the divisor.
-
-    None inside NOT, and where no SELECT is known.
-
-    Parameters:
-        at: a value of the divisor, above 0.
-    """
-    select = node.find_ancestor(exp.Select)
-    if select is None or operator not in (">", ">=") or node.find_ancestor(exp.Not):
-        return None
-    divided = bare(quotient.this)
-    while isinstance(divided, exp.Cast | exp.Paren):
-        divided = divided.this
-    product = f"{write_parenthesised(threshold)} * {at}"
-    below = "<" if isinstance(divisor, exp.Avg) else "<="  # no mean of no values is below
-    instead = f"{write_node(divided)} {operator} {product} AND {write_node(divisor)} {below} {at}"
-    return f"Instead you can ask: {write_node(select).replace(write_node(node), instead, 1)};"
 
 
 def without_base(node: exp.Expr) -> KeyholeError:

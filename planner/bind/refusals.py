@@ -212,6 +212,7 @@ def different_units(node: exp.Expr) -> KeyholeError:
     )
 
 
+_IN_WORDS = "Group the subquery by"
 _CONDITION_AS_COLUMN = "or for a view of the source that has the condition as a column."
 
 
@@ -390,35 +391,55 @@ def no_key(error: KeyholeError, table: Table, node: exp.Expr) -> KeyholeError:
     )
 
 
-def _example(table: Table, node: exp.Expr) -> str:
+def show_question(error: KeyholeError, table: Table, *trees: exp.Expr) -> KeyholeError:
+    """The refusal of a subquery per privacy unit with the numbers of the question around it, whose trees are apart."""
+    return error.with_hint(_example(table, *trees)) if (error.hint or "").startswith(_IN_WORDS) else error
+
+
+def _example(table: Table, *trees: exp.Expr) -> str:
     """A question over a subquery per privacy unit, as the table allows one, with a statement's own numbers."""
     keys = [column for column in table.columns if column.domain is not None and column.name not in table.unit]
     keys = keys or [column for column in table.columns if column.domain is not None]
-    grouped = {name(one.this) for group in node.root().find_all(exp.Group) for one in group.find_all(exp.Column)}
+    groups = [group for tree in trees for group in tree.root().find_all(exp.Group)]
+    grouped = {name(one.this) for group in groups for one in group.find_all(exp.Column)}
     keys.sort(key=lambda column: column.name not in grouped)  # the statement's own first
     if not keys:
         return "Ask the owner for a key with a public list of values."
     key, called = readable(keys[0].name), readable(table.name)
-    units, most = _find_numbers(node)
+    units, most = _find_numbers(*trees)
     if table.row_unit:
         question = f"SELECT {key} FROM {called} GROUP BY {key} HAVING count(*) {units}"
         return f"Ask for groups by a key: {key}." if units is None else f"Instead you can ask: {question};"
-    groups = ", ".join(dict.fromkeys((key, *map(readable, table.unit))))
-    counted = table.row_cap is not None or table.rows_per_unit is not None
-    measure = next((column for column in table.columns if column.per_unit is not None), None)
-    total = "count(*)" if counted or measure is None else f"sum({readable(measure.name)})"
+    listed = ", ".join(dict.fromkeys((key, *map(readable, table.unit))))
+    total, is_own = _choose_total(table, trees)
     if units is None:
-        return f"Group the subquery by {groups}, and the question by {key}, with a threshold in HAVING."
-    where = "" if most is None else f" WHERE total {most}"
+        return f"{_IN_WORDS} {listed}, and the question by {key}, with a threshold in HAVING."
+    where = f" WHERE total {most}" if most is not None and is_own else ""
     return (
-        f"Instead you can ask: SELECT {key} FROM (SELECT {groups}, {total} AS total FROM {called} GROUP BY {groups}) v"
+        f"Instead you can ask: SELECT {key} FROM (SELECT {listed}, {total} AS total FROM {called} GROUP BY {listed}) v"
         f"{where} GROUP BY {key} HAVING count(*) {units};"
     )
 
 
-def _find_numbers(node: exp.Expr) -> tuple[str | None, str | None]:
-    """Return how a statement compares a number of units, and what one unit has: each as in `> 100`."""
-    selects = list(node.root().find_all(exp.Select))
+def _choose_total(table: Table, trees: Sequence[exp.Expr]) -> tuple[str, bool]:
+    """Return a total of one unit that the table bounds, and whether the statement adds up the same, or counts."""
+    sums = [one for tree in trees for one in tree.root().find_all(exp.Sum)]
+    summed = {name(column.this) for one in sums for column in one.find_all(exp.Column)}
+    measures = [column for column in table.columns if column.per_unit is not None]
+    own = next((column for column in measures if column.name in summed), None)
+    counted = table.row_cap is not None or table.rows_per_unit is not None
+    if own is None and (counted or not measures):
+        return "count(*)", not sums
+    return f"sum({readable((own or measures[0]).name)})", own is not None
+
+
+def _find_numbers(*trees: exp.Expr) -> tuple[str | None, str | None]:
+    """Return how a statement compares a number of units, and what one unit has: each as in `> 100`.
+
+    Parameters:
+        trees: of the statement, the outer ones first.
+    """
+    selects = [select for tree in trees for select in tree.root().find_all(exp.Select)]
     items = [item for select in selects for item in select.expressions if isinstance(item, exp.Alias)]
     named = {name(item.args["alias"]) for item in items if contains(item.this, exp.AggFunc)}
     counts = [said for select in selects for _, said in _list_compared(select.args.get("having"), exp.Count)]

@@ -23,7 +23,7 @@ from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Arithmetic, Values
 from planner.bind.fixed_keys import bound_fixed
 from planner.bind.joins import row_conditions
-from planner.bind.refusals import no_total, not_by_whole_unit, unit_query_refusal
+from planner.bind.refusals import no_total, not_by_whole_unit, show_question, unit_query_refusal
 from planner.bind.unit_query import total_columns, unit_table
 from planner.catalog.model import Column, SqlType, Table
 from planner.catalog.row_terms import TermKind
@@ -88,7 +88,12 @@ def resolve_unit_query(embedded: Embedded, given: Given) -> tuple[Embedded, Unit
     Raises KH110 for what is no total of one unit, KH2xx, KH005, with positions in the question's statement.
     """
     query = embedded.per_unit
-    return (embedded, None) if query is None else _resolve(embedded, query, given)
+    if query is None:
+        return embedded, None
+    try:
+        return _resolve(embedded, query, given)
+    except KeyholeError as error:
+        raise show_question(error, query.table, embedded.tree, query.tree) from None
 
 
 def _resolve(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedded, UnitRows]:

@@ -169,7 +169,7 @@ _CAPITALS = replace(retail(), tables=(replace(VISITS, columns=(*VISITS.columns, 
     [
         (
             'max("Größe") - min("Größe") > 5',
-            'Compare each by itself, as in max("Größe") > 20 AND min("Größe") < 10, with numbers of your own.',
+            'GROUP BY "Station" HAVING max("Größe") > 122 + 5 AND min("Größe") <= 122;',
         ),
         (
             'sum(DISTINCT "Größe") > 5',

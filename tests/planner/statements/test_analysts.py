@@ -19,7 +19,7 @@ from tests.planner.asked import TODAY
 from tests.planner.spec import pairs
 from tests.worlds.analysts import NAMES, analysts
 
-INSTEADS = ("KH110", "KH203", "KH204", "KH206")
+INSTEADS = ("KH110", "KH203", "KH204", "KH206", "KH208")
 STATEMENTS = [(name, *pair) for name in NAMES for pair in pairs(f"analysts/{name}.sql")]
 
 

@@ -65,3 +65,18 @@ SELECT a.start_station_id FROM (SELECT start_station_id, count(*) AS n FROM ride
 
 SELECT coalesce(bike_type, 'all bikes') AS bike, coalesce(rider_type, 'all riders') AS rider, count(*) FROM rides GROUP BY ROLLUP (bike_type, rider_type) HAVING count(*) > 10000
 --> planned
+
+SELECT start_station_id FROM rides GROUP BY 1 HAVING max(started_at)::date - min(started_at)::date > 30
+--> KH204
+
+SELECT start_station_id, extract(epoch FROM max(started_at) - min(started_at)) / 86400 AS days FROM rides GROUP BY 1 HAVING extract(epoch FROM max(started_at) - min(started_at)) / 86400 > 90
+--> KH204
+
+SELECT start_station_id FROM (SELECT start_station_id, max(fare) AS hi, min(fare) AS lo FROM rides GROUP BY 1) q WHERE hi - lo > 20
+--> KH204
+
+SELECT bike_type FROM rides GROUP BY bike_type HAVING percentile_cont(0.9) WITHIN GROUP (ORDER BY fare) > 2 * percentile_cont(0.5) WITHIN GROUP (ORDER BY fare)
+--> KH208
+
+SELECT bike_type, month FROM rides GROUP BY 1, 2 HAVING max(fare) > 3 * avg(fare)
+--> KH208

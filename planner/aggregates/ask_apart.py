@@ -1,0 +1,341 @@
+"""Two thresholds in the place of a comparison of two aggregates that no sum over rows decides.
+
+| asked | asked instead, for a public `t` | |
+|---|---|---|
+| `max(x) - min(x) > c` | `max(x) > t + c AND min(x) <= t` | so is every `A > f(B)` with a rising `f` |
+| `max(x) - min(x) < c` | `max(x) < t + c AND min(x) >= t` | |
+| `max(x) / min(x) > c` | `max(x) > c * t AND min(x) <= t` | of a column whose values are above 0 |
+| `stddev(x) / avg(x) > c` | `stddev(x) > c * t AND avg(x) < t` | |
+| `count(*) / count(DISTINCT x) > c` | `count(*) > c * t AND count(DISTINCT x) <= t` | |
+
+What is asked follows from what is asked instead, for every `t`, but for what a division of integers cuts off. `t` is
+chosen by declared bounds, key domains and WHERE alone, so that both thresholds lie as far inside them as possible.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import GroupScope, contains_aggregate
+from planner.aggregates.order_statistics import picks_a_value
+from planner.aggregates.refusals import write_parenthesised
+from planner.aggregates.variance import is_variance
+from planner.catalog.model import Column, SqlType
+from planner.errors import KeyholeError
+from planner.groups.ranges import number_range, time_range
+from planner.parser.tree import bare, contains, write_node
+from planner.scope.names import find_column
+from planner.values.datetimes import span
+from planner.values.decimals import decimal
+from planner.values.expressions import fold
+from planner.values.model import Constant, NotConstant, Number, Span, Untyped, number
+from planner.values.operators import FLIPPED, OPERATORS
+
+_SHARE_OF_BOUNDS = 4  # measures are mostly small beside their bounds: a mean is a quarter of the upper one in hints
+_SHARE_OF_VALUES = 10  # of a key's values that a group has in hints
+_USUAL_VALUES = 30  # in a group of hints, where no list says how many there are: days of a month
+_FEW_VALUES = 31  # of so many, a group has rows of all: the days of a month, the months of a year
+_ROUNDED_ABOVE = 20  # ranges that are wider have whole numbers inside that are near enough to every other
+_TIMES = (SqlType.DATE, SqlType.TIMESTAMP)
+_ASKED = (exp.GT, exp.GTE, exp.LT, exp.LTE)
+
+
+def ask_apart(node: exp.Expr, within: GroupScope) -> str | None:
+    """Return the question with two thresholds from which a comparison follows, one of each of its two aggregates.
+
+    None for other comparisons, inside NOT, where no SELECT is known, and where public facts give no number.
+    """
+    select = node.find_ancestor(exp.Select)
+    if select is None or not isinstance(node, _ASKED) or node.find_ancestor(exp.Not) or node.args.get("negate"):
+        return None
+    left, operator, right = node.this, OPERATORS[type(node)], node.expression
+    if not contains_aggregate(left):
+        left, operator, right = right, FLIPPED[operator], left
+    if contains(node, exp.Query):
+        return None
+    instead = _write_apart(bare(left), operator, right, within)
+    if instead is None:
+        return None
+    return f"Instead you can ask: {write_node(select).replace(write_node(node), instead, 1)};"
+
+
+def _write_apart(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> str | None:
+    length = _read_length(left, operator, right, within)
+    if length is not None:
+        return length.write(within)
+    two = _read_two(left, operator, right, within)
+    return None if two is None else two.write(within)
+
+
+@dataclass(frozen=True, slots=True)
+class _Length:
+    """A first and a last moment that are compared: `last - first operator seconds`, which are added as is written.
+
+    Unless it is `exact`, whole days are compared. If it is `of_dates`, they are a number.
+    """
+
+    last: exp.Expr
+    first: exp.Expr
+    operator: str
+    seconds: Fraction
+    added: str
+    exact: bool
+    of_dates: bool = False
+
+    def write(self, within: GroupScope) -> str | None:
+        """The two thresholds, with a day in the middle of the calendar; None where that is not known, or too short."""
+        column = _read_column(self.first, within)
+        times = None if column is None else time_range(column, within.scope, within.where.conjuncts())
+        if times is None or not 0 < self.seconds < Fraction((times.past - times.first).total_seconds()):
+            return None
+        free = times.past - times.first - timedelta(seconds=float(self.seconds))
+        at = f"{'date' if self.of_dates else 'timestamp'} '{(times.first + free / 2).date().isoformat()}'"
+        above = self.operator in (">", ">=")
+        operators = (self.operator, "<=" if above else ">=")
+        if not self.exact:  # the first is before the day, or the last
+            operators = (">=", "<") if above else ("<", ">=")
+        last, first = write_node(self.last), write_node(self.first)
+        return f"{last} {operators[0]} {at} + {self.added} AND {first} {operators[1]} {at}"
+
+
+def _read_length(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> _Length | None:
+    """`max(t) - min(t)` compared with an interval, with days as in `max(t)::date - min(t)::date`, or its EXTRACT."""
+    part, factor, difference = _read_part(left, within)
+    if not isinstance(difference, exp.Sub):
+        return None
+    sides = [bare(side) for side in (difference.this, difference.expression)]
+    picks = [bare(side.this) if _is_to_date(side) else side for side in sides]
+    columns = [_read_column(pick, within) for pick in picks]
+    if any(column is None or column.sql_type not in _TIMES for column in columns):
+        return None
+    value = _fold(right, within)
+    if isinstance(value, Untyped):
+        value = span(value.text, right) if not part else number(value.text, right)
+    of_dates = all(
+        _is_to_date(side) or column.sql_type is SqlType.DATE
+        for side, column in zip(sides, columns, strict=True)
+        if column is not None
+    )
+    last, first = picks
+    if isinstance(value, Number):
+        if of_dates and not part:
+            seconds, added = 86_400 * value.value, write_parenthesised(right)
+            return _Length(last, first, operator, seconds, added, exact=False, of_dates=True)
+        if part == "epoch":
+            seconds = value.value * factor
+            return _Length(last, first, operator, seconds, _write_interval(seconds), exact=True)
+        if part == "day" and value.integral:
+            days = (value.value + (operator in (">", "<="))) * factor
+            return _Length(last, first, operator, 86_400 * days, _write_interval(86_400 * days), exact=False)
+    if not isinstance(value, Span) or part or any(map(_is_to_date, sides)):
+        return None
+    written = write_node(right) if contains(right, exp.Interval, exp.Cast) else f"interval {write_node(right)}"
+    seconds = Fraction(value.microseconds, 1_000_000) + 86_400 * (value.days + 30 * value.months)
+    return _Length(last, first, operator, seconds, written, exact=True)
+
+
+def _read_part(node: exp.Expr, within: GroupScope) -> tuple[str, Fraction, exp.Expr]:
+    """The part that is extracted of a length of time, what it is divided by, and the length."""
+    factor = Fraction(1)
+    if isinstance(node, exp.Div):
+        value = _fold(node.expression, within)
+        if isinstance(value, Number) and value.value > 0:
+            factor, node = value.value, bare(node.this)
+    if isinstance(node, exp.Extract):
+        part = node.this.name.lower()
+        if part == "epoch" or (part == "day" and factor == 1):
+            return part, factor, bare(node.expression)
+    return "", Fraction(1), node
+
+
+def _is_to_date(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Cast) and bool(node.to.is_type("date"))
+
+
+def _write_interval(seconds: Fraction) -> str:
+    for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds % length == 0:
+            return f"interval '{seconds / length} {unit}'"
+    return f"interval '{decimal(seconds):f} seconds'"
+
+
+@dataclass(frozen=True, slots=True)
+class _Two:
+    """`first operator limit`, where `limit` rises with the aggregate `second`, by which nothing else is told.
+
+    If it `divides`, the limit is one times the second, whose values must not be below 0.
+    """
+
+    first: exp.Expr
+    operator: str
+    limit: exp.Expr
+    second: exp.Expr
+    divides: bool
+
+    def write(self, within: GroupScope) -> str | None:
+        at = self._choose(within)
+        if at is None:
+            return None
+        above = self.operator in (">", ">=")
+        bound = "<=" if above else ">="
+        if isinstance(_strip_filter(self.second), exp.Avg):
+            bound = bound[0]  # no mean of no values is below a number, nor above one
+        apart = f"{write_node(self.first)} {self.operator} {_write_at(self.limit, self.second, at)}"
+        distinct = isinstance(self.second, exp.Count)
+        if distinct and above and _is_all(self.second, at, within):
+            return apart
+        return f"{apart} AND {write_node(self.second)} {bound} {at}"
+
+    def _choose(self, within: GroupScope) -> Decimal | None:
+        """A number for the second aggregate, by public facts alone."""
+        limits = [_fold_at(self.limit, self.second, Decimal(number), within) for number in (0, 1)]
+        if None in limits or limits[0] is None or limits[1] is None or limits[1] <= limits[0]:
+            return None
+        if isinstance(self.second, exp.Count):
+            return Decimal(_count_values(self.second, within))
+        columns = [_read_column(_find_inner(one), within) for one in (self.first, self.second)]
+        ranges = [None if one is None else number_range(one, within.where.conjuncts()) for one in columns]
+        if any(one is None or None in one for one in ranges):
+            return None
+        (low, high), (least, most) = ((Fraction(end or 0) for end in one or ()) for one in ranges)
+        if self.divides and low < 0:
+            return None
+        if is_variance(self.first, within):
+            return Decimal(int(high / _SHARE_OF_BOUNDS)) if low >= 0 and high >= _SHARE_OF_BOUNDS else None
+        slope = limits[1] - limits[0]
+        exact = (low + high - limits[0]) / (1 + slope)
+        step = 1 if high - low > _ROUNDED_ABOVE else 100
+        at = decimal(Fraction(round(exact * step), step))
+        limit = limits[0] + slope * Fraction(at)
+        return at if least < Fraction(at) < most and low < limit < high else None
+
+
+def _read_two(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> _Two | None:
+    """A comparison of two aggregates, one on each side of the operator after a quotient or difference is multiplied
+    or moved out; None for others."""
+    while isinstance(left, exp.Mul | exp.Div) and not contains_aggregate(right):
+        value = _fold(left.expression, within)
+        if not isinstance(value, Number) or value.value <= 0 or not isinstance(left.this, exp.Paren | exp.Div):
+            break
+        said = _fold(right, within)
+        said = number(said.text, right) if isinstance(said, Untyped) else said
+        if not isinstance(said, Number):
+            return None
+        moved = said.value / value.value if isinstance(left, exp.Mul) else said.value * value.value
+        left, right = bare(left.this), exp.Literal.number(f"{decimal(moved):f}")
+    divides = isinstance(left, exp.Div) and contains_aggregate(left.expression)
+    second, limit = right, right
+    if divides or (isinstance(left, exp.Sub) and contains_aggregate(left.expression)):
+        if contains_aggregate(right):
+            return None
+        kind = exp.Mul if divides else exp.Add
+        second = left.expression
+        while isinstance(second, exp.Paren | exp.Cast | exp.Nullif):
+            second = second.this
+        sides = (right, second) if divides else (second, right)
+        limit = kind(this=_parenthesise(sides[0]), expression=_parenthesise(sides[1]))
+        left = left.this
+    aggregates = [_find_inner(one) for one in (left, second)]
+    if aggregates[0] is None or aggregates[1] is None:
+        return None
+    first = bare(left)
+    while isinstance(first, exp.Cast):
+        first = bare(first.this)
+    if not (_is_hard(first, within) or _is_hard(aggregates[1], within)) or not _is_linear(limit):
+        return None
+    if is_variance(aggregates[1], within):
+        return None
+    return _Two(first, operator, limit, aggregates[1], divides)
+
+
+def _is_linear(limit: exp.Expr) -> bool:
+    """Whether an expression of one aggregate is computed of it by plain arithmetic."""
+    limit = bare(limit)
+    if isinstance(limit, exp.Add | exp.Sub | exp.Mul | exp.Div):
+        return all(_is_linear(side) for side in (limit.this, limit.expression))
+    return not contains_aggregate(limit) or limit is _find_inner(limit)
+
+
+def _is_hard(node: exp.Expr, within: GroupScope) -> bool:
+    """Whether an aggregate is no sum over rows."""
+    counted = isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct)
+    return counted or picks_a_value(node) or is_variance(node, within)
+
+
+def _find_inner(node: exp.Expr) -> exp.Expr | None:
+    """The one aggregate of an expression with its FILTER; None where it has several or none."""
+    kinds = (exp.Filter, exp.WithinGroup, exp.AggFunc)
+    found = [one for one in node.find_all(*kinds) if not one.find_ancestor(*kinds) or one is node]
+    own = [one for one in found if not any(one is not other and _is_inside(one, other) for other in found)]
+    return own[0] if len(own) == 1 else None
+
+
+def _is_inside(node: exp.Expr, other: exp.Expr) -> bool:
+    return any(one is node for one in other.walk())
+
+
+def _strip_filter(node: exp.Expr) -> exp.Expr:
+    return node.this if isinstance(node, exp.Filter) else node
+
+
+def _read_column(node: exp.Expr | None, within: GroupScope) -> Column | None:
+    """The column that an aggregate is about; None for an expression."""
+    if node is None:
+        return None
+    inner = _strip_filter(bare(node))
+    if isinstance(inner, exp.WithinGroup):
+        ordered = inner.expression.expressions
+        return find_column(ordered[0].this, within.scope) if len(ordered) == 1 else None
+    return find_column(inner.this, within.scope) if isinstance(inner.this, exp.Expr) else None
+
+
+def _count_values(counted: exp.Expr, within: GroupScope) -> int:
+    """How many of a column's different values a group has in a hint."""
+    listed = _list_values(counted, within)
+    if not listed:
+        return _USUAL_VALUES
+    return listed if listed <= _FEW_VALUES else listed // _SHARE_OF_VALUES
+
+
+def _is_all(counted: exp.Expr, at: Decimal, within: GroupScope) -> bool:
+    return _list_values(counted, within) == at
+
+
+def _list_values(counted: exp.Expr, within: GroupScope) -> int:
+    items = counted.this.expressions
+    column = find_column(items[0], within.scope) if len(items) == 1 else None
+    return 0 if column is None or column.domain is None else len(column.domain)
+
+
+def _write_at(limit: exp.Expr, second: exp.Expr, at: Decimal) -> str:
+    """The limit as text, with the number in the place of the aggregate."""
+    return write_node(_put_at(limit, second, at))
+
+
+def _put_at(limit: exp.Expr, second: exp.Expr, at: Decimal) -> exp.Expr:
+    written = write_node(second)
+
+    def put(node: exp.Expr) -> exp.Expr:
+        return exp.Literal.number(f"{at:f}") if type(node) is type(second) and write_node(node) == written else node
+
+    made: exp.Expr = exp.Paren(this=limit.copy()).transform(put).this
+    return made
+
+
+def _fold_at(limit: exp.Expr, second: exp.Expr, at: Decimal, within: GroupScope) -> Fraction | None:
+    value = _fold(_put_at(limit, second, at), within)
+    return value.value if isinstance(value, Number) else None
+
+
+def _fold(node: exp.Expr, within: GroupScope) -> Constant | None:
+    try:
+        return fold(node, within.given)
+    except (NotConstant, KeyholeError):
+        return None
+
+
+def _parenthesise(node: exp.Expr) -> exp.Expr:
+    return exp.Paren(this=node.copy()) if isinstance(node, exp.Binary) else node.copy()
