@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import duckdb
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from planner.functionals.cells import cell_reach
@@ -89,6 +89,14 @@ ROWS_OF_KEYS: tuple[tuple[str, str, str], ...] = (
 )
 
 
+# Two customers have an order with the same key, whose lines are of several suppliers, and the first one's.
+SHARED: dict[str, list[tuple[Any, ...]]] = {
+    "customers": [(1, 0), (2, 1)],
+    "orders": [(1, 1, 1, 2), (1, 2, 2, 7), (2, 2, 3, 7)],
+    "lines": [(1, 1, 1, True, 5), (1, 2, 2, False, 2), (1, 3, 2, False, 9), (2, 1, 1, True, -9), (2, 3, 1, False, 2)],
+}
+
+
 def _truth(key: str, source: str, engines: Engines) -> Mapping[Any, int]:
     rows: Any = engines.writer.execute(f"SELECT {key}, count(*) FROM {source} GROUP BY 1".encode()).fetchall()
     return {value: count for value, count in rows if value is not None and value in (0, 1, 2, 3)}
@@ -96,6 +104,7 @@ def _truth(key: str, source: str, engines: Engines) -> Mapping[Any, int]:
 
 @examples(160, quick=8, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(rows=markets(), customer=st.sampled_from((1, 2, 3)), asks=st.sampled_from((ASKED, ROWS_OF_KEYS)))
+@example(rows=SHARED, customer=1, asks=ROWS_OF_KEYS)
 def test_groups_count_the_rows_that_postgresql_counts(
     engines: Engines,
     rows: dict[str, list[tuple[Any, ...]]],
