@@ -6,7 +6,7 @@ from itertools import pairwise
 from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
 from planner.lower.dialects.decimals import exact_values, keep_numeric
-from planner.lower.dialects.grid import Grid
+from planner.lower.dialects.grid import INT8, Grid
 from planner.lower.dialects.model import Dialect, Rounded
 from planner.lower.dialects.standard import (
     extract_part,
@@ -68,9 +68,12 @@ def _rounded_numeric(expression: str, column: Column, grid: Grid) -> Rounded:
     if largest * 10**scale >= _SHORT_DECIMAL:
         digits = max(digits, 19)  # a product of two decimals of up to 18 digits may have no more, whatever it needs
     x = f"TRY_CAST({expression} AS decimal({min(digits, 38)}, {scale}))"
+    # 128 bits only where the cast lets through what 64 do not hold: dividing them takes several times as long
+    widest = 10 ** (min(digits, 38) - scale) * 2 * q + 2 * p * (abs(grid.low) + 1)
+    whole = "bigint" if widest < INT8 else "hugeint"
     if p == 1 and q % 10**scale == 0:
-        return Rounded(STANDARD.cast(f"CAST({x} * {q} AS hugeint)", grid.whole_type))
-    rounded = grid.round_doubled(f"CAST(floor({x} * {2 * q}) AS hugeint)", _floor_quotient)
+        return Rounded(STANDARD.cast(f"CAST({x} * {q} AS {whole})", grid.whole_type))
+    rounded = grid.round_doubled(f"CAST(floor({x} * {2 * q}) AS {whole})", _floor_quotient)
     return Rounded(STANDARD.cast(rounded, grid.whole_type))
 
 
