@@ -20,7 +20,7 @@ from planner.catalog.listed_values import remember_of_list
 from planner.catalog.model import Column, ComputedName, Derivation, Lookup, Merged, Parts, Table, Value
 from planner.groups.inhabited.column_roots import CYCLIC, concerns, derive, roots_of, value_maker
 from planner.groups.inhabited.possible_truth import MayBe, Places, allow_both, test_values, where_may_hold
-from planner.groups.inhabited.root_spans import MOST_MOMENTS, Spans, find_rising, find_spans, line_of, unit_of
+from planner.groups.inhabited.root_spans import MOST_MOMENTS, RootLine, Spans, find_rising, find_spans, line_of, unit_of
 from planner.question.condition import And, Condition, Leaf, Not, Or, all_of, parts_of
 from planner.question.disjoint import Rows
 
@@ -153,9 +153,19 @@ def _mark_parts(parts: Parts, values: Sequence[Any], told: Sequence[Condition], 
     left = np.zeros(len(parts.shown) + 1, dtype=np.bool_)  # the last is none
     left[groups[pieces]] = True
     if parts.nulls is not None:
-        # what is not found, or found as NULL, is NULL wherever the value that is looked up lies
-        left[parts.nulls] |= spans.null or isinstance(base.derivation, Lookup)
+        left[parts.nulls] |= spans.null or _may_miss(base, line, spans, table)
     return left[np.fromiter(values, np.int64, len(values))]
+
+
+def _may_miss(column: Column, line: RootLine, spans: Spans, table: Table) -> bool:
+    """Whether what is looked up may be NULL somewhere in the spans: not found there, or found as NULL."""
+    if not isinstance(column.derivation, Lookup):
+        return False
+    base, pairs = find_rising(table.column(column.derivation.column), line), column.derivation.pairs
+    if base is None:
+        return True
+    known = [value for value, found in zip(pairs.known, pairs.found, strict=True) if found is not None]
+    return not spans.lie_within((base.at(value), base.after(value)) for value in known)
 
 
 def _list_numbers(column: Column, cuts: Sequence[Any]) -> Sequence[Any]:

@@ -120,6 +120,19 @@ class Spans:
         kept = ((low, high) for low, high in spans if low is None or high is None or low < high)
         return Spans(self.line, tuple(kept), self.null)
 
+    def lie_within(self, others: Iterable[tuple[Key, Key]]) -> bool:
+        """Return True if every place in the spans lies in one of the others, each from a place to before another."""
+        pieces = sorted(others)
+        firsts = [first for first, _ in pieces]
+        for low, high in self.spans:
+            reached = low
+            while reached is None or high is None or reached < high:
+                place = -1 if reached is None else bisect_right(firsts, reached) - 1
+                if place < 0 or pieces[place][1] <= reached:
+                    return False
+                reached = pieces[place][1]
+        return True
+
     def ends(self) -> Iterator[tuple[datetime, datetime]]:
         """The first and the last time of the calendar in each span that has one."""
         first, past = self.line.calendar
