@@ -74,13 +74,16 @@ def test_a_cell_costs_all_groups_of_a_unit_twice(
 ) -> None:
     charged = CellReach(everywhere=True, in_all_groups=True, doubled=True).losses_in_cell(most)
     sensitivity = max(-low, high)
-    for world, order in product(_worlds(values), permutations(range(5), 3)):
-        for cell in world:
-            left = {one: x for one, x in world.items() if one != cell}
-            whole, part = (_added(one, asked_by, order, most=most, low=low, high=high) for one in (world, left))
-            moved = sum(abs(whole.get(one, 0) - part.get(one, 0)) for one in {*whole, *part})
-            assert Fraction(moved, sensitivity) <= charged
-            assert Fraction(sum(map(abs, whole.values())), sensitivity) <= most, "the whole unit, at once"
+    worlds = [*_worlds(values)]
+    for order in permutations(range(5), 3):
+        added = [_added(world, asked_by, order, most=most, low=low, high=high) for world in worlds]
+        of_world = {frozenset(world.items()): groups for world, groups in zip(worlds, added, strict=True)}
+        for world, whole in zip(worlds, added, strict=True):
+            assert sum(map(abs, whole.values())) <= most * sensitivity, "the whole unit, at once"
+            for cell in world.items():
+                part = of_world[frozenset(world.items()) - {cell}]
+                moved = sum(abs(whole.get(one, 0) - part.get(one, 0)) for one in {*whole, *part})
+                assert moved <= charged * sensitivity
 
 
 def test_that_much_is_attained_by_a_unit_that_no_bound_cuts() -> None:

@@ -1,6 +1,6 @@
 """The corpus under tests/spec: what becomes of every statement, one fingerprint for one question, every code raised."""
 
-import ast
+import re
 from pathlib import Path
 from zlib import crc32
 
@@ -165,10 +165,7 @@ def test_the_corpus_has_every_code_that_the_planner_raises() -> None:
     assert len(files) > 100
     for path in files:
         if path.name != "errors.py":
-            text = path.read_text()
-            nodes = ast.walk(ast.parse(text)) if "KH" in text else ()
-            constants = (node.value for node in nodes if isinstance(node, ast.Constant))
-            raised |= {text for text in constants if isinstance(text, str) and text in CATALOGUE}
+            raised |= CATALOGUE.keys() & re.findall(r'"(KH\d+)"', path.read_text(encoding="utf-8"))
     corpus = {outcome.split()[0] for name in (*_FILES, "questions.sql", "refused.sql") for _, outcome in pairs(name)}
     assert {code for code in raised if not code.startswith("KH0")} <= corpus | {
         "KH210",
