@@ -26,7 +26,7 @@ from planner.groups.cuts import MOST_CUTS, MOST_STEPS, CutFinder, NotFinite, Too
 from planner.groups.null_groups import has_null_group, keeps_null, part_of_time
 from planner.groups.number_parts import column_unit, number_parts
 from planner.groups.numbers import with_numbers, without_numbers
-from planner.groups.open_texts import list_said_texts, refuse_open_texts
+from planner.groups.open_texts import list_said_ends, list_said_texts, refuse_open_texts
 from planner.groups.pinned_values import is_listed_number, part_by_values
 from planner.groups.ranges import Times, number_range, said_of_rows, time_range
 from planner.groups.time_cuts import count_starts, list_steps, part_times
@@ -301,7 +301,7 @@ def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple
     else:
         parts = part_by_conditions(scope, column, [_without_keys(item, scope) for item in items])
     if parts is None and column.sql_type is SqlType.TEXT:
-        parts = list_said_texts(column, said)
+        parts = list_said_texts(column, said) or list_said_ends(column, items, scope, said)
     if parts is None and column.sql_type in _TIMES:
         parts = _cut_times(scope, column, items, said)
     if parts is None and column.sql_type is SqlType.DATE:

@@ -1,6 +1,7 @@
 """Texts of which any may be stored: the few that WHERE lists are groups, and a refusal shows a CASE that names some.
 
 WHERE code IN ('A1', 'B2') GROUP BY code
+WHERE left(code, 2) IN ('A1', 'B2') GROUP BY left(code, 2)
 """
 
 from collections.abc import Iterable
@@ -12,13 +13,15 @@ from planner.catalog.model import Column, Parts, SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import position, write_node, write_short
 from planner.predicates.condition import row_condition
-from planner.question.condition import Compare, Condition, Within
+from planner.question.condition import Compare, Condition, Like, Or, Within
 from planner.scope.key_classes import key_expression
 from planner.scope.names import Scope, find_column
+from planner.values.like import escape_pattern, parts
 from planner.values.model import Given
 
 _NOTHING_GIVEN = Given(parameters={}, today=date.min)
 _MOST_TEXTS = 1_000  # each is compared with every row's text
+_MOST_ENDS = 100  # a pattern takes some ten times what comparing two texts takes
 
 
 def refuse_open_texts(items: Iterable[exp.Expr], scope: Scope) -> None:
@@ -105,3 +108,69 @@ def list_said_texts(column: Column, said: tuple[Condition, ...]) -> Parts | None
         shown=tuple(texts),
         tests=tuple(Compare(column.name, "=", text) for text in texts),
     )
+
+
+def list_said_ends(
+    column: Column, items: Iterable[exp.Expr], scope: Scope, said: tuple[Condition, ...]
+) -> Parts | None:
+    """Return the groups of texts by their beginnings, or ends, that WHERE leaves, all of one length.
+
+    Return None if WHERE does not list few, or if the items read more of the text than that.
+    """
+    for one in said:
+        for from_end in (False, True):
+            ends = _read_ends(one, column, from_end=from_end)
+            if ends and all(_reads_at_most(item, column, scope, len(ends[0]), from_end=from_end) for item in items):
+                return Parts(
+                    column=column.name,
+                    kind=SqlType.TEXT,
+                    cuts=(),
+                    groups=tuple(range(len(ends))),
+                    nulls=None,
+                    shown=tuple(ends),
+                    tests=tuple(Like(column.name, _write_pattern(end, from_end=from_end)) for end in ends),
+                )
+    return None
+
+
+def _read_ends(condition: Condition, column: Column, *, from_end: bool) -> list[str]:
+    """Return the texts, one of which each row's begins or ends with by a condition; none if it says something else."""
+    found: set[str] = set()
+    for one in condition.conditions if isinstance(condition, Or) else (condition,):
+        if not isinstance(one, Like) or one.column != column.name:
+            return []
+        text = "".join(part or "" for part in parts(one.pattern))
+        if one.pattern != _write_pattern(text, from_end=from_end):
+            return []
+        found.add(text)
+    lengths = {len(text) for text in found}
+    return sorted(found) if len(lengths) == 1 and 0 not in lengths and len(found) <= _MOST_ENDS else []
+
+
+def _write_pattern(end: str, *, from_end: bool) -> str:
+    return f"%{escape_pattern(end)}" if from_end else f"{escape_pattern(end)}%"
+
+
+def _reads_at_most(item: exp.Expr, column: Column, scope: Scope, count: int, *, from_end: bool) -> bool:
+    """Return True if an item reads so many first characters of a text, or last ones, and nothing else of it."""
+    for node in item.find_all(exp.Column):
+        if find_column(node, scope) != column:
+            continue
+        around = node.parent
+        while isinstance(around, exp.Paren):
+            around = around.parent
+        match around:
+            case exp.Right(expression=exp.Literal() as last) if from_end:
+                numbers = [last]
+            case exp.Left(expression=exp.Literal() as last) if not from_end:
+                numbers = [last]
+            case exp.Substring() if not from_end:
+                numbers = [around.args.get("start"), around.args.get("length")]
+            case _:
+                return False
+        if not all(isinstance(one, exp.Literal) and str(one.this).isdigit() for one in numbers):
+            return False
+        first, *rest = (int(str(one.this)) for one in numbers if one is not None)
+        if not 0 < first <= count or any(first + length - 1 > count for length in rest):
+            return False
+    return True

@@ -70,6 +70,8 @@ def _prune_tests(
 ) -> tuple[tuple[Condition, ...], list[int | None]]:
     """Leave out patterns on which no group depends, and constants whose group is that of the texts around them."""
     found = [test for test in tests if isinstance(test, Compare | Like | Not | And | Or)]
+    if all(isinstance(test, Like) for test in found):  # ends of texts that are listed
+        return tuple(found), list(groups)
     constants = {str(one.value): group for one, group in zip(found, groups, strict=True) if isinstance(one, Compare)}
     others = {_read_signs(one): group for one, group in zip(found, groups, strict=True) if not isinstance(one, Compare)}
     if not others:  # of a boolean, or of texts that are listed

@@ -15,6 +15,10 @@ SELECT date_trunc('month', invoice_date::timestamp(0)) FROM sales GROUP BY 1 HAV
 --! Instead you can ask: GROUP BY extract(hour FROM invoice_date).
 SELECT extract(hour FROM invoice_date) FROM sales GROUP BY 1 HAVING count(*) > 2000
 --> answered
+SELECT left(stock_code, 3) FROM sales WHERE left(stock_code, 2) IN ('S1', 'S2') GROUP BY left(stock_code, 3) HAVING count(*) > 5
+--! Name the texts that you ask about: CASE WHEN left(stock_code, 3) IN ('A', 'B') THEN 'A or B' ELSE 'other' END.
+SELECT CASE WHEN left(stock_code, 3) IN ('S1A', 'S2B') THEN 'S1A or S2B' ELSE 'other' END AS code FROM sales WHERE left(stock_code, 2) IN ('S1', 'S2') GROUP BY 1 HAVING count(*) > 5
+--> answered
 SELECT random() > 0.5 FROM sales GROUP BY 1 HAVING count(*) > 40
 --! Group by declared columns.
 SELECT country FROM sales GROUP BY 1 HAVING count(*) > 40

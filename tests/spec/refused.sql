@@ -249,6 +249,8 @@ SELECT customer_id FROM sales GROUP BY customer_id HAVING count(*) > 5
 --> KH202 customer_id
 SELECT md5(country) FROM sales GROUP BY md5(country) HAVING count(*) > 5
 --> KH202 md5(country)
+SELECT left(stock_code, 3) FROM sales WHERE left(stock_code, 2) IN ('S1', 'S2') GROUP BY left(stock_code, 3) HAVING count(*) > 5
+--> KH202 left(stock_code, 3)
 SELECT country FROM sales GROUP BY 2 HAVING count(*) > 5
 --> KH215 2
 SELECT country FROM sales GROUP BY country, 0 HAVING count(*) > 5
