@@ -1,121 +1,23 @@
-"""`make bench-tpch`: TPC-H's queries as threshold questions about customers, asked plainly and through Keyhole.
-
-Each question is asked once over the PostgreSQL endpoint, of a new ledger, at the policy's accuracy. "Right" are rows
-that qualify when thresholds are a tolerance lower, in the data *before* bounding.
-"""
+"""`make bench-tpch`: TPC-H's queries as threshold questions about customers, asked plainly and through Keyhole."""
 
 import argparse
 import json
 import os
-import re
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-import psycopg
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.tpch.data import Plain, PlainDuckDB, PlainPostgres, load_duckdb, load_postgres, make_files
-from benchmarks.tpch.statements import Statement, read_statements
-from proxy.cli.check import check
-from proxy.process.serve import in_background
-from proxy.service.service import Service
+from benchmarks.tpch.asking import Asked, ask_all
+from benchmarks.tpch.data import PlainDuckDB, PlainPostgres, load_duckdb, load_postgres, make_files
+from benchmarks.tpch.page import show, write_csv
 from proxy.shadow.wheel import postgres_server
 
-SLACK = 0.1  # the policy's tolerance
-_COST = re.compile(r"cost: at most ([0-9.]+) epsilon(?:.*?, ([0-9.]+) for one)?")
-_PRICE = re.compile(r"costs ([0-9.]+) epsilon")
-_PLANNED = ("KH3",)  # refused for its accuracy or price, once it was planned
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One question on one engine. `outcome` is "planned", "public", or the refusal.
-
-    `group_epsilon` and `unit_epsilon` are the most that it can cost a group, and all of a customer. `true` rows qualify
-    in the data, `returned` were answered, `found` are both, and `right` qualify with the slack. Times are in seconds.
-    """
-
-    engine: str
-    query: str
-    outcome: str
-    group_epsilon: float | None = None
-    unit_epsilon: float | None = None
-    true: int | None = None
-    returned: int | None = None
-    found: int | None = None
-    right: int | None = None
-    plain_s: float | None = None
-    keyhole_s: float | None = None
-
-
-def ask_all(engine: str, policy: Path, plain: Plain, *, scale: float, console: Console) -> Iterator[Asked]:
-    """Ask every statement of an engine."""
-    check(policy, confirm=False)
-    with (
-        Service.open(policy) as service,
-        in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
-        psycopg.connect(
-            f"host={addresses.host} port={addresses.port} dbname={addresses.database} user=demo password=demo",
-            autocommit=True,
-        ) as connection,
-    ):
-        notices: list[str] = []
-        connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
-        for statement in read_statements():
-            notices.clear()
-            asked = _ask(engine, statement, connection, plain, notices, scale=scale)
-            console.print(f"{engine} Q{asked.query}: {asked.outcome}", style="dim", highlight=False)
-            yield asked
-
-
-def _ask(
-    engine: str,
-    statement: Statement,
-    connection: "psycopg.Connection[tuple[Any, ...]]",
-    plain: Plain,
-    notices: list[str],
-    *,
-    scale: float,
-) -> Asked:
-    query = f"{statement.number}{' instead' if statement.instead else ''}"
-    sql, began = statement.sql(scale), time.perf_counter()
-    try:
-        rows = connection.execute(sql.encode()).fetchall()
-    except psycopg.Error as refusal:
-        message = refusal.diag.message_primary or str(refusal)
-        if not message.startswith(_PLANNED):
-            return Asked(engine, query, message)
-        price = _PRICE.search(message)
-        return Asked(engine, query, f"planned; {message}", None if price is None else float(price[1]))
-    took = time.perf_counter() - began
-    began = time.perf_counter()
-    true = plain.fetch(sql)
-    plain_s = time.perf_counter() - began
-    cost = next((found for text in notices if (found := _COST.search(text)) is not None), None)
-    shown = [place for place, column in enumerate(zip(*rows, strict=True)) if set(column) != {None}]
-    known, relaxed, returned = (
-        {tuple(str(row[place]) for place in shown) for row in found}
-        for found in (true, plain.fetch(statement.sql(scale, slack=SLACK)) if statement.private else true, rows)
-    )
-    return Asked(
-        engine,
-        query,
-        "planned" if statement.private else "public",
-        None if cost is None else float(cost[1]),
-        None if cost is None else float(cost[2] or cost[1]),
-        len(true),
-        len(rows),
-        len(known & returned) if rows else 0,
-        len(relaxed & returned) if rows else 0,
-        plain_s,
-        took,
-    )
+_LIMIT_S = 60.0  # both engines end within ten minutes at scale 1, and all but what is refused or far too slow is measured
 
 
 @contextmanager
@@ -128,30 +30,14 @@ def _postgres(folder: Path) -> Iterator[str]:
         server.cleanup()
 
 
-def show(asked: list[Asked], console: Console) -> None:
-    """Print the table, and how many of the queries that read private tables plan."""
-    grid = Table("engine", "query", "outcome", title="TPC-H's queries as questions about customers")
-    for heading in (
-        "epsilon, group",
-        "epsilon, customer",
-        "true",
-        "returned",
-        "found",
-        "right",
-        "plain s",
-        "Keyhole s",
-    ):
-        grid.add_column(heading, justify="right")
-    for one in asked:
-        numbers = [one.group_epsilon, one.unit_epsilon, one.true, one.returned, one.found, one.right]
-        shown = ["" if number is None else f"{number:.2g}" for number in numbers[:2]]
-        shown += ["" if number is None else f"{number:,}" for number in numbers[2:]]
-        shown += ["" if number is None else f"{number:.2f}" for number in (one.plain_s, one.keyhole_s)]
-        grid.add_row(one.engine, one.query, one.outcome[:70], *shown)
-    console.print(grid)
-    private = {statement.number for statement in read_statements() if statement.private} - {20}
-    planned = {int(one.query.split()[0]) for one in asked if one.outcome.startswith("planned")} & private
-    console.print(f"{len(planned)} of {len(private)} queries that read private tables plan.")
+def _tell(console: Console) -> Callable[[str], None]:
+    """Return a function that prints a line behind the seconds since now."""
+    began = time.perf_counter()
+
+    def tell(line: str) -> None:
+        console.print(f"{time.perf_counter() - began:4.0f} s  {line}", style="dim", highlight=False)
+
+    return tell
 
 
 def main() -> None:
@@ -163,9 +49,12 @@ def main() -> None:
         "--files", type=Path, default=Path(".keyhole/tpch"), help="where the tables are kept as parquet"
     )
     parser.add_argument("--engine", choices=("duckdb", "postgresql", "both"), default="both")
+    parser.add_argument("--limit", type=float, default=_LIMIT_S, help="seconds that an engine may work on a question")
+    parser.add_argument("--csv", type=Path, help="where to write the numbers as well")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    notes = Console(stderr=True)
+    tell = _tell(Console(stderr=True))
+    tell(f"TPC-H's tables at scale {given.scale:g}")
     files = make_files(given.generator, scale=given.scale, folder=given.files)
     asked: list[Asked] = []
     with tempfile.TemporaryDirectory(prefix="keyhole-tpch-") as made:
@@ -175,15 +64,20 @@ def main() -> None:
         if given.engine != "postgresql":
             on_duckdb = folder / "duckdb"
             on_duckdb.mkdir()
-            policy = load_duckdb(files, on_duckdb)
-            plain = PlainDuckDB(on_duckdb / "tpch.duckdb")
-            asked += ask_all("DuckDB", policy, plain, scale=given.scale, console=notes)
+            tell("DuckDB: load")
+            policy = load_duckdb(files, on_duckdb, limit_s=given.limit)
+            plain = PlainDuckDB(on_duckdb / "tpch.duckdb", limit_s=given.limit)
+            asked += ask_all("DuckDB", policy, plain, scale=given.scale, tell=tell)
         if given.engine != "duckdb":
             on_postgres = folder / "postgresql"
             on_postgres.mkdir()
             with _postgres(folder) as url:
-                policy = load_postgres(files, on_postgres, url)
-                asked += ask_all("PostgreSQL", policy, PlainPostgres(url), scale=given.scale, console=notes)
+                tell("PostgreSQL: load")
+                policy = load_postgres(files, on_postgres, url, limit_s=given.limit)
+                plain_postgres = PlainPostgres(url, limit_s=given.limit)
+                asked += ask_all("PostgreSQL", policy, plain_postgres, scale=given.scale, tell=tell)
+    if given.csv is not None:
+        write_csv(asked, given.csv)
     if given.json:
         print(json.dumps([asdict(one) for one in asked], indent=2))
     else:

@@ -1,6 +1,7 @@
 """TPC-H's tables in a DuckDB file and in a PostgreSQL, with the policy over them."""
 
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any, Protocol
 
 import duckdb
 import psycopg
+
+from benchmarks.tpch.processor import server_of
 
 HERE = Path(__file__).parent
 _KEYS = {
@@ -26,7 +29,10 @@ class Plain(Protocol):
     """An engine that answers the query itself."""
 
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return all rows."""
+        """Return all rows. Raises TimeoutError after the limit."""
+
+    def servers(self) -> tuple[int, ...]:
+        """Return the first processes of the servers that compute it, which are not this process."""
 
 
 def make_files(generator: str, *, scale: float, folder: Path) -> Path:
@@ -41,23 +47,29 @@ def make_files(generator: str, *, scale: float, folder: Path) -> Path:
     return made
 
 
-def write_policy(folder: Path, url: str) -> Path:
-    """Write the policy for a source, and return its path."""
+def write_policy(folder: Path, url: str, *, limit_s: float) -> Path:
+    """Write the policy for a source that may work on a question so long, and return its path."""
     path = folder / "keyhole.toml"
     text = (HERE / "keyhole.toml").read_text(encoding="utf-8")
-    path.write_text(text.replace("duckdb:///tpch.duckdb", url), encoding="utf-8")
+    for template, written in (
+        ("duckdb:///tpch.duckdb", url),
+        ("statement_timeout_ms = 60000", f"statement_timeout_ms = {1000 * limit_s:.0f}"),
+    ):
+        assert template in text
+        text = text.replace(template, written)
+    path.write_text(text, encoding="utf-8")
     return path
 
 
-def load_duckdb(files: Path, folder: Path) -> Path:
+def load_duckdb(files: Path, folder: Path, *, limit_s: float) -> Path:
     """Load the tables into a DuckDB file, and return the policy over it."""
     with duckdb.connect(str(folder / "tpch.duckdb")) as connection:
         for table in _KEYS:
             connection.execute(f"CREATE TABLE {table} AS FROM '{files / table}.parquet'")
-    return write_policy(folder, "duckdb:///tpch.duckdb")
+    return write_policy(folder, "duckdb:///tpch.duckdb", limit_s=limit_s)
 
 
-def load_postgres(files: Path, folder: Path, url: str) -> Path:
+def load_postgres(files: Path, folder: Path, url: str, *, limit_s: float) -> Path:
     """Load the tables into the PostgreSQL at `url`, with primary keys, and return the policy over it."""
     with duckdb.connect() as reading, psycopg.connect(url, autocommit=True) as connection:
         for table, key in _KEYS.items():
@@ -73,7 +85,7 @@ def load_postgres(files: Path, folder: Path, url: str) -> Path:
                         copy.write(chunk)
             connection.execute(f"ALTER TABLE {table} ADD PRIMARY KEY ({', '.join(key)})".encode())
             connection.execute(f"VACUUM (ANALYZE, FREEZE) {table}".encode())
-    return write_policy(folder, url)
+    return write_policy(folder, url, limit_s=limit_s)
 
 
 def _postgres_type(kind: str) -> str:
@@ -89,22 +101,42 @@ def _csv(reading: duckdb.DuckDBPyConnection, source: str, path: Path) -> Iterato
 class PlainDuckDB:
     """The DuckDB file, asked directly."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, *, limit_s: float) -> None:
+        self._path, self._limit_s = path, limit_s
 
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return all rows."""
+        """Return all rows. Raises TimeoutError after the limit."""
         with closing(duckdb.connect(str(self._path), read_only=True)) as connection:
-            return connection.execute(sql).fetchall()
+            timer = threading.Timer(self._limit_s, connection.interrupt)
+            timer.start()
+            try:
+                return connection.execute(sql).fetchall()
+            except duckdb.InterruptException as error:
+                raise TimeoutError from error
+            finally:
+                timer.cancel()
+
+    def servers(self) -> tuple[int, ...]:
+        """Return none: DuckDB computes in this process."""
+        return ()
 
 
 class PlainPostgres:
     """The PostgreSQL, asked directly."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, url: str, *, limit_s: float) -> None:
+        self._url, self._limit_s = url, limit_s
 
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return all rows."""
+        """Return all rows. Raises TimeoutError after the limit."""
         with psycopg.connect(self._url, autocommit=True) as connection:
-            return connection.execute(sql.encode()).fetchall()
+            connection.execute(f"SET statement_timeout = {1000 * self._limit_s:.0f}".encode())
+            try:
+                return connection.execute(sql.encode()).fetchall()
+            except psycopg.errors.QueryCanceled as error:
+                raise TimeoutError from error
+
+    def servers(self) -> tuple[int, ...]:
+        """Return the server's first process."""
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            return (server_of(connection),)

@@ -30,7 +30,7 @@ FROM customer, orders, lineitem
 WHERE c_mktsegment = 'BUILDING' AND c_custkey = o_custkey AND l_orderkey = o_orderkey
   AND o_orderdate < date '1995-03-15' AND l_shipdate > date '1995-03-15'
 GROUP BY o_orderdate, o_shippriority
-HAVING sum(l_extendedprice * (1 - l_discount)) > {1000000}
+HAVING sum(l_extendedprice * (1 - l_discount)) > {9000000}
 ORDER BY revenue DESC, o_orderdate
 
 -- 4
@@ -103,7 +103,7 @@ WHERE c_custkey = o_custkey AND l_orderkey = o_orderkey
   AND o_orderdate >= date '1993-10-01' AND o_orderdate < date '1993-10-01' + interval '3' month
   AND l_returnflag = 'R' AND c_nationkey = n_nationkey
 GROUP BY n_name
-HAVING sum(l_extendedprice * (1 - l_discount)) > {164000000}
+HAVING sum(l_extendedprice * (1 - l_discount)) > {166000000}
 ORDER BY revenue DESC
 
 -- 11
@@ -134,7 +134,16 @@ FROM (SELECT c_custkey, count(o_orderkey)
       FROM customer LEFT OUTER JOIN orders ON c_custkey = o_custkey AND o_comment NOT LIKE '%special%requests%'
       GROUP BY c_custkey) AS c_orders (c_custkey, c_count)
 GROUP BY c_count
-HAVING count(*) > {3000}
+HAVING count(*) > {2000}
+ORDER BY custdist DESC, c_count DESC
+
+-- 13 instead
+SELECT coalesce(c_orders.c_count, 0) AS c_count, count(*) AS custdist
+FROM customer LEFT JOIN (SELECT o_custkey, count(o_orderkey) AS c_count FROM orders
+                         WHERE o_comment NOT LIKE '%special%requests%' GROUP BY o_custkey) AS c_orders
+  ON c_custkey = o_custkey
+GROUP BY coalesce(c_orders.c_count, 0)
+HAVING count(*) > {2000}
 ORDER BY custdist DESC, c_count DESC
 
 -- 14
@@ -151,7 +160,7 @@ WITH revenue AS (
     SELECT l_suppkey AS supplier_no, sum(l_extendedprice * (1 - l_discount)) AS total_revenue FROM lineitem
     WHERE l_shipdate >= date '1996-01-01' AND l_shipdate < date '1996-01-01' + interval '3' month
     GROUP BY l_suppkey
-    HAVING sum(l_extendedprice * (1 - l_discount)) > {750000!})
+    HAVING sum(l_extendedprice * (1 - l_discount)) > {800000!})
 SELECT s_suppkey, s_name, s_address, s_phone, total_revenue
 FROM supplier, revenue
 WHERE s_suppkey = supplier_no
@@ -186,7 +195,7 @@ FROM customer, orders, lineitem
 WHERE o_orderkey IN (SELECT l_orderkey FROM lineitem GROUP BY l_orderkey HAVING sum(l_quantity) > 250)
   AND c_custkey = o_custkey AND o_orderkey = l_orderkey
 GROUP BY extract(year FROM o_orderdate)
-HAVING sum(l_quantity) > {58000}
+HAVING sum(l_quantity) > {262000}
 ORDER BY o_year
 
 -- 19
@@ -242,12 +251,10 @@ HAVING count(*) > {910}
 ORDER BY cntrycode
 
 -- 22 instead
-SELECT CASE WHEN substring(c_phone FROM 1 FOR 2) IN ('13', '31') THEN '13 or 31'
-            WHEN substring(c_phone FROM 1 FOR 2) IN ('23', '29') THEN '23 or 29' ELSE 'other' END AS cntrycode,
-       count(*) AS numcust, sum(c_acctbal) AS totacctbal
+SELECT substring(c_phone FROM 1 FOR 2) AS cntrycode, count(*) AS numcust, sum(c_acctbal) AS totacctbal
 FROM customer
 WHERE substring(c_phone FROM 1 FOR 2) IN ('13', '31', '23', '29', '30', '18', '17')
   AND c_acctbal > (4500) AND NOT EXISTS (SELECT * FROM orders WHERE o_custkey = c_custkey)
-GROUP BY 1
-HAVING count(*) > {2200}
+GROUP BY substring(c_phone FROM 1 FOR 2)
+HAVING count(*) > {1000}
 ORDER BY cntrycode

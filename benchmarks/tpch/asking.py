@@ -1,0 +1,147 @@
+"""Asks TPC-H's statements through Keyhole and plainly, and holds each answer against the truth.
+
+Each question is asked once over the PostgreSQL endpoint, of a new ledger, at the policy's accuracy. "Right" are rows
+that qualify when thresholds are a tolerance lower, in the data *before* bounding.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from benchmarks.tpch.data import Plain
+from benchmarks.tpch.processor import Processor, server_of
+from benchmarks.tpch.statements import Statement, read_statements
+from proxy.cli.check import check
+from proxy.process.serve import in_background
+from proxy.service.service import Service
+
+SLACK = 0.1  # the policy's tolerance
+_COST = re.compile(r"cost: at most ([0-9.]+) epsilon(?:.*?, ([0-9.]+) for one)?")
+_PRICE = re.compile(r"costs ([0-9.]+) epsilon")
+_PLANNED = ("KH3", "KH501")  # refused for its accuracy or price, or not read in time, once it was planned
+PUBLIC = "public"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question on one engine. `outcome` is "planned", "public", or the refusal.
+
+    `group_epsilon` and `unit_epsilon` are the most that it can cost a group, and all of a customer. `true` rows qualify
+    in the data, `returned` were answered, `found` are both, and `right` qualify with the slack. Times are in seconds, on
+    the clock and of the processor: of Keyhole with its shadow and the source, and of the source alone.
+    """
+
+    engine: str
+    query: str
+    outcome: str
+    group_epsilon: float | None = None
+    unit_epsilon: float | None = None
+    true: int | None = None
+    returned: int | None = None
+    found: int | None = None
+    right: int | None = None
+    plain_s: float | None = None
+    keyhole_s: float | None = None
+    plain_processor_s: float | None = None
+    keyhole_processor_s: float | None = None
+
+    @property
+    def planned(self) -> bool:
+        """Return True if it was planned, whatever became of it then."""
+        return self.outcome.startswith("planned")
+
+    @property
+    def ratio(self) -> float | None:
+        """Return how many times the plain query's processor time it took."""
+        if self.keyhole_processor_s is None or not self.plain_processor_s:
+            return None
+        return self.keyhole_processor_s / self.plain_processor_s
+
+
+def ask_all(
+    engine: str, policy: Path, plain: Plain, *, scale: float, tell: Callable[[str], None]
+) -> Iterator[Asked]:
+    """Ask every statement of an engine; `tell` is given a line before and after each step."""
+    tell(f"{engine}: keyhole check")
+    check(policy, confirm=False)
+    tell(f"{engine}: keyhole serve")
+    with (
+        Service.open(policy) as service,
+        in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
+        psycopg.connect(
+            f"host={addresses.host} port={addresses.port} dbname={addresses.database} user=demo password=demo",
+            autocommit=True,
+        ) as connection,
+    ):
+        notices: list[str] = []
+        connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
+        processor = Processor((server_of(connection), *plain.servers()))
+        for statement in read_statements():
+            notices.clear()
+            asked = _ask(engine, statement, connection, plain, notices, processor, scale=scale)
+            times = "" if asked.keyhole_s is None else f", {asked.keyhole_s:.1f} s"
+            times += "" if asked.plain_s is None else f", plain {asked.plain_s:.1f} s"
+            tell(f"{engine} Q{asked.query}: {asked.outcome}{times}")
+            yield asked
+
+
+def _ask(
+    engine: str,
+    statement: Statement,
+    connection: "psycopg.Connection[tuple[Any, ...]]",
+    plain: Plain,
+    notices: list[str],
+    processor: Processor,
+    *,
+    scale: float,
+) -> Asked:
+    query = f"{statement.number}{' instead' if statement.instead else ''}"
+    sql, before, began = statement.sql(scale), processor.used_s(), time.perf_counter()
+    try:
+        rows = connection.execute(sql.encode()).fetchall()
+    except psycopg.Error as refusal:
+        message = refusal.diag.message_primary or str(refusal)
+        if not message.startswith(_PLANNED):
+            return Asked(engine, query, message)
+        price = _PRICE.search(message)
+        epsilon = None if price is None else float(price[1])
+        return Asked(engine, query, f"planned; {message}", epsilon, keyhole_s=time.perf_counter() - began)
+    took, used = time.perf_counter() - began, processor.used_s() - before
+    cost = next((found for text in notices if (found := _COST.search(text)) is not None), None)
+    outcome, price, whole = "planned" if statement.private else PUBLIC, None, None
+    if cost is not None:
+        price, whole = float(cost[1]), float(cost[2] or cost[1])
+    try:
+        relaxed_rows = plain.fetch(statement.sql(scale, slack=SLACK)) if statement.private else None
+        before, began = processor.used_s(), time.perf_counter()
+        true = plain.fetch(sql)
+    except TimeoutError:
+        return Asked(
+            engine, query, outcome, price, whole, returned=len(rows), keyhole_s=took, keyhole_processor_s=used
+        )
+    plain_s, plain_processor_s = time.perf_counter() - began, processor.used_s() - before
+    shown = [place for place, column in enumerate(zip(*rows, strict=True)) if set(column) != {None}]
+    known, relaxed, returned = (
+        {tuple(str(row[place]) for place in shown) for row in found}
+        for found in (true, true if relaxed_rows is None else relaxed_rows, rows)
+    )
+    return Asked(
+        engine,
+        query,
+        outcome,
+        price,
+        whole,
+        len(true),
+        len(rows),
+        len(known & returned) if rows else 0,
+        len(relaxed & returned) if rows else 0,
+        plain_s,
+        took,
+        plain_processor_s,
+        used,
+    )

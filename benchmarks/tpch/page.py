@@ -1,0 +1,139 @@
+"""What was asked of TPC-H, for docs/benchmarks.md: `python -m benchmarks.tpch.page` prints its table and draws its image.
+
+The numbers lie in docs/results/tpch.csv, which `python -m benchmarks.tpch --csv` writes.
+"""
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import matplotlib as mpl
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import FuncFormatter, NullFormatter
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.experiments.plots import STYLE
+from benchmarks.experiments.tables import markdown
+from benchmarks.tpch.asking import PUBLIC, Asked
+from benchmarks.tpch.statements import read_statements
+
+RESULTS = Path(__file__).parents[2] / "docs/results"
+_COLOURS = {"DuckDB": "#f59f00", "PostgreSQL": "#1c7ed6"}
+_HEADINGS = ("query", "", "group", "customer", "true", "answered", "of these true", "with slack")
+
+
+def write_csv(asked: Sequence[Asked], path: Path) -> None:
+    """Write a line for each question and engine."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [one.name for one in fields(Asked)], lineterminator="\n")
+        writer.writeheader()
+        for one in asked:
+            writer.writerow({name: _shorten(value) for name, value in asdict(one).items()})
+
+
+def read_csv(path: Path) -> list[Asked]:
+    """Read what `write_csv` wrote."""
+    kinds = get_type_hints(Asked)
+    with path.open(newline="", encoding="utf-8") as file:
+        return [
+            Asked(**{name: _read(text, kinds[name]) for name, text in line.items()}) for line in csv.DictReader(file)
+        ]
+
+
+def _shorten(value: Any) -> Any:
+    return f"{value:.3g}" if isinstance(value, float) else "" if value is None else value
+
+
+def _read(text: str, kind: Any) -> Any:
+    if kind is str:
+        return text
+    return None if not text else int(text) if kind == int | None else float(text)
+
+
+def count_planned(asked: Sequence[Asked]) -> str:
+    """Return how many of the queries that read private tables plan, in a sentence."""
+    private = {statement.number for statement in read_statements() if statement.private} - {20}
+    planned = {int(one.query.split()[0]) for one in asked if one.planned} & private
+    return f"{len(planned)} of {len(private)} queries that read private tables plan."
+
+
+def show(asked: Sequence[Asked], console: Console) -> None:
+    """Print the table of both engines, and how many queries plan."""
+    grid = Table("engine", "query", "outcome", title="TPC-H's queries as questions about customers")
+    for heading in (
+        *("epsilon, group", "epsilon, customer", "true", "answered", "of these true", "with slack"),
+        *("plain s", "Keyhole s", "plain, processor s", "Keyhole, processor s", "ratio"),
+    ):
+        grid.add_column(heading, justify="right")
+    for one in asked:
+        numbers = [one.true, one.returned, one.found, one.right]
+        times = [one.plain_s, one.keyhole_s, one.plain_processor_s, one.keyhole_processor_s, one.ratio]
+        shown = ["" if number is None else f"{number:.2g}" for number in (one.group_epsilon, one.unit_epsilon)]
+        shown += ["" if number is None else f"{number:,}" for number in numbers]
+        shown += ["" if number is None else f"{number:.2f}" for number in times]
+        grid.add_row(one.engine, one.query, one.outcome[:70], *shown)
+    console.print(grid)
+    console.print(count_planned(asked))
+
+
+def write_table(asked: Sequence[Asked]) -> str:
+    """Return the page's table: a line for each question, answers of the first engine, times of all."""
+    engines = list(dict.fromkeys(one.engine for one in asked))
+    by_query: dict[str, dict[str, Asked]] = {}
+    for one in asked:
+        by_query.setdefault(one.query, {})[one.engine] = one
+    headings = [*_HEADINGS, *(text for engine in engines for text in (f"{engine}, plain", "times"))]
+    rows = [list(_row(query, found, engines)) for query, found in by_query.items()]
+    return markdown(headings, rows, texts=2)
+
+
+def _row(query: str, found: dict[str, Asked], engines: Sequence[str]) -> Iterator[str]:
+    one = next(iter(found.values()))
+    yield query
+    yield one.outcome.split(":")[0].removeprefix("planned; ")
+    yield from ("" if number is None else f"{number:.2g}" for number in (one.group_epsilon, one.unit_epsilon))
+    yield from ("" if number is None else f"{number:,}" for number in (one.true, one.returned, one.found, one.right))
+    for engine in engines:
+        own = found.get(engine)
+        yield "" if own is None or own.plain_processor_s is None else f"{own.plain_processor_s:.2f} s"
+        yield "" if own is None or own.ratio is None else f"{own.ratio:.1f}"
+
+
+def draw(asked: Sequence[Asked], path: Path) -> None:
+    """Draw processor time beside the plain query's, and the price of a customer, by query; same numbers, same bytes."""
+    timed = [one for one in asked if one.ratio is not None and one.outcome != PUBLIC]
+    queries = list(dict.fromkeys(one.query for one in timed))
+    places = {query: place for place, query in enumerate(queries)}
+    with mpl.rc_context(STYLE):
+        canvas = Canvas(figsize=(7.2, 3.2), layout="constrained")
+        times, prices = canvas.subplots(2, 1, sharex=True)
+        for engine in dict.fromkeys(one.engine for one in timed):
+            own = [one for one in timed if one.engine == engine]
+            at = [places[one.query] for one in own]
+            colour = _COLOURS.get(engine)
+            times.plot(at, [one.ratio for one in own], "o", markersize=4, color=colour, label=engine)
+        priced = [one for one in timed if one.unit_epsilon is not None and one.engine == timed[0].engine]
+        prices.bar([places[one.query] for one in priced], [one.unit_epsilon or 0 for one in priced], color="#006d5b")
+        times.set_yscale("log")
+        times.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        times.yaxis.set_minor_formatter(NullFormatter())
+        times.axhline(1, color="#343a40", linewidth=0.8)
+        times.set_ylabel("times the plain query")
+        prices.set_ylabel("epsilon a customer")
+        prices.set_xticks(range(len(queries)), [f"Q{query.removesuffix(' instead')}" for query in queries])
+        canvas.legend(loc="outside upper center", ncols=2, frameon=False)
+        canvas.savefig(path, metadata={"Software": None})
+
+
+def main() -> None:
+    """Print the table for the page, and draw its image."""
+    asked = read_csv(RESULTS / "tpch.csv")
+    draw(asked, RESULTS / "tpch.png")
+    print(write_table(asked))
+
+
+if __name__ == "__main__":
+    main()
