@@ -29,11 +29,11 @@ PUBLIC = "public"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question on one engine. `outcome` is "planned", "public", or the refusal.
+    """One question on one engine. `outcome` is "planned", "public", or the refusal, with its `hint`.
 
     `group_epsilon` and `unit_epsilon` are the most that it can cost a group, and all of a customer. `true` rows qualify
-    in the data, `returned` were answered, `found` are both, and `right` qualify with the slack. Times are in seconds, on
-    the clock and of the processor: of Keyhole with its shadow and the source, and of the source alone.
+    in the data, `returned` were answered, `found` are both, and `right` qualify with the slack. Times are in seconds,
+    on the clock and of the processor: of Keyhole with its shadow and the source, and of the source alone.
     """
 
     engine: str
@@ -49,6 +49,7 @@ class Asked:
     keyhole_s: float | None = None
     plain_processor_s: float | None = None
     keyhole_processor_s: float | None = None
+    hint: str | None = None
 
     @property
     def planned(self) -> bool:
@@ -63,9 +64,7 @@ class Asked:
         return self.keyhole_processor_s / self.plain_processor_s
 
 
-def ask_all(
-    engine: str, policy: Path, plain: Plain, *, scale: float, tell: Callable[[str], None]
-) -> Iterator[Asked]:
+def ask_all(engine: str, policy: Path, plain: Plain, *, scale: float, tell: Callable[[str], None]) -> Iterator[Asked]:
     """Ask every statement of an engine; `tell` is given a line before and after each step."""
     tell(f"{engine}: keyhole check")
     check(policy, confirm=False)
@@ -106,13 +105,15 @@ def _ask(
         rows = connection.execute(sql.encode()).fetchall()
     except psycopg.Error as refusal:
         message = refusal.diag.message_primary or str(refusal)
+        if not statement.private:
+            return Asked(engine, query, f"{PUBLIC}; {message}", keyhole_s=time.perf_counter() - began)
         if not message.startswith(_PLANNED):
-            return Asked(engine, query, message)
-        price = _PRICE.search(message)
-        epsilon = None if price is None else float(price[1])
+            return Asked(engine, query, message, hint=refusal.diag.message_hint)
+        found = _PRICE.search(message)
+        epsilon = None if found is None else float(found[1])
         return Asked(engine, query, f"planned; {message}", epsilon, keyhole_s=time.perf_counter() - began)
     took, used = time.perf_counter() - began, processor.used_s() - before
-    cost = next((found for text in notices if (found := _COST.search(text)) is not None), None)
+    cost = next((one for text in notices if (one := _COST.search(text)) is not None), None)
     outcome, price, whole = "planned" if statement.private else PUBLIC, None, None
     if cost is not None:
         price, whole = float(cost[1]), float(cost[2] or cost[1])
@@ -121,14 +122,12 @@ def _ask(
         before, began = processor.used_s(), time.perf_counter()
         true = plain.fetch(sql)
     except TimeoutError:
-        return Asked(
-            engine, query, outcome, price, whole, returned=len(rows), keyhole_s=took, keyhole_processor_s=used
-        )
+        return Asked(engine, query, outcome, price, whole, returned=len(rows), keyhole_s=took, keyhole_processor_s=used)
     plain_s, plain_processor_s = time.perf_counter() - began, processor.used_s() - before
     shown = [place for place, column in enumerate(zip(*rows, strict=True)) if set(column) != {None}]
     known, relaxed, returned = (
-        {tuple(str(row[place]) for place in shown) for row in found}
-        for found in (true, true if relaxed_rows is None else relaxed_rows, rows)
+        {tuple(str(row[place]) for place in shown) for row in several}
+        for several in (true, true if relaxed_rows is None else relaxed_rows, rows)
     )
     return Asked(
         engine,

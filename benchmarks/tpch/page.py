@@ -1,4 +1,4 @@
-"""What was asked of TPC-H, for docs/benchmarks.md: `python -m benchmarks.tpch.page` prints its table and draws its image.
+"""TPC-H in docs/benchmarks.md: `python -m benchmarks.tpch.page` prints its table and draws its image.
 
 The numbers lie in docs/results/tpch.csv, which `python -m benchmarks.tpch --csv` writes.
 """
@@ -48,9 +48,9 @@ def _shorten(value: Any) -> Any:
 
 
 def _read(text: str, kind: Any) -> Any:
-    if kind is str:
-        return text
-    return None if not text else int(text) if kind == int | None else float(text)
+    if kind is str or not text:
+        return text or None
+    return text if kind == str | None else int(text) if kind == int | None else float(text)
 
 
 def count_planned(asked: Sequence[Asked]) -> str:
@@ -104,7 +104,7 @@ def _row(query: str, found: dict[str, Asked], engines: Sequence[str]) -> Iterato
 
 def draw(asked: Sequence[Asked], path: Path) -> None:
     """Draw processor time beside the plain query's, and the price of a customer, by query; same numbers, same bytes."""
-    timed = [one for one in asked if one.ratio is not None and one.outcome != PUBLIC]
+    timed = [one for one in asked if one.ratio is not None and not one.outcome.startswith(PUBLIC)]
     queries = list(dict.fromkeys(one.query for one in timed))
     places = {query: place for place, query in enumerate(queries)}
     with mpl.rc_context(STYLE):

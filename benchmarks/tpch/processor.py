@@ -1,7 +1,7 @@
 """Processor seconds of this process and of PostgreSQL servers beside it: a busy machine stretches the clock alone.
 
-A server starts a process for each session and for each parallel worker. Linux adds the time of one that has ended to its
-parent's, so that nothing is lost between two readings.
+A server starts a process for each session and for each parallel worker. Linux adds the time of one that has ended to
+its parent's, so that nothing is lost between two readings.
 """
 
 import os

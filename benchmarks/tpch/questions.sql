@@ -1,5 +1,6 @@
 -- TPC-H's queries as questions: what crosses a threshold. FROM, WHERE and GROUP BY are the official ones; a HAVING takes
--- the place of LIMIT, and stands where the query returns numbers. Thresholds in braces grow with the scale.
+-- the place of LIMIT, and stands where the query returns numbers. Thresholds in braces grow with the scale. "Instead"
+-- is what the refusal of the text before it proposes.
 
 -- 1
 SELECT l_returnflag, l_linestatus, sum(l_quantity) AS sum_qty, sum(l_extendedprice) AS sum_base_price,
@@ -141,10 +142,9 @@ ORDER BY custdist DESC, c_count DESC
 SELECT coalesce(c_orders.c_count, 0) AS c_count, count(*) AS custdist
 FROM customer LEFT JOIN (SELECT o_custkey, count(o_orderkey) AS c_count FROM orders
                          WHERE o_comment NOT LIKE '%special%requests%' GROUP BY o_custkey) AS c_orders
-  ON c_custkey = o_custkey
+  ON customer.c_custkey = c_orders.o_custkey
 GROUP BY coalesce(c_orders.c_count, 0)
 HAVING count(*) > {2000}
-ORDER BY custdist DESC, c_count DESC
 
 -- 14
 SELECT 100.00 * sum(CASE WHEN p_type LIKE 'PROMO%' THEN l_extendedprice * (1 - l_discount) ELSE 0 END)
@@ -247,14 +247,13 @@ FROM (SELECT substring(c_phone FROM 1 FOR 2) AS cntrycode, c_acctbal FROM custom
                            AND substring(c_phone FROM 1 FOR 2) IN ('13', '31', '23', '29', '30', '18', '17'))
         AND NOT EXISTS (SELECT * FROM orders WHERE o_custkey = c_custkey)) AS custsale
 GROUP BY cntrycode
-HAVING count(*) > {910}
+HAVING count(*) > {1000}
 ORDER BY cntrycode
 
 -- 22 instead
-SELECT substring(c_phone FROM 1 FOR 2) AS cntrycode, count(*) AS numcust, sum(c_acctbal) AS totacctbal
-FROM customer
+SELECT (substring(custsale.c_phone FROM 1 FOR 2)) AS cntrycode, count(*) AS numcust, sum(c_acctbal) AS totacctbal
+FROM customer AS custsale
 WHERE substring(c_phone FROM 1 FOR 2) IN ('13', '31', '23', '29', '30', '18', '17')
   AND c_acctbal > (4500) AND NOT EXISTS (SELECT * FROM orders WHERE o_custkey = c_custkey)
-GROUP BY substring(c_phone FROM 1 FOR 2)
+GROUP BY (substring(custsale.c_phone FROM 1 FOR 2))
 HAVING count(*) > {1000}
-ORDER BY cntrycode

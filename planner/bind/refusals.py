@@ -375,9 +375,12 @@ def reads_rows_in_having(node: exp.Expr) -> KeyholeError:
     )
 
 
-def unit_query_refusal(message: str, node: exp.Expr, table: Table, *, detail: str | None = None) -> KeyholeError:
-    """KH110 with a question of the right form."""
-    return KeyholeError("KH110", message, detail=detail, hint=_example(table, node), position=position(node))
+def unit_query_refusal(
+    message: str, node: exp.Expr, table: Table, *, detail: str | None = None, instead: str | None = None
+) -> KeyholeError:
+    """KH110 with a question of the right form: `instead`, or an example."""
+    hint = _example(table, node) if instead is None else f"Instead you can ask: {instead};"
+    return KeyholeError("KH110", message, detail=detail, hint=hint, position=position(node))
 
 
 def no_key(error: KeyholeError, table: Table, node: exp.Expr) -> KeyholeError:

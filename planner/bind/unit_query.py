@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.from_clause import ON_TABLE, alias_of
+from planner.bind.from_clause import ON_TABLE, alias_of, conjuncts
 from planner.bind.refusals import (
     joins_totals,
     not_by_its_groups,
@@ -108,7 +108,8 @@ def _query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
         raise row_is_unit(select, table)
     for key, value in select.args.items():
         if value and key in ("joins", "laterals"):
-            raise unit_query_refusal("a subquery per privacy unit reads one table, without joins", node, table)
+            message = "a subquery per privacy unit reads one table, without joins"
+            raise unit_query_refusal(message, node, table, instead=_count_apart(select, node, table))
         if value and key not in _IN_SUBQUERY:
             raise unit_query_refusal(
                 f"{key.strip('_').upper()} in a subquery per privacy unit is not supported", select, table
@@ -134,6 +135,78 @@ def _query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
         listed=tuple(_list_columns(select, scope, groups)),
         tree=select,
     )
+
+
+def _count_apart(select: exp.Select, node: exp.Table, table: Table) -> str | None:
+    """Return the question that counts a joined table's rows per unit in a subquery of its own.
+
+    Return None unless the SELECT counts rows of one LEFT JOIN by the unit, of which the table has one row each, and the
+    question around it groups by that number alone.
+    """
+    around = select.parent
+    question = _question(around) if isinstance(around, exp.Subquery) else None
+    joins, counts = select.args.get("joins") or [], list(select.find_all(exp.Count))
+    one_row = table.rows_per_unit == 1 or (table.row_cap is not None and table.row_cap.rows == 1)
+    others = [part for part in (select, question) if part is not None and part.args.get("where") is not None]
+    if around is None or question is None or question.args.get("having") is None or not one_row or others:
+        return None
+    if len(joins) != 1 or joins[0].side != "LEFT" or len(counts) != 1 or len(select.expressions) != 2:
+        return None
+    own, joined, group = alias_of(node), joins[0].this, select.args["group"].expressions
+    items = [bare(one.this if isinstance(one, exp.Alias) else one) for one in select.expressions]
+    units = [one for one in (*items, *map(bare, group)) if _names_unit(one, table, own)]
+    keys, said = _split_on(joins[0].args.get("on"), table, own)
+    if not isinstance(joined, exp.Table) or len(group) != 1 or len(units) != 2 or counts[0] not in items:
+        return None
+    own_names = {column.name for column in table.columns}
+    read = [column for part in (*said, counts[0]) for column in part.find_all(exp.Column)]
+    if len(keys) != 1 or not read or any(name(column.this) in own_names for column in read):
+        return None
+    alias, at = around.args.get("alias"), items.index(counts[0])
+    listed = alias.args.get("columns") or [] if alias is not None else []
+    item = select.expressions[at]
+    counted = name(listed[at]) if listed else name(item.args["alias"]) if isinstance(item, exp.Alias) else "count"
+    by = [bare(one) for one in question.args["group"].expressions] if question.args.get("group") else []
+    if alias is None or len(by) != 1 or not isinstance(by[0], exp.Column) or name(by[0].this) != counted:
+        return None
+    called, key = readable(name(alias.this)), write_node(keys[0])
+    number = f"coalesce({called}.{readable(counted)}, 0)"
+    rest = [one for one in question.expressions if bare(one) != by[0]]
+    if any(
+        name(column.this) == counted for one in (*rest, question.args["having"]) for column in one.find_all(exp.Column)
+    ):
+        return None
+    shown = [write_node(one) if one in rest else f"{number} AS {readable(counted)}" for one in question.expressions]
+    where = f" WHERE {' AND '.join(map(write_node, said))}" if said else ""
+    inner = (
+        f"SELECT {key}, {write_node(counts[0])} AS {readable(counted)} FROM {write_node(joined)}{where} GROUP BY {key}"
+    )
+    on = f"{readable(own)}.{readable(table.unit[0])} = {called}.{readable(name(keys[0].this))}"
+    having = write_node(question.args["having"].this)
+    return (
+        f"SELECT {', '.join(shown)} FROM {write_node(node)} LEFT JOIN ({inner}) AS {called} ON {on} "
+        f"GROUP BY {number} HAVING {having}"
+    )
+
+
+def _split_on(on: exp.Expr | None, table: Table, own: str) -> tuple[list[exp.Column], list[exp.Expr]]:
+    """Return the columns that a join's condition compares with the unit, and what else it says."""
+    keys: list[exp.Column] = []
+    said: list[exp.Expr] = []
+    for one in conjuncts(on):
+        sides = [bare(one.this), bare(one.expression)] if isinstance(one, exp.EQ) else []
+        others = [side for side in sides if isinstance(side, exp.Column) and not _names_unit(side, table, own)]
+        if len(sides) == 2 and len(others) == 1:
+            keys += others
+        else:
+            said.append(one)
+    return keys, said
+
+
+def _names_unit(node: exp.Expr, table: Table, own: str) -> bool:
+    """Return True if a column of the table is the whole privacy unit."""
+    known = isinstance(node, exp.Column) and name(node.args.get("table")) in ("", own)
+    return known and table.unit == (name(node.this),)
 
 
 def _named_columns(node: exp.Expr) -> bool:

@@ -159,6 +159,7 @@ def _reads_at_most(item: exp.Expr, column: Column, scope: Scope, count: int, *, 
         around = node.parent
         while isinstance(around, exp.Paren):
             around = around.parent
+        numbers: list[object] = []
         match around:
             case exp.Right(expression=exp.Literal() as last) if from_end:
                 numbers = [last]
@@ -168,9 +169,10 @@ def _reads_at_most(item: exp.Expr, column: Column, scope: Scope, count: int, *, 
                 numbers = [around.args.get("start"), around.args.get("length")]
             case _:
                 return False
-        if not all(isinstance(one, exp.Literal) and str(one.this).isdigit() for one in numbers):
+        texts = [str(one.this) for one in numbers if isinstance(one, exp.Literal)]
+        if len(texts) < len(numbers) or not all(text.isdigit() for text in texts):
             return False
-        first, *rest = (int(str(one.this)) for one in numbers if one is not None)
+        first, *rest = map(int, texts)
         if not 0 < first <= count or any(first + length - 1 > count for length in rest):
             return False
     return True
