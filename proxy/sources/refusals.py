@@ -1,8 +1,12 @@
 """What sources refuse. An analyst learns that one failed and never why; the owner, who opens it, learns why."""
 
+import re
 from pathlib import Path
 
 from planner.errors import KeyholeError
+
+# as `planner.policy.relation_names` and `planner.catalog.csv_file` write them for DuckDB
+_FILE = re.compile(r"(?:\(SELECT .* FROM )?read_(?:csv|parquet)\('((?:[^']|'')*)'")
 
 
 class SourceFailed(KeyholeError):
@@ -64,7 +68,14 @@ def no_database(file: Path) -> KeyholeError:
 
 
 def no_such_relation(relation: str) -> KeyholeError:
-    """What the owner reads when a relation's shape cannot be learned."""
+    """What the owner reads when a relation's shape cannot be learned. A file is called by its path."""
+    if found := _FILE.match(relation):
+        path = found[1].replace("''", "'")
+        return KeyholeError(
+            "KH006",
+            f"the source has no file {path}, or not with these columns, or Keyhole may not read it",
+            hint="Compare `relation` in keyhole.toml with the files, and who may read them.",
+        )
     return KeyholeError(
         "KH006",
         f"the source has no relation {relation}, or not with these columns, or the reader may not select from it",

@@ -199,8 +199,8 @@ def rename_column(path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "make", "why"),
     [
-        ("beds", Path.unlink, "the source has no relation"),
-        ("cities", Path.unlink, "the source has no relation"),
+        ("beds", Path.unlink, "the source has no file {folder}/beds.csv, or not with"),
+        ("cities", Path.unlink, "the source has no file {folder}/cities.csv, or not with"),
         ("beds", rename_column, 'the source has no column "ward" there'),
     ],
 )
@@ -221,7 +221,7 @@ def test_a_check_tells_which_table_is_broken_and_of_the_others(
     assert found.document["changes"] == []
     told = run("check")
     assert told.status == 1
-    assert f"BROKEN: tables.{name} cannot be read: {why}" in told.out
+    assert f"BROKEN: tables.{name} cannot be read: {why.format(folder=more_tables.parent)}" in told.out
     assert "visits: " in told.out
     assert pins.read_bytes() == pinned
     file.write_bytes(content)
@@ -237,7 +237,7 @@ def test_a_broken_table_that_was_never_pinned_is_left_out(more_tables: Path, run
     pins.unlink()
     told = run("check")
     assert told.status == 1
-    assert "BROKEN: tables.beds cannot be read: the source has no relation" in told.out
+    assert "BROKEN: tables.beds cannot be read: the source has no file" in told.out
     assert "It was never pinned and is left out." in told.out
     assert "visits: " in told.out
     assert "public table cities: 2 rows" in told.out
