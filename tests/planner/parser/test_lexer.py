@@ -69,3 +69,30 @@ def test_tokens_after_edits_are_those_of_the_whole_text(seed: int) -> None:
         assert _after_edits(edited, before) == _all_at_once(edited.text, start=before[0].start, past=past)
         checked += 1
     assert checked > 500
+
+
+def test_a_name_is_of_letters_digits_underscores_and_all_beyond_ascii() -> None:
+    """Of each character of ASCII and some beyond it; a tag of dollars is such a name without dollars."""
+    beyond = {"\x80", "\xaa", "é", "\uffff", "\ud800", "\U00010000", "\U0010ffff"}
+    for one in {*map(chr, range(1, 128)), *beyond}:  # no text has a character 0
+        first = one in beyond or one == "_" or one.isalpha()
+        further = first or one.isdecimal()
+        assert _is_one_word(one) == first, one
+        assert _is_one_word(f"a{one}b") == (further or one == "$"), one
+        assert _is_one_string(f"${one}$'${one}$") == first, one
+        assert _is_one_string(f"$a{one}$'$a{one}$") == further, one
+
+
+def _is_one_word(text: str) -> bool:
+    return [(token.kind, token.end) for token in _read(text)] == [("word", len(text))]
+
+
+def _is_one_string(text: str) -> bool:
+    return len(read := _read(text)) == 1 and read[0].kind == "string"
+
+
+def _read(text: str) -> tuple[Token, ...]:
+    try:
+        return tokens(text)
+    except KeyholeError:
+        return ()
