@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import date, datetime
+from functools import cache
 from pathlib import Path
 
 from planner.catalog.model import Catalog
@@ -115,13 +116,21 @@ WRITTEN = {"window": '"day"', "every": '"1 hour"', "from": '"2026-01-01"', "unti
 def declared(sql: str = SQL, *, name: str = "crowded", tables: str = TABLES, **keys: str) -> Catalog:
     """The catalog of the policy with one monitor; `keys` are its keys in TOML, instead of the usual ones."""
     section = "\n".join(f"{key} = {value}" for key, value in {**WRITTEN, **keys}.items())
-    text = f'{tables}\n[monitors.{name}]\nsql = """{sql}"""\n{section}\n'
-    policy = Policy.parse(text, path=Path("keyhole.toml"), environment={})
+    return _compiled(f'{tables}\n[monitors.{name}]\nsql = """{sql}"""\n{section}\n', pins=_pins(tables))
+
+
+@cache
+def _pins(tables: str) -> Pins:
+    """The pins that a check writes, which are the same whatever is watched."""
     pins = Pins(tables=(pinned_table("calendar", SCHEMA["calendar"], CALENDAR),))
-    domains = tuple(pinned for pinned, _ in key_domains(policy, schema=SCHEMA, pins=pins))
-    return compile_catalog(
-        policy, schema=SCHEMA, pins=Pins(tables=pins.tables, domains=domains), directory=Path("/data")
-    )
+    policy = Policy.parse(tables, path=Path("keyhole.toml"), environment={})
+    return Pins(tables=pins.tables, domains=tuple(pin for pin, _ in key_domains(policy, schema=SCHEMA, pins=pins)))
+
+
+@cache
+def _compiled(text: str, *, pins: Pins) -> Catalog:
+    policy = Policy.parse(text, path=Path("keyhole.toml"), environment={})
+    return compile_catalog(policy, schema=SCHEMA, pins=pins, directory=Path("/data"))
 
 
 def declared_monitor(sql: str = SQL, **keys: str) -> Monitor:
