@@ -112,12 +112,13 @@ def _spell(
         case "parameter":
             value = parameters.get(int(raw[1:]))
             number = isinstance(value, int | Decimal)
-            return _spell_value(value) if constants or (threshold and number) else CONSTANT
+            return spell_value(value) if constants or (threshold and number) else CONSTANT
         case _:
             return raw
 
 
-def _spell_value(value: ParameterValue | None) -> str:
+def spell_value(value: ParameterValue | None) -> str:
+    """Write a parameter's value as a constant."""
     match value:
         case Foreign():
             quoted = _quote(value.text)

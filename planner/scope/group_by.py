@@ -199,6 +199,14 @@ def _resolve_one(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
 def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
     item = _resolve_one(item, select, scope)
     column = find_column(item, scope)
+    if column is None and item.find(exp.Parameter) is not None:
+        raise KeyholeError(
+            "KH202",
+            f"{write_short(item)} depends on a parameter",
+            detail="Which groups there are is known once it has a value.",
+            hint="Bind the statement through the protocol or over REST, or write the value into it.",
+            position=position(item),
+        )
     if column is None:
         raise KeyholeError(
             "KH202",

@@ -36,6 +36,7 @@ from planner.statements.classify import (
     classify_prepared,
     split,
 )
+from planner.statements.key_parameters import Unbound, classify_bound, find_key_parameters
 from planner.statements.listening import listened_channel
 from planner.statements.settings import ALL_SETTINGS
 from planner.statements.settings import numbers as choose_numbers
@@ -137,10 +138,12 @@ class Answering:
                         return read(numbers)
             raise
 
-    def _classify_at(self, text: str, offset: int) -> Statement:
+    def _classify_at(self, text: str, offset: int) -> Statement | Unbound:
         try:
             return self._classify(text)
         except KeyholeError as error:
+            if error.code == "KH202" and find_key_parameters(text):
+                return Unbound()
             raise error.shift_position(offset=offset) from None
 
     def parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
@@ -162,7 +165,11 @@ class Answering:
     def prepare(self, request: Request) -> Prepared:
         """Plan one statement; nothing is spent."""
         with self._service.using(), alone(request.statement, analyst=request.analyst):
-            return self._prepare_outer(request)
+            try:
+                return self._prepare_outer(request)
+            except KeyholeError as error:
+                # with values in the place of parameters positions are those of another text
+                raise error.drop_position() if self._is_unbound(request.statement) else error from None
 
     def _prepare_outer(self, request: Request) -> Prepared:
         first = len(request.parameters) + 1
@@ -186,8 +193,7 @@ class Answering:
                 if isinstance(part, EmbeddedVirtual) and part.monitor_at is not None:
                     self._monitors.check_readable(part.name, analyst=request.analyst, position=part.monitor_at)
 
-        numbers = choose_numbers(request.settings, self._service.catalog.defaults)
-        match self._classified[numbers](request.statement):
+        match self._classify_bound(request):
             case Explaining(questions=questions, format=form):
                 check_readable(questions)
                 if isinstance(questions[0], EmbeddedVirtual):
@@ -209,6 +215,21 @@ class Answering:
                 return Prepared(sql=outer.sql, arrays=len(columns), tag=None, plan=plan, rehearsal=asking.rehearsal)
             case PassThrough() | SetKeyhole() | Copying() | Preparing() | Executing():
                 raise TypeError("the shadow answers this statement")
+
+    def _is_unbound(self, statement: str) -> bool:
+        try:
+            return isinstance(self._classify_at(statement, 0), Unbound)
+        except KeyholeError:
+            return False
+
+    def _classify_bound(self, request: Request) -> Statement:
+        """What a statement is by its settings, and by the values of parameters that it groups by."""
+        numbers = choose_numbers(request.settings, self._service.catalog.defaults)
+        try:
+            return self._classified[numbers](request.statement)
+        except KeyholeError as error:
+            catalog = self._service.catalog.with_numbers(numbers)
+            return classify_bound(request.statement, catalog, request.parameters, refusal=error)
 
     def _plan(self, asked: Asked) -> tuple[Asked, Plan]:
         return asked, pipeline.prepare(self._service, asked)
@@ -280,12 +301,12 @@ class Answering:
                 )
 
 
-def read_part(text: str, offset: int, statement: Statement) -> StatementPart:
+def read_part(text: str, offset: int, statement: Statement | Unbound) -> StatementPart:
     """A statement of a text, as a session treats it."""
     return StatementPart(
         text=text,
         offset=offset,
-        intercepted=isinstance(statement, Asking | Explaining | Copying),
+        intercepted=isinstance(statement, Asking | Explaining | Copying | Unbound),
         prepares=statement.name if isinstance(statement, Preparing) else None,
         executing=statement if isinstance(statement, Executing) else None,
         beforehand=statement.beforehand if isinstance(statement, Asking) else (),

@@ -28,6 +28,7 @@ from planner.scope.embedded import PLACE, Embedded, predicate_column
 from planner.scorecard.key_order import KeyOrder, read_key_order
 from planner.statements import settings
 from planner.statements.classify import Copied, Executing, classify, split
+from planner.statements.key_parameters import write_keys
 from planner.values.model import ParameterCast, ParameterValue
 from proxy.concurrency.cancellation import cancellation_error
 from proxy.pipeline.key_rows import FEWEST, Key, KeyRows, unpack_rows
@@ -88,12 +89,19 @@ def bare_question(sql: str, catalog: Catalog) -> Embedded:
     return question
 
 
-def ordered_question(sql: str, catalog: Catalog) -> tuple[Embedded, KeyOrder]:
-    """The question that a text is but for an ORDER BY of its keys, and that order. Raises KH1xx and KH2xx."""
+def ordered_question(
+    sql: str, catalog: Catalog, parameters: Mapping[int, ParameterValue | None] | None = None
+) -> tuple[Embedded, KeyOrder]:
+    """The question that a text is but for an ORDER BY of its keys, and that order. Raises KH1xx and KH2xx.
+
+    `parameters` are those by which it may group.
+    """
     statements = split(sql)
     if len(statements) != 1:
         raise not_one_statement()
     text, offset = statements[0].text, statements[0].offset
+    if parameters:
+        text = write_keys(text, catalog, parameters)
     try:
         match classify(text, catalog):
             case Asking(embedded=(Embedded(stored=str(name)),)):
@@ -106,7 +114,8 @@ def ordered_question(sql: str, catalog: Catalog) -> tuple[Embedded, KeyOrder]:
                     return question.shift_by(offset=offset), order
         raise not_a_bare_question(text, catalog)
     except KeyholeError as error:
-        raise error.shift_position(offset=offset) from None
+        is_written = text != statements[0].text  # positions are those of another text
+        raise error.drop_position() if is_written else error.shift_position(offset=offset) from None
 
 
 @dataclass(frozen=True, slots=True)

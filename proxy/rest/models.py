@@ -91,11 +91,12 @@ class QuestionIn(BaseModel):
         spend only while nobody else answers the same request."""
         named = self.model_dump(exclude={"sql", "parameters"}, exclude_none=True)
         settings = {f"keyhole.{name}": str(value) for name, value in named.items()}
-        question, order = ordered_question(self.sql, read_catalog(service.catalog, settings))
+        parameters = {number: _value(value) for number, value in enumerate(self.parameters, start=1)}
+        question, order = ordered_question(self.sql, read_catalog(service.catalog, settings), parameters)
         return Asked(
             question=question,
             settings=settings,
-            parameters={number: _value(value) for number, value in enumerate(self.parameters, start=1)},
+            parameters=parameters,
             analyst=analyst,
             today=today,
             utc=True,

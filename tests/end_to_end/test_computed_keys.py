@@ -1,5 +1,7 @@
 """Groups computed from columns, over the wire: rows, names and types are those of PostgreSQL on the data."""
 
+from datetime import date
+
 import psycopg
 import pytest
 
@@ -70,3 +72,46 @@ def test_another_spelling_is_answered_from_what_was_answered(house: House) -> No
         told.clear()
         connection.execute("SELECT 5 <= quantity, store FROM sales GROUP BY 1, 2 HAVING count(*) > 605")
         assert any("earlier question" in one for one in told), told
+
+
+def test_keys_may_hold_parameters(house: House, on_postgres_url: str) -> None:
+    """As psycopg binds them on the server; the answer is that of the same text with the values in it."""
+    asked: list[tuple[str, tuple[object, ...], str]] = [
+        ("SELECT width_bucket(cost, 0, 200, %s) AS dear, ward FROM visits GROUP BY 1, 2 "
+         "HAVING count(DISTINCT patient_id) > %s", (4, 311),
+         "SELECT width_bucket(cost, 0, 200, 4) AS dear, ward FROM visits GROUP BY 1, 2 "
+         "HAVING count(DISTINCT patient_id) > 311"),
+        ("SELECT CASE WHEN quantity > %s THEN 'it''s many' ELSE %s END AS kind FROM sales GROUP BY 1 "
+         "HAVING count(*) > %s", (3, "it's few", 811), ""),
+        ("SELECT date_bin(%s::interval, day::timestamp, timestamp '2026-01-05')::date AS week FROM sales "
+         "WHERE day >= %s AND day < '2026-02-02' GROUP BY 1 HAVING count(*) > 211", ("7 days", date(2026, 1, 5)), ""),
+        ("SELECT left(store, %s) AS initial FROM sales GROUP BY 1 HAVING count(*) > 1411", (1,), ""),
+        ("SELECT day > %s AS late, floor(amount / 10) AS tens FROM sales GROUP BY 1, 2 HAVING count(*) > 211",
+         (date(2026, 2, 1),), ""),
+    ]  # fmt: skip
+    with psycopg.connect(on_postgres_url) as plain, house.connect() as connection:
+        for sql, values, written in asked:
+            found = connection.execute(sql.encode(), values, prepare=True).fetchall()
+            assert sorted(found) == sorted(plain.execute(sql.encode(), values).fetchall()), sql
+            assert found
+            if written:
+                with unchanged(house):
+                    assert connection.execute(written.encode()).fetchall() == found
+        several = "SELECT quantity >= %s AS several FROM sales GROUP BY 1 HAVING count(*) > 811"
+        for least in (2, 4, 2):
+            found = connection.execute(several.encode(), [least], prepare=True).fetchall()
+            assert sorted(found) == sorted(plain.execute(several.encode(), [least]).fetchall())
+
+
+def test_a_value_of_a_key_changes_nothing_but_the_key(house: House) -> None:
+    """Quotes are doubled, what a setting could turn is refused, and so is what makes no groups."""
+    sql = "SELECT CASE WHEN note = %s THEN 'a' ELSE 'b' END AS kind FROM sales GROUP BY 1 HAVING count(*) > 4811"
+    with house.connect() as connection:
+        assert connection.execute(sql, ["' = 'x' OR 'y"]).fetchall() == [("b",)]
+        assert connection.execute(sql, [None]).fetchall() == [("b",)]
+        with unchanged(house), pytest.raises(psycopg.Error, match="KH202"):
+            connection.execute(sql, ["\\' OR true"])
+        with unchanged(house), pytest.raises(psycopg.Error, match="KH202"):
+            connection.execute("SELECT width_bucket(amount, %s, 5, 3) FROM sales GROUP BY 1 HAVING count(*) > 9", [5])
+        with unchanged(house), pytest.raises(psycopg.Error, match="KH202"):
+            connection.execute("SELECT note || %s FROM sales GROUP BY 1 HAVING count(*) > 9", ["!"])

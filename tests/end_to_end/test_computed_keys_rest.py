@@ -54,6 +54,20 @@ def texts(house: House, sql: str) -> list[tuple[str | None, ...]]:
         return cursor.execute(whole.encode()).fetchall()
 
 
+def test_parameters_of_keys_are_bound_over_rest(house: House) -> None:
+    sql = (
+        "SELECT floor(amount / $1) * $1 AS price, day > $2 AS late FROM sales GROUP BY 1, 2 HAVING count(*) > $3 "
+        "ORDER BY 2, 1"
+    )
+    written = sql.replace("$1", "10").replace("$2", "date '2026-02-01'").replace("$3", "211")
+    with unchanged(house):
+        assert ask(house, sql).json()["code"] == "KH202"
+    answer = ask(house, sql, parameters=[10, "2026-02-01", 211]).json()
+    assert answer["keys"]
+    with unchanged(house):
+        assert ask(house, written).json()["keys"] == answer["keys"]
+
+
 @pytest.mark.parametrize("sql", [one for one in STATEMENTS if "(SELECT" not in one])
 def test_keys_over_rest_are_those_of_the_wire(house: House, sql: str) -> None:
     answer = ask(house, sql).json()
