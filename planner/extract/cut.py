@@ -18,6 +18,7 @@ from planner.bind.unit_values.read_values import list_read_sources, read_values
 from planner.catalog.model import Catalog, Column, Merged, Parts, Table
 from planner.errors import KeyholeError
 from planner.extract.form import checked_keys, partition_keys
+from planner.extract.hints.curve_thresholds import ask_by_thresholds
 from planner.extract.key_edits import key_edits, shown_keys
 from planner.extract.private_read import QuestionReading
 from planner.extract.refusals import example_question, no_threshold, outside_question
@@ -32,6 +33,7 @@ from planner.scope.embedded import Embedded, Predicate, RankedExpression, UnitQu
 from planner.scope.functional_dependencies import existing_sql
 from planner.scope.group_by import read_group_by
 from planner.scope.key_classes import stored_key
+from planner.scope.names import Scope
 from planner.scorecard.empty_source import empty_source
 from planner.scorecard.number_columns import (
     Numbers,
@@ -77,7 +79,7 @@ def question_edits(
     check_fits(found, select, tokens)
     scope = joins(select, node, table, catalog, beside=[id(source.node) for source in sources])
     scope, own = read_values(select, sources, scope, catalog)
-    scope = with_computed_keys(scope, select)
+    scope = _compute_keys(select, scope)
     lists = read_lists(select, scope, catalog)
     reading = QuestionReading(node, select, scope, text, tokens, found, lists=lists, own=own, catalog=catalog)
     reading = _with_numbers(reading, catalog)
@@ -88,9 +90,18 @@ def question_edits(
         raise offer_join(error, scope.table, catalog, alias=scope.alias) from None
 
 
+def _compute_keys(select: exp.Select, scope: Scope) -> Scope:
+    """The scope with the keys that a question computes. Raises KH202, with a question by thresholds if there is one."""
+    try:
+        return with_computed_keys(scope, select)
+    except KeyholeError as error:
+        instead = ask_by_thresholds(select, scope) if error.code == "KH202" else None
+        raise error if instead is None else error.with_hint(instead) from None
+
+
 def _over_rows(node: exp.Table, reading: RowsReading, text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Place:
     """The question over a table's rows with values of their units."""
-    select, scope = reading.select, with_computed_keys(reading.scope, reading.select)
+    select, scope = reading.select, _compute_keys(reading.select, reading.scope)
     check_fits(reading.clauses, select, tokens)
     lists = read_lists(select, scope, catalog)
     found = QuestionReading(node, select, scope, text, tokens, reading.clauses, lists=lists, own=(reading.query,))

@@ -6,6 +6,7 @@ from planner.bind.refusals import APART
 from planner.catalog.model import Column, PublicTable, StoredQuestion, Table
 from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError
+from planner.extract.hints.curve_thresholds import ask_by_thresholds
 from planner.extract.hints.questions import (
     INSTEAD,
     by_keys,
@@ -162,8 +163,9 @@ def groups_by_no_key(error: KeyholeError, place: QuestionReading) -> KeyholeErro
     """The refusal of what a question groups by, with the question by keys that its text names; KH105 with that about
     the whole table as well. As it was where the text names no key.
     """
+    thresholds = ask_by_thresholds(place.select, place.scope) if error.code == "KH202" else None
     shown = (whole_table(place), suggest_question(place)) if error.code == "KH105" else (by_keys(place),)
-    hint = join_ways(*shown) or error.hint
+    hint = thresholds or join_ways(*shown) or error.hint
     return KeyholeError(error.code, error.message, detail=error.detail, hint=hint, position=error.position)
 
 

@@ -150,6 +150,8 @@ def by_keys(place: QuestionReading) -> str | None:
     computed = [column for item in items for column in item.find_all(exp.Column)]
     if not keys or place.select.args.get("having") is None or any(column.table for column in computed):
         return None
+    if not {name(column.this) for column in computed} <= {key.name for key in keys}:
+        return None  # what else is shown is no column of the keys
     names = ", ".join(place.scope.spell_column(key) for key in keys)
     source = place.tokens[place.clauses.source].start
     parts = (
