@@ -329,3 +329,33 @@ SELECT region FROM orders o WHERE total > (SELECT avg(p.total) FROM orders p WHE
 
 SELECT floor(spent / 500) * 500 AS from_, count(*) FROM (SELECT customer_id, sum(total) AS spent FROM orders GROUP BY customer_id) q GROUP BY 1 HAVING count(*) > 40
 --> planned
+
+SELECT CASE WHEN total < 25 THEN '0-25' WHEN total < 100 THEN '25-100' WHEN total < 500 THEN '100-500' ELSE '500+' END AS basket, channel, count(*) FROM orders GROUP BY 1, 2 HAVING count(*) > 200 ORDER BY 2, 1
+--> planned
+
+SELECT date_trunc('quarter', ordered_at)::date AS q, region, round(avg(total), 2) AS aov FROM orders GROUP BY 1, 2 HAVING avg(total) > 80 AND count(*) > 500
+--> planned
+
+SELECT region, coalesce(coupon, '') <> '' AS with_coupon FROM orders GROUP BY 1, 2 HAVING avg(discount) > 0.15
+--> planned
+
+SELECT category, extract(day FROM shipped_at - ordered_at) > 3 AS slow FROM orders WHERE shipped_at IS NOT NULL GROUP BY 1, 2 HAVING count(*) > 150
+--> planned
+
+SELECT category FROM orders GROUP BY category HAVING sum(CASE WHEN status = 'returned' THEN total ELSE 0 END) / nullif(sum(total), 0) >= 0.1
+--> planned
+
+SELECT category, sum(price * quantity * (1 - discount)) AS net FROM orders GROUP BY category HAVING sum(price * quantity * (1 - discount)) > 10000 ORDER BY net DESC
+--> planned
+
+SELECT month, median FROM (SELECT month, percentile_cont(0.5) WITHIN GROUP (ORDER BY total) AS median FROM orders GROUP BY month) m WHERE median > 60
+--> planned
+
+SELECT region, month FROM orders GROUP BY CUBE (region, month) HAVING sum(total) > 30000
+--> planned
+
+SELECT category FROM orders GROUP BY category HAVING min(price) >= 5 AND max(price) - min(price) > 200
+--> KH204
+
+SELECT region FROM orders GROUP BY region HAVING avg(total) FILTER (WHERE gift) > 1.2 * avg(total) FILTER (WHERE NOT gift)
+--> planned

@@ -148,3 +148,36 @@ SELECT DATE_TRUNC('day', read_at) AS __timestamp, AVG(temperature) AS "AVG(tempe
 
 SELECT day, avg(temperature) OVER (ORDER BY day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) FROM readings
 --> KH103
+
+SELECT sensor, date_bin('15 minutes', read_at, timestamp '2024-03-01') AS slot FROM readings WHERE read_at >= '2024-03-01' AND read_at < '2024-03-02' GROUP BY 1, 2 HAVING avg(temperature) > 25
+--> planned
+
+SELECT sensor FROM readings GROUP BY sensor HAVING max(temperature) - min(temperature) > 30
+--> KH204
+
+SELECT split_part(firmware, '.', 1) AS major, site FROM readings WHERE NOT ok GROUP BY 1, 2 HAVING count(*) > 40
+--> planned
+
+SELECT site, CASE WHEN co2 > 1400 THEN 'bad' WHEN co2 > 1000 THEN 'moderate' WHEN co2 IS NULL THEN 'n/a' ELSE 'good' END AS air FROM readings GROUP BY 1, 2 HAVING count(*) > 1000
+--> planned
+
+SELECT site FROM readings GROUP BY site HAVING corr(temperature, humidity) > 0.5
+--> KH204
+
+SELECT sensor FROM readings GROUP BY sensor ORDER BY count(*) FILTER (WHERE NOT ok) DESC LIMIT 3
+--> planned
+
+SELECT floor(ln(co2 + 1)) AS magnitude FROM readings GROUP BY 1 HAVING count(*) > 500
+--> KH202
+
+SELECT site, extract(hour FROM read_at) BETWEEN 8 AND 17 AS daytime, avg(co2) FROM readings GROUP BY 1, 2 HAVING avg(co2) > 800
+--> planned
+
+SELECT width_bucket(humidity, 0, 100, 10) AS decile FROM readings GROUP BY decile HAVING count(*) > 1000 ORDER BY decile
+--> planned
+
+SELECT greatest(temperature, 0)::int / 5 AS band FROM readings GROUP BY 1 HAVING count(*) > 100
+--> KH202
+
+SELECT site, temperature * 9 / 5 + 32 > 80 AS hot FROM readings GROUP BY 1, 2 HAVING count(*) > 100
+--> KH202

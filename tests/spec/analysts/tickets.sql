@@ -175,3 +175,24 @@ SELECT c.plan FROM customers c JOIN (SELECT customer_id, min(opened_at) AS first
 
 SELECT category FROM (SELECT category, row_number() OVER (PARTITION BY customer_id ORDER BY opened_at DESC) AS rn FROM tickets) t WHERE rn = 1 GROUP BY category HAVING count(*) > 20
 --> planned
+
+SELECT category, extract(epoch FROM first_reply_at - opened_at) / 3600 > 4 AS late FROM tickets WHERE first_reply_at IS NOT NULL GROUP BY 1, 2 HAVING count(*) > 100
+--> planned
+
+SELECT CASE WHEN satisfaction >= 4 THEN 'promoter' WHEN satisfaction <= 2 THEN 'detractor' ELSE 'passive' END AS kind, channel FROM tickets WHERE satisfaction IS NOT NULL GROUP BY kind, channel HAVING count(DISTINCT customer_id) >= 50
+--> planned
+
+SELECT date_part('isodow', opened_at) AS dow, date_part('hour', opened_at) AS hr FROM tickets GROUP BY 1, 2 HAVING count(*) > 60
+--> planned
+
+SELECT category FROM tickets WHERE subject ILIKE '%refund%' OR subject ILIKE '%charge%' GROUP BY category HAVING count(*) > 80
+--> planned
+
+SELECT category, ntile(3) OVER (ORDER BY avg(satisfaction) DESC) AS third FROM tickets GROUP BY category HAVING count(satisfaction) > 200
+--> planned
+
+SELECT priority FROM tickets GROUP BY priority HAVING percentile_cont(0.9) WITHIN GROUP (ORDER BY minutes_spent) > 120 AND avg(replies) < 4
+--> planned
+
+SELECT status, round(minutes_spent / 30.0) * 30 AS effort FROM tickets GROUP BY 1, 2 HAVING count(*) > 50
+--> planned
