@@ -50,6 +50,7 @@ def main() -> None:
     )
     parser.add_argument("--engine", choices=("duckdb", "postgresql", "both"), default="both")
     parser.add_argument("--limit", type=float, default=_LIMIT_S, help="seconds that an engine may work on a question")
+    parser.add_argument("--queries", type=int, nargs="+", default=[], help="ask these alone, of a new ledger")
     parser.add_argument("--csv", type=Path, help="where to write the numbers as well")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
@@ -67,7 +68,7 @@ def main() -> None:
             tell("DuckDB: load")
             policy = load_duckdb(files, on_duckdb, limit_s=given.limit)
             plain = PlainDuckDB(on_duckdb / "tpch.duckdb", limit_s=given.limit)
-            asked += ask_all("DuckDB", policy, plain, scale=given.scale, tell=tell)
+            asked += ask_all("DuckDB", policy, plain, scale=given.scale, tell=tell, queries=given.queries)
         if given.engine != "duckdb":
             on_postgres = folder / "postgresql"
             on_postgres.mkdir()
@@ -75,7 +76,9 @@ def main() -> None:
                 tell("PostgreSQL: load")
                 policy = load_postgres(files, on_postgres, url, limit_s=given.limit)
                 plain_postgres = PlainPostgres(url, limit_s=given.limit)
-                asked += ask_all("PostgreSQL", policy, plain_postgres, scale=given.scale, tell=tell)
+                asked += ask_all(
+                    "PostgreSQL", policy, plain_postgres, scale=given.scale, tell=tell, queries=given.queries
+                )
     if given.csv is not None:
         write_csv(asked, given.csv)
     if given.json:

@@ -6,7 +6,7 @@ that qualify when thresholds are a tolerance lower, in the data *before* boundin
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,8 +64,16 @@ class Asked:
         return self.keyhole_processor_s / self.plain_processor_s
 
 
-def ask_all(engine: str, policy: Path, plain: Plain, *, scale: float, tell: Callable[[str], None]) -> Iterator[Asked]:
-    """Ask every statement of an engine; `tell` is given a line before and after each step."""
+def ask_all(
+    engine: str,
+    policy: Path,
+    plain: Plain,
+    *,
+    scale: float,
+    tell: Callable[[str], None],
+    queries: Collection[int] = (),
+) -> Iterator[Asked]:
+    """Ask every statement of an engine, or those of some queries; `tell` is given a line before and after each step."""
     tell(f"{engine}: keyhole check")
     check(policy, confirm=False)
     tell(f"{engine}: keyhole serve")
@@ -80,7 +88,7 @@ def ask_all(engine: str, policy: Path, plain: Plain, *, scale: float, tell: Call
         notices: list[str] = []
         connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
         processor = Processor((server_of(connection), *plain.servers()))
-        for statement in read_statements():
+        for statement in (one for one in read_statements() if not queries or one.number in queries):
             notices.clear()
             asked = _ask(engine, statement, connection, plain, notices, processor, scale=scale)
             times = "" if asked.keyhole_s is None else f", {asked.keyhole_s:.1f} s"

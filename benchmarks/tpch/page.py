@@ -22,7 +22,7 @@ from benchmarks.tpch.statements import read_statements
 
 RESULTS = Path(__file__).parents[2] / "docs/results"
 _COLOURS = {"DuckDB": "#f59f00", "PostgreSQL": "#1c7ed6"}
-_HEADINGS = ("query", "", "group", "customer", "true", "answered", "of these true", "with slack")
+_HEADINGS = ("query", "", "epsilon", "true", "answered", "right")
 
 
 def write_csv(asked: Sequence[Asked], path: Path) -> None:
@@ -94,8 +94,8 @@ def _row(query: str, found: dict[str, Asked], engines: Sequence[str]) -> Iterato
     one = next(iter(found.values()))
     yield query
     yield one.outcome.split(":")[0].removeprefix("planned; ")
-    yield from ("" if number is None else f"{number:.2g}" for number in (one.group_epsilon, one.unit_epsilon))
-    yield from ("" if number is None else f"{number:,}" for number in (one.true, one.returned, one.found, one.right))
+    yield "" if one.unit_epsilon is None else f"{float(f'{one.unit_epsilon:.2g}'):g}"
+    yield from ("" if number is None else f"{number:,}" for number in (one.true, one.returned, one.right))
     for engine in engines:
         own = found.get(engine)
         yield "" if own is None or own.plain_processor_s is None else f"{own.plain_processor_s:.2f} s"
@@ -117,9 +117,10 @@ def draw(asked: Sequence[Asked], path: Path) -> None:
             times.plot(at, [one.ratio for one in own], "o", markersize=4, color=colour, label=engine)
         priced = [one for one in timed if one.unit_epsilon is not None and one.engine == timed[0].engine]
         prices.bar([places[one.query] for one in priced], [one.unit_epsilon or 0 for one in priced], color="#006d5b")
-        times.set_yscale("log")
-        times.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        times.yaxis.set_minor_formatter(NullFormatter())
+        for axes in (times, prices):
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.yaxis.set_minor_formatter(NullFormatter())
         times.axhline(1, color="#343a40", linewidth=0.8)
         times.set_ylabel("times the plain query")
         prices.set_ylabel("epsilon a customer")

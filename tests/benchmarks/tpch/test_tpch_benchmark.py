@@ -1,11 +1,13 @@
 """TPC-H's queries as questions: which of them plan, over tables that have the schema and hardly a row."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 
-from benchmarks.tpch.asking import ask_all
+from benchmarks.tpch.asking import Asked, ask_all
 from benchmarks.tpch.data import PlainDuckDB, load_duckdb
+from benchmarks.tpch.page import RESULTS, count_planned, draw, read_csv, write_csv, write_table
 from benchmarks.tpch.statements import read_statements
 
 _MONEY = "decimal(15, 2)"
@@ -62,3 +64,16 @@ def test_queries_plan_as_the_page_says(tmp_path: Path) -> None:
         if statement.instead:
             assert hints[str(statement.number)] == f"Instead you can ask: {' '.join(statement.sql(1.0).split())};"
             assert outcomes[f"{statement.number} instead"] == "planned"
+
+
+def test_the_page_has_what_was_measured(tmp_path: Path) -> None:
+    asked = read_csv(RESULTS / "tpch.csv")
+    assert count_planned(asked) == "18 of 18 queries that read private tables plan."
+    page = RESULTS.with_name("benchmarks.md").read_text(encoding="utf-8")
+    assert write_table(asked) in page
+    assert "(results/tpch.png)" in page
+    draw(asked, tmp_path / "tpch.png")
+    assert (tmp_path / "tpch.png").read_bytes().startswith(b"\x89PNG")
+    slow = replace(asked[0], outcome="planned; KH501: it took too long", hint="with, a comma", true=None, plain_s=None)
+    write_csv([slow, Asked("DuckDB", "2", "public")], tmp_path / "tpch.csv")
+    assert read_csv(tmp_path / "tpch.csv") == [slow, Asked("DuckDB", "2", "public")]
