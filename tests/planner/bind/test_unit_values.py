@@ -10,6 +10,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.scan import rewrite
 from planner.plan.identity import fingerprint, path_identities
+from planner.question.unit_groups import groups_of_one_unit
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_values.valued import CALLS, CATALOG
 
@@ -38,6 +39,13 @@ def test_a_value_is_what_it_says_however_it_is_spelled() -> None:
         same, others = ({identify(question) for question in some} for some in made)
         assert len(same) == 1
         assert len(same | others) == 1 + len(OTHERS)
+
+
+def test_values_of_other_rows_of_a_table_are_other_values() -> None:
+    sql = f"SELECT f.cohort FROM buys b JOIN ({_INNER}) f USING (person) JOIN ({{}}) g USING (person)"
+    for other, own in ((_INNER, 1), (_INNER.replace("price > 2", "gift"), 2)):
+        ended = f"{sql.format(other)} WHERE g.cohort >= b.month GROUP BY 1 HAVING count(*) > 40"
+        assert len(asked(ended, catalog=CATALOG).table.own) == own
 
 
 def test_a_window_over_units_is_what_a_join_with_them_is() -> None:
@@ -77,6 +85,16 @@ def test_a_unit_has_no_more_rows_than_places_are_left(where: str, places: tuple[
     assert table.column("price").per_unit == (Decimal(max(-200, -5 * most)), Decimal(min(800, 20 * most)))
 
 
+def test_a_unit_is_in_a_group_of_each_of_its_rows_where_a_window_tells_them_apart() -> None:
+    """A value that its rows come to together puts it into one group."""
+    over = "SELECT *, {} OVER (PARTITION BY person ORDER BY bought) AS n FROM buys"
+    by_value = "SELECT n FROM ({}) q WHERE n IN (1, 2, 3) GROUP BY n HAVING count(*) > 40"
+    asks = [over.format(one) for one in ("row_number()", "rank()", "lag(price)", "lead(price)", "first_value(price)")]
+    asks.append("SELECT *, count(*) OVER (PARTITION BY person) AS n FROM buys")
+    groups = [groups_of_one_unit(asked(by_value.format(inner), catalog=CATALOG)) for inner in asks]
+    assert groups == [3, 3, 3, 3, 1, 1]
+
+
 def test_a_value_is_read_and_kept_with_its_table() -> None:
     sql = "SELECT month FROM buys b JOIN (SELECT caller, count(*) AS n FROM calls GROUP BY 1) c ON caller = person"
     question = asked(f"{sql} WHERE n > 3 GROUP BY month HAVING count(*) > 40", catalog=CATALOG)
@@ -106,6 +124,12 @@ _BUYS = _CALLS.replace("calls", "buys").replace("caller", "person")
         ),
         (CATALOG, _BUYS.replace("f.person = ", "f.n = "), "one privacy unit", "join it on all of that"),
         (CATALOG, _BUYS.replace("f.person = b.person", "true"), "one privacy unit", "join it on all of that"),
+        (
+            CATALOG,
+            f"{_BUYS} JOIN (SELECT person, max(price) AS most FROM buys GROUP BY 1) g ON g.most > f.n",
+            "one privacy unit",
+            "join it on all of that",
+        ),
         (CATALOG, _BUYS.replace("count(*)", "max(shop)"), "max(shop) is no value", "min(x), max(x) of numbers"),
         (CATALOG, _BUYS.replace("count(*)", "string_agg(shop, ',')"), "is no value", "count(DISTINCT x)"),
         (CATALOG, _BUYS.replace(") f", " LIMIT 5) f"), "LIMIT", "GROUP BY"),

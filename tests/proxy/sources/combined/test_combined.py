@@ -14,6 +14,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.question.model import Question
+from planner.question.unit_groups import groups_of_one_unit
 from tests.effort import examples
 from tests.planner.asked import asked
 from tests.proxy.sources.combined.pieces import MARKET, SHOP, World, draw_statements
@@ -98,7 +99,7 @@ def _show(value: Any, column: Column) -> Any:
 def _check_moves(question: Question, before: _Answer, after: _Answer) -> None:
     nothing = (0,) * len(question.functionals)
     moved = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
-    assert len(moved) <= question.table.groups_per_unit
+    assert len(moved) <= groups_of_one_unit(question)
     for key in moved:
         values = zip(question.functionals, before.get(key, nothing), after.get(key, nothing), strict=True)
         assert all(abs(one - other) <= functional.sensitivity for functional, one, other in values)

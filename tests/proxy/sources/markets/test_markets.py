@@ -14,6 +14,7 @@ from planner.functionals.cells import cell_reach
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
+from planner.question.unit_groups import groups_of_one_unit
 from tests.effort import examples
 from tests.planner.asked import asked
 from tests.proxy.sources.markets.market import load_sql, market, markets, take_away, truth_sql
@@ -136,7 +137,7 @@ def test_groups_count_the_rows_that_postgresql_counts(
     for question, before, after in zip(questions, *worlds, strict=True):
         moved = [group for group in before.keys() | after.keys() if before.get(group, 0) != after.get(group, 0)]
         assert all(before.get(group, 0) >= after.get(group, 0) for group in moved)
-        assert len(moved) <= question.table.groups_per_unit
+        assert len(moved) <= groups_of_one_unit(question)
 
 
 def test_cells_pay_twice_where_rows_come_and_go() -> None:

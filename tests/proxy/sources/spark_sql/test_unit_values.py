@@ -1,7 +1,5 @@
 """Values of units' own rows on engines that speak Spark SQL: the integers are those of DuckDB, whatever rows hold."""
 
-from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +7,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
-from planner.catalog.model import Catalog, Column, SqlType
+from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.scan import rewrite
 from tests.effort import examples
 from tests.planner.asked import asked
+from tests.proxy.sources.unit_values.doubles import DOUBLES, OF_DOUBLES, PERSONS, load_doubles_sql
 from tests.proxy.sources.unit_values.valued import (
     ASKED,
-    BUYS,
     CATALOG,
     ODD,
     OF_EXPRESSIONS,
@@ -62,59 +60,11 @@ def test_dear_conditions_of_values_are_refused_by_their_text(connected: Any) -> 
             rewrite(asked(sql, catalog=CATALOG, tolerance="0"), dialect=connected.dialect)
 
 
-_DOUBLES: Catalog = replace(
-    CATALOG,
-    tables=(
-        replace(
-            BUYS,
-            columns=(
-                Column("person", SqlType.TEXT, "text"),
-                Column("n", SqlType.INTEGER, "integer", domain=tuple(range(10))),
-                Column("part", SqlType.INTEGER, "integer", domain=(0, 1)),
-                Column("x", SqlType.DOUBLE, "double precision", bounds=(Decimal(-9), Decimal(9)), grid=Decimal("0.01")),
-            ),
-        ),
-    ),
-)
-_OF_PERSONS = (
-    ("NaN", "1.5"),
-    ("1.5", "NaN"),
-    ("Infinity",),
-    ("-Infinity",),
-    (None, "-Infinity", "1e308"),
-    ("NaN", "Infinity"),
-    ("NaN", "NaN"),
-    ("0", "-0"),
-    ("-0", "0"),
-    (None, None),
-)
-_WITH_VALUE = "SELECT n FROM buys JOIN (SELECT person, {} AS v FROM buys GROUP BY 1) q USING (person) WHERE {}"
-_PLACED = "SELECT n, part FROM (SELECT *, {}() OVER (PARTITION BY person ORDER BY x{}) AS i FROM buys) q WHERE i = 1"
-_OF_DOUBLES = (
-    *(
-        _WITH_VALUE.format(f"{end}(x)", test)
-        for end in ("min", "max")
-        for test in ("v = x", "v > 2", "v < -2", "v = 0")
-    ),
-    *(_PLACED.format(function, way) for function in ("row_number", "rank") for way in ("", " DESC")),
-    _WITH_VALUE.format("sum(x)", "v > x"),
-    _WITH_VALUE.format("count(DISTINCT x)", "v > 1"),
-)
-
-
 def test_doubles_that_are_no_finite_numbers_are_ordered_as_on_duckdb(connected: Any, tmp_path: Path) -> None:
     """In whatever order rows come, and with whatever sign a zero is written."""
-    values = ", ".join(
-        f"('{n}', {n}, {part}, {'NULL' if x is None else repr(x)})"
-        for n, found in enumerate(_OF_PERSONS)
-        for part, x in enumerate(found)
-    )
-    made = ["CREATE TABLE buys (person text, n integer, part integer, x double)", f"INSERT INTO buys VALUES {values}"]
-    with connected.tables(made, ("buys",), tmp_path) as duck:
-        for sql in _OF_DOUBLES:
-            _compare(
-                f"{sql} GROUP BY {'1, 2' if 'part' in sql else '1'} HAVING count(*) > 0", _DOUBLES, connected, duck
-            )
+    with connected.tables(load_doubles_sql(PERSONS), ("buys",), tmp_path) as duck:
+        for sql in OF_DOUBLES:
+            _compare(sql, DOUBLES, connected, duck)
 
 
 def _compare(sql: str, catalog: Catalog, connected: Any, duck: Any) -> None:

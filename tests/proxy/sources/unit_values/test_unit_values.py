@@ -1,5 +1,8 @@
 """Values of one unit's own rows on the engines: the groups are PostgreSQL's, and one unit moves its own alone."""
 
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -11,15 +14,18 @@ from hypothesis import strategies as st
 from mechanisms.formula import evaluate
 from planner.bind.question import ask
 from planner.catalog.key_space import as_text
+from planner.catalog.model import Catalog
 from planner.extract.outer_query import outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.plan.build import plan
+from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import accuracy
 from proxy.pipeline.claim import charged_keys
 from tests.effort import examples
 from tests.planner.asked import TODAY, asked, asking
+from tests.proxy.sources.unit_values.doubles import DOUBLES, OF_DOUBLES, PERSONS, load_doubles_sql
 from tests.proxy.sources.unit_values.valued import (
     ASKED,
     CATALOG,
@@ -29,6 +35,7 @@ from tests.proxy.sources.unit_values.valued import (
     OF_SUMS,
     TIGHT,
     Rows,
+    crowd,
     draw_rows,
     load_sql,
     take_away,
@@ -90,9 +97,44 @@ def test_one_unit_moves_no_more_than_is_charged(engines: Engines, rows: Rows, da
     functional there by its sensitivity at most. No row fails, and both engines give the same integers."""
     persons = sorted({row[0] for found in rows.values() for row in found if row[0] is not None})
     without = take_away(rows, data.draw(st.sampled_from(persons or [""])))
+    _check_moves(rows, without, engines, catalogs=(TIGHT, CATALOG))
+
+
+def test_thousands_of_odd_rows_of_one_unit_move_no_more_than_is_charged(engines: Engines) -> None:
+    """One person has every combination of what rows may hold, each once or several times, others a row or two."""
+    others: Rows = {
+        "buys": [("bob", "a", datetime(2026, 1, 28, 23), 3, True), ("bob", "b", datetime(2026, 3, 1), 20, None)],
+        "calls": [("bob", date(2026, 2, 28), Decimal("7.25")), ("eve", date(2026, 1, 5), Decimal(60))],
+    }
+    rows = {table: [*others[table], *crowd("zoë", table)] for table in others}
+    assert len(rows["buys"]) > 2000
+    _check_moves(rows, others, engines, catalogs=(TIGHT,))
+
+
+def test_odd_doubles_of_a_unit_decide_about_nobody_else(engines: Engines) -> None:
+    """Each person has the groups that it has alone, whatever others have, and both engines give the same."""
+    questions = {sql: asked(sql, catalog=DOUBLES, tolerance="0") for sql in OF_DOUBLES}
+    written = {sql: rewrite(question, dialect=DUCKDB).sql for sql, question in questions.items()}
+    found: dict[str, list[list[Any]]] = {sql: [] for sql in OF_DOUBLES}
+    with duckdb.connect() as duck:
+        for persons in (PERSONS, *({n: own} for n, own in PERSONS.items())):
+            for statement in load_doubles_sql(persons):
+                duck.execute(statement)
+            for sql, answers in found.items():
+                answers.append(duck.execute(written[sql]).fetchall())
+    engines.writer.execute("; ".join(load_doubles_sql(PERSONS)).encode())
+    for sql, (together, *apart) in found.items():
+        assert sorted(together) == sorted(row for rows in apart for row in rows), sql
+        of_postgres: Any = engines.writer.execute(rewrite(questions[sql], dialect=POSTGRES).sql.encode()).fetchall()
+        assert sorted(of_postgres) == sorted(together), sql
+    engines.writer.execute(b"DROP TABLE buys")
+
+
+def _check_moves(rows: Rows, without: Rows, engines: Engines, *, catalogs: Sequence[Catalog]) -> None:
+    """Insist that both engines give the same integers, and that they move by what one unit may add."""
     questions = [
         asked(sql, catalog=catalog, tolerance="0")
-        for catalog in (TIGHT, CATALOG)
+        for catalog in catalogs
         for sql in (*ASKED, *OF_ROWS, *OF_SUMS, *OF_EXPRESSIONS, *ODD)
     ]
     answers = []
@@ -114,7 +156,7 @@ def test_one_unit_moves_no_more_than_is_charged(engines: Engines, rows: Rows, da
             answers.append(found)
     for question, before, after in zip(questions, *answers, strict=True):
         moved = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-        assert len(moved) <= question.table.groups_per_unit
+        assert len(moved) <= groups_of_one_unit(question)
         for key in moved:
             for i, functional in enumerate(question.functionals):
                 whole, rest = (some.get(key, (0,) * len(question.functionals))[i] for some in (before, after))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import product
 from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
@@ -184,14 +185,22 @@ _ODD: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
 }
 
 
+def _values(table: str, column: str, *, odd: bool) -> tuple[Any, ...]:
+    return _FOUND[table][column] + (_ODD[table].get(column, ()) if odd else ())
+
+
+def crowd(person: str, table: str) -> list[tuple[Any, ...]]:
+    """Rows of one person with every combination of what columns may hold, the ends of their types as well."""
+    others = list(TYPES[table])[1:]
+    return [(person, *row) for row in product(*(_values(table, column, odd=True) for column in others))]
+
+
 def draw_rows(*, odd: bool) -> st.SearchStrategy[dict[str, list[tuple[Any, ...]]]]:
     """Rows of a few persons, some of nobody; `odd` ones hold the ends of their types as well."""
-
-    def values(table: str, column: str) -> tuple[Any, ...]:
-        return _FOUND[table][column] + (_ODD[table].get(column, ()) if odd else ())
-
     rows = {
-        table: st.lists(st.tuples(*(st.sampled_from(values(table, column)) for column in types)), max_size=most)
+        table: st.lists(
+            st.tuples(*(st.sampled_from(_values(table, column, odd=odd)) for column in types)), max_size=most
+        )
         for (table, types), most in zip(TYPES.items(), (16, 8), strict=True)
     }
     return st.fixed_dictionaries(rows)
