@@ -1,7 +1,8 @@
 """Statements as people and tools write them, brought to the form of a question before anything is cut out of them.
 
 First `list_joined_units` makes lists of privacy units of joins that only say whose rows count, `inline_listed_queries`
-writes WITH queries into lists, and `join_mixed_lists` joins lists that stand beside conditions on rows.
+writes WITH queries into lists, and `split_joined_lists` makes several of one over a join. `join_mixed_lists` joins
+lists that stand beside conditions on rows, and `join_own_values` scalar subqueries over a unit's own rows.
 `move_out_of_values` leaves plain values in the subqueries of units, `pull_up_joins` merges a subquery that joins
 tables, or stands in a join, into the query that reads it, and `read_private_first` puts the private table of an
 outer join with a public one first.
@@ -62,6 +63,8 @@ from planner.extract.subqueries.pull_up_subqueries import pull_up_subqueries
 from planner.extract.unit_lists.inline_listed_queries import inline_listed_queries
 from planner.extract.unit_lists.join_mixed_lists import join_mixed_lists
 from planner.extract.unit_lists.list_joined_units import list_joined_units
+from planner.extract.unit_lists.split_joined_lists import split_joined_lists
+from planner.extract.unit_values.join_own_values import join_own_values
 from planner.extract.unit_values.move_out_of_values import move_out_of_values
 from planner.parser.edits import MOST_ADDED, Edit, Origin, apart, growth
 from planner.parser.lexer import tokens_after_edits
@@ -92,7 +95,9 @@ RULES: tuple[Rule, ...] = (
 FIRST_RULES: tuple[Rule, ...] = (
     list_joined_units,
     inline_listed_queries,
+    split_joined_lists,
     join_mixed_lists,
+    join_own_values,
     move_out_of_values,
     pull_up_joins,
     read_private_first,

@@ -1,8 +1,8 @@
 """A list of privacy units beside conditions on rows, as a value that is joined to each row of the unit.
 
 SELECT store FROM purchases WHERE coupon OR household IN (SELECT household FROM households WHERE size = 1) ...
-SELECT store FROM purchases LEFT JOIN (SELECT household, count(*) AS keyhole_n FROM households WHERE size = 1
-GROUP BY household) AS keyhole_b0 USING (household) WHERE coupon OR (keyhole_b0.keyhole_n IS NOT NULL) ...
+SELECT store FROM purchases LEFT JOIN (SELECT household, count(*) AS "count(*)" FROM households WHERE size = 1
+GROUP BY household) AS own_households USING (household) WHERE coupon OR (own_households."count(*)" IS NOT NULL) ...
 
 In OR with a condition on rows, or in FILTER or CASE, such a list does not take or leave all rows of a unit. What a unit
 adds with it and without may both be full: it is charged as values of a unit's own rows are. The subquery has one row
@@ -13,18 +13,18 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import AGGREGATES
 from planner.bind.from_clause import IN_GROUPED_QUERY, alias_of, conjuncts
 from planner.bind.unit_lists.find_lists import AskedList, find_lists, list_sources
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
+from planner.extract.unit_values.value_names import name_joined, write_values
 from planner.parser.clauses import Clauses, clauses, fits
 from planner.parser.edits import Edit, Room
-from planner.parser.lexer import quote_identifier
+from planner.parser.lexer import quote_identifier, readable
 from planner.parser.spans import Searched, spans
 from planner.parser.tree import bare, name, write_node
 
-_JOINED = "keyhole_joined"  # stands for the subquery until all are counted
+_JOINED = "joined by keyhole"  # stands for the subquery until all have a name
 _MOST_LISTS = 8  # in one question: each is joined once
 
 
@@ -44,17 +44,19 @@ def _join_lists(read: PrivateRead, place: Clauses) -> Iterator[Edit]:
     found = [(node, listed) for node in _find_leaves(read.select) for listed in _read_leaf(node)]
     kept = [(node, listed, made) for node, listed in found if (made := _write_units(listed, read)) is not None]
     joined = list(dict.fromkeys(text for _, _, (text, _) in kept))
+    tables = {text: name(next(list_sources(listed.inner)).this) for _, listed, (text, _) in kept}
+    called = dict(zip(joined, name_joined([tables[text] for text in joined], read), strict=True))
     if not joined or len(joined) > _MOST_LISTS:
         return
     room = Room(read.text)
     searched = [Searched(node, place.select, place.end) for node, _, _ in kept]
     for (first, past), (_, listed, (text, asked)) in zip(spans(searched, read.text, read.tokens), kept, strict=True):
-        test = asked.replace(_JOINED, f"keyhole_b{joined.index(text)}")
+        test = asked.replace(quote_identifier(_JOINED), readable(called[text]))
         wanted = "IS NOT TRUE" if listed.absent else "IS TRUE"
         yield Edit.of(read.tokens[first].start, read.tokens[past - 1].end, f"(({test}) {wanted})")
     end = read.tokens[min((index for _, index in place.marks), default=place.end) - 1].end
     units = ", ".join(map(quote_identifier, read.table.unit))
-    texts = [f" LEFT JOIN ({text}) AS keyhole_b{i} USING ({units})" for i, text in enumerate(joined)]
+    texts = [f" LEFT JOIN ({text}) AS {readable(called[text])} USING ({units})" for text in joined]
     room.take(sum(map(len, texts)))
     yield Edit.of(end, end, "".join(texts))
 
@@ -109,9 +111,10 @@ def _write_units(listed: AskedList, read: PrivateRead) -> tuple[str, str] | None
     units = {name(own.this) for own in columns.values()}
     if having is not None and (group is None or not _groups_units(group, inner, units)):
         return None
-    asked, values = f"{_JOINED}.keyhole_n IS NOT NULL", ["count(*) AS keyhole_n"]
-    if having is not None:
-        asked, values = _write_values(having.this)
+    present = exp.Count(this=exp.Star(), big_int=True)
+    asked, values = write_values(present if having is None else having.this, _JOINED, read)
+    if having is None:
+        asked = f"{asked} IS NOT NULL"
     grouped = ", ".join(write_node(own) for _, own in sorted(columns.items()))
     return f"SELECT {', '.join((shown, *values))} FROM {write_node(source)}{said} GROUP BY {grouped}", asked
 
@@ -125,22 +128,6 @@ def _groups_units(group: exp.Expr, inner: exp.Select, units: set[str]) -> bool:
             node = bare(inner.expressions[int(node.this) - 1])
         grouped.add(name(node.this) if isinstance(node, exp.Column) else "")
     return grouped == units
-
-
-def _write_values(having: exp.Expr) -> tuple[str, list[str]]:
-    """Return the condition over the joined values, and these."""
-    values: list[str] = []
-
-    def name_value(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, AGGREGATES):
-            return node
-        text = write_node(node)
-        if text not in values:
-            values.append(text)
-        return exp.column(f"keyhole_v{values.index(text)}", _JOINED)
-
-    asked = write_node(having.copy().transform(name_value, copy=False))
-    return asked, [f"{text} AS keyhole_v{i}" for i, text in enumerate(values)]
 
 
 def _find_pair(part: exp.Expr, source: exp.Table, read: PrivateRead) -> tuple[exp.Expr, exp.Expr] | None:

@@ -6,9 +6,13 @@ SELECT s.ward FROM stays s WHERE s.patient IN (SELECT b.patient FROM (SELECT DIS
 SELECT s.ward FROM stays s LEFT JOIN labs l ON l.patient = s.patient AND l.high WHERE l.patient IS NULL
 SELECT s.ward FROM stays s WHERE s.patient NOT IN (SELECT l.patient FROM labs l WHERE l.high)
 
+SELECT s.ward FROM stays s, (SELECT stay, count(*) AS n FROM labs GROUP BY stay) b WHERE b.stay = s.stay AND b.n > 3
+SELECT s.ward FROM stays s WHERE s.stay IN (SELECT b.stay FROM (SELECT ...) b WHERE (b.n > 3)) AND TRUE
+
 A join keeps the rows whose unit is found, once each if what is joined has one row for each unit: DISTINCT, a set
 operation or GROUP BY of the unit's columns. An outer join of which a column that it equates IS NULL keeps the others.
-No other column of what is joined may be read: a join that brings values or multiplies rows stays.
+No other column of what is joined may be read: a join that brings values or multiplies rows stays. Where a key within
+the unit is equated, of which no value can be brought, conditions of WHERE on what is joined are the list's.
 """
 
 from collections.abc import Iterator
@@ -18,6 +22,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.from_clause import conjuncts
+from planner.bind.unit_lists.key_pairs import list_key_columns
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import Clauses, at_offset, clauses, end_of, fits, opening_index
@@ -36,7 +41,8 @@ _ON_SOURCE = frozenset(("this", "alias"))
 class _Joined:
     """What is joined: the tokens of it with its alias, the query that gives its rows (None: a table), and what ON says.
 
-    `pairs` are the columns of the question and of what is joined that are equated; `others` what ON says of its rows.
+    `pairs` are the columns of the question and of what is joined that are equated, by `met` of WHERE behind a comma;
+    `others` what ON says of its rows. `keyed`: they are a key within the unit.
     """
 
     join: exp.Join
@@ -46,6 +52,8 @@ class _Joined:
     query: exp.Query | None
     pairs: tuple[tuple[exp.Column, str], ...]
     others: tuple[exp.Expr, ...]
+    met: tuple[exp.Expr, ...] = ()
+    keyed: bool = False
 
     @property
     def equated(self) -> frozenset[str]:
@@ -92,11 +100,12 @@ def _read_join(join: exp.Join, read: PrivateRead) -> _Joined | None:
         return None
     known = (table for table in read.catalog.tables if table.name == name(source.this))
     shown = {one.name for table in known for one in table.columns} if query is None else set(_list_shown(query))
-    said = _read_on(join, called, shown, read)
-    if said is None:
+    said, place = _read_on(join, called, shown, read), _find_source(source, read)
+    if said is None or place is None:
         return None
-    place = _find_source(source, read)
-    return None if place is None else _Joined(join, called, *place, query, *said)
+    pairs, others, met = said
+    keyed = {name(column.this) for column, _ in pairs} != set(read.table.unit)
+    return _Joined(join, called, *place, query, pairs, others, met, keyed)
 
 
 def _has_more(node: exp.Expr, known: frozenset[str]) -> bool:
@@ -133,9 +142,12 @@ def _list_shown(query: exp.Query) -> Iterator[str]:
 
 def _read_on(
     join: exp.Join, called: str, shown: set[str], read: PrivateRead
-) -> tuple[tuple[tuple[exp.Column, str], ...], tuple[exp.Expr, ...]] | None:
-    """Return what ON or USING equates, and what it says of the joined rows alone; None for anything else."""
-    unit = set(read.table.unit)
+) -> tuple[tuple[tuple[exp.Column, str], ...], tuple[exp.Expr, ...], tuple[exp.Expr, ...]] | None:
+    """Return what ON or USING equates, what it says of the joined rows alone, and the equalities of WHERE that stand
+    for ON behind a comma; None for anything else."""
+    unit, where = set(read.table.unit), read.select.args.get("where")
+    is_comma = not any(join.args.get(one) for one in ("on", "using", "side", "kind"))
+    met: list[exp.Expr] = []
     pairs: list[tuple[exp.Column, str]] = []
     others: list[exp.Expr] = []
     for one in join.args.get("using") or ():
@@ -149,7 +161,7 @@ def _read_on(
         qualifier = name(column.args.get("table"))
         return column.args.get("db") is None and (qualifier == called or (not qualifier and name(column.this) in only))
 
-    for part in conjuncts(join.args.get("on")):
+    for part in conjuncts(where.this if is_comma and where is not None else join.args.get("on")):
         columns = list(part.find_all(exp.Column))
         sides = [bare(part.this), bare(part.expression)] if isinstance(part, exp.EQ) else []
         if len(sides) == 2 and len(columns) == 2 and all(isinstance(side, exp.Column) for side in sides):
@@ -157,13 +169,19 @@ def _read_on(
             outside = [side for side in columns if not is_joined(side) and name(side.args.get("table"))]
             if len(inside) == len(outside) == 1:
                 pairs.append((outside[0], name(inside[0].this)))
+                met += [part] if is_comma else []
                 continue
+        if is_comma:
+            continue
         if not all(map(is_joined, columns)) or contains(part, exp.Query) or contains_aggregate(part):
             return None
         others.append(part)
-    if {name(column.this) for column, _ in pairs} != unit or len(pairs) != len(unit):
+    equated = [name(column.this) for column, _ in pairs]
+    if len(set(equated)) != len(equated) or not equated:
         return None
-    return (tuple(pairs), tuple(others)) if {column for _, column in pairs} <= shown else None
+    if set(equated) != unit and not set(equated) <= list_key_columns(read.catalog.tables):
+        return None
+    return (tuple(pairs), tuple(others), tuple(met)) if {column for _, column in pairs} <= shown else None
 
 
 def _find_source(source: exp.Expr, read: PrivateRead) -> tuple[int, int] | None:
@@ -189,12 +207,17 @@ def _list_units(joined: _Joined, place: Clauses, read: PrivateRead) -> Iterator[
     tested = [(span, node, column) for span, node in spans if (column := _is_null(node, joined)) is not None]
     if (len(tested) != 1) if outer else bool(tested):
         return
-    told = {id(column) for _, node, _ in tested for column in node.find_all(exp.Column)}
+    moved = [(span, node) for span, node in spans if joined.keyed and not outer and _is_of_joined(node, joined)]
+    met = [(span, node) for span, node in spans if any(node is one for one in joined.met)]
+    if len(met) != len(joined.met):
+        return
+    said = (*(node for _, node, _ in tested), *(node for _, node in (*moved, *met)))
+    told = {id(column) for node in said for column in node.find_all(exp.Column)}
     changes = _rename_read(joined, told, read, outer=outer)
     unique = joined.query is not None and _has_one_row(joined.query, joined.equated)
     if changes is None or not (unique or (outer and tested[0][2] in joined.equated)):
         return
-    others = list(joined.others)
+    others = [*joined.others, *(node for _, node in moved)]
     if outer and tested[0][2] not in joined.equated:
         named = (exp.to_identifier(one, quoted=True) for one in (tested[0][2], joined.alias))
         others.append(exp.Not(this=exp.Is(this=exp.column(*named), expression=exp.Null())))
@@ -210,6 +233,10 @@ def _list_units(joined: _Joined, place: Clauses, read: PrivateRead) -> Iterator[
         (first, last), _, _ = tested[0]
         yield Edit.of(tokens[first].start, tokens[last - 1].end, condition, origin)
         return
+    for i, ((first, last), _) in enumerate((*met, *moved)):
+        yield Edit.of(tokens[first].start, tokens[last - 1].end, condition if met and i == 0 else "TRUE", origin)
+    if met:
+        return
     where = place.mark("where")
     later = [index for _, index in place.marks if where is None or index > where]
     end = tokens[min(later, default=place.end) - 1].end
@@ -218,6 +245,13 @@ def _list_units(joined: _Joined, place: Clauses, read: PrivateRead) -> Iterator[
     else:
         yield Edit.of(tokens[where].end, tokens[where].end, f" {condition} AND (", origin)
         yield Edit.of(end, end, ")")
+
+
+def _is_of_joined(node: exp.Expr, joined: _Joined) -> bool:
+    """Return True if a condition reads columns of what is joined, and nothing else."""
+    columns = list(node.find_all(exp.Column))
+    alone = all(name(column.args.get("table")) == joined.alias for column in columns)
+    return bool(columns) and alone and not contains(node, exp.Query) and not contains_aggregate(node)
 
 
 def _is_null(node: exp.Expr, joined: _Joined) -> str | None:

@@ -1,8 +1,8 @@
 """An expression of a unit's values, computed in the query that reads them and not in the subquery.
 
     (SELECT person, date_trunc('month', min(bought)) AS cohort FROM buys GROUP BY person) f ... GROUP BY f.cohort
-    (SELECT person, min(bought) AS keyhole_value1 FROM buys GROUP BY person) f
-    ... GROUP BY (date_trunc('month', f.keyhole_value1))
+    (SELECT person, min(bought) AS "min(bought)" FROM buys GROUP BY person) f
+    ... GROUP BY (date_trunc('month', f."min(bought)"))
 
 Guarantee: PostgreSQL gives the same rows for both, since a value of the subquery is read wherever its name stood. From
 behind a LEFT JOIN no expression is moved but one that is NULL where its values are.
@@ -18,9 +18,10 @@ from planner.bind.unit_values.find_sources import find_sources, list_columns, re
 from planner.bind.unit_values.read_rows import reads_totals
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
+from planner.extract.unit_values.value_names import name_values
 from planner.parser.clauses import at_offset, clauses, fits
 from planner.parser.edits import Edit
-from planner.parser.lexer import readable
+from planner.parser.lexer import quote_identifier, readable
 from planner.parser.spans import Searched, spans
 from planner.parser.subquery_readers import readers, references, unaliased_end
 from planner.parser.tree import bare, name, offset
@@ -102,13 +103,12 @@ def _move_out(read: _Read, where: PrivateRead) -> tuple[Edit, ...]:
         found = spans([Searched(part, first, end) for part in parts], text, tokens)
         if len({begin for begin, _ in found}) < len(found):
             return ()
-        number = next(n for n in range(1, len(text)) if f"keyhole_value{n}" not in text)
-        inside, outside, at = [], [], tokens[first].start
-        for i, (begin, stop) in sorted(enumerate(found), key=lambda one: one[1]):
-            value = f"keyhole_value{number + i}" if i else f"keyhole_value{number}"
-            inside.append(f"{text[tokens[begin].start : tokens[stop - 1].end]} AS {value}")
+        inside, outside, at, places = [], [], tokens[first].start, sorted(found)
+        written = [text[tokens[begin].start : tokens[stop - 1].end] for begin, stop in places]
+        for (begin, stop), part, value in zip(places, written, name_values(written, where), strict=True):
+            inside.append(f"{part} AS {quote_identifier(value)}")
             outside.append(text[at : tokens[begin].start])
-            outside.append(f"{readable(read.alias)}.{value}" if read.alias else value)
+            outside.append(f"{f'{readable(read.alias)}.' if read.alias else ''}{quote_identifier(value)}")
             at = tokens[stop - 1].end
         outside.append(text[at : tokens[end - 1].end])
         spelled = f"({''.join(outside)})"

@@ -97,6 +97,34 @@ _OFTEN = "SELECT household, count(*) AS n FROM orders WHERE o_month = 2 GROUP BY
                 ),
             ),
         ),
+        (
+            "household IN (SELECT household FROM orders WHERE o_month = 2) AND l_month = 1",
+            (
+                _JOINED.format(
+                    ", (SELECT DISTINCT household FROM orders WHERE o_month = 2) o WHERE l.l_month = 1"
+                    " AND o.household = l.household"
+                ),
+            ),
+        ),
+        (
+            "household IN (SELECT household FROM orders WHERE o_month = 2 INTERSECT SELECT household FROM customers"
+            " WHERE c_key = 1)",
+            (
+                _JOINED.format(
+                    "WHERE household IN (SELECT o.household FROM customers c JOIN orders o ON c.household = o.household"
+                    " AND o_month = 2 WHERE c_key = 1)"
+                ),
+            ),
+        ),
+        (
+            "household NOT IN (SELECT household FROM lines WHERE amount > 2)",
+            (
+                _JOINED.format(
+                    "WHERE household NOT IN (SELECT o.household FROM orders o JOIN lines x ON x.l_shop = o.o_shop"
+                    " AND l_order = o_key WHERE x.amount > 2)"
+                ),
+            ),
+        ),
     ],
 )
 def test_a_join_that_only_says_whose_rows_count_is_a_list(listed: str, joined: tuple[str, ...]) -> None:
@@ -160,11 +188,15 @@ _SALES = "SELECT country FROM sales WHERE {} GROUP BY country HAVING count(*) > 
         (SHOP, _ASKED.format("EXISTS (SELECT 1 FROM orders WHERE o_month = 2)"), "all their columns", "household IN ("),
         (SHOP, _ASKED.format("household IN (SELECT household FROM orders LIMIT 3)"), "LIMIT", "WHERE"),
         (SHOP, _ASKED.format("household IN (SELECT max(household) FROM orders)"), "AGGREGATE", "WHERE"),
-        (
-            SHOP,
-            _ASKED.format("household IN (SELECT household FROM orders JOIN lines USING (household))"),
-            "JOIN",
-            "WHERE",
+        *(
+            (SHOP, _ASKED.format(f"household IN (SELECT o.household FROM orders o JOIN {joined})"), "JOIN", "WHERE")
+            for joined in (
+                "lines x ON x.household = o.household AND l_month = o_month",
+                "lines x ON x.household = o.household WHERE l_month = 1 OR o_month = 1",
+                "lines x ON l_shop = o_shop AND l_order = o_key WHERE o_month = 1",
+                "lines x ON l_order = o_key",
+                "lines x ON l_month = 1",
+            )
         ),
         (
             SHOP,

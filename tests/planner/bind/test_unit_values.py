@@ -41,6 +41,33 @@ def test_a_value_is_what_it_says_however_it_is_spelled() -> None:
         assert len(same | others) == 1 + len(OTHERS)
 
 
+def test_a_scalar_subquery_over_a_units_own_rows_is_a_value_of_it() -> None:
+    sql = "SELECT shop FROM buys b{} WHERE price > {} GROUP BY shop HAVING count(*) > 40"
+    scalar = sql.format("", "(SELECT avg(x.price) + 1 FROM buys x WHERE b.person = x.person AND gift)")
+    over = " LEFT JOIN (SELECT person, avg(price) AS own FROM buys WHERE gift GROUP BY 1) f USING (person)"
+    assert len({fingerprint(asked(one, catalog=CATALOG)) for one in (scalar, sql.format(over, "own + 1"))}) == 1
+    counted = sql.format("", "(SELECT count(*) FROM calls WHERE caller = b.person)")
+    over = " LEFT JOIN (SELECT caller, count(*) AS own FROM calls GROUP BY 1) f ON caller = b.person"
+    joined = sql.format(over, "coalesce(own, 0)")
+    assert len({fingerprint(asked(one, catalog=CATALOG)) for one in (counted, joined)}) == 1
+
+
+@pytest.mark.parametrize(
+    "scalar",
+    [
+        "(SELECT avg(price) FROM buys x)",
+        "(SELECT avg(price) FROM buys x WHERE x.shop = b.shop)",
+        "(SELECT avg(price) FROM buys x WHERE x.person = b.person AND x.shop = b.shop)",
+        "(SELECT avg(price) FROM buys x WHERE x.person = b.person GROUP BY x.shop)",
+        "(SELECT price FROM buys x WHERE x.person = b.person LIMIT 1)",
+    ],
+)
+def test_a_scalar_subquery_over_other_rows_than_the_units_is_refused(scalar: str) -> None:
+    sql = f"SELECT shop FROM buys b WHERE price > {scalar} GROUP BY shop HAVING count(*) > 40"
+    with pytest.raises(KeyholeError, match="KH107"):
+        asked(sql, catalog=CATALOG)
+
+
 def test_values_of_other_rows_of_a_table_are_other_values() -> None:
     sql = f"SELECT f.cohort FROM buys b JOIN ({_INNER}) f USING (person) JOIN ({{}}) g USING (person)"
     for other, own in ((_INNER, 1), (_INNER.replace("price > 2", "gift"), 2)):

@@ -60,7 +60,7 @@ SELECT ward FROM stays s WHERE EXISTS (SELECT 1 FROM labs l WHERE l.patient_id =
 --> KH107
 
 SELECT ward FROM stays s WHERE s.patient_id IN (SELECT l.patient_id FROM labs l JOIN patients p ON p.patient_id = l.patient_id WHERE p.sex = 'f' AND l.abnormal) GROUP BY ward HAVING count(*) > 40
---> KH107
+--> planned
 
 -- # values of one unit's own rows
 SELECT p.insurer FROM patients p JOIN (SELECT patient_id, count(*) AS stays, max(admitted) AS last FROM stays GROUP BY patient_id) s ON s.patient_id = p.patient_id WHERE s.stays > 2 AND s.last < '2024-07-01' GROUP BY p.insurer HAVING count(*) > 20

@@ -325,7 +325,7 @@ SELECT region FROM (SELECT region, row_number() OVER (PARTITION BY region ORDER 
 --> KH107
 
 SELECT region FROM orders o WHERE total > (SELECT avg(p.total) FROM orders p WHERE p.customer_id = o.customer_id) GROUP BY region HAVING count(*) > 100
---> KH107
+--> planned
 
 SELECT floor(spent / 500) * 500 AS from_, count(*) FROM (SELECT customer_id, sum(total) AS spent FROM orders GROUP BY customer_id) q GROUP BY 1 HAVING count(*) > 40
 --> planned

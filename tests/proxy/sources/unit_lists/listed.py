@@ -125,6 +125,18 @@ OF_JOINED = (
                 " FROM lines WHERE l_mode = 'air' GROUP BY household) q WHERE s > 3 AND n < 3)",
                 "",
             ),
+            (", (SELECT DISTINCT household FROM orders WHERE o_month = 1) b WHERE b.household = l.household", ""),
+            (f", ({_FREQUENT.format('1')}) b WHERE l_month > 1 AND l.household = b.household", ""),
+            (
+                "WHERE l.household IN (SELECT c.household FROM customers c JOIN orders o ON o.household = c.household"
+                " AND o_month = 1 WHERE c.region = 'north')",
+                "",
+            ),
+            (
+                "WHERE l.household NOT IN (SELECT DISTINCT b.household FROM lines a JOIN lines b USING (household)"
+                " WHERE a.l_mode = 'air' AND b.amount > 2)",
+                "",
+            ),
         )
     ),
 )

@@ -32,6 +32,7 @@ from tests.proxy.sources.unit_values.valued import (
     ODD,
     OF_EXPRESSIONS,
     OF_ROWS,
+    OF_SCALARS,
     OF_SUMS,
     TIGHT,
     Rows,
@@ -76,7 +77,7 @@ def test_groups_are_those_that_postgresql_has(engines: Engines, rows: Rows) -> N
     with duckdb.connect() as duck:
         for statement in load_sql(rows):
             duck.execute(statement)
-        for sql in (*ASKED, *OF_ROWS, *OF_SUMS, *OF_EXPRESSIONS):
+        for sql in (*ASKED, *OF_ROWS, *OF_SUMS, *OF_EXPRESSIONS, *OF_SCALARS):
             postgres.execute("; ".join(_load_truth(rows)).encode())
             expected = _shape(postgres.execute(sql.encode()))
             postgres.execute("; ".join(load_sql(rows)).encode())
@@ -135,7 +136,7 @@ def _check_moves(rows: Rows, without: Rows, engines: Engines, *, catalogs: Seque
     questions = [
         asked(sql, catalog=catalog, tolerance="0")
         for catalog in catalogs
-        for sql in (*ASKED, *OF_ROWS, *OF_SUMS, *OF_EXPRESSIONS, *ODD)
+        for sql in (*ASKED, *OF_ROWS, *OF_SUMS, *OF_EXPRESSIONS, *OF_SCALARS, *ODD)
     ]
     answers = []
     with duckdb.connect() as duck:
@@ -170,6 +171,7 @@ def test_no_value_narrows_what_is_charged() -> None:
         *OF_ROWS,
         *OF_SUMS,
         *OF_EXPRESSIONS,
+        *OF_SCALARS,
         ASKED[0].replace(" GROUP BY 1, 2", " WHERE cohort = '2026-01-01' GROUP BY 1, 2"),
     ):
         _, cells = charged_keys(asked(sql, catalog=CATALOG, tolerance="0"), version="1")

@@ -123,6 +123,20 @@ OF_EXPRESSIONS = (
 )
 """The same with expressions of values in the subquery, and months that times are moved by."""
 
+OF_SCALARS = (
+    "SELECT shop FROM buys b WHERE price > (SELECT avg(price) FROM buys x WHERE x.person = b.person) GROUP BY shop"
+    " HAVING count(*) > 0",
+    "SELECT month FROM buys b WHERE b.bought = (SELECT min(bought) FROM buys x WHERE b.person = x.person AND gift) OR"
+    " price > (SELECT count(*) FROM calls WHERE caller = b.person AND minutes > 1) GROUP BY 1 HAVING count(*) > 0",
+    "SELECT (SELECT count(*) FROM calls c WHERE c.caller = person) > 1 AS calling, month FROM buys GROUP BY 1, 2"
+    " HAVING count(*) FILTER (WHERE price <= (SELECT max(price) FROM buys y WHERE y.person = buys.person AND"
+    " y.shop <> 'c')) > 0",
+    "SELECT (SELECT count(*) FROM calls WHERE caller = b.person), gift FROM buys b GROUP BY 1, 2 HAVING count(*) > 0",
+    "SELECT shop FROM buys b JOIN (SELECT person, min(price) AS low FROM buys GROUP BY 1) f USING (person) WHERE low <"
+    " (SELECT count(DISTINCT day) FROM calls c WHERE c.caller = b.person) - 1 GROUP BY 1 HAVING count(*) > 0",
+)
+"""The same where a scalar subquery computes the value for each row."""
+
 _BY = "ORDER BY bought{}, price, shop NULLS FIRST, gift DESC"
 _PLACED = f"(SELECT *, row_number() OVER (PARTITION BY person {_BY}) AS n FROM buys{{}}) q"
 OF_ROWS = (

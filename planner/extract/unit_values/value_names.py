@@ -1,0 +1,82 @@
+"""Names for values that a rule moves or joins: what EXPLAIN and refusals call them, which name what stands in the text.
+
+max(bought_on) - min(bought_on) AS long ...
+max(bought_on) AS "max(bought_on)", min(bought_on) AS "min(bought_on)" ...
+"""
+
+from collections.abc import Iterable, Sequence
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import AGGREGATES
+from planner.extract.private_read import PrivateRead
+from planner.parser.lexer import quote_identifier
+from planner.parser.tree import write_node
+
+_LONGEST = 40  # characters: PostgreSQL keeps 63 bytes of a name, and a number may follow
+
+
+def name_values(texts: Sequence[str], read: PrivateRead) -> list[str]:
+    """Return a name for each value, that of its text before OVER, which nothing in the statement has."""
+    columns = (column.name for table in read.catalog.tables for column in table.columns)
+    taken, names = {*columns, *_list_named(read)}, []
+    for text in texts:
+        shown = " ".join(text.split(" OVER ")[0].split()).encode("ascii", "replace").decode()
+        names.append(find_free(shown[:_LONGEST].strip(), taken))
+        taken.add(names[-1])
+    return names
+
+
+def name_joined(tables: Sequence[str], read: PrivateRead) -> list[str]:
+    """Return an alias for each subquery of a unit's own rows, by the table that it reads."""
+    taken, names = {*(table.name for table in read.catalog.tables), *_list_named(read)}, []
+    for table in tables:
+        names.append(find_free(f"own_{table.encode('ascii', 'replace').decode()[:_LONGEST]}", taken))
+        taken.add(names[-1])
+    return names
+
+
+def write_values(
+    node: exp.Expr, alias: str, read: PrivateRead, *, count_nothing: bool = False
+) -> tuple[str, list[str]]:
+    """Return an expression of aggregates as one of a subquery's values, and these with their names.
+
+    Parameters:
+        count_nothing: a count is 0 where the subquery has no row.
+    """
+    found = (one for one in node.walk() if isinstance(one, AGGREGATES) and not _is_inside(one, node))
+    texts = list(dict.fromkeys(map(write_node, found)))
+    names = dict(zip(texts, name_values(texts, read), strict=True))
+
+    def put(inner: exp.Expr) -> exp.Expr:
+        if not isinstance(inner, AGGREGATES):
+            return inner
+        called = exp.to_identifier(names[write_node(inner)], quoted=True)
+        column = exp.column(called, exp.to_identifier(alias, quoted=True))
+        counted = inner.this if isinstance(inner, exp.Filter) else inner
+        if not count_nothing or not isinstance(counted, exp.Count):
+            return column
+        return exp.Coalesce(this=column, expressions=[exp.Literal.number(0)])
+
+    asked = write_node(node.copy().transform(put, copy=False))
+    return asked, [f"{text} AS {quote_identifier(called)}" for text, called in names.items()]
+
+
+def _is_inside(node: exp.Expr, root: exp.Expr) -> bool:
+    """Return True if a node stands inside of an aggregate, which stands inside of the root or is it."""
+    while node is not root and node.parent is not None:
+        node = node.parent
+        if isinstance(node, AGGREGATES):
+            return True
+    return False
+
+
+def _list_named(read: PrivateRead) -> Iterable[str]:
+    return (token.value for token in read.tokens if token.names)
+
+
+def find_free(wanted: str, taken: set[str]) -> str:
+    """Return the name, or with the first number from 2 that makes it another than those taken."""
+    if wanted not in taken:
+        return wanted
+    return next(made for n in range(2, len(taken) + 3) if (made := f"{wanted} {n}") not in taken)
