@@ -3,14 +3,12 @@
 from typing import NoReturn
 
 from proxy.concurrency.interpreter import collect_seldom, end_process, load_no_plugins
-from proxy.concurrency.late_methods import make_methods_late
 
 
 def run() -> NoReturn:
     """The command, imported here: a process that it starts, and that imports the script anew, needs none of it."""
     collect_seldom()
     load_no_plugins()
-    make_methods_late()
     from proxy.cli.main import main
 
     try:

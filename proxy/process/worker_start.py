@@ -5,23 +5,16 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from proxy.concurrency.interpreter import end_process, lasting
-from proxy.concurrency.late_methods import make_methods_late
 
 if TYPE_CHECKING:
     from proxy.process.worker_messages import Task
 
 
 class NothingCollected:
-    """The first of the arguments: whoever reads it collects no garbage while it imports what the others are made of,
-    and makes methods late."""
+    """The first of the arguments: whoever reads it collects no garbage while it imports what the others are made of."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _prepare, ()
-
-
-def _prepare() -> None:
-    gc.disable()
-    make_methods_late()
+        return gc.disable, ()
 
 
 def begin(_nothing_collected: None, task: "Task", pipe: Connection) -> NoReturn:

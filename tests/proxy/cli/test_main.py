@@ -152,7 +152,6 @@ ENTRY = {
     "proxy.cli.script",
     "proxy.cli.sections",
     "proxy.concurrency.interpreter",
-    "proxy.concurrency.late_methods",
     "proxy.owner.mistyped",
 }
 TYPER = {"annotated_doc", "shellingham", "typer"}
