@@ -51,7 +51,8 @@ _LONGEST_S = 600.0  # for the schema and all rows of public tables, from memory:
 _TOLD_S = 2.0  # between lines of the log on how far a copy is: less would be noise, more would seem to hang
 _LOOKED_AT = 10_000  # rows between looks at the clock
 COUNTERS = ("pg_stat_database", "pg_stat_database_conflicts")  # views with one row for each database
-_LAYOUT = "13"
+_INDEXED_ROWS = 10_000  # of a public table: fewer are read within milliseconds, once for each row that looks them up
+_LAYOUT = "14"
 MOST_LISTED = 8  # values of a key in its comment, which clients print beside every column
 MOST_LISTED_CHARACTERS = 80  # of them together: a line of a terminal
 _TYPE = re.compile(r'[a-z_"][a-z0-9_ ".]*(\(\s*\d+\s*(,\s*\d+\s*)?\))?[a-z ]*(\[\])*', re.IGNORECASE)
@@ -473,4 +474,14 @@ def _fill(connection: psycopg.Connection, table: PublicTable) -> None:
                 if number % _LOOKED_AT == 0 and time.monotonic() - told > _TOLD_S:
                     told = time.monotonic()
                     log.info("copying a public table", table=table.name, rows=number, of=len(table.rows))
+        for column in _list_indexed(table):
+            cursor.execute(sql.SQL("CREATE INDEX ON {} ({})").format(name, sql.Identifier(column)))
         cursor.execute(sql.SQL("ANALYZE {}").format(name))
+
+
+def _list_indexed(table: PublicTable) -> Iterator[str]:
+    """The columns by which rows of a large table are mostly looked up, as far as no constraint has an index on them."""
+    if len(table.rows) > _INDEXED_ROWS:
+        for column in table.columns:
+            if column.sql_type is SqlType.INTEGER and column.name not in table.unique:
+                yield column.name

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from planner.catalog.model import StoredQuestion
+from planner.catalog.model import Column, PublicTable, SqlType, StoredQuestion
 from planner.errors import KeyholeError
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS
 from proxy.shadow.address import OWNER, ShadowAddress
@@ -185,6 +185,20 @@ def test_building_again_changes_nothing_and_a_new_catalog_replaces_roles_and_rel
         assert [name for (name,) in rows] == ["ada", "eve", "postgres"]
     finally:
         assert build_schema(shadow, endpoint_catalog())
+
+
+def test_rows_of_a_large_public_table_are_found_by_any_of_its_integers(shadow: ShadowAddress) -> None:
+    """Else a subquery for each row of another table reads it whole each time."""
+    catalog = endpoint_catalog(digest="large")
+    columns = (Column("part", SqlType.INTEGER, "integer"), Column("supplier", SqlType.INTEGER, "integer"))
+    offers = PublicTable("offers", columns, tuple((part, part % 100) for part in range(10_001)), digest="offers")
+    try:
+        build_schema(shadow, replace(catalog, public_tables=(*catalog.public_tables, offers)))
+        with connect(shadow) as ada:
+            told = ada.execute("EXPLAIN SELECT supplier FROM offers WHERE part = 7").fetchall()
+        assert "Index Scan" in str(told), told
+    finally:
+        build_schema(shadow, endpoint_catalog())
 
 
 def test_a_stored_question_that_postgresql_does_not_take_is_named(shadow: ShadowAddress) -> None:
