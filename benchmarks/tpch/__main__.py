@@ -84,7 +84,7 @@ def main() -> None:
     if given.json:
         print(json.dumps([asdict(one) for one in asked], indent=2))
     else:
-        show(asked, Console())
+        show(asked, Console(width=170))
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def show(asked: Sequence[Asked], console: Console) -> None:
         shown = ["" if number is None else f"{number:.2g}" for number in (one.group_epsilon, one.unit_epsilon)]
         shown += ["" if number is None else f"{number:,}" for number in numbers]
         shown += ["" if number is None else f"{number:.2f}" for number in times]
-        grid.add_row(one.engine, one.query, one.outcome[:70], *shown)
+        grid.add_row(one.engine, one.query, one.outcome[:40], *shown)
     console.print(grid)
     console.print(count_planned(asked))
 
