@@ -8,8 +8,8 @@
 | `stddev(x) / avg(x) > c` | `stddev(x) > c * t AND avg(x) < t` | |
 | `count(*) / count(DISTINCT x) > c` | `count(*) > c * t AND count(DISTINCT x) <= t` | |
 
-What is asked follows from what is asked instead, for every `t`, but for what a division of integers cuts off. `t` is
-chosen by declared bounds, key domains and WHERE alone, so that both thresholds lie as far inside them as possible.
+For every `t` the second column implies the first, except for what a division of integers cuts off. Declared bounds, key
+domains and WHERE alone choose `t`: both thresholds lie as far inside these bounds as possible.
 """
 
 from dataclasses import dataclass
@@ -252,7 +252,7 @@ def _read_two(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope
 
 
 def _is_linear(limit: exp.Expr) -> bool:
-    """Whether an expression of one aggregate is computed of it by plain arithmetic."""
+    """Return True if an expression computes with its one aggregate by `+ - * /` alone."""
     limit = bare(limit)
     if isinstance(limit, exp.Add | exp.Sub | exp.Mul | exp.Div):
         return all(_is_linear(side) for side in (limit.this, limit.expression))
@@ -260,7 +260,7 @@ def _is_linear(limit: exp.Expr) -> bool:
 
 
 def _is_hard(node: exp.Expr, within: GroupScope) -> bool:
-    """Whether an aggregate is no sum over rows."""
+    """Return True for an aggregate that is not a sum over rows."""
     counted = isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct)
     return counted or picks_a_value(node) or is_variance(node, within)
 

@@ -4,7 +4,7 @@ WHERE code IN ('A1', 'B2') GROUP BY code
 WHERE left(code, 2) IN ('A1', 'B2') GROUP BY left(code, 2)
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date
 
 from sqlglot import exp
@@ -98,16 +98,7 @@ def list_said_texts(column: Column, said: tuple[Condition, ...]) -> Parts | None
         found = listed if found is None else found & listed
     if not found or len(found) > _MOST_TEXTS or column.sql_type is not SqlType.TEXT:
         return None
-    texts = sorted(found)
-    return Parts(
-        column=column.name,
-        kind=SqlType.TEXT,
-        cuts=(),
-        groups=tuple(range(len(texts))),
-        nulls=None,
-        shown=tuple(texts),
-        tests=tuple(Compare(column.name, "=", text) for text in texts),
-    )
+    return _group_by_tests(column, {text: Compare(column.name, "=", text) for text in sorted(found)})
 
 
 def list_said_ends(
@@ -121,16 +112,22 @@ def list_said_ends(
         for from_end in (False, True):
             ends = _read_ends(one, column, from_end=from_end)
             if ends and all(_reads_at_most(item, column, scope, len(ends[0]), from_end=from_end) for item in items):
-                return Parts(
-                    column=column.name,
-                    kind=SqlType.TEXT,
-                    cuts=(),
-                    groups=tuple(range(len(ends))),
-                    nulls=None,
-                    shown=tuple(ends),
-                    tests=tuple(Like(column.name, _write_pattern(end, from_end=from_end)) for end in ends),
-                )
+                patterns = {end: _write_pattern(end, from_end=from_end) for end in ends}
+                return _group_by_tests(column, {end: Like(column.name, one) for end, one in patterns.items()})
     return None
+
+
+def _group_by_tests(column: Column, tests: Mapping[str, Condition]) -> Parts:
+    """Return a group of texts for each test, under the name that it is shown by."""
+    return Parts(
+        column=column.name,
+        kind=SqlType.TEXT,
+        cuts=(),
+        groups=tuple(range(len(tests))),
+        nulls=None,
+        shown=tuple(tests),
+        tests=tuple(tests.values()),
+    )
 
 
 def _read_ends(condition: Condition, column: Column, *, from_end: bool) -> list[str]:

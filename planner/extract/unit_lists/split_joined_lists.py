@@ -59,7 +59,7 @@ def _split(inner: exp.Select, read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _is_list(select: exp.Select) -> bool:
-    """Whether something is looked for in the rows of a SELECT."""
+    """Return True if IN or ANY reads the rows of a SELECT, which is plain."""
     around = select.parent
     while isinstance(around, exp.Subquery | exp.Paren):
         around = around.parent
@@ -185,7 +185,7 @@ def _add_key(
 
 
 def _is_path(table: Table, reached: Table, pairs: set[tuple[str, str]]) -> bool:
-    """Whether two tables are equated by the whole key by which rows of one find their unit in the other."""
+    """Return True if the pairs are the whole key that leads from rows of `table` to their unit in `reached`."""
     path = table.path
     return (
         path is not None and path.table.name == reached.name and pairs == set(zip(path.by, path.through, strict=True))

@@ -65,7 +65,7 @@ def join_own_values(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _is_read_in_from(select: exp.Select) -> bool:
-    """Whether a SELECT is a statement, or is read in FROM: a list of units may not join."""
+    """Return True for a statement and for a subquery in FROM or WITH; a list of units may not join."""
     around = select.parent
     while isinstance(around, exp.Subquery | exp.Paren) and not isinstance(around.parent, exp.From | exp.Join):
         around = around.parent
@@ -122,7 +122,7 @@ def _has_more(node: exp.Expr, known: frozenset[str]) -> bool:
 
 
 def _is_own(column: exp.Column, alias: str, table: Table) -> bool:
-    """Whether a name in the subquery is that of a column of its own table."""
+    """Return True if a name in the subquery means a column of its own table."""
     if column.args.get("table") is not None:
         return name(column.args["table"]) == alias and column.args.get("db") is None
     return any(one.name == name(column.this) for one in table.columns)

@@ -69,8 +69,11 @@ def _allowed_amount(
 def _scale_hint(
     comparison: Comparison, made: Functional, size: Fraction, bounds: Fraction, collected: Collected
 ) -> str:
-    """What to set where the threshold is 0: of a difference, a tenth of what the bounds allow, of groups so large that
-    this is worth a few units' rows; of what never is below 0, no slack to speak of, since groups without rows are 0."""
+    """Return the tolerance to set where the threshold is 0.
+
+    A difference gets a tenth of what the bounds allow, in groups so large that this is worth a few units' rows. An
+    aggregate that is never below 0 gets nearly none, since groups without rows are 0.
+    """
     setting, named = collected.accuracy.tolerance, comparison.left
 
     def settle(amount: Decimal | str) -> str:

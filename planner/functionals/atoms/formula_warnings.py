@@ -15,7 +15,7 @@ the count costs about as much as the mean then does."""
 
 
 def warn_of_both_sides(functionals: Sequence[Functional]) -> Iterator[str]:
-    """What a mean costs that is held against a number and against its negative: noise for each, as sums need once.
+    """Warn of a mean that is compared with a number and with its negative: it pays for noise twice, a sum once.
 
     Where its thresholds are read off common sums this is not so.
     """

@@ -42,7 +42,7 @@ MOST_LITERALS = 64  # what planning is measured with: docs/benchmarks.md has the
 
 @dataclass(frozen=True, slots=True)
 class Atoms:
-    """What a HAVING and predicates became; `formula` and `predicates` are in negation normal form, as typed."""
+    """A HAVING and predicates as atoms; `formula` and `predicates` are in negation normal form, as typed."""
 
     functionals: tuple[Functional, ...]
     atoms: tuple[Atom, ...]
@@ -204,7 +204,7 @@ def _negate(formula: Having) -> Having:
 
 
 def _stands_alone(formula: Having, collected: Collected) -> bool:
-    """Whether the formula needs no further guard."""
+    """Return True if the formula needs no further guard."""
     known = (collected.table, collected.where, collected.accuracy, collected.tolerances)
     try:
         _read(formula, Collected(*known))

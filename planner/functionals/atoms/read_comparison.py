@@ -107,7 +107,7 @@ def _with_thresholds(comparison: Comparison, own: KeyNumbers) -> Comparison:
 
 
 def _absences(comparison: Comparison, made: Functional, at: Fraction, collected: Collected) -> tuple[Absence, ...]:
-    """What the sum can be in groups where the comparison is NULL."""
+    """Return the values that the sum can have in groups where the comparison is NULL."""
     table, where = collected.table, collected.where
     ranges = {name: grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
     found: list[Absence] = []

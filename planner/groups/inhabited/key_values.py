@@ -158,7 +158,7 @@ def _mark_parts(parts: Parts, values: Sequence[Any], told: Sequence[Condition], 
 
 
 def _may_miss(column: Column, line: RootLine, spans: Spans, table: Table) -> bool:
-    """Whether what is looked up may be NULL somewhere in the spans: not found there, or found as NULL."""
+    """Return True if a lookup may give NULL somewhere in the spans: for want of a row, or from one."""
     if not isinstance(column.derivation, Lookup):
         return False
     base, pairs = find_rising(table.column(column.derivation.column), line), column.derivation.pairs
