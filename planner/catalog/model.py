@@ -202,6 +202,19 @@ class UnitValues:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedStep:
+    """Rows that a relation reads by a name, of which no question's conditions decide anything.
+
+    `build` is the SELECT that gives them; equal names mean equal builds. `few`: they are as many as units or keys that
+    are out of the ordinary, which hardly any data has, and one at least.
+    """
+
+    name: str
+    build: str
+    few: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """One private table. An empty `unit` means the row is the privacy unit and needs no bounding.
 
@@ -220,7 +233,8 @@ class Table:
     everybody of the share of rows that bounds leave out, by keys. `totals` are the ranges of a unit's totals of
     expressions, as `per_unit` of a column is that of its own, and `ranges` are what its `bounds` are. `groups_by` is,
     of a question's table by computed keys, which declaration `groups_per_unit` comes from, if it is one of an
-    expression.
+    expression. `steps` are what `relation` reads by name, each behind those that its own build reads: a statement over
+    it defines them first.
     """
 
     name: str
@@ -249,6 +263,7 @@ class Table:
     totals: tuple[Total, ...] = ()
     ranges: tuple[ExpressionRange, ...] = ()
     groups_by: str = field(default="", compare=False)
+    steps: tuple[NamedStep, ...] = ()
 
     @property
     def band_columns(self) -> tuple[BandColumn, ...]:

@@ -24,11 +24,12 @@ from planner.lower.dialects.model import Dialect
 from planner.lower.functional import FunctionalSql
 from planner.lower.hopping import put_into_windows
 from planner.lower.joins import join_lookups, join_members, list_pinned
+from planner.lower.kept.named_steps import define_steps
+from planner.lower.kept.rollup import rollup, rollup_per_unit
 from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.look import arrival_tests, in_time_test, over_horizon
 from planner.lower.member_conditions import split_conditions
-from planner.lower.rollup import rollup, rollup_per_unit
 from planner.lower.row import RowSql
 from planner.lower.unit_lists.keep_listed import keep_listed
 from planner.lower.unit_rows import answer, list_needed, relation, unit_columns
@@ -89,7 +90,7 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> Rewritten:
         rolled = rollup(replace(question, table=stored.table), stored, functionals)
     return Rewritten(
         dialect=dialect.name,
-        sql="\n".join(lines),
+        sql=define_steps(row.table.steps, "\n".join(lines), dialect=dialect),
         rollup=rolled,
     )
 
@@ -174,4 +175,5 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> R
     totals = replace(inner, table=stored.table)
     dear = row.truths or row.numbers or rows.table.lists
     rolled = None if dear else rollup_per_unit(question, rows, totals=totals, row=stored, functionals=needs)
-    return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled)
+    sql = define_steps(row.table.steps, "\n".join(lines), dialect=dialect)
+    return Rewritten(dialect=dialect.name, sql=sql, rollup=rolled)

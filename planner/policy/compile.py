@@ -368,7 +368,7 @@ def _identity_of(table: Table) -> dict[str, Any]:
     del written["path"]  # what was answered before there were any is there
     if table.path is not None:
         written["path"] = [table.path.table.name, table.path.by, table.path.through]
-    for key in ("groupings", "bands", "append_only", "arrived", "joined_rows", "cut_rows", "groups_by"):
+    for key in ("groupings", "bands", "append_only", "arrived", "joined_rows", "cut_rows", "groups_by", "steps"):
         del written[key]
     for key in ("totals", "ranges"):
         if not written[key]:

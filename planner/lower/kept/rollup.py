@@ -26,9 +26,10 @@ from planner.lower.contribution_bounds import Bounding, exceeds_groups, not_null
 from planner.lower.dialects.model import Dialect
 from planner.lower.domain import restriction
 from planner.lower.functional import FunctionalSql
+from planner.lower.kept.named_steps import define_steps
+from planner.lower.kept.rollup_build import COUNT, MOST, build_rollup, stored_measures
 from planner.lower.key_tests import fixed_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
-from planner.lower.rollup_build import COUNT, MOST, build_rollup, stored_measures
 from planner.lower.row import RowSql
 from planner.lower.unit_rows import answer, relation, unit_columns
 from planner.question.model import Measure, Question, UnitRows
@@ -99,7 +100,8 @@ def _whole_space(keys: tuple[Column, ...]) -> KeySpace:
 def _rows_that_count(table: Table, keys: tuple[Column, ...], within: tuple[Column, ...], dialect: Dialect) -> Rollup:
     """The rollup of all keys of these columns within each value of others, for no question yet."""
     whole = _whole_space(keys)
-    build = "\n".join(build_rollup(Bounding(RowSql(table=table, dialect=dialect), whole), within=within))
+    lines = build_rollup(Bounding(RowSql(table=table, dialect=dialect), whole), within=within)
+    build = define_steps(table.steps, "\n".join(lines), dialect=dialect)
     named = sha256(f"{dialect.name}\n{table.name}\n{build}".encode()).hexdigest()[:24]
     return Rollup(table=table.name, name=named, build=build, indexed=COUNT, sql="")
 

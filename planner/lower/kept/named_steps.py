@@ -1,0 +1,68 @@
+"""Steps of a statement that relations read by name, so that what several parts of it read is computed once.
+
+Nothing that a question asks decides about their rows, so that a source may keep them from one question to the next.
+
+References: docs/decisions/0040-named-steps.md.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+
+from planner.catalog.model import NamedStep
+from planner.errors import KeyholeError
+from planner.lower.dialects.model import Dialect
+
+PREFIX = "keyhole_step_"
+_NAMED = re.compile(rf"\b{PREFIX}[0-9a-f]{{32}}\b")
+_SPELLED = re.compile(r"'[^']*'")  # texts of a statement, which may hold any name
+
+
+def name_step(build: str, *, few: bool = False) -> NamedStep:
+    """Return a step of these rows; its name follows from them alone.
+
+    Parameters:
+        build: one SELECT, without a WITH clause; it may read other steps by their names.
+        few: the rows are those of units or keys that are out of the ordinary, one at least.
+    """
+    return NamedStep(f"{PREFIX}{sha256(build.encode()).hexdigest()[:32]}", build, few)
+
+
+def merge_steps(*several: Iterable[NamedStep]) -> tuple[NamedStep, ...]:
+    """Return the steps of several relations, each once, in an order in which each finds those that it reads."""
+    return tuple({step.name: step for steps in several for step in steps}.values())
+
+
+def define_steps(steps: Sequence[NamedStep], sql: str, *, dialect: Dialect) -> str:
+    """Return the statement with the steps that it reads, or that those read, defined in front of it.
+
+    Parameters:
+        sql: a SELECT, or one behind a WITH clause that begins the text.
+
+    Raises:
+        KeyholeError: KH900 where it reads a step that is not among them.
+    """
+    needed = list_read(steps, sql)
+    if not needed:
+        return sql
+    defined = ",\n".join(f"{step.name} {dialect.materialized} (\n  {step.build}\n)" for step in needed)
+    beside = sql.removeprefix("WITH") if re.match(r"WITH\s", sql) else None
+    return f"WITH\n{defined}\n{sql}" if beside is None else f"WITH\n{defined},{beside}"
+
+
+def list_read(steps: Sequence[NamedStep], sql: str) -> list[NamedStep]:
+    """Return the steps that a statement reads, and those that these read, in their order. Raises KH900 for others."""
+    named = _find_names(sql)
+    found: list[NamedStep] = []
+    for step in reversed(steps):
+        if step.name in named:
+            named |= _find_names(step.build)
+            found.append(step)
+    missing = named - {step.name for step in found}
+    if missing:
+        raise KeyholeError("KH900", "a statement reads a step that nothing defines")
+    return found[::-1]
+
+
+def _find_names(sql: str) -> set[str]:
+    return set(_NAMED.findall(_SPELLED.sub("''", sql)))
