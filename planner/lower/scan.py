@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from mechanisms.formula import TRUE
-from planner.catalog.model import Table
+from planner.catalog.model import NamedStep, Table
 from planner.errors import KeyholeError
 from planner.functionals.unit_rows import one_row
 from planner.lower.bounded_scan import BoundedScan
@@ -24,8 +24,8 @@ from planner.lower.dialects.model import Dialect
 from planner.lower.functional import FunctionalSql
 from planner.lower.hopping import put_into_windows
 from planner.lower.joins import join_lookups, join_members, list_pinned
-from planner.lower.kept.named_steps import define_steps
-from planner.lower.kept.rollup import rollup, rollup_per_unit
+from planner.lower.kept.named_steps import define_steps, keep_steps
+from planner.lower.kept.rollup import may_keep, rollup, rollup_per_unit
 from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.look import arrival_tests, in_time_test, over_horizon
@@ -52,12 +52,15 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
     if question.in_time is not None and (question.per_unit is not None or not question.table.row_unit):
         raise KeyholeError("KH900", "rows that count if they came in time, of units with several")
     if question.per_unit is None:
-        rewritten, read = _rewrite_rows(question, dialect), question.table
+        (rewritten, steps), read = _rewrite_rows(question, dialect), question.table
     else:
-        rewritten, read = _rewrite_per_unit(question, question.per_unit, dialect), question.per_unit.table
+        (rewritten, steps), read = _rewrite_per_unit(question, question.per_unit, dialect), question.per_unit.table
     relations, pinned = list_relations(read), list_pinned(read, dialect=dialect)
     rolled = None if rewritten.rollup is None else replace(rewritten.rollup, relations=relations, pinned=pinned)
-    return replace(rewritten, rollup=rolled, relations=relations, pinned=pinned)
+    rewritten = replace(rewritten, rollup=rolled, relations=relations, pinned=pinned)
+    if may_keep(question, read):
+        return keep_steps(rewritten, steps, table=read.name, dialect=dialect)
+    return replace(rewritten, sql=define_steps(steps, rewritten.sql, dialect=dialect))
 
 
 def list_relations(table: Table) -> tuple[ReadRelation, ...]:
@@ -70,7 +73,8 @@ def list_relations(table: Table) -> tuple[ReadRelation, ...]:
     )
 
 
-def _rewrite_rows(question: Question, dialect: Dialect) -> Rewritten:
+def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tuple[NamedStep, ...]]:
+    """The statement, and the steps that it has yet to define."""
     known = question.table
     among = split_conditions(known, list_conditions(question.where, question.functionals), dialect=dialect)
     read = put_into_windows(join_with_values(known, dialect=dialect, among=among), question, dialect=dialect)
@@ -88,11 +92,7 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> Rewritten:
     # rows that count are as many as joined ones, have no columns for what one question asks, and are of all units
     if not (among.carried or row.truths or row.numbers or known.lists or known.own):
         rolled = rollup(replace(question, table=stored.table), stored, functionals)
-    return Rewritten(
-        dialect=dialect.name,
-        sql=define_steps(row.table.steps, "\n".join(lines), dialect=dialect),
-        rollup=rolled,
-    )
+    return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled), row.table.steps
 
 
 def _compute_at_look(
@@ -144,8 +144,8 @@ def _scan_rows(question: Question, row: RowSql, functionals: Sequence[Functional
     return [f"WITH scan {row.dialect.materialized} (", *indent_blocks(scan), ")", "SELECT * FROM scan", *public]
 
 
-def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> Rewritten:
-    """The totals of each unit in each key, bounded as for any question, then the question over these."""
+def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> tuple[Rewritten, tuple[NamedStep, ...]]:
+    """The totals of each unit in each key, bounded as for any question, then the question over these; and its steps."""
     needed = list_needed(rows)
     stored = RowSql(
         table=put_into_windows(join_members(rows.table, dialect=dialect), question, dialect=dialect), dialect=dialect
@@ -175,5 +175,4 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> R
     totals = replace(inner, table=stored.table)
     dear = row.truths or row.numbers or rows.table.lists
     rolled = None if dear else rollup_per_unit(question, rows, totals=totals, row=stored, functionals=needs)
-    sql = define_steps(row.table.steps, "\n".join(lines), dialect=dialect)
-    return Rewritten(dialect=dialect.name, sql=sql, rollup=rolled)
+    return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled), row.table.steps

@@ -68,7 +68,7 @@ class PinnedRelation:
 class Rollup:
     """The rows of `table` that count, kept by the source for later questions of the same data version.
 
-    `build` is the SELECT whose rows it holds, with an index on column `indexed`. Equal names mean equal builds.
+    `build` is the SELECT whose rows it holds, with an index on column `indexed`, if any. Equal names mean equal builds.
     `sql` answers the question like `Rewritten.sql`, behind a clause `WITH rolled AS (SELECT * FROM it),`. `relations`
     and `pinned` are what `build` reads.
     """
@@ -76,10 +76,28 @@ class Rollup:
     table: str
     name: str
     build: str
-    indexed: str
+    indexed: str | None
     sql: str
     relations: tuple[ReadRelation, ...] = ()
     pinned: tuple[PinnedRelation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeptStep:
+    """A step that a statement defines in front, and that the source may keep as it keeps a rollup.
+
+    `defined` is its definition in a WITH clause, which reads the steps called `reads`. `rows.build` gives its rows by
+    itself, `rows.name` is how the statement calls it.
+    """
+
+    defined: str
+    reads: frozenset[str]
+    rows: Rollup
+
+    @property
+    def name(self) -> str:
+        """How the statement calls it."""
+        return self.rows.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +118,8 @@ class Rewritten:
     bounding has chosen once for many questions; None where bounding chooses nothing or nothing may be kept.
     `relations` are what it reads: the statement means what the question does while they are as it says. `pinned` are
     public rows that it reads, and that the source does not have. `blocks`, where there are any, give together what
-    `sql` gives, read in their order and in one state of the data.
+    `sql` gives, read in their order and in one state of the data. `steps` are what `sql` defines in front of its
+    `body`, each behind those that it reads; none where nothing may be kept.
     """
 
     dialect: str
@@ -109,6 +128,26 @@ class Rewritten:
     relations: tuple[ReadRelation, ...] = ()
     pinned: tuple[PinnedRelation, ...] = ()
     blocks: tuple[KeyBlock, ...] = ()
+    steps: tuple[KeptStep, ...] = ()
+    body: str = ""
+
+    def read_kept(self, kept: Mapping[str, str]) -> str:
+        """Return the statement that reads the same rows of some steps from relations of the source.
+
+        Parameters:
+            kept: the relation that holds a step's rows, by the step's name.
+        """
+        needed = {step.name for step in self.steps if step.name in self.body}
+        defined = []
+        for step in reversed(self.steps):
+            if step.name not in needed:
+                continue
+            if step.name in kept:
+                defined.append(f"{step.name} AS NOT MATERIALIZED (SELECT * FROM {kept[step.name]})")
+            else:
+                needed |= step.reads
+                defined.append(step.defined)
+        return "WITH\n" + ",\n".join(reversed(defined)) + self.body
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ from proxy.sources.pinned_relations import DuckDBPins
 from proxy.sources.protocol import Counts, Row, TrueAggregates, counts_in_order, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import UNCOPYABLE, public_rows
 from proxy.sources.refusals import DatabaseUnopened, unreachable
-from proxy.sources.rollups import MOST_ROWS, Rollups
+from proxy.sources.rollups import MOST_ROWS, Rollups, Statement
 
 _SEALED = {
     "autoinstall_known_extensions": "false",
@@ -197,12 +197,12 @@ class DuckDBSource:
     ) -> TrueAggregates:
         """The true aggregates of a question. Raises KH501."""
 
-        def read_aggregates(opened: _Opened, sql: str, left_ms: int) -> TrueAggregates:
-            scans = sql is rewritten.sql
-            if scans and rewritten.blocks:
+        def read_aggregates(opened: _Opened, statement: Statement, left_ms: int) -> TrueAggregates:
+            scans = statement.scans
+            if rewritten.blocks and not statement.reads_kept:
                 return read_blocks(opened, left_ms)
             with (
-                opened.pins.reading(sql, rewritten.pinned if scans else ()) as asked,
+                opened.pins.reading(statement.sql, rewritten.pinned if scans else ()) as asked,
                 opened.cursor() as cursor,
                 _interrupted(cursor.interrupt, timeout_ms=left_ms),
                 same_types(rewritten.relations if scans else (), cursor),  # a rollup was held against them when made

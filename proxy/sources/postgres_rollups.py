@@ -78,7 +78,8 @@ class PostgresStore:
                     if cursor.rowcount > self._most_rows:
                         raise RollupTooLarge  # which rolls the table back
                 check_locked_types(rollup.relations, connection)
-                _run(connection, f"CREATE INDEX ON {relation} ({identifier(rollup.indexed)})")
+                if rollup.indexed is not None:
+                    _run(connection, f"CREATE INDEX ON {relation} ({identifier(rollup.indexed)})")
                 _run(connection, f"ANALYZE {relation}")
             return relation
 

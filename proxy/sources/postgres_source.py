@@ -27,7 +27,7 @@ from proxy.sources.postgres_rollups import PostgresStore
 from proxy.sources.protocol import Counts, Row, TrueAggregates, counts_in_order, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import public_rows
 from proxy.sources.refusals import not_granted, unreachable
-from proxy.sources.rollups import MOST_ROWS, Rollups
+from proxy.sources.rollups import MOST_ROWS, Rollups, Statement
 
 _SETTINGS = {
     "search_path": "public",
@@ -256,16 +256,15 @@ class PostgresSource:
         """The true aggregates of a question. Raises KH501: at the latest `GIVEN_UP_S` after the time in which the
         source was to stop by itself, when a connection on which nothing has come is given up as dead."""
 
-        def read_aggregates(sql: str, left_ms: int) -> TrueAggregates:
-            is_rolled = sql is not rewritten.sql
-            own = self._store.temporary and is_rolled
+        def read_aggregates(statement: Statement, left_ms: int) -> TrueAggregates:
+            own = self._store.temporary and statement.reads_kept
             with (
                 self._looked_at_again(rewritten.relations, left_ms=left_ms),
                 self._store.reading(timeout_ms=left_ms) if own else self._timed(left_ms) as connection,
             ):
-                pinned = () if is_rolled else rewritten.pinned
-                values = self._read_values(connection, sql, pinned, keys, functionals=functionals)
-                if not is_rolled:  # a rollup was held against them when it was made
+                pinned = rewritten.pinned if statement.scans else ()
+                values = self._read_values(connection, statement.sql, pinned, keys, functionals=functionals)
+                if statement.scans:  # a rollup was held against them when it was made
                     check_locked_types(rewritten.relations, connection)
             return TrueAggregates(values)
 

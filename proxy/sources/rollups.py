@@ -1,18 +1,19 @@
-"""Rollups of one source: which exist, which are wanted, and answering from them where that is possible.
+"""Rollups of one source and steps of its statements: which exist, which are wanted, and answering from them.
 
-A question that no rollup serves yet is answered by its scan; one thread then builds the rollup for later questions of
-the same public data version. Whether one exists depends on what was asked before, on public versions and on time. A
-rollup that cannot be built or read is not tried again in its version, and says nothing: the scan answers. One of more
-rows than may be kept is not tried again in any version, as long as the source is open.
+A question that no rollup serves yet is answered by its scan, which reads of its steps what is there. One thread then
+builds what is missing for later questions of the same public data version. What exists depends on what was asked
+before, on public versions and on time. A rollup that cannot be built or read is not tried again in its version, and
+says nothing: the scan answers. One of more rows than may be kept is not tried again in any version, as long as the
+source is open.
 """
 
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from planner.question.plan import Rewritten, Rollup
@@ -20,6 +21,7 @@ from planner.question.plan import Rewritten, Rollup
 _Result = TypeVar("_Result")
 _MOST_LARGE = 1_000  # names of rollups that did not fit, a few hundred bytes each: more than there are sets of keys
 _SHORTEST_MS = 1  # a timeout of 0 would be none
+_STEPS_BESIDE = 16  # steps for each rollup that may be kept: a join of four tables has ten
 MOST_ROWS = 20_000_000  # the default of `rollup_rows`: a copy takes time and room at the source in proportion
 
 
@@ -49,29 +51,47 @@ class Busy(Exception):
 
 @dataclass(slots=True, eq=False)
 class _Kept:
-    """One rollup: under way until it has a relation or is found to be useless."""
+    """A rollup or a step: under way until it has a relation or is found to be useless."""
 
     rollup: Rollup
     relation: str | None = None
     useless: bool = False
 
 
+@dataclass(slots=True)
+class _Shelf:
+    """At most `most` rollups or steps, the least recently used of which makes room for a new one."""
+
+    most: int
+    kept: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a source is to read. `scans`: the question's own relations, and not a rollup alone; `reads_kept`: what
+    `RollupStore.build` has made."""
+
+    sql: str
+    scans: bool = True
+    reads_kept: bool = False
+
+
 class Rollups:
-    """At most `most` rollups, the least recently used of which is dropped for a new one. Safe to share."""
+    """At most `most` rollups, and steps of statements. Safe to share."""
 
     def __init__(self, store: RollupStore, *, most: int) -> None:
         self._store = store
-        self._most = most
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._versions: dict[str, str] = {}
+        self._rollups = _Shelf(most)
+        self._steps = _Shelf(most * _STEPS_BESIDE)
         self._too_large: OrderedDict[str, None] = OrderedDict()
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="keyhole-rollup")
         self._last: Future[None] | None = None
         self._closed = False
 
     def answer(
-        self, rewritten: Rewritten, *, version: str | None, timeout_ms: int, read: Callable[[str, int], _Result]
+        self, rewritten: Rewritten, *, version: str | None, timeout_ms: int, read: Callable[[Statement, int], _Result]
     ) -> _Result:
         """What `read` gives for the cheapest statement there is now.
 
@@ -81,24 +101,38 @@ class Rollups:
             read: runs a statement within a number of milliseconds.
         """
         rollup = rewritten.rollup
-        if rollup is None or version is None or self._most < 1:
-            return read(rewritten.sql, timeout_ms)
+        if (rollup is None and not rewritten.steps) or version is None or self._rollups.most < 1:
+            return read(Statement(rewritten.sql), timeout_ms)
         deadline = time.monotonic() + timeout_ms / 1000
-        kept = self._ready(rollup, version)
-        if kept is not None:
+
+        def left_ms() -> int:
+            return max(int((deadline - time.monotonic()) * 1000), _SHORTEST_MS)
+
+        found = None if rollup is None else self._ready(self._rollups, rollup, version)
+        if found is not None and rollup is not None:
+            rolled = f"WITH rolled AS NOT MATERIALIZED (SELECT * FROM {found.relation}),\n{rollup.sql}"
             with suppress(Exception):
-                return self._read_rolled(kept, rollup, timeout_ms=timeout_ms, read=read)
-        left_ms = int((deadline - time.monotonic()) * 1000)
-        result = read(rewritten.sql, max(left_ms, _SHORTEST_MS))
-        self._want(rollup, version, timeout_ms=timeout_ms)
+                return self._read_kept([found], Statement(rolled, scans=False, reads_kept=True), timeout_ms, read)
+        found_steps = (self._ready(self._steps, step.rows, version) for step in rewritten.steps)
+        steps = [] if rewritten.blocks else [one for one in found_steps if one is not None]
+        if steps:
+            kept = {one.rollup.name: one.relation for one in steps if one.relation is not None}
+            with suppress(Exception):
+                statement = Statement(rewritten.read_kept(kept), reads_kept=True)
+                result = self._read_kept(steps, statement, left_ms(), read)
+                self._want_all(rewritten, version, timeout_ms=timeout_ms)
+                return result
+        result = read(Statement(rewritten.sql), left_ms())
+        self._want_all(rewritten, version, timeout_ms=timeout_ms)
         return result
 
     def counts(self) -> Mapping[str, int]:
-        """How many there are: ready, being built, and found to be useless."""
+        """How many rollups there are: ready, being built, and found to be useless."""
         with self._lock:
-            useless = sum(one.useless for one in self._kept.values())
-            ready = sum(one.relation is not None and not one.useless for one in self._kept.values())
-            return {"ready": ready, "building": len(self._kept) - ready - useless, "useless": useless}
+            kept = self._rollups.kept.values()
+            useless = sum(one.useless for one in kept)
+            ready = sum(one.relation is not None and not one.useless for one in kept)
+            return {"ready": ready, "building": len(kept) - ready - useless, "useless": useless}
 
     def settle(self) -> None:
         """Wait until nothing is built or dropped any more."""
@@ -113,53 +147,63 @@ class Rollups:
         """Stop building and drop everything."""
         with self._lock:
             self._closed = True
-            self._kept.clear()
+            self._rollups.kept.clear()
+            self._steps.kept.clear()
         self._store.cancel()
         self._worker.shutdown(wait=True, cancel_futures=True)
         with suppress(Exception):
             self._store.close()
 
-    def _read_rolled(
-        self, kept: _Kept, rollup: Rollup, *, timeout_ms: int, read: Callable[[str, int], _Result]
+    def _read_kept(
+        self, several: Sequence[_Kept], statement: Statement, left_ms: int, read: Callable[[Statement, int], _Result]
     ) -> _Result:
         try:
-            return read(f"WITH rolled AS NOT MATERIALIZED (SELECT * FROM {kept.relation}),\n{rollup.sql}", timeout_ms)
+            return read(statement, left_ms)
         except Busy:
             raise
         except Exception:
             with self._lock:
-                kept.useless = True
+                for kept in several:
+                    kept.useless = True
             raise
 
-    def _ready(self, rollup: Rollup, version: str) -> _Kept | None:
-        """The rollup, if it is there for this version; those of another version are dropped."""
+    def _ready(self, shelf: _Shelf, rollup: Rollup, version: str) -> _Kept | None:
+        """What is kept of it, if it is there for this version; what another version left is dropped."""
         with self._lock:
-            if self._versions.get(rollup.table) != version:
-                self._versions[rollup.table] = version
-                for kept in [kept for kept in self._kept.values() if kept.rollup.table == rollup.table]:
-                    self._retire(kept)
-            found = self._kept.get(rollup.name)
+            if shelf.versions.get(rollup.table) != version:
+                shelf.versions[rollup.table] = version
+                for kept in [kept for kept in shelf.kept.values() if kept.rollup.table == rollup.table]:
+                    self._retire(shelf, kept)
+            found = shelf.kept.get(_name(rollup))
             if found is None or found.relation is None or found.useless:
                 return None
-            self._kept.move_to_end(rollup.name)
+            shelf.kept.move_to_end(_name(rollup))
             return found
 
-    def _want(self, rollup: Rollup, version: str, *, timeout_ms: int) -> None:
-        with self._lock:
-            if self._closed or rollup.name in self._kept or self._versions.get(rollup.table) != version:
-                return
-            if rollup.name in self._too_large:
-                self._kept[rollup.name] = _Kept(rollup, useless=True)
-                return
-            kept = self._kept[rollup.name] = _Kept(rollup)
-            useful = [one for one in self._kept.values() if not one.useless]
-            for one in useful[: max(0, len(useful) - self._most)]:
-                self._retire(one)
-            self._submit(lambda: self._build(kept, timeout_ms=timeout_ms))
+    def _want_all(self, rewritten: Rewritten, version: str, *, timeout_ms: int) -> None:
+        """Have everything built that would have served the statement."""
+        for step in () if rewritten.blocks else rewritten.steps:
+            self._want(self._steps, step.rows, version, timeout_ms=timeout_ms)
+        if rewritten.rollup is not None:
+            self._want(self._rollups, rewritten.rollup, version, timeout_ms=timeout_ms)
 
-    def _build(self, kept: _Kept, *, timeout_ms: int) -> None:
+    def _want(self, shelf: _Shelf, rollup: Rollup, version: str, *, timeout_ms: int) -> None:
         with self._lock:
-            wanted = self._kept.get(kept.rollup.name) is kept
+            name = _name(rollup)
+            if self._closed or name in shelf.kept or shelf.versions.get(rollup.table) != version:
+                return
+            if name in self._too_large:
+                shelf.kept[name] = _Kept(rollup, useless=True)
+                return
+            kept = shelf.kept[name] = _Kept(rollup)
+            useful = [one for one in shelf.kept.values() if not one.useless]
+            for one in useful[: max(0, len(useful) - shelf.most)]:
+                self._retire(shelf, one)
+            self._submit(lambda: self._build(shelf, kept, timeout_ms=timeout_ms))
+
+    def _build(self, shelf: _Shelf, kept: _Kept, *, timeout_ms: int) -> None:
+        with self._lock:
+            wanted = shelf.kept.get(_name(kept.rollup)) is kept
         if not wanted:
             return
         try:
@@ -167,11 +211,11 @@ class Rollups:
         except Exception as error:
             kept.useless = True
             if isinstance(error, RollupTooLarge):
-                self._remember_large(kept.rollup.name)
+                self._remember_large(_name(kept.rollup))
             return
         with self._lock:
             kept.relation = relation
-            wanted = self._kept.get(kept.rollup.name) is kept
+            wanted = shelf.kept.get(_name(kept.rollup)) is kept
         if not wanted:
             self._drop(relation)
 
@@ -181,9 +225,9 @@ class Rollups:
             while len(self._too_large) > _MOST_LARGE:
                 self._too_large.popitem(last=False)
 
-    def _retire(self, kept: _Kept) -> None:
-        """Forget a rollup under the lock; a build that is under way drops its own."""
-        del self._kept[kept.rollup.name]
+    def _retire(self, shelf: _Shelf, kept: _Kept) -> None:
+        """Forget a rollup or step under the lock; a build that is under way drops its own."""
+        del shelf.kept[_name(kept.rollup)]
         relation = kept.relation
         if relation is not None:
             self._submit(lambda: self._drop(relation))
@@ -195,6 +239,11 @@ class Rollups:
     def _submit(self, work: Callable[[], None]) -> None:
         if not self._closed:
             self._last = self._worker.submit(work)
+
+
+def _name(rollup: Rollup) -> str:
+    """What tells rows of one table's questions from all others: tables that share a step may have other versions."""
+    return f"{rollup.name} {rollup.table}"
 
 
 def limit_rows(rollup: Rollup, most_rows: int) -> str:

@@ -7,14 +7,17 @@ References: docs/decisions/0040-named-steps.md.
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 
 from planner.catalog.model import NamedStep
 from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect
+from planner.question.plan import KeptStep, Rewritten, Rollup
 
 PREFIX = "keyhole_step_"
 _NAMED = re.compile(rf"\b{PREFIX}[0-9a-f]{{32}}\b")
+_WITH = re.compile(r"WITH\s")
 _SPELLED = re.compile(r"'[^']*'")  # texts of a statement, which may hold any name
 
 
@@ -45,9 +48,44 @@ def define_steps(steps: Sequence[NamedStep], sql: str, *, dialect: Dialect) -> s
     needed = list_read(steps, sql)
     if not needed:
         return sql
-    defined = ",\n".join(f"{step.name} {dialect.materialized} (\n  {step.build}\n)" for step in needed)
-    beside = sql.removeprefix("WITH") if re.match(r"WITH\s", sql) else None
-    return f"WITH\n{defined}\n{sql}" if beside is None else f"WITH\n{defined},{beside}"
+    return "WITH\n" + ",\n".join(_define(step, dialect) for step in needed) + _behind_definitions(sql)
+
+
+def keep_steps(rewritten: Rewritten, steps: Sequence[NamedStep], *, table: str, dialect: Dialect) -> Rewritten:
+    """Return the statement with the steps that it reads as what a source may keep.
+
+    Parameters:
+        rewritten: its statement without definitions, and with what it reads.
+        table: whose data versions decide how long they are kept.
+    """
+    needed = list_read(steps, rewritten.sql)
+    kept = tuple(
+        KeptStep(
+            defined=_define(step, dialect),
+            reads=frozenset(one.name for one in list_read(steps, step.build)),
+            rows=Rollup(
+                table=table,
+                name=step.name,
+                build=define_steps(steps, step.build, dialect=dialect),
+                indexed=None,
+                sql="",
+                relations=rewritten.relations,
+                pinned=tuple(one for one in rewritten.pinned if one.name in step.build),
+            ),
+        )
+        for step in needed
+    )
+    defined = define_steps(steps, rewritten.sql, dialect=dialect)
+    return replace(rewritten, sql=defined, steps=kept, body=_behind_definitions(rewritten.sql) if kept else "")
+
+
+def _define(step: NamedStep, dialect: Dialect) -> str:
+    return f"{step.name} {dialect.materialized} (\n  {step.build}\n)"
+
+
+def _behind_definitions(sql: str) -> str:
+    """A statement as it goes on behind definitions of a WITH clause."""
+    return f",{sql.removeprefix('WITH')}" if _WITH.match(sql) else f"\n{sql}"
 
 
 def list_read(steps: Sequence[NamedStep], sql: str) -> list[NamedStep]:

@@ -46,7 +46,7 @@ def rollup(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]
     Parameters:
         functionals: the question's over `row`, of all rows.
     """
-    if not _may_keep(question) or _spread(question):
+    if not _may_roll(question) or _spread(question):
         return None
     return _rollup(question, row, _answer(question, _Rolled.of(question, row, functionals)))
 
@@ -60,21 +60,26 @@ def rollup_per_unit(
         totals: what is added up per unit, the number of rows last, as a question of `rows.table`.
         functionals: its functionals over `row`, of all rows.
     """
-    if not _may_keep(totals) or Measure.VALUES in {functional.measure for functional in totals.functionals}:
+    if not _may_roll(totals) or Measure.VALUES in {functional.measure for functional in totals.functionals}:
         return None
     return _rollup(totals, row, _answer_per_unit(question, rows, _Rolled.of(totals, row, functionals)))
 
 
-def _may_keep(question: Question) -> bool:
-    """Whether rows of the table may be kept, by these keys; a look reads more than one version of the data has."""
+def may_keep(question: Question, table: Table) -> bool:
+    """Return True if what the question finds of a table may serve later ones; a look reads more than one version of the
+    data has."""
+    looks = question.as_of is not None or question.in_time is not None
+    return not looks and all(parse_refresh(one.refresh).kind != "live" for one in table.stored_tables)
+
+
+def _may_roll(question: Question) -> bool:
+    """Whether rows of the table may be kept, by these keys."""
     table = question.table
-    if question.as_of is not None or question.in_time is not None:
-        return False
     undeclared = any(column.domain is None for column in question.keys.columns)
     taken = any(column.name.lower().startswith("keyhole_") for column in table.columns)
-    live = parse_refresh(table.refresh).kind == "live"
     several = any(len(key.values) > 1 for key in table.fixed)  # each choice of values bounds other rows
-    return not (table.row_unit or several or undeclared or taken or live)
+    live = parse_refresh(table.refresh).kind == "live"
+    return may_keep(question, table) and not (table.row_unit or several or undeclared or taken or live)
 
 
 def _rollup(question: Question, row: RowSql, lines: list[str]) -> Rollup:

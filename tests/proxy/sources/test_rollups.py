@@ -21,6 +21,7 @@ from planner.catalog.model import FixedKey, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
+from planner.lower.kept.named_steps import name_step
 from planner.lower.scan import rewrite
 from planner.question.condition import And, Compare
 from planner.question.model import Measure, Question
@@ -62,9 +63,15 @@ def keeping(request: pytest.FixtureRequest, engines: Engines, postgres_url: str,
     duck.close()
 
 
-def _ask(source: Source, question: Question, relation: str, *, version: str) -> npt.NDArray[np.int64]:
+def _ask(
+    source: Source, question: Question, relation: str, *, version: str, stored: bool = True
+) -> npt.NDArray[np.int64]:
+    """`stored`: the relation is one of the source, with columns of types."""
     table = replace(question.table, relation=relation)
     rewritten = rewrite(replace(question, table=table), dialect=source.dialect)
+    if not stored:
+        steps = tuple(replace(step, rows=replace(step.rows, relations=())) for step in rewritten.steps)
+        rewritten = replace(rewritten, relations=(), steps=steps)
     count = len(question.functionals)
     return source.aggregates(rewritten, question.keys, functionals=count, timeout_ms=60_000, version=version).values
 
@@ -316,6 +323,54 @@ def test_another_version_reads_the_table_again(keeping: Engines) -> None:
         np.testing.assert_array_equal(_ask(source, question, relation, version=second), new)
         source.settle()
         np.testing.assert_array_equal(_ask(source, question, relation, version=second), new)
+
+
+def test_a_step_is_kept_for_its_version_and_found_again_where_it_is_lost(
+    keeping: Engines, crowded: dict[str, str], postgres_url: str
+) -> None:
+    """Its rows stand in a relation of their own, which changes under a version: answers show from where it was read."""
+    rows_alone = crowd_question(unit=(), keys=("ward",), cap=None, groups=1)
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        for source in _sources(keeping):
+            on_duckdb = source.dialect is DUCKDB
+            shown = keeping.folder / f"shown{next(_VERSIONS)}.parquet"
+            beside = f"read_parquet('{shown}')" if on_duckdb else "shown"
+
+            def show(wards: str, shown: Path = shown, on_duckdb: bool = on_duckdb) -> None:
+                made = f"SELECT ward FROM (VALUES {wards}) AS v(ward)"
+                if on_duckdb:
+                    shown.unlink(missing_ok=True)
+                    duckdb.execute(f"COPY ({made}) TO '{shown}'")
+                else:
+                    owner.execute(f"DROP TABLE IF EXISTS shown; CREATE TABLE shown AS {made}".encode())
+
+            inner = name_step(f"SELECT ward AS seen FROM {beside}", few=True)
+            outer = name_step(f"SELECT seen FROM {inner.name} WHERE seen IS NOT NULL", few=True)
+            relation = crowded[source.dialect.name]
+            read = f"(SELECT v.* FROM {relation} AS v JOIN {outer.name} AS o ON v.ward = o.seen) AS r"
+            question = replace(rows_alone, table=replace(rows_alone.table, steps=(inner, outer)))
+            first, second = next(_VERSIONS), next(_VERSIONS)
+            every, one = (
+                true_aggregates(rows_alone, [row for row in _CROWD if row["ward"] in wards])
+                for wards in (("süd", "nord", "ost"), ("süd",))
+            )
+            show("('süd'), ('nord'), ('ost'), (NULL)")
+            np.testing.assert_array_equal(_ask(source, question, read, version=first, stored=False), every)
+            source.settle()
+            show("('süd')")
+            np.testing.assert_array_equal(_ask(source, question, read, version=first, stored=False), every)
+            np.testing.assert_array_equal(_ask(source, question, read, version=second, stored=False), one)
+            source.settle()
+            show("('nord'), (NULL)")
+            np.testing.assert_array_equal(_ask(source, question, read, version=second, stored=False), one)
+            if on_duckdb or not _tables(keeping):
+                continue
+            with psycopg.connect(postgres_url, autocommit=True) as other:
+                for (name,) in other.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (_SCRATCH,)):
+                    other.execute(f'DROP TABLE {_SCRATCH}."{name}"'.encode())
+            show("('süd')")
+            np.testing.assert_array_equal(_ask(source, question, read, version=second, stored=False), one)
+        owner.execute("DROP TABLE shown")
 
 
 def test_threads_at_once(keeping: Engines, crowded: dict[str, str]) -> None:
