@@ -53,7 +53,7 @@ from proxy.sources.pinned_relations import DuckDBPins
 from proxy.sources.protocol import Counts, Row, TrueAggregates, counts_in_order, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import UNCOPYABLE, public_rows
 from proxy.sources.refusals import DatabaseUnopened, unreachable
-from proxy.sources.rollups import MOST_ROWS, Rollups, Statement
+from proxy.sources.rollups import MOST_ROWS, Rollups, SourceStatement
 
 _SEALED = {
     "autoinstall_known_extensions": "false",
@@ -197,7 +197,7 @@ class DuckDBSource:
     ) -> TrueAggregates:
         """The true aggregates of a question. Raises KH501."""
 
-        def read_aggregates(opened: _Opened, statement: Statement, left_ms: int) -> TrueAggregates:
+        def read_aggregates(opened: _Opened, statement: SourceStatement, left_ms: int) -> TrueAggregates:
             scans = statement.scans
             if rewritten.blocks and not statement.reads_kept:
                 return read_blocks(opened, left_ms)

@@ -27,7 +27,7 @@ from proxy.sources.postgres_rollups import PostgresStore
 from proxy.sources.protocol import Counts, Row, TrueAggregates, counts_in_order, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import public_rows
 from proxy.sources.refusals import not_granted, unreachable
-from proxy.sources.rollups import MOST_ROWS, Rollups, Statement
+from proxy.sources.rollups import MOST_ROWS, Rollups, SourceStatement
 
 _SETTINGS = {
     "search_path": "public",
@@ -256,7 +256,7 @@ class PostgresSource:
         """The true aggregates of a question. Raises KH501: at the latest `GIVEN_UP_S` after the time in which the
         source was to stop by itself, when a connection on which nothing has come is given up as dead."""
 
-        def read_aggregates(statement: Statement, left_ms: int) -> TrueAggregates:
+        def read_aggregates(statement: SourceStatement, left_ms: int) -> TrueAggregates:
             own = self._store.temporary and statement.reads_kept
             with (
                 self._looked_at_again(rewritten.relations, left_ms=left_ms),

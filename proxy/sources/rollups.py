@@ -68,7 +68,7 @@ class _Shelf:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class SourceStatement:
     """What a source is to read. `scans`: the question's own relations, and not a rollup alone; `reads_kept`: what
     `RollupStore.build` has made."""
 
@@ -91,7 +91,12 @@ class Rollups:
         self._closed = False
 
     def answer(
-        self, rewritten: Rewritten, *, version: str | None, timeout_ms: int, read: Callable[[Statement, int], _Result]
+        self,
+        rewritten: Rewritten,
+        *,
+        version: str | None,
+        timeout_ms: int,
+        read: Callable[[SourceStatement, int], _Result],
     ) -> _Result:
         """What `read` gives for the cheapest statement there is now.
 
@@ -102,7 +107,7 @@ class Rollups:
         """
         rollup = rewritten.rollup
         if (rollup is None and not rewritten.steps) or version is None or self._rollups.most < 1:
-            return read(Statement(rewritten.sql), timeout_ms)
+            return read(SourceStatement(rewritten.sql), timeout_ms)
         deadline = time.monotonic() + timeout_ms / 1000
 
         def left_ms() -> int:
@@ -112,17 +117,17 @@ class Rollups:
         if found is not None and rollup is not None:
             rolled = f"WITH rolled AS NOT MATERIALIZED (SELECT * FROM {found.relation}),\n{rollup.sql}"
             with suppress(Exception):
-                return self._read_kept([found], Statement(rolled, scans=False, reads_kept=True), timeout_ms, read)
+                return self._read_kept([found], SourceStatement(rolled, scans=False, reads_kept=True), timeout_ms, read)
         found_steps = (self._ready(self._steps, step.rows, version) for step in rewritten.steps)
         steps = [] if rewritten.blocks else [one for one in found_steps if one is not None]
         if steps:
             kept = {one.rollup.name: one.relation for one in steps if one.relation is not None}
             with suppress(Exception):
-                statement = Statement(rewritten.read_kept(kept), reads_kept=True)
+                statement = SourceStatement(rewritten.read_kept(kept), reads_kept=True)
                 result = self._read_kept(steps, statement, left_ms(), read)
                 self._want_all(rewritten, version, timeout_ms=timeout_ms)
                 return result
-        result = read(Statement(rewritten.sql), left_ms())
+        result = read(SourceStatement(rewritten.sql), left_ms())
         self._want_all(rewritten, version, timeout_ms=timeout_ms)
         return result
 
@@ -155,7 +160,11 @@ class Rollups:
             self._store.close()
 
     def _read_kept(
-        self, several: Sequence[_Kept], statement: Statement, left_ms: int, read: Callable[[Statement, int], _Result]
+        self,
+        several: Sequence[_Kept],
+        statement: SourceStatement,
+        left_ms: int,
+        read: Callable[[SourceStatement, int], _Result],
     ) -> _Result:
         try:
             return read(statement, left_ms)
