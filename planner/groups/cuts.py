@@ -193,11 +193,10 @@ class CutFinder:
     def _truth(self, node: exp.Expr) -> Pieces:
         match node:
             case exp.GT() | exp.LTE() | exp.GTE() | exp.LT() | exp.EQ() | exp.NEQ():
-                self._compare(self._shape(node.this), self._shape(node.expression), _COMPARED[type(node)], node)
+                self._compare_nodes(node.this, node.expression, _COMPARED[type(node)], node)
             case exp.Between():
-                inner = self._shape(node.this)
-                self._compare(inner, self._shape(node.args["low"]), _COMPARED[exp.GTE], node)
-                self._compare(inner, self._shape(node.args["high"]), _COMPARED[exp.LTE], node)
+                self._compare_nodes(node.this, node.args["low"], _COMPARED[exp.GTE], node)
+                self._compare_nodes(node.this, node.args["high"], _COMPARED[exp.LTE], node)
             case exp.In():
                 self._compare_all(node.this, node.expressions, node)
             case exp.Is(expression=exp.Null()):
@@ -377,6 +376,32 @@ class CutFinder:
         inner = self._shape(tested)
         for other in others:
             self._compare(inner, self._shape(other), None, node)
+
+    def _compare_nodes(self, left: exp.Expr, right: exp.Expr, equal_below: bool | None, node: exp.Expr) -> None:  # noqa: FBT001
+        shapes = self._shape(left), self._shape(right)
+        mirrored = None if equal_below is None else not equal_below
+        if self._cross(left, shapes[1], equal_below) or self._cross(right, shapes[0], mirrored):
+            return
+        self._compare(*shapes, equal_below, node)
+
+    def _cross(self, tested: exp.Expr, other: Pieces, equal_below: bool | None) -> bool:  # noqa: FBT001
+        """Cut where arithmetic that is rounded at each step crosses a constant; False for any other comparison."""
+        inner, at = self._shape(tested), other.constant
+        if not self.is_double or at is None or inner.steps or not inner.varies or not self._is_floating(tested):
+            return False
+        computed = self._find_arithmetic(tested)
+        if computed in (None, itself):
+            return False
+        assert computed is not None
+        sides = (True, False) if equal_below is None else (equal_below,)
+        rounded = Fraction(float(at))
+        self._cut(
+            find_crossing(((at - b) / a, side), (rounded, side), computed, rises=a > 0)
+            for a, b in inner.pieces
+            if a
+            for side in sides
+        )
+        return True
 
     def _compare(self, left: Pieces, right: Pieces, equal_below: bool | None, node: exp.Expr) -> None:  # noqa: FBT001
         if (left.steps and right.varies) or (right.steps and left.varies):

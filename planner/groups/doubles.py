@@ -17,6 +17,9 @@ ARITHMETIC: dict[type[exp.Expr], Callable[[float, float], float]] = {
 }
 
 
+_NEAR = (1e-9, 1e-5, 1e-1)  # how far off a crossing may be: the more, the larger the numbers that were added on the way
+
+
 def itself(x: float) -> float:
     """The number."""
     return x
@@ -56,9 +59,12 @@ def find_crossing(cut: Cut, step: Cut, computed: Callable[[float], float], *, ri
         return (found > at if below else found >= at) is rises
 
     middle = float(cut[0])
-    near = 1e-9 * max(abs(middle), 1.0)
-    low, high = middle - near, middle + near
-    if is_past(low) or not is_past(high):
+    for share in _NEAR:
+        near = share * max(abs(middle), 1.0)
+        low, high = middle - near, middle + near
+        if is_past(high) and not is_past(low):
+            break
+    else:
         return cut
     while (between := (low + high) / 2) not in (low, high):
         low, high = (low, between) if is_past(between) else (between, high)

@@ -93,6 +93,8 @@ def _list_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None
         outside = window is not None and place in (0, len(kept))
         around_zero = (place == 0 or ends[place - 1] < 0) and (place == len(kept) or ends[place] > 0)
         chosen = Fraction(0) if around_zero else middle  # of 0 few expressions make -0
+        if column.sql_type is SqlType.DOUBLE and 0 < place < len(kept):
+            chosen = _double_between(chosen, kept[place - 1][0], kept[place][0])
         value = None if outside else _value_in(column, place, kept, chosen)
         groups.append(None if value is None else len(shown))
         if value is not None:
@@ -109,6 +111,14 @@ def _list_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None
         nulls=nulls,
         shown=tuple(shown),
     )
+
+
+def _double_between(middle: Fraction, first: Value, behind: Value) -> Fraction:
+    """The double nearest to a middle; of a part of few doubles, which it may not lie in, the first."""
+    assert isinstance(first, Decimal)
+    assert isinstance(behind, Decimal)
+    found = Fraction(float(middle))
+    return found if Fraction(first) <= found < Fraction(behind) else Fraction(first)
 
 
 def _first_above(column: Column, cut: Cut) -> Value:

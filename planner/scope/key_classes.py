@@ -6,6 +6,7 @@ outside its public domain, or NULL, are in no group, whatever the expression giv
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -403,8 +404,20 @@ def _stored_name(column: Column) -> str:
 
 @lru_cache(maxsize=128)
 def _pairs(expressions: tuple[KeyExpression, ...], name: str, base: Column) -> tuple[tuple[Value, Value], ...]:
-    """Each value of the key with the first value for which all expressions are the same. Raises `NotExact`."""
-    rows = [{name: typed} for typed in _domain_values(base)]
+    """Each value of the key with the first value for which all expressions are the same. Raises `NotExact`.
+
+    Of doubles bit by bit, and where that is not known exactly: in the middle of a part both are alike.
+    """
+    if _is_of_doubles(base):
+        with suppress(NotExact):
+            return _pair_values(expressions, name, base, list(_domain_values(base, as_doubles=True)))
+    return _pair_values(expressions, name, base, list(_domain_values(base)))
+
+
+def _pair_values(
+    expressions: tuple[KeyExpression, ...], name: str, base: Column, values: Sequence[Typed]
+) -> tuple[tuple[Value, Value], ...]:
+    rows = [{name: typed} for typed in values]
     computed = [images(expression.tree, rows) for expression in expressions]
     firsts: dict[tuple[tuple[str, object], ...], Value] = {}
     pairs: list[tuple[Value, Value]] = []
@@ -414,11 +427,15 @@ def _pairs(expressions: tuple[KeyExpression, ...], name: str, base: Column) -> t
     return tuple(pairs)
 
 
-def _domain_values(column: Column) -> Iterator[Typed]:
+def _is_of_doubles(column: Column) -> bool:
+    return isinstance(column.derivation, Parts) and column.derivation.kind is SqlType.DOUBLE
+
+
+def _domain_values(column: Column, *, as_doubles: bool = False) -> Iterator[Typed]:
     if isinstance(column.derivation, Parts):
         parts = column.derivation
         found = (type_value(value, parts.kind) for value in parts.shown)
-        if parts.pinned and parts.kind is SqlType.DOUBLE:  # what is computed of it is, bit by bit
+        if _is_of_doubles(column) and (parts.pinned or as_doubles):
             return (Typed("double", None if one.raw is None else nearest_double(one.raw)) for one in found)
         return found
     return (type_value(value, column.sql_type) for value in column.domain or ())

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
+from math import nextafter
 from typing import Any
 from zlib import crc32
 
@@ -101,6 +102,14 @@ CATALOG: Catalog = replace(
 )
 
 
+def _beside_a_crossing(drawn: random.Random) -> float:
+    """A double next to where arithmetic on it is rounded to the one side or the other."""
+    found, toward = drawn.choice((0.2, 0.3, 0.6, -0.1, -0.3, 0.2 + 2**-24, -3.0, 3.0)), drawn.choice((-10.0, 10.0))
+    for _ in range(drawn.randint(1, 3)):
+        found = nextafter(found, toward)
+    return found
+
+
 def draw(seed: int, size: int) -> list[tuple[Any, ...]]:
     drawn = random.Random(seed)
 
@@ -115,7 +124,7 @@ def draw(seed: int, size: int) -> list[tuple[Any, ...]]:
             maybe(drawn.randint(-20, 60)),
             maybe(Decimal(drawn.choice((drawn.randint(0, 5000), 1000, 999, 2550, 250))).scaleb(-2)),
             maybe(Decimal(drawn.randint(-300, 300)).scaleb(-2)),
-            maybe(drawn.choice((drawn.randint(-500, 500) / 100, drawn.uniform(-5, 5)))),
+            maybe(drawn.choice((drawn.randint(-500, 500) / 100, drawn.uniform(-5, 5), _beside_a_crossing(drawn)))),
             maybe(drawn.choice(("A1", "B2", "A2", "C", "Axx", "x2", ""))),
             maybe(drawn.random() < 0.5),
             maybe((datetime(2026, 1, 1) + timedelta(days=drawn.randrange(40))).date()),
