@@ -8,6 +8,7 @@ from planner.functionals.row_range import row_range
 from planner.lower.dialects.grid import INT4, INT8, integer_type
 from planner.lower.measure import RowValue, null_test_sql, row_value
 from planner.lower.row import RowSql
+from planner.lower.sums.row_sum import add_terms
 from planner.question.condition import ALWAYS, And, Condition
 from planner.question.condition_text import canonical
 from planner.question.model import OF_ONE_UNIT, Functional, Measure, Term
@@ -155,10 +156,7 @@ class FunctionalSql:
         if self.functional.measure is Measure.VALUES:
             return self.present()
         if not self._alike:
-            return " + ".join(
-                self._added_by(term, value, self.where)
-                for term, value in zip(self.functional.terms, self.values, strict=True)
-            )
+            return add_terms(self.row, self.functional.terms, where=self.where)
         summed = [value for term, value in zip(self.functional.terms, self.values, strict=True) if term.power]
         present = self._present()
         if summed or present is None:
@@ -167,31 +165,8 @@ class FunctionalSql:
 
     def _all_terms(self) -> str:
         """What a row adds that satisfies the condition which all terms have in common."""
-        pairs = zip(self.functional.terms, self.values, strict=True)
-        return " + ".join(self._added_by(replace(term, condition=ALWAYS), value, ALWAYS) for term, value in pairs)
-
-    def _added_by(self, term: Term, value: RowValue, where: Condition) -> str:
-        """What a row adds by one term, zero where it does not count; no row makes the product fail."""
-        factor = term.coefficient * value.steps
-        largest = max(abs(term.coefficient * value.low), abs(term.coefficient * value.high), abs(factor))
-        if not term.power:
-            present = None if term.column is None else null_test_sql(self.row, self.row.table.column(term.column))
-            tests = [] if present is None else [f"({present}) IS NOT NULL"]
-            amount = self._whole(integer(term.coefficient), largest)
-        else:
-            tests = []
-            amount = self._whole(value.sql, largest) if value.steps == 1 else value.sql
-            amount = f"COALESCE({amount}, 0)"
-            amount = amount if factor == 1 else f"{amount} * {self._whole(integer(factor), largest)}"
-        condition = conjunction(where, term.condition)
-        if condition != ALWAYS:
-            tests.insert(0, f"({self.row.holds(condition)})")
-        return f"CASE WHEN {' AND '.join(tests)} THEN {amount} ELSE 0 END" if tests else amount
-
-    def _whole(self, expression: str, largest: int) -> str:
-        """The expression in a type that holds the sum of a row's terms."""
-        total = len(self.functional.terms) * largest
-        return self.row.dialect.cast_whole(expression, total)
+        terms = [replace(term, condition=ALWAYS) for term in self.functional.terms]
+        return add_terms(self.row, terms, where=ALWAYS, always=True)
 
     def present(self) -> str:
         """An expression to count: NULL where the row does not count, `*` where every row does."""

@@ -34,15 +34,26 @@ class RowValue:
     steps: int
     low: int
     high: int
+    kind: str | None = None  # the type that it has; None where that is not known
+
+    def cast(self, dialect: Dialect, kind: str) -> str:
+        """The value, where it is a whole number, in that type."""
+        return self.sql if self.kind == kind else dialect.spelling.cast(self.sql, kind)
 
 
-def row_value(row: RowSql, column: Column) -> RowValue:
-    """The clipped and rounded value of a measure. Raises KH203 where bounds or grid are missing or too long."""
+def row_value(row: RowSql, column: Column, *, nan_is_zero: bool = False) -> RowValue:
+    """The clipped and rounded value of a measure. Raises KH203 where bounds or grid are missing or too long.
+
+    Parameters:
+        nan_is_zero: whether the value of a NaN is zero rather than NULL; of a stored value, that of a NULL as well.
+    """
     if isinstance(column.derivation, Product):
         return _product(row, column.derivation)
-    computed = _compute_measure(row.dialect, row.column(column.name), column)
+    computed = _compute_measure(row.dialect, row.column(column.name), column, " ELSE 0" if nan_is_zero else "")
     stored = row.measures.get(column.name)
-    return computed if stored is None else replace(computed, sql=stored, steps=1)
+    if stored is None:
+        return computed
+    return replace(computed, sql=f"COALESCE({stored}, 0)" if nan_is_zero else stored, steps=1, kind=None)
 
 
 def _product(row: RowSql, product: Product) -> RowValue:
@@ -50,13 +61,21 @@ def _product(row: RowSql, product: Product) -> RowValue:
     values = [row_value(row, row.table.column(factor)) for factor in product.columns]
     low, high = product_range([(value.low, value.high) for value in values], product.columns)
     kind = row.dialect.whole_type(prod(max(abs(value.low), abs(value.high), 1) for value in values))
-    whole = [value.sql if value.steps == 1 else f"({value.sql}) * {integer(value.steps)}" for value in values]
-    return RowValue(f"({' * '.join(row.dialect.spelling.cast(one, kind) for one in whole)})", 1, low, high)
+    cast = row.dialect.spelling.cast
+    whole = [
+        value.cast(row.dialect, kind) if value.steps == 1 else cast(f"({value.sql}) * {integer(value.steps)}", kind)
+        for value in values
+    ]
+    return RowValue(f"({' * '.join(whole)})", 1, low, high, kind)
 
 
 @lru_cache(maxsize=256)
-def _compute_measure(dialect: Dialect, expression: str, column: Column) -> RowValue:
-    """A function of the policy alone: every question on a table asks for the same few."""
+def _compute_measure(dialect: Dialect, expression: str, column: Column, otherwise: str) -> RowValue:
+    """A function of the policy alone: every question on a table asks for the same few.
+
+    Parameters:
+        otherwise: what ends the CASE that a NaN falls through; empty for NULL.
+    """
     step = 1 if column.grid is None and column.sql_type is SqlType.INTEGER else column.grid
     if column.bounds is None or step is None:
         raise KeyholeError("KH203", f'column "{column.name}" has no declared bounds or grid')
@@ -65,9 +84,9 @@ def _compute_measure(dialect: Dialect, expression: str, column: Column) -> RowVa
         case SqlType.INTEGER:
             return _integer(dialect, expression, column, grid)
         case SqlType.NUMERIC:
-            return _numeric(dialect, expression, column, grid)
+            return _numeric(dialect, expression, column, grid, otherwise)
         case SqlType.DOUBLE:
-            return _double(dialect, expression, grid)
+            return _double(dialect, expression, grid, otherwise)
         case _:
             raise KeyholeError("KH203", f'column "{column.name}" is not a number')
 
@@ -88,14 +107,26 @@ def null_test_sql(row: RowSql, column: Column) -> str:
     return expression
 
 
-def _clip_sql(dialect: Dialect, expression: str, column: Column, grid: Grid, *, inside: str, unit: Fraction) -> str:
-    """`inside` where the exact column rounds to within its bounds, else the bound reached, in multiples of `unit`."""
-    above = compare_exactly(dialect, expression, column, ">=", (grid.high - Fraction(1, 2)) * grid.step)
-    below = compare_exactly(dialect, expression, column, "<", (grid.low + Fraction(1, 2)) * grid.step)
+def _clip_sql(
+    dialect: Dialect,
+    x: str,
+    column: Column,
+    grid: Grid,
+    *,
+    inside: str,
+    unit: Fraction = Fraction(1),
+    otherwise: str = "",
+) -> str:
+    """`inside` where the exact column lies within its bounds, else the bound, in multiples of `unit`.
+
+    DuckDB leaves out a branch that no value of the column can take by the least and greatest that it has.
+    """
+    above = compare_exactly(dialect, x, column, ">", grid.upper)
+    below = compare_exactly(dialect, x, column, "<", grid.lower)
     spelled_low, spelled_high = (_spell_number(value * unit) for value in (grid.low, grid.high))
     nan = dialect.numeric_nan
     if column.sql_type is SqlType.NUMERIC and nan is not None:
-        spelled_high = f"CASE WHEN {expression} <> {nan} THEN {spelled_high} END"
+        spelled_high = f"CASE WHEN {x} <> {nan} THEN {spelled_high}{otherwise} END"
     return f"CASE WHEN {above} THEN {spelled_high} WHEN {below} THEN {spelled_low} ELSE {inside} END"
 
 
@@ -118,16 +149,18 @@ def _integer(dialect: Dialect, x: str, column: Column, grid: Grid) -> RowValue:
         wide = dialect.spelling.cast(x, "bigint" if largest < INT8 else dialect.huge_integer)
         inside = f"{wide} * {q}" if p == 1 else grid.round_doubled(f"{wide} * {2 * q}", dialect.floor_quotient)
         inside = dialect.spelling.cast(inside, grid.whole_type)
-    return RowValue(_clip_sql(dialect, x, column, grid, inside=inside, unit=Fraction(1)), 1, grid.low, grid.high)
+    kind = None if grid.step == 1 else grid.whole_type
+    return RowValue(_clip_sql(dialect, x, column, grid, inside=inside), 1, grid.low, grid.high, kind)
 
 
-def _numeric(dialect: Dialect, x: str, column: Column, grid: Grid) -> RowValue:
+def _numeric(dialect: Dialect, x: str, column: Column, grid: Grid, otherwise: str) -> RowValue:
     made = dialect.rounded_numeric(x, column, grid)
-    clipped = _clip_sql(dialect, x, column, grid, inside=made.sql, unit=Fraction(1, made.steps))
-    return RowValue(clipped, made.steps, grid.low, grid.high)
+    unit = Fraction(1, made.steps)
+    clipped = _clip_sql(dialect, x, column, grid, inside=made.sql, unit=unit, otherwise=otherwise)
+    return RowValue(clipped, made.steps, grid.low, grid.high, grid.whole_type if made.steps == 1 else None)
 
 
-def _double(dialect: Dialect, expression: str, grid: Grid) -> RowValue:
+def _double(dialect: Dialect, expression: str, grid: Grid, otherwise: str) -> RowValue:
     spelling = dialect.spelling
     double = spelling.double
     step, lower, upper = float(grid.step), float(grid.lower), float(grid.upper)
@@ -139,9 +172,9 @@ def _double(dialect: Dialect, expression: str, grid: Grid) -> RowValue:
     if step > 1:
         # PostgreSQL fails where a division underflows
         inside = f"CASE WHEN abs({x}) < {double(step / 4)} THEN 0 ELSE {inside} END"
-    finite = f"CASE WHEN {x} <> {spelling.nan} THEN {integer(high)} END"
+    finite = f"CASE WHEN {x} <> {spelling.nan} THEN {integer(high)}{otherwise} END"
     sql = (
         f"CASE WHEN {x} >= {double(upper)} THEN {finite} "
         f"WHEN {x} <= {double(lower)} THEN {integer(low)} ELSE {inside} END"
     )
-    return RowValue(sql, 1, low, high)
+    return RowValue(sql, 1, low, high, integer_type(low, high))

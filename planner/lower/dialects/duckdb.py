@@ -22,7 +22,8 @@ from planner.values.sql_literals import duckdb_numeric
 
 _MORE_THAN_ALL_GROUPS = 2**62  # rows or groups that no step has, so that the LIMIT leaves out none
 _PIECES = 8  # of generated rows: threads that read one do not share it
-_SHORT_DECIMAL = 10**18  # decimals of up to 18 digits are kept in 64 bits
+_SHORT_DIGITS = 18  # decimals of up to so many are kept in 64 bits
+_SHORT_DECIMAL = 10**_SHORT_DIGITS
 _LONGEST_DECIMAL = 10**38  # DuckDB's decimals have at most 38 digits
 _FIRST_MOMENT = "TIMESTAMP '290309-12-22 (BC) 00:00:00'"  # that has a text
 _LARGEST_HUGEINT = 2**127  # the end of its 128 bits
@@ -63,16 +64,21 @@ def _rounded_numeric(expression: str, column: Column, grid: Grid) -> Rounded:
             detail="DuckDB computes with 38 digits, and on larger numbers the statement would fail.",
             hint="Have the owner declare narrower bounds, or expose the column with fewer decimals in a view.",
         )
-    # within the bounds fewer digits suffice, which leaves room for the multiplication
-    digits = len(str(max(grid.largest_whole, 1))) + 1 + scale
-    if largest * 10**scale >= _SHORT_DECIMAL:
-        digits = max(digits, 19)  # a product of two decimals of up to 18 digits may have no more, whatever it needs
-    x = f"TRY_CAST({expression} AS decimal({min(digits, 38)}, {scale}))"
+    x, precision = expression, duckdb_numeric(column.declared)[0]
+    if precision + len(str(q if grid.rounds_by_cast else 2 * q)) > _SHORT_DIGITS:
+        # within the bounds fewer digits suffice, which leaves room for the multiplication
+        precision = len(str(max(grid.largest_whole, 1))) + 1 + scale
+        if largest * 10**scale >= _SHORT_DECIMAL:
+            precision = max(
+                precision, 19
+            )  # a product of decimals of up to 18 digits may have no more, whatever it needs
+        precision = min(precision, 38)
+        x = f"TRY_CAST({expression} AS decimal({precision}, {scale}))"
+    if grid.rounds_by_cast:
+        return Rounded(grid.round_away(x if q == 1 else f"{x} * {q}", cast="TRY_CAST"))
     # 128 bits only where the cast lets through what 64 do not hold: dividing them takes several times as long
-    widest = 10 ** (min(digits, 38) - scale) * 2 * q + 2 * p * (abs(grid.low) + 1)
+    widest = 10 ** (precision - scale) * 2 * q + 2 * p * (abs(grid.low) + 1)
     whole = "bigint" if widest < INT8 else "hugeint"
-    if p == 1 and q % 10**scale == 0:
-        return Rounded(STANDARD.cast(f"CAST({x} * {q} AS {whole})", grid.whole_type))
     rounded = grid.round_doubled(f"CAST(floor({x} * {2 * q}) AS {whole})", _floor_quotient)
     return Rounded(STANDARD.cast(rounded, grid.whole_type))
 

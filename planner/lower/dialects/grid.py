@@ -54,6 +54,26 @@ class Grid:
         return f"{floor_quotient(dividend, 2 * self.p)} + {integer(self.low)}"
 
     @property
+    def rounds_by_cast(self) -> bool:
+        """Whether `round_away` may be used: the grid is a whole part of one, and its range one of bigints."""
+        return self.p == 1 and self.high - floor(self.lower / self.step) < INT8
+
+    def round_away(self, multiplied: str, *, cast: str) -> str:
+        """The value of a column within the bounds, half up, where casts round halves away from zero.
+
+        Of a value that is not negative both are one; others are shifted to such.
+
+        Parameters:
+            multiplied: the value in steps, exactly.
+        """
+        shift = -min(floor(self.lower / self.step), 0)
+        if not shift:
+            return f"{cast}({multiplied} AS {self.whole_type})"
+        wide = integer_type(0, self.high + shift)
+        rounded = f"{cast}({multiplied} + {shift} AS {wide}) - {shift}"
+        return rounded if wide == self.whole_type else f"{cast}({rounded} AS {self.whole_type})"
+
+    @property
     def whole_type(self) -> str:
         """The narrowest type that holds every value of the range in steps."""
         return integer_type(self.low, self.high)

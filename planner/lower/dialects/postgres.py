@@ -67,8 +67,8 @@ def _rounded_numeric(expression: str, column: Column, grid: Grid) -> Rounded:
     if p == 1 and modifier is not None and q % 10 ** max(0, modifier[1]) == 0:
         # every value is a multiple of the grid already: sum as numeric, in the user's unit
         return Rounded(expression, steps=q)
-    if p == 1:
-        return Rounded(STANDARD.cast(f"floor({expression} * {q} + 0.5)", grid.whole_type))
+    if grid.rounds_by_cast:
+        return Rounded(grid.round_away(expression if q == 1 else f"{expression} * {q}", cast="CAST"))
     rounded = grid.round_doubled(f"floor({expression} * {2 * q})", _floor_quotient)
     return Rounded(STANDARD.cast(rounded, grid.whole_type))
 

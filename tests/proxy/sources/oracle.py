@@ -276,7 +276,7 @@ def holds(table: Table, condition: Condition, row: Row) -> bool | None:
             found = read(table, row, name)
             return None if found is None else matches(found, pattern)
         case IsNull(name):
-            return read(table, row, name) is None
+            return any(read(table, row, factor) is None for factor in multiplied(table, name))
         case Not(inner):
             held = holds(table, inner, row)
             return None if held is None else not held

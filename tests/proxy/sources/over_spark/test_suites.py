@@ -16,6 +16,7 @@ from tests.proxy.sources.looks.test_arrivals import (
 from tests.proxy.sources.looks.test_shared_looks import test_together_each_has_its_own_integers
 from tests.proxy.sources.oracle import true_aggregates
 from tests.proxy.sources.rows.test_no_row_fails import test_a_far_row_neither_fails_nor_moves_more_than_its_bound
+from tests.proxy.sources.rows.test_row_sums import test_a_row_adds_what_its_terms_add_one_by_one
 from tests.proxy.sources.rows.test_row_values import test_row_value, test_sums_stay_within_sixty_two_bits
 from tests.proxy.sources.test_joins import joined_tables, test_the_integers_are_those_of_the_real_join
 from tests.proxy.sources.test_key_thresholds import test_the_groups_are_those_of_the_real_join
@@ -45,6 +46,7 @@ __all__ = [
     "test_a_far_row_neither_fails_nor_moves_more_than_its_bound",
     "test_a_look_at_the_units_that_had_come",
     "test_a_relation_of_the_same_name_in_the_source_is_not_read",
+    "test_a_row_adds_what_its_terms_add_one_by_one",
     "test_bounded_units",
     "test_no_row_leaves_the_narrowed_range",
     "test_one_unit_changes_every_functional_by_no_more_than_its_sensitivity",

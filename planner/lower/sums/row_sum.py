@@ -1,0 +1,205 @@
+"""What a row adds by several terms: those that count in the same rows are one product under one CASE.
+
+Guarantee: each row adds what its terms add one by one, each where its condition holds and its column has a value,
+neither NULL nor NaN. No step of it leaves the type that it is computed in, whatever the row.
+
+A product is NULL where a factor is. So columns that a product reads need no test: NULL adds nothing. A NaN of a column
+that some of the terms do without is a zero, by which those that need it vanish.
+
+References: docs/decisions/0002-rewriting.md (row values).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from planner.catalog.model import Column, Product, SqlType
+from planner.lower.measure import RowValue, null_test_sql, row_value
+from planner.lower.row import RowSql
+from planner.lower.sums.factors import Factored, LinearFactor, Polynomial, factor
+from planner.question.condition import ALWAYS, Condition, IsNull, Not, Or, all_of
+from planner.question.model import Term
+from planner.values.sql_literals import integer
+
+
+def add_terms(row: RowSql, terms: Sequence[Term], *, where: Condition, always: bool = False) -> str:
+    """Return what a row that satisfies `where` adds: a whole number.
+
+    Parameters:
+        terms: of power 0 or 1.
+        always: whether a row for which nothing counts adds zero rather than NULL.
+    """
+    several = [alike for alike in _group(row, terms, where) if alike.polynomial]
+    kind = row.dialect.whole_type(sum(alike.largest for alike in several))
+    written = [alike.sql(kind) for alike in several]
+    if len(several) > 1 or always:
+        written = [
+            sql if alike.counts_always else f"COALESCE({sql}, 0)" for alike, sql in zip(several, written, strict=True)
+        ]
+    return " + ".join(written) or "0"
+
+
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """What a row has to have for a term to count."""
+
+    conditions: tuple[Condition, ...]
+    there: frozenset[str]  # columns that are not NULL
+    values: frozenset[str]  # those of them that are no NaN either
+    counted: frozenset[str]  # those of these that are counted and not multiplied, and may hold NaN
+
+    @property
+    def rows(self) -> tuple[frozenset[Condition], frozenset[str], frozenset[str]]:
+        """The same for terms that can be added up under one CASE."""
+        return frozenset(self.conditions), self.there, self.counted
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """Terms of the same rows, as a polynomial of the rows' values."""
+
+    row: RowSql
+    needs: _Needs
+    optional: frozenset[str]  # columns of which some terms need a value that is no NaN, and some do not
+    polynomial: Polynomial
+
+    @property
+    def counts_always(self) -> bool:
+        """Whether the sum is never NULL."""
+        return not self.needs.there and not self.needs.conditions
+
+    @property
+    def largest(self) -> int:
+        """No part of the sum is further from zero."""
+        sizes = ((abs(number), *(self._largest(name) for name in names)) for names, number in self.polynomial.items())
+        return sum(prod(one) for one in sizes)
+
+    def sql(self, kind: str) -> str:
+        """The sum in a type that holds `largest`, NULL where the terms do not count."""
+        tests = [f"({self.row.holds(condition)})" for condition in self.needs.conditions]
+        tests += [f"({test}) IS NOT NULL" for test in self._null_tests()]
+        amount = self._write(factor(self.polynomial), kind)
+        return f"CASE WHEN {' AND '.join(tests)} THEN {amount} END" if tests else amount
+
+    def _null_tests(self) -> Iterator[str]:
+        """Expressions that are NULL where a column is that the sum does not read, or reads as zero."""
+        read = {name for names in self.polynomial for name in names}
+        for name in sorted(self.needs.there):
+            if name in self.optional:
+                if name not in read or name in self.row.measures:
+                    yield self.row.column(name)
+            elif name not in read:
+                yield null_test_sql(self.row, self.row.table.column(name))
+
+    def _value(self, name: str) -> RowValue:
+        """The value of a column, zero for a NaN that some terms do without."""
+        return row_value(self.row, self.row.table.column(name), nan_is_zero=name in self.optional)
+
+    def _largest(self, name: str) -> int:
+        value = self._value(name)
+        return max(abs(value.low), abs(value.high), 1)
+
+    def _write(self, product: Factored, kind: str) -> str:
+        """The product: what has a wide type first, so that nothing is multiplied in a narrower one than `kind`."""
+        content, wide = product.content, list[str]()
+        whole = [one for one in product.linear if self._value(one.name).steps == 1]
+        for one in product.linear:
+            if one not in whole:
+                taken, sql = _write_decimal(one, self._value(one.name))
+                content, wide = content * taken, [*wide, sql]
+        if product.rest != {(): 1}:
+            wide.append(self._write_rest(product.rest, kind))
+        parts = wide + [self._write_whole(one, "" if wide or i else kind) for i, one in enumerate(whole)]
+        if not parts:
+            return integer(content) if kind == "integer" else self.row.dialect.spelling.cast(integer(content), kind)
+        return " * ".join(parts if content == 1 else [*parts, integer(content)])
+
+    def _write_whole(self, factor: LinearFactor, kind: str) -> str:
+        """A linear factor of a value in whole steps, in that type or the narrowest that holds it."""
+        value = self._value(factor.name)
+        largest = max(abs(factor.slope) * max(abs(value.low), abs(value.high)) + abs(factor.constant), 1)
+        typed = value.cast(self.row.dialect, kind or self.row.dialect.whole_type(largest))
+        return _write_linear(typed, factor.slope, factor.constant)
+
+    def _write_rest(self, rest: Polynomial, kind: str) -> str:
+        return f"({' + '.join(self._write_monomial(names, number, kind) for names, number in rest.items())})"
+
+    def _write_monomial(self, names: Sequence[str], number: int, kind: str) -> str:
+        values = sorted((self._value(name) for name in names), key=lambda value: value.steps == 1)
+        number *= prod(value.steps for value in values)
+        parts = [value.sql if value.steps > 1 else value.cast(self.row.dialect, kind) for value in values]
+        return " * ".join([*parts, integer(number)] if number != 1 or not parts else parts)
+
+
+def _write_decimal(factor: LinearFactor, value: RowValue) -> tuple[int, str]:
+    """A linear factor of a value in the user's unit, and a number by which it has yet to be multiplied."""
+    slope = factor.slope * value.steps
+    if factor.constant % slope:
+        return 1, _write_linear(value.sql, slope, factor.constant)
+    return abs(slope), _write_linear(value.sql, slope // abs(slope), factor.constant // abs(slope))
+
+
+def _write_linear(value: str, slope: int, constant: int) -> str:
+    scaled = value if abs(slope) == 1 else f"{value} * {abs(slope)}"
+    if constant:
+        return f"({integer(constant)} {'-' if slope < 0 else '+'} {scaled})"
+    return scaled if slope > 0 else f"(-({scaled}))"
+
+
+def _group(row: RowSql, terms: Sequence[Term], where: Condition) -> Iterator[_Alike]:
+    multiplied = frozenset(name for term in terms for name in _list_columns(row, term))
+    needed = [(term, _needs(row, term, where, multiplied)) for term in terms]
+    for rows in dict.fromkeys(needs.rows for _, needs in needed):
+        alike = [(term, needs) for term, needs in needed if needs.rows == rows]
+        needs = alike[0][1]
+        in_all = needs.there.intersection(*(one.values for _, one in alike))
+        optional = frozenset(name for name in needs.there - in_all if _may_be_nan(row, row.table.column(name)))
+        yield _Alike(row, needs, optional, _add_up(row, [term for term, _ in alike]))
+
+
+def _add_up(row: RowSql, terms: Iterable[Term]) -> Polynomial:
+    total: dict[tuple[str, ...], int] = {}
+    for term in terms:
+        names = tuple(sorted(_list_columns(row, term))) if term.power else ()
+        total[names] = total.get(names, 0) + term.coefficient
+    return {names: number for names, number in total.items() if number}
+
+
+def _needs(row: RowSql, term: Term, where: Condition, multiplied: frozenset[str]) -> _Needs:
+    """What a row has to have for a term to count: a condition that is stored is asked as a whole."""
+    values = frozenset(_list_columns(row, term))
+    conditions, there = list[Condition](), set(values)
+    split = [where, term.condition] if row.conditions else _list_conjuncts(all_of((where, term.condition)))
+    for part in split:
+        match part:
+            case Not(IsNull(name)) if not row.conditions and multiplied.issuperset(names := _list_factors(row, name)):
+                there.update(names)
+            case _ if part != ALWAYS:
+                conditions.append(part)
+    counted = () if term.power else (name for name in values if _may_be_nan(row, row.table.column(name)))
+    return _Needs(tuple(conditions), frozenset(there), values, frozenset(counted))
+
+
+def _list_conjuncts(condition: Condition) -> Iterator[Condition]:
+    """The parts of a conjunction; `NOT (a IS NULL OR b IS NULL)` has two, for neither is ever unknown."""
+    for part in condition.conjuncts():
+        match part:
+            case Not(Or(parts)) if all(isinstance(one, IsNull) for one in parts):
+                yield from (Not(one) for one in parts)
+            case _:
+                yield part
+
+
+def _list_columns(row: RowSql, term: Term) -> tuple[str, ...]:
+    return () if term.column is None else _list_factors(row, term.column)
+
+
+def _list_factors(row: RowSql, name: str) -> tuple[str, ...]:
+    """The columns that a product is made of, each as often as it is multiplied."""
+    derivation = row.table.column(name).derivation
+    return derivation.columns if isinstance(derivation, Product) else (name,)
+
+
+def _may_be_nan(row: RowSql, column: Column) -> bool:
+    numeric_nan = column.sql_type is SqlType.NUMERIC and row.dialect.numeric_nan is not None
+    return column.sql_type is SqlType.DOUBLE or numeric_nan
