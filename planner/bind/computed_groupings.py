@@ -15,9 +15,9 @@ from typing import Any
 from sqlglot import exp
 
 from planner.bind.refusals import not_a_group
-from planner.catalog.derived_columns import derived_type
+from planner.catalog.derived_columns import PART_ENDS, derived_type
 from planner.catalog.fault import Fault, Faults
-from planner.catalog.model import Catalog, Column, Grouping, Merged, Parts, Table
+from planner.catalog.model import Catalog, Column, Grouping, Merged, Parts, Table, Value
 from planner.errors import KeyholeError
 from planner.groups.computed_keys import with_computed_keys
 from planner.parser.lexer import quote_identifier, tokens
@@ -58,13 +58,15 @@ def _read_expression(table: Table, text: str) -> tuple[Table, Column]:
         raise not_a_group(text)
     scope, item = Scope(table=table, alias=table.name), bare(group.expressions[0])
     derived = derivation(item, scope)
-    if derived is not None:  # of times over a range that only a question gives
+    if derived is not None:  # but for parts of which there are few, of times over a range that only a question gives
         base = table.column(derived.column)
         try:
             kind = derived_type(derived, base.sql_type)
         except Fault:
             raise not_a_group(text) from None
-        column = Column(text, kind, kind.value, domain=(), derivation=derived, computed=True)
+        ends = PART_ENDS.get(derived.part) if derived.function == "extract" and base.derivation is None else None
+        values: tuple[Value, ...] = () if ends is None else tuple(range(ends[0], ends[1] + 1))
+        column = Column(text, kind, kind.value, domain=values, derivation=derived, computed=True)
         return table, column
     scope = with_computed_keys(scope, select)
     keys = read_group_by(select, scope)

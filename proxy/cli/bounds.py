@@ -18,6 +18,7 @@ from planner.explain.numbers import percent
 from planner.lower.unit_statistics import LOW_SIDES, BoundOf
 from planner.parser.lexer import quote_identifier
 from planner.plan import build as planning
+from planner.policy.sections import keys_of
 from planner.question.plan import Plan
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements import settings
@@ -170,10 +171,14 @@ class BoundsReport:
         """What a question by these keys costs with the bound, by the planner's own figures."""
         if not self.table.unit:
             return None
-        bounded = replace(self.table, groupings=(Grouping(keys, groups, None, ()),), groups_per_unit=groups)
+        plain = tuple(name for name in keys if not self.table.column(name).computed)
+        made = tuple(name for name in keys if name not in plain)
+        known = tuple(column for column in self.table.columns if not column.computed)
+        declared = (Grouping(plain, groups, None, (), made),)
+        bounded = replace(self.table, columns=known, groupings=declared, groups_per_unit=groups)
         others = tuple(bounded if one.name == bounded.name else one for one in self.catalog.tables)
         catalog = replace(self.catalog, tables=others)
-        names = ", ".join(map(quote_identifier, keys))
+        names = ", ".join(name if name in made else quote_identifier(name) for name in keys)
         unit = ", ".join(map(quote_identifier, self.table.unit))
         unit = f"({unit})" if len(self.table.unit) > 1 else unit
         relation = quote_identifier(bounded.name)
@@ -285,7 +290,8 @@ def bounds(
         str, typer.Option("--epsilon", help="What all bounds together may cost each unit, such as 0.5.")
     ],
     keys: Annotated[
-        list[str] | None, typer.Option("--keys", help="Grouping columns, such as store,week: a unit's groups and rows.")
+        list[str] | None,
+        typer.Option("--keys", help="Keys, such as store,week or extract(dow FROM day): a unit's groups, rows."),
     ] = None,
     total: Annotated[
         list[str] | None, typer.Option("--total", help="A measure whose totals of a unit by these keys are bounded.")
@@ -315,7 +321,7 @@ def bounds(
         raise typer.BadParameter("say why, for whoever reads the ledger later", param_hint="--why")
     asked = BoundsAsked(
         table=table,
-        keys=tuple(tuple(part.strip() for part in one.split(",")) for one in keys or ()),
+        keys=tuple(keys_of(one) for one in keys or ()),
         totals=tuple(total or ()),
         columns=tuple(column or ()),
         epsilon=read_typed(read_epsilon, epsilon, "--epsilon"),

@@ -8,7 +8,7 @@ References: docs/proofs/private_bounds.md.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -25,7 +25,8 @@ from mechanisms.release.private_bounds import (
     least_cut,
     least_epsilon,
 )
-from planner.catalog.model import Catalog, Column, SqlType, Table
+from planner.bind.computed_groupings import read_grouping
+from planner.catalog.model import Catalog, Column, Grouping, SqlType, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect
 from planner.lower.unit_statistics import LOW_SIDES, BoundOf, UnitCounts, UnitStatistic
@@ -225,7 +226,10 @@ class BoundsRelease:
 
 
 def plan_bounds(asked: BoundsAsked, catalog: Catalog, dialect: Dialect) -> BoundsRelease:
-    """What finding these bounds reads and costs. Raises KH201, KH202, KH203, KH311 and KH312."""
+    """What finding these bounds reads and costs. Raises KH201, KH202, KH203, KH311 and KH312.
+
+    A key may be an expression whose values the policy alone says.
+    """
     table = catalog.table(asked.table)
     if table is None:
         raise unknown_table(asked.table, catalog)
@@ -235,6 +239,7 @@ def plan_bounds(asked: BoundsAsked, catalog: Catalog, dialect: Dialect) -> Bound
         totals=tuple(sorted(asked.totals)),
         columns=tuple(sorted(asked.columns)),
     )
+    table = _with_computed(table, asked.keys)
     statistics = tuple(_statistics(table, asked))
     if not statistics:
         raise KeyholeError(
@@ -266,6 +271,18 @@ def find_bounds(service: Service, planned: BoundsRelease) -> tuple[FoundBounds, 
     return FoundBounds.from_bytes(released.body), released
 
 
+def _with_computed(table: Table, several: Sequence[tuple[str, ...]]) -> Table:
+    """The table with the keys that are expressions as columns, each called as it was typed. Raises KH201 and KH202."""
+    stored = {column.name for column in table.columns}
+    typed = dict.fromkeys(key for keys in several for key in keys if key not in stored and not key.isidentifier())
+    if not typed:
+        return table
+    known, columns = read_grouping(table, Grouping((), None, None, (), computed=tuple(typed)))
+    called = [replace(column, name=text) for column, text in zip(columns, typed, strict=True)]
+    names = set(typed)
+    return replace(known, columns=(*(one for one in known.columns if one.name not in names), *called))
+
+
 def _statistics(table: Table, asked: BoundsAsked) -> Iterator[UnitStatistic]:
     if asked.keys and table.row_unit:
         raise KeyholeError(
@@ -281,7 +298,7 @@ def _statistics(table: Table, asked: BoundsAsked) -> Iterator[UnitStatistic]:
 
 def _of_keys(table: Table, keys: tuple[str, ...], asked: BoundsAsked) -> Iterator[UnitStatistic]:
     columns = [table.column(name) for name in keys]
-    without = [one.name for one in columns if one.domain is None]
+    without = [one.name for one in columns if not one.domain and (one.domain is None or one.computed)]
     if without:
         raise KeyholeError("KH202", f'"{without[0]}" of "{table.name}" has no public domain, so it is no key')
     open_ = [len(one.domain or ()) for one in columns if not table.determines(one)]

@@ -18,13 +18,14 @@ import pytest
 
 from accountant.errors import LedgerUnavailable
 from accountant.model import NANO
-from planner.catalog.model import RELEASED_BY, Table
+from planner.catalog.model import RELEASED_BY, Grouping, Table
 from planner.errors import KeyholeError
 from planner.lower.unit_statistics import BoundOf, UnitCounts, UnitStatistic
 from planner.policy.file import Policy
 from proxy.cli.bounds import BoundsReport
 from proxy.release.bounds import BoundsAsked, FoundBound, FoundBounds, find_bounds, plan_bounds
 from proxy.release.charged import PaidRelease, check_affordable
+from proxy.release.declared_bounds import find_declared
 from proxy.report.section import show_page
 from proxy.service.service import Service
 from proxy.sources.protocol import Counts
@@ -57,6 +58,8 @@ refresh = "{refresh}"
 {bounding}
 
 [tables.baskets.columns.household]
+
+[tables.baskets.columns.bought]
 
 [tables.baskets.columns.week]
 expression = "date_trunc('week', bought)"
@@ -206,6 +209,30 @@ def test_units_beyond_each_candidate_are_those_counted_by_hand(unasked: Service,
     found = unasked.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=60_000)
     numbers = _statistics()[of].values()
     assert found == (tuple(sum(number > float(one * step) for number in numbers) for one in steps), (100,))
+
+
+def test_keys_may_be_expressions(unasked: Service) -> None:
+    """Units by groups and rows are those counted by hand; the policy takes the keys as they were typed."""
+    keys = ("amount >= 5", "extract(dow FROM bought)", "week")
+    planned = plan_bounds(_asked(keys=(keys,), columns=()), unasked.catalog, unasked.source.dialect)
+    counts = planned.release.counts
+    found = unasked.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=60_000)
+    rows = Counter((unit, week, amount >= 5) for (unit, week), amounts in _PER_GROUP.items() for amount in amounts)
+    of_unit: dict[int, list[int]] = {}
+    for (unit, _, _), number in rows.items():
+        of_unit.setdefault(unit, []).append(number)
+    numbers = {
+        BoundOf.GROUPS: [len(groups) for groups in of_unit.values()],
+        BoundOf.ROWS: [max(groups) for groups in of_unit.values()],
+    }
+    by_of = dict(zip([one.of for one in counts.statistics], zip(counts.statistics, found, strict=True), strict=True))
+    for of, per_unit in numbers.items():
+        statistic, beyond = by_of[of]
+        assert statistic.keys == keys
+        assert beyond == tuple(sum(number > one for number in per_unit) for one in statistic.candidates)
+    declared = Grouping(("week",), 3, 2, (), ("amount >= 5", "extract(dow FROM bought)"))
+    one = next(one for one in planned.decide((*found,), unasked.noise).bounds if one.of is BoundOf.GROUPS)
+    assert find_declared(one, replace(counts.table, groupings=(declared,))) == 3
 
 
 def test_nothing_but_counts_of_units_leaves_the_source(unasked: Service) -> None:
@@ -400,6 +427,10 @@ def test_single_rows_have_values_alone(source: str, tmp_path: Path) -> None:
         ({"table": "nix"}, 'KH201: the policy has no private table "nix"'),
         ({"keys": (("weak",),)}, 'KH201.*"weak"'),
         ({"keys": (("household",),)}, "KH202.*no public domain"),
+        ({"keys": (("price > 3 AND sum(amount)",),)}, "KH202"),
+        ({"keys": (("bought::date",),)}, "KH202.*no public domain"),
+        ({"keys": (("extract(dow FROM week)",),)}, "KH202.*no public domain"),
+        ({"keys": (("week; DROP TABLE baskets",),)}, "KH"),
         ({"keys": (), "columns": ()}, "KH202: nothing to bound"),
         ({"totals": ("price",)}, "KH203.*has no bounds"),
         ({"totals": ("week",)}, "KH203.*is not a number"),
