@@ -14,6 +14,8 @@ from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 
+import numpy as np
+
 from planner.bind.lookup_columns import values
 from planner.catalog.model import Column, PublicTable, SqlType, Value
 from planner.catalog.row_terms import RowTerm, TermKind
@@ -61,10 +63,10 @@ def join_as_one(
 
 def _find_span(found: Sequence[Value | None]) -> _Span | None:
     """The least number before the pinned values of a column, and the greatest behind them; None if one is missing."""
-    if any(not isinstance(value, int) for value in found):
+    if None in found:
         return None
-    present = [value for value in found if isinstance(value, int)]
-    return min(present, default=0) - 1, max(present, default=0) + 1
+    present = np.array(found or (0,), dtype=np.int64)
+    return int(present.min()) - 1, int(present.max()) + 1
 
 
 def _number_rows(bases: Sequence[Column], spans: Sequence[_Span], within: RowScope) -> RowTerm:
@@ -92,15 +94,10 @@ def _with_numbers(
     public: PublicTable, name: str, found: Sequence[Sequence[Value | None]], spans: Sequence[_Span]
 ) -> PublicTable:
     """The table with the number of each of its rows, under the name."""
-
-    def number(digits: Sequence[Value | None]) -> int:
-        told = 0
-        for digit, (low, high) in zip(digits, spans, strict=True):
-            assert isinstance(digit, int), "a span has no missing value"
-            told = told * (high - low + 1) + digit
-        return told
-
-    numbered = tuple(map(number, zip(*found, strict=True)))
+    told = np.zeros(len(public.rows), dtype=np.int64)  # no row overflows it
+    for digits, (low, high) in zip(found, spans, strict=True):
+        told = told * (high - low + 1) + np.array(digits, dtype=np.int64)
+    numbered = tuple(told.tolist())
     made = replace(public, columns=(*public.columns, Column(name, SqlType.INTEGER, "bigint")))
     made.remembered.get(("values", name), lambda: numbered)
     return made

@@ -4,12 +4,16 @@ Guarantee: what is looked up for a row is a function of one column of that row, 
 neither adds rows nor lets one privacy unit count for more than it has.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from operator import itemgetter
+from typing import cast
+
+import numpy as np
 
 from planner.catalog.derived_columns import describe_derivation
-from planner.catalog.domains import KEY_TYPES, take_values
+from planner.catalog.domains import KEY_TYPES
 from planner.catalog.model import Column, Derivation, Lookup, LookupValues, Product, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.question.condition import (
@@ -60,7 +64,7 @@ def values(table: PublicTable, column: str) -> tuple[Value | None, ...]:
 
     def read() -> tuple[Value | None, ...]:
         index = [known.name for known in table.columns].index(column)
-        return tuple(row[index] for row in table.rows)
+        return tuple(map(itemgetter(index), table.rows))
 
     return table.remembered.get(("values", column), read)
 
@@ -69,10 +73,11 @@ def unique_values(table: PublicTable, column: str) -> tuple[Value, ...]:
     """A public column by which rows can be looked up. Raises `NotUnique`."""
 
     def read() -> tuple[Value, ...] | str:
-        present = tuple(value for value in found if value is not None)
-        if len(present) < len(found):
+        if None in found:
             return "holds NULL"
-        return "is not unique" if len(set(present)) < len(present) else present
+        kind = next(known.sql_type for known in table.columns if known.name == column)
+        different = _list_integers(found) if kind is SqlType.INTEGER else set(found)
+        return "is not unique" if len(different) < len(found) else cast("tuple[Value, ...]", found)
 
     found = values(table, column)
     unique = table.remembered.get(("unique", column), read)
@@ -89,7 +94,10 @@ def looked_up(name: str, public: PublicTable, column: str, *, key: str, base: Co
     keys = unique_values(public, key)
     source = f"{public.name}.{column} by {key} {public.digest}"
     found = keys if column == key else values(public, column)
-    pairs = public.remembered.get(("pairs", key, column), lambda: LookupValues(keys, found))
+    known_from, found_from = (f"{public.name}.{one} {public.digest}" for one in (key, column))
+    pairs = public.remembered.get(
+        ("pairs", key, column), lambda: LookupValues(keys, found, known_from=known_from, found_from=found_from)
+    )
     if isinstance(base.derivation, Lookup):
         pairs = base.derivation.pairs.then(pairs)
         source = f"{source} of {base.derivation.source}"
@@ -108,10 +116,14 @@ def is_too_long(column: Column) -> bool:
     pairs = column.derivation.pairs
 
     def count() -> int:
-        sides = (sum(len(text) for text in side if isinstance(text, str)) for side in (pairs.known, pairs.found))
-        return max(sides)
+        return max(map(_count_characters, (pairs.known, pairs.found)))
 
     return pairs.remembered.get("characters", count) > MOST_CHARACTERS
+
+
+def _count_characters(side: Sequence[Value | None]) -> int:
+    texts = cast("Sequence[str | None]", side) if str in set(map(type, side)) else ()
+    return sum(map(len, filter(None, texts)))
 
 
 def _type_column(name: str, given: Column, lookup: Lookup, *, base: Column, table: Table) -> Column:
@@ -135,30 +147,50 @@ def _type_column(name: str, given: Column, lookup: Lookup, *, base: Column, tabl
 
 def _describe_found(given: Column, lookup: Lookup) -> _Found:
     kind, declared = given.sql_type, given.declared
-    present = tuple({value for value in lookup.pairs.found if value is not None})
+    present = _list_different(lookup.pairs.found, kind)
     if kind is SqlType.DOUBLE and declared.strip().lower() in ("real", "float4"):
         kind = SqlType.OTHER
     whole = kind is SqlType.INTEGER and present  # of whole numbers the ends say everything
-    numbers = _numbers((min(present), max(present)) if whole else present)
-    if kind in (SqlType.NUMERIC, SqlType.DOUBLE) and not all(Decimal(value).is_finite() for value in numbers):
+    numbers = _numbers((present[0], present[-1]) if whole else present) if kind in _MEASURES else ()
+    places = max(map(_places, numbers), default=0)
+    if kind in (SqlType.NUMERIC, SqlType.DOUBLE) and not all(map(Decimal.is_finite, numbers)):
         kind = SqlType.OTHER
     if kind is SqlType.NUMERIC:
-        scale = max((_places(value) for value in numbers), default=0)
-        precision = max((_whole_digits(value) for value in numbers), default=1) + scale
+        precision = max(_whole_digits(end) for end in (min(numbers), max(numbers))) + places if numbers else 1
         kind = kind if precision <= _NUMERIC_DIGITS else SqlType.OTHER
-        declared = f"numeric({precision},{scale})"
-    bounds, grid = _measure_found(numbers) if kind in _MEASURES else ((Decimal(0), Decimal(0)), Decimal(1))
+        declared = f"numeric({precision},{places})"
+    bounds, grid = _measure_found(numbers, places) if kind in _MEASURES else ((Decimal(0), Decimal(0)), Decimal(1))
     return _Found(
         kind=kind,
         declared=declared,
-        domain=take_values(present, kind) if kind in KEY_TYPES and present else None,
+        domain=tuple(present) if kind in KEY_TYPES and present else None,
         bounds=bounds,
         grid=grid,
         longest=None if lookup.is_listed or kind is not SqlType.TEXT else max(map(len, map(str, present)), default=1),
     )
 
 
-def _numbers(found: tuple[Value, ...]) -> tuple[Decimal, ...]:
+def _list_different(found: Sequence[Value | None], kind: SqlType) -> Sequence[Value]:
+    """Return each value once, without NULL; those of a key's type rise."""
+    match kind:
+        case SqlType.INTEGER:
+            return _list_integers(found)
+        case SqlType.NUMERIC | SqlType.DOUBLE:  # equal ones are mostly one object, and to hash a decimal is dear
+            found = list(dict(zip(map(id, found), found, strict=True)).values())
+    different = cast("set[Value]", set(found) - {None})
+    return sorted(different) if kind in KEY_TYPES else list(different)
+
+
+def _list_integers(found: Sequence[Value | None]) -> Sequence[Value]:
+    """Return each integer once, rising, without NULL: in a tenth of the time that a set takes."""
+    given = [value for value in found if value is not None] if None in found else found
+    rising = np.sort(np.array(given, dtype=np.int64))
+    is_first = np.ones(len(rising), dtype=bool)
+    is_first[1:] = rising[1:] != rising[:-1]
+    return cast("list[Value]", rising[is_first].tolist())
+
+
+def _numbers(found: Sequence[Value]) -> tuple[Decimal, ...]:
     return tuple(Decimal(value) for value in found if isinstance(value, int | Decimal))
 
 
@@ -171,10 +203,10 @@ def _whole_digits(value: Decimal) -> int:
     return max(1, value.adjusted() + 1) if value else 1
 
 
-def _measure_found(found: tuple[Decimal, ...]) -> tuple[tuple[Decimal, Decimal], Decimal]:
+def _measure_found(found: tuple[Decimal, ...], places: int) -> tuple[tuple[Decimal, Decimal], Decimal]:
     """The least and the greatest pinned value, and the finest grid on which sums of them stay exact."""
     low, high = min(found, default=Decimal(0)), max(found, default=Decimal(0))
-    places = min(max(map(_places, found), default=0), _DIGITS - max(_whole_digits(low), _whole_digits(high)))
+    places = min(places, _DIGITS - max(_whole_digits(low), _whole_digits(high)))
     return (low, high), Decimal(1).scaleb(-places)
 
 

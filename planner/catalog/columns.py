@@ -72,13 +72,22 @@ class Remembered:
 class LookupValues:
     """The pinned values of a column by which something is looked up, each once, and what stands there, in their order.
 
-    There may be a million: questions of one catalog share one object, and with it what was computed of it.
+    There may be a million: questions of one catalog share one object, and with it what was computed of it. `known_from`
+    and `found_from` say in which pinned data each side stands, if it is a column of that: equal texts, equal values.
     """
 
-    __slots__ = ("found", "known", "remembered")
+    __slots__ = ("found", "found_from", "known", "known_from", "remembered")
 
-    def __init__(self, known: tuple[Value, ...], found: tuple[Value | None, ...]) -> None:
+    def __init__(
+        self,
+        known: tuple[Value, ...],
+        found: tuple[Value | None, ...],
+        *,
+        known_from: str | None = None,
+        found_from: str | None = None,
+    ) -> None:
         self.known, self.found = known, found
+        self.known_from, self.found_from = known_from, found_from
         self.remembered = Remembered()
 
     @classmethod
@@ -106,9 +115,25 @@ class LookupValues:
 
         def join() -> LookupValues:
             through = other.by_key
-            return LookupValues(self.known, tuple(None if one is None else through.get(one) for one in self.found))
+            steps = [one for one in (self.found_from, other.known_from, other.found_from) if one is not None]
+            return LookupValues(
+                self.known,
+                tuple(None if one is None else through.get(one) for one in self.found),
+                known_from=self.known_from,
+                found_from=f"({') ('.join(steps)})" if len(steps) == 3 else None,
+            )
 
         return self.remembered.get(("through", other), join)
+
+    @property
+    def longest_known(self) -> int:
+        """The length of the longest text among the known values; 0 of none."""
+
+        def find_longest() -> int:
+            texts = str in set(map(type, self.known))
+            return max((len(value) for value in self.known if isinstance(value, str)), default=0) if texts else 0
+
+        return self.remembered.get("longest known", find_longest)
 
     @property
     def by_key(self) -> Mapping[Value, Value | None]:

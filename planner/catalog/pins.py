@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from hashlib import sha256
-from itertools import chain
+from typing import cast
 
 from planner.catalog.csv_file import CsvFile
 from planner.catalog.domains import encode_value
@@ -17,7 +17,12 @@ from planner.catalog.model import SqlType, Value
 from planner.catalog.pace import Pace
 from planner.catalog.sql_types import SourceColumn, sql_type
 
-_AT_ONCE = 10_000  # rows that are hashed together: more would only take memory
+_AT_ONCE = 1_000  # rows that are hashed together: more take memory, and the processor's cache
+_LOOKED_AT = 10_000  # values of a column that tell whether it repeats them: a part of a millisecond
+_FEW = 100  # values that cost nothing, whether or not they repeat
+_AS_WRITTEN = frozenset({SqlType.TEXT, SqlType.UUID})
+_CHEAP = _AS_WRITTEN | {SqlType.INTEGER}  # to read, and to tell apart
+_NO_TEXT = b"\xff" * 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +140,8 @@ def written_table(
     by_column = list(zip(*rows, strict=True)) or [()] * len(columns)
     if _digest(columns, by_column) != digest:
         return None
-    read = [[*map(_reader(kind), found)] for found, kind in zip(by_column, kinds, strict=True)]
-    return PinnedTable(name=name, columns=tuple(columns), rows=_rows(read), digest=digest)
+    read = [_read_values(found, kind) for found, kind in zip(by_column, kinds, strict=True)]
+    return PinnedTable(name=name, columns=tuple(columns), rows=tuple(zip(*read, strict=True)), digest=digest)
 
 
 def write_values(values: Iterable[Value | None], kind: SqlType) -> list[str | None]:
@@ -155,6 +160,16 @@ def _rows(columns: Sequence[Sequence[Value | None]]) -> tuple[tuple[Value | None
         first: dict[Value | None, Value | None] = {}
         once.append([first.setdefault(value, value) for value in column] if _may_be_shared(column) else column)
     return tuple(zip(*once, strict=True))
+
+
+def _read_values(written: Sequence[str | None], kind: SqlType) -> Sequence[Value | None]:
+    """The values of a column, those that are written alike as one object where a column repeats them."""
+    read = _reader(kind)
+    first = written[:_LOOKED_AT]
+    if kind in _CHEAP and 2 * len(set(first)) > len(first) > _FEW:
+        return list(written) if kind in _AS_WRITTEN else list(map(read, written))
+    values = {text: read(text) for text in set(written)}
+    return list(map(values.__getitem__, written))
 
 
 def _may_be_shared(column: Sequence[Value | None]) -> bool:
@@ -177,6 +192,7 @@ def _reader(kind: SqlType) -> Callable[[str | None], Value | None]:
         case SqlType.TIMESTAMP:
             read = datetime.fromisoformat
         case _:
+            assert kind in _AS_WRITTEN
             return lambda text: text
     return lambda text: None if text is None else read(text)
 
@@ -221,14 +237,25 @@ def _digest(columns: Sequence[SourceColumn], written: Sequence[Sequence[str | No
     for column in columns:
         digest.update(_prefix_length(column.name) + _prefix_length(column.declared))
     for start in range(0, len(written[0]) if written else 0, _AT_ONCE):
-        parts = [list(map(_prefix_length, found[start : start + _AT_ONCE])) for found in written]
-        digest.update(b"".join(chain.from_iterable(zip(*parts, strict=True))))
+        parts = [part for found in written for part in _prefix_lengths(found[start : start + _AT_ONCE])]
+        beside = [b""] * sum(map(len, parts))
+        for place, part in enumerate(parts):
+            beside[place :: len(parts)] = part
+        digest.update(b"".join(beside))
     return digest.hexdigest()
 
 
-def _prefix_length(text: str | None) -> bytes:
-    """A text with its length in front, so that no two sequences of texts run together; NULL has no length."""
-    if text is None:
-        return b"\xff" * 8
+def _prefix_length(text: str) -> bytes:
+    """A text with its length in front, so that no two sequences of texts run together."""
     content = text.encode()
     return len(content).to_bytes(8, "big") + content
+
+
+def _prefix_lengths(texts: Sequence[str | None]) -> Sequence[Sequence[bytes]]:
+    """Texts with their lengths in front, as sequences of what stands beside each other; NULL has no length."""
+    if None in texts:
+        return ([_NO_TEXT if text is None else _prefix_length(text) for text in texts],)
+    contents = list(map(str.encode, cast("Sequence[str]", texts)))
+    lengths = list(map(len, contents))
+    written = {length: length.to_bytes(8, "big") for length in set(lengths)}
+    return list(map(written.__getitem__, lengths)), contents

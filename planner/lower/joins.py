@@ -285,11 +285,12 @@ def _pairs(column: Column) -> LookupValues:
 
 
 def _digest(pairs: LookupValues, side: str) -> str:
-    """A sha256 of one side of looked-up values, computed once."""
+    """A sha256 of one side of looked-up values, or of where they stand in pinned data, computed once."""
+    values, origin = (pairs.known, pairs.known_from) if side == "known" else (pairs.found, pairs.found_from)
 
     def digest() -> str:
-        written = map(_spell, pairs.known if side == "known" else pairs.found)
-        return sha256("".join(written).encode()).hexdigest()
+        written = "".join(map(_spell, values)) if origin is None else f"from {origin}"
+        return sha256(written.encode()).hexdigest()
 
     return pairs.remembered.get(("digest", side), digest)
 

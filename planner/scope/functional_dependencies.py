@@ -171,8 +171,8 @@ def by_key(column: Column, key: Column, values: Collection[Value]) -> Mapping[Va
         return {value: value for value in values}
     if not isinstance(column.derivation, Lookup):
         return None
-    pairs = column.derivation.pairs.by_key
     if column.derivation.column == key.name:
+        pairs = column.derivation.pairs.by_key
         return {value: pairs.get(value) for value in values}
     if not isinstance(key.derivation, Lookup) or key.derivation.column != column.derivation.column:
         return None

@@ -43,6 +43,19 @@ def lasting() -> Iterator[None]:
         gc.enable()
 
 
+@contextmanager
+def pause_collection() -> Iterator[None]:
+    """Do not look for garbage within the block, which makes millions of objects that all stay."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def end_process(ended: SystemExit) -> NoReturn:
     """End as Python does: threads have ended, what was registered has been called, what was written is there. But what
     the process leaves is not taken apart object by object."""

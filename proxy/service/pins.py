@@ -25,6 +25,7 @@ from planner.catalog.sql_types import SourceColumn, sql_type
 from planner.errors import KeyholeError
 from planner.policy.compile import compile_catalog, key_domains
 from planner.policy.file import Policy
+from proxy.concurrency.interpreter import pause_collection
 from proxy.service.csv_files import check_pinned_files, pin_files
 from proxy.service.parquet_files import check_parquet_files
 from proxy.service.refusals import pins_differ, pins_edited
@@ -290,7 +291,8 @@ def _read(path: Path, text: Callable[[], str]) -> Pins:
     if not path.exists():
         return Pins()
     try:
-        pins = _decode_pins(json.loads(text()))
+        with pause_collection():
+            pins = _decode_pins(json.loads(text()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, KeyholeError, Fault):
         pins = None
     if pins is None:

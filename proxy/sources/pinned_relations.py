@@ -245,5 +245,6 @@ def _place(name: str) -> str:
 def _as_array(column: PinnedColumn) -> Any:
     if column.whole and None not in column.values:
         return np.array(column.values, dtype=np.int64)
-    texts = {value: None if value is None else _as_text(value) for value in set(column.values)}
-    return np.array([texts[value] for value in column.values], dtype=object)
+    different = dict(zip(map(id, column.values), column.values, strict=True))  # equal values are mostly one object
+    texts = {at: None if value is None else _as_text(value) for at, value in different.items()}
+    return np.array(list(map(texts.__getitem__, map(id, column.values))), dtype=object)

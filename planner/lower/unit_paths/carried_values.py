@@ -16,9 +16,8 @@ def find_longest(table: Table) -> dict[str, int]:
     found: dict[str, int] = {}
     for column in table.columns:
         if isinstance(column.derivation, Lookup):
-            base, known = column.derivation.column, column.derivation.pairs.known
-            longest = max((len(value) for value in known if isinstance(value, str)), default=0)
-            found[base] = max(found.get(base, 0), longest)
+            base = column.derivation.column
+            found[base] = max(found.get(base, 0), column.derivation.pairs.longest_known)
     return found
 
 

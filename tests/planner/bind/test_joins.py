@@ -124,6 +124,18 @@ def test_a_measure_is_bounded_by_its_least_and_greatest_pinned_value() -> None:
     assert found.functionals[0].sensitivity == 2500
 
 
+@given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), max_size=9))
+def test_a_looked_up_number_has_the_pinned_values_as_its_domain_and_bounds(found: list[int | None]) -> None:
+    public = _public("places", {"name": _INTEGER, "size": _INTEGER}, *enumerate(found))
+    base = Column("place", SqlType.INTEGER, "integer")
+    column = looked_up("size", public, "size", key="name", base=base, table=retail().tables[0])
+    present = sorted({value for value in found if value is not None})
+    assert column.domain == (tuple(present) or None)
+    assert column.bounds == (Decimal(min(present, default=0)), Decimal(max(present, default=0)))
+    names = tuple(range(len(found)))
+    assert looked_up("key", public, "name", key="name", base=base, table=retail().tables[0]).domain == (names or None)
+
+
 def test_only_what_is_needed_of_a_joined_table_is_kept() -> None:
     found = _asked(
         "SELECT s.month FROM sales s JOIN places p ON s.country = p.name WHERE p.size > 0 AND p.number < 3 "
@@ -194,7 +206,7 @@ def test_a_large_public_table_is_computed_once_and_stands_in_no_statement() -> N
     assert len({relation.name for (relation,) in read}) == 1
     assert all(a.values is b.values for a, b in zip(read[0][0].columns, read[1][0].columns, strict=True))
     assert all("place 1" not in one.rewritten.sql and len(one.rewritten.sql) < 5_000 for one in found)
-    other = replace(MANY, rows=(*MANY.rows[:-1], ("place x", "0", 0)))
+    other = replace(MANY, rows=(*MANY.rows[:-1], ("place x", "0", 0)), digest="of other rows")
     ((changed,),) = [plan(_asked(sql.format(1), other), dialect=POSTGRES).rewritten.pinned]
     assert changed.name != read[0][0].name
 

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from hashlib import sha256
 from pathlib import Path
 
 import duckdb
@@ -249,6 +250,32 @@ def test_digests_tell_tables_apart(rows: list[tuple[str | None, str | None]]) ->
     assert (digest == pinned_table("t", columns, swapped).digest) == (
         sorted(map(str, rows)) == sorted(map(str, swapped))
     )
+
+
+def test_many_rows_are_read_as_they_were_written_and_hashed_one_by_one(tmp_path: Path) -> None:
+    """Values that are equal and written otherwise stay so, whether or not a column repeats them."""
+    declared = ("text", "bigint", "numeric", "date", "text")
+    columns = [SourceColumn(f"c{number}", kind, True) for number, kind in enumerate(declared)]
+    rows = [
+        (
+            f"é{i}",
+            i,
+            Decimal("2.5" if i % 2 else "2.50"),
+            date(2026, 1, 1 + i % 9),
+            None if i % 7 == 0 else "ab" * (i % 3),
+        )
+        for i in range(2_500)
+    ]
+    table = pinned_table("t", columns, rows)
+    digest = sha256()
+    for text in (text for column in columns for text in (column.name, column.declared)):
+        digest.update(len(text).to_bytes(8, "big") + text.encode())
+    for value in (value for row in table.rows for value in row):
+        text = "" if value is None else str(value)
+        digest.update((b"\xff" * 8 if value is None else len(text.encode()).to_bytes(8, "big")) + text.encode())
+    assert table.digest == digest.hexdigest()
+    write_pins(tmp_path / "pins.json", Pins(tables=(table,)))
+    assert repr(read_pins(tmp_path / "pins.json").table("t")) == repr(table)
 
 
 def test_values_that_no_type_holds_are_refused() -> None:
