@@ -1,18 +1,25 @@
 """The scan where a privacy unit has several rows: bounded totals of each unit in each key, summed per key.
 
 Guarantee: one unit is in at most G keys, and changes what is summed there by no more than its clipped total or, under
-a row cap, by its first rows in the order of md5. Which keys and rows count is decided before WHERE, among the rows that
-have the values of fixed keys. At a look they are the first that came.
+a row cap, by its first rows in the order of md5. Which keys and rows count is decided among all rows that have the
+values of fixed keys, whichever of them WHERE keeps. At a look they are the first that came.
 
 References: docs/proofs/joint_loss.md; docs/proofs/units_over_a_horizon.md; docs/decisions/0002-rewriting.md.
 """
 
 from dataclasses import dataclass, replace
 
-from planner.catalog.model import RowCap
+from planner.catalog.model import NamedStep, RowCap
+from planner.lower.bounding.choose_groups import (
+    can_list,
+    keep_listed_groups,
+    list_crowded_units,
+    rank_groups,
+)
 from planner.lower.contribution_bounds import CAME, Bounding, not_null
 from planner.lower.domain import list_domain, restriction
 from planner.lower.functional import FunctionalSql
+from planner.lower.kept.named_steps import merge_steps
 from planner.lower.key_tests import fixed_tests, group_tests, pair_keys, row_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.look import arrival_tests
@@ -31,6 +38,26 @@ class BoundedScan:
     bounding: Bounding
     functionals: tuple[FunctionalSql, ...]
     per_unit: bool = False  # whether each unit's totals are what is read, different values as well
+    crowded: tuple[NamedStep, ...] = ()  # the list of units in too many groups, behind its steps; none: all are ranked
+
+    @property
+    def can_list(self) -> bool:
+        """Whether a list of crowded units can say which groups count."""
+        return self.question.table.row_cap is None and can_list(self.bounding)
+
+    def list_crowded(self, plain: RowSql) -> "BoundedScan":
+        """Return the scan that chooses groups by a list of crowded units.
+
+        Parameters:
+            plain: the rows of these units and of others, without what this question alone computes of them.
+        """
+        every = BoundedScan(replace(self.question, table=plain.table), plain, Bounding(plain, self.question.keys), ())
+        return replace(self, crowded=(*plain.table.steps, list_crowded_units(every.bounding, every.eligible_tests())))
+
+    @property
+    def named_steps(self) -> tuple[NamedStep, ...]:
+        """The steps that have to be defined in front of the statement."""
+        return merge_steps(self.row.table.steps, self.crowded)
 
     @property
     def relation(self) -> str:
@@ -39,8 +66,12 @@ class BoundedScan:
 
     @property
     def where_comes_first(self) -> bool:
-        """Whether WHERE is asked of rows as they are read: where all keys and rows of a unit count, none is missed."""
-        return not self.bounding.chooses and self.question.table.row_cap is None
+        """Whether WHERE is asked of rows as they are read: nothing of a unit is counted or ranked behind it."""
+        return not self._ranks_groups and self.question.table.row_cap is None
+
+    @property
+    def _ranks_groups(self) -> bool:
+        return self.bounding.chooses and not self.crowded
 
     @property
     def counted(self) -> list[FunctionalSql]:
@@ -55,14 +86,15 @@ class BoundedScan:
         if self.where_comes_first:
             rows += where_tests(self.row, self.question.where)
         steps = self._totals(rows) if cap is None else [*self._cap_rows(rows, cap), *self._totals_of_capped(cap)]
-        return [*steps, *self._choose_groups()] if self.bounding.chooses else steps
+        if not self.bounding.chooses:
+            return steps
+        chosen = keep_listed_groups(self.bounding, self.crowded[-1]) if self.crowded else rank_groups(self.bounding)
+        return [*steps, *chosen]
 
     def remaining_tests(self) -> list[str]:
         """What has yet to be asked of one row per unit and key."""
         tests = group_tests(self.row, self.question)
-        if not self.bounding.chooses:
-            return tests
-        return [f"place <= {self.question.table.groups_per_unit}", *tests, *self._restrict_keys()]
+        return [*tests, *self._restrict_keys()] if self._ranks_groups else tests
 
     def lines(self) -> list[str]:
         """The whole statement."""
@@ -130,7 +162,6 @@ class BoundedScan:
         if self.bounding.chooses:
             aliases = ", ".join(alias for alias, _ in self.bounding.groups)
             joined = f"FROM {source} JOIN chosen USING ({aliases})"
-            limits.append(f"chosen.place <= {self.question.table.groups_per_unit}")
         return [
             "-- how many different values each key has",
             f"{name} AS (",
@@ -147,7 +178,7 @@ class BoundedScan:
         names = self.question.keys.names
         present = [not_null(self.row, column) for _, column in self.bounding.units if column.name not in names]
         for i, (column, values) in enumerate(pair_keys(self.question)):
-            if self.bounding.chooses and not self.question.table.determines(column):
+            if self._ranks_groups and not self.question.table.determines(column):
                 domain = restriction(self.row, column, self.bounding.domain(i))
                 present.append(domain or not_null(self.row, column))
             else:
@@ -161,7 +192,7 @@ class BoundedScan:
 
     def _first_came(self, came: list[str]) -> list[str]:
         """When a unit came into a key, where that is asked."""
-        return self.bounding.first_came(came) if self.bounding.chooses else []
+        return self.bounding.first_came(came) if self._ranks_groups else []
 
     @property
     def _summed(self) -> list[tuple[int, FunctionalSql]]:
@@ -215,19 +246,6 @@ class BoundedScan:
                 select(aliases + sums), ["FROM kept"], where([f"place <= {cap.rows}"]), group_by(len(aliases))
             ),
             f"){',' if self.bounding.chooses else ''}",
-        ]
-
-    def _choose_groups(self) -> list[str]:
-        groups = self.question.table.groups_per_unit
-        units = ", ".join(alias for alias, _ in self.bounding.units)
-        order = self.bounding.order_of_keys()
-        return [
-            f"-- the keys of each privacy unit, {self.bounding.order_in_words}; the first {groups} count",
-            "chosen AS (",
-            *indent_blocks(
-                [f"SELECT *, row_number() OVER (PARTITION BY {units} ORDER BY {order}) AS place", "FROM totals"]
-            ),
-            ")",
         ]
 
     def _restrict_keys(self) -> list[str]:

@@ -72,6 +72,10 @@ class Bounding:
         """
         return self._first_come([CAME], self._draw_order(self._sort_groups()))
 
+    def md5_of_keys(self) -> str:
+        """The md5 by which a unit's keys are ordered first, over their aliases."""
+        return self._draw(self._sort_groups())
+
     def order_of_copies(self, *beside: tuple[str, Column]) -> str:
         """The order in which a unit's rows in a key count where nothing but these columns tells them apart."""
         return self._draw_order([*self._sort_groups(), *beside])
@@ -97,12 +101,15 @@ class Bounding:
 
     def _draw_order(self, parts: list[tuple[str, Column]]) -> str:
         """An order that no data can choose: md5 of seed and canonical text, ties by the values themselves."""
+        return ", ".join([self._draw(parts), *(sql for sql, _ in parts)])
+
+    def _draw(self, parts: list[tuple[str, Column]]) -> str:
         texts = [
             self.row.dialect.spelling.text(self.row.table.seed),
             *(self.row.canonical(sql, column) for sql, column in parts),
         ]
         canonical = " || '|' || ".join(texts)
-        return ", ".join([f"md5({canonical}){self.row.dialect.byte_order}", *(sql for sql, _ in parts)])
+        return f"md5({canonical}){self.row.dialect.byte_order}"
 
 
 def exceeds_groups(table: Table, keys: KeySpace) -> bool:

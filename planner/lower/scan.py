@@ -85,14 +85,34 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tupl
         FunctionalSql.of(row, f, where=ALWAYS, among=question.where, known=known) for f in question.functionals
     ]
     if question.table.row_unit:
-        lines = _scan_rows(question, row, functionals)
+        lines, steps = _scan_rows(question, row, functionals), row.table.steps
     else:
-        lines = BoundedScan(question, row, Bounding(row, question.keys, question.as_of), tuple(functionals)).lines()
+        scan = BoundedScan(question, row, Bounding(row, question.keys, question.as_of), tuple(functionals))
+        scan = _list_crowded(scan, known)
+        lines, steps = scan.lines(), scan.named_steps
     rolled = None
     # rows that count are as many as joined ones, have no columns for what one question asks, and are of all units
     if not (among.carried or row.truths or row.numbers or known.lists or known.own):
         rolled = rollup(replace(question, table=stored.table), stored, functionals)
-    return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled), row.table.steps
+    return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled), steps
+
+
+def _list_crowded(scan: BoundedScan, known: Table) -> BoundedScan:
+    """The scan with its groups chosen by a list of crowded units, if one can say which count.
+
+    The list is made of the rows that all questions by these keys read. So it has other units than are on the question's
+    lists, unless these say of each row of a unit another thing.
+    """
+    if not scan.can_list:
+        return scan
+    keys, dialect = scan.question.keys, scan.row.dialect
+    table = known if any(one.of_rows for one in known.listed) else replace(known, lists=())
+    read = table.with_bases([*table.unit, *keys.names, *(key.name for key in table.fixed)])
+    if not table.lists and not any(table.column(name).own for name in read):
+        table = replace(table, columns=tuple(one for one in table.columns if not one.own), own=())
+    joined = join_lookups(join_with_values(table, dialect=dialect), dialect=dialect)
+    plain = compute_conditions(RowSql(table=joined, dialect=dialect), ALWAYS, (), keys=keys.columns)
+    return scan.list_crowded(keep_listed(plain))
 
 
 def _compute_at_look(
@@ -162,6 +182,7 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> t
     )
     needs = tuple(FunctionalSql.of(row, f, where=ALWAYS, among=inner.where) for f in inner.functionals)
     bounded = BoundedScan(inner, row, Bounding(row, question.keys, question.as_of), needs, per_unit=True)
+    bounded = _list_crowded(bounded, rows.table)
     steps = bounded.steps()
     kept = [*bounded.remaining_tests(), f"t{len(needs) - 1} IS NOT NULL"]
     source = [f"FROM {bounded.relation}", *where(kept, comment="of the public keys, with rows that count")]
@@ -175,4 +196,4 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> t
     totals = replace(inner, table=stored.table)
     dear = row.truths or row.numbers or rows.table.lists
     rolled = None if dear else rollup_per_unit(question, rows, totals=totals, row=stored, functionals=needs)
-    return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled), row.table.steps
+    return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled), bounded.named_steps

@@ -97,7 +97,7 @@ def crowd_question(
     return Question(
         table=table,
         keys=KeySpace(columns=columns_, values=(*(domain[:2] for domain in domains[:1]), *domains[1:])),
-        where=Compare("flag", "=", True) if groups == 1 else ALWAYS,
+        where=Compare("flag", "=", True) if groups in (1, 8) else ALWAYS,
         functionals=tuple(functionals),
         atoms=(),
         formula=TRUE,
@@ -129,11 +129,14 @@ def crowded(engines: Engines) -> dict[str, str]:
 
 
 _KEYS = (("ward", "level"), ("ward", "month"), ("level",), ("born", "flag"), ())
+_MANY_GROUPS = (("ward", "level", "flag"), ("month", "level", "ward"))
 
 
 @pytest.mark.parametrize(
     ("unit", "cap", "groups", "keys"),
-    cases([()], [None], [1], _KEYS, quick=2) + cases(UNITS, [None, 2], [1, 3], _KEYS, quick=10),
+    cases([()], [None], [1], _KEYS, quick=2)
+    + cases(UNITS, [None, 2], [1, 3], _KEYS, quick=10)
+    + cases(UNITS, [None], [8, 11], _MANY_GROUPS, quick=4),
     ids=str,
 )
 def test_crowd(

@@ -1,0 +1,146 @@
+"""The groups of a privacy unit that count, of a unit that may be in more of them.
+
+The first G count, in an order that no data can choose. There are two ways to find them. All groups of all units are
+ranked: so at a look, where what came first counts. Or a list has the units that are in more than G groups, each with
+the md5 of the first group that does not count: every group of any other unit counts, and of these the groups before it.
+The list is made of units and keys alone. So a question asks WHERE of rows as it reads them, and md5 of few pairs.
+
+Guarantee: both keep the same groups, at most G of each unit, whatever the data: those that the unit has among all
+eligible rows, whichever of them WHERE keeps.
+
+Proof: docs/proofs/joint_loss.md.
+"""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+
+from planner.catalog.model import Column, NamedStep, SqlType, Value
+from planner.lower.contribution_bounds import Bounding, not_null
+from planner.lower.kept.named_steps import name_step
+from planner.lower.layout import group_by, indent_blocks, select, where
+
+FIRST_OUT = "first_out"
+"""The column of the list that has the md5 of the first group of a unit that does not count."""
+
+_AFTER_ALL = "g"  # behind every md5, whose digits end with f
+_COUNT_ROWS_FROM = 8  # groups; few units have more rows than that, and most have more than 4 (TPC-H, by hand)
+_ANY_VALUE: dict[SqlType, Value] = {
+    SqlType.INTEGER: 0,
+    SqlType.NUMERIC: Decimal(0),
+    SqlType.TEXT: "",
+    SqlType.BOOLEAN: False,
+    SqlType.DATE: date(2000, 1, 1),
+    SqlType.TIMESTAMP: datetime(2000, 1, 1),
+    SqlType.UUID: "00000000-0000-0000-0000-000000000000",
+}
+
+
+def can_list(bounding: Bounding) -> bool:
+    """Return True if a list can say which groups count.
+
+    At a look what came first counts, and a double's zero has two texts: md5 of one says nothing of the other.
+    """
+    return bounding.chooses and bounding.as_of is None and all(c.sql_type in _ANY_VALUE for _, c in bounding.groups)
+
+
+def list_crowded_units(bounding: Bounding, eligible: Sequence[str]) -> NamedStep:
+    """Return the list of crowded units: the unit's columns, and `FIRST_OUT`. Each unit is on it once at most.
+
+    Some unit that may or may not be there stands on it in any case, so that an engine has the same to do whether or not
+    one is crowded; of it all groups count, if they are no more.
+
+    Parameters:
+        bounding: over all rows that any question by these keys reads, one for which `can_list`.
+        eligible: what is asked of rows before the groups are chosen.
+    """
+    row, groups = bounding.row, bounding.row.table.groups_per_unit
+    pair, unit = _names(bounding.groups), _names(bounding.units)
+    tests = list(dict.fromkeys([*eligible, *(not_null(row, column) for _, column in bounding.groups)]))
+    source = [f"FROM {row.table.relation}"]
+    anybody = ", ".join(_any_value(bounding, column) for _, column in bounding.units)
+    if groups >= _COUNT_ROWS_FROM:
+        source.append(_join_busy_units(bounding, tests, anybody))
+    pairs = [*select(_read(bounding, bounding.groups)), *source, *where(tests), *group_by(len(bounding.groups))]
+    place = f"row_number() OVER (PARTITION BY {unit} ORDER BY {bounding.order_of_keys()}) AS place"
+    lines = [
+        f"-- privacy units in more than {groups} keys, each with the md5 of the first that does not count",
+        f"SELECT {unit}, min({FIRST_OUT}) AS {FIRST_OUT}",
+        "FROM (",
+        f"  SELECT {unit}, {FIRST_OUT}",
+        f"  FROM (SELECT {unit}, {bounding.md5_of_keys()} AS {FIRST_OUT}, {place}",
+        f"    FROM (SELECT {pair}, count(*) OVER (PARTITION BY {unit}) AS of_unit FROM (",
+        *indent_blocks(indent_blocks(indent_blocks(pairs))),
+        "    ) AS pairs) AS counted",
+        f"    WHERE of_unit > {groups}) AS ranked",
+        f"  WHERE place = {groups + 1}",
+        f"  UNION ALL SELECT {anybody}, {row.dialect.spelling.text(_AFTER_ALL)}",
+        ") AS listed",
+        *group_by(len(bounding.units)),
+    ]
+    return name_step("\n  ".join(lines), few=True)
+
+
+def _join_busy_units(bounding: Bounding, tests: list[str], anybody: str) -> str:
+    """The join with the units that have more rows than groups that count: no other unit is in more groups.
+
+    Their least and greatest say nothing to the engine, which could read less of a table by them.
+    """
+    row = bounding.row
+    units = _read(bounding, bounding.units)
+    names = [f"busy{i}" for i in range(len(units))]
+    counted = [
+        "SELECT "
+        + ", ".join(
+            f"{row.column(column.name)} AS {name}" for (_, column), name in zip(bounding.units, names, strict=True)
+        ),
+        f"FROM {row.table.relation}",
+        *where(tests),
+        *group_by(len(units)),
+        f"HAVING count(*) > {row.table.groups_per_unit}",
+        f"UNION ALL SELECT {anybody}",
+    ]
+    met = " AND ".join(
+        f"{row.dialect.without_statistics(row.column(column.name))} = {name}"
+        for (_, column), name in zip(bounding.units, names, strict=True)
+    )
+    return "\n".join(["JOIN (", *indent_blocks(counted), f") AS busy ON {met}"])
+
+
+def keep_listed_groups(bounding: Bounding, crowded: NamedStep) -> list[str]:
+    """Return the step `chosen`: the rows of `totals`, one a unit and key, whose groups count by the list."""
+    counts = f"CASE WHEN {FIRST_OUT} IS NULL THEN TRUE ELSE {bounding.md5_of_keys()} < {FIRST_OUT} END"
+    return [
+        "-- of units in more keys than count, those before the first that does not, in the order of md5",
+        "chosen AS (",
+        f"  SELECT * FROM totals LEFT JOIN {crowded.name} AS crowded USING ({_names(bounding.units)})",
+        f"  WHERE {counts}",
+        ")",
+    ]
+
+
+def rank_groups(bounding: Bounding) -> list[str]:
+    """Return the step `chosen`: the rows of `totals`, one a unit and key, whose groups are the first of their unit."""
+    groups = bounding.row.table.groups_per_unit
+    place = f"row_number() OVER (PARTITION BY {_names(bounding.units)} ORDER BY {bounding.order_of_keys()}) AS place"
+    return [
+        f"-- the keys of each privacy unit, {bounding.order_in_words}; the first {groups} count",
+        "chosen AS (",
+        f"  SELECT * FROM (SELECT *, {place} FROM totals) AS ranked",
+        f"  WHERE place <= {groups}",
+        ")",
+    ]
+
+
+def _names(parts: Sequence[tuple[str, Column]]) -> str:
+    return ", ".join(alias for alias, _ in parts)
+
+
+def _read(bounding: Bounding, parts: Sequence[tuple[str, Column]]) -> list[str]:
+    return [f"{bounding.row.column(column.name)} AS {alias}" for alias, column in parts]
+
+
+def _any_value(bounding: Bounding, column: Column) -> str:
+    """A value of the column's type, which some unit may have."""
+    spelling = bounding.row.dialect.spelling
+    return spelling.cast(spelling.constant(_ANY_VALUE[column.sql_type], column=column), spelling.type_name(column))
