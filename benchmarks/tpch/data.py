@@ -3,7 +3,6 @@
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -99,22 +98,24 @@ def _csv(reading: duckdb.DuckDBPyConnection, source: str, path: Path) -> Iterato
 
 
 class PlainDuckDB:
-    """The DuckDB file, asked directly."""
+    """The DuckDB file, asked directly. It stays open, and with it what was read: Keyhole's stays, too."""
 
     def __init__(self, path: Path, *, limit_s: float) -> None:
         self._path, self._limit_s = path, limit_s
+        self._opened: duckdb.DuckDBPyConnection | None = None
 
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
         """Return all rows. Raises TimeoutError after the limit."""
-        with closing(duckdb.connect(str(self._path), read_only=True)) as connection:
-            timer = threading.Timer(self._limit_s, connection.interrupt)
-            timer.start()
-            try:
-                return connection.execute(sql).fetchall()
-            except duckdb.InterruptException as error:
-                raise TimeoutError from error
-            finally:
-                timer.cancel()
+        if self._opened is None:
+            self._opened = duckdb.connect(str(self._path), read_only=True)
+        timer = threading.Timer(self._limit_s, self._opened.interrupt)
+        timer.start()
+        try:
+            return self._opened.execute(sql).fetchall()
+        except duckdb.InterruptException as error:
+            raise TimeoutError from error
+        finally:
+            timer.cancel()
 
     def servers(self) -> tuple[int, ...]:
         """Return none: DuckDB computes in this process."""

@@ -7,6 +7,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any, get_type_hints
 
 import matplotlib as mpl
@@ -60,8 +61,21 @@ def count_planned(asked: Sequence[Asked]) -> str:
     return f"{len(planned)} of {len(private)} queries that read private tables plan."
 
 
+def summarise(asked: Sequence[Asked]) -> str:
+    """Return the geometric mean and the greatest of the ratios of questions about private tables, by engine."""
+    by_engine: dict[str, dict[str, float]] = {}
+    for one in asked:
+        if one.ratio is not None and not one.outcome.startswith(PUBLIC):
+            by_engine.setdefault(one.engine, {})[one.query.removesuffix(" instead")] = one.ratio
+    return " ".join(
+        f"On {engine} Keyhole takes {geometric_mean(ratios.values()):.1f} times the plain query's processor time in the"
+        f" geometric mean, and at most {max(ratios.values()):.1f} times (query {max(ratios, key=ratios.__getitem__)})."
+        for engine, ratios in by_engine.items()
+    )
+
+
 def show(asked: Sequence[Asked], console: Console) -> None:
-    """Print the table of both engines, and how many queries plan."""
+    """Print the table of both engines, how many queries plan, and how many times the plain query they take."""
     grid = Table("engine", "query", "outcome", title="TPC-H's queries as questions about customers")
     for heading in (
         *("epsilon, group", "epsilon, customer", "true", "answered", "of these true", "with slack"),
@@ -77,6 +91,7 @@ def show(asked: Sequence[Asked], console: Console) -> None:
         grid.add_row(one.engine, one.query, one.outcome[:40], *shown)
     console.print(grid)
     console.print(count_planned(asked))
+    console.print(summarise(asked))
 
 
 def write_table(asked: Sequence[Asked]) -> str:
@@ -130,10 +145,11 @@ def draw(asked: Sequence[Asked], path: Path) -> None:
 
 
 def main() -> None:
-    """Print the table for the page, and draw its image."""
+    """Print the table for the page and the sentence below it, and draw its image."""
     asked = read_csv(RESULTS / "tpch.csv")
     draw(asked, RESULTS / "tpch.png")
     print(write_table(asked))
+    print(summarise(asked))
 
 
 if __name__ == "__main__":
