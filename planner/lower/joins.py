@@ -12,13 +12,14 @@ data.
 References: docs/decisions/0007-joins.md; docs/decisions/0009-unit-joins.md; docs/decisions/0034-rows-before-a-join.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from planner.catalog.domains import encode_value
-from planner.catalog.model import Column, Lookup, LookupValues, Member, SqlType, Table, Value
+from planner.catalog.model import Column, Lookup, LookupValues, Member, NamedStep, SqlType, Table, Value
 from planner.lower.dialects.model import Dialect
+from planner.lower.kept.named_steps import merge_steps, name_step
 from planner.lower.member_conditions import MemberConditions, compute_of_member, place_of
 from planner.lower.row import RowSql
 from planner.lower.unit_paths.carried_values import find_longest, shorten
@@ -50,7 +51,8 @@ def join_members(table: Table, *, dialect: Dialect, among: MemberConditions | No
     ]
     shown += [identifier(column.name) for column in among.columns]
     looked_up = find_longest(table)
-    bounded = [_member(member, dialect, looked_up=looked_up) for member in table.members]
+    read = [_member(member, dialect, looked_up=looked_up) for member in table.members]
+    bounded, steps = [relation for relation, _ in read], merge_steps(*(steps for _, steps in read))
     for place, conditions in among.carried.items():
         bounded[place] = _with_conditions(table, place, bounded[place], conditions, dialect)
     first, *others = bounded
@@ -59,7 +61,7 @@ def join_members(table: Table, *, dialect: Dialect, among: MemberConditions | No
         equal = " AND ".join(f"m0.keyhole_u{j} = m{i}.keyhole_u{j}" for j in range(len(table.unit)))
         joined.append(f"JOIN {other} AS m{i} ON {equal}")
     relation = f"(SELECT {', '.join(shown)} {' '.join(joined)}) AS together"
-    return replace(table, relation=relation, members=(), columns=(*table.columns, *among.columns))
+    return replace(table, relation=relation, members=(), columns=(*table.columns, *among.columns), steps=steps)
 
 
 def _with_conditions(
@@ -84,11 +86,12 @@ def _with_conditions(
     return compute_of_member(RowSql(table=of_member, dialect=dialect), conditions, kept=kept)
 
 
-def _member(member: Member, dialect: Dialect, *, looked_up: Mapping[str, int]) -> str:
-    """The rows of a table that are joined, with the unit's columns beside them.
+def _member(member: Member, dialect: Dialect, *, looked_up: Mapping[str, int]) -> tuple[str, tuple[NamedStep, ...]]:
+    """The rows of a table that are joined, with the unit's columns beside them; and the steps that are read for them.
 
-    Units with more rows than are joined are found first, as a hash of every row of a large table would be dear. Long
-    values are shortened here, once for each row: behind the join they are read once for each joined row.
+    Units with more rows than are joined are found first, as a hash of every row of a large table would be dear. One
+    unit more is among them, whose rows are drawn as well: all of them, unless there are too many. Long values are
+    shortened here, once for each row: behind the join they are read once for each joined row.
     """
     names, spelling = dict(member.columns), dialect.spelling
     longest = {own: looked_up[named] for own, named in member.columns if named in looked_up}
@@ -99,30 +102,47 @@ def _member(member: Member, dialect: Dialect, *, looked_up: Mapping[str, int]) -
     row = RowSql(table=member.table, dialect=dialect)
     carried = {one.name: shorten(row, one, longest=looked_up.get(names[one.name], 0)) for one in stored}
     columns = [f"{carried[column.name]} AS {named}" for column, named in zip(stored, shown, strict=True)]
-    columns += [
-        f"{row.column(name) if carried[name] == spelling.identifier(name) else carried[name]} AS {unit}"
-        for name, unit in zip(member.table.unit, units, strict=True)
+    own = [
+        row.column(name) if carried[name] == spelling.identifier(name) else carried[name] for name in member.table.unit
     ]
+    columns += [f"{value} AS {unit}" for value, unit in zip(own, units, strict=True)]
     present = " AND ".join(f"({row.column(name)}) IS NOT NULL" for name in member.table.unit)
-    rows = f"(SELECT {', '.join(columns)} FROM {member.table.relation} WHERE {present})"
-    found = ", ".join(units)
-    many = (
-        f"(SELECT {', '.join(f'{unit} AS keyhole_m{j}' for j, unit in enumerate(units))} FROM {rows} AS counted"
-        f" GROUP BY {found} HAVING count(*) > {member.rows})"
-    )
+    rows = f"(SELECT {', '.join(columns)} FROM {member.table.relation} WHERE {present}) AS rows_of"
+    many = _list_heavy(rows, units, member.rows)
     met = " AND ".join(f"{unit} = keyhole_m{j}" for j, unit in enumerate(units))
+    # texts are cut behind this join, of few rows
+    theirs = " AND ".join(f"{value} = keyhole_m{j}" for j, value in enumerate(own))
+    of_many = (
+        f"(SELECT {', '.join(columns)} FROM {member.table.relation} JOIN {many[-1].name} ON {theirs} WHERE {present})"
+    )
     drawn = _draw_order(replace(member.table, columns=tuple(replace(c, name=names[c.name]) for c in stored)), dialect)
     ordered = ", ".join(f"keyhole_o{j}{suffix}" for j, (_, suffix) in enumerate(drawn))
     orders = [f"{sql} AS keyhole_o{j}" for j, (sql, _) in enumerate(drawn)]
     kept = ", ".join([*shown, *units])
-    hashed = f"(SELECT {', '.join([kept, *orders])} FROM {rows} AS rows_of JOIN {many} AS many ON {met})"
-    place = f"row_number() OVER (PARTITION BY {found} ORDER BY {ordered}) AS keyhole_place"
-    return (
-        f"(SELECT {kept} FROM {rows} AS rows_of LEFT JOIN {many} AS many ON {met} WHERE keyhole_m0 IS NULL"
-        f" /* units with more than {member.rows} rows: the first in the order of md5 */"
-        f" UNION ALL SELECT {kept} FROM (SELECT {kept}, {place} FROM {hashed} AS hashed) AS placed"
-        f" WHERE keyhole_place <= {member.rows})"
+    hashed = f"(SELECT {', '.join([kept, *orders])} FROM {of_many} AS rows_of) AS hashed"
+    place = f"row_number() OVER (PARTITION BY {', '.join(units)} ORDER BY {ordered}) AS keyhole_place"
+    firsts = name_step(
+        f"SELECT {kept} FROM (SELECT {kept}, {place} FROM {hashed}) AS placed WHERE keyhole_place <= {member.rows}"
+        f" /* of units with more than {member.rows} rows: the first in the order of md5 */",
+        few=True,
     )
+    relation = (
+        f"(SELECT {kept} FROM {rows} LEFT JOIN {many[-1].name} ON {met} WHERE keyhole_m0 IS NULL"
+        f" UNION ALL SELECT {kept} FROM {firsts.name})"
+    )
+    return relation, merge_steps(member.table.steps, [*many, firsts])
+
+
+def _list_heavy(rows: str, units: Sequence[str], most: int) -> tuple[NamedStep, NamedStep]:
+    """How many rows each unit has; and the units with more than so many, and one unit more.
+
+    So their rows are looked for whether or not a unit has too many: engines skip a join with nothing.
+    """
+    shown = ", ".join(f"{unit} AS keyhole_m{j}" for j, unit in enumerate(units))
+    named = ", ".join(f"keyhole_m{j}" for j in range(len(units)))
+    counted = name_step(f"SELECT {shown}, count(*) AS keyhole_n FROM {rows} GROUP BY {', '.join(units)}")
+    heavy = f"SELECT {named} FROM {counted.name} WHERE keyhole_n > {most}"
+    return counted, name_step(f"{heavy} UNION (SELECT {named} FROM {counted.name} LIMIT 1)", few=True)
 
 
 def _draw_order(table: Table, dialect: Dialect) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from planner.catalog.model import Column, Derivation, Lookup, SqlType, Table
 from planner.lower.dialects.model import Dialect
 from planner.lower.domain import restriction
+from planner.lower.kept.named_steps import define_steps
 from planner.lower.row import RowSql
 from planner.lower.unit_paths.reach import reach_units
 
@@ -40,7 +41,7 @@ class LeftOut:
         with_unit = f"count(*) FILTER (WHERE {self._has_unit()})"
         if self.table.path is not None:
             with_unit = f"(SELECT count(*) FROM {self._read.relation})"
-        return f"SELECT count(*), {with_unit} FROM {self.table.relation}"
+        return self._define(f"SELECT count(*), {with_unit} FROM {self.table.relation}")
 
     def count_unread(self) -> tuple[tuple[Column, ...], str]:
         """Columns whose values may be none of their type, and how many are: those of a number with more digits than
@@ -59,13 +60,14 @@ class LeftOut:
             f"count(*) FILTER (WHERE {name(base)} IS NOT NULL AND ({self._row.column(column.name)}) IS NULL)"
             for column, base in found
         )
-        return tuple(column for column, _ in found), f"SELECT {', '.join(counts)} FROM {self._read.relation}"
+        counted = self._define(f"SELECT {', '.join(counts)} FROM {self._read.relation}")
+        return tuple(column for column, _ in found), counted
 
     def values_outside(self, key: Column) -> str:
         """Values of a key that are not in its public domain, NULL among them, with their rows; the most first."""
         value, inside = self._row.column(key.name), restriction(self._row, key, key.domain or ())
         outside = "TRUE" if inside is None else f"NOT COALESCE({inside}, FALSE)"
-        return (
+        return self._define(
             f"SELECT {self._shown(value, key)} AS value, count(*) AS n FROM {self._read.relation} WHERE {outside} "
             "GROUP BY 1 ORDER BY 2 DESC, 1"
         )
@@ -75,7 +77,7 @@ class LeftOut:
         assert measure.bounds is not None
         value = self._double(self._row.column(measure.name))
         low, high = measure.bounds
-        return (
+        return self._define(
             f"SELECT count(*), count(*) FILTER (WHERE x < {low}), count(*) FILTER (WHERE x > {high}), "
             f"COALESCE(sum(x), 0), COALESCE(sum(LEAST(GREATEST(x, {low}), {high})), 0) "
             f"FROM (SELECT {value} AS x FROM {self._read.relation}) AS v WHERE x {_MEASURABLE}"
@@ -94,7 +96,7 @@ class LeftOut:
             sums.append(f"sum(s{i}), sum({kept} * {self._total_kept(i, measure)})")
         shown = [self._shown(f"k{i}", key) for i, key in enumerate(keys)]
         by_groups = f"GROUP BY {names} ORDER BY {names}" if keys else "HAVING count(*) > 0"
-        return (
+        return self._define(
             f"WITH {self._per_unit(keys)} SELECT {', '.join([*shown, *sums])} "
             f"FROM per_unit JOIN units USING ({self._unit_names()}) {by_groups}"
         )
@@ -105,7 +107,7 @@ class LeftOut:
         The last column counts the units that some bound on groups, rows or totals cuts.
         """
         many = f"g > {self.table.groups_per_unit}"
-        return (
+        return self._define(
             f"WITH {self._per_unit(keys)} SELECT count(*), count(*) FILTER (WHERE {many}), avg(g), max(g), "
             f"count(*) FILTER (WHERE {many} OR beyond = 1) FROM units"
         )
@@ -115,11 +117,15 @@ class LeftOut:
         names = self._unit_names()
         units = ", ".join(f"{self._row.column(name)} AS u{i}" for i, name in enumerate(self.table.unit))
         sums = f"COALESCE(sum(n), 0), COALESCE(sum(LEAST(n, {rows})), 0)"
-        return (
+        return self._define(
             f"SELECT count(*), count(*) FILTER (WHERE n > {rows}), {sums}"
             f" FROM (SELECT {names}, count(*) AS n FROM (SELECT {units} FROM {self._read.relation}"
             f" WHERE {self._has_unit()}) AS rows_ GROUP BY {names}) AS units"
         )
+
+    def _define(self, sql: str) -> str:
+        """The statement with the steps that the table's relation reads."""
+        return define_steps(self._read.steps, sql, dialect=self.dialect)
 
     def _per_unit(self, keys: tuple[Column, ...]) -> str:
         row = self._row

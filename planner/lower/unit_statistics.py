@@ -20,6 +20,7 @@ from planner.catalog.model import Column, Table
 from planner.lower.contribution_bounds import not_null
 from planner.lower.dialects.model import Dialect
 from planner.lower.domain import restriction
+from planner.lower.kept.named_steps import define_steps
 from planner.lower.layout import indent_blocks, select, where
 from planner.lower.measure import row_value
 from planner.lower.row import RowSql
@@ -81,7 +82,8 @@ class UnitCounts:
         parts = [self._count(place, one) for place, one in enumerate(self.statistics)]
         if self.count_units:
             parts.append(self._count_units(len(parts)))
-        return "\nUNION ALL\n".join("\n".join(part) for part in parts)
+        counted = "\nUNION ALL\n".join("\n".join(part) for part in parts)
+        return define_steps(self._row.table.steps, counted, dialect=self.dialect)
 
     @property
     def relations(self) -> tuple[ReadRelation, ...]:

@@ -23,6 +23,7 @@ from planner.lower.computed_conditions import compute_conditions
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.dialects.model import Dialect
 from planner.lower.joins import join_lookups, join_members, list_pinned
+from planner.lower.kept.named_steps import define_steps
 from planner.lower.key_tests import pair_keys, row_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.row import RowSql
@@ -62,10 +63,11 @@ class ScoreCounts:
     def sql(self) -> str:
         """The statement."""
         begins, ends = self.dialect.array
-        return "\n".join(
+        row = self._read()
+        counted = "\n".join(
             [
                 "WITH",
-                *self._steps(),
+                *self._steps(row),
                 "-- how many rows each cell of each public group has",
                 f"SELECT place, {begins}place, n{ends} AS counted",
                 "FROM (",
@@ -76,17 +78,21 @@ class ScoreCounts:
                 "WHERE place IS NOT NULL",
             ]
         )
+        return define_steps(row.table.steps, counted, dialect=self.dialect)
 
     @property
     def _keys(self) -> list[str]:
         return [f"k{i}" for i in range(len(self.scored.question.keys.columns))]
 
-    def _steps(self) -> Iterator[str]:
-        question = replace(self.scored.question, table=replace(self.table, row_cap=None))
-        together = join_members(question.table, dialect=self.dialect)
+    def _read(self) -> RowSql:
+        """The rows that are scored, with what is dear of their conditions computed."""
+        question = self.scored.question
+        together = join_members(replace(self.table, row_cap=None), dialect=self.dialect)
         read = RowSql(table=join_lookups(together, dialect=self.dialect), dialect=self.dialect)
-        row = compute_conditions(read, question.where, question.functionals)
-        question = replace(question, table=row.table, functionals=())
+        return compute_conditions(read, question.where, question.functionals)
+
+    def _steps(self, row: RowSql) -> Iterator[str]:
+        question = replace(self.scored.question, table=row.table, functionals=())
         if self.table.row_unit or self.scored.most_rows is None:
             yield from self._read_rows(row)
             kept = ["FROM scored", *where(["cell IS NOT NULL"])]

@@ -10,12 +10,13 @@ Proof: docs/proofs/unit_lists.md.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from planner.catalog.model import SqlType, Table, UnitList
+from planner.catalog.model import NamedStep, SqlType, Table, UnitList
 from planner.errors import KeyholeError
 from planner.lower.computed_conditions import compute_conditions
 from planner.lower.dialects.model import Dialect
 from planner.lower.functional import FunctionalSql
 from planner.lower.joins import join_lookups, join_members
+from planner.lower.kept.named_steps import merge_steps
 from planner.lower.key_tests import where_tests
 from planner.lower.row import RowSql
 from planner.lower.unit_rows import StoredTotals, list_needed, unit_columns
@@ -42,12 +43,14 @@ def keep_listed(row: RowSql) -> RowSql:
     computed = (row.measures, row.conditions, row.truths, row.numbers)
     shown = [dialect.spelling.identifier(column.name) for column in usable]
     shown += dict.fromkeys(name for names in computed for name in names.values())
-    joined, names = [], {}
+    joined, names, steps = [], {}, [table.steps]
     only = [clause[0] for clause in table.lists if len(clause) == 1 and not clause[0].absent]
     for i, listed in enumerate(table.listed):
         met = " AND ".join([*_met(row, listed, i), *_compare(row, listed, i)])
         kind = "JOIN" if replace(listed, absent=False) in only else "LEFT JOIN"
-        joined.append(f"{kind} {_list_units(listed, i, dialect)} ON {met}")
+        units, read = _list_units(listed, i, dialect)
+        joined.append(f"{kind} {units} ON {met}")
+        steps.append(read)
         names[replace(listed, absent=False)] = f"keyhole_l{i}_0"
     tests = [_test(clause, names) for clause in table.lists if len(clause) > 1 or clause[0].absent]
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
@@ -55,7 +58,7 @@ def keep_listed(row: RowSql) -> RowSql:
         f"(SELECT {', '.join(shown)} FROM {table.relation} {' '.join(joined)}{where}"
         f" /* the rows of units that are on every list, or on none that is NOT IN */) AS listed"
     )
-    return replace(row, table=replace(table, relation=relation, lists=()))
+    return replace(row, table=replace(table, relation=relation, lists=(), steps=merge_steps(*steps)))
 
 
 def _met(row: RowSql, listed: UnitList, number: int) -> list[str]:
@@ -85,8 +88,8 @@ def _test(clause: tuple[UnitList, ...], names: Mapping[UnitList, str]) -> str:
     return tests[0] if len(tests) == 1 else f"({' OR '.join(tests)})"
 
 
-def _list_units(listed: UnitList, number: int, dialect: Dialect) -> str:
-    """The relation with one row for each unit on the list."""
+def _list_units(listed: UnitList, number: int, dialect: Dialect) -> tuple[str, tuple[NamedStep, ...]]:
+    """The relation with one row for each unit on the list, and the steps that it reads."""
     names = [f"keyhole_l{number}_{j}" for j in range(len(listed.table.unit))]
     names += [f"keyhole_l{number}_k{j}" for j in range(len(listed.by))]
     shown = list(names)
@@ -94,15 +97,17 @@ def _list_units(listed: UnitList, number: int, dialect: Dialect) -> str:
         shown += [f"{function}(keyhole_value) AS keyhole_l{number}_{end}" for function, end in _ENDS]
     match listed.rule:
         case ListedRows() as rule:
-            found = _with_a_row(listed, rule, names, dialect)
+            found, steps = _with_a_row(listed, rule, names, dialect)
         case ListedTotals() as rule:
-            found = _with_totals(listed, rule, names, dialect)
+            found, steps = _with_totals(listed, rule, names, dialect)
         case _:
             raise KeyholeError("KH900", "a list of privacy units by a rule that is not known")
-    return f"(SELECT {', '.join(shown)} FROM {found} GROUP BY {', '.join(names)}) AS listed{number}"
+    return f"(SELECT {', '.join(shown)} FROM {found} GROUP BY {', '.join(names)}) AS listed{number}", steps
 
 
-def _with_a_row(listed: UnitList, rule: ListedRows, names: Sequence[str], dialect: Dialect) -> str:
+def _with_a_row(
+    listed: UnitList, rule: ListedRows, names: Sequence[str], dialect: Dialect
+) -> tuple[str, tuple[NamedStep, ...]]:
     """The units of the rows that the rule asks for."""
     row = compute_conditions(_read_listed(listed.table, dialect), rule.where, ())
     units = [row.column(name) for name in (*listed.table.unit, *(inside for _, inside in listed.by))]
@@ -111,14 +116,17 @@ def _with_a_row(listed: UnitList, rule: ListedRows, names: Sequence[str], dialec
         names = [*names, "keyhole_value"]
     tests = [*(f"({unit}) IS NOT NULL" for unit in units), *where_tests(row, rule.where)]
     shown = ", ".join(f"{unit} AS {name}" for unit, name in zip(units, names, strict=True))
-    return f"(SELECT {shown} FROM {row.table.relation} WHERE {' AND '.join(tests)}) AS rows_of_units"
+    found = f"(SELECT {shown} FROM {row.table.relation} WHERE {' AND '.join(tests)}) AS rows_of_units"
+    return found, row.table.steps
 
 
 def _read_listed(table: Table, dialect: Dialect) -> RowSql:
     return RowSql(table=join_lookups(join_members(table, dialect=dialect), dialect=dialect), dialect=dialect)
 
 
-def _with_totals(listed: UnitList, rule: ListedTotals, names: Sequence[str], dialect: Dialect) -> str:
+def _with_totals(
+    listed: UnitList, rule: ListedTotals, names: Sequence[str], dialect: Dialect
+) -> tuple[str, tuple[NamedStep, ...]]:
     """The units, and their keys, with a group of rows whose totals the rule asks for."""
     rows = rule.rows
     needed = list_needed(rows)
@@ -141,4 +149,4 @@ def _with_totals(listed: UnitList, rule: ListedTotals, names: Sequence[str], dia
         stored.row(rule.shown, f"(SELECT {shown} FROM {totals}) AS units", dialect), holds, (), beside=names
     )
     kept = " AND ".join(where_tests(units, holds)) or "TRUE"
-    return f"(SELECT {', '.join(names)} FROM {units.table.relation} WHERE {kept}) AS rows_of_units"
+    return f"(SELECT {', '.join(names)} FROM {units.table.relation} WHERE {kept}) AS rows_of_units", row.table.steps

@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from planner.catalog.model import Column, SqlType, Table
+from planner.catalog.model import Column, NamedStep, SqlType, Table
 from planner.lower.dialects.model import Dialect
+from planner.lower.kept.named_steps import merge_steps, name_step
 from planner.lower.row import RowSql
 from planner.lower.unit_paths.carried_values import shorten
 
@@ -23,7 +24,8 @@ NO_LENGTHS: Mapping[str, int] = MappingProxyType({})
 """For a table none of whose columns is looked up in a public table."""
 
 _ORDERED = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.DATE, SqlType.TIMESTAMP})
-"""Types whose least value every engine finds by `min`."""
+"""Types whose least value every engine finds by `min`. Only groups tell PostgreSQL that several columns are a key: else
+it expects that hardly a row finds one, and compares all rows with all of the next relation."""
 
 
 def reach_units(table: Table, *, dialect: Dialect, longest: Mapping[str, int] = NO_LENGTHS) -> Table:
@@ -48,49 +50,54 @@ def reach_units(table: Table, *, dialect: Dialect, longest: Mapping[str, int] = 
     found += [f"keyhole_c{i} AS {spelling.identifier(here)}" for i, (_, here) in enumerate(brought)]
     met = " AND ".join(f"{own.column(name)} = keyhole_r{i}" for i, name in enumerate(table.path.by))
     inside = {there: longest[here] for there, here in table.path.brought if here in longest}
-    lookup = _find_units(table.path.table, table.path.through, [there for there, _ in brought], dialect, inside)
+    lookup, steps = _find_units(table.path.table, table.path.through, [there for there, _ in brought], dialect, inside)
     relation = (
         f"(SELECT {', '.join([*shown, *found])} FROM {table.relation} JOIN {lookup} ON {met}"
         f" /* the unit of each row: that of the one row that its key leads to */) AS reached"
     )
-    return replace(table, relation=relation, path=None)
+    return replace(table, relation=relation, path=None, steps=merge_steps(table.steps, steps))
 
 
 def _find_units(
     path_table: Table, through: Sequence[str], brought: Sequence[str], dialect: Dialect, longest: Mapping[str, int]
-) -> str:
+) -> tuple[str, tuple[NamedStep, ...]]:
     """The relation with one row for each key of the reached table that leads to a unit, this unit, and the values of
-    the columns that are brought."""
+    the columns that are brought; and the steps that it reads."""
     reached = reach_units(path_table, dialect=dialect, longest=longest)
     row = RowSql(table=reached, dialect=dialect)
-    keys = [f"{row.column(name)} AS keyhole_r{i}" for i, name in enumerate(through)]
-    named = ", ".join(f"keyhole_r{i}" for i in range(len(keys)))
-    units = [f"{row.column(name)} AS keyhole_q{i}" for i, name in enumerate(reached.unit)]
+    named = [f"keyhole_r{i}" for i in range(len(through))]
+    units = [f"keyhole_p{i}" for i in range(len(reached.unit))]
     values = [reached.column(name) for name in brought]
-    carried = [f"{_carry(row, one, longest)} AS keyhole_c{i}" for i, one in enumerate(values)]
+    kept = ", ".join([*named, *units, *(f"keyhole_c{i}" for i in range(len(values)))])
+    columns = [f"{row.column(name)} AS {alias}" for name, alias in zip(through, named, strict=True)]
+    columns += [f"{row.column(name)} AS {alias}" for name, alias in zip(reached.unit, units, strict=True)]
+    columns += [f"{_carry(row, one, longest)} AS keyhole_c{i}" for i, one in enumerate(values)]
     present = " AND ".join(f"({row.column(name)}) IS NOT NULL" for name in (*through, *reached.unit))
-    rows = f"(SELECT {', '.join([*keys, *units, *carried])} FROM {reached.relation} WHERE {present}) AS keyed"
-    if not values and len(units) == 1 and reached.column(reached.unit[0]).sql_type in _ORDERED:
-        return f"(SELECT {named}, min(keyhole_q0) AS keyhole_p0 FROM {rows} GROUP BY {named}) AS found"
-    order = ", ".join([*(f"keyhole_q{i}" for i in range(len(units))), *_order_values(path_table, values, dialect)])
-    shown = ", ".join(
-        [*(f"keyhole_q{i} AS keyhole_p{i}" for i in range(len(units))), *(f"keyhole_c{i}" for i in range(len(values)))]
+    read = f"SELECT {', '.join(columns)} FROM {reached.relation}"
+    rows = f"({read} WHERE {present}) AS keyed"
+    if len(named) > 1 and not values and len(units) == 1 and reached.column(reached.unit[0]).sql_type in _ORDERED:
+        shown = f"{', '.join(named)}, min(keyhole_p0) AS keyhole_p0"
+        return f"(SELECT {shown} FROM {rows} GROUP BY {', '.join(named)}) AS found", reached.steps
+    repeated = _list_repeated(path_table, through, dialect)
+    met = " AND ".join(f"{name} = keyhole_s{i}" for i, name in enumerate(named))
+    theirs = " AND ".join(f"{row.column(name)} = keyhole_s{i}" for i, name in enumerate(through))
+    of_repeated = f"({read} JOIN {repeated.name} ON {theirs} WHERE {present}) AS keyed"
+    order = ", ".join([*units, *_order_values(path_table, values, dialect)])
+    place = f"row_number() OVER (PARTITION BY {', '.join(named)} ORDER BY {order}) AS keyhole_place"
+    firsts = name_step(
+        f"SELECT {kept} FROM (SELECT {kept}, {place} FROM {of_repeated}) AS placed"
+        " WHERE keyhole_place = 1 /* of several rows with one key: the first */",
+        few=True,
     )
-    place = f"row_number() OVER (PARTITION BY {named} ORDER BY {order}) AS keyhole_place"
-    kept = ", ".join(
-        [named, *(f"keyhole_q{i}" for i in range(len(units))), *(f"keyhole_c{i}" for i in range(len(values)))]
+    found = (
+        f"(SELECT {kept} FROM {rows} LEFT JOIN {repeated.name} ON {met} WHERE keyhole_s0 IS NULL"
+        f" UNION ALL SELECT {kept} FROM {firsts.name}) AS found"
     )
-    repeated, met = _find_repeated(path_table, through, dialect)
-    placed = f"(SELECT {kept}, {place} FROM {rows} JOIN {repeated} ON {met}) AS placed"
-    return (
-        f"(SELECT {named}, {shown} FROM {rows} LEFT JOIN {repeated} ON {met} WHERE keyhole_s0 IS NULL"
-        f" /* of several rows with one key: the first */"
-        f" UNION ALL SELECT {named}, {shown} FROM {placed} WHERE keyhole_place = 1) AS found"
-    )
+    return found, merge_steps(reached.steps, [repeated, firsts])
 
 
-def _find_repeated(table: Table, through: Sequence[str], dialect: Dialect) -> tuple[str, str]:
-    """The keys that several rows of a table have, as a relation, and the condition that finds them.
+def _list_repeated(table: Table, through: Sequence[str], dialect: Dialect) -> NamedStep:
+    """The keys that several rows of a table have.
 
     The order of all columns is dear, and only their rows need it. One key more is among them, so that these rows are
     looked for whether or not a key repeats: engines skip a join with nothing.
@@ -101,11 +108,11 @@ def _find_repeated(table: Table, through: Sequence[str], dialect: Dialect) -> tu
     shown = ", ".join(f"{key} AS keyhole_s{i}" for i, key in enumerate(keys))
     named = ", ".join(f"keyhole_s{i}" for i in range(len(keys)))
     rows = f"(SELECT {shown} FROM {table.relation} WHERE {present})"
-    found = (
-        f"(SELECT {named} FROM {rows} AS counted GROUP BY {named} HAVING count(*) > 1"
-        f" UNION (SELECT {named} FROM {rows} AS any_key LIMIT 1)) AS repeated"
+    return name_step(
+        f"SELECT {named} FROM {rows} AS counted GROUP BY {named} HAVING count(*) > 1"
+        f" UNION (SELECT {named} FROM {rows} AS any_key LIMIT 1)",
+        few=True,
     )
-    return found, " AND ".join(f"keyhole_r{i} = keyhole_s{i}" for i in range(len(keys)))
 
 
 def _carry(row: RowSql, column: Column, longest: Mapping[str, int]) -> str:

@@ -10,12 +10,13 @@ Proof: docs/proofs/unit_values.md.
 from dataclasses import replace
 from fractions import Fraction
 
-from planner.catalog.model import Column, SqlType, Table, UnitValues
+from planner.catalog.model import Column, NamedStep, SqlType, Table, UnitValues
 from planner.errors import KeyholeError
 from planner.functionals.unit_rows import one_row, parts_of_step
 from planner.lower.computed_conditions import compute_conditions
 from planner.lower.dialects.model import Dialect
 from planner.lower.joins import join_lookups, join_members
+from planner.lower.kept.named_steps import merge_steps
 from planner.lower.key_tests import where_tests
 from planner.lower.measure import row_value
 from planner.lower.member_conditions import MemberConditions
@@ -50,7 +51,7 @@ def _store(table: Table, joined: Table, dialect: Dialect) -> Table:
     joined_row = _compute_windows(RowSql(table=joined, dialect=dialect), [_rule(one) for one in table.own])
     row, stored = RowSql(table=joined_row.table, dialect=dialect), _list_stored(joined)
     shown = [identifier(column.name) for column in stored]
-    relations = []
+    relations, steps = [], [joined.steps]
     for i, values in enumerate(table.own):
         rule = _rule(values)
         grouped = [one for one in rule.values if one.kind in _OF_ALL]
@@ -65,15 +66,16 @@ def _store(table: Table, joined: Table, dialect: Dialect) -> Table:
                 for j, one in enumerate(grouped)
             ]
             met = " AND ".join(f"{row.column(name)} = keyhole_w{i}_{j}" for j, name in enumerate(table.unit))
-            found = _compute_values(values.table, replace(rule, values=tuple(grouped)), i, dialect, known=table)
+            found, read = _compute_values(values.table, replace(rule, values=tuple(grouped)), i, dialect, known=table)
             relations.append(f"LEFT JOIN {found} ON {met}")
+            steps.append(read)
     relation = (
         f"(SELECT {', '.join(shown)} FROM {' '.join([joined_row.table.relation, *relations])}"
         f" /* each row with the values of its unit's own rows */) AS with_values"
     )
     known = {column.name: column for column in joined.columns}
     columns = [known.pop(column.name, column) for column in table.columns]
-    return replace(joined, relation=relation, columns=(*columns, *known.values()))
+    return replace(joined, relation=relation, columns=(*columns, *known.values()), steps=merge_steps(*steps))
 
 
 def _rule(values: UnitValues) -> ValuesOfRows:
@@ -145,8 +147,10 @@ def _in_units(value: str, column: Column, kind: OwnValue, dialect: Dialect) -> s
     return f"{dialect.spelling.cast(value, 'numeric(19,0)')} * {decimal(Fraction(column.grid), scale=scale)}"
 
 
-def _compute_values(table: Table, rule: ValuesOfRows, number: int, dialect: Dialect, *, known: Table) -> str:
-    """The relation with one row for each unit that has a row, and what its rows come to.
+def _compute_values(
+    table: Table, rule: ValuesOfRows, number: int, dialect: Dialect, *, known: Table
+) -> tuple[str, tuple[NamedStep, ...]]:
+    """The relation with one row for each unit that has a row, and what its rows come to; and the steps that it reads.
 
     Parameters:
         known: the question's table, which has the values as columns.
@@ -162,11 +166,12 @@ def _compute_values(table: Table, rule: ValuesOfRows, number: int, dialect: Dial
     computed = [
         f"{_aggregate(one, f'keyhole_x{j}', row, known)} AS keyhole_v{number}_{j}" for j, one in enumerate(rule.values)
     ]
-    return (
+    found = (
         f"(SELECT {', '.join([*names, *computed])}"
         f" FROM (SELECT {', '.join(read)} FROM {row.table.relation} WHERE {' AND '.join(tests)}) AS rows_of_units"
         f" GROUP BY {', '.join(names)}) AS values{number}"
     )
+    return found, row.table.steps
 
 
 def _read(value: OwnValue, row: RowSql) -> str:

@@ -24,6 +24,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.joins import join_members
+from planner.lower.kept.named_steps import define_steps
 from planner.lower.row import RowSql
 from planner.plan.build import plan
 from tests.effort import examples
@@ -90,7 +91,14 @@ def joined_rows_sql(tables: Sequence[Table], dialect: Dialect) -> str:
     codes = [f"COALESCE({row.column(f'{table.name}.code')}, -1)" for table in tables]
     least = dialect.spelling.double(0.05)
     doses = [f"CASE WHEN {row.column(f'{table.name}.dose')} > {least} THEN 1 ELSE 0 END" for table in tables]
-    return f"SELECT {row.column('person')}, {', '.join([*codes, *doses])} FROM {row.table.relation}"
+    read = f"SELECT {row.column('person')}, {', '.join([*codes, *doses])} FROM {row.table.relation}"
+    return define_steps(row.table.steps, read, dialect=dialect)
+
+
+def read_joined(shown: str, tables: Sequence[Table], dialect: Dialect) -> str:
+    """A statement that reads these expressions of the joined rows."""
+    joined = join_members(joined_on_unit(tables), dialect=dialect)
+    return define_steps(joined.steps, f"SELECT {shown} FROM {joined.relation}", dialect=dialect)
 
 
 def check_joined(
@@ -162,10 +170,7 @@ def test_which_rows_are_joined_is_the_same_for_every_question(dialect: Dialect) 
     """The relation has nothing of a question in it: bounds of groups decide which of its rows count."""
     tables = [member(name, rows=None) for name in NAMES]
     other = [replace(table, groups_per_unit=7, rows_per_unit=3) for table in tables]
-    assert (
-        join_members(joined_on_unit(tables), dialect=dialect).relation
-        == join_members(joined_on_unit(other), dialect=dialect).relation
-    )
+    assert read_joined("*", tables, dialect) == read_joined("*", other, dialect)
 
 
 def test_a_join_carries_no_long_text_and_keeps_units_apart(engines: Engines) -> None:
@@ -186,15 +191,13 @@ def test_a_join_carries_no_long_text_and_keeps_units_apart(engines: Engines) -> 
             *(f"INSERT INTO {table.name} VALUES ('{one}', repeat('x', 50000))" for one in ids),
         )
     ]
-    asked = 'SELECT count(*), count(DISTINCT person), max(length(person)), max(length("first.note")) FROM '
+    asked = 'count(*), count(DISTINCT person), max(length(person)), max(length("first.note"))'
     with duckdb.connect() as duck:
         for statement in loads:
             duck.execute(statement)
-        found = [duck.execute(asked + join_members(joined_on_unit(tables), dialect=DUCKDB).relation).fetchone()]
+        found = [duck.execute(read_joined(asked, tables, DUCKDB)).fetchone()]
     engines.writer.execute("DROP TABLE IF EXISTS first, second; " + "; ".join(loads))
-    found.append(
-        engines.writer.execute(asked + join_members(joined_on_unit(tables), dialect=POSTGRES).relation).fetchone()
-    )
+    found.append(engines.writer.execute(read_joined(asked, tables, POSTGRES).encode()).fetchone())
     engines.writer.execute("DROP TABLE first, second")
     assert found == [(4, 4, 532, 8)] * 2
 
@@ -251,10 +254,9 @@ def test_a_join_carries_no_long_numeric_and_compares_as_before(engines: Engines)
         f"CREATE TABLE {one.name} AS SELECT p AS person, 1 / p AS price FROM (VALUES {ids}) AS t(p)" for one in tables
     )
     engines.writer.execute("DROP TABLE IF EXISTS first, second; " + "; ".join(loads))
-    carried = engines.writer.execute(
-        'SELECT count(*), count(DISTINCT person), max(length(CAST(person AS text))), max(length(CAST("first.price" AS'
-        f" text))) FROM {join_members(joined_on_unit(tables), dialect=POSTGRES).relation}".encode()
-    ).fetchone()
+    sizes = [f"max(length(CAST({one} AS text)))" for one in ("person", '"first.price"')]
+    asked = f"count(*), count(DISTINCT person), {', '.join(sizes)}"
+    carried = engines.writer.execute(read_joined(asked, tables, POSTGRES).encode()).fetchone()
     engines.writer.execute("DROP TABLE first, second")
     assert carried == (1 + 1 + 2 * 2 + 1, 4, 642, 642)
 
