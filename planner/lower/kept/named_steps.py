@@ -18,7 +18,7 @@ from planner.question.plan import KeptStep, Rewritten, Rollup
 PREFIX = "keyhole_step_"
 _NAMED = re.compile(rf"\b{PREFIX}[0-9a-f]{{32}}\b")
 _WITH = re.compile(r"WITH\s")
-_SPELLED = re.compile(r"'[^']*'")  # texts of a statement, which may hold any name
+_SPELLED = re.compile(r"'[^']*'|--[^\n]*|/\*.*?\*/", re.DOTALL)  # texts, which may hold any name, and comments
 
 
 def name_step(build: str, *, few: bool = False) -> NamedStep:
@@ -90,13 +90,13 @@ def _behind_definitions(sql: str) -> str:
 
 def list_read(steps: Sequence[NamedStep], sql: str) -> list[NamedStep]:
     """Return the steps that a statement reads, and those that these read, in their order. Raises KH900 for others."""
-    named = _find_names(sql)
+    named = set(_NAMED.findall(sql))  # one in a text as well, so that no odd name of a column hides a step
     found: list[NamedStep] = []
     for step in reversed(steps):
         if step.name in named:
-            named |= _find_names(step.build)
+            named.update(_NAMED.findall(step.build))
             found.append(step)
-    missing = named - {step.name for step in found}
+    missing = _find_names(sql).union(*(_find_names(step.build) for step in found)) - {step.name for step in found}
     if missing:
         raise KeyholeError("KH900", "a statement reads a step that nothing defines")
     return found[::-1]

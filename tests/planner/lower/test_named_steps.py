@@ -43,6 +43,8 @@ def test_a_statement_reads_steps_from_where_they_are_kept() -> None:
 def test_a_text_that_looks_like_a_step_is_none() -> None:
     step = name_step("SELECT 1 AS x")
     spelled = f"SELECT 'it''s {step.name}'"
+    told = f"/* a unit's */ -- a unit's\nSELECT * FROM {step.name} /* it's */"
+    assert define_steps([step], told, dialect=DUCKDB).count(step.name) == 2
     assert define_steps([], spelled, dialect=DUCKDB) == spelled
     with pytest.raises(KeyholeError, match="KH900"):
         define_steps([], f"SELECT * FROM {step.name}", dialect=DUCKDB)
