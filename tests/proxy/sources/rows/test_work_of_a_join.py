@@ -74,7 +74,7 @@ def check_steps(steps: list[float], *, tables: int, rows: int) -> None:
     """
     compared = (OTHERS + CAPS[tables]) ** tables
     assert max(steps) <= max(OTHERS + rows, compared), steps
-    assert max(steps) >= CAPS[tables] ** 2, steps  # the person's rows were joined; of a third table DuckDB may join sums
+    assert max(steps) >= CAPS[tables] ** 2, steps  # the person's rows were joined: with sums of a third table's rows
 
 
 def planned_sql(tables: int, sql: str, dialect: Dialect, relations: Mapping[str, str] | None = None) -> str:
