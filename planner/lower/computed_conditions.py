@@ -22,6 +22,7 @@ from planner.catalog.steps import Steps
 from planner.errors import KeyholeError
 from planner.lower.layout import indent_blocks, select
 from planner.lower.row import RowSql
+from planner.lower.sums.null_tests import is_free
 from planner.question.condition import ALWAYS, And, Condition, Leaf, Not, Or
 from planner.question.model import Functional
 from planner.question.row_work import UNNOTICED_TESTS, are_dear
@@ -40,6 +41,8 @@ def compute_conditions(
 ) -> RowSql:
     """The same rows with a column for each condition of a question, where these are dear; else as they were.
 
+    Tests for NULL alone are left where they stand: they read no value, and cost the same on every row.
+
     Parameters:
         keys: the question's keys, whose conditions and numbers are computed likewise.
         beside: what the relation has besides the table's columns and measures.
@@ -47,7 +50,8 @@ def compute_conditions(
 
     Raises KH214 where a single row could cost more than any may.
     """
-    conditions = tuple(dict.fromkeys(one for one in list_conditions(where, functionals) if one != ALWAYS))
+    asked = dict.fromkeys(one for one in list_conditions(where, functionals) if one != ALWAYS)
+    conditions = tuple(one for one in asked if one in left or not is_free(one, row.table))
     keys = tuple(keys)
     truths, numbers = _list_key_truths(keys, row.table), _list_dear_numbers(keys, row.table)
     truths = truths if are_dear(truths, row.table) else ()

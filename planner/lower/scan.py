@@ -31,6 +31,7 @@ from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.look import arrival_tests, in_time_test, over_horizon
 from planner.lower.member_conditions import split_conditions
 from planner.lower.row import RowSql
+from planner.lower.sums.null_tests import drop_implied_tests
 from planner.lower.unit_lists.keep_listed import keep_listed
 from planner.lower.unit_rows import answer, list_needed, relation, unit_columns
 from planner.lower.unit_values.store_values import join_with_values
@@ -76,14 +77,14 @@ def list_relations(table: Table) -> tuple[ReadRelation, ...]:
 def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tuple[NamedStep, ...]]:
     """The statement, and the steps that it has yet to define."""
     known = question.table
-    among = split_conditions(known, list_conditions(question.where, question.functionals), dialect=dialect)
+    asked = tuple(drop_implied_tests(functional, known) for functional in question.functionals)
+    among = split_conditions(known, list_conditions(question.where, asked), dialect=dialect)
     read = put_into_windows(join_with_values(known, dialect=dialect, among=among), question, dialect=dialect)
     stored = RowSql(table=join_lookups(read, dialect=dialect), dialect=dialect)
-    row = keep_listed(_compute_at_look(question, stored, question.where, question.functionals, left=among.left))
-    question = replace(question, table=row.table)
-    functionals = [
-        FunctionalSql.of(row, f, where=ALWAYS, among=question.where, known=known) for f in question.functionals
-    ]
+    row = keep_listed(_compute_at_look(question, stored, question.where, asked, left=among.left))
+    checked = (FunctionalSql.of(row, f, where=ALWAYS, among=question.where, known=known) for f in question.functionals)
+    functionals = [replace(one, functional=reduced) for one, reduced in zip(checked, asked, strict=True)]
+    question = replace(question, table=row.table, functionals=asked)
     if question.table.row_unit:
         lines, steps = _scan_rows(question, row, functionals), row.table.steps
     else:

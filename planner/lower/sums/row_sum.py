@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from planner.catalog.model import Column, Product, SqlType
+from planner.catalog.model import Column, SqlType
 from planner.lower.measure import RowValue, null_test_sql, row_value
 from planner.lower.row import RowSql
 from planner.lower.sums.factors import Factored, LinearFactor, Polynomial, factor
-from planner.question.condition import ALWAYS, Condition, IsNull, Not, Or, all_of
+from planner.lower.sums.null_tests import list_conjuncts, list_factors
+from planner.question.condition import ALWAYS, Condition, IsNull, Not
 from planner.question.model import Term
 from planner.values.sql_literals import integer
 
@@ -147,7 +148,7 @@ def _write_linear(value: str, slope: int, constant: int) -> str:
 
 
 def _group(row: RowSql, terms: Sequence[Term], where: Condition) -> Iterator[_Alike]:
-    multiplied = frozenset(name for term in terms for name in _list_columns(row, term))
+    multiplied = frozenset(name for term in terms for name in list_factors(row.table, term.column))
     needed = [(term, _needs(row, term, where, multiplied)) for term in terms]
     for rows in dict.fromkeys(needs.rows for _, needs in needed):
         alike = [(term, needs) for term, needs in needed if needs.rows == rows]
@@ -160,44 +161,24 @@ def _group(row: RowSql, terms: Sequence[Term], where: Condition) -> Iterator[_Al
 def _add_up(row: RowSql, terms: Iterable[Term]) -> Polynomial:
     total: dict[tuple[str, ...], int] = {}
     for term in terms:
-        names = tuple(sorted(_list_columns(row, term))) if term.power else ()
+        names = tuple(sorted(list_factors(row.table, term.column))) if term.power else ()
         total[names] = total.get(names, 0) + term.coefficient
     return {names: number for names, number in total.items() if number}
 
 
 def _needs(row: RowSql, term: Term, where: Condition, multiplied: frozenset[str]) -> _Needs:
-    """What a row has to have for a term to count: a condition that is stored is asked as a whole."""
-    values = frozenset(_list_columns(row, term))
+    """What a row has to have for a term to count. A condition that is stored is asked as a whole."""
+    values = frozenset(list_factors(row.table, term.column))
     conditions, there = list[Condition](), set(values)
-    split = [where, term.condition] if row.conditions else _list_conjuncts(all_of((where, term.condition)))
-    for part in split:
-        match part:
-            case Not(IsNull(name)) if not row.conditions and multiplied.issuperset(names := _list_factors(row, name)):
-                there.update(names)
-            case _ if part != ALWAYS:
-                conditions.append(part)
+    for part in (where, term.condition):
+        for one in (part,) if part in row.conditions else list_conjuncts(part):
+            match one:
+                case Not(IsNull(name)) if multiplied.issuperset(names := list_factors(row.table, name)):
+                    there.update(names)
+                case _ if one not in (ALWAYS, *conditions):
+                    conditions.append(one)
     counted = () if term.power else (name for name in values if _may_be_nan(row, row.table.column(name)))
     return _Needs(tuple(conditions), frozenset(there), values, frozenset(counted))
-
-
-def _list_conjuncts(condition: Condition) -> Iterator[Condition]:
-    """The parts of a conjunction; `NOT (a IS NULL OR b IS NULL)` has two, for neither is ever unknown."""
-    for part in condition.conjuncts():
-        match part:
-            case Not(Or(parts)) if all(isinstance(one, IsNull) for one in parts):
-                yield from (Not(one) for one in parts)
-            case _:
-                yield part
-
-
-def _list_columns(row: RowSql, term: Term) -> tuple[str, ...]:
-    return () if term.column is None else _list_factors(row, term.column)
-
-
-def _list_factors(row: RowSql, name: str) -> tuple[str, ...]:
-    """The columns that a product is made of, each as often as it is multiplied."""
-    derivation = row.table.column(name).derivation
-    return derivation.columns if isinstance(derivation, Product) else (name,)
 
 
 def _may_be_nan(row: RowSql, column: Column) -> bool:

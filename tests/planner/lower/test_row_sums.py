@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 
 from planner.catalog.model import Column, SqlType, Table
@@ -9,9 +10,10 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
 from planner.lower.sums.factors import Factored, Polynomial, factor
+from planner.lower.sums.null_tests import drop_implied_tests
 from planner.lower.sums.row_sum import add_terms
-from planner.question.condition import ALWAYS, Condition, IsNull, Not, Or
-from planner.question.model import Term
+from planner.question.condition import ALWAYS, And, Condition, IsNull, Not, Or
+from planner.question.model import Functional, Measure, Term
 from planner.question.products import product_column
 
 
@@ -52,8 +54,7 @@ def test_a_product_multiplied_out_is_the_polynomial() -> None:
         assert _multiply_out(factor(both)) == both
 
 
-def test_each_value_of_a_charge_is_clipped_once() -> None:
-    """`price * (1 - discount) * (1 + tax)`, as it is bound: four terms, each under tests for NULL of its own."""
+def _charge() -> tuple[Table, list[Term]]:
     price, discount, tax = (
         Column(name, SqlType.NUMERIC, "numeric(15,2)", bounds=(Decimal(0), Decimal(high)), grid=Decimal(grid))
         for name, high, grid in (("price", "105000", "1"), ("discount", "0.1", "0.01"), ("tax", "0.08", "0.01"))
@@ -78,6 +79,12 @@ def test_each_value_of_a_charge_is_clipped_once() -> None:
         Term(100, several[1].name, all_there, 1),
         Term(-1, several[2].name, both, 1),
     ]
+    return table, terms
+
+
+def test_each_value_of_a_charge_is_clipped_once() -> None:
+    """`price * (1 - discount) * (1 + tax)`, as it is bound: four terms, each under tests for NULL of its own."""
+    table, terms = _charge()
     for dialect in (DUCKDB, POSTGRES):
         row = RowSql(table=table, dialect=dialect)
         written = add_terms(row, terms, where=ALWAYS)
@@ -85,3 +92,16 @@ def test_each_value_of_a_charge_is_clipped_once() -> None:
         assert written.count(f"{row.column('discount')} > ") == 1
         assert written.count(f"{row.column('tax')} > ") == 1
         assert "NULL" not in written
+
+
+def test_a_term_is_not_asked_what_its_own_value_says() -> None:
+    """Tests for NULL of its factors are left out, those of other columns stay; none where a condition says more."""
+    table, terms = _charge()
+    every = Functional("f", Measure.TOTAL, tuple(terms), sensitivity=1, unit_range=None, unit_size=Decimal(1), rows=1)
+    left = [term.condition for term in drop_implied_tests(every, table).terms]
+    discount, tax = Not(IsNull("discount")), Not(IsNull("tax"))
+    assert left == [And((discount, tax)), tax, discount, ALWAYS]
+    counted = replace(every, measure=Measure.ROWS, terms=(Term(1, None, Not(IsNull("price")), 0),))
+    assert drop_implied_tests(counted, table) == counted
+    for other in (replace(every, off_each_unit=1), replace(every, measure=Measure.LEAST)):
+        assert drop_implied_tests(other, table) == other
