@@ -4,9 +4,9 @@ Guarantee: where a test of a question could cost more on one row than on another
 tests of the question cost on it: neither WHERE nor keys, joins, AND, OR or CASE spare a row anything. So who asks
 cannot choose whose row is dear. What is left are the differences between rows, up to the limit of `row_work.py`.
 
-PostgreSQL does not move conditions into a subquery that ends in OFFSET 0, and computes its columns as it reads.
-DuckDB does not move them below a LIMIT, and its optimizer, which leaves out what no row can satisfy by the least and
-greatest value of a column, does not see through LEAST. `tests/proxy/sources/test_work_of_a_row.py` asks both engines.
+PostgreSQL does not move conditions into a subquery that ends in OFFSET 0, and computes its columns as it reads. Neither
+does DuckDB, whose optimizer, which leaves out what no row can satisfy by the least and greatest value of a column, does
+not see through LEAST. `tests/proxy/sources/test_work_of_a_row.py` asks both engines.
 
 References: docs/decisions/0017-timing.md.
 """
