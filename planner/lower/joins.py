@@ -136,13 +136,15 @@ def _member(member: Member, dialect: Dialect, *, looked_up: Mapping[str, int]) -
 def _list_heavy(rows: str, units: Sequence[str], most: int) -> tuple[NamedStep, NamedStep]:
     """How many rows each unit has; and the units with more than so many, and one unit more.
 
-    So their rows are looked for whether or not a unit has too many: engines skip a join with nothing.
+    So their rows are looked for whether or not a unit has too many: engines skip a join with nothing. It is the first
+    in order, as engines may compute a step anew wherever it is read.
     """
     shown = ", ".join(f"{unit} AS keyhole_m{j}" for j, unit in enumerate(units))
     named = ", ".join(f"keyhole_m{j}" for j in range(len(units)))
     counted = name_step(f"SELECT {shown}, count(*) AS keyhole_n FROM {rows} GROUP BY {', '.join(units)}")
     heavy = f"SELECT {named} FROM {counted.name} WHERE keyhole_n > {most}"
-    return counted, name_step(f"{heavy} UNION (SELECT {named} FROM {counted.name} LIMIT 1)", few=True)
+    first = f"SELECT {named} FROM {counted.name} ORDER BY {named} LIMIT 1"
+    return counted, name_step(f"{heavy} UNION ({first})", few=True)
 
 
 def _draw_order(table: Table, dialect: Dialect) -> list[tuple[str, str]]:

@@ -100,7 +100,8 @@ def _list_repeated(table: Table, through: Sequence[str], dialect: Dialect) -> Na
     """The keys that several rows of a table have.
 
     The order of all columns is dear, and only their rows need it. One key more is among them, so that these rows are
-    looked for whether or not a key repeats: engines skip a join with nothing.
+    looked for whether or not a key repeats: engines skip a join with nothing. It is the first in order, as engines may
+    compute a step anew wherever it is read.
     """
     row = RowSql(table=table.alone, dialect=dialect)
     keys = [row.column(name) for name in through]
@@ -110,7 +111,7 @@ def _list_repeated(table: Table, through: Sequence[str], dialect: Dialect) -> Na
     rows = f"(SELECT {shown} FROM {table.relation} WHERE {present})"
     return name_step(
         f"SELECT {named} FROM {rows} AS counted GROUP BY {named} HAVING count(*) > 1"
-        f" UNION (SELECT {named} FROM {rows} AS any_key LIMIT 1)",
+        f" UNION (SELECT {named} FROM {rows} AS in_order ORDER BY {named} LIMIT 1)",
         few=True,
     )
 
