@@ -180,4 +180,4 @@ SELECT greatest(temperature, 0)::int / 5 AS band FROM readings GROUP BY 1 HAVING
 --> KH202
 
 SELECT site, temperature * 9 / 5 + 32 > 80 AS hot FROM readings GROUP BY 1, 2 HAVING count(*) > 100
---> KH202
+--> planned
