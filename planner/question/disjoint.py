@@ -57,7 +57,7 @@ class Rows:
     @property
     def are_none(self) -> bool:
         """Return True if no row satisfies the condition. False means nothing, as of `disjoint`."""
-        return self.terms is not None and not any(map(_possible, self.terms))
+        return self.terms is not None and not _is_any_possible(self.terms)
 
     def lack(self, condition: Condition) -> bool:
         """Whether none of them satisfies a further condition: `disjoint`."""
@@ -67,7 +67,7 @@ class Rows:
             found = _products((self.terms, _terms(condition, wanted=True)))
         except _TooManyTerms:
             return False
-        return not any(map(_possible, found))
+        return not _is_any_possible(found)
 
 
 def _terms(condition: Condition, *, wanted: bool) -> Sequence[_Term]:
@@ -108,16 +108,29 @@ def _bound_terms(terms: Iterable[_Term]) -> list[_Term]:
     return result
 
 
-def _possible(term: _Term) -> bool:
+def _is_any_possible(terms: Sequence[_Term]) -> bool:
+    """Whether one of the terms may hold. Most of them say of most columns what others say, too: with the same objects,
+    by which what was found of a column is known again."""
+    known: dict[tuple[int, ...], bool] = {}
+    return any(_possible(term, known) for term in terms)
+
+
+def _possible(term: _Term, known: dict[tuple[int, ...], bool]) -> bool:
     by_column: dict[str, list[Condition]] = {}
     for literal in term:
         inner = literal.condition if isinstance(literal, Not) else literal
         assert isinstance(inner, Compare | Within | Like | IsNull)
         by_column.setdefault(inner.column, []).append(literal)
-    return all(
-        _column_possible(column, literals) or _column_possible(column, [as_double(literal) for literal in literals])
-        for column, literals in by_column.items()
-    )
+    for column, literals in by_column.items():
+        place = tuple(map(id, literals))
+        found = known.get(place)
+        if found is None:
+            found = known[place] = _column_possible(column, literals) or _column_possible(
+                column, [as_double(literal) for literal in literals]
+            )
+        if not found:
+            return False
+    return True
 
 
 def _column_possible(column: str, literals: list[Condition]) -> bool:

@@ -94,9 +94,14 @@ def _find_cte(node: exp.Table) -> exp.CTE | None:
     """Return the WITH query that a name in FROM stands for."""
     if node.args.get("db") is not None:
         return None
-    for cte in node.root().find_all(exp.CTE):
-        if name(cte.args["alias"].this) == name(node.this) and any(one is node for one in references(cte)):
-            return cte
+    query: exp.Expr | None = node.parent
+    while query is not None:  # the innermost WITH that has the name, as PostgreSQL finds it
+        with_ = query.args.get("with_")
+        ctes: list[exp.CTE] = [] if with_ is None else with_.expressions
+        for cte in ctes:
+            if name(cte.args["alias"].this) == name(node.this) and any(one is node for one in references(cte)):
+                return cte
+        query = query.parent
     return None
 
 

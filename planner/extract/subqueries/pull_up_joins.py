@@ -37,7 +37,7 @@ from planner.parser.edits import Edit, Room
 from planner.parser.lexer import Token, readable
 from planner.parser.spans import Searched, spans
 from planner.parser.subquery_readers import Reader, readers, unaliased_end
-from planner.parser.tree import bare, contains, is_star, name, offset
+from planner.parser.tree import bare, contains, is_star, name, nodes, offset
 
 _PLAIN = frozenset(("expressions", "from_", "joins", "where"))
 _OUTER = ("RIGHT", "FULL")
@@ -115,7 +115,8 @@ def _find_subqueries(read: PrivateRead) -> Iterator[exp.Select]:
 def _find_with_query(source: exp.Expr) -> exp.Expr | None:
     if not isinstance(source, exp.Table) or source.args.get("db") is not None:
         return None
-    ctes = [cte for cte in source.root().find_all(exp.CTE) if name(cte.args["alias"].this) == name(source.this)]
+    every = (one for one in nodes(source.root()) if isinstance(one, exp.CTE))
+    ctes = [cte for cte in every if name(cte.args["alias"].this) == name(source.this)]
     return ctes[0].this if len(ctes) == 1 else None
 
 
