@@ -1,11 +1,26 @@
 """A statement defines the steps that its relations read by name, each behind those that it reads itself."""
 
+import re
+from fractions import Fraction
+
 import pytest
 
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.postgres import POSTGRES
+from planner.lower.dialects.sail import SAIL
 from planner.lower.kept.named_steps import define_steps, keep_steps, merge_steps, name_step
+from planner.lower.left_out import LeftOut
+from planner.lower.unit_statistics import BoundOf, UnitCounts, UnitStatistic
+from planner.plan.build import plan
 from planner.question.plan import Rewritten
+from tests.planner.asked import asked
+from tests.proxy.sources.unit_paths.shop import compiled
+from tests.proxy.sources.unit_paths.test_unit_paths import OF_ONE
+from tests.proxy.sources.unit_paths.test_work_along_keys import ASKED
+
+ONE = Fraction(1)
 
 
 def test_steps_are_defined_in_front_each_once_and_those_alone_that_are_read() -> None:
@@ -48,3 +63,26 @@ def test_a_text_that_looks_like_a_step_is_none() -> None:
     assert define_steps([], spelled, dialect=DUCKDB) == spelled
     with pytest.raises(KeyholeError, match="KH900"):
         define_steps([], f"SELECT * FROM {step.name}", dialect=DUCKDB)
+
+
+@pytest.mark.parametrize("dialect", [DUCKDB, POSTGRES, SAIL], ids=lambda dialect: dialect.name)
+def test_statements_over_paths_joins_lists_and_values_define_what_they_read(dialect: Dialect) -> None:
+    """So do what a rollup holds, private bounds count and owners see of what is left out. A row that is first in no
+    order could be another one wherever an engine computes a step anew."""
+    catalog = compiled()
+    written = []
+    for sql in (*ASKED, *OF_ONE):
+        made = plan(asked(sql, catalog=catalog), dialect=dialect).rewritten
+        written += [made.sql, *(one.rows.build for one in made.steps), *([made.rollup.build] if made.rollup else [])]
+    for table in catalog.tables[1:]:
+        groups = UnitStatistic(BoundOf.GROUPS, tuple(one.name for one in table.columns if one.domain), None, ONE, (1,))
+        left_out = LeftOut(table, dialect)
+        written += [UnitCounts(table, dialect, (groups,), count_units=True).sql, left_out.count_rows()]
+        written += [left_out.count_units(()), left_out.bound_units(()), left_out.count_joined(3)]
+    for sql in written:
+        names = re.findall(r"\bkeyhole_step_[0-9a-f]{32}\b", sql)
+        defined = re.findall(r"\b(keyhole_step_[0-9a-f]{32}) AS (?:MATERIALIZED )?\(", sql)
+        assert set(names) == set(defined), sql
+        assert len(defined) == len(set(defined))
+        assert sql.count("LIMIT 1)") == len(re.findall(r"ORDER BY keyhole_[sm]0[\w, ]* LIMIT 1\)", sql))
+    assert sum("keyhole_step_" in sql for sql in written) > len(written) // 2
