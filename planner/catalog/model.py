@@ -205,13 +205,11 @@ class UnitValues:
 class NamedStep:
     """Rows that a relation reads by a name, of which no question's conditions decide anything.
 
-    `build` is the SELECT that gives them; equal names mean equal builds. `few`: they are as many as units or keys that
-    are out of the ordinary, which hardly any data has, and one at least.
+    `build` is the SELECT that gives them; equal names mean equal builds.
     """
 
     name: str
     build: str
-    few: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,6 @@ def _member(member: Member, dialect: Dialect, *, looked_up: Mapping[str, int]) -
     firsts = name_step(
         f"SELECT {kept} FROM (SELECT {kept}, {place} FROM {hashed}) AS placed WHERE keyhole_place <= {member.rows}"
         f" /* of units with more than {member.rows} rows: the first in the order of md5 */",
-        few=True,
     )
     relation = (
         f"(SELECT {kept} FROM {rows} LEFT JOIN {many[-1].name} ON {met} WHERE keyhole_m0 IS NULL"
@@ -144,7 +143,7 @@ def _list_heavy(rows: str, units: Sequence[str], most: int) -> tuple[NamedStep, 
     counted = name_step(f"SELECT {shown}, count(*) AS keyhole_n FROM {rows} GROUP BY {', '.join(units)}")
     heavy = f"SELECT {named} FROM {counted.name} WHERE keyhole_n > {most}"
     first = f"SELECT {named} FROM {counted.name} ORDER BY {named} LIMIT 1"
-    return counted, name_step(f"{heavy} UNION ({first})", few=True)
+    return counted, name_step(f"{heavy} UNION ({first})")
 
 
 def _draw_order(table: Table, dialect: Dialect) -> list[tuple[str, str]]:

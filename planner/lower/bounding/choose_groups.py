@@ -78,7 +78,7 @@ def list_crowded_units(bounding: Bounding, eligible: Sequence[str]) -> NamedStep
         ") AS listed",
         *group_by(len(bounding.units)),
     ]
-    return name_step("\n  ".join(lines), few=True)
+    return name_step("\n  ".join(lines))
 
 
 def _join_busy_units(bounding: Bounding, tests: list[str], anybody: str) -> str:

@@ -18,17 +18,15 @@ from planner.question.plan import KeptStep, Rewritten, Rollup
 PREFIX = "keyhole_step_"
 _NAMED = re.compile(rf"\b{PREFIX}[0-9a-f]{{32}}\b")
 _WITH = re.compile(r"WITH\s")
-_SPELLED = re.compile(r"'[^']*'|--[^\n]*|/\*.*?\*/", re.DOTALL)  # texts, which may hold any name, and comments
 
 
-def name_step(build: str, *, few: bool = False) -> NamedStep:
+def name_step(build: str) -> NamedStep:
     """Return a step of these rows; its name follows from them alone.
 
     Parameters:
         build: one SELECT, without a WITH clause; it may read other steps by their names.
-        few: the rows are those of units or keys that are out of the ordinary, one at least.
     """
-    return NamedStep(f"{PREFIX}{sha256(build.encode()).hexdigest()[:32]}", build, few)
+    return NamedStep(f"{PREFIX}{sha256(build.encode()).hexdigest()[:32]}", build)
 
 
 def merge_steps(*several: Iterable[NamedStep]) -> tuple[NamedStep, ...]:
@@ -89,18 +87,20 @@ def _behind_definitions(sql: str) -> str:
 
 
 def list_read(steps: Sequence[NamedStep], sql: str) -> list[NamedStep]:
-    """Return the steps that a statement reads, and those that these read, in their order. Raises KH900 for others."""
+    """Return the steps that a statement reads, and those that these read, in their order. Raises KH900 for others.
+
+    A text that holds a step's name passes for it, and defines what is not read: engines spell texts too differently to
+    tell.
+    """
     named = set(_NAMED.findall(sql))  # one in a text as well, so that no odd name of a column hides a step
     found: list[NamedStep] = []
     for step in reversed(steps):
         if step.name in named:
             named.update(_NAMED.findall(step.build))
             found.append(step)
-    missing = _find_names(sql).union(*(_find_names(step.build) for step in found)) - {step.name for step in found}
+    missing = set(_NAMED.findall(sql)).union(*(set(_NAMED.findall(step.build)) for step in found)) - {
+        step.name for step in found
+    }
     if missing:
         raise KeyholeError("KH900", "a statement reads a step that nothing defines")
     return found[::-1]
-
-
-def _find_names(sql: str) -> set[str]:
-    return set(_NAMED.findall(_SPELLED.sub("''", sql)))

@@ -87,7 +87,6 @@ def _find_units(
     firsts = name_step(
         f"SELECT {kept} FROM (SELECT {kept}, {place} FROM {of_repeated}) AS placed"
         " WHERE keyhole_place = 1 /* of several rows with one key: the first */",
-        few=True,
     )
     found = (
         f"(SELECT {kept} FROM {rows} LEFT JOIN {repeated.name} ON {met} WHERE keyhole_s0 IS NULL"
@@ -112,7 +111,6 @@ def _list_repeated(table: Table, through: Sequence[str], dialect: Dialect) -> Na
     return name_step(
         f"SELECT {named} FROM {rows} AS counted GROUP BY {named} HAVING count(*) > 1"
         f" UNION (SELECT {named} FROM {rows} AS in_order ORDER BY {named} LIMIT 1)",
-        few=True,
     )
 
 

@@ -345,8 +345,8 @@ def test_a_step_is_kept_for_its_version_and_found_again_where_it_is_lost(
                 else:
                     owner.execute(f"DROP TABLE IF EXISTS shown; CREATE TABLE shown AS {made}".encode())
 
-            inner = name_step(f"SELECT ward AS seen FROM {beside}", few=True)
-            outer = name_step(f"SELECT seen FROM {inner.name} WHERE seen IS NOT NULL", few=True)
+            inner = name_step(f"SELECT ward AS seen FROM {beside}")
+            outer = name_step(f"SELECT seen FROM {inner.name} WHERE seen IS NOT NULL")
             relation = crowded[source.dialect.name]
             read = f"(SELECT v.* FROM {relation} AS v JOIN {outer.name} AS o ON v.ward = o.seen) AS r"
             question = replace(rows_alone, table=replace(rows_alone.table, steps=(inner, outer)))
