@@ -58,7 +58,7 @@ def _read_expression(table: Table, text: str) -> tuple[Table, Column]:
         raise not_a_group(text)
     scope, item = Scope(table=table, alias=table.name), bare(group.expressions[0])
     derived = derivation(item, scope)
-    if derived is not None:  # but for parts of which there are few, of times over a range that only a question gives
+    if derived is not None:  # only a question gives the range of times; parts such as weekdays are few without one
         base = table.column(derived.column)
         try:
             kind = derived_type(derived, base.sql_type)

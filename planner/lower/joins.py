@@ -136,7 +136,7 @@ def _list_heavy(rows: str, units: Sequence[str], most: int) -> tuple[NamedStep, 
     """How many rows each unit has; and the units with more than so many, and one unit more.
 
     So their rows are looked for whether or not a unit has too many: engines skip a join with nothing. It is the first
-    in order, as engines may compute a step anew wherever it is read.
+    in order, as engines may compute a step again wherever it is read.
     """
     shown = ", ".join(f"{unit} AS keyhole_m{j}" for j, unit in enumerate(units))
     named = ", ".join(f"keyhole_m{j}" for j in range(len(units)))

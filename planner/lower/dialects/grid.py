@@ -55,7 +55,7 @@ class Grid:
 
     @property
     def rounds_by_cast(self) -> bool:
-        """Whether `round_away` may be used: the grid is a whole part of one, and its range one of bigints."""
+        """Return True if `round_away` may be used: one is a multiple of the grid, and its range fits a bigint."""
         return self.p == 1 and self.high - floor(self.lower / self.step) < INT8
 
     def round_away(self, multiplied: str, *, cast: str) -> str:

@@ -73,7 +73,7 @@ def may_keep(question: Question, table: Table) -> bool:
 
 
 def _may_roll(question: Question) -> bool:
-    """Whether rows of the table may be kept, by these keys."""
+    """Return True if rows of the table may be kept, by these keys."""
     table = question.table
     undeclared = any(column.domain is None for column in question.keys.columns)
     taken = any(column.name.lower().startswith("keyhole_") for column in table.columns)

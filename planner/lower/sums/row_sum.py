@@ -1,4 +1,4 @@
-"""What a row adds by several terms: those that count in the same rows are one product under one CASE.
+"""Write what a row adds by several terms: those that count in the same rows are one product under one CASE.
 
 Guarantee: each row adds what its terms add one by one, each where its condition holds and its column has a value,
 neither NULL nor NaN. No step of it leaves the type that it is computed in, whatever the row.
@@ -42,7 +42,7 @@ def add_terms(row: RowSql, terms: Sequence[Term], *, where: Condition, always: b
 
 @dataclass(frozen=True, slots=True)
 class _Needs:
-    """What a row has to have for a term to count."""
+    """Conditions and values that a row must have for a term to count."""
 
     conditions: tuple[Condition, ...]
     there: frozenset[str]  # columns that are not NULL
@@ -66,7 +66,7 @@ class _Alike:
 
     @property
     def counts_always(self) -> bool:
-        """Whether the sum is never NULL."""
+        """Return True if the sum is never NULL."""
         return not self.needs.there and not self.needs.conditions
 
     @property
@@ -167,7 +167,7 @@ def _add_up(row: RowSql, terms: Iterable[Term]) -> Polynomial:
 
 
 def _needs(row: RowSql, term: Term, where: Condition, multiplied: frozenset[str]) -> _Needs:
-    """What a row has to have for a term to count. A condition that is stored is asked as a whole."""
+    """Return the needs of a term. A condition that is stored is asked as a whole."""
     values = frozenset(list_factors(row.table, term.column))
     conditions, there = list[Condition](), set(values)
     for part in (where, term.condition):
