@@ -203,13 +203,15 @@ class UnitValues:
 
 @dataclass(frozen=True, slots=True)
 class NamedStep:
-    """Rows that a relation reads by a name, of which no question's conditions decide anything.
+    """Rows that a relation reads by a name.
 
-    `build` is the SELECT that gives them; equal names mean equal builds.
+    `build` is the SELECT that gives them; equal names mean equal builds. `asked`: a question's own conditions decide
+    about them, so that no other question would find them kept.
     """
 
     name: str
     build: str
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,17 +42,19 @@ class BoundedScan:
 
     @property
     def can_list(self) -> bool:
-        """Whether a list of crowded units can say which groups count."""
+        """Return True if a list of crowded units can say which groups count."""
         return self.question.table.row_cap is None and can_list(self.bounding)
 
-    def list_crowded(self, plain: RowSql) -> "BoundedScan":
+    def list_crowded(self, plain: RowSql, *, asked: bool) -> "BoundedScan":
         """Return the scan that chooses groups by a list of crowded units.
 
         Parameters:
             plain: the rows of these units and of others, without what this question alone computes of them.
+            asked: the question's own conditions decide which rows these are.
         """
         every = BoundedScan(replace(self.question, table=plain.table), plain, Bounding(plain, self.question.keys), ())
-        return replace(self, crowded=(*plain.table.steps, list_crowded_units(every.bounding, every.eligible_tests())))
+        listed = list_crowded_units(every.bounding, every.eligible_tests(), asked=asked)
+        return replace(self, crowded=(*plain.table.steps, listed))
 
     @property
     def named_steps(self) -> tuple[NamedStep, ...]:
@@ -66,7 +68,7 @@ class BoundedScan:
 
     @property
     def where_comes_first(self) -> bool:
-        """Whether WHERE is asked of rows as they are read: nothing of a unit is counted or ranked behind it."""
+        """Return True if WHERE is asked of rows as they are read: nothing of a unit is counted or ranked behind it."""
         return not self._ranks_groups and self.question.table.row_cap is None
 
     @property

@@ -113,7 +113,7 @@ def _list_crowded(scan: BoundedScan, known: Table) -> BoundedScan:
         table = replace(table, columns=tuple(one for one in table.columns if not one.own), own=())
     joined = join_lookups(join_with_values(table, dialect=dialect), dialect=dialect)
     plain = compute_conditions(RowSql(table=joined, dialect=dialect), ALWAYS, (), keys=keys.columns)
-    return scan.list_crowded(keep_listed(plain))
+    return scan.list_crowded(keep_listed(plain), asked=bool(table.lists or table.own or table.fixed))
 
 
 def _compute_at_look(

@@ -86,18 +86,14 @@ class Rollup:
 class KeptStep:
     """A step that a statement defines in front, and that the source may keep as it keeps a rollup.
 
-    `defined` is its definition in a WITH clause, which reads the steps called `reads`. `rows.build` gives its rows by
-    itself, `rows.name` is how the statement calls it.
+    The statement calls it by its `name`. `defined` is its definition in a WITH clause, which reads the steps called
+    `reads`. `rows.build` gives its rows by itself; None where the source is not to keep it.
     """
 
+    name: str
     defined: str
     reads: frozenset[str]
-    rows: Rollup
-
-    @property
-    def name(self) -> str:
-        """How the statement calls it."""
-        return self.rows.name
+    rows: Rollup | None
 
 
 @dataclass(frozen=True, slots=True)

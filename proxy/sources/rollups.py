@@ -118,8 +118,8 @@ class Rollups:
             rolled = f"WITH rolled AS NOT MATERIALIZED (SELECT * FROM {found.relation}),\n{rollup.sql}"
             with suppress(Exception):
                 return self._read_kept([found], SourceStatement(rolled, scans=False, reads_kept=True), timeout_ms, read)
-        found_steps = (self._ready(self._steps, step.rows, version) for step in rewritten.steps)
-        steps = [] if rewritten.blocks else [one for one in found_steps if one is not None]
+        found_steps = (self._ready(self._steps, rows, version) for rows in _list_steps(rewritten))
+        steps = [one for one in found_steps if one is not None]
         if steps:
             kept = {one.rollup.name: one.relation for one in steps if one.relation is not None}
             with suppress(Exception):
@@ -191,8 +191,8 @@ class Rollups:
 
     def _want_all(self, rewritten: Rewritten, version: str, *, timeout_ms: int) -> None:
         """Have everything built that would have served the statement."""
-        for step in () if rewritten.blocks else rewritten.steps:
-            self._want(self._steps, step.rows, version, timeout_ms=timeout_ms)
+        for rows in _list_steps(rewritten):
+            self._want(self._steps, rows, version, timeout_ms=timeout_ms)
         if rewritten.rollup is not None:
             self._want(self._rollups, rewritten.rollup, version, timeout_ms=timeout_ms)
 
@@ -248,6 +248,11 @@ class Rollups:
     def _submit(self, work: Callable[[], None]) -> None:
         if not self._closed:
             self._last = self._worker.submit(work)
+
+
+def _list_steps(rewritten: Rewritten) -> list[Rollup]:
+    """The steps of a statement that are kept; what is read in blocks defines its own."""
+    return [] if rewritten.blocks else [step.rows for step in rewritten.steps if step.rows is not None]
 
 
 def _name(rollup: Rollup) -> str:

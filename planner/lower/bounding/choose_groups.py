@@ -44,7 +44,7 @@ def can_list(bounding: Bounding) -> bool:
     return bounding.chooses and bounding.as_of is None and all(c.sql_type in _ANY_VALUE for _, c in bounding.groups)
 
 
-def list_crowded_units(bounding: Bounding, eligible: Sequence[str]) -> NamedStep:
+def list_crowded_units(bounding: Bounding, eligible: Sequence[str], *, asked: bool) -> NamedStep:
     """Return the list of crowded units: the unit's columns, and `FIRST_OUT`. Each unit is on it once at most.
 
     Some unit that may or may not be there stands on it in any case, so that an engine has the same to do whether or not
@@ -53,6 +53,7 @@ def list_crowded_units(bounding: Bounding, eligible: Sequence[str]) -> NamedStep
     Parameters:
         bounding: over all rows that any question by these keys reads, one for which `can_list`.
         eligible: what is asked of rows before the groups are chosen.
+        asked: a question's own conditions decide which rows these are.
     """
     row, groups = bounding.row, bounding.row.table.groups_per_unit
     pair, unit = _names(bounding.groups), _names(bounding.units)
@@ -78,7 +79,7 @@ def list_crowded_units(bounding: Bounding, eligible: Sequence[str]) -> NamedStep
         ") AS listed",
         *group_by(len(bounding.units)),
     ]
-    return name_step("\n  ".join(lines))
+    return name_step("\n  ".join(lines), asked=asked)
 
 
 def _join_busy_units(bounding: Bounding, tests: list[str], anybody: str) -> str:

@@ -20,13 +20,14 @@ _NAMED = re.compile(rf"\b{PREFIX}[0-9a-f]{{32}}\b")
 _WITH = re.compile(r"WITH\s")
 
 
-def name_step(build: str) -> NamedStep:
+def name_step(build: str, *, asked: bool = False) -> NamedStep:
     """Return a step of these rows; its name follows from them alone.
 
     Parameters:
         build: one SELECT, without a WITH clause; it may read other steps by their names.
+        asked: a question's own conditions decide about the rows.
     """
-    return NamedStep(f"{PREFIX}{sha256(build.encode()).hexdigest()[:32]}", build)
+    return NamedStep(f"{PREFIX}{sha256(build.encode()).hexdigest()[:32]}", build, asked)
 
 
 def merge_steps(*several: Iterable[NamedStep]) -> tuple[NamedStep, ...]:
@@ -56,25 +57,33 @@ def keep_steps(rewritten: Rewritten, steps: Sequence[NamedStep], *, table: str, 
         rewritten: its statement without definitions, and with what it reads.
         table: whose data versions decide how long they are kept.
     """
-    needed = list_read(steps, rewritten.sql)
     kept = tuple(
         KeptStep(
+            name=step.name,
             defined=_define(step, dialect),
             reads=frozenset(one.name for one in list_read(steps, step.build)),
-            rows=Rollup(
-                table=table,
-                name=step.name,
-                build=define_steps(steps, step.build, dialect=dialect),
-                indexed=None,
-                sql="",
-                relations=rewritten.relations,
-                pinned=tuple(one for one in rewritten.pinned if one.name in step.build),
-            ),
+            rows=None if step.asked else _keep_rows(rewritten, steps, step, table=table, dialect=dialect),
         )
-        for step in needed
+        for step in list_read(steps, rewritten.sql)
     )
     defined = define_steps(steps, rewritten.sql, dialect=dialect)
     return replace(rewritten, sql=defined, steps=kept, body=_behind_definitions(rewritten.sql) if kept else "")
+
+
+def _keep_rows(
+    rewritten: Rewritten, steps: Sequence[NamedStep], step: NamedStep, *, table: str, dialect: Dialect
+) -> Rollup:
+    """The rows of a step as a source keeps them, by itself."""
+    build = define_steps(steps, step.build, dialect=dialect)
+    return Rollup(
+        table=table,
+        name=step.name,
+        build=build,
+        indexed=None,
+        sql="",
+        relations=rewritten.relations,
+        pinned=tuple(one for one in rewritten.pinned if one.name in build),
+    )
 
 
 def _define(step: NamedStep, dialect: Dialect) -> str:
@@ -92,15 +101,13 @@ def list_read(steps: Sequence[NamedStep], sql: str) -> list[NamedStep]:
     A text that holds a step's name passes for it, and defines what is not read: engines spell texts too differently to
     tell.
     """
-    named = set(_NAMED.findall(sql))  # one in a text as well, so that no odd name of a column hides a step
+    named = set(_NAMED.findall(sql))
     found: list[NamedStep] = []
     for step in reversed(steps):
         if step.name in named:
             named.update(_NAMED.findall(step.build))
             found.append(step)
-    missing = set(_NAMED.findall(sql)).union(*(set(_NAMED.findall(step.build)) for step in found)) - {
-        step.name for step in found
-    }
+    missing = named - {step.name for step in found}
     if missing:
         raise KeyholeError("KH900", "a statement reads a step that nothing defines")
     return found[::-1]

@@ -50,9 +50,12 @@ def test_a_statement_reads_steps_from_where_they_are_kept() -> None:
     )
     both = made.read_kept({second.name: "s", third.name: "t"})
     assert both == f"WITH\n{kept},\n{third.name} AS NOT MATERIALIZED (SELECT * FROM t){made.body}"
-    assert [step.rows.build for step in made.steps[1:]] == [
+    assert [step.rows.build for step in made.steps if step.rows][1:] == [
         define_steps(steps, step.build, dialect=DUCKDB) for step in (second, third)
     ]
+    asked_about = name_step(f"SELECT x FROM {first.name} WHERE x > 3", asked=True)
+    made = keep_steps(Rewritten("duckdb", f"TABLE {asked_about.name}"), (first, asked_about), table="t", dialect=DUCKDB)
+    assert [step.rows is not None for step in made.steps] == [True, False]
 
 
 def test_a_step_is_found_behind_apostrophes_and_one_that_nothing_defines_is_refused() -> None:
@@ -71,7 +74,11 @@ def test_statements_over_paths_joins_lists_and_values_define_what_they_read(dial
     written = []
     for sql in (*ASKED, *OF_ONE):
         made = plan(asked(sql, catalog=catalog), dialect=dialect).rewritten
-        written += [made.sql, *(one.rows.build for one in made.steps), *([made.rollup.build] if made.rollup else [])]
+        written += [
+            made.sql,
+            *(one.rows.build for one in made.steps if one.rows),
+            *([made.rollup.build] if made.rollup else []),
+        ]
     for table in catalog.tables[1:]:
         groups = UnitStatistic(BoundOf.GROUPS, tuple(one.name for one in table.columns if one.domain), None, ONE, (1,))
         left_out = LeftOut(table, dialect)

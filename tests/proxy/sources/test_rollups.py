@@ -70,7 +70,10 @@ def _ask(
     table = replace(question.table, relation=relation)
     rewritten = rewrite(replace(question, table=table), dialect=source.dialect)
     if not stored:
-        steps = tuple(replace(step, rows=replace(step.rows, relations=())) for step in rewritten.steps)
+        steps = tuple(
+            replace(step, rows=None if step.rows is None else replace(step.rows, relations=()))
+            for step in rewritten.steps
+        )
         rewritten = replace(rewritten, relations=(), steps=steps)
     count = len(question.functionals)
     return source.aggregates(rewritten, question.keys, functionals=count, timeout_ms=60_000, version=version).values
