@@ -12,7 +12,7 @@ data.
 References: docs/decisions/0007-joins.md; docs/decisions/0009-unit-joins.md; docs/decisions/0034-rows-before-a-join.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
@@ -21,6 +21,7 @@ from planner.catalog.model import Column, Lookup, LookupValues, Member, NamedSte
 from planner.lower.dialects.model import Dialect
 from planner.lower.kept.named_steps import merge_steps, name_step
 from planner.lower.member_conditions import MemberConditions, compute_of_member, place_of
+from planner.lower.read_columns import keep_columns
 from planner.lower.row import RowSql
 from planner.lower.unit_paths.carried_values import find_longest, shorten
 from planner.lower.unit_paths.reach import reach_units
@@ -51,7 +52,7 @@ def join_members(table: Table, *, dialect: Dialect, among: MemberConditions | No
     ]
     shown += [identifier(column.name) for column in among.columns]
     looked_up = find_longest(table)
-    read = [_member(member, dialect, looked_up=looked_up) for member in table.members]
+    read = [_member(member, dialect, looked_up=looked_up, carried=stored) for member in table.members]
     bounded, steps = [relation for relation, _ in read], merge_steps(*(steps for _, steps in read))
     for place, conditions in among.carried.items():
         bounded[place] = _with_conditions(table, place, bounded[place], conditions, dialect)
@@ -86,50 +87,95 @@ def _with_conditions(
     return compute_of_member(RowSql(table=of_member, dialect=dialect), conditions, kept=kept)
 
 
-def _member(member: Member, dialect: Dialect, *, looked_up: Mapping[str, int]) -> tuple[str, tuple[NamedStep, ...]]:
+def _member(
+    member: Member, dialect: Dialect, *, looked_up: Mapping[str, int], carried: Collection[str]
+) -> tuple[str, tuple[NamedStep, ...]]:
     """The rows of a table that are joined, with the unit's columns beside them; and the steps that are read for them.
 
     Units with more rows than are joined are found first, as a hash of every row of a large table would be dear. One
     unit more is among them, whose rows are drawn as well: all of them, unless there are too many. Long values are
     shortened here, once for each row: behind the join they are read once for each joined row.
+
+    Parameters:
+        carried: the columns that are carried on, as the join calls them. What is drawn among is told by all columns.
     """
-    names, spelling = dict(member.columns), dialect.spelling
-    longest = {own: looked_up[named] for own, named in member.columns if named in looked_up}
-    member = replace(member, table=reach_units(member.table, dialect=dialect, longest=longest))
-    stored = [column for column in member.table.columns if column.derivation is None]
-    shown = [spelling.identifier(names[column.name]) for column in stored]
-    units = [f"keyhole_u{j}" for j in range(len(member.table.unit))]
-    row = RowSql(table=member.table, dialect=dialect)
-    carried = {one.name: shorten(row, one, longest=looked_up.get(names[one.name], 0)) for one in stored}
-    columns = [f"{carried[column.name]} AS {named}" for column, named in zip(stored, shown, strict=True)]
-    own = [
-        row.column(name) if carried[name] == spelling.identifier(name) else carried[name] for name in member.table.unit
-    ]
-    columns += [f"{value} AS {unit}" for value, unit in zip(own, units, strict=True)]
-    present = " AND ".join(f"({row.column(name)}) IS NOT NULL" for name in member.table.unit)
-    rows = f"(SELECT {', '.join(columns)} FROM {member.table.relation} WHERE {present}) AS rows_of"
-    many = _list_heavy(rows, units, member.rows)
-    met = " AND ".join(f"{unit} = keyhole_m{j}" for j, unit in enumerate(units))
-    # texts are cut behind this join, of few rows
-    theirs = " AND ".join(f"{value} = keyhole_m{j}" for j, value in enumerate(own))
-    of_many = (
-        f"(SELECT {', '.join(columns)} FROM {member.table.relation} JOIN {many[-1].name} ON {theirs} WHERE {present})"
-    )
-    drawn = _draw_order(replace(member.table, columns=tuple(replace(c, name=names[c.name]) for c in stored)), dialect)
-    ordered = ", ".join(f"keyhole_o{j}{suffix}" for j, (_, suffix) in enumerate(drawn))
-    orders = [f"{sql} AS keyhole_o{j}" for j, (sql, _) in enumerate(drawn)]
-    kept = ", ".join([*shown, *units])
-    hashed = f"(SELECT {', '.join([kept, *orders])} FROM {of_many} AS rows_of) AS hashed"
+    names, units = dict(member.columns), [f"keyhole_u{j}" for j in range(len(member.table.unit))]
+    rows = _MemberRows(names, looked_up, dialect)
+    many = _list_heavy(rows.of_units(member.table), units, member.rows)
+    drawn, steps = rows.of_columns(member.table, among=many[-1].name)  # texts are cut behind this join, of few rows
+    stored = tuple(column for column in member.table.columns if column.derivation is None)
+    seen = replace(member.table, columns=tuple(replace(c, name=names[c.name]) for c in stored))
+    order = _draw_order(seen, dialect)
+    ordered = ", ".join(f"keyhole_o{j}{suffix}" for j, (_, suffix) in enumerate(order))
+    orders = ", ".join(f"{sql} AS keyhole_o{j}" for j, (sql, _) in enumerate(order))
     place = f"row_number() OVER (PARTITION BY {', '.join(units)} ORDER BY {ordered}) AS keyhole_place"
+    every = [*(dialect.spelling.identifier(names[column.name]) for column in stored), *units]
     firsts = name_step(
-        f"SELECT {kept} FROM (SELECT {kept}, {place} FROM {hashed}) AS placed WHERE keyhole_place <= {member.rows}"
+        f"SELECT {', '.join(every)} FROM (SELECT *, {place} FROM (SELECT *, {orders} FROM {drawn} AS rows_of) AS hashed"
+        f") AS placed WHERE keyhole_place <= {member.rows}"
         f" /* of units with more than {member.rows} rows: the first in the order of md5 */",
     )
+    narrow = keep_columns(member.table, [own for own, named in member.columns if named in carried])
+    read, _ = rows.of_columns(narrow)
+    kept = [dialect.spelling.identifier(names[column.name]) for column in narrow.columns if column.derivation is None]
+    shown, met = ", ".join([*kept, *units]), " AND ".join(f"{unit} = keyhole_m{j}" for j, unit in enumerate(units))
     relation = (
-        f"(SELECT {kept} FROM {rows} LEFT JOIN {many[-1].name} ON {met} WHERE keyhole_m0 IS NULL"
-        f" UNION ALL SELECT {kept} FROM {firsts.name})"
+        f"(SELECT {shown} FROM {read} AS rows_of LEFT JOIN {many[-1].name} ON {met} WHERE keyhole_m0 IS NULL"
+        f" UNION ALL SELECT {shown} FROM {firsts.name})"
     )
-    return relation, merge_steps(member.table.steps, [*many, firsts])
+    return relation, merge_steps(steps, [*many, firsts])
+
+
+@dataclass(frozen=True, slots=True)
+class _MemberRows:
+    """The rows of a table that is joined, as they are carried to the join.
+
+    `names` are what the join calls its columns, and `looked_up` is how long texts stay at least, by these.
+    """
+
+    names: Mapping[str, str]
+    looked_up: Mapping[str, int]
+    dialect: Dialect
+
+    def of_columns(self, table: Table, *, among: str = "") -> tuple[str, tuple[NamedStep, ...]]:
+        """The rows with the table's columns and the unit's beside them; and the steps that are read for them.
+
+        Parameters:
+            among: a step of units, of whose rows alone they are; empty for all.
+        """
+        row, units = self._reach(table)
+        stored = [column for column in row.table.columns if column.derivation is None]
+        columns = [f"{self._carry(row, one)} AS {self._identifier(self.names[one.name])}" for one in stored]
+        return self._select(row, units, columns, among), row.table.steps
+
+    def of_units(self, table: Table) -> str:
+        """The same rows with nothing but the unit's columns."""
+        row, units = self._reach(keep_columns(table, ()))
+        return self._select(row, units, [], "")
+
+    def _reach(self, table: Table) -> tuple[RowSql, list[str]]:
+        """A row of the table, and its unit's columns as they are carried."""
+        longest = {own: self.looked_up[named] for own, named in self.names.items() if named in self.looked_up}
+        row = RowSql(table=reach_units(table, dialect=self.dialect, longest=longest), dialect=self.dialect)
+        units = []
+        for name in table.unit:
+            carried = self._carry(row, row.table.column(name))
+            units.append(row.column(name) if carried == self._identifier(name) else carried)
+        return row, units
+
+    def _select(self, row: RowSql, units: Sequence[str], columns: Sequence[str], among: str) -> str:
+        shown = [*columns, *(f"{value} AS keyhole_u{j}" for j, value in enumerate(units))]
+        present = " AND ".join(f"({row.column(name)}) IS NOT NULL" for name in row.table.unit)
+        source = row.table.relation
+        if among:
+            source += f" JOIN {among} ON {' AND '.join(f'{value} = keyhole_m{j}' for j, value in enumerate(units))}"
+        return f"(SELECT {', '.join(shown)} FROM {source} WHERE {present})"
+
+    def _carry(self, row: RowSql, column: Column) -> str:
+        return shorten(row, column, longest=self.looked_up.get(self.names[column.name], 0))
+
+    def _identifier(self, name: str) -> str:
+        return self.dialect.spelling.identifier(name)
 
 
 def _list_heavy(rows: str, units: Sequence[str], most: int) -> tuple[NamedStep, NamedStep]:
@@ -140,7 +186,7 @@ def _list_heavy(rows: str, units: Sequence[str], most: int) -> tuple[NamedStep, 
     """
     shown = ", ".join(f"{unit} AS keyhole_m{j}" for j, unit in enumerate(units))
     named = ", ".join(f"keyhole_m{j}" for j in range(len(units)))
-    counted = name_step(f"SELECT {shown}, count(*) AS keyhole_n FROM {rows} GROUP BY {', '.join(units)}")
+    counted = name_step(f"SELECT {shown}, count(*) AS keyhole_n FROM {rows} AS rows_of GROUP BY {', '.join(units)}")
     heavy = f"SELECT {named} FROM {counted.name} WHERE keyhole_n > {most}"
     first = f"SELECT {named} FROM {counted.name} ORDER BY {named} LIMIT 1"
     return counted, name_step(f"{heavy} UNION ({first})")

@@ -25,11 +25,12 @@ from planner.lower.functional import FunctionalSql
 from planner.lower.hopping import put_into_windows
 from planner.lower.joins import join_lookups, join_members, list_pinned
 from planner.lower.kept.named_steps import define_steps, keep_steps
-from planner.lower.kept.rollup import may_keep, rollup, rollup_per_unit
+from planner.lower.kept.rollup import may_keep, may_roll, rollup, rollup_per_unit
 from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.look import arrival_tests, in_time_test, over_horizon
 from planner.lower.member_conditions import split_conditions
+from planner.lower.read_columns import keep_columns, list_read
 from planner.lower.row import RowSql
 from planner.lower.sums.null_tests import drop_implied_tests
 from planner.lower.unit_lists.keep_listed import keep_listed
@@ -79,7 +80,8 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tupl
     known = question.table
     asked = tuple(drop_implied_tests(functional, known) for functional in question.functionals)
     among = split_conditions(known, list_conditions(question.where, asked), dialect=dialect)
-    read = put_into_windows(join_with_values(known, dialect=dialect, among=among), question, dialect=dialect)
+    narrow = keep_columns(known, list_read(question, known, question.where, asked))
+    read = put_into_windows(join_with_values(narrow, dialect=dialect, among=among), question, dialect=dialect)
     stored = RowSql(table=join_lookups(read, dialect=dialect), dialect=dialect)
     row = keep_listed(_compute_at_look(question, stored, question.where, asked, left=among.left))
     checked = (FunctionalSql.of(row, f, where=ALWAYS, among=question.where, known=known) for f in question.functionals)
@@ -93,8 +95,9 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tupl
         lines, steps = scan.lines(), scan.named_steps
     rolled = None
     # rows that count are as many as joined ones, have no columns for what one question asks, and are of all units
-    if not (among.carried or row.truths or row.numbers or known.lists or known.own):
-        rolled = rollup(replace(question, table=stored.table), stored, functionals)
+    if not (among.carried or row.truths or row.numbers or known.lists or known.own) and may_roll(question, known):
+        every = join_lookups(join_members(known, dialect=dialect), dialect=dialect)
+        rolled = rollup(replace(question, table=every), RowSql(table=every, dialect=dialect), functionals)
     return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled), steps
 
 
@@ -108,9 +111,10 @@ def _list_crowded(scan: BoundedScan, known: Table) -> BoundedScan:
         return scan
     keys, dialect = scan.question.keys, scan.row.dialect
     table = known if any(one.of_rows for one in known.listed) else replace(known, lists=())
-    read = table.with_bases([*table.unit, *keys.names, *(key.name for key in table.fixed)])
-    if not table.lists and not any(table.column(name).own for name in read):
+    names = [*table.unit, *keys.names, *(key.name for key in table.fixed)]
+    if not table.lists and not any(table.column(name).own for name in table.with_bases(names)):
         table = replace(table, columns=tuple(one for one in table.columns if not one.own), own=())
+    table = keep_columns(table, names)
     joined = join_lookups(join_with_values(table, dialect=dialect), dialect=dialect)
     plain = compute_conditions(RowSql(table=joined, dialect=dialect), ALWAYS, (), keys=keys.columns)
     return scan.list_crowded(keep_listed(plain), asked=bool(table.lists or table.own or table.fixed))
@@ -168,8 +172,9 @@ def _scan_rows(question: Question, row: RowSql, functionals: Sequence[Functional
 def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> tuple[Rewritten, tuple[NamedStep, ...]]:
     """The totals of each unit in each key, bounded as for any question, then the question over these; and its steps."""
     needed = list_needed(rows)
+    narrow = keep_columns(rows.table, list_read(question, rows.table, rows.where, needed))
     stored = RowSql(
-        table=put_into_windows(join_members(rows.table, dialect=dialect), question, dialect=dialect), dialect=dialect
+        table=put_into_windows(join_members(narrow, dialect=dialect), question, dialect=dialect), dialect=dialect
     )
     row = keep_listed(_compute_at_look(question, stored, rows.where, needed))
     found = one_row(Term(1, None, ALWAYS, 0))
@@ -194,7 +199,9 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> t
         *relation(unit_columns(rows, [alias for alias, _ in bounded.bounding.groups], dialect), source),
         *answer(question, rows, row, bounded.bounding),
     ]
-    totals = replace(inner, table=stored.table)
-    dear = row.truths or row.numbers or rows.table.lists
-    rolled = None if dear else rollup_per_unit(question, rows, totals=totals, row=stored, functionals=needs)
+    rolled = None
+    if not (row.truths or row.numbers or rows.table.lists) and may_roll(inner, rows.table):
+        every = RowSql(table=join_members(rows.table, dialect=dialect), dialect=dialect)
+        totals = replace(inner, table=every.table)
+        rolled = rollup_per_unit(question, rows, totals=totals, row=every, functionals=needs)
     return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled), bounded.named_steps

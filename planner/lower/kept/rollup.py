@@ -46,7 +46,7 @@ def rollup(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]
     Parameters:
         functionals: the question's over `row`, of all rows.
     """
-    if not _may_roll(question) or _spread(question):
+    if _spread(question):
         return None
     return _rollup(question, row, _answer(question, _Rolled.of(question, row, functionals)))
 
@@ -60,7 +60,7 @@ def rollup_per_unit(
         totals: what is added up per unit, the number of rows last, as a question of `rows.table`.
         functionals: its functionals over `row`, of all rows.
     """
-    if not _may_roll(totals) or Measure.VALUES in {functional.measure for functional in totals.functionals}:
+    if Measure.VALUES in {functional.measure for functional in totals.functionals}:
         return None
     return _rollup(totals, row, _answer_per_unit(question, rows, _Rolled.of(totals, row, functionals)))
 
@@ -72,9 +72,8 @@ def may_keep(question: Question, table: Table) -> bool:
     return not looks and all(parse_refresh(one.refresh).kind != "live" for one in table.stored_tables)
 
 
-def _may_roll(question: Question) -> bool:
-    """Return True if rows of the table may be kept, by these keys."""
-    table = question.table
+def may_roll(question: Question, table: Table) -> bool:
+    """Return True if rows of the question's table may be kept, by its keys."""
     undeclared = any(column.domain is None for column in question.keys.columns)
     taken = any(column.name.lower().startswith("keyhole_") for column in table.columns)
     several = any(len(key.values) > 1 for key in table.fixed)  # each choice of values bounds other rows

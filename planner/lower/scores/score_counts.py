@@ -26,9 +26,11 @@ from planner.lower.joins import join_lookups, join_members, list_pinned
 from planner.lower.kept.named_steps import define_steps
 from planner.lower.key_tests import pair_keys, row_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
+from planner.lower.read_columns import keep_columns, list_read
 from planner.lower.row import RowSql
 from planner.lower.scan import list_relations
 from planner.lower.scores.row_number import cell_sql
+from planner.question.condition import columns
 from planner.question.plan import PinnedRelation, ReadRelation
 from planner.question.scores import ScoredRows
 
@@ -87,7 +89,9 @@ class ScoreCounts:
     def _read(self) -> RowSql:
         """The rows that are scored, with what is dear of their conditions computed."""
         question = self.scored.question
-        together = join_members(replace(self.table, row_cap=None), dialect=self.dialect)
+        names = [*list_read(question, self.table, question.where, question.functionals), *self._list_axes()]
+        narrow = keep_columns(replace(self.table, row_cap=None), names)
+        together = join_members(narrow, dialect=self.dialect)
         read = RowSql(table=join_lookups(together, dialect=self.dialect), dialect=self.dialect)
         return compute_conditions(read, question.where, question.functionals)
 
@@ -103,6 +107,13 @@ class ScoreCounts:
         yield "counted AS ("
         yield from indent_blocks(select([*self._keys, "cell", "count(*) AS n"]), kept, group_by(len(self._keys) + 1))
         yield ")"
+
+    def _list_axes(self) -> Iterator[str]:
+        """What cells read of a row."""
+        for number in (axis.number for axis in self.scored.axes):
+            yield from number.columns
+            yield from columns(number.present)
+            yield from (name for term in number.terms for name in columns(term.condition))
 
     def _cell(self, row: RowSql) -> str:
         """A row's cell, all axes together; NULL where one of its numbers is missing."""

@@ -7,7 +7,7 @@ join multiplies nothing, and its conditions cannot fail on a row. A unit's rows 
 Proof: docs/proofs/unit_lists.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from planner.catalog.model import NamedStep, SqlType, Table, UnitList
@@ -18,9 +18,10 @@ from planner.lower.functional import FunctionalSql
 from planner.lower.joins import join_lookups, join_members
 from planner.lower.kept.named_steps import merge_steps
 from planner.lower.key_tests import where_tests
+from planner.lower.read_columns import keep_columns, list_summed
 from planner.lower.row import RowSql
 from planner.lower.unit_rows import StoredTotals, list_needed, unit_columns
-from planner.question.condition import ALWAYS
+from planner.question.condition import ALWAYS, columns
 from planner.question.model import ListedRows, ListedTotals
 
 _ENDS = (("min", "least"), ("max", "most"))
@@ -109,18 +110,22 @@ def _with_a_row(
     listed: UnitList, rule: ListedRows, names: Sequence[str], dialect: Dialect
 ) -> tuple[str, tuple[NamedStep, ...]]:
     """The units of the rows that the rule asks for."""
-    row = compute_conditions(_read_listed(listed.table, dialect), rule.where, ())
-    units = [row.column(name) for name in (*listed.table.unit, *(inside for _, inside in listed.by))]
+    read = [*listed.table.unit, *(inside for _, inside in listed.by)]
     if listed.compared is not None:
-        units.append(row.column(listed.compared[2]))
+        read.append(listed.compared[2])
         names = [*names, "keyhole_value"]
+    stored = _read_listed(listed.table, [*read, *columns(rule.where)], dialect)
+    row = compute_conditions(stored, rule.where, ())
+    units = [row.column(name) for name in read]
     tests = [*(f"({unit}) IS NOT NULL" for unit in units), *where_tests(row, rule.where)]
     shown = ", ".join(f"{unit} AS {name}" for unit, name in zip(units, names, strict=True))
     found = f"(SELECT {shown} FROM {row.table.relation} WHERE {' AND '.join(tests)}) AS rows_of_units"
     return found, row.table.steps
 
 
-def _read_listed(table: Table, dialect: Dialect) -> RowSql:
+def _read_listed(table: Table, read: Iterable[str], dialect: Dialect) -> RowSql:
+    """A row of a listed table, with the columns that are read of it."""
+    table = keep_columns(table, read)
     return RowSql(table=join_lookups(join_members(table, dialect=dialect), dialect=dialect), dialect=dialect)
 
 
@@ -130,23 +135,24 @@ def _with_totals(
     """The units, and their keys, with a group of rows whose totals the rule asks for."""
     rows = rule.rows
     needed = list_needed(rows)
-    row = compute_conditions(_read_listed(replace(rows.table, lists=()), dialect), rows.where, needed)
-    summed = [FunctionalSql.of(row, one, where=ALWAYS, among=rows.where) for one in needed]
     keys = [inside for _, inside in listed.by]
     others = [name for name in rule.groups if name not in keys]
     grouped = [*rows.table.unit, *keys, *others]
+    read = [*grouped, *columns(rows.where), *list_summed(needed)]
+    row = compute_conditions(_read_listed(replace(rows.table, lists=()), read, dialect), rows.where, needed)
+    summed = [FunctionalSql.of(row, one, where=ALWAYS, among=rows.where) for one in needed]
     called = [*names, *(f"g{i}" for i in range(len(others)))]
-    columns = [f"{row.column(name)} AS {alias}" for name, alias in zip(grouped, called, strict=True)]
-    columns += [f"{one.sum_rows(added=one.added_sql(), present=one.present())} AS t{i}" for i, one in enumerate(summed)]
+    shown = [f"{row.column(name)} AS {alias}" for name, alias in zip(grouped, called, strict=True)]
+    shown += [f"{one.sum_rows(added=one.added_sql(), present=one.present())} AS t{i}" for i, one in enumerate(summed)]
     present = [f"({row.column(name)}) IS NOT NULL" for name in (*rows.table.unit, *keys)]
     tests = " AND ".join([*present, *where_tests(row, rows.where)])
     places = ", ".join(map(str, range(1, len(called) + 1)))
-    totals = f"(SELECT {', '.join(columns)} FROM {row.table.relation} WHERE {tests} GROUP BY {places}) AS totals"
-    shown = ", ".join(unit_columns(rows, called, dialect))
+    totals = f"(SELECT {', '.join(shown)} FROM {row.table.relation} WHERE {tests} GROUP BY {places}) AS totals"
+    clipped = ", ".join(unit_columns(rows, called, dialect))
     stored = StoredTotals.of(rule.shown, rows, dict(zip(grouped, called, strict=True)))
     holds = stored.read_condition(rule.holds)
     units = compute_conditions(
-        stored.row(rule.shown, f"(SELECT {shown} FROM {totals}) AS units", dialect), holds, (), beside=names
+        stored.row(rule.shown, f"(SELECT {clipped} FROM {totals}) AS units", dialect), holds, (), beside=names
     )
     kept = " AND ".join(where_tests(units, holds)) or "TRUE"
     return f"(SELECT {', '.join(names)} FROM {units.table.relation} WHERE {kept}) AS rows_of_units", row.table.steps

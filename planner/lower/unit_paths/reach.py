@@ -11,12 +11,14 @@ Proof: docs/proofs/unit_paths.md.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import compress
 from types import MappingProxyType
 
 from planner.catalog.model import Column, NamedStep, SqlType, Table
 from planner.lower.dialects.model import Dialect
 from planner.lower.kept.named_steps import merge_steps, name_step
+from planner.lower.read_columns import keep_columns
 from planner.lower.row import RowSql
 from planner.lower.unit_paths.carried_values import shorten
 
@@ -39,18 +41,19 @@ def reach_units(table: Table, *, dialect: Dialect, longest: Mapping[str, int] = 
         return table
     spelling = dialect.spelling
     own = RowSql(table=table, dialect=dialect)
-    brought = [(there, here) for there, here in table.path.brought if table.column(here).derivation is None]
-    reached = {*table.unit, *(here for _, here in brought)}
+    brought = [(there, here) for there, here in table.path.brought if _is_stored(table.path.table.column(there))]
+    reached, read = {*table.unit, *(here for _, here in brought)}, {column.name for column in table.columns}
     shown = [
         spelling.identifier(column.name)
         for column in table.columns
         if column.derivation is None and column.name not in reached
     ]
     found = [f"keyhole_p{i} AS {spelling.identifier(name)}" for i, name in enumerate(table.unit)]
-    found += [f"keyhole_c{i} AS {spelling.identifier(here)}" for i, (_, here) in enumerate(brought)]
+    found += [f"keyhole_c{i} AS {spelling.identifier(here)}" for i, (_, here) in enumerate(brought) if here in read]
     met = " AND ".join(f"{own.column(name)} = keyhole_r{i}" for i, name in enumerate(table.path.by))
     inside = {there: longest[here] for there, here in table.path.brought if here in longest}
-    lookup, steps = _find_units(table.path.table, table.path.through, [there for there, _ in brought], dialect, inside)
+    finding = _FindUnits(table.path.table, table.path.through, tuple(there for there, _ in brought), dialect, inside)
+    lookup, steps = finding.relation([here in read for _, here in brought])
     relation = (
         f"(SELECT {', '.join([*shown, *found])} FROM {table.relation} JOIN {lookup} ON {met}"
         f" /* the unit of each row: that of the one row that its key leads to */) AS reached"
@@ -58,41 +61,92 @@ def reach_units(table: Table, *, dialect: Dialect, longest: Mapping[str, int] = 
     return replace(table, relation=relation, path=None, steps=merge_steps(table.steps, steps))
 
 
-def _find_units(
-    path_table: Table, through: Sequence[str], brought: Sequence[str], dialect: Dialect, longest: Mapping[str, int]
-) -> tuple[str, tuple[NamedStep, ...]]:
-    """The relation with one row for each key of the reached table that leads to a unit, this unit, and the values of
-    the columns that are brought; and the steps that it reads."""
-    reached = reach_units(path_table, dialect=dialect, longest=longest)
-    row = RowSql(table=reached, dialect=dialect)
-    named = [f"keyhole_r{i}" for i in range(len(through))]
-    units = [f"keyhole_p{i}" for i in range(len(reached.unit))]
-    values = [reached.column(name) for name in brought]
-    kept = ", ".join([*named, *units, *(f"keyhole_c{i}" for i in range(len(values)))])
-    columns = [f"{row.column(name)} AS {alias}" for name, alias in zip(through, named, strict=True)]
-    columns += [f"{row.column(name)} AS {alias}" for name, alias in zip(reached.unit, units, strict=True)]
-    columns += [f"{_carry(row, one, longest)} AS keyhole_c{i}" for i, one in enumerate(values)]
-    present = " AND ".join(f"({row.column(name)}) IS NOT NULL" for name in (*through, *reached.unit))
-    read = f"SELECT {', '.join(columns)} FROM {reached.relation}"
-    rows = f"({read} WHERE {present}) AS keyed"
-    if len(named) > 1 and not values and len(units) == 1 and reached.column(reached.unit[0]).sql_type in _ORDERED:
-        shown = f"{', '.join(named)}, min(keyhole_p0) AS keyhole_p0"
-        return f"(SELECT {shown} FROM {rows} GROUP BY {', '.join(named)}) AS found", reached.steps
-    repeated = _list_repeated(path_table, through, dialect)
-    met = " AND ".join(f"{name} = keyhole_s{i}" for i, name in enumerate(named))
-    theirs = " AND ".join(f"{row.column(name)} = keyhole_s{i}" for i, name in enumerate(through))
-    of_repeated = f"({read} JOIN {repeated.name} ON {theirs} WHERE {present}) AS keyed"
-    order = ", ".join([*units, *_order_values(path_table, values, dialect)])
-    place = f"row_number() OVER (PARTITION BY {', '.join(named)} ORDER BY {order}) AS keyhole_place"
-    firsts = name_step(
-        f"SELECT {kept} FROM (SELECT {kept}, {place} FROM {of_repeated}) AS placed"
-        " WHERE keyhole_place = 1 /* of several rows with one key: the first */",
-    )
-    found = (
-        f"(SELECT {kept} FROM {rows} LEFT JOIN {repeated.name} ON {met} WHERE keyhole_s0 IS NULL"
-        f" UNION ALL SELECT {kept} FROM {firsts.name}) AS found"
-    )
-    return found, merge_steps(reached.steps, [repeated, firsts])
+def _is_stored(column: Column) -> bool:
+    return column.derivation is None
+
+
+@dataclass(frozen=True, slots=True)
+class _FindUnits:
+    """How keys of a table lead to units.
+
+    `through` are the columns of a key, `brought` those whose values may be carried to what reaches it, and `longest` is
+    how long texts stay at least.
+    """
+
+    table: Table
+    through: Sequence[str]
+    brought: Sequence[str]
+    dialect: Dialect
+    longest: Mapping[str, int]
+
+    def relation(self, read: Sequence[bool]) -> tuple[str, tuple[NamedStep, ...]]:
+        """The relation with one row for each key that leads to a unit, this unit, and the values of those columns that
+        are read; and the steps of which it is made, which hold the values of all."""
+        narrow = keep_columns(self.table, [*self.through, *compress(self.brought, read)])
+        rows, row = self._rows(narrow, read)
+        if len(self.through) > 1 and not self.brought and _has_least_unit(row.table):
+            shown, named = f"{', '.join(self._keys)}, min(keyhole_p0) AS keyhole_p0", ", ".join(self._keys)
+            return f"(SELECT {shown} FROM ({rows}) AS keyed GROUP BY {named}) AS found", row.table.steps
+        repeated = _list_repeated(self.table, self.through, self.dialect)
+        firsts, steps = self._firsts(repeated)
+        kept = ", ".join([*self._keys, *self._units, *compress(self._values, read)])
+        met = " AND ".join(f"{name} = keyhole_s{i}" for i, name in enumerate(self._keys))
+        found = (
+            f"(SELECT {kept} FROM ({rows}) AS keyed LEFT JOIN {repeated.name} ON {met} WHERE keyhole_s0 IS NULL"
+            f" UNION ALL SELECT {kept} FROM {firsts.name}) AS found"
+        )
+        return found, merge_steps(steps, [repeated, firsts])
+
+    @property
+    def _keys(self) -> list[str]:
+        return [f"keyhole_r{i}" for i in range(len(self.through))]
+
+    @property
+    def _units(self) -> list[str]:
+        return [f"keyhole_p{i}" for i in range(len(self.table.unit))]
+
+    @property
+    def _values(self) -> list[str]:
+        return [f"keyhole_c{i}" for i in range(len(self.brought))]
+
+    def _rows(self, table: Table, read: Sequence[bool], *, among: str = "") -> tuple[str, RowSql]:
+        """The rows with a key and a unit, and what a row of them is.
+
+        Parameters:
+            among: a step of keys, of whose rows alone they are; empty for all.
+        """
+        reached = reach_units(table, dialect=self.dialect, longest=self.longest)
+        row = RowSql(table=reached, dialect=self.dialect)
+        columns = [f"{row.column(name)} AS {alias}" for name, alias in zip(self.through, self._keys, strict=True)]
+        columns += [f"{row.column(name)} AS {alias}" for name, alias in zip(reached.unit, self._units, strict=True)]
+        columns += [
+            f"{_carry(row, reached.column(name), self.longest)} AS {alias}"
+            for name, alias in compress(zip(self.brought, self._values, strict=True), read)
+        ]
+        present = " AND ".join(f"({row.column(name)}) IS NOT NULL" for name in (*self.through, *reached.unit))
+        source = reached.relation
+        if among:
+            met = " AND ".join(f"{row.column(name)} = keyhole_s{i}" for i, name in enumerate(self.through))
+            source = f"{source} JOIN {among} ON {met}"
+        return f"SELECT {', '.join(columns)} FROM {source} WHERE {present}", row
+
+    def _firsts(self, repeated: NamedStep) -> tuple[NamedStep, tuple[NamedStep, ...]]:
+        """Of keys that several rows have the row that counts, with all columns that may be read; and what it reads."""
+        every = [True] * len(self.brought)
+        rows, row = self._rows(self.table, every, among=repeated.name)
+        values = [row.table.column(name) for name in self.brought]
+        order = ", ".join([*self._units, *_order_values(self.table, values, self.dialect)])
+        place = f"row_number() OVER (PARTITION BY {', '.join(self._keys)} ORDER BY {order}) AS keyhole_place"
+        firsts = name_step(
+            f"SELECT {', '.join([*self._keys, *self._units, *self._values])} FROM (SELECT *, {place}"
+            f" FROM ({rows}) AS keyed) AS placed WHERE keyhole_place = 1 /* of several rows with one key: the first */",
+        )
+        return firsts, row.table.steps
+
+
+def _has_least_unit(table: Table) -> bool:
+    """Whether every engine finds the least of some of its units by `min`."""
+    return len(table.unit) == 1 and table.column(table.unit[0]).sql_type in _ORDERED
 
 
 def _list_repeated(table: Table, through: Sequence[str], dialect: Dialect) -> NamedStep:

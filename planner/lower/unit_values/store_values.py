@@ -20,13 +20,11 @@ from planner.lower.kept.named_steps import merge_steps
 from planner.lower.key_tests import where_tests
 from planner.lower.measure import row_value
 from planner.lower.member_conditions import MemberConditions
+from planner.lower.read_columns import OF_ALL_ROWS, keep_columns
 from planner.lower.row import RowSql
-from planner.question.condition import ALWAYS
+from planner.question.condition import ALWAYS, columns
 from planner.question.model import OwnOrder, OwnValue, Term, ValuesOfRows
 from planner.values.sql_literals import decimal, integer
-
-_OF_ALL = ("least", "greatest", "rows", "values", "total", "mean")
-"""Kinds of values that a unit's rows come to together; the others are those of a window over its rows."""
 
 
 def join_with_values(table: Table, *, dialect: Dialect, among: MemberConditions | None = None) -> Table:
@@ -54,7 +52,7 @@ def _store(table: Table, joined: Table, dialect: Dialect) -> Table:
     relations, steps = [], [joined.steps]
     for i, values in enumerate(table.own):
         rule = _rule(values)
-        grouped = [one for one in rule.values if one.kind in _OF_ALL]
+        grouped = [one for one in rule.values if one.kind in OF_ALL_ROWS]
         shown += [
             f"{_over_rows(one, rule, joined_row)} AS {identifier(one.name)}"
             for one in rule.values
@@ -90,7 +88,7 @@ def _list_stored(table: Table) -> list[Column]:
 
 def _compute_windows(row: RowSql, rules: list[ValuesOfRows]) -> RowSql:
     """The rows with what is dear of the conditions under which windows read them."""
-    asked = [rule.where for rule in rules if any(one.kind not in _OF_ALL for one in rule.values)]
+    asked = [rule.where for rule in rules if any(one.kind not in OF_ALL_ROWS for one in rule.values)]
     return compute_conditions(row, ALWAYS, [one_row(Term(1, None, where, 0)) for where in asked])
 
 
@@ -155,7 +153,9 @@ def _compute_values(
     Parameters:
         known: the question's table, which has the values as columns.
     """
-    stored = join_lookups(join_members(table, dialect=dialect), dialect=dialect)
+    asked_of = frozenset().union(columns(rule.where), *(columns(one.where) for one in rule.values))
+    narrow = keep_columns(table, [*asked_of, *(one.column for one in rule.values if one.column is not None)])
+    stored = join_lookups(join_members(narrow, dialect=dialect), dialect=dialect)
     asked = [one_row(Term(1, None, one.where, 0)) for one in rule.values]
     row = compute_conditions(RowSql(table=stored, dialect=dialect), rule.where, asked)
     units = [row.column(name) for name in table.unit]

@@ -91,3 +91,18 @@ def test_statements_over_paths_joins_lists_and_values_define_what_they_read(dial
         assert len(defined) == len(set(defined))
         assert sql.count("LIMIT 1)") == len(re.findall(r"ORDER BY keyhole_[sm]0[\w, ]* LIMIT 1\)", sql))
     assert sum("keyhole_step_" in sql for sql in written) > len(written) // 2
+
+
+@pytest.mark.parametrize("dialect", [DUCKDB, POSTGRES, SAIL], ids=lambda dialect: dialect.name)
+def test_a_statement_carries_what_it_reads_and_steps_what_any_question_reads(dialect: Dialect) -> None:
+    """So steps serve every question that joins these tables, and a row is as wide as the question."""
+    joined = "lines JOIN orders ON l_shop = o_shop AND l_order = o_key JOIN customers USING (household)"
+    beside = {"count(*) > 4": set(), "sum(amount) > 4": {"amount"}, "avg(o_price) > 1": {"o_price"}}
+    kept = set()
+    for aggregate, read in beside.items():
+        sql = f"SELECT o_month FROM {joined} WHERE l_month = 1 GROUP BY o_month HAVING {aggregate}"
+        made = plan(asked(sql, catalog=compiled()), dialect=dialect).rewritten
+        kept.add(tuple(step.rows and step.rows.build for step in made.steps))
+        named = set(re.findall(r"\b(?:region|l_mode|c_key|[ol]_month|o_customer|o_price|amount)\b", made.body))
+        assert named == {"o_month", "l_month", "o_customer", "c_key", *read}
+    assert len(kept) == 1

@@ -1,0 +1,80 @@
+"""The columns of a table that a statement reads: its relation carries no others.
+
+Guarantee: a table with fewer columns has the same rows, of the same units, as before: the order in which rows of a
+table count is that of all columns that questions see, whichever of them are carried on.
+
+References: docs/decisions/0040-named-steps.md.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from planner.catalog.model import Column, Lookup, Table
+from planner.question.condition import Condition, columns
+from planner.question.model import Functional, Question, ValuesOfRows
+
+OF_ALL_ROWS = ("least", "greatest", "rows", "values", "total", "mean")
+"""Kinds of values that a unit's rows come to together; the others are those of a window over its rows."""
+
+
+def keep_columns(table: Table, names: Iterable[str]) -> Table:
+    """Return the table with the columns of these names alone, and what its relation is made of.
+
+    That are the columns that these are computed from, those of the unit, of the path to it, of lists and of the unit's
+    own values. Of columns that are looked up together all stay, as they are read from one relation. A window over a
+    unit's rows reads all columns, to tell its rows apart.
+    """
+    if any(isinstance(one.rule, ValuesOfRows) and _has_window(one.rule) for one in table.own):
+        return table
+    kept = table.with_bases([*names, *_list_met(table)])
+    bases = {column.name: base for column in table.columns if (base := _find_base(table, column)) is not None}
+    looked_up = {bases[name] for name in kept if name in bases}
+    kept |= table.with_bases(name for name, base in bases.items() if base in looked_up)
+    return replace(table, columns=tuple(column for column in table.columns if column.name in kept))
+
+
+def list_read(question: Question, table: Table, where: Condition, functionals: Sequence[Functional]) -> Iterator[str]:
+    """List what a question reads of a row of `table`: each column's name once at least."""
+    yield from question.keys.names
+    yield from (key.name for key in table.fixed)
+    yield from columns(where)
+    yield from list_summed(functionals)
+    if table.row_cap is not None:
+        yield table.row_cap.unique
+    if question.as_of is not None:
+        yield question.as_of.column
+        if question.as_of.hopping is not None:
+            yield question.as_of.hopping.column
+    if question.in_time is not None:
+        yield from (question.in_time.column, question.in_time.arrived)
+
+
+def list_summed(functionals: Iterable[Functional]) -> Iterator[str]:
+    """List what functionals read of a row: each column's name once at least."""
+    for functional in functionals:
+        yield from functional.columns
+        yield from (name for term in functional.terms for name in columns(term.condition))
+
+
+def _list_met(table: Table) -> Iterator[str]:
+    yield from table.unit
+    yield from (column.name for column in table.columns if column.own)
+    if table.path is not None:
+        yield from table.path.by
+    for listed in table.listed:
+        yield from (name for name, _ in listed.by)
+        if listed.compared is not None:
+            yield listed.compared[1]
+
+
+def _has_window(rule: ValuesOfRows) -> bool:
+    return any(one.kind not in OF_ALL_ROWS for one in rule.values)
+
+
+def _find_base(table: Table, column: Column) -> str | None:
+    """The stored column by which one is looked up in the end; None for one that is not looked up."""
+    base = None
+    while isinstance(column.derivation, Lookup):
+        base = column.derivation.column
+        column = table.column(base)
+    return base
