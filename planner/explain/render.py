@@ -11,6 +11,7 @@ from planner.explain.numbers import at_least, plain
 from planner.explain.ranking import ranking_lines, ranks_alone
 from planner.explain.wrong_groups import wrong_groups
 from planner.functionals.unit_rows import unit_rows_text
+from planner.question.model import Question
 from planner.question.plan import Plan
 
 SQL_LINES = 14  # of EXPLAIN's one screen; the rest is in JSON
@@ -64,13 +65,8 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     yield from _unit_paths(table)
     yield from _unit_lists(table)
     yield from _unit_values(table)
-    keys = plan.question.keys.columns
-    computed = [cut_at_word(key.name) for key in keys if key.computed and not table.determines(key)]
-    if computed:
-        names = " and ".join(computed)
-        said = f"that is what the policy's {table.groups_by} says of them"
-        other = f"that is the owner's bound for declared keys, for each value of {names} or each row that counts"
-        yield said if table.groups_by else other
+    if (bound := bound_of_computed(plan.question)) is not None:
+        yield bound
     if (told := cut_rows_sentence(plan)) is not None:
         yield told
     if table.row_cap:
@@ -78,6 +74,18 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     for key in table.fixed:
         values = "1 value" if len(key.values) == 1 else f"{len(key.values):,} values"
         yield f"WHERE leaves {values} of {key.name}: the bounds are those of groups by {key.name} as well"
+
+
+def bound_of_computed(question: Question) -> str | None:
+    """Which of the owner's bounds says in how many groups a unit is; None without computed keys."""
+    table = question.table
+    computed = [cut_at_word(key.name) for key in question.keys.columns if key.computed and not table.determines(key)]
+    if not computed:
+        return None
+    if table.groups_by:
+        return f"that is what the policy's {table.groups_by} says of them"
+    names = " and ".join(computed)
+    return f"that is the owner's bound for declared keys, for each value of {names} or each row that counts"
 
 
 def _unit_paths(table: Table) -> Iterator[str]:

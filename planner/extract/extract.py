@@ -26,7 +26,13 @@ from planner.extract.refusals import (
     too_many_questions,
 )
 from planner.extract.set_operations import join_branches
-from planner.extract.virtual_relations import VIRTUAL_SCHEMA, VirtualRelation, monitor_relation, virtual_relation
+from planner.extract.virtual_relations import (
+    VIRTUAL_SCHEMA,
+    MonitorRelation,
+    VirtualRelation,
+    monitor_relation,
+    virtual_relation,
+)
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit, Origin
 from planner.parser.lexer import Token, quote_identifier, tokens_after_edits
@@ -238,9 +244,11 @@ def _relation(node: exp.Table, what: Found, tokens: tuple[Token, ...], catalog: 
         case VirtualRelation():
             body, embedded = (0, named), (EmbeddedVirtual(what.name, what.columns),)
         case Monitor():
-            columns = declare_monitor(what, catalog).columns
+            relation = declare_monitor(what, catalog)
+            shown, behind = relation.around
             at = offset(node.this) + 1
-            body, embedded = (0, named), (EmbeddedVirtual(what.name, columns, monitor_at=at),)
+            body = (shown, 0, behind + named) if shown else (0, named)
+            embedded = (EmbeddedVirtual(what.name, relation.columns, monitor_at=at),)
         case StoredQuestion():
             stored = _take_stored(what, catalog)
             body, embedded = ("(", *stored.outer, ")" + named), stored.embedded
@@ -268,7 +276,7 @@ def _take_stored(question: StoredQuestion, catalog: Catalog) -> Asking:
     return replace(asking, embedded=embedded)
 
 
-def declare_monitor(monitor: Monitor, catalog: Catalog) -> VirtualRelation:
+def declare_monitor(monitor: Monitor, catalog: Catalog) -> MonitorRelation:
     """The relation of a monitor: the keys of its question in the order of its GROUP BY, then when.
 
     Raises KH1xx and KH2xx where its SQL is not one question.
@@ -280,8 +288,7 @@ def declare_monitor(monitor: Monitor, catalog: Catalog) -> VirtualRelation:
         raise refused_monitor(error, monitor) from None
     if asking is None or len(asking.questions) != 1 or len(asking.embedded) != 1:
         raise monitor_asks_nothing(monitor)
-    question = asking.questions[0]
-    return monitor_relation(monitor, question.columns if question.keys else ())
+    return monitor_relation(monitor, asking.questions[0])
 
 
 def _cut_qualifiers(node: exp.Table, tree: exp.Expr, tokens: tuple[Token, ...]) -> list[Edit]:

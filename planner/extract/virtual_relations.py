@@ -1,9 +1,11 @@
 """The relations that Keyhole fills at run time: those under `keyhole.`, of which it tells a client budget, answers,
 settings, key domains, errors and monitors; and one for each monitor, with what it has alerted."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.catalog.monitors import Monitor
+from planner.parser.lexer import quote_identifier
+from planner.scope.embedded import Embedded
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +141,48 @@ def virtual_relation(name: str) -> VirtualRelation | None:
     return next((relation for relation in VIRTUAL_RELATIONS if relation.name == name), None)
 
 
-def monitor_relation(monitor: Monitor, keys: tuple[tuple[str, str], ...]) -> VirtualRelation:
-    """The relation of a monitor whose question has these keys, each with its declared type.
+@dataclass(frozen=True, slots=True)
+class MonitorRelation:
+    """The relation of a monitor, whose rows Keyhole supplies with the `columns` (name, declared PostgreSQL type).
 
-    Behind them stand the times of `times_of`.
+    Clients see `names` in their place: the keys of `question` as it shows them, then `times`.
     """
-    times = times_of(monitor, tuple(name for name, _ in keys))
-    return VirtualRelation(
-        monitor.name, monitor.comment or "monitor", (*keys, *((name, "timestamptz") for name in times))
-    )
+
+    name: str
+    comment: str
+    columns: tuple[tuple[str, str], ...]
+    keys: tuple[str, ...]
+    times: tuple[str, ...]
+    question: Embedded = field(compare=False, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of what clients see."""
+        return self.keys + self.times
+
+    @property
+    def around(self) -> tuple[str, str]:
+        """SQL before and behind a relation with the `columns`, which shows its computed keys; "" where none is."""
+        shown = self.question.shown_keys
+        if shown is None:
+            return "", ""
+        stored = [name for name, _ in self.columns]
+        items = [
+            f"{item.sql or quote_identifier(stored[item.reads[0]])} AS {quote_identifier(item.name)}"
+            for item in shown.items
+        ]
+        selected = ", ".join([*items, *map(quote_identifier, self.times)])
+        return f"(SELECT {selected} FROM {shown.before}", f"{shown.behind})"
+
+
+def monitor_relation(monitor: Monitor, question: Embedded) -> MonitorRelation:
+    """The relation of a monitor that asks the question. Behind its keys stand the times of `times_of`."""
+    stored = question.columns if question.keys else ()
+    shown = question.shown_keys
+    keys = tuple(name for name, _ in stored) if shown is None else tuple(item.name for item in shown.items)
+    times = times_of(monitor, keys)
+    columns = (*stored, *((name, "timestamptz") for name in times))
+    return MonitorRelation(monitor.name, monitor.comment or "monitor", columns, keys, times, question)
 
 
 def times_of(monitor: Monitor, keys: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from mechanisms.standing.distance import StandingDistance
 from mechanisms.standing.protocol import Standing
 from mechanisms.standing.streams import NO_BOUND
 from mechanisms.threshold.one_shot import at_least
+from planner.bind.groupings import list_computed, multiply_computed
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Catalog, Column, Derivation, SqlType, Table
 from planner.catalog.monitors import Alert, Monitor
@@ -31,7 +32,7 @@ from planner.monitors.refusals import (
 )
 from planner.monitors.streams import check_streamable
 from planner.monitors.watching import watch
-from planner.monitors.windows import Horizon, list_windows
+from planner.monitors.windows import Horizon, is_made_by_question, list_windows
 from planner.policy.durations import write_duration
 from planner.question.model import Functional, Question
 from planner.question.unit_groups import groups_of_one_unit
@@ -116,11 +117,20 @@ def _over_horizon(
         over = replace(question, keys=KeySpace(columns, values), functionals=functionals)
         return over, window, others
     window = _window_column(question, horizon, monitor)
-    # bounds of the other keys say nothing of these times windows
-    over = replace(question, table=replace(question.table, groups_per_unit=declared.groups_per_unit))
+    over = replace(question, table=_bound_windows(question, declared))
     if not monitor.clears_at_once:
         over = replace(over, keys=KeySpace((*keys.columns, window), (*keys.values, horizon.values)))
     return over, window, keys
+
+
+def _bound_windows(question: Question, declared: Table) -> Table:
+    """The question's table with the groups of a unit over windows that are no key of it: what bounds other keys says
+    nothing of these times windows. Each of them is in as many groups by computed keys as these have values, or rows
+    that count."""
+    table = question.table
+    most = table.rows_per_unit if table.row_cap is None else table.row_cap.rows
+    several = multiply_computed(list_computed(table, question.keys.columns), most)
+    return replace(table, groups_per_unit=declared.groups_per_unit * several, groups_by="")
 
 
 def _without(items: tuple[_Item, ...], place: int) -> tuple[_Item, ...]:
@@ -219,10 +229,11 @@ def _seen_by(question: Question, window_column: Column, monitor: Monitor) -> str
 def _check_rows_stay(question: Question, monitor: Monitor) -> None:
     """Refuse rows that may move from one group or window to another: they would count in two, and pay for one."""
     table = question.table
-    places = {column.name: column.immutable for column in question.keys.columns}
+    own = [column for column in question.keys.columns if any(column.name == one.name for one in table.columns)]
+    names = dict.fromkeys(name for column in own for name in _list_declared(column, table))
     if monitor.windows.length is not None:
-        places = {name: stays for name, stays in places.items() if any(name == one.name for one in table.columns)}
-        places[monitor.windows.column] = table.column(monitor.windows.column).immutable
+        names[monitor.windows.column] = None
+    places = {name: table.column(name).immutable for name in names}
     moving = [name for name, stays in places.items() if not stays]
     if table.append_only or not moving:
         return
@@ -235,6 +246,13 @@ def _check_rows_stay(question: Question, monitor: Monitor) -> None:
         hint=f"Write append_only = true under [tables.{table.name}] if rows are never changed or taken away; or "
         f"immutable = [{listed}], if these never change for a row.",
     )
+
+
+def _list_declared(column: Column, table: Table) -> tuple[str, ...]:
+    """The columns of the policy that a key is, or is computed of."""
+    if not is_made_by_question(column):
+        return (column.name,)
+    return tuple(name for base in column.bases for name in _list_declared(table.column(base), table))
 
 
 def _is_early(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) -> bool:

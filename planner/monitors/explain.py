@@ -10,6 +10,7 @@ from mechanisms.standing.distance import StandingDistance
 from mechanisms.standing.sliding_noise import SlidingNoise
 from planner.explain.literal_labels import spell_formula, words
 from planner.explain.numbers import at_most, percent, plain
+from planner.explain.render import bound_of_computed
 from planner.monitors.guarantee import count_groups, count_of, promise, promise_json
 from planner.monitors.looks import look_of
 from planner.monitors.model import MonitorPlan
@@ -200,6 +201,8 @@ def _cost_lines(plan: MonitorPlan) -> Iterator[str]:
             f"  One ({table.unit_text}) over the horizon: at most {at_most(plan.epsilon_per_unit)} epsilon, in at most "
             f"{count_groups(plan)}"
         )
+        if (bound := bound_of_computed(plan.question)) is not None:
+            yield f"  Of groups, {bound}"
     if plan.monitor.streamed:
         rates = f"fnr {percent(plan.question.accuracy.fnr)} and fpr {percent(plan.question.accuracy.fpr)}"
         others = f", others keep {rates}" if len(plan.ways) > 1 else ""

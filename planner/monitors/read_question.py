@@ -9,7 +9,7 @@ from planner.bind.question import ask
 from planner.catalog.model import Catalog
 from planner.catalog.monitors import Monitor
 from planner.catalog.tolerance import tolerances
-from planner.errors import KeyholeError
+from planner.errors import KeyholeError, cut_at_word
 from planner.extract.extract import declare_monitor, embed
 from planner.monitors.refusals import cannot_be_watched, no_bare_question, refused_question, table_cannot_be_watched
 from planner.parser.lexer import Token, tokens
@@ -19,6 +19,8 @@ from planner.scope.embedded import Embedded, leaves
 from planner.values.expressions import uses_clock
 
 _NO_DAY = date(2000, 1, 1)  # what current_date would mean, if it were allowed
+
+_LONGEST_NAME = 63  # bytes of a name that PostgreSQL keeps
 
 
 def read_question(catalog: Catalog, monitor: Monitor) -> Question:
@@ -36,10 +38,6 @@ def read_question(catalog: Catalog, monitor: Monitor) -> Question:
         raise refused_question(monitor, error) from None
     _check_table(question, monitor)
     _check_form(question, monitor)
-    computed = next((key.name for key in question.keys.columns if key.computed), None)
-    if computed is not None:
-        hint = "Declare it in the policy: a column with an expression and a key."
-        raise cannot_be_watched(monitor, f"its key {computed} is computed from a column", hint=hint)
     if not question.keys.size:
         hint = "Widen what WHERE says of the keys."
         raise cannot_be_watched(monitor, "WHERE leaves no groups", hint=hint)
@@ -53,11 +51,20 @@ def read_question(catalog: Catalog, monitor: Monitor) -> Question:
 
 def _check_names(catalog: Catalog, monitor: Monitor) -> None:
     """The relation of the monitor has the keys beside its own columns of times."""
-    names = Counter(name for name, _ in declare_monitor(monitor, catalog).columns)
-    twice = next((name for name, count in names.items() if count > 1), None)
-    if twice is not None:
-        hint = "Call the key something else: a derived column in the policy, any other in a view of the source."
-        raise cannot_be_watched(monitor, f'two columns of its relation would be called "{twice}"', hint=hint)
+    relation = declare_monitor(monitor, catalog)
+    for names in (relation.names, tuple(name for name, _ in relation.columns)):
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
+        if twice is not None:
+            hint = "Call the key something else: a derived column in the policy, any other in a view of the source."
+            raise cannot_be_watched(monitor, f'two columns of its relation would be called "{twice}"', hint=hint)
+    long = next((name for name in relation.keys if len(name.encode()) > _LONGEST_NAME), None)
+    if long is not None:
+        hint = "Give it a name: SELECT ... AS name."
+        raise cannot_be_watched(
+            monitor,
+            f"its key {cut_at_word(long)} is too long for the name of a column, {_LONGEST_NAME} bytes",
+            hint=hint,
+        )
 
 
 def _accuracy(catalog: Catalog, monitor: Monitor) -> Accuracy:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from mechanisms.alarm.calibration import MOST_LOOKS
 from mechanisms.alarm.prices import WatchedWindow
 from planner.catalog.derived_columns import calendar_step
-from planner.catalog.model import Column, Derivation, SqlType, Table, Value
+from planner.catalog.model import Column, Computed, Derivation, Lookup, Merged, Parts, SqlType, Table, Value
 from planner.catalog.monitors import Monitor
 from planner.monitors.model import WindowPlan
 from planner.monitors.refusals import windows_do_not_fit
@@ -149,13 +149,16 @@ def _time_column(question: Question, monitor: Monitor) -> Column:
             f'the column "{name}" of type {column.declared} is no time of its own',
             hint="Name a stored date or timestamp column in window.column.",
         )
-    grouped = [one.name for one in question.keys.columns if _made_of(one) == name]
+    grouped = [one for one in question.keys.columns if name in question.table.with_bases([one.name])]
     if grouped:
+        made = is_made_by_question(grouped[0])
+        called = "an expression" if made else grouped[0].name
+        instead = "." if made else f', or let its values be the windows: window = "{called}".'
         raise windows_do_not_fit(
             monitor,
-            f"sql groups by {grouped[0]}, which is made of the windows' column {name}",
+            f"sql groups by {called}, which is made of the windows' column {name}",
             detail="Each window is counted by itself, so that a group would be a part of a window.",
-            hint=f'Leave it out of sql, or let its values be the windows: window = "{grouped[0]}".',
+            hint=f"Leave it out of sql{instead}",
         )
     windows = monitor.windows
     for key, length in (("length", windows.length), ("hop", windows.hop), ("every", monitor.every)):
@@ -166,6 +169,13 @@ def _time_column(question: Question, monitor: Monitor) -> Column:
                 hint=f'Write {key} = "1 day", or name a timestamp column.',
             )
     return column
+
+
+def is_made_by_question(column: Column) -> bool:
+    """Whether a key is no column of the policy's: the question computes it, or classes of a key's values."""
+    if isinstance(column.derivation, Lookup):
+        return column.derivation.classes
+    return column.computed or isinstance(column.derivation, Computed | Merged | Parts)
 
 
 def _made_of(column: Column) -> str:
@@ -186,6 +196,13 @@ def _windows_of_key(question: Question, monitor: Monitor) -> Horizon:
     column = _column(question.table, monitor)
     name, keys = column.name, question.keys
     if name not in keys.names:
+        inside = [one for one in keys.columns if name in question.table.with_bases([one.name])]
+        if any(is_made_by_question(one) for one in inside):
+            raise windows_do_not_fit(
+                monitor,
+                f"sql groups by an expression of {name}, whose values are to be the windows",
+                hint=f"Group by {name} itself, and by no expression that reads {name} beside another column.",
+            )
         raise windows_do_not_fit(
             monitor,
             f"sql does not group by {name}, whose values are to be the windows",

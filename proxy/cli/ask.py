@@ -229,16 +229,9 @@ def plan(
 
 
 def _read_labels(service: "Service", asked: "Asked", plan: "Plan") -> "KeyLabels | None":
-    """What is shown of computed keys: a shadow is started for them alone."""
-    from proxy.process.generations import brief_shadow
-    from proxy.shadow.binaries import own_binaries
-    from proxy.shadow.key_labels import LabelReader
+    from proxy.cli.brief_labels import BriefLabels
 
-    if asked.question.shown_keys is None:
-        return None
-    with brief_shadow(service.catalog, binaries=own_binaries(service.policy)) as shadow:
-        reader = LabelReader(lambda: (shadow, service.catalog.database))
-        return reader.read(asked.question, plan.question.keys, analyst=asked.analyst.name)
+    return BriefLabels(service).read(asked.question, plan.question.keys, analyst=asked.analyst.name)
 
 
 def _make_asked(service: "Service", sql: str, given: Given, analyst: str | None) -> "Asked":

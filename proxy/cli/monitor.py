@@ -14,6 +14,7 @@ from planner.catalog.monitors import Monitor
 from planner.monitors.build import plan_monitor
 from planner.monitors.explain import explain_monitor, monitor_json
 from planner.monitors.model import MonitorPlan
+from proxy.cli.brief_labels import BriefLabels
 from proxy.cli.common import (
     DEFAULT_POLICY,
     By,
@@ -74,7 +75,7 @@ def list_monitors(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) ->
 def show(name: Name, policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     """Show a monitor in full. Its promise, windows, looks and prices, and how far it is."""
     with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
-        plan, monitor, reading = _plan(service, name), _monitor(service, name), MonitorReading(service)
+        plan, monitor, reading = _plan(service, name), _monitor(service, name), _open_reading(service)
         status = reading.status(monitor)
         alerts = reading.alerts_for_owner(monitor).alerts if monitor.clears_at_once else None
     if as_json:
@@ -100,7 +101,7 @@ def watch(
 ) -> None:
     """Print alerts as they come and go, until interrupted. From the ledger: some Keyhole has to be serving."""
     with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
-        reading, monitor = MonitorReading(service), _monitor(service, name)
+        reading, monitor = _open_reading(service), _monitor(service, name)
         while True:
             state = reading.status(monitor).state
             read = reading.alerts_for_owner(monitor, after=after)
@@ -121,7 +122,9 @@ def _line(change: Change, *, as_json: bool) -> str:
         told, moment, tail = clearing_document(change), change.cleared_at, "  cleared"
     if as_json:
         return json.dumps(told, ensure_ascii=False)
-    keys = ", ".join(f"{column} {visible(set_apart(value))}" for column, value in change.key)
+    keys = ", ".join(
+        f"{column} {'NULL' if value is None else visible(set_apart(value))}" for column, value in change.key
+    )
     return f"{moment:%Y-%m-%d %H:%M:%S}  look {change.number}  {keys}{tail}"
 
 
@@ -138,6 +141,7 @@ def start(
     with refusals(as_json=False), Service.open(policy) as service:
         plan = _plan(service, name)
         check_startable(service, plan)
+        _open_reading(service).label_keys(_monitor(service, name))  # nothing is paid for what cannot be shown
         print("\n".join(explain_monitor(plan)), end="\n\n")
         if not yes and not _confirm():
             print("Nothing was started, and nothing is spent.")
@@ -170,6 +174,10 @@ def end(name: Name, why: Why, policy: PolicyPath = DEFAULT_POLICY, by: By = None
 def _change(policy: Path, name: str, change: MonitorChange, *, by: str | None, why: str) -> None:
     with refusals(as_json=False), owners_ledger(policy) as ledger:
         change_monitor(ledger, name, change, by=decided_by(by), why=reason(why))
+
+
+def _open_reading(service: Service) -> MonitorReading:
+    return MonitorReading(service, BriefLabels(service))
 
 
 def _plan(service: Service, name: str) -> MonitorPlan:

@@ -25,13 +25,13 @@ POLL_EVERY_S = 1.0  # how late another process hears of a look, against one shor
 class ToldAlert:
     """A key that a monitor has alerted at its look `number`, as far as clients are told of it: all of it was released.
 
-    `key` has the values of the question's keys by name, as PostgreSQL's text. Times are UTC. Of what clears at once no
-    window is told, as each look has another one, but when it `cleared_at`, if it did.
+    `key` has the values of the question's keys by name, as PostgreSQL's text; None for NULL. Times are UTC. Of what
+    clears at once no window is told, as each look has another one, but when it `cleared_at`, if it did.
     """
 
     monitor: str
     number: int
-    key: tuple[tuple[str, str], ...]
+    key: tuple[tuple[str, str | None], ...]
     window_start: datetime | None
     alerted_at: datetime
     window_closes: datetime | None
@@ -44,7 +44,7 @@ class ToldClearing:
 
     monitor: str
     number: int
-    key: tuple[tuple[str, str], ...]
+    key: tuple[tuple[str, str | None], ...]
     alerted_at: datetime
     cleared_at: datetime
 

@@ -1,7 +1,8 @@
 """Where a monitor's keys stand among the cells that it is charged to: the ledger counts those, a look its keys.
 
 The ledger has the cells' columns by their labels, sorted, and beside the keys those that WHERE narrows; without the
-window's column they have the places that alerts and losses of one window are told by.
+window's column they have the places that alerts and losses of one window are told by. Of a class of a key's values each
+value is a cell.
 """
 
 from collections.abc import Iterable
@@ -14,17 +15,23 @@ from accountant.monitor_model import MonitorRun
 from mechanisms.formula import Booleans
 from mechanisms.protocol import Epsilons
 from planner.monitors.model import MonitorPlan
+from proxy.pipeline.claim import is_class, list_members
 from proxy.service.accounts import label, nano
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
     """The places of a monitor's keys. `shape` is that of the cells of one window, `axes` along which of its axes each
-    of the question's keys is, `sizes` how many values these have."""
+    of the question's keys is, `sizes` how many values these have.
+
+    `classes` has for a key, by its number, which of its values each cell along its axis belongs to, where its values
+    are classes of several cells.
+    """
 
     shape: tuple[int, ...]
     axes: tuple[int, ...]
     sizes: tuple[int, ...]
+    classes: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
     @staticmethod
     def of(plan: MonitorPlan, run: MonitorRun) -> "Places":
@@ -36,6 +43,11 @@ class Places:
             shape=tuple(size for _, size in left),
             axes=tuple(names.index(label(column)) for column in plan.keys.columns),
             sizes=plan.keys.shape,
+            classes=tuple(
+                (number, tuple(place for _, place in list_members(column, values)))
+                for number, (column, values) in enumerate(zip(plan.keys.columns, plan.keys.values, strict=True))
+                if is_class(column)
+            ),
         )
 
     def of_keys(self, marked: Booleans) -> tuple[int, ...]:
@@ -44,8 +56,9 @@ class Places:
         if not self.shape:
             return (0,) if bool(marked.any()) else ()
         at = [np.zeros(int(marked.sum()), dtype=np.int64) for _ in self.shape]
-        for axis, place in zip(self.axes, coordinates, strict=True):
-            at[axis] = place
+        for number, (axis, place) in enumerate(zip(self.axes, coordinates, strict=True)):
+            members = self._members(number)
+            at[axis] = place if members is None else np.array([members.index(int(one)) for one in place], np.int64)
         return tuple(sorted(int(place) for place in np.ravel_multi_index(tuple(at), self.shape)))
 
     def marks(self, places: Iterable[int]) -> Booleans:
@@ -53,15 +66,25 @@ class Places:
         marked = np.zeros(self.sizes, dtype=np.bool_)
         for place in places:
             at = np.unravel_index(place, self.shape) if self.shape else ()
-            marked[tuple(int(at[axis]) for axis in self.axes)] = True
+            marked[tuple(self._key_at(number, int(at[axis])) for number, axis in enumerate(self.axes))] = True
         return marked.reshape(-1)
 
     def lay_out(self, losses: Epsilons) -> NanoArray:
         """Losses of the keys in epsilon, shape (keys,), as those of the cells in billionths, rounded up."""
         levels, level_of = np.unique(losses, return_inverse=True)
         counted = np.array([nano(float(level)) for level in levels], dtype=np.int64)[level_of].reshape(self.sizes)
+        for number, members in self.classes:
+            counted = counted.take(members, axis=number)
         arranged = counted.transpose(np.argsort(self.axes)) if self.axes else counted
         kept = sorted(self.axes)
         index = tuple(slice(None) if axis in kept else None for axis in range(len(self.shape)))
         laid: NanoArray = np.ascontiguousarray(np.broadcast_to(arranged[index], self.shape)).reshape(-1)
         return laid
+
+    def _members(self, number: int) -> tuple[int, ...] | None:
+        """Which value of a key each cell along its axis belongs to; None where each has one."""
+        return dict(self.classes).get(number)
+
+    def _key_at(self, number: int, place: int) -> int:
+        members = self._members(number)
+        return place if members is None else members[place]

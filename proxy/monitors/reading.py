@@ -12,19 +12,21 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 from accountant.errors import LedgerError, OverBudget
 from accountant.ledger import Ledger
 from accountant.monitor_model import MonitorRun, MonitorState
+from planner.catalog.key_space import KeySpace
 from planner.catalog.monitors import Monitor
 from planner.errors import KeyholeError
 from planner.extract.extract import declare_monitor
-from planner.extract.virtual_relations import times_of
+from planner.extract.virtual_relations import MonitorRelation
 from planner.monitors.build import plan_monitor
 from planner.monitors.explain import explain_monitor, monitor_json
 from planner.monitors.guarantee import promise
 from planner.monitors.model import MonitorPlan, WindowPlan
+from planner.scope.embedded import Embedded
 from planner.statements.listening import channel_of
 from proxy.monitors.notifications import (
     Admitted,
@@ -43,9 +45,20 @@ from proxy.pipeline.virtual_rows import RelationRows, VirtualRow
 from proxy.service.accounts import limits
 from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service, Serving
+from proxy.shadow.address import OWNER
+from proxy.shadow.key_labels import KeyLabels, labels_not_ready
 
 NEVER_STARTED = "waiting"
 """The state of a monitor that was declared, and not started as it is declared now."""
+
+_PASSING = ("KH502", "KH406")  # what is missing may be there again
+
+
+class ReadsLabels(Protocol):
+    """Reads what computed keys are shown as, from a shadow."""
+
+    def read(self, question: Embedded, space: KeySpace, *, analyst: str) -> KeyLabels | None:
+        """The labels of a question's keys; None if all are shown as they stand. Raises KH106, KH202 and KH406."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +147,13 @@ class AlertsRead:
 class MonitorReading:
     """Reads the monitors of an open service. Every method may be called from any thread, and raises KH502."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, labels: ReadsLabels | None = None) -> None:
+        """`labels` reads what computed keys are shown as."""
         self.service = service
         self._lock = Lock()
         self._plans: dict[Monitor, tuple[str, MonitorPlan]] = {}
+        self._read_labels = labels
+        self._labels: dict[Monitor, tuple[str, KeyLabels | None]] = {}
         self._paid: set[tuple[str, str]] = set()
 
     # --- for statements
@@ -152,10 +168,12 @@ class MonitorReading:
         run = self._run(monitor)
         if run is None:
             return RelationRows((), (self._why_nothing(monitor),))
-        read = self.alerts(monitor, analyst=analyst)
-        times = times_of(monitor, self._keys(monitor))
+        self._pay(run, analyst=analyst)
+        relation, plan = self._relation(monitor), self.plan(monitor)
+        answered = tuple(name for name, _ in relation.columns[: -len(relation.times)])
+        read = self._read(run, Telling(plan, run, answered), after=0)
         notices = () if run.state is MonitorState.RUNNING else (f"the monitor {name} is {run.state}: {run.reason}.",)
-        return RelationRows(tuple(relation_row(alert, times) for alert in read.alerts), notices)
+        return RelationRows(tuple(relation_row(alert, relation.times) for alert in read.alerts), notices)
 
     def list_monitors(self, *, analyst: str) -> RelationRows:
         """`keyhole.monitors`."""
@@ -264,9 +282,14 @@ class MonitorReading:
         return _nothing(after) if run is None else self._alerts(monitor, run, after=after)
 
     def _alerts(self, monitor: Monitor, run: MonitorRun, *, after: int, most: int | None = None) -> AlertsRead:
+        if run.last_look <= after:
+            return _nothing(after)
+        telling = Telling(self.plan(monitor), run, self._keys(monitor), self.label_keys(monitor))
+        return self._read(run, telling, after=after, most=most)
+
+    def _read(self, run: MonitorRun, telling: Telling, *, after: int, most: int | None = None) -> AlertsRead:
         with _asking_ledger():
             page = self._ledger.monitors.changes(run.run, after_number=after, limit=most)
-        telling = Telling(self.plan(monitor), run, self._keys(monitor))
         came, cleared = tuple(map(telling.tell, page.came)), tuple(map(telling.tell_clearing, page.cleared))
         return AlertsRead(came, cleared, page.last_look, page.more)
 
@@ -283,15 +306,14 @@ class MonitorReading:
                 run = runs[one.monitor]
                 if run is not None:
                     self._pay(run, analyst=one.analyst)
+                after = (0 if run is None else run.last_look) if one.after is None else one.after
+                if (one.monitor, after) not in read:
+                    read[one.monitor, after] = self._news(monitor, run, after=after, origin=origin)
+                found[one] = read[one.monitor, after]
             except KeyholeError as error:
-                if error.code == "KH502":
-                    raise  # it may be there again
+                if error.code in _PASSING:
+                    raise
                 found[one] = error
-                continue
-            after = (0 if run is None else run.last_look) if one.after is None else one.after
-            if (one.monitor, after) not in read:
-                read[one.monitor, after] = self._news(monitor, run, after=after, origin=origin)
-            found[one] = read[one.monitor, after]
         return found
 
     def _news(self, monitor: Monitor, run: MonitorRun | None, *, after: int, origin: int) -> MonitorNews:
@@ -313,10 +335,30 @@ class MonitorReading:
     def _ledger(self) -> Ledger:
         return self.service.ledger
 
+    def label_keys(self, monitor: Monitor) -> KeyLabels | None:
+        """What the groups of its computed keys are shown as; None where all keys are shown as they stand.
+
+        Raises KH106, KH202 and KH406 where PostgreSQL does not show them.
+        """
+        catalog = self.service.catalog
+        known = self._labels.get(monitor)
+        if known is None or known[0] != catalog.digest:
+            question = self._relation(monitor).question
+            made = None
+            if question.shown_keys is not None:
+                if self._read_labels is None:
+                    raise labels_not_ready()
+                role = next((analyst.name for analyst in catalog.analysts), OWNER)
+                made = self._read_labels.read(question, self.plan(monitor).question.keys, analyst=role)
+            known = self._labels[monitor] = (catalog.digest, made)
+        return known[1]
+
+    def _relation(self, monitor: Monitor) -> MonitorRelation:
+        return declare_monitor(monitor, self.service.catalog)
+
     def _keys(self, monitor: Monitor) -> tuple[str, ...]:
         """The question's keys by the names that its relation has for them."""
-        names = tuple(name for name, _ in declare_monitor(monitor, self.service.catalog).columns)
-        return names[: -len(times_of(monitor, names))]
+        return self._relation(monitor).keys
 
     def _run(self, monitor: Monitor) -> MonitorRun | None:
         """Its newest run, if that was started as it is declared now."""
@@ -348,8 +390,9 @@ class MonitorReading:
 class Readings:
     """The reading of whichever service answers now; the news desk of a process. Safe to share between threads."""
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: Serving, labels: ReadsLabels | None = None) -> None:
         self._serving = serving
+        self._labels = labels
         self._lock = Lock()
         self._numbers = count(1)
         self._newest: tuple[int, MonitorReading] | None = None
@@ -366,7 +409,7 @@ class Readings:
         with self._serving.using() as service:
             with self._lock:
                 if self._newest is None or self._newest[1].service is not service:
-                    self._newest = next(self._numbers), MonitorReading(service)
+                    self._newest = next(self._numbers), MonitorReading(service, self._labels)
                 newest = self._newest
             yield newest
 

@@ -15,22 +15,28 @@ from planner.monitors.model import MonitorPlan
 from proxy.monitors.notifications import ToldAlert, ToldClearing
 from proxy.pipeline.virtual_rows import VirtualRow
 from proxy.service.accounts import label
+from proxy.shadow.key_labels import KeyLabels
 
 
 class Telling:
     """Makes what the ledger has of an alert what clients are told of it."""
 
-    def __init__(self, plan: MonitorPlan, run: MonitorRun, keys: tuple[str, ...]) -> None:
+    def __init__(
+        self, plan: MonitorPlan, run: MonitorRun, keys: tuple[str, ...], labels: KeyLabels | None = None
+    ) -> None:
+        """`keys` are the names of what is told of a key: its columns as they are answered, or as `labels` show them."""
         self._windows = plan.windows
         self._clears_at_once = plan.clears_at_once
         self._run = run
         self._keys = keys
+        self._labels = labels
         axis = None if run.windows is None else run.windows.column
-        named = {label(column): column.name for column in plan.question.keys.columns}
         columns = run.charge.cells.columns
-        self._apart = [(named.get(one), values) for one, values in columns if one != axis]
+        self._apart = [(name, values) for name, values in columns if name != axis]
         self._shape = tuple(len(values) for _, values in self._apart)
-        self._window = next(((named.get(one), values) for one, values in columns if one == axis), None)
+        self._axis = next(((name, values) for name, values in columns if name == axis), None)
+        asked = [label(column) for column in plan.question.keys.columns]
+        self._answered = asked if plan.monitor.windows.length is None or plan.clears_at_once else asked[:-1]
 
     def tell(self, alert: MonitorAlert) -> ToldAlert:
         """One that came. Of what clears at once no window is told: each look has another one."""
@@ -57,13 +63,16 @@ class Telling:
             cleared_at=as_utc(alert.cleared_at),
         )
 
-    def _key(self, alert: MonitorAlert) -> tuple[tuple[str, str], ...]:
+    def _key(self, alert: MonitorAlert) -> tuple[tuple[str, str | None], ...]:
         places = np.unravel_index(alert.key, self._shape) if self._shape else ()
         texts = {name: values[int(place)] for (name, values), place in zip(self._apart, places, strict=True)}
-        if self._window is not None and self._run.windows is not None:
-            name, values = self._window
+        if self._axis is not None and self._run.windows is not None:
+            name, values = self._axis
             texts[name] = values[alert.window - self._run.windows.first]
-        return tuple((name, texts[name]) for name in self._keys)
+        told: list[str | None] = [texts[name] for name in self._answered]
+        if self._labels is not None:
+            told = [column[0] for column in self._labels.show([[text] for text in told])]
+        return tuple(zip(self._keys, told, strict=True))
 
 
 def alert_document(alert: ToldAlert) -> dict[str, Any]:
@@ -101,7 +110,7 @@ def relation_row(alert: ToldAlert, times: tuple[str, ...]) -> VirtualRow:
     return (*(text for _, text in alert.key), *(write_time(moments[name]) for name in times))
 
 
-def key_text(key: tuple[tuple[str, str], ...]) -> str:
+def key_text(key: tuple[tuple[str, str | None], ...]) -> str:
     """A key as JSON."""
     return json.dumps(dict(key), ensure_ascii=False)
 

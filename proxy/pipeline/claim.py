@@ -253,12 +253,17 @@ def _cells(question: Question) -> tuple[Cells, Condition]:
 
 def _charged_texts(column: Column, values: tuple[Value, ...]) -> tuple[str, ...]:
     """The charged values of a key, as the ledger has them."""
-    if isinstance(column.derivation, Lookup) and column.derivation.classes:
-        return tuple(as_text(value) for value, _ in _members(column, values))
+    if is_class(column):
+        return tuple(as_text(value) for value, _ in list_members(column, values))
     return list_texts(values)
 
 
-def _members(column: Column, values: tuple[Value, ...]) -> tuple[tuple[Value, int], ...]:
+def is_class(column: Column) -> bool:
+    """Whether a key's values are classes of those of another key, whose cells are charged."""
+    return isinstance(column.derivation, Lookup) and column.derivation.classes
+
+
+def list_members(column: Column, values: tuple[Value, ...]) -> tuple[tuple[Value, int], ...]:
     """The charged values of a key, each with the place of the question's value that it belongs to.
 
     A group of a class of key values is charged to each of them: however values are put together, their budget is one.
@@ -305,9 +310,11 @@ def in_question_order(cells: Booleans, claim: Claim) -> Booleans:
     ]
     marked = np.broadcast_to(marked[there], shape)
     for axis, (column, values) in enumerate(zip(question.keys.columns, question.keys.values, strict=True)):
-        if own[axis] in kept and isinstance(column.derivation, Lookup) and column.derivation.classes:
+        if own[axis] in kept and is_class(column):
             together = np.zeros((len(values), *np.moveaxis(marked, axis, 0).shape[1:]), dtype=np.bool_)
-            np.logical_or.at(together, [place for _, place in _members(column, values)], np.moveaxis(marked, axis, 0))
+            np.logical_or.at(
+                together, [place for _, place in list_members(column, values)], np.moveaxis(marked, axis, 0)
+            )
             marked = np.moveaxis(together, 0, axis)
     return marked
 
@@ -317,8 +324,8 @@ def _in_cell_order(losses: NanoArray, question: Question, cells: Cells) -> NanoA
     names = tuple(label(column) for column in question.keys.columns)
     shaped = losses.reshape(question.keys.shape)
     for axis, (column, values) in enumerate(zip(question.keys.columns, question.keys.values, strict=True)):
-        if isinstance(column.derivation, Lookup) and column.derivation.classes:
-            shaped = shaped.take([place for _, place in _members(column, values)], axis=axis)
+        if is_class(column):
+            shaped = shaped.take([place for _, place in list_members(column, values)], axis=axis)
     order = [names.index(name) for name, _ in cells.columns if name in names]
     arranged = shaped.transpose(order)
     index = tuple(slice(None) if name in names else None for name, _ in cells.columns)

@@ -27,6 +27,7 @@ from proxy.session.port import Backing
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.binaries import Binaries, own_binaries
 from proxy.shadow.embedded import EmbeddedShadow
+from proxy.shadow.key_labels import LabelReader
 from proxy.shadow.schema import build_schema
 
 log = structlog.get_logger("keyhole.generations")
@@ -56,7 +57,8 @@ class Generation:
     @property
     def backing(self) -> Backing:
         """What sessions are opened on."""
-        answering = Answering(self.service, MonitorReading(self.service))
+        labels = LabelReader(lambda: (self.shadow, self.service.catalog.database))
+        answering = Answering(self.service, MonitorReading(self.service, labels))
         return Backing(self.service.catalog, answering, self.shadow, self.service.using)
 
 

@@ -84,7 +84,8 @@ async def running(
     )
     rest_tls = tls if tls is not None and tls.covers_rest else None
     failures = FailedLogins(rest.failed_logins_per_minute)
-    hub = AlertHub(Readings(generations))
+    labels = LabelReader(lambda: _find_shadow(generations))
+    hub = AlertHub(Readings(generations, labels))
     endpoint = Endpoint(
         newest.backing,
         tls=tls,
@@ -113,7 +114,7 @@ async def running(
                         failures=failures,
                         hub=hub,
                         grammar=Grammar(lambda: _find_shadow(generations)),
-                        labels=LabelReader(lambda: _find_shadow(generations)),
+                        labels=labels,
                         add_pages=console_pages(
                             newest.service.policy.server.console,
                             strangers,

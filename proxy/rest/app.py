@@ -124,7 +124,7 @@ def create_app(
     app.router.route_class = _route_class(serving, gate, threads=threads)
     analyst = _analyst_let_in()
     _add_routes(app, serving, limits, analyst, grammar, labels)
-    readings = Readings(serving)
+    readings = Readings(serving, labels)
     hub = AlertHub(readings) if hub is None else hub
     add_monitor_routes(app, readings, hub, analyst, admission_of=partial(_admission_of, serving))
     ready = ready or readiness(serving, None)

@@ -280,7 +280,7 @@ class AlertOut(BaseModel):
     """A group that came into a monitor's answer, and stays in it until its window closes, or until it is cleared."""
 
     monitor: str
-    key: Annotated[dict[str, str], Field(description="by column, as PostgreSQL's text")]
+    key: Annotated[dict[str, str | None], Field(description="by column, as PostgreSQL's text; null for NULL")]
     window: Annotated[str | None, Field(description="when its window began; null where alerts clear at once")]
     window_closes: Annotated[str | None, Field(description="null where alerts clear at once")]
     alerted_at: str
@@ -292,7 +292,7 @@ class ClearingOut(BaseModel):
     """A group that went out of a monitor's answer."""
 
     monitor: str
-    key: Annotated[dict[str, str], Field(description="by column, as PostgreSQL's text")]
+    key: Annotated[dict[str, str | None], Field(description="by column, as PostgreSQL's text; null for NULL")]
     alerted_at: Annotated[str, Field(description="when it had come into the answer")]
     cleared_at: str
     look: Annotated[int, Field(description="the number of the look that cleared it")]

@@ -110,7 +110,7 @@ class LabelReader:
         if shown is None:
             return None
         if not self._turn.acquire(timeout=_LONGEST_S):
-            raise _not_ready()
+            raise labels_not_ready()
         try:
             address, database = self.find_shadow()
             conninfo = address.conninfo(user=analyst, database=database)
@@ -120,7 +120,7 @@ class LabelReader:
             ):
                 columns = tuple(_read_column(one, shown, question, space, connection) for one in shown.items)
         except psycopg.OperationalError:
-            raise _not_ready() from None
+            raise labels_not_ready() from None
         except psycopg.Error as error:
             raise _no_label(error) from None
         finally:
@@ -166,7 +166,8 @@ def _read_column(
     return ColumnLabels(item.name, item.reads, texts, dict(rows))
 
 
-def _not_ready() -> KeyholeError:
+def labels_not_ready() -> KeyholeError:
+    """KH406 where no shadow shows computed keys."""
     return KeyholeError(
         "KH406",
         "the shadow does not show the keys",

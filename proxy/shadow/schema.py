@@ -99,10 +99,9 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
             for statement in _statements(catalog, connection):
                 connection.execute(statement)
         for stored in catalog.stored_questions:
-            _declare(connection, stored)
+            _declare(connection, f"views.{stored.name}", "stored questions", _stored_question(stored))
         for monitor in catalog.monitors:
-            for statement in _monitor(monitor, catalog):
-                connection.execute(statement)
+            _declare(connection, f"monitors.{monitor.name}", "monitors", _monitor(monitor, catalog))
         for public in catalog.public_tables:
             with _refusals():
                 _fill(connection, public)
@@ -408,16 +407,16 @@ def _table_comment(table: Table) -> str:
     return f"private table, privacy unit: {table.unit_text}; ask with GROUP BY ... HAVING"
 
 
-def _declare(connection: psycopg.Connection, stored: StoredQuestion) -> None:
-    """Declare a stored question's relation. Raises KH002 where PostgreSQL does not take its SQL."""
+def _declare(connection: psycopg.Connection, place: str, kind: str, statements: Iterable[sql.Composed]) -> None:
+    """Declare the relation of one of the owner's questions. Raises KH002 where PostgreSQL does not take its SQL."""
     try:
-        for statement in _stored_question(stored):
+        for statement in statements:
             connection.execute(statement)
     except (psycopg.ProgrammingError, psycopg.DataError) as error:
         raise KeyholeError(
             "KH002",
-            f"views.{stored.name}.sql: {error.diag.message_primary}",
-            hint="Mend it; keyhole check says what else is wrong with stored questions.",
+            f"{place}.sql: {error.diag.message_primary}",
+            hint=f"Mend it; keyhole check says what else is wrong with {kind}.",
         ) from None
 
 
@@ -449,9 +448,11 @@ def _monitor(monitor: Monitor, catalog: Catalog) -> Iterator[sql.Composed]:
         sql.SQL("NULL::{} AS {}").format(sql.SQL(declared), sql.Identifier(column))
         for column, declared in relation.columns
     )
-    yield sql.SQL("CREATE VIEW {} WITH (security_invoker = true) AS SELECT {} FROM {}()").format(
-        name, columns, _dotted_identifier(UNANSWERED)
-    )
+    body = sql.SQL("SELECT {} FROM {}()").format(columns, _dotted_identifier(UNANSWERED))
+    shown, behind = relation.around
+    if shown:  # the types of computed keys are PostgreSQL's
+        body = sql.SQL("SELECT * FROM {}({}){} AS shown").format(sql.SQL(shown), body, sql.SQL(behind))
+    yield sql.SQL("CREATE VIEW {} WITH (security_invoker = true) AS {}").format(name, body)
     yield sql.SQL("COMMENT ON VIEW {} IS {}").format(name, sql.Literal(relation.comment))
     for analyst in catalog.analysts:
         if analyst.name in monitor.analysts:

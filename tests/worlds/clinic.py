@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 
 import duckdb
@@ -21,6 +22,7 @@ from tests.worlds.house import VERIFIER, new_database
 START = datetime(2026, 3, 1)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 NAME = "crowded"
+TOKEN = "ada's token, which is long enough to be none"
 
 POLICY = """\
 [source]
@@ -54,6 +56,7 @@ key = {{ range = [1, 1000] }}
 
 [analysts.ada]
 password = "{verifier}"
+token_sha256 = "{token}"
 
 [monitors.crowded]
 sql = "{sql}"
@@ -68,6 +71,8 @@ analysts = ["ada"]
 ARRIVED = 'arrived = "arrived_at"\n'
 TABLE = "CREATE TABLE visits (ward text, seen_at timestamp, cost integer, room integer, arrived_at timestamp)"
 MANY = "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 400"
+
+_TOKEN_DIGEST = sha256(TOKEN.encode()).hexdigest()
 
 
 @dataclass
@@ -140,7 +145,7 @@ def clinic(
         with psycopg.connect(url) as source:
             source.execute(TABLE)
         policy = folder / "keyhole.toml"
-        asked = {"sql": sql, "window": window, "every": every, "more": more, "arrived": arrived}
+        asked = {"sql": sql, "token": _TOKEN_DIGEST, "window": window, "every": every, "more": more, "arrived": arrived}
         policy.write_text(POLICY.format(source=url, ledger=ledger, verifier=VERIFIER, **asked))
         check(policy, confirm=False)
         with Service.open(policy) as service:
@@ -166,6 +171,7 @@ def clinic_in_a_file(
         more=more,
         arrived=arrived,
         verifier=VERIFIER,
+        token=_TOKEN_DIGEST,
     )
     policy.write_text(text.replace("[ledger]", "hold = false\n\n[ledger]"), encoding="utf-8")
     check(policy, confirm=False)

@@ -7,6 +7,7 @@ grant and a window carry the id of their page, and the ledger has one event for 
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from fastapi import APIRouter, Request, Response
 
@@ -37,6 +38,7 @@ from proxy.report.ledger_tables import SHORT_ID
 from proxy.report.terminal import visible
 from proxy.service.refusals import ledger_unavailable, ledger_unreadable
 from proxy.service.service import Service
+from proxy.shadow.key_labels import LabelReader
 
 BY = "console"
 """Who stands in the ledger for what was decided on a page: it has one owner, by one token."""
@@ -70,7 +72,7 @@ def add_deciding(router: APIRouter, parts: ConsoleParts) -> None:
         DecisionForm("grants", show_grants, _grant),
         DecisionForm("grants/revoke", show_grants, _revoke),
         DecisionForm("windows", show_windows, _open_window),
-        DecisionForm("monitors", show_monitors, _change_monitor),
+        DecisionForm("monitors", partial(show_monitors, parts.labels), partial(_change_monitor, parts.labels)),
         DecisionForm("ledger/verify", show_ledger, _verify),
     ):
         router.add_api_route(f"{PLACE}/{form.place}", _make_sender(parts, form, at_once), methods=["POST"])
@@ -175,7 +177,7 @@ def _once(fields: Fields) -> str:
     return once
 
 
-def _change_monitor(service: Service, fields: Fields) -> str:
+def _change_monitor(labels: LabelReader | None, service: Service, fields: Fields) -> str:
     name, why, change = fields.get("name", ""), _reason(fields), fields.get("change", "")
     run = service.ledger.monitors.find(name)
     state = None if run is None else run.state
@@ -185,7 +187,9 @@ def _change_monitor(service: Service, fields: Fields) -> str:
         monitor = service.catalog.monitor(name)
         if monitor is None:
             raise Mistyped("name", "the policy has no such monitor")
-        started = start_monitor(service, MonitorReading(service).plan(monitor), by=BY, why=why)
+        reading = MonitorReading(service, labels)
+        reading.label_keys(monitor)  # nothing is paid for what cannot be shown
+        started = start_monitor(service, reading.plan(monitor), by=BY, why=why)
         return f"{visible(name)} is started ({started.run[:SHORT_ID]}): its whole horizon is paid for."
     try:
         wanted = MonitorChange(change)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -57,7 +58,7 @@ def add_owner_pages(router: APIRouter, parts: ConsoleParts) -> None:
         "approvals": show_approvals,
         "grants": show_grants,
         "windows": show_windows,
-        "monitors": show_monitors,
+        "monitors": partial(show_monitors, parts.labels),
         "ledger": show_ledger,
     }
     for name, show in shown.items():

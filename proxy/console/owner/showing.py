@@ -24,6 +24,7 @@ from proxy.report.terminal import visible
 from proxy.rest.problems import http_status, problem
 from proxy.service.accounts import limits
 from proxy.service.service import OWNER, Service
+from proxy.shadow.key_labels import LabelReader
 
 SHOWN_ALERTS = 20  # of a monitor: the newest; keyhole monitor watch prints all
 SHOWN_DECISIONS = 50  # of a list: a screen or two; the ledger's export has all
@@ -91,9 +92,9 @@ def show_windows(request: Request, service: Service, told: DecisionTold) -> Resp
     return _show(request, "windows", told, **values)
 
 
-def show_monitors(request: Request, service: Service, told: DecisionTold) -> Response:
+def show_monitors(labels: LabelReader | None, request: Request, service: Service, told: DecisionTold) -> Response:
     """The policy's monitors: how far each is, what it costs, what can be done with it."""
-    reading = MonitorReading(service)
+    reading = MonitorReading(service, labels)
     found = [_describe_monitor(reading, monitor) for monitor in service.catalog.monitors]
     return _show(request, "monitors", told, monitors=found)
 

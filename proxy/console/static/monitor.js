@@ -12,7 +12,7 @@ const time = (text) => (text ? text.replace("T", " ").replace(/(\.\d+)?(\+00:00|
 
 function show(alert) {
   const known = rows.get(identity(alert));
-  const cells = [...told.keys.map((key) => alert.key[key] ?? ""), time(alert.window), time(alert.alerted_at), String(alert.look), time(alert.cleared_at)];
+  const cells = [...told.keys.map((key) => alert.key[key] ?? "NULL"), time(alert.window), time(alert.alerted_at), String(alert.look), time(alert.cleared_at)];
   const row = element("tr", {}, ...cells.map((text) => element("td", {}, text)));
   if (known) known.replaceWith(row); else body.prepend(row);
   rows.set(identity(alert), row);

@@ -1,0 +1,26 @@
+"""Computed keys as PostgreSQL shows them, for commands: a shadow is started for them alone."""
+
+from dataclasses import dataclass
+
+from planner.catalog.key_space import KeySpace
+from planner.scope.embedded import Embedded
+from proxy.process.generations import brief_shadow
+from proxy.service.service import Service
+from proxy.shadow.binaries import own_binaries
+from proxy.shadow.key_labels import KeyLabels, LabelReader
+
+
+@dataclass(frozen=True, slots=True)
+class BriefLabels:
+    """Reads labels from a shadow that runs as long as that takes."""
+
+    service: Service
+
+    def read(self, question: Embedded, space: KeySpace, *, analyst: str) -> KeyLabels | None:
+        """Return the labels of a question's keys; None if all are shown as they stand. Raises KH106 and KH406."""
+        if question.shown_keys is None:
+            return None
+        catalog = self.service.catalog
+        with brief_shadow(catalog, binaries=own_binaries(self.service.policy)) as shadow:
+            reader = LabelReader(lambda: (shadow, catalog.database))
+            return reader.read(question, space, analyst=analyst)
