@@ -25,7 +25,6 @@ from planner.bind.from_clause import (
 from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, is_too_long, looked_up, unique_values
 from planner.bind.refusals import (
     could_count_twice,
-    joined_by_several,
     joins_two_types,
     more_than_one_equality,
     not_joined,
@@ -84,22 +83,15 @@ class _Joining:
 
     def scope(self) -> Scope:
         waiting = [relation for relation in self._clause.relations if relation.public is not None]
-        public = {relation.alias for relation in waiting}
-        used: list[Equality] = []
         while waiting:
             for relation in waiting:
                 found = self._find_join(relation)
                 if found is not None:
                     self._join(relation, found)
-                    used.extend(found.equalities)
                     waiting.remove(relation)
                     break
             else:
                 raise not_joined(waiting[0].alias, waiting[0].node)
-        for one in self._clause.inner:
-            read = self._clause.owners(one.left) | self._clause.owners(one.right)
-            if one.using and one not in used and public & read:
-                raise joined_by_several(at=one.at)
         return self._rename_columns()
 
     def _find_join(self, relation: Relation) -> _JoinKey | None:
@@ -229,6 +221,8 @@ def row_conditions(select: exp.Select, scope: Scope, given: Given) -> Iterator[t
     for joined in scope.joined:
         if not joined.outer:
             yield scope.equality(joined), joined.membership()
+            for part in _list_other_usings(joined):
+                yield part, row_condition(part, scope, given)
     clauses = [join.args.get("on") for join in select.args.get("joins") or () if not join.side]
     where = select.args.get("where")
     for clause in (*clauses, None if where is None else where.this):
@@ -236,6 +230,12 @@ def row_conditions(select: exp.Select, scope: Scope, given: Given) -> Iterator[t
             if is_list(part):
                 continue  # it is about whole units, whose rows are the question's table
             yield part, scope.membership(part) or row_condition(part, scope, given)
+
+
+def _list_other_usings(joined: JoinedTable) -> Iterator[exp.Expr]:
+    """The equalities of USING beside those by which a public table is joined."""
+    for called in sorted(joined.merged - {key for key, _ in joined.pairs}):
+        yield exp.EQ(this=exp.column(called, quoted=True), expression=exp.column(called, joined.alias, quoted=True))
 
 
 def _refusal(found: _JoinKey, node: exp.Table) -> KeyholeError | None:

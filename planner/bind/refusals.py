@@ -157,17 +157,6 @@ def not_joined(alias: str, node: exp.Expr) -> KeyholeError:
     return _from_refusal(f'no equality joins "{alias}" to the table of the question', node, detail=_ONE_EQUALITY)
 
 
-def joined_by_several(*, at: int | None) -> KeyholeError:
-    """KH107 for a public table joined by more than one column of USING."""
-    return KeyholeError(
-        "KH107",
-        "USING joins a public table by more columns than one",
-        detail=_ONE_EQUALITY,
-        hint="Join the public table by one column.",
-        position=at,
-    )
-
-
 def unknown_join_column(public: PublicTable, column: str, *, at: int | None) -> KeyholeError:
     """KH201 for a column that the public table has not."""
     return KeyholeError(

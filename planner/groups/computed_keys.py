@@ -7,7 +7,7 @@ Guarantee: the groups are a function of the policy and the statement's own text.
 one column of the row, and computing it fails on no row. A row outside the groups is in none.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -36,7 +36,7 @@ from planner.parser.lexer import readable
 from planner.parser.tree import bare, contains, position, write_node, write_short
 from planner.question.condition import Condition
 from planner.scope.group_by import resolve_item
-from planner.scope.key_classes import key_expression, stand_in
+from planner.scope.key_classes import find_plain, is_too_wide, key_expression, stand_in
 from planner.scope.key_partitions import identify_parts, label_parts, may_miss_texts
 from planner.scope.key_times import find_cycle, shown_part
 from planner.scope.names import Scope, derivation, find_column
@@ -59,8 +59,10 @@ def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
         return scope
     try:
         items = [resolve_item(bare(item), select, scope) for item in group.expressions]
+        plain = {column.name for item in items if (column := find_plain(item, scope)) is not None}
+        scope = _without_wide_lists(scope, items, plain)
         said = said_of_rows(select, scope)
-        open_ = [item for item in items if _is_computed(item, scope, said)]
+        open_ = [item for item in items if _is_computed(item, scope, said, plain)]
     except KeyholeError:
         return scope  # it is refused where the keys are read
     if not open_:
@@ -144,8 +146,34 @@ def _write_derivation(derived: Derivation) -> str:
             return f"{column}::date"
 
 
-def _is_computed(item: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -> bool:
-    """Whether an item of GROUP BY is an expression that declared keys do not tell."""
+def _without_wide_lists(scope: Scope, items: Iterable[exp.Expr], plain: Collection[str]) -> Scope:
+    """The scope in which days that items compute with, and that are too many to look at each, are a range.
+
+    Parameters:
+        plain: the keys that are grouped by as they are.
+    """
+    read = {column for item in items for one in item.find_all(exp.Column) if (column := find_column(one, scope))}
+    wide = {
+        column.name: column
+        for column in read
+        if column.sql_type is SqlType.DATE
+        and column.derivation is None
+        and column.name not in plain
+        and is_too_wide([column])
+        and None not in (column.domain or ())
+    }
+    if not wide:
+        return scope
+    columns = tuple(replace(one, domain=None) if one.name in wide else one for one in scope.table.columns)
+    return replace(scope, table=replace(scope.table, columns=columns), wide=tuple(wide.values()))
+
+
+def _is_computed(item: exp.Expr, scope: Scope, said: tuple[Condition, ...], plain: Collection[str]) -> bool:
+    """Whether an item of GROUP BY is an expression that declared keys do not tell, or only by too many of their values.
+
+    Parameters:
+        plain: the keys that are grouped by as they are, which tell all that is computed of them.
+    """
     if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple | exp.Star):
         return False
     if item.find(exp.Column) is None:
@@ -155,7 +183,11 @@ def _is_computed(item: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -> b
     column = find_column(item, scope)
     if column is not None:
         return column.domain is None and column.name not in scope.table.unit and _has_few_values(column, said)
-    return key_expression(item, scope) is None
+    expression = key_expression(item, scope)
+    if expression is None:
+        return True
+    read = {key.name: key for _, key in expression.columns}
+    return len(read) > 1 and not read.keys() <= set(plain) and is_too_wide(read.values())
 
 
 def _has_few_values(column: Column, said: tuple[Condition, ...]) -> bool:

@@ -15,7 +15,7 @@ from sqlglot import exp
 from planner.catalog.model import Column, SqlType
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
-from planner.groups.ranges import number_range, time_range
+from planner.groups.ranges import find_end, find_moment, number_range, time_ends
 from planner.parser.tree import bare
 from planner.predicates.computed.compare import computed_column
 from planner.predicates.computed.numbers import NoTermError
@@ -127,11 +127,17 @@ def _ends_of(node: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -> _Ends
         value = _fold(node)
         if not isinstance(value, date):
             return None
-        at = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+        at = find_moment(value)
         return at, at
     column = _find_time(found, scope)
-    times = None if column is None else time_range(column, scope, said)
-    return None if times is None else (times.first, times.past)
+    if column is None:
+        return None
+    first, past = time_ends(column, scope, said)
+    listed = [value for value in column.domain or () if isinstance(value, date)]
+    if listed:  # a key's own values are its range
+        first = max(filter(None, (first, find_moment(min(listed)))))
+        past = min(filter(None, (past, find_end("day", max(listed)))))
+    return None if first is None or past is None else (first, past)
 
 
 def _count(node: exp.Expr, of: exp.Expr, later: _Ends | None, earlier: _Ends | None) -> _Numbers:

@@ -33,6 +33,7 @@ from planner.predicates.computed.numbers import NoTermError, TooWideError
 from planner.predicates.computed.read import read_term
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import Condition
+from planner.scope.key_classes import is_too_wide
 from planner.scope.key_partitions import identify_parts, label_parts
 from planner.scope.names import Scope, find_column, kind_of
 from planner.scope.number_keys import NUMBERS, find_number
@@ -76,11 +77,14 @@ def without_numbers(item: exp.Expr, scope: Scope) -> exp.Expr:
 
 
 def _list_numbers(node: exp.Expr, scope: Scope) -> Iterator[exp.Expr]:
-    """The least expressions that read all of several columns that are computed with, from left to right."""
+    """The least expressions that read all of several columns that are computed with, from left to right.
+
+    Keys alone are computed with where they have too many combinations to look at each.
+    """
     if find_truth(node, scope) is not None or find_number(node, scope) is not None:
         return
     read = _columns_read(node, scope)
-    if all(column.domain is not None for column in read):
+    if all(column.domain is not None for column in read) and not is_too_wide(read):
         return
     if isinstance(node, _ROUNDED) and len(read) > 1 and _is_number(node, scope) and _divides_columns(node, scope):
         yield node

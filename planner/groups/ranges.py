@@ -89,7 +89,11 @@ def time_ends(column: Column, scope: Scope, said: tuple[Condition, ...]) -> tupl
         lows, pasts = _ends(key, part, said)
         found = found[0] + lows, found[1] + pasts
         days = [value for value in key.domain if isinstance(value, date)]
-        spans.append(Times(_moment(min(days)), _after(part, max(days))))
+        spans.append(Times(find_moment(min(days)), find_end(part, max(days))))
+    for key in scope.wide:
+        if key.name == column.name:
+            days = [value for value in key.domain or () if isinstance(value, date)]
+            spans.append(Times(find_moment(min(days)), find_end("day", max(days))))
     narrow = min(spans, key=lambda one: one.past - one.first, default=None)
     first = max(found[0], default=None if narrow is None else narrow.first)
     past = min(found[1], default=None if narrow is None else narrow.past)
@@ -112,9 +116,9 @@ def _ends(column: Column, part: str, said: tuple[Condition, ...]) -> tuple[list[
         if not isinstance(value, date):
             continue
         if operator in (">", ">=", "="):
-            firsts.append(_after(whole, value) if operator == ">" and whole else _moment(value))
+            firsts.append(find_end(whole, value) if operator == ">" and whole else find_moment(value))
         if operator in ("<", "<=", "="):
-            pasts.append(_moment(value) if operator == "<" else _after(whole, value))
+            pasts.append(find_moment(value) if operator == "<" else find_end(whole, value))
     return firsts, pasts
 
 
@@ -130,19 +134,20 @@ def _list_compared(name: str, said: tuple[Condition, ...]) -> Iterator[tuple[str
                 pass
 
 
-def _moment(value: date) -> datetime:
+def find_moment(value: date) -> datetime:
+    """Return the first moment of a date, or a moment itself."""
     return value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
 
 
-def _after(part: str, value: date) -> datetime:
-    """The first moment after what a value stands for: a day, a month, or itself."""
+def find_end(part: str, value: date) -> datetime:
+    """Return the first moment after what a value stands for: a day, a month, or itself."""
     try:
         if part == "hour":
-            return _moment(value) + timedelta(hours=1)
+            return find_moment(value) + timedelta(hours=1)
         if not part:
-            return _moment(value) + timedelta(microseconds=1)
+            return find_moment(value) + timedelta(microseconds=1)
         days = _DAYS[part]
-        start = _moment(value)
+        start = find_moment(value)
         return (
             start + timedelta(days=days)
             if part in ("day", "week")

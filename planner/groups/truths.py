@@ -21,7 +21,7 @@ from planner.question.condition import Condition, IsNull, Like, columns
 from planner.question.condition_text import canonical
 from planner.question.row_work import are_dear
 from planner.question.three_valued import known_unless_null
-from planner.scope.key_classes import key_expression
+from planner.scope.key_classes import is_too_wide, key_expression
 from planner.scope.key_partitions import identify_parts, label_parts
 from planner.scope.names import Scope, find_column
 from planner.scope.truth_keys import TESTS, find_truth, name_alike
@@ -58,7 +58,7 @@ def _with_test(scope: Scope, node: exp.Expr, *, several: bool) -> Scope:
     open_ = [column for column in read.values() if column.domain is None]
     if not all(column.groupable for column in read.values()):
         return scope
-    if several and open_ and len(read) > 1:
+    if several and len(read) > 1 and (open_ or is_too_wide(read.values())):
         return _with_truth(scope, node)
     if not several and len(open_) == 1 and open_[0].sql_type not in _NUMBERS and key_expression(node, scope) is None:
         return _with_truth(scope, node)

@@ -89,6 +89,11 @@ def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
     return KeyExpression(text, tuple((name, found[name]) for name in sorted(read)), tree)
 
 
+def is_too_wide(columns: Iterable[Column]) -> bool:
+    """Return True if keys have more combinations of values than an expression of them is computed for."""
+    return prod(len(column.domain or (None,)) for column in columns) > MOST_VALUES
+
+
 def known_text(node: exp.Expr, scope: Scope) -> str:
     """Return the text by which an expression of keys is known, however its names are spelled; of others their own."""
     try:
@@ -271,7 +276,7 @@ def _merge_combinations(expressions: tuple[KeyExpression, ...], item: exp.Expr, 
     read = sorted(every_read, key=lambda one: (_stored_name(one[1]), one[0]))
     names = [name for name, _ in read]
     size = prod(len(column.domain or ()) for _, column in read)
-    if size > MOST_VALUES:
+    if is_too_wide(column for _, column in read):
         raise _refusal(item, f"It would have to be computed for {size:,} combinations of values.")
     combinations = product(*(_domain_values(column) for _, column in read))
     try:

@@ -59,7 +59,8 @@ class Scope:
     """A question's table, the name under which its columns may be qualified, and the public tables joined to it.
 
     Where the table is a join of private tables, `members` are these. Where the table is a subquery, `listed` are the
-    names of its columns, each with the column of `table` that it is.
+    names of its columns, each with the column of `table` that it is. `wide` are keys of too many values to compute an
+    expression for each: as columns of `table` they have no list.
     """
 
     table: Table
@@ -67,6 +68,7 @@ class Scope:
     joined: tuple[JoinedTable, ...] = ()
     listed: tuple[tuple[str, str], ...] | None = None
     members: tuple[UnitTable, ...] = ()
+    wide: tuple[Column, ...] = ()
 
     def qualifies(self, column: exp.Column) -> bool:
         """Whether the column's qualifier, if any, names the question's table or one that is joined to it."""

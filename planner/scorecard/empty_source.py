@@ -4,6 +4,7 @@ FROM sales s JOIN regions r ON r.name = s.country
 FROM (SELECT NULL::text AS country WHERE false) s JOIN regions r ON r.name = s.country
 """
 
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from sqlglot import exp
@@ -19,12 +20,11 @@ def empty_source(select: exp.Select, place: Clauses, text: str, tokens: tuple[To
     """Return the FROM of a question with no row in its private tables, which keep columns that the statement names."""
     past = min((index for _, index in place.marks), default=place.end)
     parts = [select.args["from_"], *(select.args.get("joins") or ())]
-    tables = [node for part in parts for node in part.find_all(exp.Table)]
-    return _write_emptied(tables, place.source, past, text, tokens, catalog, select)
+    return _write_emptied(parts, place.source, past, text, tokens, catalog, select)
 
 
 def _write_emptied(
-    tables: list[exp.Table],
+    parts: Sequence[exp.Expr],
     first: int,
     past: int,
     text: str,
@@ -32,12 +32,20 @@ def _write_emptied(
     catalog: Catalog,
     select: exp.Select,
 ) -> str:
+    tables = [node for part in parts for node in part.find_all(exp.Table)]
     edits = [one for node in tables if (one := _empty(node, text, tokens, catalog, select)) is not None]
-    at, parts = tokens[first].start, []
+    edits += [one for part in parts for node in part.find_all(exp.Column) for one in _drop_schema(node)]
+    at, written = tokens[first].start, []
     for edit in sorted(edits):
-        parts += [text[at : edit.start], edit.text]
+        written += [text[at : edit.start], edit.text]
         at = edit.end
-    return "".join((*parts, text[at : tokens[past - 1].end]))
+    return "".join((*written, text[at : tokens[past - 1].end]))
+
+
+def _drop_schema(node: exp.Column) -> Iterator[Edit]:
+    """A column that is qualified by its table alone, which may be a subquery there."""
+    if (schema := node.args.get("catalog") or node.args.get("db")) is not None:
+        yield Edit.of(offset(schema), offset(node.args["table"]), "")
 
 
 def _empty(node: exp.Table, text: str, tokens: tuple[Token, ...], catalog: Catalog, select: exp.Select) -> Edit | None:
@@ -63,7 +71,7 @@ def _empty(node: exp.Table, text: str, tokens: tuple[Token, ...], catalog: Catal
         while not tokens[opening].is_symbol("("):
             opening += 1
         closing = closing_index(tokens, opening)
-        written = _write_emptied(list(inside.find_all(exp.Table)), opening, closing + 1, text, tokens, catalog, select)
+        written = _write_emptied([inside], opening, closing + 1, text, tokens, catalog, select)
         return Edit.of(tokens[first].start, tokens[last].end, written + named)
     return None
 

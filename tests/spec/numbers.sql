@@ -211,3 +211,5 @@ null SELECT country, n * 100.0 / sum(n) OVER () AS pct FROM (SELECT country, cou
 --> KH101
 null SELECT max(n) / 2 AS half FROM (SELECT country, count(*) AS n FROM sales GROUP BY country HAVING count(*) > 500) q
 --> KH101
+null SELECT source.region, count(*) AS n FROM (SELECT public.sales.amount AS amount, regions.region AS region FROM public.sales LEFT JOIN regions ON public.sales.country = regions.name) AS source GROUP BY source.region HAVING count(*) > 500
+--> n=null

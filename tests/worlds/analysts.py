@@ -1,6 +1,6 @@
 """Owners whose analysts write as people do: a hospital, a city's taxis, a shop, a library, sensors, a help desk, a
 university, an insurer, a panel of households, a clinic with public tables beside its visits, a hospital of three
-tables, hired bicycles, and data sets of courses."""
+tables, hired bicycles, a clinic whose names have blanks, order lines, badge swipes, and data sets of courses."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
@@ -117,6 +117,29 @@ _PRIVATE = {
             "numeric(12,3)": "UnitPrice", _TIME: "InvoiceDate",
         },
     },
+    "outpatients": {
+        "appointments": {
+            "bigint": "Appt_No Episode_No", "text": "Clinic_Code Status Specialty",
+            _TIME: "Booked_At Start_Time Checked_In End_Time", "numeric(8,2)": "Fee_Charged",
+            "smallint": "Pain_Score", "boolean": "Is_First_Visit",
+        },
+        "episodes": {"bigint": "Episode_No Patient_ID", "text": "Referral_Source Diagnosis_Group", "date": "Opened"},
+        "patients": {"bigint": "Patient_ID", "date": "Birth_Date", "text": "Sex Postcode_Area Insurance_Type"},
+    },
+    "lines": {
+        "order_lines": {
+            "bigint": "order_id line_no", "text": "sku category channel warehouse country promo_code",
+            "date": "ordered_on shipped_on", "integer": "qty", _MONEY: "unit_price", "smallint": "rating",
+            _REAL: "discount tax_rate weight_kg", "boolean": "returned gift",
+        },
+    },
+    "swipes": {
+        "swipes": {
+            "bigint": "swipe_id card_id", "text": "person_type school building door direction deny_reason term",
+            _TIME: "swiped_at", "integer": "floor dwell_seconds printed_pages", "smallint": "battery",
+            _REAL: "temperature", "boolean": "granted exam_week",
+        },
+    },
 }  # fmt: skip
 _AIRLINES = (
     "9E Endeavor Air Inc.", "AA American Airlines Inc.", "AS Alaska Airlines Inc.", "B6 JetBlue Airways",
@@ -211,6 +234,34 @@ _PUBLIC: dict[str, dict[str, tuple[dict[str, str], Sequence[tuple[Value | None, 
             ],
         ),
     },
+    "outpatients": {
+        "clinics": (
+            {"Clinic Code": "text", "Clinic Name": "text", "Region": "text", "Beds": "bigint"},
+            [
+                ("CAR", "Cardiology", "North", 40), ("DER", "Dermatology", "North", 12),
+                ("EYE", "Eye Unit", "East", 8), ("GEN", "General", "East", 80), ("ONC", "Oncology", "West", 50),
+                ("ORT", "Orthopaedics", "South", 60), ("PED", "Paediatrics", "South", 35),
+                ("PSY", "Psychiatry", "West", 30),
+            ],
+        ),
+    },
+    "lines": {
+        "products": (
+            {"sku": "text", "category": "text", "brand": "text", "list_price": "numeric(10,2)"},
+            [
+                (f"{category[:2]}-{number:03}".upper(), category, ("Acme", "Bolt")[number % 2], Decimal(9 * number))
+                for category in ("Books", "Garden", "Kitchen", "Office", "Pets", "Toys")
+                for number in range(1, 13)
+            ],
+        ),
+        "warehouses": (
+            {"code": "text", "city": "text", "country": "text", "capacity": "integer"},
+            [
+                ("AMS", "Amsterdam", "NL", 12000), ("BCN", "Barcelona", "ES", 5000), ("LYO", "Lyon", "FR", 9000),
+                ("POZ", "Poznan", "PL", 7000),
+            ],
+        ),
+    },
     "flights": {
         "airlines": ({"carrier": "text", "name": "text"}, [tuple(one.split(" ", 1)) for one in _AIRLINES]),
     },
@@ -220,7 +271,7 @@ NAMES = tuple(_PRIVATE)
 
 def _columns(kinds: Mapping[str, str]) -> tuple[SourceColumn, ...]:
     return tuple(
-        SourceColumn(column.replace("_", " ") if column == "Final_Grade" else column, kind, True)
+        SourceColumn(column.replace("_", " ") if column[0].isupper() else column, kind, True)
         for kind, columns in kinds.items()
         for column in columns.split()
     )

@@ -30,6 +30,13 @@ from tests.planner.groups.written_keys import AGES, KEYS, NUMBERS, OF_TOWNS, RAN
 from tests.rows_at_once import insert
 from tests.worlds.retail import retail
 
+
+def _list_days(first: int, last: int) -> tuple[date, ...]:
+    """Every day of some years."""
+    days = (date(last, 12, 31) - date(first, 1, 1)).days + 1
+    return tuple(date(first, 1, 1) + timedelta(days=day) for day in range(days))
+
+
 LINES = Table(
     name="lines",
     relation="lines",
@@ -95,9 +102,19 @@ SHIRES = PublicTable(
     rows=(("Aachen", "rhine", 1), ("Bonn", "rhine", 1), ("Berlin", "spree", 2), (" Basel", "alps", None)),
     digest="shires",
 )
+# days that are keys by themselves, too many of them (or of their pairs) to look at each
+_DAY = Column("day", SqlType.DATE, "date", domain=_list_days(2026, 2026), derivation=Derivation("date", "", "met"))
+DATED = replace(
+    LINES,
+    name="dated",
+    columns=(
+        *(replace(one, domain=_list_days(2000, 2030)) if one.name == "paid" else one for one in LINES.columns),
+        _DAY,
+    ),
+)
 CATALOG: Catalog = replace(
     retail(),
-    tables=(LINES, replace(LINES, name="rows", relation="rows", unit=(), rows_per_unit=None)),
+    tables=(LINES, replace(LINES, name="rows", relation="rows", unit=(), rows_per_unit=None), DATED),
     public_tables=(TOWNS, MARKS, SHIRES),
 )
 
@@ -166,6 +183,7 @@ def worlds(postgres_url: str) -> Iterator[tuple[psycopg.Connection[Any], duckdb.
             opened.execute(
                 f"CREATE VIEW {table} AS SELECT *, extract(hour FROM met)::integer AS hour FROM stored_{table}"
             )
+        opened.execute("CREATE VIEW dated AS SELECT *, met::date AS day FROM lines")
         opened.execute("SET search_path = computed_keys, public")
         for public in CATALOG.public_tables:
             declared = ", ".join(f"{column.name} {column.declared}" for column in public.columns)
@@ -364,6 +382,32 @@ def test_set_operations_are_one_question(sides: tuple[str, str, str], word: str,
 def test_times_apart_are_postgresqls(key: str, said: str, worlds: tuple[Any, Any]) -> None:
     alone = f"SELECT {key} FROM lines WHERE {said} GROUP BY 1 HAVING count(*) > 0"
     beside = f"SELECT {key} AS g, hour / 6 FROM rows l WHERE {said} GROUP BY 1, 2 HAVING count(*) > 3"
+    _check_all([(alone, 0), (beside, 3)], worlds)
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("paid < '2026-01-20'", ""),
+        ("CASE WHEN paid >= '2026-01-15' THEN 'late' WHEN paid IS NULL THEN 'open' ELSE 'early' END", ""),
+        ("extract(dow FROM paid)", ""),
+        ("extract(year FROM paid) * 12 + extract(month FROM paid)", "paid IS NOT NULL"),
+        ("to_char(paid, 'YYYY-MM')", "paid IS NOT NULL"),
+        ("date_trunc('week', paid)", "paid > '2026-01-05'"),
+        ("extract(year FROM age(date '2031-01-17', paid))", ""),
+        ("(date '2026-03-01' - paid) / 100", ""),
+        ("CASE WHEN paid > '2026-01-15' AND n > 5 THEN 'a' WHEN hour < 12 THEN 'b' END", ""),
+        ("day - paid", "paid BETWEEN '2026-01-10' AND '2026-01-30'"),
+        ("(paid - day) / 70", "paid IS NOT NULL"),
+        ("paid > day", ""),
+        ("CASE WHEN paid - day > 5 THEN 'late' WHEN paid - day < 0 THEN 'before' ELSE 'in time' END", ""),
+        ("coalesce(least(paid - day, 3), -99)", "paid BETWEEN '2026-01-05' AND '2026-02-28'"),
+    ],
+)  # fmt: skip
+def test_computed_of_listed_days(key: str, said: str, worlds: tuple[Any, Any]) -> None:
+    where = said and f"WHERE {said}"
+    alone = f"SELECT {key} FROM dated {where} GROUP BY 1 HAVING count(*) > 0"
+    beside = f"SELECT {key} AS g, hour / 6 FROM dated d {where} GROUP BY 1, 2 HAVING count(*) > 3"
     _check_all([(alone, 0), (beside, 3)], worlds)
 
 

@@ -40,6 +40,7 @@ PUBLIC = {
     },
     "hospitals": {"hospital": "text", "city": "text", "founded": "date"},
     "levels": {"level": "bigint", "title": "text"},
+    "rooms": {"ward": "text", "level": "integer"},
 }
 _KINDS = {
     "text": SqlType.TEXT,
@@ -93,6 +94,7 @@ FROM = (
     "FROM visits v JOIN wards w ON v.ward = w.name LEFT JOIN hospitals h ON h.hospital = w.hospital",
     "FROM hospitals h, wards w, visits v WHERE v.ward = w.name AND w.hospital = h.hospital",
     "FROM visits v JOIN wards w ON v.ward = w.name LEFT JOIN levels l ON l.level = v.level",
+    "FROM rooms r JOIN visits v USING (level, ward) LEFT JOIN wards w ON w.name = v.ward",
 )
 KEYS = ("w.name", "w.hospital", "v.ward", "w.beds", "w.open", "w.level")
 CITY = ("h.city", "h.founded", "h.hospital")
@@ -176,7 +178,8 @@ def worlds(draw: st.DrawFn) -> World:
         for name in draw(st.lists(st.sampled_from(("north", "south", "west")), unique=True))
     ]
     levels = [(level, f"level {level % 2}") for level in draw(st.lists(st.integers(-1, 2), unique=True))]
-    return World(draw(_visits), {"wards": wards, "hospitals": hospitals, "levels": levels})
+    rooms = [(name, draw(_maybe(st.integers(0, 3)))) for name in names]
+    return World(draw(_visits), {"wards": wards, "hospitals": hospitals, "levels": levels, "rooms": rooms})
 
 
 def catalog(table: Table, public: Mapping[str, Sequence[tuple[Any, ...]]]) -> Catalog:
