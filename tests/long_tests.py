@@ -1,11 +1,12 @@
 """The tests that `make test` leaves to `make test-thorough`, because of what they take of the processor.
 
 `tests/long_tests.toml` names them: those that start, kill or reload whole processes over and over, that sample, that
-ask another engine what a first one was asked, some that take more than a second, and some whose every line of the
-project four others reach. `make test` keeps something shorter of its kind, most tests of each folder, and every file by
-which a mutant of `tests/mutants` is to be noticed. Of a test with many cases it runs as many as its number there,
-spread over all; where texts stand for the number, those cases are left out that begin so. `--costs` shows what each
-test takes.
+ask another engine what a first one was asked, and some that take a third of a second and more. What stays is to reach
+every line of the project that all reach, of `mechanisms`, `accountant`, functionals and logins twice; it has every file
+by which a mutant of `tests/mutants` is to be noticed, most tests of each folder, and, of what is promised about rows,
+budgets, crashes and who may see what, each test on each engine once. Of a test with many cases `make test` runs as many
+as its number there, spread over all; where texts stand for the number, those cases are left out that begin so.
+`--costs` shows what each test takes.
 """
 
 import tomllib

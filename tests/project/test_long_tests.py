@@ -1,7 +1,7 @@
 """What `make test` leaves out is there, and leaves something of its folder in; what `make test-oldest` leaves out is
 run at full size."""
 
-import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +16,7 @@ TESTS = Path(__file__).parents[1]
 
 
 def _tests_of(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    functions = (node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    return {name for name in functions if name.startswith("test_")}
+    return set(re.findall(r"^(?:async )?def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def test_what_is_named_is_there() -> None:
@@ -31,7 +29,7 @@ def test_every_folder_keeps_most_of_its_tests() -> None:
         files = {file: named for file, named in LONG.items() if Path(file).parent == folder}
         left_out = [name for named in files.values() for name, kept in named.items() if kept == 0]
         every = [name for path in (TESTS / folder).glob("test_*.py") for name in _tests_of(path)]
-        assert len(left_out) < len(every) / 2, folder
+        assert len(every) == 1 or len(left_out) < len(every) / 2, folder
 
 
 def test_what_notices_a_mutant_is_left_out_on_a_second_engine_alone() -> None:
