@@ -301,14 +301,15 @@ class Table:
 
     def with_bases(self, names: Iterable[str]) -> frozenset[str]:
         """Return names of columns, with those of all columns that these are computed from."""
-        found: set[str] = set()
+        found: set[tuple[bool, str]] = set()
         waiting = list(names)
         while waiting:
             name = waiting.pop()
-            if name not in found:
-                found.add(name)
+            seen = isinstance(name, ComputedName), name  # what a key computes may be called as the key is
+            if seen not in found:
+                found.add(seen)
                 waiting += self.column(name).bases
-        return frozenset(found)
+        return frozenset(name for _, name in sorted(found))
 
     def determines(self, column: Column) -> bool:
         """Whether one privacy unit has one value of the column at most, because the unit contains it."""

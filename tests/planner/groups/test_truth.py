@@ -449,6 +449,8 @@ def test_several_computed_keys(keys: tuple[str, ...], worlds: tuple[Any, Any]) -
         "SELECT n / 10 + 1, n / 10 FROM lines GROUP BY n / 10 HAVING count(*) > 3 ORDER BY 2 DESC",
         "SELECT n > 10 AS a, n > 10 AS b FROM lines GROUP BY 1, 2 HAVING count(*) > 3",
         "SELECT n FROM rows GROUP BY n HAVING count(*) > 3",
+        "SELECT length(code) FROM lines GROUP BY length(code) HAVING count(*) > 3",
+        "SELECT greatest(n, hour) FROM lines WHERE n > 5 GROUP BY 1 HAVING count(*) > 3",
         "SELECT code FROM lines WHERE code IN ('A1', 'B2', 'none') GROUP BY code HAVING count(*) > 3",
         "SELECT left(code, 1) || '-' FROM rows WHERE code IN ('A1', 'A2', 'x2') GROUP BY 1 HAVING count(*) > 3",
         "SELECT left(code, 1) FROM rows WHERE left(code, 1) IN ('A', 'B', '%', '_') GROUP BY 1 HAVING count(*) > 3",
