@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from planner.catalog.model import NamedStep, RowCap
 from planner.lower.bounding.choose_groups import (
     can_list,
+    fence_groups,
     keep_listed_groups,
     list_crowded_units,
     rank_groups,
@@ -52,8 +53,17 @@ class BoundedScan:
             plain: the rows of these units and of others, without what this question alone computes of them.
             asked: the question's own conditions decide which rows these are.
         """
-        every = BoundedScan(replace(self.question, table=plain.table), plain, Bounding(plain, self.question.keys), ())
-        listed = list_crowded_units(every.bounding, every.eligible_tests(), asked=asked)
+        keys, domain = self.question.keys, self.bounding.domain
+        reached = tuple(
+            values if plain.table.determines(column) else domain(i)
+            for i, (column, values) in enumerate(pair_keys(self.question))
+        )
+        question = replace(self.question, table=plain.table, keys=replace(keys, values=reached))
+        every = BoundedScan(question, plain, Bounding(plain, keys), ())
+        tests = [test for column, values in pair_keys(question) for test in row_tests(plain, column, values)]
+        listed = list_crowded_units(
+            every.bounding, every._test_present(tests), public=group_tests(plain, question), asked=asked
+        )
         return replace(self, crowded=(*plain.table.steps, listed))
 
     @property
@@ -177,16 +187,25 @@ class BoundedScan:
 
     def eligible_tests(self) -> list[str]:
         """Rows with a privacy unit, whose key is in the public domain, with the values of fixed keys."""
-        names = self.question.keys.names
-        present = [not_null(self.row, column) for _, column in self.bounding.units if column.name not in names]
+        tests: list[str] = []
         for i, (column, values) in enumerate(pair_keys(self.question)):
             if self._ranks_groups and not self.question.table.determines(column):
                 domain = restriction(self.row, column, self.bounding.domain(i))
-                present.append(domain or not_null(self.row, column))
+                tests.append(domain or not_null(self.row, column))
             else:
-                present += row_tests(self.row, column, values)
-        present += fixed_tests(self.row)
+                tests += row_tests(self.row, column, values)
+        return self._test_present(tests)
+
+    def _test_present(self, of_keys: list[str]) -> list[str]:
+        """What is asked of rows beside their keys' values, and these tests of them."""
+        names = self.question.keys.names
+        present = [not_null(self.row, column) for _, column in self.bounding.units if column.name not in names]
+        present += [*of_keys, *fixed_tests(self.row)]
         return present if self.question.as_of is None else self._add_arrival(present, self.question.as_of)
+
+    def _fence_groups(self) -> list[str]:
+        """Keep tests of keys behind the groups; ranks do so by themselves."""
+        return [] if self._ranks_groups else fence_groups(self.row, group_tests(self.row, self.question))
 
     def _add_arrival(self, present: list[str], as_of: AsOf) -> list[str]:
         """What a look asks of a row, before anything is chosen."""
@@ -213,6 +232,7 @@ class BoundedScan:
                 [f"FROM {self.question.table.relation}"],
                 where(rows),
                 group_by(len(columns)),
+                self._fence_groups(),
             ),
             f"){',' if self.bounding.chooses else ''}",
         ]
@@ -245,7 +265,11 @@ class BoundedScan:
             "-- integer totals of each privacy unit in each key, over the rows that count",
             "totals AS (",
             *indent_blocks(
-                select(aliases + sums), ["FROM kept"], where([f"place <= {cap.rows}"]), group_by(len(aliases))
+                select(aliases + sums),
+                ["FROM kept"],
+                where([f"place <= {cap.rows}"]),
+                group_by(len(aliases)),
+                self._fence_groups(),
             ),
             f"){',' if self.bounding.chooses else ''}",
         ]

@@ -1,8 +1,10 @@
 """The text of rewritten questions: one scan, steps told in comments, nothing of the analyst's unquoted."""
 
+import json
 import re
 from dataclasses import replace
 from operator import attrgetter
+from typing import Any
 
 import duckdb
 import pytest
@@ -86,6 +88,23 @@ def test_the_list_of_crowded_units_is_the_same_whatever_is_asked_of_rows_and_key
     assert len(lists[0]) == 1
     assert all(steps == lists[0] for steps in lists)
     assert "Norway" in lists[0][0].defined
+
+
+def test_duckdb_tests_keys_of_groups_and_not_of_rows() -> None:
+    with duckdb.connect() as connection:
+        stored = [c for c in CLIPPED.columns if c.derivation is None]
+        connection.execute(f"CREATE TABLE sales ({', '.join(f'{identifier(c.name)} {c.declared}' for c in stored)})")
+        some = "i % 9, ['France', 'Oz'][1 + i % 2], DATE '2011-01-01' + (i % 60)::integer"
+        connection.execute(f"INSERT INTO sales (customer_id, country, month) SELECT {some} FROM range(99) AS r(i)")
+        sql = rewrite(_question(CLIPPED), dialect=DUCKDB).sql
+        (plan,) = json.loads(connection.execute(f"EXPLAIN (FORMAT json) {sql}").fetchall()[0][1])
+
+    def flatten(node: dict[str, Any]) -> list[dict[str, Any]]:
+        return [node, *(one for child in node["children"] for one in flatten(child))]
+
+    asking = [one for one in flatten(plan) if "Norway" in str(one["extra_info"])]
+    assert asking
+    assert all(any("GROUP_BY" in one["name"] for one in flatten(node)) for node in asking)
 
 
 def test_the_questions_own_keys_are_restricted_after_all_groups_are_ranked() -> None:
