@@ -10,6 +10,8 @@ from planner.bind.question import ask
 from planner.catalog.model import Catalog, Value
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
+from planner.lower.dialects.model import Dialect
+from planner.lower.scan import rewrite
 from planner.parser.lexer import tokens
 from planner.parser.tree import parse
 from planner.question.model import Question
@@ -59,6 +61,26 @@ def asked(
     (question,) = asking(sql, catalog).questions
     wanted = accuracy({f"keyhole.{name}": value for name, value in settings.items()}, catalog.defaults)
     return ask(question, catalog, accuracy=wanted, parameters=parameters or {}, today=TODAY, utc=True)
+
+
+_ASKED: dict[tuple[object, ...], tuple[Catalog, Question]] = {}
+_WRITTEN: dict[tuple[int, str], tuple[Question, str]] = {}
+
+
+def asked_once(sql: str, catalog: Catalog, **settings: str) -> Question:
+    """The question of a statement, read once for all rows that hypothesis draws: no row decides about it."""
+    key = sql, id(catalog), *sorted(settings.items())
+    if key not in _ASKED:
+        _ASKED[key] = catalog, asked(sql, parameters={}, catalog=catalog, **settings)
+    return _ASKED[key][1]
+
+
+def written_once(question: Question, dialect: Dialect) -> str:
+    """The SQL of a question's integers, written once for all rows that hypothesis draws."""
+    key = id(question), dialect.name
+    if key not in _WRITTEN:
+        _WRITTEN[key] = question, rewrite(question, dialect=dialect).sql
+    return _WRITTEN[key][1]
 
 
 def all_hold(check: Callable[..., None], cases: Iterable[tuple[Any, ...]]) -> None:

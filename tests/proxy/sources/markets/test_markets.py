@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from planner.functionals.cells import cell_reach
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.lower.scan import rewrite
 from planner.question.unit_groups import groups_of_one_unit
 from tests.effort import examples
-from tests.planner.asked import asked
+from tests.planner.asked import asked, asked_once, written_once
 from tests.proxy.sources.markets.market import load_sql, market, markets, take_away, truth_sql
 from tests.proxy.sources.worlds import Engines
 
@@ -127,9 +126,7 @@ def test_groups_count_the_rows_that_postgresql_counts(
     """Both engines give what PostgreSQL counts over rows with a unit. Without one customer no group counts more of the
     others, or less: the change is what that customer's rows alone are counted for."""
     worlds = []
-    questions = [
-        asked(f"SELECT {key} {sql} GROUP BY {key} HAVING count(*) > 4", catalog=MARKET) for sql, key, _ in asks
-    ]
+    questions = [asked_once(f"SELECT {key} {sql} GROUP BY {key} HAVING count(*) > 4", MARKET) for sql, key, _ in asks]
     with duckdb.connect() as duck:
         for world in (rows, take_away(rows, customer)):
             for statement in load_sql(world):
@@ -139,8 +136,8 @@ def test_groups_count_the_rows_that_postgresql_counts(
             for question, (sql, key, source) in zip(questions, asks, strict=True):
                 expected = _truth(key, source, engines)
                 found: list[Any] = [
-                    duck.execute(rewrite(question, dialect=DUCKDB).sql).fetchall(),
-                    engines.writer.execute(rewrite(question, dialect=POSTGRES).sql.encode()).fetchall(),
+                    duck.execute(written_once(question, DUCKDB)).fetchall(),
+                    engines.writer.execute(written_once(question, POSTGRES).encode()).fetchall(),
                 ]
                 for one in found:
                     assert {group: count for group, count in one if count} == expected, sql
@@ -155,7 +152,7 @@ def test_groups_count_the_rows_that_postgresql_counts(
 def test_cells_pay_twice_where_rows_come_and_go() -> None:
     """What a cell takes away makes rows vanish behind EXISTS alone. Else other rows can come, in other groups."""
     doubled = [
-        cell_reach(asked(f"SELECT {key} {sql} GROUP BY {key} HAVING count(*) > 4", catalog=MARKET))
+        cell_reach(asked_once(f"SELECT {key} {sql} GROUP BY {key} HAVING count(*) > 4", MARKET))
         for sql, key, _ in ROWS_OF_KEYS
     ]
     assert [one.doubled for one in doubled] == [False, True, True, True, True, False, False]

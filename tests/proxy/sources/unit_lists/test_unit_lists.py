@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from planner.catalog.model import Catalog
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.lower.scan import rewrite
 from tests.effort import examples
-from tests.planner.asked import asked
+from tests.planner.asked import asked_once, written_once
 from tests.proxy.sources.unit_lists.listed import ASKED, NAMES, OF_ODD_ROWS
 from tests.proxy.sources.unit_paths.shop import load_sql, shops, take_one_away
 from tests.proxy.sources.worlds import Engines
@@ -68,11 +67,11 @@ def test_groups_count_the_units_that_are_on_the_list(
             engines.writer.execute("; ".join([*load_sql(world, unit), *truth]).encode())
             answers = []
             for sql in statements:
-                question = asked(sql, catalog=catalog)
+                question = asked_once(sql, catalog)
                 expected = _truth(sql, engines, counted=counted)
                 found: list[Any] = [
-                    duck.execute(rewrite(question, dialect=DUCKDB).sql).fetchall(),
-                    engines.writer.execute(rewrite(question, dialect=POSTGRES).sql.encode()).fetchall(),
+                    duck.execute(written_once(question, DUCKDB)).fetchall(),
+                    engines.writer.execute(written_once(question, POSTGRES).encode()).fetchall(),
                 ]
                 for one in found:
                     assert {key: count for key, count in one if count} == expected, sql
@@ -92,7 +91,7 @@ def test_no_row_makes_a_list_fail_or_decides_about_other_units(
     """
     catalog = ASKED[0][0]
     unit = catalog.tables[0].unit
-    questions = [asked(sql, catalog=catalog) for sql in OF_ODD_ROWS]
+    questions = [asked_once(sql, catalog) for sql in OF_ODD_ROWS]
     worlds = []
     with duckdb.connect() as duck:
         for world in (rows, take_one_away(rows, unit, data)):
@@ -101,8 +100,8 @@ def test_no_row_makes_a_list_fail_or_decides_about_other_units(
             engines.writer.execute("; ".join(load_sql(world, unit)).encode())
             answers = []
             for sql, question in zip(OF_ODD_ROWS, questions, strict=True):
-                found = dict(duck.execute(rewrite(question, dialect=DUCKDB).sql).fetchall())
-                other: Any = engines.writer.execute(rewrite(question, dialect=POSTGRES).sql.encode()).fetchall()
+                found = dict(duck.execute(written_once(question, DUCKDB)).fetchall())
+                other: Any = engines.writer.execute(written_once(question, POSTGRES).encode()).fetchall()
                 assert found == dict(other), sql
                 answers.append(found)
             worlds.append(answers)

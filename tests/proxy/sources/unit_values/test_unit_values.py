@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -15,16 +16,19 @@ from mechanisms.formula import evaluate
 from planner.bind.question import ask
 from planner.catalog.key_space import as_text
 from planner.catalog.model import Catalog
-from planner.extract.outer_query import outer_sql
+from planner.extract.outer_query import OuterSql, outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
+from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.plan.build import plan
+from planner.question.model import Question
+from planner.question.plan import Plan
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import accuracy
 from proxy.pipeline.claim import charged_keys
 from tests.effort import examples
-from tests.planner.asked import TODAY, asked, asking
+from tests.planner.asked import TODAY, asked, asked_once, asking, written_once
 from tests.proxy.sources.unit_values.doubles import DOUBLES, OF_DOUBLES, PERSONS, load_doubles_sql
 from tests.proxy.sources.unit_values.valued import (
     ASKED,
@@ -53,12 +57,18 @@ def _shape(cursor: Any) -> tuple[list[tuple[str, int]], list[str]]:
     return described, sorted(map(repr, cursor.fetchall()))
 
 
-def _ask_engine(sql: str, engine: Any, dialect: Any, postgres: psycopg.Connection[Any]) -> Any:
-    """The answer of a statement, decided without noise on what the engine gives."""
+@cache
+def _plan(sql: str, dialect: Dialect) -> tuple[Question, Plan, OuterSql]:
+    """The question of a statement, its plan and the statement around it, for all rows that are drawn."""
     statement = asking(sql, CATALOG)
     (question,) = statement.questions
     what = ask(question, CATALOG, accuracy=_WANTED, parameters={}, today=TODAY)
-    made, outer = plan(what, dialect=dialect), outer_sql(statement, first_parameter=1)
+    return what, plan(what, dialect=dialect), outer_sql(statement, first_parameter=1)
+
+
+def _ask_engine(sql: str, engine: Any, dialect: Dialect, postgres: psycopg.Connection[Any]) -> Any:
+    """The answer of a statement, decided without noise on what the engine gives."""
+    what, made, outer = _plan(sql, dialect)
     width, keys = len(what.keys.columns), [tuple(map(as_text, what.keys.key(i))) for i in range(what.keys.size)]
     found = engine.execute(made.rewritten.sql).fetchall()
     read = {tuple(map(as_text, row[:width])): row[width:] for row in found}
@@ -134,7 +144,7 @@ def test_odd_doubles_of_a_unit_decide_about_nobody_else(engines: Engines) -> Non
 def _check_moves(rows: Rows, without: Rows, engines: Engines, *, catalogs: Sequence[Catalog]) -> None:
     """Insist that both engines give the same integers, and that they move by what one unit may add."""
     questions = [
-        asked(sql, catalog=catalog, tolerance="0")
+        asked_once(sql, catalog, tolerance="0")
         for catalog in catalogs
         for sql in (*ASKED, *OF_ROWS, *OF_SUMS, *OF_EXPRESSIONS, *OF_SCALARS, *ODD)
     ]
@@ -148,11 +158,11 @@ def _check_moves(rows: Rows, without: Rows, engines: Engines, *, catalogs: Seque
             for question in questions:
                 width = len(question.keys.columns)
                 answered: list[Any] = [
-                    duck.execute(rewrite(question, dialect=DUCKDB).sql).fetchall(),
-                    engines.writer.execute(rewrite(question, dialect=POSTGRES).sql.encode()).fetchall(),
+                    duck.execute(written_once(question, DUCKDB)).fetchall(),
+                    engines.writer.execute(written_once(question, POSTGRES).encode()).fetchall(),
                 ]
                 first, other = ({row[:width]: row[width:] for row in some if any(row[width:])} for some in answered)
-                assert first == other, rewrite(question, dialect=POSTGRES).sql
+                assert first == other, written_once(question, POSTGRES)
                 found.append(first)
             answers.append(found)
     for question, before, after in zip(questions, *answers, strict=True):
