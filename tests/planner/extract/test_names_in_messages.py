@@ -65,6 +65,6 @@ def test_nothing_that_is_shown_has_a_name_of_a_rule() -> None:
     asked += [(sql, catalog) for catalog, _, statements in OF_LISTS for sql in statements]
     read = [(sql, catalog) for sql, catalog in asked if "(select " in sql.lower() or " over " in sql.lower()]
     assert len(read) > 200
-    for sql, catalog in read:
+    for sql, catalog in read[:: rounds(1, quick=2)]:
         for text in _list_shown(sql, catalog):
             assert not _MADE_UP.search(text), (sql, text)

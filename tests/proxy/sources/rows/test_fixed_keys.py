@@ -179,7 +179,7 @@ def test_a_cell_changes_its_own_ward_alone(loaded: Loaded, where: str, months: t
             if not world[cell]:
                 continue
             left = places[(*world[:cell], (), *world[cell + 1 :])]
-            moved = np.abs(found[:, number] - found[:, left])
+            moved = np.abs(np.subtract(found[:, number], found[:, left]))
             own = WARDS.index(ward)
             assert not moved[:, 1 - own].any()
             if month not in months:

@@ -79,11 +79,12 @@ def _is_rounded(server: psycopg.Connection, text: str, row: str | None) -> bool:
 
 @pytest.mark.parametrize("far", [False, True], ids=["years 1 to 9999", "far times"])
 def test_no_row_fails_and_all_engines_agree_with_postgresql(server: psycopg.Connection, *, far: bool) -> None:
+    """At quick 80 conditions: what breaks one in 27 is found with probability .95."""
     drawn = Random(_SEED + far)
     found = rows(drawn, _ROWS, far=far)
     compared = failed = 0
     with _load(server, found) as duck:
-        for text, truth in conditions(drawn, rounds(1_500, quick=150)):
+        for text, truth in conditions(drawn, rounds(1_500, quick=80)):
             ours = duck.execute(f"SELECT {lowered(truth, DUCKDB)} FROM odd ORDER BY id").fetchall()
             told = server.execute(f"SELECT {lowered(truth, POSTGRES)} FROM odd ORDER BY id").fetchall()
             assert ours == told, text
@@ -102,7 +103,7 @@ def test_no_row_fails_and_all_engines_agree_with_postgresql(server: psycopg.Conn
                 compared += 1
     server.execute("DROP TABLE odd")
     assert failed > 0
-    assert far or compared > rounds(50_000, quick=5_000)
+    assert far or compared > rounds(50_000, quick=2_500)
 
 
 def test_what_is_added_up_lies_in_its_range_and_is_what_postgresql_computes(server: psycopg.Connection) -> None:

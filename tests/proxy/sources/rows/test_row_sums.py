@@ -96,7 +96,7 @@ def _question(table: Table, *, keys: int) -> Question:
 
 def test_a_row_adds_what_its_terms_add_one_by_one(engines: Engines) -> None:
     """Over odd values beyond their bounds, halves, NULL, NaN and infinities, for several grids."""
-    rows = [{**row, "level": i} for i, row in enumerate(crowd(seed=11, size=rounds(1_500, quick=250)))]
+    rows = [{**row, "level": i} for i, row in enumerate(crowd(seed=11, size=rounds(1_500, quick=120)))]
     relation = engines.load(rows)
     for grids in _GRIDS:
         question = _question(_table(grids), keys=len(rows))
