@@ -80,10 +80,11 @@ def test_measures_are_what_they_say() -> None:
     assert changes(estimates, 4)[3] == pytest.approx(np.abs(estimates[6] - estimates[3]))
     events = rng.random(30) < 0.4
     scores = rng.integers(0, 5, (30, 2)).astype(np.float64)
+    alert, quiet = int(events.sum()), int((~events).sum())
     for run in range(2):
         ranked = stats.mannwhitneyu(scores[events, run], scores[~events, run]).statistic
-        assert area_under_curve(scores, events)[run] == pytest.approx(ranked / (events.sum() * (~events).sum()))
-        cut = np.sort(scores[~events, run])[::-1][int(0.1 * (~events).sum())]
+        assert area_under_curve(scores, events)[run] == pytest.approx(ranked / (alert * quiet))
+        cut = np.sort(scores[~events, run])[::-1][int(0.1 * quiet)]
         assert found_at(scores, events, false_rate=0.1)[run] == (scores[events, run] > cut).mean()
         corners = curve_of(scores, events, np.linspace(0.0, 1.0, 2001))[:, run]
         assert float(np.mean(corners)) == pytest.approx(area_under_curve(scores, events)[run], abs=2e-3)
