@@ -48,7 +48,7 @@ test: $(VENV)/.installed-test  ## lint, and tests of everything, with real Postg
 tests-of-everything: $(VENV)/.installed-test
 	@$(PYTEST) -m 'not (installed or long)'
 
-test-thorough: $(VENV)/.installed-test  ## what test leaves out, and at full size what it shortens; TURN=HEAD: near the last day's changes, and a fourth of the rest; WITHIN=480: as many as begin in 480 s
+test-thorough: $(VENV)/.installed-test  ## what test leaves out, and at full size what it shortens; TURN=HEAD: near the last day's changes, and a fourth of the rest; WITHIN=420: as many as begin in 420 s
 	@$(PYTEST) -m '(sized or long) and not installed' --hypothesis-profile=thorough $(TURNS)
 
 test-anew: $(VENV)/.installed-test  ## test-thorough on other random cases and other noise than ever before
@@ -69,8 +69,8 @@ test-clients: $(VENV)/.installed-test  ## clients from apt and npm, and large on
 
 SPARK_TESTS = tests/proxy/sources/spark tests/proxy/sources/spark_sql tests/proxy/sources/over_spark tests/end_to_end/spark
 
-test-spark: $(VENV)/.installed-spark  ## the tests of Spark as a source, on Sail; without its packages test leaves them out
-	@$(PYTEST) $(SPARK_TESTS)
+test-spark: $(VENV)/.installed-spark  ## the tests of Spark as a source, on Sail; without its packages test leaves them out; TURN=HEAD as above
+	@$(PYTEST) $(SPARK_TESTS) $(TURNS)
 
 test-spark-servers: $(VENV)/.installed-spark  ## the same at full size on the Apache Spark in KEYHOLE_SPARK_HOME, in one process and in several; an hour or two
 	@$(BIN)/python -m pytest -q --durations=15 -m installed --hypothesis-profile=thorough $(SPARK_TESTS)

@@ -7,9 +7,15 @@ since the tests of a file share what it starts and run in one process.
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-# What holds a test of half a minute and more, alone on two cores, at quick, at thorough or on the oldest Python; the
-# longest first.
+# What takes ten seconds and more at quick, then what holds a test of half a minute at thorough or on the oldest Python,
+# alone on two cores; the longest first.
 LONGEST: tuple[str, ...] = (
+    "proxy/sources/unit_values/test_unit_values.py",
+    "planner/statements/test_analysts.py",
+    "planner/lower/test_joins.py",
+    "proxy/sources/unit_lists/test_unit_lists.py",
+    "planner/statements/test_corpus.py",
+    "proxy/sources/rows/test_row_expressions.py",
     "end_to_end/answers/test_oracle.py",
     "benchmarks/test_monitor_kills_benchmark.py",
     "mechanisms/audit/test_auditor.py",

@@ -10,6 +10,11 @@ packages=(default-jdk-headless libpostgresql-jdbc-java odbc-postgresql unixodbc 
 modules="$(mktemp -d)"
 trap 'rm -rf "$modules"' EXIT
 
+install() { # with uv, where the environment has it: it takes a sixth of pip's time
+    VIRTUAL_ENV="${VENV:-.venv}" PATH="$PATH:$(dirname "$python")" uv pip install -q "$@" >/dev/null 2>&1 ||
+        "$python" -m pip install -q --disable-pip-version-check "$@" >/dev/null 2>&1
+}
+
 missing=()
 for package in "${packages[@]}"; do
     dpkg -s "$package" >/dev/null 2>&1 || missing+=("$package")
@@ -24,10 +29,10 @@ if [ "${#missing[@]}" -gt 0 ]; then
     fi
 fi
 "$python" -c 'import pyodbc, adbc_driver_postgresql, connectorx, polars, pyarrow' 2>/dev/null ||
-    "$python" -m pip install -q --disable-pip-version-check -e '.[clients]' >/dev/null 2>&1 ||
+    install -e '.[clients]' ||
     echo "CANNOT INSTALL pyodbc, adbc-driver-postgresql, connectorx, polars, pyarrow: pip failed" >&2
 "$python" -c 'import pyspark, pysail' 2>/dev/null ||
-    "$python" -m pip install -q --disable-pip-version-check -e '.[test-spark]' >/dev/null 2>&1 ||
+    install -e '.[test-spark]' ||
     echo "CANNOT INSTALL pyspark-client, pysail: pip failed" >&2
 # the server and its jars, where it does not stand in the way of the client, whose package has the same name
 if [ -z "${KEYHOLE_SPARK_HOME:-}" ] && command -v java >/dev/null; then
