@@ -234,7 +234,8 @@ class Table:
     expressions, as `per_unit` of a column is that of its own, and `ranges` are what its `bounds` are. `groups_by` is,
     of a question's table by computed keys, which declaration `groups_per_unit` comes from, if it is one of an
     expression. `steps` are what `relation` reads by name, each behind those that its own build reads: a statement over
-    it defines them first.
+    it defines them first. `keys` are columns that the source itself kept unique together when it was opened: who counts
+    on one asks for it again as the rows are read.
     """
 
     name: str
@@ -264,6 +265,7 @@ class Table:
     ranges: tuple[ExpressionRange, ...] = ()
     groups_by: str = field(default="", compare=False)
     steps: tuple[NamedStep, ...] = ()
+    keys: frozenset[frozenset[str]] = frozenset()
 
     @property
     def band_columns(self) -> tuple[BandColumn, ...]:
@@ -310,6 +312,11 @@ class Table:
                 found.add(seen)
                 waiting += self.column(name).bases
         return frozenset(name for _, name in sorted(found))
+
+    def has_key(self, names: Iterable[str]) -> bool:
+        """Return True if the source keeps some of these columns unique together."""
+        given = frozenset(names)
+        return any(key <= given for key in self.keys)
 
     def determines(self, column: Column) -> bool:
         """Whether one privacy unit has one value of the column at most, because the unit contains it."""

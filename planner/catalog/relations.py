@@ -27,7 +27,7 @@ class RelationIdentity:
     `hides_rows`: policies of row-level security decide which of its rows the reader sees. `replay_delay`: how much
     later than its server a standby replays changes at least, such as "1h" or "0"; None if the source is no standby.
     `is_foreign`: some of its rows are another server's or a file's. `virtual`: its columns that are computed when they
-    are read.
+    are read. `holds_keys`: a statement can ask the source for its keys as it reads the rows.
     """
 
     names: tuple[str, ...]
@@ -41,6 +41,7 @@ class RelationIdentity:
     virtual: tuple[str, ...] = ()
     keys: frozenset[frozenset[str]] = frozenset()
     foreign_keys: tuple[ForeignKey, ...] = ()
+    holds_keys: bool = False
 
     @property
     def name(self) -> str:

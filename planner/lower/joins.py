@@ -101,6 +101,10 @@ def _member(
     """
     names, units = dict(member.columns), [f"keyhole_u{j}" for j in range(len(member.table.unit))]
     rows = _MemberRows(names, looked_up, dialect)
+    narrow = keep_columns(member.table, [own for own, named in member.columns if named in carried])
+    read, steps = rows.of_columns(narrow)
+    if member.table.has_key(member.table.unit):  # a unit has one row
+        return read, steps
     many = _list_heavy(rows.of_units(member.table), units, member.rows)
     drawn, steps = rows.of_columns(member.table, among=many[-1].name)  # texts are cut behind this join, of few rows
     stored = tuple(column for column in member.table.columns if column.derivation is None)
@@ -115,8 +119,6 @@ def _member(
         f") AS placed WHERE keyhole_place <= {member.rows}"
         f" /* of units with more than {member.rows} rows: the first in the order of md5 */",
     )
-    narrow = keep_columns(member.table, [own for own, named in member.columns if named in carried])
-    read, _ = rows.of_columns(narrow)
     kept = [dialect.spelling.identifier(names[column.name]) for column in narrow.columns if column.derivation is None]
     shown, met = ", ".join([*kept, *units]), " AND ".join(f"{unit} = keyhole_m{j}" for j, unit in enumerate(units))
     relation = (

@@ -5,6 +5,7 @@ Which keys of a unit count is drawn by md5; here each counts as far as it does i
 
 from dataclasses import dataclass
 
+from planner.catalog.known_keys import forget_keys
 from planner.catalog.model import Column, Derivation, Lookup, SqlType, Table
 from planner.lower.dialects.model import Dialect
 from planner.lower.domain import restriction
@@ -26,7 +27,7 @@ class LeftOut:
     @property
     def _read(self) -> Table:
         """The table with its units: with a path, the rows that lead to one."""
-        return reach_units(self.table, dialect=self.dialect)
+        return reach_units(forget_keys(self.table), dialect=self.dialect)
 
     @property
     def _row(self) -> RowSql:

@@ -69,7 +69,9 @@ def list_relations(table: Table) -> tuple[ReadRelation, ...]:
     """The relations of the source that hold a table's rows, each with the stored columns that the policy exposes."""
     return tuple(
         ReadRelation(
-            one.relation, tuple((column.name, column.stored) for column in one.columns if column.stored is not None)
+            one.relation,
+            tuple((column.name, column.stored) for column in one.columns if column.stored is not None),
+            one.keys,
         )
         for one in table.stored_tables
     )

@@ -37,10 +37,12 @@ class Minimised:
 
 @dataclass(frozen=True, slots=True)
 class ReadRelation:
-    """A relation that a statement reads, and its columns by name with the types that the statement was written for."""
+    """A relation that a statement reads, its columns by name with the types that the statement was written for, and the
+    columns that the source has to keep unique together."""
 
     relation: str
     columns: tuple[tuple[str, str], ...]
+    keys: frozenset[frozenset[str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from planner.bind.computed_groupings import find_expression_faults
 from planner.catalog.csv_file import CsvFile
 from planner.catalog.fault import Fault
+from planner.catalog.known_keys import know_keys
 from planner.catalog.model import Catalog
 from planner.catalog.pace import EngineWork, Pace
 from planner.catalog.pins import PinnedDomain, PinnedTable, Pins, pinned_table, write_values, written_table
@@ -95,12 +96,13 @@ def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
     """The catalog on what is pinned already; for serving. Raises KH002 to KH007 and KH010."""
     pins = read_pins(pins_path(policy))
     with source.hold_open():
-        check_pinned(policy, identify_tables(policy, source), pins)
+        identities = identify_tables(policy, source)
+        check_pinned(policy, identities, pins)
         check_pinned_files(policy, pins)
         check_parquet_files(policy, source)
         schema = source_schema(policy, source, pins)
     check_pinned_types(policy, schema, pins)
-    return _valid_catalog(policy, schema, pins)
+    return know_keys(_valid_catalog(policy, schema, pins), identities)
 
 
 def catalog_on_pins(policy: Policy) -> Catalog:

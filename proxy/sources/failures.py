@@ -31,6 +31,7 @@ _STATES = {
 _CLASSES = {
     "TypesChanged": "a column is of another type",
     "ColumnGone": "a column is gone",
+    "KeyGone": "what kept a key unique is gone: reload",
     "DataMoved": "files were replaced meanwhile",
     "InterruptException": TIME_OVER,
     "OutOfMemoryException": "the source ran out of memory",

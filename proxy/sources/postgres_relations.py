@@ -2,7 +2,8 @@
 which columns it has."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -10,7 +11,7 @@ import psycopg
 from planner.catalog.relations import ForeignKey, RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.question.plan import ReadRelation
-from proxy.sources.read_types import check_types
+from proxy.sources.read_types import check_keys, check_types, read_by_then
 
 _READ = """
 WITH RECURSIVE read(oid, is_part) AS (
@@ -101,6 +102,18 @@ WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped
   AND has_column_privilege(attrelid, attnum, 'SELECT')
 ORDER BY attnum
 """
+_KEPT_KEYS = """
+SELECT ARRAY(
+  SELECT attname::text FROM unnest(indkey) WITH ORDINALITY AS key(number, place)
+    JOIN pg_attribute ON attrelid = indrelid AND attnum = number
+  WHERE place <= indnkeyatts
+)
+FROM pg_index JOIN pg_class ON pg_class.oid = indrelid
+WHERE indrelid = %s::regclass AND indisunique AND indisvalid AND indpred IS NULL AND indexprs IS NULL
+  AND (relkind = 'p' OR NOT EXISTS (SELECT FROM pg_inherits WHERE inhparent = indrelid))
+"""
+"""The columns of each index by which no two rows of a table are equal. A parent's says nothing of what its children
+have, unless these are its partitions."""
 STATE = f"""{_READ}
 SELECT DISTINCT pg_class.oid, pg_relation_filenode(oid), pg_stat_get_tuples_inserted(oid),
   pg_stat_get_tuples_updated(oid), pg_stat_get_tuples_deleted(oid)
@@ -129,6 +142,7 @@ def identity_of(rows: Sequence[tuple[Any, ...]]) -> RelationIdentity:
         virtual=tuple(virtual),
         keys=frozenset(frozenset(json.loads(columns)) for columns in keys),
         foreign_keys=tuple(map(_read_foreign_key, foreign_keys)),
+        holds_keys=not foreign,
     )
 
 
@@ -145,6 +159,28 @@ def read_columns(relation: str, connection: psycopg.Connection[tuple[Any, ...]])
             _COLUMNS, (relation, relation)
         )
     )
+
+
+@contextmanager
+def hold_keys(relations: Sequence[ReadRelation], connection: psycopg.Connection[tuple[Any, ...]]) -> Iterator[None]:
+    """The block reads the relations while the server keeps unique what the statement counts on.
+
+    A relation that was read in a transaction is locked in it: a constraint cannot go before it ends, and an index that
+    is dropped concurrently is kept up until then. Children may come meanwhile, so that it is asked again behind it.
+
+    Raises `KeyGone` before the block and `TypesChanged` behind it.
+    """
+    counted_on = [relation for relation in relations if relation.keys]
+
+    def read_keys(relation: str) -> list[frozenset[str]]:
+        return [frozenset(columns) for (columns,) in connection.execute(_KEPT_KEYS, (relation,))]
+
+    for relation in counted_on:
+        connection.execute(f"SELECT 1 FROM {relation.relation} LIMIT 0".encode())
+    check_keys(counted_on, read_keys)
+    yield
+    with read_by_then():
+        check_keys(counted_on, read_keys)
 
 
 def check_locked_types(relations: Sequence[ReadRelation], connection: psycopg.Connection[tuple[Any, ...]]) -> None:

@@ -16,7 +16,7 @@ from planner.question.plan import Rollup
 from planner.values.sql_literals import identifier
 from proxy.sources.connecting import OPENING_S, SourceConnection, given_up
 from proxy.sources.pinned_relations import PostgresPins
-from proxy.sources.postgres_relations import check_locked_types
+from proxy.sources.postgres_relations import check_locked_types, hold_keys
 from proxy.sources.rollups import Busy, RollupTooLarge, limit_rows
 
 _PREFIX = "keyhole_rollup"
@@ -68,7 +68,11 @@ class PostgresStore:
         """The rollup as a table, indexed and analysed. Raises `RollupTooLarge` and `TypesChanged`."""
         with self._held:
             connection = self._open()
-            with given_up(after_ms=_STATEMENTS * timeout_ms), connection.transaction():
+            with (
+                given_up(after_ms=_STATEMENTS * timeout_ms),
+                connection.transaction(),
+                hold_keys(rollup.relations, connection),
+            ):
                 connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(timeout_ms),))
                 relation = self._name()
                 kind = "TEMPORARY" if self._scratch is None else "UNLOGGED"

@@ -22,7 +22,7 @@ from proxy.sources.alignment import spread_groups
 from proxy.sources.connecting import OPENING_S, SourceConnection, given_up, not_reached, reach
 from proxy.sources.failures import no_turn
 from proxy.sources.pinned_relations import PostgresPins
-from proxy.sources.postgres_relations import RELATION, STATE, check_locked_types, identity_of, read_columns
+from proxy.sources.postgres_relations import RELATION, STATE, check_locked_types, hold_keys, identity_of, read_columns
 from proxy.sources.postgres_rollups import PostgresStore
 from proxy.sources.protocol import Counts, Row, TrueAggregates, counts_in_order, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import public_rows
@@ -261,6 +261,7 @@ class PostgresSource:
             with (
                 self._looked_at_again(rewritten.relations, left_ms=left_ms),
                 self._store.reading(timeout_ms=left_ms) if own else self._timed(left_ms) as connection,
+                hold_keys(rewritten.relations if statement.scans else (), connection),
             ):
                 pinned = rewritten.pinned if statement.scans else ()
                 values = self._read_values(connection, statement.sql, pinned, keys, functionals=functionals)
@@ -310,7 +311,11 @@ class PostgresSource:
         """What a statement counts. Raises KH501, at the latest as `aggregates` does."""
 
         def query() -> Counts:
-            with self._looked_at_again(relations, left_ms=timeout_ms), self._timed(timeout_ms) as connection:
+            with (
+                self._looked_at_again(relations, left_ms=timeout_ms),
+                self._timed(timeout_ms) as connection,
+                hold_keys(relations, connection),
+            ):
                 found = counts_in_order(_run(connection, sql))
                 check_locked_types(relations, connection)
                 return found

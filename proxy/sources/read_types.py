@@ -19,6 +19,21 @@ class ColumnGone(TypesChanged):
     """A column is gone: a statement that names it cannot be read, let alone a row by it."""
 
 
+class KeyGone(ColumnGone):
+    """The source no longer keeps a key unique that a statement counts on, which is found before it is read."""
+
+
+def check_keys(relations: Sequence[ReadRelation], read_keys: Callable[[str], Iterable[frozenset[str]]]) -> None:
+    """Hold the keys that the source keeps now against those that a statement counts on.
+
+    Raises:
+        KeyGone: and whatever `read_keys` raises.
+    """
+    for relation in relations:
+        if relation.keys and not relation.keys <= frozenset(read_keys(relation.relation)):
+            raise KeyGone
+
+
 def check_types(relations: Sequence[ReadRelation], read_schema: Callable[[str], Iterable[SourceColumn]]) -> None:
     """Hold the source's columns, read now, against those that a statement was written for.
 

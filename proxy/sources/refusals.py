@@ -10,7 +10,7 @@ _FILE = re.compile(r"(?:\(SELECT .* FROM )?read_(?:csv|parquet)\('((?:[^']|'')*)
 
 
 class SourceFailed(KeyholeError):
-    """KH501, the same for every failure. `why` is for the log; `unread`: a column is gone, so that no row was read."""
+    """KH501, the same for every failure. `why` is for the log; `unread`: a column or key is gone: no row was read."""
 
     def __init__(self, why: str, *, unread: bool = False) -> None:
         super().__init__(
@@ -28,12 +28,13 @@ def could_not_answer(why: str) -> KeyholeError:
 
 
 def column_gone() -> KeyholeError:
-    """What they read whose question or release was given back: the source has not the columns that it would read."""
+    """What they read whose question or release was given back: the source has not the columns that it would read, or
+    no longer keeps a key unique."""
     return KeyholeError(
         "KH501",
-        "the source does not have a column that this would read",
+        "the source does not have a column or key that this would read",
         detail="No row was read. Nothing was spent.",
-        hint="Tell the data owner, who learns from keyhole check which one it is.",
+        hint="Tell the data owner, who learns from Keyhole's log which it is, and of columns from keyhole check.",
     )
 
 

@@ -84,6 +84,8 @@ class _FindUnits:
         are read; and the steps of which it is made, which hold the values of all."""
         narrow = keep_columns(self.table, [*self.through, *compress(self.brought, read)])
         rows, row = self._rows(narrow, read)
+        if self.table.has_key(self.through):
+            return f"({rows}) AS found", row.table.steps
         if len(self.through) > 1 and not self.brought and _has_least_unit(row.table):
             shown, named = f"{', '.join(self._keys)}, min(keyhole_p0) AS keyhole_p0", ", ".join(self._keys)
             return f"(SELECT {shown} FROM ({rows}) AS keyed GROUP BY {named}) AS found", row.table.steps
