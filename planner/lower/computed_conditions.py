@@ -50,12 +50,9 @@ def compute_conditions(
 
     Raises KH214 where a single row could cost more than any may.
     """
-    asked = dict.fromkeys(one for one in list_conditions(where, functionals) if one != ALWAYS)
-    conditions = tuple(one for one in asked if one in left or not is_free(one, row.table))
     keys = tuple(keys)
-    truths, numbers = _list_key_truths(keys, row.table), _list_dear_numbers(keys, row.table)
-    truths = truths if are_dear(truths, row.table) else ()
-    if not are_dear([*conditions, *truths], row.table) and not numbers:
+    conditions, truths, numbers = _list_dear(row.table, list_conditions(where, functionals), keys, left)
+    if not (conditions or truths or numbers):
         return row
     fence = row.dialect.row_fence
     if fence is None and not conditions and len(keys) == 1 and len(truths) + len(numbers) == 1:
@@ -82,10 +79,26 @@ def compute_conditions(
     return replace(row, table=table, conditions=names, truths=of_keys, numbers=of_numbers)
 
 
+def has_dear(table: Table, conditions: Iterable[Condition], keys: Iterable[Column]) -> bool:
+    """Return True if something that a question asks of a row is computed for every row. Raises KH214."""
+    return any(_list_dear(table, conditions, tuple(keys), MappingProxyType({})))
+
+
 def list_conditions(where: Condition, functionals: Iterable[Functional]) -> Iterator[Condition]:
     """Every condition that a question asks of a row."""
     yield where
     yield from (term.condition for functional in functionals for term in functional.terms)
+
+
+def _list_dear(
+    table: Table, asked: Iterable[Condition], keys: tuple[Column, ...], left: Mapping[Condition, Condition]
+) -> tuple[tuple[Condition, ...], tuple[Condition, ...], tuple[ComputedName, ...]]:
+    """The conditions, conditions of keys and numbers that are computed for every row, if one of them is dear."""
+    every = dict.fromkeys(one for one in asked if one != ALWAYS)
+    conditions = tuple(one for one in every if one in left or not is_free(one, table))
+    truths, numbers = _list_key_truths(keys, table), _list_dear_numbers(keys, table)
+    truths = truths if are_dear(truths, table) else ()
+    return (conditions, truths, numbers) if are_dear([*conditions, *truths], table) or numbers else ((), (), ())
 
 
 def _hide_values(row: RowSql, names: list[str]) -> str:

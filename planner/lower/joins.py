@@ -20,6 +20,14 @@ from planner.catalog.domains import encode_value
 from planner.catalog.model import Column, Lookup, LookupValues, Member, NamedStep, SqlType, Table, Value
 from planner.lower.dialects.model import Dialect
 from planner.lower.kept.named_steps import merge_steps, name_step
+from planner.lower.lookups.public_conditions import (
+    Place,
+    PublicConditions,
+    is_dear_there,
+    look_up_at_once,
+    read_all,
+    spell_asked,
+)
 from planner.lower.member_conditions import MemberConditions, compute_of_member, place_of
 from planner.lower.read_columns import keep_columns
 from planner.lower.row import RowSql
@@ -222,24 +230,34 @@ def _hashed_text(row: RowSql, column: Column) -> str:
     return f"CASE WHEN {near} THEN {spelling.cast(steps, spelling.text_type)} WHEN {value} IS NOT NULL THEN '-' END"
 
 
-def join_lookups(table: Table, *, dialect: Dialect) -> Table:
-    """The table with its looked-up columns stored: its relation is the private one with the pinned values beside it."""
+def join_lookups(table: Table, *, dialect: Dialect, asked: PublicConditions | None = None) -> Table:
+    """The table with its looked-up columns stored: its relation is the private one with the pinned values beside it.
+
+    Parameters:
+        asked: conditions that are computed on pinned rows: the table has a column for each.
+    """
     together = _look_up_together(table, dialect)
     if not together:
         return table
-    table = _look_up_at_once(table)
+    table = look_up_at_once(table)
     row, identifier = RowSql(table=table, dialect=dialect), dialect.spelling.identifier
     stored = [identifier(column.name) for column in table.columns if column.derivation is None]
     found = [f"{one.value(column)} AS {identifier(column.name)}" for one in together for column in one.columns]
-    joins = [one.join(row) for one in together]
-    relation = f"(SELECT {', '.join([*stored, *found])} FROM {table.relation} {' '.join(joins)}) AS joined"
+    truths = () if asked is None else asked.columns
+    found += [identifier(column.name) for column in truths]
+    searched = [] if asked is None else [step for one in together if (step := one.search(row, asked)) is not None]
+    joins = [one.join(row, asked) for one in together]
+    relation = (
+        f"(SELECT {', '.join([*stored, *found])} FROM {table.relation} {' '.join(joins)}{read_all(searched)}) AS joined"
+    )
     columns = tuple(
         replace(column, derivation=None, determined=table.determines(column))
         if isinstance(column.derivation, Lookup)
         else column
         for column in table.columns
     )
-    return replace(table, relation=relation, columns=columns)
+    steps = merge_steps(table.steps, searched)
+    return replace(table, relation=relation, columns=(*columns, *truths), steps=steps)
 
 
 def list_pinned(table: Table, *, dialect: Dialect) -> tuple[PinnedRelation, ...]:
@@ -274,14 +292,39 @@ class _LookedUp:
         known = self.pairs.known  # of an empty table every column has the same object
         return tuple(column for column in self.columns if not known or _pairs(column).found is not known)
 
-    def join(self, row: RowSql) -> str:
+    def join(self, row: RowSql, asked: PublicConditions | None) -> str:
         """The join beside the private relation."""
-        key = f"keyhole_k{self.number}"
-        shown = [f"{self._cast('k', self.base)} AS {key}"]
+        searched = None if asked is None else self.search(row, asked)
+        pinned = f"({self._ask(row, asked)})" if searched is None else searched.name
+        joined = "LEFT JOIN" if asked is None or self._place not in asked.demanded else "JOIN"
+        return f"{joined} {pinned} AS pinned{self.number} ON {row.column(self.base.name)} = {self._key}"
+
+    def search(self, row: RowSql, asked: PublicConditions) -> NamedStep | None:
+        """The rows as a step of their own, if what is asked of them is dear."""
+        is_dear = is_dear_there(row, self._place, asked)
+        return name_step(self._ask(row, asked), asked=True) if is_dear else None
+
+    def _ask(self, row: RowSql, asked: PublicConditions | None) -> str:
+        """The rows, with what is asked of them."""
+        if asked is None or self._place not in {*asked.carried, *asked.demanded}:
+            return self._select()
+        values = list(dict.fromkeys([self._key, *map(self.value, self.columns)]))
+        named = [f"{self.value(one)} AS {self.dialect.spelling.identifier(one.name)}" for one in self.columns]
+        rows = f"(SELECT {', '.join([*values, *named])} FROM ({self._select()}) AS pinned) AS named"
+        return spell_asked(row, self._place, asked, rows=rows, kept=values)
+
+    @property
+    def _key(self) -> str:
+        return f"keyhole_k{self.number}"
+
+    @property
+    def _place(self) -> Place:
+        return self.base.name, id(self.pairs.known)
+
+    def _select(self) -> str:
+        shown = [f"{self._cast('k', self.base)} AS {self._key}"]
         shown += [f"{self._cast(f'v{i}', column)} AS {self.value(column)}" for i, column in enumerate(self._other)]
-        rows = self._spelled_rows() if self.is_spelled else self.pinned.name
-        pinned = f"(SELECT {', '.join(shown)} FROM {rows}) AS pinned{self.number}"
-        return f"LEFT JOIN {pinned} ON {row.column(self.base.name)} = {key}"
+        return f"SELECT {', '.join(shown)} FROM {self._spelled_rows() if self.is_spelled else self.pinned.name}"
 
     @property
     def pinned(self) -> PinnedRelation:
@@ -321,23 +364,8 @@ class _LookedUp:
         return "bigint" if column.sql_type is SqlType.INTEGER else self.dialect.spelling.type_name(column)
 
 
-def _look_up_at_once(table: Table) -> Table:
-    """The table with classes of looked-up values looked up like these: by the stored column, in one join."""
-
-    def at_once(column: Column) -> Column:
-        lookup = column.derivation
-        if not isinstance(lookup, Lookup) or not lookup.classes:
-            return column
-        base = table.column(lookup.column).derivation
-        if not isinstance(base, Lookup):
-            return column
-        return replace(column, derivation=replace(lookup, column=base.column, pairs=base.pairs.then(lookup.pairs)))
-
-    return replace(table, columns=tuple(map(at_once, table.columns)))
-
-
 def _look_up_together(table: Table, dialect: Dialect) -> tuple[_LookedUp, ...]:
-    table = _look_up_at_once(table)
+    table = look_up_at_once(table)
     found: dict[tuple[str, int], list[Column]] = {}
     for column in table.columns:
         if isinstance(column.derivation, Lookup):

@@ -13,15 +13,32 @@ it held before, NULL included.
 References: docs/decisions/0034-rows-before-a-join.md; docs/decisions/0017-timing.md.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
+from typing import Generic, TypeVar
 
 from planner.catalog.model import Column, Computed, Derivation, Lookup, Parts, SqlType, Table
 from planner.lower.dialects.model import Dialect
 from planner.lower.row import RowSql
-from planner.question.condition import ALWAYS, And, Compare, Condition, Not, Or, all_of, any_of, columns
+from planner.lower.sums.null_tests import is_free
+from planner.question.condition import (
+    ALWAYS,
+    And,
+    Compare,
+    Condition,
+    IsNull,
+    Not,
+    Or,
+    all_of,
+    any_of,
+    columns,
+    evaluate,
+)
 from planner.question.row_work import are_dear
+
+_Place = TypeVar("_Place", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +64,39 @@ def split_conditions(table: Table, conditions: Iterable[Condition], *, dialect: 
 
     Raises KH214 where a single row could cost more than any may.
     """
-    found = tuple(dict.fromkeys(one for one in conditions if one != ALWAYS))
+    found = tuple(dict.fromkeys(one for one in conditions if one != ALWAYS and not is_free(one, table)))
     if not table.members or dialect.row_fence is None or not are_dear(found, table):
         return MemberConditions()
-    splitting = _Splitting(table)
+    splitting = Splitting(table, partial(place_of, table), "keyhole_holds")
     left = {one: splitting.split(one, wanted=True) for one in found}
     return MemberConditions(splitting.carried, left)
 
 
 @dataclass(frozen=True, slots=True)
-class _Splitting:
+class Splitting(Generic[_Place]):
+    """Conditions parted by the place that they read: those of one place alone are carried from there as a column each.
+
+    Parameters:
+        place: of a column, by its name; None where it has none, or several.
+        prefix: what the names of carried columns begin with.
+        may_lack: a row may have nothing from a place, and NULL in what is carried.
+    """
+
     table: Table
-    carried: dict[int, dict[Condition, str]] = field(default_factory=dict)
+    place: Callable[[str], _Place | None]
+    prefix: str
+    may_lack: bool = False
+    carried: dict[_Place, dict[Condition, str]] = field(default_factory=dict)
 
     def split(self, condition: Condition, *, wanted: bool) -> Condition:
         """Return what holds of a joined row where the condition is true, or false where that is wanted.
 
-        A part that is unknown is neither. So NOT goes down to the parts, as in `RowSql.compute`.
+        A part that is unknown is neither. So NOT goes down to the parts, as in `RowSql.compute`. Tests for NULL alone
+        are left where they stand.
         """
-        place = self._place(condition)
+        if is_free(condition, self.table):
+            return condition if wanted else Not(condition)
+        place = self.find(condition)
         if place is not None:
             return self._carry(condition if wanted else Not(condition), place)
         match condition:
@@ -77,30 +108,32 @@ class _Splitting:
             case _:
                 return condition if wanted else Not(condition)
 
+    def find(self, condition: Condition) -> _Place | None:
+        """Return the only place that a condition reads; None if there is none, or several."""
+        places = {self.place(name) for name in columns(condition)}
+        return places.pop() if len(places) == 1 else None
+
     def _unite(self, kind: type[And | Or], parts: Iterable[Condition]) -> list[Condition]:
         """The parts with those of one table together."""
-        of_one: dict[int, list[Condition]] = {}
+        of_one: dict[_Place, list[Condition]] = {}
         others: list[Condition] = []
         for part in parts:
-            place = self._place(part)
+            place = self.find(part)
             (others if place is None else of_one.setdefault(place, [])).append(part)
         return [*(kind(tuple(found)) if len(found) > 1 else found[0] for found in of_one.values()), *others]
 
-    def _carry(self, condition: Condition, place: int) -> Condition:
+    def _carry(self, condition: Condition, place: _Place) -> Condition:
         found = self.carried.setdefault(place, {})
         if condition not in found:
             taken = {column.name.lower() for column in self.table.columns}
-            number = sum(map(len, self.carried.values()))
-            name = f"keyhole_holds{number}"
+            name = f"{self.prefix}{sum(map(len, self.carried.values()))}"
             while name in taken:
                 name += "_"
             found[condition] = name
-        return Compare(found[condition], "=", value=True)
-
-    def _place(self, condition: Condition) -> int | None:
-        """The place of the only joined table that a condition reads; None where there is none, or several."""
-        places = {place_of(self.table, name) for name in columns(condition)}
-        return places.pop() if len(places) == 1 else None
+        holds = Compare(found[condition], "=", value=True)
+        if self.may_lack and evaluate(condition, dict.fromkeys(columns(condition))) is True:
+            return any_of([holds, IsNull(found[condition])])
+        return holds
 
 
 def place_of(table: Table, name: str) -> int | None:

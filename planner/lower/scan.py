@@ -18,6 +18,7 @@ from planner.catalog.model import NamedStep, Table
 from planner.errors import KeyholeError
 from planner.functionals.unit_rows import one_row
 from planner.lower.bounded_scan import BoundedScan
+from planner.lower.bounding.choose_groups import can_list
 from planner.lower.computed_conditions import compute_conditions, list_conditions
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.dialects.model import Dialect
@@ -29,7 +30,8 @@ from planner.lower.kept.rollup import may_keep, may_roll, rollup, rollup_per_uni
 from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.look import arrival_tests, in_time_test, over_horizon
-from planner.lower.member_conditions import split_conditions
+from planner.lower.lookups.public_conditions import ask_public_rows
+from planner.lower.member_conditions import MemberConditions, split_conditions
 from planner.lower.read_columns import keep_columns, list_read
 from planner.lower.row import RowSql
 from planner.lower.sums.null_tests import drop_implied_tests
@@ -82,13 +84,23 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tupl
     known = question.table
     asked = tuple(drop_implied_tests(functional, known) for functional in question.functionals)
     among = split_conditions(known, list_conditions(question.where, asked), dialect=dialect)
+    public = ask_public_rows(
+        known,
+        question.where,
+        asked,
+        keys=question.keys.columns,
+        dialect=dialect,
+        is_first=_asks_where_first(question, dialect),
+    )
+    own = MemberConditions() if public.carried or public.demanded else among
     narrow = keep_columns(known, list_read(question, known, question.where, asked))
-    read = put_into_windows(join_with_values(narrow, dialect=dialect, among=among), question, dialect=dialect)
-    stored = RowSql(table=join_lookups(read, dialect=dialect), dialect=dialect)
-    row = keep_listed(_compute_at_look(question, stored, question.where, asked, left=among.left))
-    checked = (FunctionalSql.of(row, f, where=ALWAYS, among=question.where, known=known) for f in question.functionals)
-    functionals = [replace(one, functional=reduced) for one, reduced in zip(checked, asked, strict=True)]
-    question = replace(question, table=row.table, functionals=asked)
+    read = put_into_windows(join_with_values(narrow, dialect=dialect, among=own), question, dialect=dialect)
+    stored = RowSql(table=join_lookups(read, dialect=dialect, asked=public), dialect=dialect)
+    row = keep_listed(_compute_at_look(question, stored, public.where, public.functionals, left=own.left))
+    checked = [FunctionalSql.of(row, f, where=ALWAYS, among=question.where, known=known) for f in question.functionals]
+    functionals = [replace(one, functional=left) for one, left in zip(checked, public.functionals, strict=True)]
+    plain = replace(question, functionals=asked)
+    question = replace(question, table=row.table, where=public.where, functionals=public.functionals)
     if question.table.row_unit:
         lines, steps = _scan_rows(question, row, functionals), row.table.steps
     else:
@@ -97,10 +109,20 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tupl
         lines, steps = scan.lines(), scan.named_steps
     rolled = None
     # rows that count are as many as joined ones, have no columns for what one question asks, and are of all units
-    if not (among.carried or row.truths or row.numbers or known.lists or known.own) and may_roll(question, known):
+    if not (among.carried or row.truths or row.numbers or known.lists or known.own) and may_roll(plain, known):
         every = join_lookups(join_members(known, dialect=dialect), dialect=dialect)
-        rolled = rollup(replace(question, table=every), RowSql(table=every, dialect=dialect), functionals)
+        reduced = [replace(one, functional=left) for one, left in zip(checked, asked, strict=True)]
+        rolled = rollup(replace(plain, table=every), RowSql(table=every, dialect=dialect), reduced)
     return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled), steps
+
+
+def _asks_where_first(question: Question, dialect: Dialect) -> bool:
+    """Return True if rows that WHERE does not keep decide about nothing: they are not counted, ranked or looked at."""
+    table = question.table
+    if question.as_of is not None or table.row_cap is not None:
+        return False
+    bounding = Bounding(RowSql(table=table, dialect=dialect), question.keys)
+    return table.row_unit or not bounding.chooses or can_list(bounding)
 
 
 def _list_crowded(scan: BoundedScan, known: Table) -> BoundedScan:

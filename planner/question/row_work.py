@@ -15,7 +15,7 @@ time of an answer how much of it one row took.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from planner.catalog.model import Column, Computed, Table
+from planner.catalog.model import Column, Computed, Lookup, Table
 from planner.errors import KeyholeError
 from planner.question.condition import Condition, Like
 from planner.values.like import collapse_wildcards, split_at_percent
@@ -57,7 +57,7 @@ def are_dear(conditions: Iterable[Condition], table: Table) -> bool:
 def _tests_like(column: Column) -> int:
     """How many tests take as much time as a test of the column."""
     match column.derivation:
-        case None:
+        case None | Lookup():  # which is joined, and read as if it were stored
             return 1
         case Computed(term):
             return 1 + term.size // 3

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.catalog.model import Product, Table
+from planner.catalog.model import Lookup, Product, Table
 from planner.question.condition import Condition, IsNull, Leaf, Not, Or, all_of, any_of
 from planner.question.model import Functional, Measure, Term
 
@@ -37,8 +37,14 @@ def list_conjuncts(condition: Condition) -> Iterator[Condition]:
 
 
 def is_free(condition: Condition, table: Table) -> bool:
-    """Return True if the condition asks of stored columns whether they are NULL, and nothing else: no value is read."""
-    return all(isinstance(leaf, IsNull) and table.column(leaf.column).derivation is None for leaf in condition.leaves())
+    """Return True if the condition asks whether columns that are stored, or looked up, are NULL, and nothing else.
+
+    No value is read.
+    """
+    return all(
+        isinstance(leaf, IsNull) and isinstance(table.column(leaf.column).derivation, Lookup | None)
+        for leaf in condition.leaves()
+    )
 
 
 def _drop(term: Term, table: Table) -> Term:

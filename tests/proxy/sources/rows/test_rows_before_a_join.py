@@ -268,7 +268,8 @@ PATTERNS = {
     f" HAVING count(*) FILTER (WHERE NOT (f.note NOT LIKE '%{MARK}%' AND s.note NOT LIKE '%{MARK}%')) > 5",
     "CASE": "GROUP BY f.ward"
     f" HAVING count(CASE WHEN f.note LIKE '%{MARK}%' THEN CASE WHEN s.note LIKE '%{MARK}' THEN 1 END END) > 5",
-    "looked up": f"JOIN words w ON w.note = s.note WHERE w.meaning LIKE '%{MARK}%' GROUP BY f.ward HAVING count(*) > 5",
+    "looked up": "JOIN words w ON w.note = s.note"
+    f" WHERE w.meaning LIKE '%{MARK}%' AND f.note LIKE '%{MARK}%' GROUP BY f.ward HAVING count(*) > 5",
 }
 
 

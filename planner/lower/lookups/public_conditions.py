@@ -1,0 +1,177 @@
+"""Conditions on public tables, asked of public rows before a private row looks one up.
+
+    SELECT n_name FROM lineitem JOIN part ON p_partkey = l_partkey JOIN nation ON ...
+    WHERE p_name LIKE '%green%' GROUP BY n_name HAVING sum(l_quantity) > 1000
+
+Two hundred thousand names are searched, and not one for each of six million lines. A line reads whether its part's name
+has the word; where WHERE demands it, a line finds only parts whose name does.
+
+Guarantee: a condition holds for a row where it held before, NULL included. What it costs is paid for each public row,
+once, whichever private rows there are. Engines skip a join with nothing: dear ones are a step that is read by itself
+as well. If a row has dear conditions of its own, no public condition leaves it out before they are computed.
+
+References: docs/decisions/0017-timing.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MappingProxyType
+from typing import TypeAlias
+
+from planner.catalog.model import Column, Derivation, Lookup, NamedStep, SqlType, Table
+from planner.lower.computed_conditions import has_dear, list_conditions
+from planner.lower.dialects.model import Dialect
+from planner.lower.member_conditions import Splitting
+from planner.lower.row import RowSql
+from planner.question.condition import ALWAYS, Condition, IsNull, Leaf, Not, all_of, any_of, columns, evaluate
+from planner.question.model import Functional
+
+Place: TypeAlias = tuple[str, int]
+"""Columns that are looked up together: the column that they are looked up by, and the values that are known of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicConditions:
+    """What a question asks of public rows, and what it asks then of its own.
+
+    `carried` has, by place, conditions that read it alone, each with the column that says whether it holds; `demanded`
+    what a public row must satisfy to be found by a row that counts. `where` and `functionals` are the question's with
+    what is left to ask of a row.
+    """
+
+    where: Condition
+    functionals: tuple[Functional, ...]
+    carried: Mapping[Place, Mapping[Condition, str]] = field(default_factory=lambda: MappingProxyType({}))
+    demanded: Mapping[Place, Condition] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that rows have besides those of the table."""
+        names = (name for found in self.carried.values() for name in found.values())
+        return tuple(Column(name, SqlType.BOOLEAN, "boolean") for name in names)
+
+
+def ask_public_rows(
+    table: Table,
+    where: Condition,
+    functionals: tuple[Functional, ...],
+    *,
+    keys: Sequence[Column],
+    dialect: Dialect,
+    is_first: bool,
+) -> PublicConditions:
+    """Part the conditions of a question by the public tables that they read.
+
+    Parameters:
+        is_first: rows that WHERE does not keep decide about nothing, so that it may be asked as rows are joined.
+
+    Raises KH214 where a single row could cost more than any may.
+    """
+    plain, table = PublicConditions(where, functionals), look_up_at_once(table)
+    if not any(find_place(table, name) for one in list_conditions(where, functionals) for name in columns(one)):
+        return plain
+    asked = _split(table, plain, {})
+    stored = replace(table, columns=(*table.columns, *asked.columns))
+    is_dear = has_dear(table, list_conditions(where, functionals), keys)
+    left_dear = is_dear and has_dear(stored, list_conditions(asked.where, asked.functionals), keys)
+    if (left_dear and table.members) or (is_dear and dialect.row_fence is None):
+        return plain  # these are computed before the tables are joined, or not at all
+    return asked if left_dear or not is_first else _split(table, plain, _list_demanded(table, where))
+
+
+def _split(table: Table, asked: PublicConditions, demanded: Mapping[Place, Condition]) -> PublicConditions:
+    """The conditions with what is carried; what is demanded is asked no more."""
+    splitting = Splitting(table, partial(find_place, table), "keyhole_found", may_lack=True)
+    met = frozenset(part for one in demanded.values() for part in one.conjuncts())
+    where = splitting.split(all_of(part for part in asked.where.conjuncts() if part not in met), wanted=True)
+
+    def split(functional: Functional) -> Functional:
+        terms = (replace(one, condition=splitting.split(one.condition, wanted=True)) for one in functional.terms)
+        return replace(functional, terms=tuple(terms))
+
+    functionals = tuple(map(split, asked.functionals))
+    return PublicConditions(where, functionals, splitting.carried, demanded)
+
+
+def _list_demanded(table: Table, where: Condition) -> dict[Place, Condition]:
+    """What WHERE demands of the public rows that a row finds, by their place: a row that finds none is not kept."""
+    places = dict.fromkeys(find_place(table, leaf.column) for leaf in where.leaves())
+    demanded = {place: _imply(table, where, place) for place in places if place is not None}
+    return {place: one for place, one in demanded.items() if evaluate(one, dict.fromkeys(columns(one))) is not True}
+
+
+def _imply(table: Table, condition: Condition, place: Place) -> Condition:
+    """What holds of the columns of one place alone where the condition is true."""
+
+    def literal(test: Leaf | Not) -> Condition:
+        return test if all(find_place(table, name) == place for name in columns(test)) else ALWAYS
+
+    return condition.fold_literals(literal, every=all_of, some=any_of, wanted=True)
+
+
+def look_up_at_once(table: Table) -> Table:
+    """Return the table with classes of looked-up values looked up like these: by the stored column, in one join."""
+
+    def at_once(column: Column) -> Column:
+        lookup = column.derivation
+        if not isinstance(lookup, Lookup) or not lookup.classes:
+            return column
+        base = table.column(lookup.column).derivation
+        if not isinstance(base, Lookup):
+            return column
+        return replace(column, derivation=replace(lookup, column=base.column, pairs=base.pairs.then(lookup.pairs)))
+
+    return replace(table, columns=tuple(map(at_once, table.columns)))
+
+
+def find_place(table: Table, name: str) -> Place | None:
+    """Return where a column is looked up, or what a looked-up date's part is taken of; None for any other column."""
+    column = table.column(name)
+    while isinstance(column.derivation, Derivation):
+        column = table.column(column.derivation.column)
+    lookup = column.derivation
+    return (lookup.column, id(lookup.pairs.known)) if isinstance(lookup, Lookup) else None
+
+
+def is_dear_there(row: RowSql, place: Place, asked: PublicConditions) -> bool:
+    """Return True if asking the public rows of a place takes a time that could be told."""
+    conditions = [*asked.carried.get(place, {}), asked.demanded.get(place, ALWAYS)]
+    return has_dear(row.table, conditions, ())
+
+
+def spell_asked(row: RowSql, place: Place, asked: PublicConditions, *, rows: str, kept: Sequence[str]) -> str:
+    """Return public rows as they are joined: those that are demanded, with a column for each condition.
+
+    Parameters:
+        row: of a table with looked-up columns.
+        rows: a relation with the looked-up columns of that place, called as in the table.
+        kept: what the join reads besides.
+    """
+    read = tuple(
+        replace(one, derivation=None) if isinstance(one.derivation, Lookup) else one for one in row.table.columns
+    )
+    public = replace(row, table=replace(row.table, columns=read))
+    carried = asked.carried.get(place, {})
+    demanded = all_of(
+        part for part in asked.demanded.get(place, ALWAYS).conjuncts() if not _is_met_by_join(row.table, part)
+    )
+    truths = [f"COALESCE({public.holds(one)}, FALSE) AS {name}" for one, name in carried.items()]
+    where = "" if demanded == ALWAYS else f" WHERE {public.holds(demanded)}"
+    return f"SELECT {', '.join([*kept, *truths])} FROM {rows}{where}"
+
+
+def read_all(steps: Sequence[NamedStep]) -> str:
+    """Return a WHERE by which steps are computed whole, also where no row is there to look anything up."""
+    tests = " AND ".join(f"(SELECT count(*) FROM {one.name}) >= 0" for one in steps)
+    return f" WHERE {tests} /* all public rows are asked, whichever rows look them up */" if steps else ""
+
+
+def _is_met_by_join(table: Table, condition: Condition) -> bool:
+    """Return True of `NOT (key IS NULL)`, as rows are found by it: engines guess that a test keeps one row of five."""
+    match condition:
+        case Not(IsNull(name)):
+            lookup = table.column(name).derivation
+            return isinstance(lookup, Lookup) and lookup.pairs.found is lookup.pairs.known
+        case _:
+            return False
