@@ -6,8 +6,8 @@ FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t
 SELECT ward, CASE WHEN (t."predicate 1" OR false) THEN 'busy' ELSE 'calm' END
 FROM (SELECT ward, count(*) > 3000 AS "predicate 1" FROM visits GROUP BY ward) t
 
-PostgreSQL gives the same for both: a column has the value of its expression, and OR false leaves it, NULL too, without
-giving an item around it the column's name.
+What is read elsewhere stays, as a number that is not told. PostgreSQL gives the same for both: a column has the value
+of its expression, and OR false leaves it, NULL too, without giving an item around it the column's name.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,12 +31,13 @@ from planner.extract.push_down_thresholds import (
     spell_inside,
     without_aggregates,
 )
+from planner.extract.ranks.expand_stars import is_plain_star, write_out_stars
 from planner.parser.clauses import clauses, fits
 from planner.parser.edits import Edit, Room
 from planner.parser.lexer import quote_identifier
 from planner.parser.spans import Searched, spans
 from planner.parser.subquery_readers import Reader, readers
-from planner.parser.tree import name
+from planner.parser.tree import is_star, name
 from planner.scope.embedded import predicate_column
 from planner.scorecard.find import find_predicates
 
@@ -80,7 +81,11 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
     if not moved or conjuncts is None:
         return []
     spans = tuple(Conjunct(one.first, one.past, moves=True) for one in moved)
-    if mentions(reader, items, (*conjuncts, *spans), tokens):
+    stars = [item for item in reader.select.expressions if is_star(item)]
+    if stars and not (reader.alone and all(is_plain_star(item, reader) for item in stars)):
+        return []
+    apart = mentions(reader, items, (*conjuncts, *spans), tokens)
+    if apart and read.catalog.defaults.numbers == "refuse":
         return []
     room = Room(text)
     shown = dict.fromkeys(
@@ -91,7 +96,8 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
     end = tokens[place.items[-1][1] - 1].end
     changes = [Edit.of(tokens[one.first].start, tokens[one.past - 1].end, one.spelled) for one in moved]
     changes.append(Edit.of(end, end, "".join(shown), tokens[moved[0].first].start))
-    if not any(one.moves for one in conjuncts):
+    changes += write_out_stars(reader, items, tokens)
+    if not apart and not any(one.moves for one in conjuncts):
         inside = without_aggregates(select, place, items, tokens)
         if inside is None:
             return []

@@ -33,6 +33,7 @@ from planner.groups.doubles import (
 )
 from planner.groups.even_cuts import EvenCuts, cuts_around
 from planner.parser.tree import bare, contains, write_node, write_short
+from planner.scope.names import numeric_scale
 from planner.values.model import number
 
 Line = tuple[Fraction, Fraction]
@@ -274,7 +275,19 @@ class CutFinder:
             return Pieces(found.pieces, found.steps, whole=True)
         if value in ("DECIMAL", "DOUBLE") and not node.to.expressions:
             return Pieces(inner.pieces, inner.steps)
+        if (sizes := numeric_scale(node)) is not None and inner.varies:
+            return self._cut_decimals(inner, *sizes, node)
         return self._function(node)
+
+    def _cut_decimals(self, inner: Pieces, precision: int, scale: int, node: exp.Cast) -> Pieces:
+        """A cast to `numeric(p, s)` rounds as round does, halves away from 0, and fails on what has more digits."""
+        low, high = self._bounds(node)
+        ends = [a * x + b for a, b in inner.pieces for x in (low, high)]
+        if any(abs(end) + 1 >= Fraction(10) ** (precision - scale) for end in ends):
+            raise NotFinite(write_short(node))
+        step = Fraction(10) ** scale
+        rounded = self._cut_whole(Pieces(frozenset((a * step, b * step) for a, b in inner.pieces)), _half_away, node)
+        return Pieces(rounded.pieces, rounded.steps)
 
     def _round_half(self, node: exp.Expr) -> "_Side":
         """Where rounding changes: PostgreSQL rounds halves of a double to even numbers, and others away from 0."""

@@ -19,11 +19,13 @@ from planner.scope.key_values import (
     Typed,
     cast,
     convert,
+    cut_text,
     exact_number,
     read_fraction,
     read_moment,
+    to_text,
 )
-from planner.scope.names import part_of
+from planner.scope.names import numeric_scale, part_of, text_width
 from planner.values.datetimes import extract_part, shift_moment, truncate_to_unit
 from planner.values.datetimes import span as read_span
 from planner.values.expressions import fold
@@ -134,11 +136,7 @@ def compute_time(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
         case exp.Date():
             return cast(of(node.this), "DATE", node)
         case exp.Cast():
-            kind = node.to.this
-            value = str(kind.value) if isinstance(kind, exp.DataType.Type) else ""
-            if node.to.expressions and value != "TIMESTAMP":
-                raise NotExact(write_short(node))
-            return cast(of(node.this), value, node)
+            return _compute_cast(node, of)
         case _:
             raise NotExact(write_short(node))
 
@@ -265,3 +263,26 @@ def _show_piece(piece: str, at: datetime) -> str:
         "%S": f"{at.second:02}",
     }  # fmt: skip
     return texts.get(piece, piece.strip('"'))
+
+
+def _compute_cast(node: exp.Cast, of: Callable[[exp.Expr], Typed]) -> Typed:
+    """The value of a cast. Raises `NotExact`."""
+    if (width := text_width(node)) is not None:
+        return cut_text(to_text(of(node.this), node), width, node)
+    if (sizes := numeric_scale(node)) is not None:
+        return _cast_decimals(node, *sizes, of)
+    kind = node.to.this
+    value = str(kind.value) if isinstance(kind, exp.DataType.Type) else ""
+    if node.to.expressions and value != "TIMESTAMP":
+        raise NotExact(write_short(node))
+    return cast(of(node.this), value, node)
+
+
+def _cast_decimals(node: exp.Cast, precision: int, scale: int, of: Callable[[exp.Expr], Typed]) -> Typed:
+    """A cast to `numeric(p, s)`, which rounds as round does. Raises `NotExact` for a value with more digits."""
+    exact = exp.Cast(this=node.this.copy(), to=exp.DataType(this=exp.DType.DECIMAL))
+    found = of(exp.Round(this=exact, decimals=exp.Literal.number(scale)))
+    value = read_fraction(found, node)
+    if value is not None and abs(value) >= 10 ** (precision - scale):
+        raise NotExact(write_short(node))
+    return found

@@ -190,6 +190,13 @@ def to_text(found: Typed, node: exp.Expr) -> Typed:
             raise NotExact(write_short(node))
 
 
+def cut_text(found: Typed, width: int, node: exp.Expr) -> Typed:
+    """Return the first characters of a text. Raises `NotExact` for one that is only told apart."""
+    if found.kind != "text" or not isinstance(found.raw, str | None):
+        raise NotExact(write_short(node))
+    return Typed("text", None if found.raw is None else found.raw[:width])
+
+
 def cast(found: Typed, kind: str, node: exp.Expr) -> Typed:
     """`CAST(found AS kind)`. Raises `NotExact`."""
     if kind in _TEXT_TYPES:

@@ -12,6 +12,8 @@ from planner.parser.lexer import readable
 from planner.parser.tree import bare, name, position
 from planner.question.condition import ALWAYS, Condition, IsNull, Not, Within
 
+_MOST_DIGITS = 38  # of a numeric that every engine computes with
+
 
 @dataclass(frozen=True, slots=True)
 class JoinedTable:
@@ -268,6 +270,22 @@ def kind_of(node: exp.Cast) -> str:
     kind = node.to.this
     value = str(kind.value) if isinstance(kind, exp.DataType.Type) else ""
     return value if not node.to.expressions or (value == "TIMESTAMP" and _microseconds(node)) else ""
+
+
+def text_width(node: exp.Cast) -> int | None:
+    """Return to how many characters a cast cuts a text, `varchar(10)`; None for any other cast."""
+    sizes = [str(one.this) for one in node.to.expressions]
+    is_text = node.to.this == exp.DType.VARCHAR and not isinstance(node, exp.TryCast)
+    return int(sizes[0]) if is_text and len(sizes) == 1 and sizes[0].isdecimal() and int(sizes[0]) > 0 else None
+
+
+def numeric_scale(node: exp.Cast) -> tuple[int, int] | None:
+    """Return precision and scale of a cast to `numeric(p, s)` with decimals of its own; None for any other cast."""
+    sizes = [str(one.this) for one in node.to.expressions]
+    if node.to.this != exp.DType.DECIMAL or isinstance(node, exp.TryCast) or not all(map(str.isdecimal, sizes)):
+        return None
+    precision, scale = (int(sizes[0]), int(sizes[1]) if len(sizes) > 1 else 0) if len(sizes) in (1, 2) else (0, 0)
+    return (precision, scale) if 0 < precision <= _MOST_DIGITS and scale <= precision else None
 
 
 def _microseconds(node: exp.Cast) -> bool:

@@ -213,3 +213,13 @@ null SELECT max(n) / 2 AS half FROM (SELECT country, count(*) AS n FROM sales GR
 --> KH101
 null SELECT source.region, count(*) AS n FROM (SELECT public.sales.amount AS amount, regions.region AS region FROM public.sales LEFT JOIN regions ON public.sales.country = regions.name) AS source GROUP BY source.region HAVING count(*) > 500
 --> n=null
+null SELECT *, n > 500 AS big FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q
+--> n=null
+null SELECT q.*, CASE WHEN n > 500 THEN 'big' ELSE 'small' END AS size FROM (SELECT count(*) AS n, country FROM sales GROUP BY country) q ORDER BY n
+--> n=null unsorted n
+null WITH q AS (SELECT count(*) AS n, country FROM sales GROUP BY country) SELECT x.country, x.n, r.region, n > 500 FROM q x JOIN regions r ON r.name = x.country
+--> n=null
+threshold SELECT country, n / 2 AS half, n > 500 AS big FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q WHERE n > 100 AND country <> 'Spain'
+--> n=at least 101 half=null
+refuse SELECT country, n, n > 500 AS big FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q
+--> KH101

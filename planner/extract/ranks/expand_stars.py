@@ -8,13 +8,15 @@ FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) q) t WHERE place <= 
 PostgreSQL gives the same for both where the query around names its columns one by one.
 """
 
+from collections.abc import Iterable
+
 from sqlglot import exp
 
 from planner.extract.private_read import PrivateRead
 from planner.extract.push_down_thresholds import list_items, plan_beside_sizes, seems_per_unit
 from planner.parser.clauses import clauses, fits
 from planner.parser.edits import Edit
-from planner.parser.lexer import quote_identifier
+from planner.parser.lexer import Token, quote_identifier
 from planner.parser.subquery_readers import Reader, readers
 from planner.parser.tree import contains, is_star, name
 
@@ -41,12 +43,17 @@ def _plan(read: PrivateRead) -> list[Edit]:
     if outer is None:
         return []
     names = [called for called, item in items.items() if not item.aggregate or _reads(outer, called)]
+    return write_out_stars(reader, names, tokens)
+
+
+def write_out_stars(reader: Reader, names: Iterable[str], tokens: tuple[Token, ...]) -> list[Edit]:
+    """Return the changes that write such columns of the subquery in the place of each star for all of them."""
     table = f"{quote_identifier(reader.alias)}." if reader.alias else ""
     listed = ", ".join(f"{table}{quote_identifier(called)}" for called in names)
     return [
         Edit.of(tokens[first].start, tokens[past - 1].end, listed)
         for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True)
-        if _is_plain_star(item, reader)
+        if is_plain_star(item, reader)
     ]
 
 
@@ -72,7 +79,8 @@ def _reads(outer: Reader, called: str) -> bool:
     return any(name(column.this) == called for column in outer.columns())
 
 
-def _is_plain_star(item: exp.Expr, reader: Reader) -> bool:
+def is_plain_star(item: exp.Expr, reader: Reader) -> bool:
+    """Return True for a star that stands for every column of the subquery which is read."""
     if not is_star(item) or any(node.args.get(one) for node in item.walk() for one in ("except_", "replace", "rename")):
         return False
     return not isinstance(item, exp.Column) or name(item.args.get("table")) == reader.alias

@@ -21,7 +21,8 @@ def split(term: RowTerm) -> tuple[RowTerm, RowTerm]:
     return (term.arguments[0], term.arguments[1]) if term.function == "ratio" else (term, _ONE)
 
 
-def _ratio(over: RowTerm, under: RowTerm) -> RowTerm:
+def make_ratio(over: RowTerm, under: RowTerm) -> RowTerm:
+    """Return a quotient, NULL where the divisor is 0. Raises `NoTermError` for one by a constant 0."""
     if under.function == "constant":
         assert isinstance(under.value, int)
         if under.value == 0:
@@ -74,14 +75,14 @@ def as_double(term: RowTerm) -> RowTerm:
 def negate(term: RowTerm) -> RowTerm:
     """Return the number with the other sign."""
     over, under = split(term)
-    return _ratio(numbers.negate(over), under) if term.function == "ratio" else numbers.negate(term)
+    return make_ratio(numbers.negate(over), under) if term.function == "ratio" else numbers.negate(term)
 
 
 def drop_sign(term: RowTerm) -> RowTerm:
     """Return the number without its sign."""
     over, under = split(term)
     if term.function == "ratio":
-        return _ratio(numbers.drop_sign(over), numbers.drop_sign(under))
+        return make_ratio(numbers.drop_sign(over), numbers.drop_sign(under))
     return numbers.drop_sign(term)
 
 
@@ -104,8 +105,8 @@ def arithmetic(kind: type[exp.Expr], left: RowTerm, right: RowTerm) -> RowTerm:
     times = numbers.multiply
     match kind:
         case exp.Mul:
-            return _ratio(times(over, other), times(under, below))
+            return make_ratio(times(over, other), times(under, below))
         case exp.Div:
-            return _ratio(times(over, below), times(under, other))
+            return make_ratio(times(over, below), times(under, other))
         case _:
-            return _ratio(numbers.add(times(over, below), times(other, under)), times(under, below))
+            return make_ratio(numbers.add(times(over, below), times(other, under)), times(under, below))

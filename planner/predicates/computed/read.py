@@ -14,7 +14,7 @@ from planner.predicates.column_comparison import is_real
 from planner.predicates.computed import numbers, ratios, texts, times
 from planner.predicates.computed.numbers import EXACT, NUMBERS, NoTermError, TooWideError
 from planner.predicates.row_scope import RowScope
-from planner.scope.names import find_column, kind_of
+from planner.scope.names import find_column, kind_of, numeric_scale, text_width
 from planner.values.datetimes import step_name
 from planner.values.functions import text_of
 from planner.values.model import Clock, Constant, Number, Span
@@ -287,7 +287,13 @@ class _Reader:
         return found
 
     def _null_if(self, node: exp.Expr) -> RowTerm:
-        value, other = (ratios.no_ratio(self.read(one)) for one in (node.this, node.expression))
+        value, other = self.read(node.this), ratios.no_ratio(self.read(node.expression))
+        if value.function == "ratio" and other.function == "constant" and other.value == 0:
+            over, under = ratios.split(value)  # a quotient is 0 where what is divided is
+            over, other = self._unify([over, other])
+            over = RowTerm("nullif", over.kind, (over, other), scale=over.scale, limit=over.limit)
+            return ratios.make_ratio(over, under)
+        value = ratios.no_ratio(value)
         if value.kind is TermKind.FLOATING or other.kind is not TermKind.FLOATING:
             left, right = self._unify([value, other])
             return RowTerm("nullif", value.kind, (left, right), scale=left.scale, limit=left.limit)
@@ -316,6 +322,11 @@ class _Reader:
                 return times.day_of(inner)
             case "TEXT" | "VARCHAR" if inner.kind is TermKind.TEXT:
                 return inner
+            case _ if inner.kind is TermKind.TEXT and (width := text_width(node)) is not None:
+                return texts.part_of("left", inner, width)
+            case _ if inner.kind in EXACT and (sizes := numeric_scale(node)) is not None:
+                rounded = ratios.round_steps("round", inner, sizes[1])  # PostgreSQL fails where it is too long
+                return RowTerm("same", TermKind.EXACT, (rounded,), scale=rounded.scale, limit=rounded.limit)
             case _:
                 raise NoTermError
 

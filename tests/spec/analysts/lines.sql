@@ -104,4 +104,4 @@ SELECT CAST(SUM(qty) AS bigint) AS units, category AS cat FROM order_lines GROUP
 --> planned
 
 SELECT q.channel, q.total_units, q.total_units > 60000 AS above_target FROM (SELECT channel, SUM(qty) AS total_units FROM order_lines GROUP BY channel) q ORDER BY above_target DESC, q.channel
---> KH101
+--> planned

@@ -62,7 +62,7 @@ SELECT c."Region", COUNT(*) AS weekend_visits FROM appointments a INNER JOIN cli
 --> planned
 
 SELECT "Specialty" FROM appointments WHERE "Fee Charged" / NULLIF(EXTRACT(EPOCH FROM "End Time" - "Start Time") / 60.0, 0) > 5 GROUP BY "Specialty" HAVING COUNT(*) >= 400
---> KH205
+--> planned
 
 SELECT "Clinic Code", COUNT(DISTINCT "Episode No") AS episodes FROM appointments WHERE "Checked In" IS NULL AND "Status" = 'attended' OR "Pain Score" BETWEEN 8 AND 10 GROUP BY "Clinic Code" HAVING COUNT(DISTINCT "Episode No") > 300
 --> planned

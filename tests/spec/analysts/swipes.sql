@@ -89,7 +89,7 @@ SELECT s.building, s.term, s.n FROM (SELECT building, term, COUNT(DISTINCT card_
 --> planned
 
 SELECT person_type::varchar(10) AS pt, COUNT(*)::numeric AS n FROM swipes GROUP BY person_type::varchar(10) HAVING COUNT(*)::numeric > 10000.0
---> KH202
+--> planned
 
 SELECT building FROM swipes GROUP BY building HAVING COUNT(*) > 5000 EXCEPT SELECT building FROM swipes WHERE person_type = 'FAC' GROUP BY building HAVING COUNT(DISTINCT card_id) > 200
 --> planned

@@ -188,7 +188,8 @@ class Writer:
         of = self.drawn.choice(("price", "price * n", "price * price", "price / 1000", "n / -7.0", "price / 0.3", "n",
                                 "price / n", "n::numeric / m", "n / price", "price / nullif(n, 0)"))  # fmt: skip
         made = self.drawn.choice((f"round({of}, {self.drawn.randrange(-2, 3)})", f"trunc({of}, 1)", f"floor({of})",
-                                  f"ceil({of})", f"round({of})", f"trunc({of})"))  # fmt: skip
+                                  f"ceil({of})", f"round({of})", f"trunc({of})", f"({of})::numeric(30,1)",
+                                  f"nullif({of}, 0)"))  # fmt: skip
         return self.drawn.choice((made, made, f"({made} / 2)"))
 
     def moment(self) -> str:
@@ -218,7 +219,7 @@ class Writer:
              f"left({inner}, {self.drawn.randrange(4)})", f"right({inner}, {self.drawn.randrange(4)})",
              f"substring({inner}, 2, 2)", f"replace({inner}, 'a', 'xy')", f"{inner} || '-'", f"coalesce({inner}, 'a')",
              f"substring({inner}, 2)", f"nullif({inner}, '')", f"split_part({inner}, 'b', {self.drawn.randint(1, 3)})",
-             f"split_part({inner}, ' ', {self.drawn.randint(1, 3)})")
+             f"split_part({inner}, ' ', {self.drawn.randint(1, 3)})", f"({inner})::varchar({self.drawn.randint(1, 3)})")
         )  # fmt: skip
 
     @staticmethod
