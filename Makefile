@@ -48,7 +48,7 @@ test: $(VENV)/.installed-test  ## lint, and tests of everything, with real Postg
 tests-of-everything: $(VENV)/.installed-test
 	@$(PYTEST) -m 'not (installed or long)'
 
-test-thorough: $(VENV)/.installed-test  ## what test leaves out, and at full size what it shortens; TURN=HEAD: near the last day's changes, and a fourth of the rest; WITHIN=420: as many as begin in 420 s
+test-thorough: $(VENV)/.installed-test  ## what test leaves out, and at full size what it shortens; TURN=HEAD: near the last day's changes, and a fourth of the rest; WITHIN=360: as many as begin in 360 s
 	@$(PYTEST) -m '(sized or long) and not installed' --hypothesis-profile=thorough $(TURNS)
 
 test-anew: $(VENV)/.installed-test  ## test-thorough on other random cases and other noise than ever before
