@@ -7,6 +7,7 @@ values of fixed keys, whichever of them WHERE keeps. At a look they are the firs
 References: docs/proofs/joint_loss.md; docs/proofs/units_over_a_horizon.md; docs/decisions/0002-rewriting.md.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from planner.catalog.model import NamedStep, RowCap
@@ -46,11 +47,12 @@ class BoundedScan:
         """Return True if a list of crowded units can say which groups count."""
         return self.question.table.row_cap is None and can_list(self.bounding)
 
-    def list_crowded(self, plain: RowSql, *, asked: bool) -> "BoundedScan":
+    def list_crowded(self, plain: RowSql, *, busy: Sequence[NamedStep], asked: bool) -> "BoundedScan":
         """Return the scan that chooses groups by a list of crowded units.
 
         Parameters:
             plain: the rows of these units and of others, without what this question alone computes of them.
+            busy: steps that end in one of all units with more rows than groups that count; none to group all rows.
             asked: the question's own conditions decide which rows these are.
         """
         keys, domain = self.question.keys, self.bounding.domain
@@ -62,9 +64,13 @@ class BoundedScan:
         every = BoundedScan(question, plain, Bounding(plain, keys), ())
         tests = [test for column, values in pair_keys(question) for test in row_tests(plain, column, values)]
         listed = list_crowded_units(
-            every.bounding, every._test_present(tests), public=group_tests(plain, question), asked=asked
+            every.bounding,
+            every._test_present(tests),
+            public=group_tests(plain, question),
+            busy=busy[-1] if busy else None,
+            asked=asked,
         )
-        return replace(self, crowded=(*plain.table.steps, listed))
+        return replace(self, crowded=merge_steps(plain.table.steps, busy, [listed]))
 
     @property
     def named_steps(self) -> tuple[NamedStep, ...]:

@@ -113,8 +113,9 @@ def _member(
     read, steps = rows.of_columns(narrow)
     if member.table.has_key(member.table.unit):  # a unit has one row
         return read, steps
-    many = _list_heavy(rows.of_units(member.table), units, member.rows)
-    drawn, steps = rows.of_columns(member.table, among=many[-1].name)  # texts are cut behind this join, of few rows
+    counted = _count_rows(rows.of_units(member.table), units)
+    many = _list_heavy(counted, units, member.rows)
+    drawn, steps = rows.of_columns(member.table, among=many.name)  # texts are cut behind this join, of few rows
     stored = tuple(column for column in member.table.columns if column.derivation is None)
     seen = replace(member.table, columns=tuple(replace(c, name=names[c.name]) for c in stored))
     order = _draw_order(seen, dialect)
@@ -130,10 +131,10 @@ def _member(
     kept = [dialect.spelling.identifier(names[column.name]) for column in narrow.columns if column.derivation is None]
     shown, met = ", ".join([*kept, *units]), " AND ".join(f"{unit} = keyhole_m{j}" for j, unit in enumerate(units))
     relation = (
-        f"(SELECT {shown} FROM {read} AS rows_of LEFT JOIN {many[-1].name} ON {met} WHERE keyhole_m0 IS NULL"
+        f"(SELECT {shown} FROM {read} AS rows_of LEFT JOIN {many.name} ON {met} WHERE keyhole_m0 IS NULL"
         f" UNION ALL SELECT {shown} FROM {firsts.name})"
     )
-    return relation, merge_steps(steps, [*many, firsts])
+    return relation, merge_steps(steps, [counted, many, firsts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,18 +189,65 @@ class _MemberRows:
         return self.dialect.spelling.identifier(name)
 
 
-def _list_heavy(rows: str, units: Sequence[str], most: int) -> tuple[NamedStep, NamedStep]:
-    """How many rows each unit has; and the units with more than so many, and one unit more.
+def list_busy_units(table: Table, most: int, *, dialect: Dialect) -> tuple[NamedStep, ...]:
+    """Return steps that end in one of units: all that could have more than `most` joined rows, and one unit more.
+
+    Its columns are `keyhole_m0`, `keyhole_m1` and so on, the unit's as the join with members has them. A unit may be
+    listed that has fewer rows. Which units are listed is the same for all questions, and the rows of each are counted
+    once for all groupings of the table. There are no steps if no unit has more than one row.
+
+    Parameters:
+        table: one whose members are not joined yet, without units' own values.
+    """
+    units = [f"keyhole_u{j}" for j in range(len(table.unit))]
+    if not table.members:
+        narrow = keep_columns(table, ())
+        row = RowSql(table=reach_units(narrow, dialect=dialect, longest=find_longest(narrow)), dialect=dialect)
+        read = [row.column(name) for name in table.unit]
+        shown = ", ".join(f"{value} AS {unit}" for value, unit in zip(read, units, strict=True))
+        present = " AND ".join(f"({value}) IS NOT NULL" for value in read)
+        counted = _count_rows(f"(SELECT {shown} FROM {row.table.relation} WHERE {present})", units)
+        return merge_steps(row.table.steps, [counted, _list_heavy(counted, units, most)])
+    looked_up = find_longest(table)
+    steps, counts = [], []
+    several = [member for member in table.members if not member.table.has_key(member.table.unit)]
+    if not several:
+        return ()
+    for member in several:
+        rows = _MemberRows(dict(member.columns), looked_up, dialect)
+        counts.append(_count_rows(rows.of_units(member.table), units))
+        steps.append(rows.of_columns(keep_columns(member.table, ()))[1])
+    named = [f"keyhole_m{j}" for j in range(len(units))]
+    joined = counts[0].name + " AS n0"
+    for i, one in enumerate(counts[1:], start=1):
+        joined += f" JOIN {one.name} AS n{i} ON {' AND '.join(f'n0.{name} = n{i}.{name}' for name in named)}"
+    # a double holds every product, and rounds none above `most` down to it
+    double = dialect.spelling.double_type
+    product = " * ".join(
+        dialect.spelling.cast(f"LEAST(n{i}.keyhole_n, {member.rows})", double) for i, member in enumerate(several)
+    )
+    shown = ", ".join(f"n0.{name} AS {name}" for name in named)
+    of_many = f"SELECT {shown} FROM {joined} WHERE {product} > {most}"
+    first = f"SELECT {', '.join(named)} FROM {counts[0].name} ORDER BY {', '.join(named)} LIMIT 1"
+    return merge_steps(*steps, [*counts, name_step(f"{of_many} UNION ({first})")])
+
+
+def _count_rows(rows: str, units: Sequence[str]) -> NamedStep:
+    """How many rows each unit has."""
+    shown = ", ".join(f"{unit} AS keyhole_m{j}" for j, unit in enumerate(units))
+    return name_step(f"SELECT {shown}, count(*) AS keyhole_n FROM {rows} AS rows_of GROUP BY {', '.join(units)}")
+
+
+def _list_heavy(counted: NamedStep, units: Sequence[str], most: int) -> NamedStep:
+    """The units with more than so many rows, and one unit more.
 
     So their rows are looked for whether or not a unit has too many: engines skip a join with nothing. It is the first
     in order, as engines may compute a step again wherever it is read.
     """
-    shown = ", ".join(f"{unit} AS keyhole_m{j}" for j, unit in enumerate(units))
     named = ", ".join(f"keyhole_m{j}" for j in range(len(units)))
-    counted = name_step(f"SELECT {shown}, count(*) AS keyhole_n FROM {rows} AS rows_of GROUP BY {', '.join(units)}")
     heavy = f"SELECT {named} FROM {counted.name} WHERE keyhole_n > {most}"
     first = f"SELECT {named} FROM {counted.name} ORDER BY {named} LIMIT 1"
-    return counted, name_step(f"{heavy} UNION ({first})")
+    return name_step(f"{heavy} UNION ({first})")
 
 
 def _draw_order(table: Table, dialect: Dialect) -> list[tuple[str, str]]:

@@ -18,13 +18,13 @@ from planner.catalog.model import NamedStep, Table
 from planner.errors import KeyholeError
 from planner.functionals.unit_rows import one_row
 from planner.lower.bounded_scan import BoundedScan
-from planner.lower.bounding.choose_groups import can_list
+from planner.lower.bounding.choose_groups import can_list, counts_rows
 from planner.lower.computed_conditions import compute_conditions, list_conditions
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.dialects.model import Dialect
 from planner.lower.functional import FunctionalSql
 from planner.lower.hopping import put_into_windows
-from planner.lower.joins import join_lookups, join_members, list_pinned
+from planner.lower.joins import join_lookups, join_members, list_busy_units, list_pinned
 from planner.lower.kept.named_steps import define_steps, keep_steps
 from planner.lower.kept.rollup import may_keep, may_roll, rollup, rollup_per_unit
 from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
@@ -141,7 +141,11 @@ def _list_crowded(scan: BoundedScan, known: Table) -> BoundedScan:
     table = keep_columns(table, names)
     joined = join_lookups(join_with_values(table, dialect=dialect), dialect=dialect)
     plain = compute_conditions(RowSql(table=joined, dialect=dialect), ALWAYS, (), keys=keys.columns)
-    return scan.list_crowded(keep_listed(plain), asked=bool(table.lists or table.own or table.fixed))
+    busy: tuple[NamedStep, ...] = ()
+    if counts_rows(table.groups_per_unit):
+        stored = replace(table, columns=tuple(one for one in table.columns if not one.own), own=())
+        busy = list_busy_units(stored, table.groups_per_unit, dialect=dialect)
+    return scan.list_crowded(keep_listed(plain), busy=busy, asked=bool(table.lists or table.own or table.fixed))
 
 
 def _compute_at_look(

@@ -45,7 +45,14 @@ def can_list(bounding: Bounding) -> bool:
     return bounding.chooses and bounding.as_of is None and all(c.sql_type in _ANY_VALUE for _, c in bounding.groups)
 
 
-def list_crowded_units(bounding: Bounding, eligible: Sequence[str], *, public: Sequence[str], asked: bool) -> NamedStep:
+def counts_rows(groups: int) -> bool:
+    """Return True if few units have more rows than so many groups, so that only theirs have to be grouped."""
+    return groups >= _COUNT_ROWS_FROM
+
+
+def list_crowded_units(
+    bounding: Bounding, eligible: Sequence[str], *, public: Sequence[str], busy: NamedStep | None, asked: bool
+) -> NamedStep:
     """Return the list of crowded units: the unit's columns, and `FIRST_OUT`. Each unit is on it once at most.
 
     Some unit that may or may not be there stands on it in any case, so that an engine has the same to do whether or not
@@ -55,6 +62,7 @@ def list_crowded_units(bounding: Bounding, eligible: Sequence[str], *, public: S
         bounding: over all rows that any question by these keys reads, one for which `can_list`.
         eligible: what is asked of rows before the groups are chosen.
         public: what is asked of keys, once for each key of a unit.
+        busy: lists all units that have more rows than groups that count; None to group the rows of every unit.
         asked: a question's own conditions decide which rows these are.
     """
     row, groups = bounding.row, bounding.row.table.groups_per_unit
@@ -62,8 +70,8 @@ def list_crowded_units(bounding: Bounding, eligible: Sequence[str], *, public: S
     tests = list(dict.fromkeys([*eligible, *(not_null(row, column) for _, column in bounding.groups)]))
     source = [f"FROM {row.table.relation}"]
     anybody = ", ".join(_any_value(bounding, column) for _, column in bounding.units)
-    if groups >= _COUNT_ROWS_FROM:
-        source.append(_join_busy_units(bounding, tests, anybody))
+    if busy is not None:
+        source.append(_join_busy_units(bounding, busy))
     pairs = [*select(_read(bounding, bounding.groups)), *source, *where(tests), *group_by(len(bounding.groups))]
     pairs += fence_groups(row, public)
     place = f"row_number() OVER (PARTITION BY {unit} ORDER BY {bounding.order_of_keys()}) AS place"
@@ -94,30 +102,16 @@ def fence_groups(row: RowSql, tests: Sequence[str]) -> list[str]:
     return ["-- keys are tested once a group, not once a row", fence] if tests and fence is not None else []
 
 
-def _join_busy_units(bounding: Bounding, tests: list[str], anybody: str) -> str:
+def _join_busy_units(bounding: Bounding, busy: NamedStep) -> str:
     """The join with the units that have more rows than groups that count: no other unit is in more groups.
 
     Their least and greatest say nothing to the engine, which could read less of a table by them.
     """
-    row = bounding.row
-    units = _read(bounding, bounding.units)
-    names = [f"busy{i}" for i in range(len(units))]
-    counted = [
-        "SELECT "
-        + ", ".join(
-            f"{row.column(column.name)} AS {name}" for (_, column), name in zip(bounding.units, names, strict=True)
-        ),
-        f"FROM {row.table.relation}",
-        *where(tests),
-        *group_by(len(units)),
-        f"HAVING count(*) > {row.table.groups_per_unit}",
-        f"UNION ALL SELECT {anybody}",
-    ]
-    met = " AND ".join(
-        f"{row.dialect.without_statistics(row.column(column.name))} = {name}"
-        for (_, column), name in zip(bounding.units, names, strict=True)
+    met = (
+        f"{bounding.row.dialect.without_statistics(bounding.row.column(column.name))} = keyhole_m{j}"
+        for j, (_, column) in enumerate(bounding.units)
     )
-    return "\n".join(["JOIN (", *indent_blocks(counted), f") AS busy ON {met}"])
+    return f"JOIN {busy.name} AS busy ON {' AND '.join(met)}"
 
 
 def keep_listed_groups(bounding: Bounding, crowded: NamedStep) -> list[str]:

@@ -23,8 +23,8 @@ from planner.catalog.model import Column, PublicTable, SqlType, Table, UnitRoot
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
-from planner.lower.joins import join_members
-from planner.lower.kept.named_steps import define_steps
+from planner.lower.joins import join_members, list_busy_units
+from planner.lower.kept.named_steps import define_steps, merge_steps
 from planner.lower.row import RowSql
 from planner.plan.build import plan
 from tests.effort import examples
@@ -101,6 +101,17 @@ def read_joined(shown: str, tables: Sequence[Table], dialect: Dialect) -> str:
     return define_steps(joined.steps, f"SELECT {shown} FROM {joined.relation}", dialect=dialect)
 
 
+def busy_units_sql(table: Table, most: int, dialect: Dialect) -> str:
+    """The units of rows that are read whose rows, or joined rows, are more than so many, and one unit more."""
+    row, steps = (
+        RowSql(table=join_members(table, dialect=dialect), dialect=dialect),
+        list_busy_units(table, most, dialect=dialect),
+    )
+    person = row.column("person")
+    read = f"SELECT DISTINCT {person} FROM {row.table.relation} JOIN {steps[-1].name} AS busy ON {person} = keyhole_m0"
+    return define_steps(merge_steps(row.table.steps, steps), read, dialect=dialect)
+
+
 def check_joined(
     found: Sequence[Sequence[tuple[Any, ...]]], caps: Sequence[int], joined: Sequence[tuple[Any, ...]]
 ) -> None:
@@ -125,13 +136,16 @@ def check_joined(
     found=st.lists(rows(), min_size=2, max_size=3),
     caps=st.lists(st.integers(1, 4), min_size=3, max_size=3),
     turned=st.booleans(),
+    most=st.integers(1, 9),
 )
 def test_one_unit_has_a_public_number_of_joined_rows(
-    engines: Engines, found: list[list[tuple[Any, ...]]], caps: list[int], turned: bool
+    engines: Engines, found: list[list[tuple[Any, ...]]], caps: list[int], turned: bool, most: int
 ) -> None:
-    """On both engines the same rows are joined, whatever the order in which they are stored."""
+    """On both engines the same rows are joined, whatever the order in which they are stored, and the units with more
+    than so many of them are listed."""
     tables = [member(name, rows=cap) for name, cap in zip(NAMES, caps, strict=False)][: len(found)]
-    asked = []
+    asked, busy = [], []
+    lists = [joined_on_unit(tables), tables[0]]
     with duckdb.connect() as duck:
         for table, one in zip(tables, found, strict=True):
             for statement in load_sql(table.name, one):
@@ -139,10 +153,17 @@ def test_one_unit_has_a_public_number_of_joined_rows(
             stored = one[::-1] if turned else one
             engines.writer.execute(f"DROP TABLE IF EXISTS {table.name}; {'; '.join(load_sql(table.name, stored))}")
         asked.append(duck.execute(joined_rows_sql(tables, DUCKDB)).fetchall())
+        busy.append([set(duck.execute(busy_units_sql(one, most, DUCKDB)).fetchall()) for one in lists])
+    busy.append([set(engines.writer.execute(busy_units_sql(one, most, POSTGRES).encode()).fetchall()) for one in lists])
     asked.append(engines.writer.execute(joined_rows_sql(tables, POSTGRES)).fetchall())
     engines.writer.execute(f"DROP TABLE {', '.join(table.name for table in tables)}")
     assert Counter(asked[0]) == Counter(asked[1])
     check_joined(found, caps[: len(found)], asked[0])
+    assert busy[0] == busy[1]
+    of_first = Counter(row[:1] for row in found[0] if row[0] is not None)
+    for listed, rows_of in zip(busy[0], (Counter(row[:1] for row in asked[0]), of_first), strict=True):
+        least = {min(of_first)} if of_first else set()
+        assert listed == {unit for unit, size in rows_of.items() if size > most or unit in least}
 
 
 def test_the_rows_of_a_unit_are_drawn_and_not_the_first_or_least(tmp_path: Path) -> None:
@@ -192,14 +213,18 @@ def test_a_join_carries_no_long_text_and_keeps_units_apart(engines: Engines) -> 
         )
     ]
     asked = 'count(*), count(DISTINCT person), max(length(person)), max(length("first.note"))'
+    lists = (joined_on_unit(tables), tables[0])
     with duckdb.connect() as duck:
         for statement in loads:
             duck.execute(statement)
         found = [duck.execute(read_joined(asked, tables, DUCKDB)).fetchone()]
+        busy = [duck.execute(busy_units_sql(one, 0, DUCKDB)).fetchall() for one in lists]
     engines.writer.execute("DROP TABLE IF EXISTS first, second; " + "; ".join(loads))
     found.append(engines.writer.execute(read_joined(asked, tables, POSTGRES).encode()).fetchone())
+    busy += [engines.writer.execute(busy_units_sql(one, 0, POSTGRES).encode()).fetchall() for one in lists]
     engines.writer.execute("DROP TABLE first, second")
     assert found == [(4, 4, 532, 8)] * 2
+    assert [len(units) for units in busy] == [4] * 4
 
 
 def test_a_join_carries_no_long_numeric_and_compares_as_before(engines: Engines) -> None:
