@@ -425,16 +425,21 @@ def not_linear(node: exp.Expr, within: GroupScope) -> KeyholeError:
     for ratio in node.find_all(exp.Div):
         counted = bare(ratio.expression).find(exp.Distinct)
         if counted is not None and contains_aggregate(ratio.this):
-            return divided_by_different_values(ratio, hint=_mean_per_unit(counted, within))
+            return divided_by_different_values(ratio, hint=_mean_per_unit(counted, within, ratio))
     counted = node.find(exp.Distinct)
     return no_sum_over_rows(node, hint=None if counted is None else _mean_per_unit(counted, within))
 
 
-def _mean_per_unit(counted: exp.Distinct, within: GroupScope) -> str | None:
-    """The question for how many rows a unit has in the mean, where the units are what is counted; else None."""
+def _mean_per_unit(counted: exp.Distinct, within: GroupScope, ratio: exp.Div | None = None) -> str | None:
+    """The question for how many rows a unit has in the mean, where the units are what is counted; else None. Of a
+    `ratio` by a part of the units' columns, the one by all of them."""
     scope, select = within.scope, counted.find_ancestor(exp.Select)
     found = [find_column(item, scope) for item in counted.expressions]
     of_unit = all(column is not None and column.name in scope.table.unit for column in found)
+    if of_unit and select is not None and isinstance(ratio, exp.Div) and len(set(found)) < len(scope.table.unit):
+        units = ", ".join(map(readable, scope.table.unit))
+        part = write_node(counted.find_ancestor(exp.Count) or counted)
+        return f"Instead you can ask: {write_node(select).replace(part, f'count(DISTINCT ({units}))', 1)};"
     if not of_unit or select is None or not within.keys or scope.joined or scope.members or scope.listed is not None:
         return None
     keys = [readable(key.name) for key in within.keys]

@@ -125,6 +125,13 @@ def unsupported_aggregate(call: exp.Expr) -> KeyholeError:
         above = call.parent
         value = write_node(above.expression) if isinstance(above, exp.EQ) else "40"
         hint = f"Instead you can ask how many rows have a value: count(*) FILTER (WHERE {column} = {value}) > 1000."
+    elif (both := _read_together(call)) is not None:
+        detail = "How two columns go together is no sum over rows, nor a mean or a ratio of sums."
+        one, other = both
+        hint = (
+            f"Instead you can ask whether one is larger with the other: avg({one}) FILTER (WHERE {other} > 10) > "
+            f"avg({one}) FILTER (WHERE {other} <= 10), with a middle value of {other} in the place of 10."
+        )
     else:
         detail = "HAVING may use count, sum, avg, max, min, percentiles, bool_and and bool_or, each with FILTER."
         counted = "*" if column == "x" else column
@@ -132,6 +139,13 @@ def unsupported_aggregate(call: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH204", f"{write_short(call)} is not supported", detail=detail, hint=hint, position=position(call)
     )
+
+
+def _read_together(call: exp.Expr) -> tuple[str, str] | None:
+    """The two columns of a correlation, a covariance or a regression."""
+    named = type(call).__name__.lower() if not isinstance(call, exp.Anonymous) else str(call.this).lower()
+    columns = [write_node(found) for found in call.find_all(exp.Column)]
+    return (columns[0], columns[1]) if named.startswith(("corr", "covar", "regr")) and len(columns) > 1 else None
 
 
 def divides_integers(node: exp.Div) -> KeyholeError:

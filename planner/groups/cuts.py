@@ -302,7 +302,7 @@ class CutFinder:
         floating = self._is_floating(node)
         if floating and not self.is_double and (self.unit is None or "num_buckets" not in node.args):
             raise NotFinite(write_short(node))
-        if isinstance(array := node.args.get("threshold"), exp.Array):
+        if (array := _find_edges(node)) is not None:
             edges = [self._shape(one).constant for one in array.expressions]
         else:
             low, high, count = (
@@ -534,6 +534,23 @@ class CutFinder:
 
 def _is_cast_to(node: exp.Expr, kind: exp.DType) -> bool:
     return any(cast.to.this == kind for cast in node.find_all(exp.Cast))
+
+
+def _find_edges(node: exp.WidthBucket) -> exp.Array | None:
+    """The array of edges; None where buckets are equal. Raises `NotFinite` for what is no plain array."""
+    array = node.args.get("threshold")
+    if isinstance(array, exp.Cast) and isinstance(array.this, exp.Array) and _is_list_of_numbers(array.to):
+        array = array.this
+    if array is not None and not isinstance(array, exp.Array):
+        raise NotFinite(write_short(node))
+    return array
+
+
+def _is_list_of_numbers(kind: exp.DataType) -> bool:
+    """Return True for an array of whole or exact numbers without a precision, which changes no constant."""
+    (of,) = kind.expressions or (None,)
+    exact = (exp.DType.INT, exp.DType.BIGINT, exp.DType.SMALLINT, exp.DType.DECIMAL)
+    return kind.this == exp.DType.ARRAY and isinstance(of, exp.DataType) and of.this in exact and not of.expressions
 
 
 def _pair(left: Pieces, right: Pieces) -> Iterator[tuple[Line, Line]]:

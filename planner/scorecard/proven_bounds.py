@@ -108,7 +108,8 @@ def prove_bound(number: exp.Expr, formulas: tuple[exp.Expr, ...], scope: Scope) 
 
 def is_whole(number: exp.Expr, scope: Scope) -> bool:
     """Return True if every value of an aggregate is a whole number."""
-    inner = number.this if isinstance(number, exp.Filter) else number
+    plain = _unwrap(number)
+    inner = plain.this if isinstance(plain, exp.Filter) else plain
     if isinstance(inner, exp.Count):
         return True
     if not isinstance(inner, exp.Sum | exp.Min | exp.Max):
@@ -151,10 +152,14 @@ def _has_fractions(number: exp.Expr, scope: Scope) -> bool:
 
 
 def _key(node: exp.Expr) -> str:
-    inner = node
-    while isinstance(inner, _WRAPPINGS) and not _narrows(inner):
-        inner = inner.this
-    return write_node(inner)
+    return write_node(_unwrap(node))
+
+
+def _unwrap(node: exp.Expr) -> exp.Expr:
+    """Return the expression without what changes no value that is there."""
+    while isinstance(node, _WRAPPINGS) and not _narrows(node):
+        node = node.this
+    return node
 
 
 def _narrows(node: exp.Expr) -> bool:

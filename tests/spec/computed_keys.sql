@@ -101,6 +101,10 @@ SELECT width_bucket(amount, 0, 100, 5000) FROM sales GROUP BY 1 HAVING count(*) 
 --> [width_bucket(amount, 0, 100, 5000) 5003] f0 > 40 ~4; count(*) delta 100 in 0..100
 SELECT width_bucket(amount, 0, 100, 10000000) FROM sales GROUP BY 1 HAVING count(*) > 40
 --> KH202 width_bucket(amount,
+SELECT width_bucket(amount, ARRAY[5, 10, 50]::numeric[]) FROM sales GROUP BY 1 HAVING count(*) > 40
+--> [width_bucket(amount, CAST(array[5, 10, 50] AS DECIMAL[])) 5] f0 > 40 ~4; count(*) delta 100 in 0..100
+SELECT width_bucket(amount, '{5,10,50}'::numeric[]) FROM sales GROUP BY 1 HAVING count(*) > 40
+--> KH202 width_bucket(amount,
 SELECT quantity * 1000000000 FROM sales GROUP BY 1 HAVING count(*) > 40
 --> KH202 quantity
 SELECT CASE WHEN quantity > 5 AND country = 'France' THEN 'large' ELSE 'other' END AS kind, country FROM sales GROUP BY 1, 2 HAVING count(*) > 40

@@ -3,6 +3,14 @@
 -- # `--@ ` names the catalog; after "with" stands what the hint asks the owner to declare.
 -- # "elsewhere": what the hint says is done by no statement here.
 --@ retail
+SELECT ward FROM visits GROUP BY ward HAVING corr(age, cost) > 0.5
+--! Instead you can ask whether one is larger with the other: avg(age) FILTER (WHERE cost > 10) > avg(age) FILTER (WHERE cost <= 10), with a middle value of cost in the place of 10.
+SELECT ward FROM visits GROUP BY ward HAVING avg(age) FILTER (WHERE cost > 50) > avg(age) FILTER (WHERE cost <= 50) AND count(age) FILTER (WHERE cost > 50) >= 50 AND count(age) FILTER (WHERE cost <= 50) >= 50
+--> answered
+SELECT width_bucket(amount, '{5,10,50}'::numeric[]) FROM sales GROUP BY 1 HAVING count(*) > 40
+--! Group by a condition on amount, or by steps of it: floor(amount / 100).
+SELECT floor(amount / 100) FROM sales GROUP BY 1 HAVING count(*) > 40
+--> answered
 SELECT extract(year FROM age(invoice_date)) > 2 AS old FROM sales GROUP BY 1 HAVING count(*) > 200
 --! Write the day: GROUP BY EXTRACT(YEAR FROM age(CAST('2026-01-01' AS DATE), invoice_date)) > 2.
 SELECT extract(year FROM age(CAST('2026-01-01' AS DATE), invoice_date)) > 2 AS old FROM sales GROUP BY 1 HAVING count(*) > 200
