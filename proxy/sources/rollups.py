@@ -1,10 +1,11 @@
 """Rollups of one source and steps of its statements: which exist, which are wanted, and answering from them.
 
 A question that no rollup serves yet is answered by its scan, which reads of its steps what is there. One thread then
-builds what is missing for later questions of the same public data version. What exists depends on what was asked
-before, on public versions and on time. A rollup that cannot be built or read is not tried again in its version, and
-says nothing: the scan answers. One of more rows than may be kept is not tried again in any version, as long as the
-source is open.
+builds what is missing for later questions of the same public data version. The rollup of a statement with several
+steps takes many such scans: it is built when it would have served twice. What exists depends on what was asked before,
+on public versions and on time. A rollup that cannot be built or read is not tried again in its version, and says
+nothing: the scan answers. One of more rows than may be kept is not tried again in any version, as long as the source is
+open.
 """
 
 import threading
@@ -21,6 +22,8 @@ from planner.question.plan import Rewritten, Rollup
 _Result = TypeVar("_Result")
 _MOST_LARGE = 1_000  # names of rollups that did not fit, a few hundred bytes each: more than there are sets of keys
 _SHORTEST_MS = 1  # a timeout of 0 would be none
+_MOST_ONCE = 1_000  # names of rollups that would have served once, a few hundred bytes each
+_FEW_STEPS = 1  # a choice of groups: one narrow pass. Joins and paths have more, and their rollups take many scans
 _STEPS_BESIDE = 16  # steps for each rollup that may be kept: a join of four tables has ten
 MOST_ROWS = 20_000_000  # the default of `rollup_rows`: a copy takes time and room at the source in proportion
 
@@ -86,6 +89,7 @@ class Rollups:
         self._rollups = _Shelf(most)
         self._steps = _Shelf(most * _STEPS_BESIDE)
         self._too_large: OrderedDict[str, None] = OrderedDict()
+        self._once: OrderedDict[str, None] = OrderedDict()
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="keyhole-rollup")
         self._last: Future[None] | None = None
         self._closed = False
@@ -190,11 +194,20 @@ class Rollups:
             return found
 
     def _want_all(self, rewritten: Rewritten, version: str, *, timeout_ms: int) -> None:
-        """Have everything built that would have served the statement."""
-        for rows in _list_steps(rewritten):
+        """Have built what would have served the statement: its steps, and its rollup if it is cheap or wanted again."""
+        steps = _list_steps(rewritten)
+        for rows in steps:
             self._want(self._steps, rows, version, timeout_ms=timeout_ms)
-        if rewritten.rollup is not None:
-            self._want(self._rollups, rewritten.rollup, version, timeout_ms=timeout_ms)
+        rollup = rewritten.rollup
+        if rollup is not None and (len(steps) <= _FEW_STEPS or self._note_wish(f"{_name(rollup)} {version}")):
+            self._want(self._rollups, rollup, version, timeout_ms=timeout_ms)
+
+    def _note_wish(self, wish: str) -> bool:
+        """True if it has been wished for before, as far as that is remembered."""
+        with self._lock:
+            before = wish in self._once
+            _remember(self._once, wish, most=_MOST_ONCE)
+            return before
 
     def _want(self, shelf: _Shelf, rollup: Rollup, version: str, *, timeout_ms: int) -> None:
         with self._lock:
@@ -220,19 +233,14 @@ class Rollups:
         except Exception as error:
             kept.useless = True
             if isinstance(error, RollupTooLarge):
-                self._remember_large(_name(kept.rollup))
+                with self._lock:
+                    _remember(self._too_large, _name(kept.rollup), most=_MOST_LARGE)
             return
         with self._lock:
             kept.relation = relation
             wanted = shelf.kept.get(_name(kept.rollup)) is kept
         if not wanted:
             self._drop(relation)
-
-    def _remember_large(self, name: str) -> None:
-        with self._lock:
-            self._too_large[name] = None
-            while len(self._too_large) > _MOST_LARGE:
-                self._too_large.popitem(last=False)
 
     def _retire(self, shelf: _Shelf, kept: _Kept) -> None:
         """Forget a rollup or step under the lock; a build that is under way drops its own."""
@@ -258,6 +266,13 @@ def _list_steps(rewritten: Rewritten) -> list[Rollup]:
 def _name(rollup: Rollup) -> str:
     """What tells rows of one table's questions from all others: tables that share a step may have other versions."""
     return f"{rollup.name} {rollup.table}"
+
+
+def _remember(names: OrderedDict[str, None], name: str, *, most: int) -> None:
+    """Add a name; of more than `most` the one that was added first is forgotten."""
+    names[name] = None
+    while len(names) > most:
+        names.popitem(last=False)
 
 
 def limit_rows(rollup: Rollup, most_rows: int) -> str:

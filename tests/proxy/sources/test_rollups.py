@@ -21,7 +21,7 @@ from planner.catalog.model import FixedKey, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.lower.kept.named_steps import name_step
+from planner.lower.kept.named_steps import keep_steps, name_step
 from planner.lower.scan import rewrite
 from planner.question.condition import And, Compare
 from planner.question.model import Measure, Question
@@ -173,6 +173,25 @@ def test_a_rollup_that_did_not_fit_is_not_built_again_in_another_version() -> No
                 useless = 1 if rows > 10 else 0
                 assert rollups.counts() == {"ready": 1 - useless, "building": 0, "useless": useless}
             assert store.builds == builds
+        rollups.close()
+
+
+def test_a_rollup_behind_several_steps_is_built_when_it_would_have_served_twice() -> None:
+    """In each version anew. The steps are kept at once, and read by the second question."""
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
+        store = _CountingStore(connection.cursor, pins=DuckDBPins(connection), most_rows=10)
+        rollups = Rollups(store, most=2)
+        steps = (first := name_step("SELECT 1 AS x"), name_step(f"SELECT x + 1 AS x FROM {first.name}"))
+        made = Rollup("t", "of", "SELECT 7 AS x", "x", "SELECT x FROM rolled")
+        sql = f"SELECT sum(x) FROM (TABLE {steps[0].name} UNION ALL TABLE {steps[1].name}) AS s"
+        rewritten = keep_steps(Rewritten("duckdb", sql, made), steps, table="t", dialect=DUCKDB)
+        for version in ("1", "2"):
+            store.builds = 0
+            for builds, scans, reads_kept in ((2, True, False), (3, True, True), (3, False, True)):
+                found = rollups.answer(rewritten, version=version, timeout_ms=60_000, read=lambda sql, _: sql)
+                rollups.settle()
+                assert (store.builds, found.scans, found.reads_kept) == (builds, scans, reads_kept)
         rollups.close()
 
 
