@@ -33,8 +33,9 @@ from planner.values.model import Given
 class Aggregate:
     """A sum over rows of `parts`, divided by the sum of `per` where there is one: COUNT, SUM, AVG, or a ratio.
 
-    `per` is positive wherever it has rows. `values` are rows that must exist for the aggregate not to be NULL. Where
-    `by_units`, `per` counts the privacy units that have such rows, instead of the rows.
+    `per` is positive wherever it has rows, but where it may have `either_sign`. `values` are rows that must exist for
+    the aggregate not to be NULL. Where `by_units`, `per` counts the privacy units that have such rows, instead of the
+    rows.
     """
 
     function: str
@@ -46,6 +47,7 @@ class Aggregate:
     offset: int
     arithmetic: Arithmetic
     by_units: bool = False
+    either_sign: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -245,7 +245,7 @@ def _ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Ag
     if left.own is not None or left.constant or right.constant or right.missing is not None or len(right.summands) != 1:
         raise divisor_not_positive(node)
     ((below, coefficient),) = right.summands
-    if coefficient <= 0 or not (least_per_row(below.parts) > 0 or is_never_negative(below.parts)):
+    if coefficient <= 0:
         raise divisor_not_positive(node)
     above = tuple(
         replace(part, coefficient=part.coefficient * factor / coefficient)
@@ -269,6 +269,7 @@ def _ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Ag
         offset=start(node) or 0,
         arithmetic=max(left.arithmetic, right.arithmetic),
         by_units=by_units and not within.scope.table.row_unit,  # else each row is a unit
+        either_sign=not (least_per_row(below.parts) > 0 or is_never_negative(below.parts)),
     )
 
 

@@ -156,6 +156,7 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
         over=replace(per[0], coefficient=Fraction(1), power=0) if len(per) == 1 else None,
         base=per if needs_base else (),
         off_each_unit=threshold if by_units else Fraction(0),
+        either_sign=any(found.either_sign for found, _ in summands),
     )
 
 

@@ -31,6 +31,7 @@ from planner.question.condition import ALWAYS, Condition
 from planner.question.condition_text import canonical
 from planner.question.model import Accuracy, Measure, Term
 from planner.values.decimals import round_up
+from planner.values.operators import FLIPPED
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,7 @@ def flatten(formula: Having) -> Having:
 _WORTH_OF_RATIO = 3
 """How many units a ratio's tolerance is worth at a base by a sum: both then cost up to 2 epsilon at usual error rates,
 which most policies let one question cost. At `WORTH` it is half of that, of groups nearly twice as large."""
+_OPPOSITE = "-"  # before a divisor that is below 0
 _SCALED = re.compile(r"\([\d.]+ \* (.+)\)")  # one sum times a constant, as a divisor is written
 
 
@@ -219,9 +221,18 @@ class RatioBases:
             case Some(children):
                 return Some(tuple(self._put(child, (), warn) for child in children))
             case Comparison() if formula.base:
-                return self._with_base(formula, beside, warn)
+                return self._with_bases(formula, beside, warn)
             case _:
                 return formula
+
+    def _with_bases(self, ratio: Comparison, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
+        """A ratio by a sum of either sign is one of groups that reach a base, or of those whose opposite does."""
+        sides = [ratio]
+        if ratio.either_sign:
+            sides = [side for side in (ratio, _turn_ratio(ratio)) if self._can_reach(side)] or sides
+        typed = [side for side in sides if any(_is_base(one, side) for one in _turn_all(beside))]
+        made = [self._with_base(side, _turn_all(beside), warn) for side in typed or sides]
+        return Some(tuple(made)) if len(made) > 1 else made[0]
 
     def _with_base(self, ratio: Comparison, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
         amount = self.tolerances.amount(ratio.names)
@@ -251,39 +262,26 @@ class RatioBases:
                 hint=f"Add: AND {base.text}",
                 position=ratio.position,
             )
-        smaller = f"{base.left} >= {max(base.at / 2, Fraction(1))}"
+        smaller = f"{base.left} {base.operator} {_write_half(base.at)}"
         warn(
             f"{ratio.text}: of groups with {base.text}, which was added, since at a smaller divisor the ratio "
             f"drowns in noise; AND {smaller} beside it asks half as large ones for more epsilon, and a wider "
             "keyhole.tolerance of the ratio smaller ones for the same"
         )
         assert base.allowed is not None
-        reached = base.at - base.allowed
+        reached = abs(base.at) - base.allowed
         made = replace(ratio, base=(), over=None, allowed=tolerance * reached, shown_by=reached)
         return Every((replace(made, values=_keep_needed_values(ratio, tolerance)), base))
 
+    def _can_reach(self, ratio: Comparison) -> bool:
+        """Whether some unit adds to the base, by the bounds of what one adds."""
+        made, _ = functional(_base_of_one(ratio), table=self.table, min_rows=1, where=self.where)
+        return made.unit_range is None or made.unit_range[1] > 0
+
     def _base(self, ratio: Comparison, tolerance: Fraction) -> Comparison:
-        divisor = ratio.left.rpartition(" / ")[2]
-        scaled = _SCALED.fullmatch(divisor)  # the base is a threshold of the sum itself, whatever it is times
-        divisor = divisor if scaled is None else scaled[1]
         share = slack_share(self.tolerances, of="count" if ratio.off_each_unit else "sum")
         by_units = bool(ratio.off_each_unit)
-        plain = Comparison(
-            text="",
-            left=divisor,
-            names=("count" if by_units else divisor,),
-            measure=Measure.UNITS if by_units else Measure.TOTAL,
-            parts=ratio.base,
-            operator=">=",
-            at=Fraction(1),
-            threshold=Fraction(1),
-            origin=Fraction(0),
-            per_row=None,
-            values=() if by_units else tuple(one for one in ratio.values if _are_summed(one, ratio.base)),
-            slack=Slack.THRESHOLD,
-            position=ratio.position,
-        )
-        moved = []
+        plain, moved = _base_of_one(ratio), []
         for one in (plain, replace(ratio, base=())):
             made, step = functional(one, table=self.table, min_rows=1, where=self.where)
             moved.append(made.sensitivity * step)
@@ -293,8 +291,32 @@ class RatioBases:
             number = Fraction(next_round(ceil(WORTH * max(moved[0] / share, most))))
             least = Fraction(self.accuracy.min_rows)
             number = least if self.accuracy.min_rows_set else max(number, least)
-        text = f"{divisor} >= {number}"
-        return replace(plain, text=text, at=number, threshold=number, allowed=number * share)
+        base = replace(plain, at=number, threshold=number, allowed=number * share)
+        base = _turn(base, plain.names[0]) if plain.left.startswith(_OPPOSITE) else base
+        return replace(base, text=f"{base.left} {base.operator} {base.at}")
+
+
+def _base_of_one(ratio: Comparison) -> Comparison:
+    """The base at which a ratio's divisor is 1."""
+    divisor, by_units = ratio.left.rpartition(" / ")[2], bool(ratio.off_each_unit)
+    sign = _OPPOSITE if divisor.startswith(_OPPOSITE) else ""
+    scaled = _SCALED.fullmatch(summed := divisor.removeprefix(sign))
+    summed = summed if scaled is None else scaled[1]  # a threshold of the sum itself, whatever it is times
+    return Comparison(
+        text="",
+        left=f"{sign}{summed}",
+        names=("count" if by_units else summed,),
+        measure=Measure.UNITS if by_units else Measure.TOTAL,
+        parts=ratio.base,
+        operator=">=",
+        at=Fraction(1),
+        threshold=Fraction(1),
+        origin=Fraction(0),
+        per_row=None,
+        values=() if by_units else tuple(one for one in ratio.values if _are_summed(one, ratio.base)),
+        slack=Slack.THRESHOLD,
+        position=ratio.position,
+    )
 
 
 def _are_summed(values: Values, parts: tuple[Part, ...]) -> bool:
@@ -312,6 +334,37 @@ def _keep_needed_values(ratio: Comparison, tolerance: Fraction) -> tuple[Values,
     above = ratio.parts[: len(ratio.parts) - divisors]
     counted = [Term(1, None if part.column is None else part.column.name, part.condition, 0) for part in above]
     return tuple(one for one in ratio.values if not all(implies(term, one) for term in counted))
+
+
+def _turn_ratio(ratio: Comparison) -> Comparison:
+    """The same ratio, of the opposite of both sums."""
+    above, _, below = ratio.left.rpartition(" / ")
+    left = f"-{above} / {_OPPOSITE}{below}"
+    parts, base = (tuple(part.times(Fraction(-1)) for part in sums) for sums in (ratio.parts, ratio.base))
+    return replace(ratio, left=left, parts=parts, base=base)
+
+
+def _turn_all(beside: tuple[Comparison, ...]) -> tuple[Comparison, ...]:
+    """Thresholds with those below 0 that a sum must not reach as thresholds that its opposite must."""
+    below = ("<", "<=")
+    return tuple(
+        _turn(one, f"{_OPPOSITE}{one.left}")
+        if one.operator in below and one.at < 0 and one.measure is Measure.TOTAL
+        else one
+        for one in beside
+    )
+
+
+def _turn(one: Comparison, left: str) -> Comparison:
+    """The same threshold, as one of the opposite of its sum, which is called `left`."""
+    parts = tuple(part.times(Fraction(-1)) for part in one.parts)
+    operator, threshold = FLIPPED[one.operator], -one.threshold
+    return replace(one, left=left, parts=parts, operator=operator, at=-one.at, threshold=threshold)
+
+
+def _write_half(number: Fraction) -> Fraction:
+    """Half of a base, as an analyst types it: at least 1 away from 0."""
+    return min(number / 2, Fraction(-1)) if number < 0 else max(number / 2, Fraction(1))
 
 
 def _is_base(one: Comparison, ratio: Comparison) -> bool:

@@ -170,6 +170,19 @@ def test_the_base_shows_that_the_divisor_has_values() -> None:
         assert [one.text for one in question.atoms if one.text.startswith("count(")] == []
 
 
+def test_a_ratio_by_a_sum_of_either_sign_is_one_of_groups_that_reach_a_base_on_either_side() -> None:
+    """As somebody types it who knows the bases. A base in the text chooses a side, and so do bounds of units."""
+    of_sales = "SELECT country FROM sales GROUP BY country HAVING "
+    ratio = "sum(quantity) / nullif(sum(amount), 0) > 2"
+    above, below = f"{ratio} AND sum(amount) >= 75000", f"{ratio} AND sum(amount) <= -75000"
+    assert _fingerprint(asked(of_sales + ratio)) == _fingerprint(asked(f"{of_sales}({above}) OR ({below})"))
+    for side in (above, below):
+        assert len(asked(of_sales + side).functionals) == 2
+    only = "sum(amount) / sum(quantity) > 2"  # no customer of a month takes off more than the declared 0
+    assert _fingerprint(asked(of_sales + only)) == _fingerprint(asked(f"{of_sales}{only} AND sum(quantity) >= 50000"))
+    assert refusal(of_sales + ratio, guard="refuse", tolerance="10%") is not None
+
+
 def test_a_tolerance_of_all_leaves_an_added_base_half_of_itself() -> None:
     made = asked(WARDS + "sum(cost) FILTER (WHERE insured) / sum(cost) > 0.5", tolerance="100%")
     (base,) = (one for one in made.atoms if one.text.startswith("sum(cost) >="))
