@@ -177,12 +177,12 @@ def weighed_by_key(node: exp.Expr) -> KeyholeError:
 
 
 def divisor_not_positive(node: exp.Div) -> KeyholeError:
-    """KH204 for a ratio whose divisor may be 0 or less."""
+    """KH204 for a ratio whose divisor is not one sum."""
     return KeyholeError(
         "KH204",
-        f"{write_short(node.expression)} is not known to be positive, so nothing can be divided by it",
-        detail="A ratio is tested by multiplying its divisor out, which needs a count, or a sum of positive values.",
-        hint="Divide by count(*), or ask the owner to declare bounds above 0 for the column.",
+        f"{write_short(node.expression)} is not one count or sum, so nothing can be divided by it",
+        detail="A ratio is tested by multiplying its divisor out.",
+        hint="Divide by count(*), or by one sum such as sum(x), times a number above 0 at most.",
         position=position(node.expression),
     )
 

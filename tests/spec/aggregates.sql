@@ -321,7 +321,7 @@ SELECT ward FROM visits GROUP BY ward HAVING count(*) / count(DISTINCT ward) > 5
 SELECT country FROM sales GROUP BY country HAVING sum(amount) / count(*) > 20
 --> [country 4] f0 > 0 ~10000; sum(amount) / count(*) - 20 {+1 amount -2000} delta 5200000 in -5200000..4800000
 SELECT country FROM sales GROUP BY country HAVING sum(amount) / sum(quantity) > 20
---> KH204 sum(quantity)
+--> KH206 sum(amount) else [country 4] (f0 > 0 ~9000000 and f1 > 49999 ~5000); sum(amount) / sum(quantity) - 20 {+1 amount -2000 quantity} delta 2100000 in -2100000..150000; sum(quantity) delta 1000 in 0..1000
 SELECT ward FROM visits GROUP BY ward HAVING count(*) / 7 > 10
 --> [ward 3] f0 > 76 ~7; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING count(*) / 7.0 > 10
@@ -581,5 +581,7 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / sum(age) > 0
 --> KH204 sum(cost)
 SELECT ward FROM visits GROUP BY ward HAVING (sum(cost) / sum(age) > 2) IS NOT TRUE
 --> KH204 sum(cost)
+SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / -sum(age) > 0.5
+--> KH204 sum(age)
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / sum(age - 60) > 0.5
---> KH204 sum(age
+--> KH206 sum(cost) else [ward 3] ((f0 > 0 ~30600 and f3 > 49 ~5 and f1 > 339999 ~34000) or (f2 > 0 ~30600 and f3 > 49 ~5 and f1 <= -340000 ~34000)); sum(cost) / sum(age - 60) - 0.5 {+1 cost -1 age +60 age^0} delta 10060; sum(age - 60) 1x-60 delta 60; -sum(cost) / -sum(age - 60) - 0.5 {-1 cost +1 age -60 age^0} delta 10060; count(age) delta 1
