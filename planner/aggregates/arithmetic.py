@@ -38,7 +38,7 @@ from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
 from planner.question.model import Measure
 from planner.question.products import steps_of
-from planner.scope.names import find_column
+from planner.scope.names import find_column, numeric_scale
 from planner.values.decimals import decimal
 from planner.values.expressions import fold
 from planner.values.model import Constant, NotConstant, Number, Untyped, number
@@ -396,6 +396,8 @@ def _cast(node: exp.Cast, within: GroupScope) -> Linear | None:
     if inner is None:
         return None
     arithmetic = kind_of_cast(node)
+    if inner.arithmetic is Arithmetic.INTEGER and numeric_scale(node) is not None:
+        arithmetic = Arithmetic.EXACT  # which rounds no whole number
     if arithmetic is None or (arithmetic is Arithmetic.INTEGER and inner.arithmetic is not Arithmetic.INTEGER):
         raise not_linear(node, within)
     return replace(inner, arithmetic=arithmetic)

@@ -16,20 +16,21 @@ from planner.aggregates.key_thresholds import is_public
 from planner.aggregates.linear_comparison import compare_quotient_of_means, linear_comparison, multiply_out
 from planner.aggregates.order_statistics import is_truth, picks_a_value, truth_comparison, value_comparison
 from planner.aggregates.refusals import unsupported_aggregate
-from planner.aggregates.rounded_comparison import rounded_comparison, truncated_comparison
+from planner.aggregates.rounded_comparison import rounded_comparison, rounded_value, truncated_comparison
 from planner.aggregates.variance import is_variance, variance_comparison
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains, position, write_node, write_short
 from planner.predicates.condition import row_truth
 from planner.predicates.refusals import subquery_inside
 from planner.question.condition import ALWAYS
-from planner.scope.names import find_column
+from planner.scope.names import find_column, numeric_scale
 from planner.values.expressions import fold
 from planner.values.model import NotConstant
 from planner.values.operators import FLIPPED, OPERATORS, OPPOSITE
 
 _HINT = "Combine comparisons like count(*) > 100, sum(x) >= 5, avg(x) < 2 with AND, OR and NOT."
 MOST_READINGS = 4_000  # bounds planning to half a second; 64 literals without NULLs are read a hundred times
+_INTEGERS = (exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 _TRUTHS = (*OPERATORS, exp.And, exp.Or, exp.Not, exp.Between, exp.In, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 
@@ -223,13 +224,16 @@ def _read_comparison(
 
 
 def _compare(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having:
-    said = bare(right)
+    left, said = _spell_rounding(left), bare(right)
     if operator in ("=", "<>") and isinstance(said, exp.Boolean) and (isinstance(left, _TRUTHS) or is_truth(left)):
         return _formula(left, within, negated=bool(said.this) is (operator == "<>"))
     if operator in ("=", "<>") and is_predicate(left) and is_predicate(right):
         return _differ(left, right, within, equal=operator == "=")
     if picks_a_value(left):
         return value_comparison(left, operator, right, within)
+    rounded = rounded_value(left, operator, right, within)
+    if rounded is not None:
+        return rounded
     if is_variance(left, within):
         return variance_comparison(left, operator, right, within)
     if is_variance(right, within):
@@ -243,6 +247,19 @@ def _compare(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, wit
     if isinstance(left, exp.Round | exp.Floor | exp.Ceil | exp.Trunc):
         return rounded_comparison(left, operator, right, within)
     return linear_comparison(node, left, operator, right, within)
+
+
+def _spell_rounding(node: exp.Expr) -> exp.Expr:
+    """A cast of an aggregate to `numeric(p, s)`, or of a mean to an integer, as the round that it is."""
+    if not isinstance(node, exp.Cast):
+        return node
+    sizes = numeric_scale(node)
+    if sizes is None and node.to.this in _INTEGERS and contains(node, exp.Avg):
+        return exp.Round(this=node.this.copy())
+    if sizes is None:
+        return node
+    exact = exp.Cast(this=node.this.copy(), to=exp.DataType(this=exp.DType.DECIMAL))
+    return exp.Round(this=exact, decimals=exp.Literal.number(sizes[1]))
 
 
 def _without_aggregates(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:

@@ -6,6 +6,7 @@ the exact quotient, `> 19` as well, and `> -1` that the exact one is above -1.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
@@ -16,6 +17,7 @@ from planner.aggregates.arithmetic import Linear, exact_quotient, kind_of_cast, 
 from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Some
 from planner.aggregates.key_thresholds import is_public
 from planner.aggregates.linear_comparison import compare_with_zero
+from planner.aggregates.order_statistics import picks_a_value, value_comparison
 from planner.aggregates.refusals import write_parenthesised
 from planner.aggregates.row_expression import Arithmetic
 from planner.errors import KeyholeError
@@ -54,6 +56,28 @@ def rounded_comparison(
         return compare_with_zero(
             inner.plus(Linear((), edge * step, Arithmetic.EXACT), Fraction(-1)), found, left, at, within
         )
+
+    return _sides(operator, side)
+
+
+def rounded_value(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having | None:
+    """A rounded max, min or percentile against a constant; None for what is none, or is rounded as a double."""
+    if not isinstance(left, exp.Round | exp.Floor | exp.Ceil | exp.Trunc):
+        return None
+    picked = bare(left.this)
+    is_exact = isinstance(picked, exp.Cast) and kind_of_cast(picked) is Arithmetic.EXACT
+    picked = bare(picked.this) if is_exact else picked
+    places, at = _places(left, within), _constant(right, within)
+    if places is None or at is None or not picks_a_value(picked):
+        return None
+    if not is_exact and isinstance(left, exp.Round) and left.args.get("decimals") is None:
+        return None
+
+    def side(of: str) -> Having:
+        edge, found = _edge(left, of, at * Fraction(10) ** places)
+        written = f"{Decimal(int(2 * abs(edge)) * 5).scaleb(-places - 1):f}"  # edges are whole or half steps
+        literal: exp.Expr = exp.Literal.number(written)
+        return value_comparison(picked, found, exp.Neg(this=literal) if edge < 0 else literal, within)
 
     return _sides(operator, side)
 

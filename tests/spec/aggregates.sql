@@ -196,7 +196,7 @@ SELECT ward FROM visits GROUP BY ward HAVING avg(cost) > 99.95
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) FILTER (WHERE insured) > 65
 --> [ward 3] f0 > 0 ~325; avg(age) FILTER (WHERE insured) - 65 1x-65 delta 65
 SELECT ward FROM visits GROUP BY ward HAVING avg(age)::int > 65
---> KH204 avg(age)::int
+--> KH206 avg(age)::int else [ward 3] (f0 > -1 ~1179 and f1 > 99 ~10); avg(age) - 65.5 2x-131 delta 131; count(age) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING avg(age)::numeric > 65
 --> [ward 3] f0 > 0 ~325; avg(age) - 65 1x-65 delta 65
 SELECT ward FROM visits GROUP BY ward HAVING avg(age)::float8 > 65

@@ -64,8 +64,8 @@ SELECT ward FROM visits GROUP BY ward HAVING count(visits) > 40
 SELECT ward FROM visits GROUP BY ward HAVING count(visit_id) > 40
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING avg(age)::int > 65
---! Compare sums of aggregates, a mean or a ratio with a constant, for example avg(age) > 40.
-SELECT ward FROM visits GROUP BY ward HAVING avg(age) > 40
+--! Add: AND count(age) >= 100
+SELECT ward FROM visits GROUP BY ward HAVING avg(age)::int > 65 AND count(age) >= 100
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING count(*) * count(*) > 400
 --! Compare sums of aggregates, a mean or a ratio with a constant, for example count(*) > 40.

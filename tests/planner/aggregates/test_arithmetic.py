@@ -146,6 +146,10 @@ def _atom(random_: random.Random) -> str:
             f"percentile_disc({share}) WITHIN GROUP (ORDER BY {column}){filter_} {operator} {t}",
             f"round(avg({column}){filter_}, {random_.randint(0, 1)}) {operator} {t}",
             f"{random_.choice(['floor', 'ceil', 'round'])}(sum(cost){filter_}) {operator} {t}",
+            f"CAST(avg({column}){filter_} AS {random_.choice(['numeric(9,1)', 'decimal(9)', 'int'])}) {operator} {t}",
+            f"round({extreme}({column}){filter_}::numeric, {random_.randint(-1, 1)}) {operator} {t}",
+            f"percentile_disc({share}) WITHIN GROUP (ORDER BY {column}){filter_}::numeric(9,0) {operator} {t}",
+            f"count(*){filter_}::numeric(9,2) / count(*) {operator} {t}",
             f"{random_.choice(['', 'NOT '])}bool_and(age > {random_.randint(0, 5)}){filter_}",
             f"{random_.choice(['bool_or', 'every'])}(insured) = {random_.choice(['true', 'false'])}",
             f"{one} {random_.choice(['', 'NOT '])}BETWEEN {t} AND {_number(random_)}",
@@ -194,7 +198,7 @@ def test_formulas_agree_with_postgresql_on_every_group_and_on_none(world: World)
         accepted += 1
         question = asked(sql, tolerance="1")
         assert world.decided(question) == world.held(having), having
-    assert accepted > cases // 3
+    assert accepted > cases * 3 // 10
     assert all(count > cases // 45 for count in refused.values()), refused
 
 

@@ -105,3 +105,46 @@ SELECT CAST(SUM(qty) AS bigint) AS units, category AS cat FROM order_lines GROUP
 
 SELECT q.channel, q.total_units, q.total_units > 60000 AS above_target FROM (SELECT channel, SUM(qty) AS total_units FROM order_lines GROUP BY channel) q ORDER BY above_target DESC, q.channel
 --> planned
+
+-- # once more, of all families, on what had been mended then
+SELECT CASE WHEN shipped_on IS NULL THEN 'open' WHEN shipped_on - ordered_on <= 2 THEN 'fast' WHEN shipped_on - ordered_on <= 5 THEN 'normal' ELSE 'slow' END AS delivery, country, COUNT(*) FROM order_lines GROUP BY 1, 2 HAVING COUNT(*) > 1500
+--> planned
+
+SELECT CEIL(weight_kg) AS kg, COUNT(*) AS n FROM order_lines GROUP BY CEIL(weight_kg) HAVING COUNT(*) > 5000 ORDER BY kg
+--> planned
+
+SELECT EXTRACT(YEAR FROM ordered_on) || '-Q' || EXTRACT(QUARTER FROM ordered_on) AS quarter, channel, SUM(unit_price * qty) AS gmv FROM order_lines GROUP BY 1, 2 HAVING SUM(unit_price * qty) > 1000000
+--> planned
+
+SELECT channel, COUNT(*) FROM order_lines WHERE (unit_price * qty)::numeric(12,2) > 250.00 AND promo_code IN ('VIP', 'SPRING') GROUP BY channel HAVING COUNT(*) > 200
+--> planned
+
+SELECT o.category, COUNT(*) FROM order_lines o INNER JOIN products p ON p.sku = o.sku WHERE 1 - o.unit_price / p.list_price > 0.1 GROUP BY o.category HAVING COUNT(*) > 2000
+--> planned
+
+SELECT warehouse FROM order_lines WHERE ROUND(weight_kg::numeric, 1) >= 2.5 GROUP BY warehouse HAVING COUNT(*) > 2000
+--> KH205
+
+SELECT channel, COUNT(DISTINCT order_id) AS orders, COUNT(*)::numeric / COUNT(DISTINCT order_id) AS lines_per_order FROM order_lines GROUP BY channel HAVING COUNT(*)::numeric / COUNT(DISTINCT order_id) > 1.5
+--> KH204
+
+SELECT country, 100 * AVG(returned::int) AS pct FROM order_lines GROUP BY country HAVING 100 * AVG(returned::int) >= 6.5
+--> planned
+
+SELECT category, PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY unit_price) AS p90 FROM order_lines GROUP BY category HAVING PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY unit_price) >= 90
+--> planned
+
+SELECT country FROM order_lines GROUP BY country HAVING EVERY(qty > 0) AND COUNT(*) FILTER (WHERE gift) > 100
+--> planned
+
+SELECT * FROM (SELECT category, sku, SUM(qty) AS units, ROW_NUMBER() OVER (PARTITION BY category ORDER BY SUM(qty) DESC) AS rn FROM order_lines GROUP BY category, sku) ranked WHERE rn <= 2 ORDER BY category, rn
+--> planned
+
+SELECT channel, AVG(rating)::numeric(3,2) AS stars FROM order_lines WHERE rating IS NOT NULL GROUP BY channel HAVING COUNT(*) >= 500 ORDER BY stars DESC LIMIT 1
+--> planned
+
+SELECT t.country, t.revenue, ROUND(t.revenue / t.orders, 2) AS aov FROM (SELECT country, SUM(unit_price * qty) AS revenue, COUNT(DISTINCT order_id) AS orders FROM order_lines WHERE ordered_on >= '2025-06-01' GROUP BY country) t WHERE t.revenue > 1000000 AND t.orders > 1000 ORDER BY t.revenue DESC
+--> planned
+
+SELECT category AS category, COUNT(*) AS count FROM public.order_lines WHERE ordered_on >= '2025-01-01' AND ordered_on < '2025-07-01' GROUP BY category HAVING COUNT(*) > 3000 ORDER BY count DESC LIMIT 1000
+--> planned

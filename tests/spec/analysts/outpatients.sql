@@ -135,3 +135,43 @@ SELECT "Referral Source", "Diagnosis Group", COUNT(*) AS appts, CASE WHEN COUNT(
 
 SELECT "Clinic Code", COUNT(*) AS total FROM appointments GROUP BY "Clinic Code" HAVING total > 5000
 --> KH201
+
+-- # once more, of all families, on what had been mended then
+SELECT EXTRACT(YEAR FROM "Birth Date") AS "Birth Year", COUNT(*) FROM patients GROUP BY EXTRACT(YEAR FROM "Birth Date") HAVING COUNT(*) > 60 ORDER BY 1
+--> planned
+
+SELECT CASE WHEN DATE_PART('hour', "Start Time") < 12 THEN 'AM' ELSE 'PM' END AS session, "Specialty", COUNT(*) AS n FROM appointments GROUP BY 1, 2 HAVING COUNT(*) > 2000 ORDER BY n DESC
+--> planned
+
+SELECT EXTRACT(DAY FROM "Start Time" - "Booked At")::int / 14 AS fortnights_waited, COUNT(*) FROM appointments WHERE "Start Time" >= "Booked At" GROUP BY 1 HAVING COUNT(*) > 3000
+--> KH202
+
+SELECT "Clinic Code", COUNT(*) FROM appointments WHERE EXTRACT(EPOCH FROM ("Start Time" - "Checked In")) / 60 BETWEEN 0 AND 15 GROUP BY "Clinic Code" HAVING COUNT(*) > 300
+--> planned
+
+SELECT e."Diagnosis Group" FROM episodes e JOIN patients p ON p."Patient ID" = e."Patient ID" WHERE AGE(e."Opened", p."Birth Date") >= INTERVAL '65 years' GROUP BY e."Diagnosis Group" HAVING COUNT(*) > 300
+--> KH205
+
+SELECT "Specialty", SUM("Fee Charged" * 1.2) AS with_vat FROM appointments WHERE COALESCE("Pain Score", 0) + 1 > 5 GROUP BY "Specialty" HAVING SUM("Fee Charged" * 1.2) > 100000
+--> planned
+
+SELECT "Clinic Code", CAST(AVG("Pain Score") AS DECIMAL(10, 2)) AS avg_pain FROM appointments GROUP BY "Clinic Code" HAVING CAST(AVG("Pain Score") AS DECIMAL(10, 2)) >= 4.9
+--> planned
+
+SELECT "Clinic Code", SUM(CASE WHEN "Is First Visit" THEN "Fee Charged" ELSE 0 END) / NULLIF(SUM("Fee Charged"), 0) AS first_share FROM appointments GROUP BY "Clinic Code" HAVING SUM(CASE WHEN "Is First Visit" THEN "Fee Charged" ELSE 0 END) / NULLIF(SUM("Fee Charged"), 0) > 0.35
+--> planned
+
+SELECT "Specialty", "Is First Visit", COUNT(*) FROM appointments GROUP BY CUBE ("Specialty", "Is First Visit") HAVING COUNT(*) > 3000 AND GROUPING("Specialty", "Is First Visit") < 3
+--> planned
+
+SELECT "Clinic Name", visits FROM (SELECT c."Clinic Name", COUNT(*) AS visits, DENSE_RANK() OVER (ORDER BY COUNT(*) DESC) AS r FROM appointments a JOIN clinics c USING ("Clinic Code") GROUP BY c."Clinic Name") x WHERE r <= 3
+--> planned
+
+SELECT "Specialty", SUM("Fee Charged") FROM appointments GROUP BY "Specialty" ORDER BY 2 DESC OFFSET 1 ROWS FETCH NEXT 2 ROWS ONLY
+--> planned
+
+SELECT c."Region", SUM(x.n) AS visits FROM clinics c JOIN (SELECT "Clinic Code", COUNT(*) AS n FROM appointments GROUP BY "Clinic Code") x ON x."Clinic Code" = c."Clinic Code" GROUP BY c."Region" HAVING SUM(x.n) > 10000
+--> KH110
+
+WITH monthly AS (SELECT DATE_TRUNC('month', "Start Time") AS month, COUNT(*) AS visits FROM appointments GROUP BY 1) SELECT month, visits, CASE WHEN visits >= 2050 THEN 'above target' ELSE 'below target' END AS status FROM monthly ORDER BY month
+--> planned

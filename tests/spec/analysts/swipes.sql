@@ -96,3 +96,40 @@ SELECT building FROM swipes GROUP BY building HAVING COUNT(*) > 5000 EXCEPT SELE
 
 SELECT DISTINCT building, COUNT(*) OVER (PARTITION BY building) AS cnt FROM swipes
 --> KH103
+
+-- # once more, of all families, on what had been mended then
+SELECT DATE_TRUNC('week', swiped_at) AS week, COUNT(DISTINCT card_id) AS people FROM swipes GROUP BY DATE_TRUNC('week', swiped_at) HAVING COUNT(DISTINCT card_id) > 1500 ORDER BY week
+--> planned
+
+SELECT RIGHT(door, 1) AS door_no, COUNT(*) FROM swipes WHERE building IN ('LIB', 'GYM') GROUP BY RIGHT(door, 1) HAVING COUNT(*) > 3000
+--> KH202
+
+SELECT dwell_seconds / 600 * 10 AS minutes_from, COUNT(*) FROM swipes WHERE dwell_seconds < 7200 GROUP BY 1 HAVING COUNT(*) > 5000
+--> planned
+
+SELECT building, COUNT(*) FROM swipes WHERE EXTRACT(DOW FROM swiped_at) NOT IN (0, 6) AND swiped_at::time BETWEEN '08:00' AND '09:59:59' GROUP BY building HAVING COUNT(*) > 800
+--> planned
+
+SELECT building FROM swipes WHERE temperature * 1.8 + 32 > 75 GROUP BY building HAVING COUNT(*) > 1000
+--> planned
+
+SELECT person_type, SUM(CASE WHEN direction = 'I' THEN 1 ELSE 0 END) - SUM(CASE WHEN direction = 'O' THEN 1 ELSE 0 END) AS net FROM swipes GROUP BY person_type HAVING SUM(CASE WHEN direction = 'I' THEN 1 ELSE 0 END) - SUM(CASE WHEN direction = 'O' THEN 1 ELSE 0 END) > 1000
+--> planned
+
+SELECT building, VARIANCE(temperature) FROM swipes GROUP BY building HAVING VARIANCE(temperature) < 7
+--> planned
+
+SELECT building, term, RANK() OVER (PARTITION BY term ORDER BY COUNT(DISTINCT card_id) DESC) AS rnk FROM swipes GROUP BY building, term
+--> planned
+
+WITH r AS (SELECT EXTRACT(HOUR FROM swiped_at) AS hr, COUNT(*) AS c FROM swipes GROUP BY 1) SELECT hr FROM r ORDER BY c DESC LIMIT 3
+--> planned
+
+SELECT building, COUNT(*) AS swipes, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS pct FROM swipes GROUP BY building HAVING COUNT(*) > 10000 ORDER BY pct DESC
+--> planned
+
+SELECT "t0"."building" AS "building", SUM("t0"."printed_pages") AS "pages" FROM "public"."swipes" "t0" INNER JOIN (SELECT "building" AS "building", COUNT(*) AS "x__alias__0" FROM "public"."swipes" GROUP BY 1 ORDER BY 2 DESC LIMIT 3) "t1" ON ("t0"."building" = "t1"."building") GROUP BY 1
+--> KH107
+
+SELECT (CASE WHEN s.person_type = 'STU' THEN 'student' ELSE 'other' END)::varchar(20) AS grp, COUNT(*) n FROM swipes AS s GROUP BY grp HAVING COUNT(*) BETWEEN 10000 AND 80000
+--> planned
