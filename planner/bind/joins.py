@@ -181,8 +181,17 @@ class _Joining:
             merged=self._clause.merged[relation.alias],
             outer=relation.outer,
             pairs=found.pairs,
+            further=tuple(self._list_further(relation, found)),
         )
         self._done = replace(self._done, table=table, joined=(*self._done.joined, joined))
+
+    def _list_further(self, relation: Relation, found: _JoinKey) -> Iterator[tuple[str, str]]:
+        """Columns of USING that the table is not joined by, each with the table that it stands beside."""
+        for one in self._clause.inner:
+            sides = {name(column.args["table"]): name(column.this) for column in one.columns()} if one.using else {}
+            hidden = sides.pop(relation.alias, None)
+            if one not in found.equalities and hidden in self._clause.merged[relation.alias]:
+                yield from ((called, alias) for alias, called in sides.items())
 
     def _rename_columns(self) -> Scope:
         """Looked-up columns under their own names, where no other column of the question has them."""
@@ -234,8 +243,9 @@ def row_conditions(select: exp.Select, scope: Scope, given: Given) -> Iterator[t
 
 def _list_other_usings(joined: JoinedTable) -> Iterator[exp.Expr]:
     """The equalities of USING beside those by which a public table is joined."""
-    for called in sorted(joined.merged - {key for key, _ in joined.pairs}):
-        yield exp.EQ(this=exp.column(called, quoted=True), expression=exp.column(called, joined.alias, quoted=True))
+    for called, beside in joined.further:
+        first, second = (exp.column(called, alias, quoted=True) for alias in (beside, joined.alias))
+        yield exp.EQ(this=first, expression=second)
 
 
 def _refusal(found: _JoinKey, node: exp.Table) -> KeyholeError | None:

@@ -23,6 +23,7 @@ class JoinedTable:
     those that USING leaves out of unqualified names. `outer` is LEFT JOIN: rows that find nothing stay. Else a row
     stays where its `base` is one of `values`, or, where these are too many to list, where the column `met` has a value.
     `pairs` are the columns that it is joined by, each with what it equals: several where `key` stands for all of them.
+    `further` are other columns of USING, each with the alias of the table whose column of that name it equals.
     """
 
     alias: str
@@ -36,6 +37,7 @@ class JoinedTable:
     merged: frozenset[str]
     outer: bool
     pairs: tuple[tuple[str, str], ...]
+    further: tuple[tuple[str, str], ...]
 
     def membership(self) -> Condition:
         """That a row finds a public row."""

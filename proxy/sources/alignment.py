@@ -26,13 +26,13 @@ def align_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpac
     Returns:
         int64 of shape (functionals, keys), keys in row-major order.
     """
-    if not sums:  # a formula of public columns alone
-        return np.zeros((0, keys.size), dtype=np.int64)
     return spread_groups(groups, sums, keys, into=np.zeros((len(sums), keys.size), dtype=np.int64))
 
 
 def spread_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpace, *, into: Integers) -> Integers:
     """The same, written into an array that has zeros for these keys, or for those without a group so far."""
+    if not sums:  # a formula of public columns alone
+        return into
     index = np.zeros(len(sums[0]), dtype=np.int64)
     inside = np.ones(index.shape, dtype=np.bool_)
     for column, values, found in zip(keys.columns, keys.values, groups, strict=True):

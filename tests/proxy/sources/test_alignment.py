@@ -46,7 +46,8 @@ def test_every_group_lands_on_its_key(data: st.DataObject) -> None:
 
 def test_groups_of_which_nothing_is_summed_have_no_sums() -> None:
     keys = KeySpace(columns=(Column("c", SqlType.TEXT, "text"),), values=(("a", "b"),))
-    assert align_groups([["b"]], [], keys).shape == (0, 2)
+    nothing = np.zeros((0, 2), dtype=np.int64)
+    assert align_groups([["b"]], [], keys).shape == spread_groups([["b"]], [], keys, into=nothing).shape == (0, 2)
 
 
 @pytest.mark.parametrize("kind", ["datetime64[D]", "datetime64[us]", "datetime64[s]"])

@@ -238,7 +238,7 @@ def load(engines: Engines, world: World) -> tuple[duckdb.DuckDBPyConnection, dic
 def joined_tables(engines: Engines) -> Iterator[Engines]:
     """The engines, without the public tables afterwards."""
     yield engines
-    engines.writer.execute("DROP TABLE IF EXISTS visits, wards, hospitals, levels")
+    engines.writer.execute("DROP TABLE IF EXISTS visits, wards, hospitals, levels, rooms")
 
 
 def _place(name: str, typed: Sequence[str]) -> int:

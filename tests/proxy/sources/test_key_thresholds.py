@@ -45,7 +45,7 @@ ATOMS = (
 def joined_tables(engines: Engines) -> Iterator[Engines]:
     """The engines, without the public tables afterwards."""
     yield engines
-    engines.writer.execute("DROP TABLE IF EXISTS visits, wards, hospitals, levels")
+    engines.writer.execute("DROP TABLE IF EXISTS visits, wards, hospitals, levels, rooms")
 
 
 def _passed(question: Question, values: Integers) -> set[tuple[str, ...]]:
