@@ -4,6 +4,7 @@ The numbers lie in docs/results/tpch.csv, which `python -m benchmarks.tpch --csv
 """
 
 import csv
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -23,6 +24,8 @@ from benchmarks.tpch.statements import read_statements
 
 RESULTS = Path(__file__).parents[2] / "docs/results"
 _COLOURS = {"DuckDB": "#f59f00", "PostgreSQL": "#1c7ed6"}
+_ROUNDS = ("at first", "with steps kept", "from a rollup")
+_FILLS = ("white", None, "black")
 _HEADINGS = ("query", "", "epsilon", "true", "answered", "right")
 
 
@@ -63,14 +66,16 @@ def count_planned(asked: Sequence[Asked]) -> str:
 
 def summarise(asked: Sequence[Asked]) -> str:
     """Return the geometric mean and the greatest of the ratios of questions about private tables, by engine."""
-    by_engine: dict[str, dict[str, float]] = {}
+    by_engine: dict[tuple[str, str], dict[str, float]] = {}
     for one in asked:
-        if one.ratio is not None and not one.outcome.startswith(PUBLIC):
-            by_engine.setdefault(one.engine, {})[one.query.removesuffix(" instead")] = one.ratio
+        for which, ratio in zip(_ROUNDS, one.ratios, strict=True):
+            if ratio is not None and not one.outcome.startswith(PUBLIC):
+                by_engine.setdefault((one.engine, which), {})[one.query.removesuffix(" instead")] = ratio
     return " ".join(
-        f"On {engine} Keyhole takes {geometric_mean(ratios.values()):.1f} times the plain query's processor time in the"
-        f" geometric mean, and at most {max(ratios.values()):.1f} times (query {max(ratios, key=ratios.__getitem__)})."
-        for engine, ratios in by_engine.items()
+        f"On {engine} Keyhole takes, {which}, {geometric_mean(ratios.values()):.1f} times the plain query's processor"
+        f" time in the geometric mean, and at most {max(ratios.values()):.1f} times (query"
+        f" {max(ratios, key=ratios.__getitem__)})."
+        for (engine, which), ratios in by_engine.items()
     )
 
 
@@ -79,12 +84,12 @@ def show(asked: Sequence[Asked], console: Console) -> None:
     grid = Table("engine", "query", "outcome", title="TPC-H's queries as questions about customers")
     for heading in (
         *("epsilon, group", "epsilon, customer", "true", "answered", "of these true", "with slack"),
-        *("plain s", "Keyhole s", "plain, processor s", "Keyhole, processor s", "ratio"),
+        *("plain s", "Keyhole s", "plain, processor s", "Keyhole, processor s", "ratio", "kept", "rollup"),
     ):
         grid.add_column(heading, justify="right")
     for one in asked:
         numbers = [one.true, one.returned, one.found, one.right]
-        times = [one.plain_s, one.keyhole_s, one.plain_processor_s, one.keyhole_processor_s, one.ratio]
+        times = [one.plain_s, one.keyhole_s, one.plain_processor_s, one.keyhole_processor_s, *one.ratios]
         shown = ["" if number is None else f"{number:.2g}" for number in (one.group_epsilon, one.unit_epsilon)]
         shown += ["" if number is None else f"{number:,}" for number in numbers]
         shown += ["" if number is None else f"{number:.2f}" for number in times]
@@ -100,9 +105,13 @@ def write_table(asked: Sequence[Asked]) -> str:
     by_query: dict[str, dict[str, Asked]] = {}
     for one in asked:
         by_query.setdefault(one.query, {})[one.engine] = one
-    headings = [*_HEADINGS, *(text for engine in engines for text in (f"{engine}, plain", "times"))]
+    headings = [
+        *_HEADINGS,
+        *(text for engine in engines for text in (f"{engine}, plain", "times", "steps kept", "rollup")),
+    ]
     rows = [list(_row(query, found, engines)) for query, found in by_query.items()]
-    return markdown(headings, rows, texts=2)
+    told = [place for place, cells in enumerate(zip(*rows, strict=True)) if any(cells) or place < len(_HEADINGS)]
+    return markdown([headings[place] for place in told], [[row[place] for place in told] for row in rows], texts=2)
 
 
 def _row(query: str, found: dict[str, Asked], engines: Sequence[str]) -> Iterator[str]:
@@ -114,12 +123,13 @@ def _row(query: str, found: dict[str, Asked], engines: Sequence[str]) -> Iterato
     for engine in engines:
         own = found.get(engine)
         yield "" if own is None or own.plain_processor_s is None else f"{own.plain_processor_s:.2f} s"
-        yield "" if own is None or own.ratio is None else f"{own.ratio:.1f}"
+        ratios = (None, None, None) if own is None else own.ratios
+        yield from ("" if ratio is None else f"{ratio:.1f}" for ratio in ratios)
 
 
 def draw(asked: Sequence[Asked], path: Path) -> None:
     """Draw processor time beside the plain query's, and the price of a customer, by query; same numbers, same bytes."""
-    timed = [one for one in asked if one.ratio is not None and not one.outcome.startswith(PUBLIC)]
+    timed = [one for one in asked if one.ratios[0] is not None and not one.outcome.startswith(PUBLIC)]
     queries = list(dict.fromkeys(one.query for one in timed))
     places = {query: place for place, query in enumerate(queries)}
     with mpl.rc_context(STYLE):
@@ -129,7 +139,12 @@ def draw(asked: Sequence[Asked], path: Path) -> None:
             own = [one for one in timed if one.engine == engine]
             at = [places[one.query] for one in own]
             colour = _COLOURS.get(engine)
-            times.plot(at, [one.ratio for one in own], "o", markersize=4, color=colour, label=engine)
+            for place, (which, fill) in enumerate(zip(_ROUNDS, _FILLS, strict=True)):
+                ratios = [one.ratios[place] for one in own]
+                if not any(ratios):
+                    continue  # not measured on this engine
+                shown, label = [ratio or math.nan for ratio in ratios], f"{engine}, {which}"
+                times.plot(at, shown, "o", markersize=4, color=colour, markerfacecolor=fill or colour, label=label)
         priced = [one for one in timed if one.unit_epsilon is not None and one.engine == timed[0].engine]
         prices.bar([places[one.query] for one in priced], [one.unit_epsilon or 0 for one in priced], color="#006d5b")
         for axes in (times, prices):
@@ -140,7 +155,7 @@ def draw(asked: Sequence[Asked], path: Path) -> None:
         times.set_ylabel("times the plain query")
         prices.set_ylabel("epsilon a customer")
         prices.set_xticks(range(len(queries)), [f"Q{query.removesuffix(' instead')}" for query in queries])
-        canvas.legend(loc="outside upper center", ncols=2, frameon=False)
+        canvas.legend(loc="outside upper center", ncols=3, fontsize=7, frameon=False)
         canvas.savefig(path, metadata={"Software": None})
 
 

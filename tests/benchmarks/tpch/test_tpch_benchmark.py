@@ -9,6 +9,7 @@ from benchmarks.tpch.asking import Asked, ask_all
 from benchmarks.tpch.data import PlainDuckDB, load_duckdb
 from benchmarks.tpch.page import RESULTS, count_planned, draw, read_csv, summarise, write_csv, write_table
 from benchmarks.tpch.statements import read_statements
+from proxy.service.service import Service
 
 _MONEY = "decimal(15, 2)"
 _SCHEMA = {
@@ -39,9 +40,9 @@ _ROWS = {
 REFUSED = frozenset({"13", "17", "20", "22"})
 
 
-def test_queries_plan_as_the_page_says(tmp_path: Path) -> None:
-    """Plan or refuse each query, through the endpoint. What plans is not refused for its price either: it may be."""
-    files = tmp_path / "files"
+def _load(folder: Path) -> Path:
+    """Load the tables into a DuckDB file in a folder, and return the policy over it."""
+    files = folder / "files"
     files.mkdir()
     with duckdb.connect() as connection:
         for table, columns in _SCHEMA.items():
@@ -50,10 +51,15 @@ def test_queries_plan_as_the_page_says(tmp_path: Path) -> None:
             if rows is not None:
                 connection.execute(f"INSERT INTO {table} VALUES {rows}")
             connection.execute(f"COPY {table} TO '{files / table}.parquet'")
-    policy = load_duckdb(files, tmp_path, limit_s=60)
+    return load_duckdb(files, folder, limit_s=60)
+
+
+def test_queries_plan_as_the_page_says(tmp_path: Path) -> None:
+    """Plan or refuse each query, through the endpoint. What plans is not refused for its price either: it may be."""
+    policy = _load(tmp_path)
     plain = PlainDuckDB(tmp_path / "tpch.duckdb", limit_s=60)
     told: list[str] = []
-    asked = list(ask_all("DuckDB", policy, plain, scale=1.0, tell=told.append))
+    asked = list(ask_all("DuckDB", policy, plain, scale=1.0, tell=told.append, rounds=1))
     outcomes = {one.query: one.outcome for one in asked}
     assert {query for query, outcome in outcomes.items() if outcome == "public"} == {"2", "11", "16"}
     assert {query for query, outcome in outcomes.items() if outcome.startswith("KH")} == REFUSED, outcomes
@@ -64,6 +70,16 @@ def test_queries_plan_as_the_page_says(tmp_path: Path) -> None:
         if statement.instead:
             assert hints[str(statement.number)] == f"Instead you can ask: {' '.join(statement.sql(1.0).split())};"
             assert outcomes[f"{statement.number} instead"] == "planned"
+
+
+def test_a_question_is_timed_again_with_what_is_kept(tmp_path: Path) -> None:
+    """A price and an answer of all three rounds: a stored answer would cost nothing, and take no time of the source."""
+    policy = _load(tmp_path)
+    plain = PlainDuckDB(tmp_path / "tpch.duckdb", limit_s=60)
+    (five,) = ask_all("DuckDB", policy, plain, scale=1.0, tell=lambda line: None, queries=[5])
+    assert all(ratio is not None and ratio > 0 for ratio in five.ratios)
+    with Service.open(policy) as service:
+        assert [one.status for one in service.questions("demo")] == ["committed"] * 3
 
 
 def test_the_page_has_what_was_measured(tmp_path: Path) -> None:
