@@ -72,7 +72,7 @@ ARRIVED = 'arrived = "arrived_at"\n'
 TABLE = "CREATE TABLE visits (ward text, seen_at timestamp, cost integer, room integer, arrived_at timestamp)"
 MANY = "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 400"
 
-_TOKEN_DIGEST = sha256(TOKEN.encode()).hexdigest()
+TOKEN_DIGEST = sha256(TOKEN.encode()).hexdigest()
 
 
 @dataclass
@@ -145,7 +145,7 @@ def clinic(
         with psycopg.connect(url) as source:
             source.execute(TABLE)
         policy = folder / "keyhole.toml"
-        asked = {"sql": sql, "token": _TOKEN_DIGEST, "window": window, "every": every, "more": more, "arrived": arrived}
+        asked = {"sql": sql, "token": TOKEN_DIGEST, "window": window, "every": every, "more": more, "arrived": arrived}
         policy.write_text(POLICY.format(source=url, ledger=ledger, verifier=VERIFIER, **asked))
         check(policy, confirm=False)
         with Service.open(policy) as service:
@@ -171,7 +171,7 @@ def clinic_in_a_file(
         more=more,
         arrived=arrived,
         verifier=VERIFIER,
-        token=_TOKEN_DIGEST,
+        token=TOKEN_DIGEST,
     )
     policy.write_text(text.replace("[ledger]", "hold = false\n\n[ledger]"), encoding="utf-8")
     check(policy, confirm=False)

@@ -12,7 +12,7 @@ from proxy.cli.check import check
 from proxy.service.service import Service
 from tests.proxy.sources.spark.engines import Sail
 from tests.seeded_noise import SeededNoise
-from tests.worlds.clinic import ARRIVED, DAY, HOUR, MANY, POLICY, START, TABLE, Clinic, visits
+from tests.worlds.clinic import ARRIVED, DAY, HOUR, MANY, POLICY, START, TABLE, TOKEN_DIGEST, Clinic, visits
 from tests.worlds.house import VERIFIER
 
 _SLIDING = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 400"
@@ -39,7 +39,8 @@ def _add_file(folder: Path, rows: Sequence[tuple[str, datetime]]) -> None:
 
 @contextmanager
 def _opened(folder: Path, name: str, source: str, relation: str, monitor: dict[str, str]) -> Iterator[Clinic]:
-    text = POLICY.format(source="SOURCE", ledger=f"sqlite:///{name}.db", every="6 hours", verifier=VERIFIER, **monitor)
+    asked = {"ledger": f"sqlite:///{name}.db", "every": "6 hours", "token": TOKEN_DIGEST} | monitor
+    text = POLICY.format(source="SOURCE", verifier=VERIFIER, **asked)
     text = text.replace('url = "SOURCE"', source)
     text = text.replace("[tables.visits]\n", f"[tables.visits]\nrelation = {relation}\n")
     policy = folder / f"{name}.toml"
