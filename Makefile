@@ -132,7 +132,7 @@ $(VENV)/bin/python:
 	@if command -v uv >/dev/null 2>&1; then uv venv -q --seed --python $(PYTHON) $(VENV); \
 	elif $(PYTHON) -c "import ensurepip" >/dev/null 2>&1; then $(PYTHON) -m venv $(VENV); \
 	else $(PYTHON) -m pip install -q --user virtualenv && $(PYTHON) -m virtualenv -q $(VENV); fi
-	@command -v uv >/dev/null 2>&1 || $@ -m pip install -q --disable-pip-version-check --no-compile 'uv>=0.8,<1' || true
+	@command -v uv >/dev/null 2>&1 || $@ -m pip install -q --disable-pip-version-check --no-compile 'uv>=0.8,<1' 2>/dev/null || true
 
 define install
 	@echo "installing into $(VENV) ..."

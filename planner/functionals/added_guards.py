@@ -274,7 +274,7 @@ class RatioBases:
         return Every((replace(made, values=_keep_needed_values(ratio, tolerance)), base))
 
     def _can_reach(self, ratio: Comparison) -> bool:
-        """Whether some unit adds to the base, by the bounds of what one adds."""
+        """Return True unless the declared bounds say that no unit adds to the base."""
         made, _ = functional(_base_of_one(ratio), table=self.table, min_rows=1, where=self.where)
         return made.unit_range is None or made.unit_range[1] > 0
 

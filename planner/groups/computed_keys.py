@@ -169,7 +169,7 @@ def _without_wide_lists(scope: Scope, items: Iterable[exp.Expr], plain: Collecti
 
 
 def _is_computed(item: exp.Expr, scope: Scope, said: tuple[Condition, ...], plain: Collection[str]) -> bool:
-    """Whether an item of GROUP BY is an expression that declared keys do not tell, or only by too many of their values.
+    """Return True for an item of GROUP BY whose value declared keys do not tell, or only by too many of their values.
 
     Parameters:
         plain: the keys that are grouped by as they are, which tell all that is computed of them.

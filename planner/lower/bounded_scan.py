@@ -203,7 +203,7 @@ class BoundedScan:
         return self._test_present(tests)
 
     def _test_present(self, of_keys: list[str]) -> list[str]:
-        """What is asked of rows beside their keys' values, and these tests of them."""
+        """Return the tests of a row: these of its keys, and those that do not read keys."""
         names = self.question.keys.names
         present = [not_null(self.row, column) for _, column in self.bounding.units if column.name not in names]
         present += [*of_keys, *fixed_tests(self.row)]

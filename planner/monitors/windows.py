@@ -172,7 +172,7 @@ def _time_column(question: Question, monitor: Monitor) -> Column:
 
 
 def is_made_by_question(column: Column) -> bool:
-    """Whether a key is no column of the policy's: the question computes it, or classes of a key's values."""
+    """Return True for a key that the question computes, or whose values it puts into classes."""
     if isinstance(column.derivation, Lookup):
         return column.derivation.classes
     return column.computed or isinstance(column.derivation, Computed | Merged | Parts)

@@ -336,7 +336,7 @@ class MonitorReading:
         return self.service.ledger
 
     def label_keys(self, monitor: Monitor) -> KeyLabels | None:
-        """What the groups of its computed keys are shown as; None where all keys are shown as they stand.
+        """Return how the groups of computed keys are shown; None where all keys are shown as they stand.
 
         Raises KH106, KH202 and KH406 where PostgreSQL does not show them.
         """

@@ -24,7 +24,7 @@ class Telling:
     def __init__(
         self, plan: MonitorPlan, run: MonitorRun, keys: tuple[str, ...], labels: KeyLabels | None = None
     ) -> None:
-        """`keys` are the names of what is told of a key: its columns as they are answered, or as `labels` show them."""
+        """`keys` are the names of the columns that are told: those of the answer, or those of its `labels`."""
         self._windows = plan.windows
         self._clears_at_once = plan.clears_at_once
         self._run = run

@@ -1,4 +1,4 @@
-"""What a question asks of columns that are looked up in public tables.
+"""Conditions on columns that are looked up in public tables.
 
 Read `public_conditions.py`. May import the catalog and `planner.lower`'s rows and conditions, and refuses what they do.
 """

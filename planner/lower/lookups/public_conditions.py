@@ -33,7 +33,7 @@ Place: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class PublicConditions:
-    """What a question asks of public rows, and what it asks then of its own.
+    """The conditions of a question, parted: some are asked of public rows, the others of private ones.
 
     `carried` has, by place, conditions that read it alone, each with the column that says whether it holds; `demanded`
     what a public row must satisfy to be found by a row that counts. `where` and `functionals` are the question's with
@@ -95,14 +95,14 @@ def _split(table: Table, asked: PublicConditions, demanded: Mapping[Place, Condi
 
 
 def _list_demanded(table: Table, where: Condition) -> dict[Place, Condition]:
-    """What WHERE demands of the public rows that a row finds, by their place: a row that finds none is not kept."""
+    """List by place the conditions of WHERE on public rows. A private row that finds no such row is not kept."""
     places = dict.fromkeys(find_place(table, leaf.column) for leaf in where.leaves())
     demanded = {place: _imply(table, where, place) for place in places if place is not None}
     return {place: one for place, one in demanded.items() if evaluate(one, dict.fromkeys(columns(one))) is not True}
 
 
 def _imply(table: Table, condition: Condition, place: Place) -> Condition:
-    """What holds of the columns of one place alone where the condition is true."""
+    """Return a condition on the columns of one place alone that is true wherever the given one is."""
 
     def literal(test: Leaf | Not) -> Condition:
         return test if all(find_place(table, name) == place for name in columns(test)) else ALWAYS

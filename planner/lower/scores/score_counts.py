@@ -109,7 +109,7 @@ class ScoreCounts:
         yield ")"
 
     def _list_axes(self) -> Iterator[str]:
-        """What cells read of a row."""
+        """List the columns that decide the cell of a row."""
         for number in (axis.number for axis in self.scored.axes):
             yield from number.columns
             yield from columns(number.present)

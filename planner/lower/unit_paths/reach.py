@@ -133,7 +133,7 @@ class _FindUnits:
         return f"SELECT {', '.join(columns)} FROM {source} WHERE {present}", row
 
     def _firsts(self, repeated: NamedStep) -> tuple[NamedStep, tuple[NamedStep, ...]]:
-        """Of keys that several rows have the row that counts, with all columns that may be read; and what it reads."""
+        """Return the step with the row that counts of each repeated key, all columns of it, and the steps it reads."""
         every = [True] * len(self.brought)
         rows, row = self._rows(self.table, every, among=repeated.name)
         values = [row.table.column(name) for name in self.brought]
@@ -147,7 +147,7 @@ class _FindUnits:
 
 
 def _has_least_unit(table: Table) -> bool:
-    """Whether every engine finds the least of some of its units by `min`."""
+    """Return True if every engine can compare the table's units by `min`."""
     return len(table.unit) == 1 and table.column(table.unit[0]).sql_type in _ORDERED
 
 
