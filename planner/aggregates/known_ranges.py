@@ -38,7 +38,7 @@ def known_ranges(among: Condition, scope: Scope) -> Known:
     def known(term: RowTerm) -> Ends:
         if term.function == "column":
             return _of_column(term, scope, said)
-        if term.function == "part" and term.limit > MOST_PARTS:
+        if term.function == "part" and term.reads_stored and term.limit > MOST_PARTS:
             return _years_of(term, scope, said)
         compared = [*_list_compared(term, said), *_list_order(term, said), *declared.get(term, ())]
         lows = [value for operator, value in compared if operator in (">", ">=", "=")]

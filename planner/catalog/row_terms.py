@@ -9,6 +9,10 @@ Ends: TypeAlias = tuple[Fraction | None, Fraction | None]
 """The least and the greatest value of a term, in its steps; None without an end."""
 
 
+CALENDAR = frozenset(("part", "start", "moved"))
+"""Functions of a time that follow the calendar: a part, the beginning of a unit, and some months later."""
+
+
 class TermKind(StrEnum):
     """What an expression of a row is. Times and lengths of time are whole days or microseconds."""
 
@@ -28,7 +32,8 @@ class RowTerm:
     """An expression of one row's columns that has a value or none, and never fails.
 
     `function` is `column`, or `stored` for one that is compared as it is, with the name as `value`; `part` or `start`
-    of one, or one `moved` by months; `constant`, or a function of `arguments`: `same` is the first of them, and so is
+    of one, or one `moved` by months, or of a computed moment, the second of `arguments`; `constant`, or a function of
+    `arguments`: `same` is the first of them, and so is
     `rest`, known to be from 0 to less than the limit. Exact kinds are whole numbers of 10^-scale, none larger than
     `limit`; of a text `limit` is how many characters it has at most. Of a double, neither it nor its inverse is
     larger than 10^limit unless it is 0.
@@ -44,16 +49,23 @@ class RowTerm:
     @property
     def columns(self) -> frozenset[str]:
         """The columns that it reads."""
-        if self.function in ("column", "stored", "part", "start", "moved"):
+        if self.reads_stored:
             return frozenset((str(self.value),))
         return frozenset().union(*(one.columns for one in self.arguments))
+
+    @property
+    def reads_stored(self) -> bool:
+        """Return True if `value` is the name of a column."""
+        stored = self.function in ("column", "stored")
+        return stored or (self.function in CALENDAR and len(self.arguments) == 1)
 
     @property
     def size(self) -> int:
         """How many steps it takes to compute: what some functions are written with is computed several times."""
         several = ("quotient", "remainder", "round", "trunc", "= by", "< by")
         by = self.function.endswith(" of")  # of two columns
-        times = 8 if self.function == "nearest" else 3 if self.function in several or by else 1
+        of_calendar = self.function in CALENDAR and len(self.arguments) > 1
+        times = 8 if self.function == "nearest" else 4 if of_calendar else 3 if self.function in several or by else 1
         return 1 + times * sum(one.size for one in self.arguments)
 
 

@@ -10,7 +10,6 @@ from planner.parser.tree import bare, position, write_node, write_short
 from planner.values.decimals import decimal
 from planner.values.like import escape_pattern
 
-_DAYS_OF = {"MONTH": 30, "YEAR": 365}
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
@@ -148,14 +147,6 @@ def _instead(node: exp.Expr) -> str | None:
             return _like(write_node(inner), bare(pattern))
         case exp.Cast(this=inner):
             return f"Compare {write_node(inner)} itself."
-        case (
-            exp.Add(this=inner, expression=exp.Interval() as by) | exp.Sub(this=inner, expression=exp.Interval() as by)
-        ):
-            sign = "+" if isinstance(bare(node), exp.Add) else "-"
-            days = _DAYS_OF.get(str(by.args.get("unit")).upper().removesuffix("S"))
-            if days is None:
-                return None
-            return f"Instead you can add days: {write_node(inner)} {sign} interval '{days} days'."
         case exp.Anonymous(this=called, expressions=[later, earlier]) if str(called).lower() == "age":
             return _compare_ages(node, write_node(later), write_node(earlier))
         case _:

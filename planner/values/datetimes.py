@@ -98,8 +98,8 @@ _UNITS = {
     "minute": (0, 0, 60_000_000),
     "second": (0, 0, 1_000_000),
 }
-_SPAN_PART = re.compile(r"\s*([+-]?\d{1,6}(?:\.\d{1,6})?)\s*([a-z]+?)s?(?=[\s\d+-]|\Z)", re.IGNORECASE)
-_SPAN_CLOCK = re.compile(r"\s*([+-]?)(\d{1,6}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?(?=\s|\Z)")
+_SPAN_PART = re.compile(r"\s*([+-]?\s*\d{1,6}(?:\.\d{1,6})?)\s*([a-z]+?)s?(?=[\s\d+-]|\Z)", re.IGNORECASE)
+_SPAN_CLOCK = re.compile(r"\s*([+-]?)\s*(\d{1,6}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?(?=\s|\Z)")
 
 
 _DAY = 86_400_000_000  # microseconds
@@ -120,7 +120,7 @@ def span(text: str, node: exp.Expr) -> Span:
         match = _SPAN_PART.match(text, at)
         if match is None or match[2].lower() not in _UNITS:
             raise wrong(node, f"{text[:40]!r} is not an interval that Keyhole folds", hint=_SPELL_SPAN)
-        part = scale_span(Span(*_UNITS[match[2].lower()]), Fraction(match[1]), node)
+        part = scale_span(Span(*_UNITS[match[2].lower()]), Fraction("".join(match[1].split())), node)
         for index, size in enumerate((part.months, part.days, part.microseconds)):
             totals[index] += size
         at = match.end()

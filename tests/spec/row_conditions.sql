@@ -296,6 +296,29 @@ SELECT ward FROM visits WHERE disease ~* '^flu' GROUP BY ward HAVING count(*) > 
 
 SELECT ward FROM visits WHERE disease ~ '^[a-f]' GROUP BY ward HAVING count(*) > 40
 --> KH205 disease
+-- # Months added to what is computed of a time, and what the calendar says of it then.
+
+SELECT ward FROM visits WHERE arrived < date_trunc('month', arrived) + interval '1 month - 7 days' GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "(arrived < (moved(1 (start(month arrived) * 86400000000)) + -604800000000))" = true f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE (date_trunc('month', arrived) + interval '1 month - 1 day')::date = arrived::date GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "(floor((moved(1 (start(month arrived) * 86400000000)) + -86400000000), 86400000000) = floor(arrived, 86400000000))" = true f0 > 40 ~4; count(*) delta 1
+
+SELECT country FROM sales WHERE CASE WHEN invoice_date < date_trunc('month', month) + interval '1 month' THEN 1 ELSE 0 END = 1 GROUP BY country HAVING count(*) > 400
+--> [country 4] where "(invoice_date < moved(1 (start(month (same(month date.0) * 86400000000)) * 86400000000)))" = true f0 > 400 ~40; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE extract(year FROM invoice_date - interval '6 months') = 2010 GROUP BY country HAVING count(*) > 400
+--> [country 4] where "part(year moved(-6 invoice_date))" = 2010 f0 > 400 ~40; count(*) delta 100 in 0..100
+
+SELECT country FROM sales WHERE extract(day FROM invoice_date + interval '1 day') = 1 GROUP BY country HAVING count(*) > 400
+--> [country 4] where "part(day (invoice_date + 86400000000))" = 1 f0 > 400 ~40; count(*) delta 100 in 0..100
+
+SELECT ward FROM visits WHERE arrived < date_trunc('century', arrived) + interval '1 month' GROUP BY ward HAVING count(*) > 40
+--> KH205 date_trunc('century',
+
+SELECT ward FROM visits WHERE arrived < date_trunc('month', arrived) + interval '20000 months' GROUP BY ward HAVING count(*) > 40
+--> KH205 date_trunc('month',
+
 -- # Conditions that no row satisfies leave no groups.
 SELECT ward, hour FROM visits WHERE age > 40 AND (age < 20 OR disease = 'flu' AND disease = 'cold') GROUP BY ward, hour HAVING count(*) < 100
 --> [ward 0, hour 0] where ("age" > 40 AND ("age" < 20 OR ("disease" = 'cold' AND "disease" = 'flu'))) f0 <= 99 ~10; count(*) delta 1

@@ -16,6 +16,7 @@ from planner.lower.dialects.model import Dialect
 from planner.values.sql_literals import integer
 
 _BIGINT = 2**63  # the end of bigint
+_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds since 1970: the years 1 to 9999
 _TINY = 1e-295  # less than every double that is not 0
 
 
@@ -97,8 +98,13 @@ def _constant(row: StoredRow, term: RowTerm) -> str:
 
 
 def _calendar(row: StoredRow, term: RowTerm) -> str:
-    """A part of a stored time, or the day on which its month, quarter or year begins."""
+    """A part of a time, or the day on which its month, quarter or year begins."""
     unit = str(term.arguments[0].value)
+    if not term.reads_stored:
+        at, spelling = _moment(row, term.arguments[1]), row.dialect.spelling
+        if term.function == "part":
+            return spelling.cast(row.dialect.extract_part(unit, at), "integer")
+        return row.dialect.days(spelling.cast(row.dialect.truncate_moment(unit, at), "date"))
     if term.function == "part":
         made = Column("", SqlType.INTEGER, "integer", derivation=Derivation("extract", unit, str(term.value)))
         return row.derive(made)
@@ -110,10 +116,19 @@ def _calendar(row: StoredRow, term: RowTerm) -> str:
 def _move(row: StoredRow, term: RowTerm) -> str:
     """A date or timestamp some months later, on the last day of a month that is too short for its day."""
     name, months = str(term.value), term.arguments[0].value
-    x, spelling = row.column(name), row.dialect.spelling
     assert isinstance(months, int)
+    if not term.reads_stored:
+        return row.dialect.microseconds(f"({_moment(row, term.arguments[1])} + INTERVAL '{months}' MONTH)")
+    x, spelling = row.column(name), row.dialect.spelling
     moved = row.dialect.microseconds(f"({spelling.as_moment(x)} + INTERVAL '{months}' MONTH)")
     return f"CASE WHEN {x} BETWEEN {spelling.years(row.table.column(name).sql_type)} THEN {moved} END"
+
+
+def _moment(row: StoredRow, term: RowTerm) -> str:
+    """A computed moment as a timestamp: NULL outside of the years 1 to 9999."""
+    sql, spelling = f"({_sql(row, term)})", row.dialect.spelling
+    within = f"CASE WHEN {sql} BETWEEN {integer(_FIRST)} AND {integer(_LAST)} THEN {sql} END"
+    return row.dialect.moment_at(f"({spelling.cast(within, 'bigint')})")
 
 
 def _operands(row: StoredRow, terms: tuple[RowTerm, ...], *, limit: int = 0) -> list[str]:

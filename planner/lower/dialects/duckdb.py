@@ -102,6 +102,10 @@ def _microseconds(moment: str) -> str:
     return f"epoch_us({moment})"
 
 
+def _moment_at(microseconds: str) -> str:
+    return f"make_timestamp({microseconds})"
+
+
 def _days(day: str) -> str:
     return f"({day} - DATE '1970-01-01')"
 
@@ -152,6 +156,7 @@ DUCKDB = Dialect(
     truncate_moment=truncate_moment,
     extract_part=extract_part,
     microseconds=_microseconds,
+    moment_at=_moment_at,
     days=_days,
     whole_number=_whole_number,
     whole_quotient=_whole_quotient,

@@ -119,6 +119,9 @@ class Dialect:
     microseconds: Callable[[str], str]
     """A timestamp of the years 1 to 9999 as microseconds since 1970."""
 
+    moment_at: Callable[[str], str]
+    """The timestamp so many microseconds since 1970, a bigint of the years 1 to 9999 or NULL."""
+
     days: Callable[[str], str]
     """A date of the years 1 to 9999 as days since 1970."""
 

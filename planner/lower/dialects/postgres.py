@@ -85,6 +85,12 @@ def _microseconds(moment: str) -> str:
     return f"CAST(extract(epoch FROM {moment}) * 1000000 AS bigint)"
 
 
+def _moment_at(microseconds: str) -> str:
+    # an interval is multiplied by a double, which holds the days and what is left of one, and not all microseconds
+    days, rest = f"{microseconds} / 86400000000", f"{microseconds} % 86400000000"
+    return f"(TIMESTAMP '1970-01-01' + ({days}) * INTERVAL '1 day' + ({rest}) * INTERVAL '1 microsecond')"
+
+
 def _days(day: str) -> str:
     return f"({day} - DATE '1970-01-01')"
 
@@ -136,6 +142,7 @@ POSTGRES = Dialect(
     truncate_moment=truncate_moment,
     extract_part=extract_part,
     microseconds=_microseconds,
+    moment_at=_moment_at,
     days=_days,
     whole_number=_whole_number,
     whole_quotient=_whole_quotient,

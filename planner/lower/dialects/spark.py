@@ -174,6 +174,10 @@ def _microseconds(moment: str) -> str:
     return f"unix_micros({SPELLING.cast(moment, 'timestamp_ltz')})"
 
 
+def _moment_at(microseconds: str) -> str:
+    return SPELLING.as_moment(f"timestamp_micros({microseconds})")
+
+
 def _days(day: str) -> str:
     return f"datediff({day}, DATE '1970-01-01')"
 
@@ -220,6 +224,7 @@ SPARK = Dialect(
     truncate_moment=_truncate_moment,
     extract_part=_extract_part,
     microseconds=_microseconds,
+    moment_at=_moment_at,
     days=_days,
     whole_number=_whole_number,
     whole_quotient=_whole_quotient,

@@ -68,7 +68,7 @@ def measured_column(term: RowTerm, within: RowScope, *, known: tuple[Known, Know
 
 def _list_lacking(term: RowTerm, table: Table, known: Known) -> tuple[str, ...]:
     """The columns of a term of which an end is not known."""
-    if term.function in ("column", "part", "start", "moved"):
+    if term.reads_stored:
         return (str(term.value),) if None in ends_of(term, table, known=known) else ()
     return tuple(dict.fromkeys(name for one in term.arguments for name in _list_lacking(one, table, known)))
 

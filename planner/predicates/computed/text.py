@@ -19,7 +19,8 @@ def spell(term: RowTerm) -> str:
         case "column" | "stored":
             return readable(str(term.value)) + ("" if term.function == "column" else "@")
         case "part" | "start" | "moved":
-            return f"{term.function}({arguments[0]} {readable(str(term.value))})"
+            of = readable(str(term.value)) if term.reads_stored else arguments[1]
+            return f"{term.function}({arguments[0]} {of})"
         case "+" if term.arguments[1].function == "negate":
             return f"({arguments[0]} - {spell(term.arguments[1].arguments[0])})"
         case function if function in _INFIX:

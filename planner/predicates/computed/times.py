@@ -80,12 +80,21 @@ def shift(time: RowTerm, by: RowTerm, sign: int) -> RowTerm:
 
 
 def move_months(time: RowTerm, months: int) -> RowTerm:
-    """Return a stored date or timestamp so many months later, a moment as in PostgreSQL."""
-    if time.function != "column" or time.kind not in (TermKind.DAY, TermKind.MOMENT) or abs(months) > _MOST_MONTHS:
+    """Return a date or timestamp so many months later, a moment as in PostgreSQL."""
+    if abs(months) > _MOST_MONTHS:
         raise NoTermError
     by = RowTerm("constant", TermKind.WHOLE, value=months, limit=abs(months))
     limit = (_FARTHEST_DAYS + 31 * abs(months)) * DAY
-    return RowTerm("moved", TermKind.MOMENT, (by,), time.value, limit=limit)
+    return _calendar("moved", TermKind.MOMENT, by, time, limit=limit)
+
+
+def _calendar(function: str, kind: TermKind, by: RowTerm, time: RowTerm, *, limit: int) -> RowTerm:
+    """A calendar's function of a stored time, or of a computed one, which is NULL outside of the years 1 to 9999."""
+    if time.kind not in (TermKind.DAY, TermKind.MOMENT):
+        raise NoTermError
+    if time.function == "column":
+        return RowTerm(function, kind, (by,), time.value, limit=limit)
+    return RowTerm(function, kind, (by, moment(time)), limit=limit)
 
 
 def day_of(term: RowTerm) -> RowTerm:
@@ -101,7 +110,7 @@ def clock_of(term: RowTerm) -> RowTerm:
 
 
 def truncate(unit: str, term: RowTerm) -> RowTerm:
-    """Return the beginning of a moment's hour, day or week, or of a stored one's month, quarter or year."""
+    """Return the beginning of a moment's hour, day, week, month, quarter or year."""
     at = moment(term)
     if unit in ("hour", "minute", "day", "week"):
         step = {**_PARTS_OF_DAY, "day": DAY, "week": 7 * DAY}[unit]
@@ -110,10 +119,9 @@ def truncate(unit: str, term: RowTerm) -> RowTerm:
         floor = count_steps(moved, step, kind=TermKind.WHOLE)
         begun = whole("*", TermKind.MOMENT, floor, length(step), scale=0, limit=floor.limit * step)
         return add(begun, length(-shift), kind=TermKind.MOMENT) if shift else begun
-    if unit in ("month", "quarter", "year") and term.function == "column":
-        start = RowTerm("start", TermKind.DAY, (RowTerm("text", TermKind.TEXT, value=unit),), term.value,
-                        limit=_FARTHEST_DAYS)  # fmt: skip
-        return moment(start)
+    if unit in ("month", "quarter", "year"):
+        named = RowTerm("text", TermKind.TEXT, value=unit)
+        return moment(_calendar("start", TermKind.DAY, named, term, limit=_FARTHEST_DAYS))
     raise NoTermError
 
 
@@ -138,9 +146,9 @@ def extract(part: str, term: RowTerm) -> RowTerm:
         begun = count_steps(at, larger, kind=TermKind.WHOLE)
         rest = add(at, negate(multiply(begun, _number(larger))), kind=TermKind.WHOLE)
         return count_steps(RowTerm("rest", TermKind.WHOLE, (rest,), limit=larger), step, kind=TermKind.EXACT)
-    if part in _CALENDAR and term.function == "column":
-        return RowTerm("part", TermKind.EXACT, (RowTerm("text", TermKind.TEXT, value=part),), term.value,
-                       limit=_CALENDAR[part])  # fmt: skip
+    if part in _CALENDAR:
+        named = RowTerm("text", TermKind.TEXT, value=part)
+        return _calendar("part", TermKind.EXACT, named, term, limit=_CALENDAR[part])
     raise NoTermError
 
 

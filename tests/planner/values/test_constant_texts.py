@@ -197,6 +197,7 @@ def test_intervals_are_read_and_multiplied_as_postgresql_does(postgres_url: str)
     random_ = random.Random(7)
     units = ("day", "days", "weeks", "hour", "hours", "minutes", "seconds")
     lengths = ["0", "3 days 06:00", "-3 days 06:00", "1 day -06:30:15.5", "1.5 days", "-2.5 weeks", "2 days 1.5 hours"]
+    lengths += ["2 weeks - 3 days", "- 2 days + 1.5 hours", "2 days - 06:00"]  # signs apart from their numbers
     lengths += [f"{random_.randint(-30, 30)} {random_.choice(units[:2])} {m}:{m:02}" for m in range(24)]
     lengths += [f"{random_.randint(-30, 30) / 4} {random_.choice(units)}" for _ in range(40)]
     changes = ("", " * 2", " * 1.5", " / 4", " - interval '90 minutes'", " + interval '1 day 01:00' * 3")

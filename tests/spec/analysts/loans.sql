@@ -160,3 +160,15 @@ SELECT branch FROM loans WHERE returned_at::date > due_on GROUP BY branch HAVING
 
 SELECT branch FROM loans WHERE returned_at IS NOT NULL GROUP BY branch HAVING avg(date_part('day', returned_at - borrowed_at)) > 20
 --> planned
+
+SELECT branch FROM loans WHERE returned_at < date_trunc('month', due_on) + interval '1 month' GROUP BY branch HAVING count(*) > 500
+--> planned
+
+SELECT branch FROM loans WHERE (date_trunc('month', due_on) + interval '1 month - 1 day')::date = due_on GROUP BY branch HAVING count(*) > 500
+--> planned
+
+SELECT genre FROM loans WHERE date_trunc('month', returned_at) = date_trunc('month', borrowed_at) + interval '1 month' GROUP BY genre HAVING count(*) > 200
+--> planned
+
+SELECT branch FROM loans GROUP BY branch HAVING count(*) FILTER (WHERE extract(month FROM due_on + interval '14 days') <> extract(month FROM due_on)) > 200
+--> planned

@@ -196,18 +196,34 @@ class Writer:
         return self.drawn.choice(
             ("arrived", "left_at", "date_trunc('month', arrived)", "date_trunc('week', left_at)",
              "date_trunc('hour', arrived)", "date_trunc('day', left_at)", "born::timestamp",
-             "(arrived + interval '3 days')", "date_trunc('year', arrived)", "date_trunc('quarter', left_at)")
+             "(arrived + interval '3 days')", "date_trunc('year', arrived)", "date_trunc('quarter', left_at)",
+             "(arrived + interval '1 month')", self.by_months(), self.by_months(), self.by_months())
+        )  # fmt: skip
+
+    def by_months(self) -> str:
+        """A time moved by months that is computed itself, or the beginning of a unit of one that was moved."""
+        unit, of = (
+            self.drawn.choice(("year", "quarter", "month", "week", "hour")),
+            self.drawn.choice(("arrived", "born")),
+        )
+        months = self.drawn.choice(("1 month", "1 month - 1 day", "-3 months 2 days", "1 year", "13 mons -02:30"))
+        sign = self.drawn.choice("+-")
+        return self.drawn.choice(
+            (f"(date_trunc('{unit}', {of}) {sign} interval '{months}')",
+             f"date_trunc('{unit}', {of} {sign} interval '{months}')",
+             f"({of} {sign} interval '{months}' {sign} interval '{months}')")
         )  # fmt: skip
 
     def length(self) -> str:
         return f"({self.moment()} - {self.moment()})"
 
     def time(self) -> str:
-        return self.drawn.choice((self.moment(), "born", "died", "(born + 7)", "(died - n)", "arrived::date", "month"))
+        return self.drawn.choice((self.moment(), "born", "died", "(born + 7)", "(died - n)", "arrived::date", "month",
+                                  f"{self.by_months()}::date"))  # fmt: skip
 
     def part(self) -> str:
         part = self.drawn.choice(("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute"))
-        of = self.drawn.choice(("arrived", "left_at", "(arrived + interval '3 days')"))
+        of = self.drawn.choice(("arrived", "left_at", "(arrived + interval '3 days')", "(born + 1)", self.by_months()))
         return f"extract({part} FROM {of})" if self.drawn.random() < 0.8 else f"extract(day FROM {self.length()})"
 
     def text(self, depth: int) -> str:
