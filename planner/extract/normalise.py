@@ -4,8 +4,8 @@ First `list_joined_units` makes lists of privacy units of joins that only say wh
 writes WITH queries into lists, and `split_joined_lists` makes several of one over a join. `join_mixed_lists` joins
 lists that stand beside conditions on rows, and `join_own_values` scalar subqueries over a unit's own rows.
 `move_out_of_values` leaves plain values in the subqueries of units, `pull_up_joins` merges a subquery that joins
-tables, or stands in a join, into the query that reads it, and `read_private_first` puts the private table of an
-outer join with a public one first.
+tables, or stands in a join, into the query that reads it, `join_both_sides` makes outer joins of private tables inner
+ones where that means the same, and `read_private_first` puts the private table of one with a public one first.
 
 These rules move what means the same in another place, in the statement's text:
 
@@ -49,6 +49,8 @@ from planner.extract.groupings.merge_groupings import merge_groupings
 from planner.extract.inline_public_lists import inline_public_lists
 from planner.extract.key_domains import group_by_listed_keys, write_out_grouping_sets
 from planner.extract.move_out_correlations import move_out_correlations
+from planner.extract.outer_joins.join_both_sides import join_both_sides
+from planner.extract.outer_joins.read_private_first import read_private_first
 from planner.extract.private_read import PrivateRead
 from planner.extract.push_down_predicates import push_down_predicates
 from planner.extract.push_down_thresholds import push_down_thresholds
@@ -57,7 +59,6 @@ from planner.extract.ranks.push_down_ranks import push_down_ranks
 from planner.extract.ranks.push_through_queries import push_through_queries
 from planner.extract.ranks.rank_above_all import rank_above_all
 from planner.extract.ranks.rank_largest import rank_largest
-from planner.extract.read_private_first import read_private_first
 from planner.extract.subqueries.pull_up_joins import pull_up_joins
 from planner.extract.subqueries.pull_up_subqueries import pull_up_subqueries
 from planner.extract.unit_lists.inline_listed_queries import inline_listed_queries
@@ -100,6 +101,7 @@ FIRST_RULES: tuple[Rule, ...] = (
     join_own_values,
     move_out_of_values,
     pull_up_joins,
+    join_both_sides,
     read_private_first,
 )
 LAST_RULES: tuple[Rule, ...] = (group_by_listed_keys,)

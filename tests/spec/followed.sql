@@ -271,11 +271,11 @@ WITH sales AS (SELECT 1) SELECT * FROM sales
 --! Give it another name.
 WITH one AS (SELECT 1) SELECT * FROM one
 --> passed on
-SELECT country FROM sales RIGHT JOIN regions ON country = name GROUP BY country HAVING count(*) > 5
+SELECT name FROM sales RIGHT JOIN regions ON country = name GROUP BY name HAVING count(*) > 5
 --! Write JOIN or LEFT JOIN, the private table first.
 SELECT country FROM sales LEFT JOIN regions ON country = name GROUP BY country HAVING count(*) > 500
 --> answered
-SELECT country FROM regions LEFT JOIN sales ON country = name GROUP BY country HAVING count(*) > 5
+SELECT name FROM regions LEFT JOIN sales ON country = name GROUP BY name HAVING count(*) > 5
 --! Write count(sales.customer_id), with conditions on its rows in ON or FILTER; or JOIN.
 SELECT country FROM regions LEFT JOIN sales ON country = name GROUP BY country HAVING count(sales.customer_id) > 500
 --> answered

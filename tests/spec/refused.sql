@@ -185,11 +185,11 @@ SELECT country FROM sales JOIN regions ON country <> name GROUP BY country HAVIN
 --> KH107 regions
 SELECT country FROM sales CROSS JOIN regions GROUP BY country HAVING count(*) > 5
 --> KH107 regions
-SELECT country FROM sales RIGHT JOIN regions ON country = name GROUP BY country HAVING count(*) > 5
+SELECT name FROM sales RIGHT JOIN regions ON country = name GROUP BY name HAVING count(*) > 5
 --> KH107 regions
-SELECT country FROM sales FULL JOIN regions ON country = name GROUP BY country HAVING count(*) > 5
+SELECT name FROM sales FULL JOIN regions ON country = name GROUP BY name HAVING count(*) > 5
 --> KH107 regions
-SELECT country FROM regions LEFT JOIN sales ON country = name GROUP BY country HAVING count(*) > 5
+SELECT name FROM regions LEFT JOIN sales ON country = name GROUP BY name HAVING count(*) > 5
 --> KH107 sales
 SELECT country FROM sales NATURAL JOIN regions GROUP BY country HAVING count(*) > 5
 --> KH107 regions

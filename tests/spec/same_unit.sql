@@ -75,3 +75,32 @@ SELECT s.ward, p.sex FROM stays s JOIN patients p USING (patient_id)
 --> KH103 stays
 SELECT ward FROM (SELECT s.ward, s.patient_id, count(*) n FROM stays s JOIN patients p USING (patient_id) GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 5
 --> KH110 stays
+-- # Outer joins whose made-up rows count for nothing are inner ones.
+SELECT s.ward FROM stays s LEFT JOIN patients p USING (patient_id) WHERE p.sex = 'f' GROUP BY s.ward HAVING count(*) > 100
+--> stays JOIN patients by stays.ward, 2 groups of 40 rows
+SELECT s.ward FROM stays s LEFT OUTER JOIN patients p ON p.patient_id = s.patient_id AND s.age > 3 WHERE p.sex IS NOT NULL GROUP BY s.ward HAVING count(*) > 100
+--> stays JOIN patients by stays.ward, 2 groups of 40 rows
+SELECT p.sex FROM stays s LEFT JOIN patients p ON p.patient_id = s.patient_id GROUP BY 1 HAVING count(*) > 100
+--> stays JOIN patients by sex, 2 groups of 40 rows
+SELECT p.sex FROM patients p LEFT JOIN stays s ON s.patient_id = p.patient_id GROUP BY p.sex HAVING count(s.cost) > 100 ORDER BY 1
+--> stays JOIN patients by sex, 2 groups of 40 rows
+SELECT s.ward FROM stays s LEFT JOIN patients p USING (patient_id) GROUP BY s.ward HAVING count(*) FILTER (WHERE p.sex = 'f' AND s.age > 3) > 100
+--> stays JOIN patients by stays.ward, 2 groups of 40 rows
+SELECT p.sex FROM stays s RIGHT JOIN patients p ON p.patient_id = s.patient_id WHERE s.age > 3 OR s.ward = 'A' GROUP BY p.sex HAVING count(*) > 100
+--> stays JOIN patients by sex, 2 groups of 40 rows
+SELECT s.ward FROM stays s FULL JOIN patients p ON p.patient_id = s.patient_id WHERE p.sex = 'f' GROUP BY s.ward HAVING count(*) > 100
+--> stays JOIN patients by stays.ward, 2 groups of 40 rows
+SELECT floor FROM patients p LEFT JOIN stays s ON s.patient_id = p.patient_id LEFT JOIN wards w ON w.name = s.ward WHERE w.floor > 1 GROUP BY floor HAVING count(*) > 5
+--> stays JOIN patients by floor, 2 groups of 40 rows
+SELECT p.sex FROM patients p LEFT JOIN stays s ON s.patient_id = p.patient_id GROUP BY p.sex HAVING count(*) > 100
+--> KH107 stays
+SELECT p.sex FROM patients p LEFT JOIN stays s ON s.patient_id = p.patient_id WHERE s.age > 3 OR p.sex = 'f' GROUP BY p.sex HAVING count(*) > 100
+--> KH107 stays
+SELECT p.sex FROM patients p LEFT JOIN stays s ON s.patient_id = p.patient_id WHERE coalesce(s.age, 5) > 3 GROUP BY p.sex HAVING count(*) > 100
+--> KH107 stays
+SELECT p.sex FROM patients p LEFT JOIN stays s ON s.patient_id = p.patient_id WHERE (s.age > 3) IS NOT TRUE GROUP BY p.sex HAVING count(*) > 100
+--> KH107 stays
+SELECT p.sex FROM patients p LEFT JOIN stays s ON s.patient_id = p.patient_id GROUP BY p.sex HAVING count(s.cost) > 100 OR count(p.patient_id) > 3
+--> KH107 stays
+SELECT s.ward FROM stays s FULL JOIN patients p ON p.patient_id = s.patient_id WHERE p.sex = 'f' GROUP BY p.sex HAVING count(*) > 100
+--> KH107 patients

@@ -126,6 +126,17 @@ ASKED = [
         ["ward", "count"],
         [("C", 1)],
     ),
+    (
+        "SELECT sex FROM patients LEFT JOIN stays ON person = patient_id GROUP BY sex HAVING count(cost) > 500"
+        " ORDER BY sex",
+        ["sex"],
+        [("f",), ("m",)],
+    ),
+    (
+        "SELECT sex FROM patients RIGHT JOIN stays ON person = patient_id GROUP BY 1 HAVING count(*) > 2000",
+        ["sex"],
+        [("m",)],
+    ),
 ]
 
 

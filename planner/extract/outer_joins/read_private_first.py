@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from planner.bind.from_clause import alias_of
 from planner.catalog.model import Catalog
+from planner.extract.outer_joins.missing_rows import counts_nothing, list_aggregates
 from planner.extract.private_read import PrivateRead
 from planner.extract.refusals import lacks_groups
 from planner.parser.clauses import at_offset
@@ -27,21 +28,6 @@ from planner.parser.lexer import quote_identifier
 from planner.parser.spans import Searched, spans
 from planner.parser.tree import bare, name, offset
 
-_STRICT_OF_ONE = (exp.Paren, exp.Neg, exp.Cast, exp.Round, exp.Floor, exp.Ceil, exp.Abs, exp.Lower, exp.Upper, exp.Trim)
-_STRICT_OF_ANY = (
-    exp.Add,
-    exp.Sub,
-    exp.Mul,
-    exp.Div,
-    exp.Mod,
-    exp.EQ,
-    exp.NEQ,
-    exp.GT,
-    exp.GTE,
-    exp.LT,
-    exp.LTE,
-    exp.Like,
-)
 _ASKS_FOR_NULL = (exp.Is, exp.Coalesce, exp.Case, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 
@@ -76,11 +62,11 @@ def read_private_first(read: PrivateRead) -> tuple[Edit, ...]:
     parts = list(_list_conjuncts(on))
     joining = [part for part in parts if _joins(part, tables)]
     others = [part for part in parts if not any(part is one for one in joining)]
-    aggregates = [_with_what_follows(one) for one in select.find_all(exp.AggFunc)]
+    aggregates = list(list_aggregates(select))
     where = select.args.get("where")
     if (on and len(joining) != 1) or not all(_reads_private_alone(part, tables) for part in others):
         return ()
-    if not aggregates or not all(_is_null_of_nothing(one, tables) for one in aggregates):
+    if not aggregates or not all(counts_nothing(one, tables.is_private) for one in aggregates):
         return ()
     if where is not None and any(_reads_private(one, tables) for one in where.find_all(*_ASKS_FOR_NULL)):
         return ()
@@ -172,52 +158,6 @@ def _reads_private(node: exp.Expr, tables: _Tables) -> bool:
 def _reads_private_alone(node: exp.Expr, tables: _Tables) -> bool:
     read = list(node.find_all(exp.Column))
     return bool(read) and all(map(tables.is_private, read)) and node.find(exp.Query, exp.AggFunc) is None
-
-
-def _with_what_follows(node: exp.Expr) -> exp.Expr:
-    """An aggregate with its WITHIN GROUP and FILTER."""
-    while isinstance(node.parent, exp.WithinGroup | exp.Filter):
-        node = node.parent
-    return node
-
-
-def _is_null_of_nothing(node: exp.Expr, tables: _Tables) -> bool:
-    """Whether an aggregate counts nothing of a row whose private columns are NULL."""
-    if isinstance(node, exp.Filter):
-        node = node.this
-    if isinstance(node, exp.WithinGroup):
-        return all(_is_null(one.this, tables) for one in node.expression.expressions)
-    read = node.this
-    several = read.expressions if isinstance(read, exp.Distinct) else [read]
-    return not node.expressions and all(isinstance(one, exp.Expr) and _is_null(one, tables) for one in several)
-
-
-def _is_null(node: exp.Expr, tables: _Tables) -> bool:
-    """Whether an expression is certainly NULL where all private columns are."""
-    match node:
-        case exp.Column():
-            return not isinstance(node.this, exp.Star) and tables.is_private(node)
-        case exp.Null():
-            return True
-        case exp.Extract():
-            return _is_null(node.expression, tables)
-        case exp.Between() | exp.In() if not node.args.get("query"):
-            return _is_null(node.this, tables)
-        case exp.Case() if node.this is None:
-            results = [one.args["true"] for one in node.args["ifs"]]
-            default = node.args.get("default")
-            if default is not None and not _is_null(default, tables):
-                return False
-            return all(
-                _is_null(one.this, tables) or _is_null(result, tables)
-                for one, result in zip(node.args["ifs"], results, strict=True)
-            )
-        case _ if isinstance(node, _STRICT_OF_ONE):
-            return _is_null(node.this, tables)
-        case _ if isinstance(node, _STRICT_OF_ANY):
-            return _is_null(node.this, tables) or _is_null(node.expression, tables)
-        case _:
-            return False
 
 
 def _span(read: PrivateRead, node: exp.Table) -> tuple[int, int]:

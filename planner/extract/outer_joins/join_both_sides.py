@@ -1,0 +1,161 @@
+"""An outer join of private tables whose made-up rows count for nothing, as an inner one.
+
+SELECT p.sex FROM stays s LEFT JOIN patients p USING (patient_id) WHERE p.age > 65 GROUP BY p.sex HAVING count(*) > 9
+SELECT p.sex FROM stays s JOIN patients p USING (patient_id) WHERE p.age > 65 GROUP BY p.sex HAVING count(*) > 9
+
+Guarantee: Keyhole gives the same groups for both, whatever the rows are. In a row that the join makes up, all columns
+of the tables in which nothing was found are NULL. Such a row counts for nothing where a condition of WHERE or of a
+later join is never true of it, where a declared key of these tables is grouped by, of which NULL is no group, or where
+no aggregate takes anything of it. Else nothing changes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.bind.from_clause import alias_of, conjuncts, find_private_table
+from planner.catalog.model import Catalog, PublicTable, Table
+from planner.extract.outer_joins.missing_rows import counts_nothing, is_never_true, list_aggregates
+from planner.extract.private_read import PrivateRead
+from planner.parser.clauses import at_offset
+from planner.parser.edits import Edit
+from planner.parser.tree import bare, name, offset
+
+_SIDES = ("LEFT", "RIGHT", "FULL")
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """The tables of FROM in their order by the names that qualify their columns, the joins behind the first, and the
+    columns that USING merges."""
+
+    tables: Mapping[str, Table | PublicTable]
+    joins: Sequence[exp.Join]
+    merged: frozenset[str]
+
+    def find_owner(self, column: exp.Column) -> str | None:
+        """The name of the table that a column is certainly of."""
+        called, qualifier = name(column.this), name(column.args.get("table"))
+        if qualifier:
+            return qualifier if qualifier in self.tables else None
+        owners = [alias for alias, table in self.tables.items() if any(one.name == called for one in table.columns)]
+        return owners[0] if len(owners) == 1 and called not in self.merged else None
+
+
+def join_both_sides(read: PrivateRead) -> tuple[Edit, ...]:
+    """The change that makes one outer join with a private table an inner one; none if its made-up rows may count."""
+    joined = _read_joined(read)
+    if joined is None:
+        return ()
+    aliases = list(joined.tables)
+    for place, join in enumerate(joined.joins, start=1):
+        side = str(join.side or "").upper()
+        before, own = aliases[:place], aliases[place]
+        if side not in _SIDES or join.method or not _joins_private(joined, before, own, side):
+            continue
+        is_beside = any(isinstance(joined.tables[alias], Table) for alias in before)
+        made_up = ([own] if side != "RIGHT" else None, before if side != "LEFT" else None)
+        missing = [frozenset(one) for one in made_up if one is not None]
+        if all(
+            _is_left_out(read.select, joined, one, place)
+            or (is_beside and _is_never_counted(read.select, joined, one, place))
+            for one in missing
+        ):
+            return (_say_inner(read, join),)
+    return ()
+
+
+def _read_joined(read: PrivateRead) -> _Joined | None:
+    """The tables of a FROM of named tables alone; None for another one, and where none is joined outside."""
+    joins = read.select.args.get("joins") or []
+    if not any(join.side for join in joins):
+        return None
+    nodes = [read.select.args["from_"].this, *(join.this for join in joins)]
+    hidden = {name(cte.args["alias"].this) for cte in read.select.root().find_all(exp.CTE)}
+    tables: dict[str, Table | PublicTable] = {}
+    for node in nodes:
+        found = _find_table(node, read.catalog, hidden)
+        if found is None or alias_of(node) in tables:
+            return None
+        tables[alias_of(node)] = found
+    using = [one for join in joins for one in join.args.get("using") or ()]
+    return _Joined(
+        tables, joins, frozenset(name(one if isinstance(one, exp.Identifier) else one.this) for one in using)
+    )
+
+
+def _find_table(node: exp.Expr, catalog: Catalog, hidden: set[str]) -> Table | PublicTable | None:
+    if not isinstance(node, exp.Table) or (name(node.this) in hidden and node.args.get("db") is None):
+        return None
+    public = (one for one in catalog.public_tables if one.name == name(node.this))
+    return find_private_table(node, catalog) or next(public, None)
+
+
+def _joins_private(joined: _Joined, before: Sequence[str], own: str, side: str) -> bool:
+    """Whether rows of a private table may be missing, or kept where nothing is found."""
+    private = [isinstance(joined.tables[alias], Table) for alias in (*before, own)]
+    return private[-1] if side == "LEFT" else any(private)
+
+
+def _is_left_out(select: exp.Select, joined: _Joined, missing: frozenset[str], place: int) -> bool:
+    """Whether a row is in no group in which all columns of the missing tables are NULL from a join on."""
+    aliases = list(joined.tables)
+    for index, join in enumerate(joined.joins[place:], start=place + 1):
+        if str(join.side or "").upper() not in ("", "LEFT"):
+            return False
+        if _is_excluded(join.args.get("on"), joined, missing):
+            if not join.side:
+                return True
+            missing |= {aliases[index]}
+    where = select.args.get("where")
+    return (where is not None and _is_excluded(where.this, joined, missing)) or _is_grouped(select, joined, missing)
+
+
+def _is_excluded(condition: exp.Expr | None, joined: _Joined, missing: frozenset[str]) -> bool:
+    return any(is_never_true(one, lambda column: joined.find_owner(column) in missing) for one in conjuncts(condition))
+
+
+def _is_grouped(select: exp.Select, joined: _Joined, missing: frozenset[str]) -> bool:
+    """Whether GROUP BY has a declared key of a missing private table."""
+    group = select.args.get("group")
+    if group is None or any(value for key, value in group.args.items() if key != "expressions"):
+        return False
+    for column in _list_columns(group.expressions, select):
+        owner = joined.find_owner(column)
+        table = joined.tables.get(owner or "")
+        if owner in missing and isinstance(table, Table):
+            known = next((one for one in table.columns if one.name == name(column.this)), None)
+            if known is not None and known.domain is not None:
+                return True
+    return False
+
+
+def _list_columns(items: Sequence[exp.Expr], select: exp.Select) -> Iterator[exp.Column]:
+    """The columns by themselves in GROUP BY, also by position."""
+    shown = {str(place): bare(one.unalias()) for place, one in enumerate(select.expressions, start=1)}
+    for item in map(bare, items):
+        is_place = isinstance(item, exp.Literal) and not item.is_string
+        column = shown.get(item.name, item) if is_place else item
+        if isinstance(column, exp.Column):
+            yield column
+
+
+def _is_never_counted(select: exp.Select, joined: _Joined, missing: frozenset[str], place: int) -> bool:
+    """Whether no aggregate takes anything of such a row."""
+    if any(join.side and join.side.upper() != "LEFT" for join in joined.joins[place:]):
+        return False
+    if select.args.get("group") is None or select.find(exp.Window, exp.Subquery, exp.Exists) is not None:
+        return False
+    aggregates = list(list_aggregates(select))
+    return bool(aggregates) and all(
+        counts_nothing(one, lambda column: joined.find_owner(column) in missing) for one in aggregates
+    )
+
+
+def _say_inner(read: PrivateRead, join: exp.Join) -> Edit:
+    """JOIN in the place of LEFT OUTER JOIN."""
+    node = join.this
+    at = at_offset(read.tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this)) - 1
+    first = at - 2 if read.tokens[at - 1].is_word("outer") else at - 1
+    return Edit.of(read.tokens[first].start, read.tokens[at].start, "")
