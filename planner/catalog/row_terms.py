@@ -65,7 +65,15 @@ class RowTerm:
         several = ("quotient", "remainder", "round", "trunc", "= by", "< by")
         by = self.function.endswith(" of")  # of two columns
         of_calendar = self.function in CALENDAR and len(self.arguments) > 1
-        times = 8 if self.function == "nearest" else 4 if of_calendar else 3 if self.function in several or by else 1
+        times = (
+            8
+            if self.function in ("nearest", "number")
+            else 4
+            if of_calendar
+            else 3
+            if self.function in several or by
+            else 1
+        )
         return 1 + times * sum(one.size for one in self.arguments)
 
 

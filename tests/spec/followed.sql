@@ -335,6 +335,14 @@ SELECT country FROM sales WHERE quantity::text = '5' GROUP BY country HAVING cou
 --! Compare quantity itself.
 SELECT country FROM sales WHERE quantity = 5 GROUP BY country HAVING count(*) > 500
 --> answered
+SELECT ward FROM visits WHERE disease::boolean GROUP BY ward HAVING count(*) > 40
+--! Compare disease itself.
+SELECT ward FROM visits WHERE disease = 'true' GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT ward FROM visits WHERE disease::numeric(30,2) > 3 GROUP BY ward HAVING count(*) > 40
+--! Write it without the number of its digits: disease::numeric.
+SELECT ward FROM visits WHERE disease::numeric > 3 GROUP BY ward HAVING count(*) > 40
+--> answered
 SELECT country FROM sales WHERE stock_code ~ 'a+' GROUP BY country HAVING count(*) > 5
 --! Write stock_code LIKE '%a%'.
 SELECT country FROM sales WHERE stock_code LIKE '%a%' GROUP BY country HAVING count(*) > 500

@@ -319,6 +319,35 @@ SELECT ward FROM visits WHERE arrived < date_trunc('century', arrived) + interva
 SELECT ward FROM visits WHERE arrived < date_trunc('month', arrived) + interval '20000 months' GROUP BY ward HAVING count(*) > 40
 --> KH205 date_trunc('month',
 
+-- # Numbers that texts say.
+
+SELECT ward FROM visits WHERE disease::int > 3 GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "number(disease integer)" > 3 f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE nullif(trim(disease), '')::numeric(6,2) >= 2.5 GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "same(round(number(nullif(trim(disease), '') numeric.4.14), 1000000000000) numeric.2)" >= 250 f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE CAST(left(disease, 4) AS integer) BETWEEN 2020 AND 2024) > 40
+--> [ward 3] f0 > 40 ~4; count(*) FILTER (WHERE CAST(left(disease, 4) AS INT) BETWEEN 2020 AND 2024) delta 1
+
+SELECT ward FROM visits WHERE CASE WHEN disease::double precision > 0.5 THEN 'a' ELSE 'b' END = 'a' GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "number(disease double precision)" > 0.5 f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE disease::numeric > age GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "((age * 10000000000) < number(disease numeric.18.10))" = true f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE disease::numeric(30,2) > 3 GROUP BY ward HAVING count(*) > 40
+--> KH205 disease::numeric(30,2)
+
+SELECT ward FROM visits WHERE disease::boolean GROUP BY ward HAVING count(*) > 40
+--> KH205 disease::boolean
+
+SELECT ward FROM visits WHERE disease::int = 'many' GROUP BY ward HAVING count(*) > 40
+--> KH212 'many'
+
+SELECT ward FROM visits WHERE disease::int = 2.5 GROUP BY ward HAVING count(*) > 40
+--> [ward 0] where false f0 > 40 ~4; count(*) delta 1
+
 -- # Conditions that no row satisfies leave no groups.
 SELECT ward, hour FROM visits WHERE age > 40 AND (age < 20 OR disease = 'flu' AND disease = 'cold') GROUP BY ward, hour HAVING count(*) < 100
 --> [ward 0, hour 0] where ("age" > 40 AND ("age" < 20 OR ("disease" = 'cold' AND "disease" = 'flu'))) f0 <= 99 ~10; count(*) delta 1

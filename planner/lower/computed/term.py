@@ -17,6 +17,7 @@ from planner.values.sql_literals import integer
 
 _BIGINT = 2**63  # the end of bigint
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds since 1970: the years 1 to 9999
+_BLANKS = " \t\n\v\f\r"  # around a number
 _TINY = 1e-295  # less than every double that is not 0
 
 
@@ -62,6 +63,8 @@ def _sql(row: StoredRow, term: RowTerm) -> str:
             return _move(row, term)
         case "=" | "<" | "= by" | "< by":
             return _comparison(row, term)
+        case "number":
+            return _number(row, term)
     if term.kind is TermKind.TEXT or term.function == "length":
         return _text(row, term)
     return _double(row, term) if term.kind is TermKind.FLOATING else _whole(row, term)
@@ -79,12 +82,17 @@ def _column(row: StoredRow, term: RowTerm) -> str:
             digits = len(str(term.limit)) - term.scale
             return dialect.whole_number(x, column.declared, digits, term.scale, dialect.whole_type(term.limit))
         case TermKind.FLOATING:
-            spelled = dialect.spelling.double
-            low, high = spelled(float(f"1e-{term.limit}")), spelled(float(f"1e{term.limit}"))
-            return f"CASE WHEN abs({x}) BETWEEN {low} AND {high} OR {x} = {spelled(0.0)} THEN {x} END"
+            return _within_range(row, x, term.limit)
         case _:
             counted = dialect.days(x) if term.kind is TermKind.DAY else dialect.microseconds(x)
             return f"CASE WHEN {x} BETWEEN {dialect.spelling.years(column.sql_type)} THEN {counted} END"
+
+
+def _within_range(row: StoredRow, x: str, exponent: int) -> str:
+    """A double, NULL where it or its inverse is larger than 10^exponent."""
+    spelled = row.dialect.spelling.double
+    low, high = spelled(float(f"1e-{exponent}")), spelled(float(f"1e{exponent}"))
+    return f"CASE WHEN abs({x}) BETWEEN {low} AND {high} OR {x} = {spelled(0.0)} THEN {x} END"
 
 
 def _constant(row: StoredRow, term: RowTerm) -> str:
@@ -95,6 +103,27 @@ def _constant(row: StoredRow, term: RowTerm) -> str:
         return spelling.double(value)
     spelled = integer(value) if abs(value) < _BIGINT else f"'{value}'"
     return spelling.cast(spelled, row.dialect.whole_type(max(term.limit, abs(value))))
+
+
+def _number(row: StoredRow, term: RowTerm) -> str:
+    """The number that a text says, NULL where it says none: what is cast says one, whatever a CASE spares."""
+    spelling, dialect = row.dialect.spelling, row.dialect
+    said = f"trim(BOTH {spelling.text(_BLANKS)} FROM {_sql(row, term.arguments[0])})"
+    digits = len(str(term.limit)) - term.scale
+    if term.kind is TermKind.FLOATING:
+        pattern = "(0*[0-9]{1,30}([.][0-9]{0,30})?|[.][0-9]{1,30})([eE][+-]?[0-9]{1,2})?"
+    elif term.scale:
+        pattern = f"(0*[0-9]{{1,{digits}}}([.][0-9]{{0,{term.scale}}}0*)?|[.][0-9]{{1,{term.scale}}}0*)"
+    else:
+        pattern = f"0*[0-9]{{1,{digits}}}"
+    found = f"CASE WHEN {dialect.matches(said, f'[+-]?{pattern}')} THEN {said} END"
+    if term.kind is TermKind.FLOATING:
+        return _within_range(row, f"({spelling.cast(found, spelling.double_type)})", term.limit)
+    if not term.scale:
+        return spelling.cast(found, "bigint")
+    modifier = f"({digits + term.scale}, {term.scale})"
+    made = f"({spelling.cast(found, f'decimal{modifier}')})"
+    return dialect.whole_number(made, f"numeric{modifier}", digits, term.scale, dialect.whole_type(term.limit))
 
 
 def _calendar(row: StoredRow, term: RowTerm) -> str:

@@ -127,6 +127,10 @@ def _large_quotient(dividend: str, divisor: str) -> str:
     return f"CAST(({dividend}) // NULLIF({divisor}, 0) AS bigint)"
 
 
+def _matches(text: str, pattern: str) -> str:
+    return f"regexp_full_match({text}, {STANDARD.text(pattern)})"
+
+
 DUCKDB = Dialect(
     name="duckdb",
     spelling=STANDARD,
@@ -162,6 +166,7 @@ DUCKDB = Dialect(
     whole_quotient=_whole_quotient,
     large_quotient=_large_quotient,
     ascii_case=translate_case,
+    matches=_matches,
     like=like,
     total=total,
     pick_digits=pick_digits,

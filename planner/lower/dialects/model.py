@@ -138,6 +138,10 @@ class Dialect:
     ascii_case: Callable[[str, str], str]
     """`lower` or `upper` of the ASCII letters of a text alone."""
 
+    matches: Callable[[str, str], str]
+    """Whether all of a text, without line breaks at its end, is of a regular expression that every engine reads alike.
+    """
+
     like: Callable[[str, str], str]
     """Whether a text matches a collapsed pattern, whose escape is the backslash."""
 

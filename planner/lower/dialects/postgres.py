@@ -115,6 +115,10 @@ def _ascii_case(function: str, text: str) -> str:
     return f'{function}({text} COLLATE "C")'
 
 
+def _matches(text: str, pattern: str) -> str:
+    return f"{text} ~ {STANDARD.text(f'^(?:{pattern})$')}"
+
+
 POSTGRES = Dialect(
     name="postgres",
     spelling=STANDARD,
@@ -148,6 +152,7 @@ POSTGRES = Dialect(
     whole_quotient=_whole_quotient,
     large_quotient=_large_quotient,
     ascii_case=_ascii_case,
+    matches=_matches,
     like=like,
     total=total,
     pick_digits=pick_digits,

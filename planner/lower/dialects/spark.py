@@ -158,6 +158,10 @@ def _extract_part(part: str, moment: str) -> str:
     return _FIELDS[part].format(moment=moment)
 
 
+def _matches(expression: str, pattern: str) -> str:
+    return f"{expression} RLIKE {_text(f'^(?:{pattern})$')}"
+
+
 def _like(expression: str, pattern: str) -> str:
     return rf"{expression} LIKE {_text(pattern)} ESCAPE '\\'"
 
@@ -230,6 +234,7 @@ SPARK = Dialect(
     whole_quotient=_whole_quotient,
     large_quotient=_large_quotient,
     ascii_case=translate_case,
+    matches=_matches,
     like=_like,
     total=_total,
     pick_digits=pick_digits,

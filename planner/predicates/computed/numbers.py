@@ -95,6 +95,8 @@ def to_double(term: RowTerm) -> RowTerm:
         if value and not 1e-30 < abs(value) < 1e30:
             raise TooWideError
         return RowTerm("constant", TermKind.FLOATING, value=value, limit=30)
+    if term.function == "number" and term.scale:
+        return RowTerm("number", TermKind.FLOATING, term.arguments, limit=STORED_EXPONENT)
     if term.limit > (_DIVISIBLE if term.scale == 0 else _EXACT_DOUBLE) or term.scale > 22:
         raise TooWideError
     return RowTerm("double", TermKind.FLOATING, (term,), limit=max(len(str(term.limit)), term.scale) + 1)

@@ -87,7 +87,7 @@ def _follow(term: RowTerm, table: Table, known: Known) -> Ends:
             return Fraction(term.value), Fraction(term.value)
         case "part":  # a year has no end that says anything
             return Fraction(0), Fraction(term.limit) if term.limit <= MOST_PARTS else None
-        case "moved":
+        case "moved" | "number":
             return None, None
         case "length":
             return Fraction(0), Fraction(term.limit)

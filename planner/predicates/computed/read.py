@@ -301,6 +301,8 @@ class _Reader:
 
     def _cast(self, node: exp.Cast) -> RowTerm:
         kind, inner = kind_of(node), self.read(node.this)
+        if inner.kind is TermKind.TEXT and (made := self._read_number(kind, inner, node)) is not None:
+            return made
         match kind:
             case "DECIMAL" if inner.kind in EXACT:
                 return (
@@ -329,6 +331,25 @@ class _Reader:
                 return RowTerm("same", TermKind.EXACT, (rounded,), scale=rounded.scale, limit=rounded.limit)
             case _:
                 raise NoTermError
+
+    def _read_number(self, kind: str | None, text: RowTerm, node: exp.Cast) -> RowTerm | None:
+        """The number that a text says; None for a cast to anything else."""
+        match kind:
+            case "SMALLINT" | "INT" | "BIGINT":
+                return texts.number_of(text, TermKind.WHOLE)
+            case "DOUBLE":
+                return texts.number_of(text, TermKind.FLOATING)
+            case "DECIMAL":
+                return texts.number_of(text, TermKind.EXACT, digits=self.width)
+            case _ if (sizes := numeric_scale(node)) is not None:
+                whole = max(sizes[0] - sizes[1], 1)
+                if sizes[1] < 0 or whole + sizes[1] > texts.MOST_DIGITS:
+                    raise NoTermError
+                said = texts.number_of(text, TermKind.EXACT, digits=(whole, texts.MOST_DIGITS - whole))
+                rounded = ratios.round_steps("round", said, sizes[1])
+                return RowTerm("same", TermKind.EXACT, (rounded,), scale=rounded.scale, limit=rounded.limit)
+            case _:
+                return None
 
     def _text(self, node: exp.Expr) -> RowTerm:
         match node:

@@ -25,6 +25,9 @@ def spell(term: RowTerm) -> str:
             return f"({arguments[0]} - {spell(term.arguments[1].arguments[0])})"
         case function if function in _INFIX:
             return f"({arguments[0]} {function} {arguments[1]})"
+        case "number":
+            digits = f".{len(str(term.limit)) - term.scale}.{term.scale}" if term.scale else ""
+            return f"number({arguments[0]} {term.kind.value}{digits})"
         case function:
             unit = f" {term.kind.value}.{term.scale}" if function in ("same", "rest") else ""
             return f"{function}({', '.join(arguments)}{unit})"

@@ -5,8 +5,9 @@ Of a stored text the first characters count, as in every condition. No text made
 
 from planner.catalog.model import Column, Computed, Product
 from planner.catalog.row_terms import RowTerm, TermKind
-from planner.predicates.computed.numbers import NoTermError, TooWideError
+from planner.predicates.computed.numbers import STORED_EXPONENT, NoTermError, TooWideError
 
+MOST_DIGITS = 18  # of an integer that a text says: all engines hold it in 64 bits
 _LONGEST = 10_000  # characters: a text that is replaced and joined stays a microsecond's work
 
 
@@ -71,6 +72,18 @@ def join_texts(left: RowTerm, right: RowTerm) -> RowTerm:
 def length_of(text: RowTerm) -> RowTerm:
     """Return how many characters the text has."""
     return RowTerm("length", TermKind.WHOLE, (_of_text(text),), limit=max(text.limit, 1))
+
+
+def number_of(text: RowTerm, kind: TermKind, *, digits: tuple[int, int] = (MOST_DIGITS, 0)) -> RowTerm:
+    """Return the number that a text says, which has so many digits before and behind the point, or is a double.
+
+    It is NULL where the text is no number, and where it has more digits than that. Read are decimal digits with a sign,
+    blanks around and, of what is no integer, a point; of a double also an exponent. PostgreSQL reads more: NaN,
+    infinities and, since 16, hexadecimal digits and underscores.
+    """
+    if kind is TermKind.FLOATING:
+        return RowTerm("number", kind, (_of_text(text),), limit=STORED_EXPONENT)
+    return RowTerm("number", kind, (_of_text(text),), scale=digits[1], limit=10 ** sum(digits) - 1)
 
 
 def _of_text(term: RowTerm) -> RowTerm:

@@ -181,3 +181,12 @@ SELECT greatest(temperature, 0)::int / 5 AS band FROM readings GROUP BY 1 HAVING
 
 SELECT site, temperature * 9 / 5 + 32 > 80 AS hot FROM readings GROUP BY 1, 2 HAVING count(*) > 100
 --> planned
+
+SELECT site FROM readings WHERE error_code::int >= 400 GROUP BY site HAVING count(*) > 500
+--> planned
+
+SELECT site FROM readings WHERE CAST(split_part(firmware, '.', 1) AS integer) < 3 GROUP BY site HAVING count(*) > 500
+--> planned
+
+SELECT site FROM readings GROUP BY site HAVING count(*) FILTER (WHERE nullif(error_code, '')::int BETWEEN 500 AND 599) > 200
+--> planned

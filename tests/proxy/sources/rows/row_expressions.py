@@ -36,6 +36,7 @@ TABLE = Table(
         Column("died", SqlType.DATE, "date"),
         Column("name", SqlType.TEXT, "text"),
         Column("code", SqlType.TEXT, "text", max_length=6),
+        Column("said", SqlType.TEXT, "text"),
         Column("month", SqlType.DATE, "date", derivation=Derivation("date_trunc", "month", "arrived")),
     ),
     unit=(),
@@ -62,11 +63,23 @@ VALUES: dict[str, tuple[str, ...]] = {
     "name": ("", " ", "a", "A", "ab", " ab ", "AB", "Ann Lee", "é", "É", "ß", "i", "I", "tab\t", "100%", "a_b", "\\",
              "it''s", "zzzzzzzzzzzzzzzz", "日本"),
 }  # fmt: skip
+SAID = {
+    "read": ("12", " 12 ", "+7", "-3", "007", "2147483647", "-2147483648", "-0", "0" * 480 + "7", "12\t", "\n4\r",
+             "3.5", ".5", "5.", "-0.25", "+.125", "2.50000000000000000000000000", "0.005", "99999.995"),
+    "none": ("", " ", "abc", "1,000", "1 000", "--1", "+-1", "+", ".", "1.2.3", "12x", "x12", "１２", "1\u00a0",
+             "12\u2028", "e5", "1e", "$5", "1/2", "1-", "0b", "\\", "9" * 400 + "x"),
+    "more": ("1e2", "2.5E-1", "0x1F", "1_000", "0o17", "NaN", "Infinity", "-inf", "9" * 18, "9" * 19,
+             "-9223372036854775808", "9" * 300, "0" * 600, "1." + "1" * 30, "1e30", "1e99", "1e308", "1e-99", "4e-324"),
+}  # fmt: skip
+"""Texts that are numbers, that are none, and that PostgreSQL may read as numbers and Keyhole does not."""
+VALUES["said"] = (*SAID["read"], *SAID["read"], *SAID["none"], *SAID["more"])
 VALUES |= {"y": VALUES["x"], "left_at": VALUES["arrived"], "died": VALUES["born"]}
 VALUES["code"] = tuple(one for one in VALUES["name"] if len(one) <= 6)  # of longer ones conditions see six characters
 FAR = {"arrived": ("infinity", "-infinity", "10000-01-01", "0044-03-15 BC"), "born": ("infinity", "-infinity",
        "10000-01-01", "0044-03-15 BC")}  # fmt: skip
 """Times that are computed with nowhere, and that PostgreSQL may compute with."""
+SAYING = ("said::int", "said::bigint", "said::numeric", "said::numeric(8,2)", "said::numeric(4,0)", "trim(said)::int",
+          "CAST(said AS double precision)", "left(said, 2)::int", "nullif(said, '')::numeric")  # fmt: skip
 NUMBERS = ("n", "m", "big", "price", "cost", "x", "y")
 
 
@@ -164,7 +177,9 @@ class Writer:
         if depth == 0 or self.drawn.random() < 0.3:
             return self.drawn.choice((*NUMBERS, "n", "price", "10", "2", "0.5"))
         left, right = self.number(depth - 1), self.number(depth - 1)
-        match self.drawn.randrange(12):
+        match self.drawn.randrange(14):
+            case 12 | 13:
+                return self.drawn.choice(SAYING)
             case 0 | 1 | 2 | 3:
                 return f"({left} {self.drawn.choice('+-*')} {right})"
             case 4 | 5:

@@ -14,7 +14,19 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.measure import row_value
 from planner.lower.row import RowSql
 from tests.effort import rounds
-from tests.proxy.sources.rows.row_expressions import FAR, STORED, TABLE, conditions, lowered, measures, rows, values_sql
+from tests.proxy.sources.rows.row_expressions import (
+    FAR,
+    SAID,
+    SAYING,
+    STORED,
+    TABLE,
+    conditions,
+    lowered,
+    measures,
+    read,
+    rows,
+    values_sql,
+)
 
 _TRY = """
 CREATE FUNCTION pg_temp.told(condition text, row_id integer) RETURNS integer AS $$
@@ -47,6 +59,7 @@ _BEYOND = (
     "-1e300",
     "1e-300",
     "5e-324",
+    *SAID["more"],
 )
 """Numbers of which Keyhole computes nothing, as if they were NULL."""
 _FAR = (*FAR["arrived"], *FAR["born"])
@@ -79,9 +92,9 @@ def _is_rounded(server: psycopg.Connection, text: str, row: str | None) -> bool:
     return server.execute(near).fetchone() == (True,)
 
 
-def _leaves_years(text: str, read: list[str | None]) -> bool:
+def _leaves_years(text: str, taken: list[str | None]) -> bool:
     """Whether a time at the end of the years may be moved out of them."""
-    return ("interval" in text or "(born + 1)" in text) and any(value in _ENDS for value in read)
+    return ("interval" in text or "(born + 1)" in text) and any(value in _ENDS for value in taken)
 
 
 @pytest.mark.parametrize("far", [False, True], ids=["years 1 to 9999", "far times"])
@@ -99,9 +112,9 @@ def test_no_row_fails_and_all_engines_agree_with_postgresql(server: psycopg.Conn
             for row, (mine,), (theirs,) in zip(found, ours, own, strict=True):
                 assert mine != 9, text
                 failed += theirs == -1
-                read = [row[one.name] for one in STORED if one.name in text]
-                folded = ("lower" in text or "upper" in text) and any(one and not one.isascii() for one in read)
-                beyond = (any(value in _BEYOND for value in read) or _leaves_years(text, read)) and (
+                taken = [row[one.name] for one in STORED if one.name in text]
+                folded = ("lower" in text or "upper" in text) and any(one and not one.isascii() for one in taken)
+                beyond = (any(value in _BEYOND for value in taken) or _leaves_years(text, taken)) and (
                     mine is None or any(one in text for one in _CHOICES)
                 )
                 if theirs == -1 or far or folded or beyond:
@@ -111,6 +124,29 @@ def test_no_row_fails_and_all_engines_agree_with_postgresql(server: psycopg.Conn
     server.execute("DROP TABLE odd")
     assert failed > 0
     assert far or compared > rounds(50_000, quick=2_500)
+
+
+def test_texts_are_the_numbers_that_postgresql_reads(server: psycopg.Connection) -> None:
+    """Each text as each kind of number: NULL where PostgreSQL fails, and where it reads what Keyhole does not."""
+    texts = [text for several in SAID.values() for text in several]
+    found = [{**dict.fromkeys(one.name for one in STORED), "id": str(i), "said": text} for i, text in enumerate(texts)]
+    with _load(server, found) as duck:
+        for said in (one for one in SAYING if one.startswith(("said", "CAST"))):
+            for value in ("0", "7", "-3", "3.5", "0.01", "2147483647", "99999.995"):
+                condition = f"{said} >= {value}"
+                truth = read(condition)
+                assert truth is not None
+                ours = duck.execute(f"SELECT {lowered(truth, DUCKDB)} FROM odd ORDER BY id").fetchall()
+                assert ours == server.execute(f"SELECT {lowered(truth, POSTGRES)} FROM odd ORDER BY id").fetchall()
+                own = server.execute("SELECT pg_temp.told(%s, id) FROM odd ORDER BY id", (condition,)).fetchall()
+                for text, (mine,), (theirs,) in zip(texts, ours, own, strict=True):
+                    if text in SAID["read"]:
+                        assert mine == (None if theirs == -1 else theirs), (condition, text)
+                    elif text in SAID["none"]:
+                        assert mine is None, (condition, text)
+                    else:
+                        assert mine is None or theirs in (mine, -1), (condition, text)
+    server.execute("DROP TABLE odd")
 
 
 def test_what_is_added_up_lies_in_its_range_and_is_what_postgresql_computes(server: psycopg.Connection) -> None:
@@ -128,8 +164,8 @@ def test_what_is_added_up_lies_in_its_range_and_is_what_postgresql_computes(serv
             own = server.execute("SELECT pg_temp.steps(%s, %s, id) FROM odd ORDER BY id", (text, step)).fetchall()
             for row, (mine,), (theirs,) in zip(found, ours, own, strict=True):
                 assert mine is None or made.low <= mine <= made.high, (text, row)
-                read = [row[one.name] for one in STORED if one.name in text]
-                beyond = any(one in _BEYOND or one in _FAR for one in read) or _leaves_years(text, read)
+                taken = [row[one.name] for one in STORED if one.name in text]
+                beyond = any(one in _BEYOND or one in _FAR for one in taken) or _leaves_years(text, taken)
                 if theirs is None or mine is None or beyond:
                     continue
                 rounded = "/" in text or column.sql_type is SqlType.DOUBLE
