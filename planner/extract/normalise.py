@@ -13,6 +13,7 @@ These rules move what means the same in another place, in the statement's text:
 - `move_out_correlations`: what a question says of columns from outside of it, into a query around the question;
 - `pull_up_subqueries`: what a subquery or WITH query that only filters and projects says of a private table, into the
   query that reads it;
+- `spell_out_listed_texts` and `spell_out_simple_cases`: a text that GROUP BY computes, as a CASE of conditions;
 - `merge_groupings`: a grouped subquery whose groups are put together again, into the query that does;
 - `push_down_ranks`: a rank by a size of a grouped subquery, from the query around it into its select list;
 - `push_down_predicates`: a threshold that the query around a grouped subquery shows, into its select list;
@@ -49,6 +50,7 @@ from planner.extract.groupings.merge_groupings import merge_groupings
 from planner.extract.inline_public_lists import inline_public_lists
 from planner.extract.key_domains import group_by_listed_keys, write_out_grouping_sets
 from planner.extract.move_out_correlations import move_out_correlations
+from planner.extract.open_text_keys import spell_out_listed_texts, spell_out_simple_cases
 from planner.extract.outer_joins.join_both_sides import join_both_sides
 from planner.extract.outer_joins.read_private_first import read_private_first
 from planner.extract.private_read import PrivateRead
@@ -80,6 +82,8 @@ RULES: tuple[Rule, ...] = (
     inline_public_lists,
     move_out_correlations,
     pull_up_subqueries,
+    spell_out_listed_texts,
+    spell_out_simple_cases,
     spell_out_band_columns,
     spell_out_bands,
     drop_having_of_rows,

@@ -195,3 +195,9 @@ SELECT month FROM sales WHERE invoice_date < '2011-03-01' GROUP BY 1 HAVING coun
 
 SELECT month FROM (SELECT customer_id, month, count(*) AS n FROM sales WHERE invoice_date < '2011-03-01' GROUP BY 1, 2) v WHERE n > 3 GROUP BY month HAVING count(*) > 20
 --> [month 3] where "total rows|1 *^0 [true]|sensitivity=100|unit_range=0..100 steps 1 where " > 3 f0 > 20 ~2; count(*) delta 1
+SELECT upper(trim(disease)) AS name FROM visits WHERE upper(trim(disease)) IN ('FLU', 'COLD', 'GOUT') GROUP BY 1 HAVING count(*) > 40
+--> [CASE WHEN "upper(trim(disease)) = 'COLD'" THEN 'COLD' WHEN "upper(trim(disease)) = 'FLU'" THEN 'FLU' ELSE 'GOUT' END 3] where "upper(trim(disease))" IN ('COLD', 'FLU', 'GOUT') f0 > 40 ~4; count(*) delta 1
+SELECT replace(disease, '-', '') FROM visits WHERE replace(disease, '-', '') = 'flu' OR replace(disease, '-', '') = 'cold' GROUP BY replace(disease, '-', '') HAVING count(*) > 40
+--> [replace(disease, '-', '') = 'cold' 2] where ("replace(disease, '-', '')" = 'cold' OR "replace(disease, '-', '')" = 'flu') f0 > 40 ~4; count(*) delta 1
+SELECT CASE lower(disease) WHEN 'flu' THEN 'flu' WHEN 'cold' THEN 'flu' ELSE 'other' END AS kind, ward FROM visits GROUP BY kind, ward HAVING count(*) > 40
+--> [CASE WHEN (lower(disease)) = ('flu') THEN 'flu' WHEN (lower(disease)) = ('cold') THEN 'flu' ELSE 'other' END 2, ward 3] f0 > 40 ~4; count(*) delta 1
