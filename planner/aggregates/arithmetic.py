@@ -43,6 +43,9 @@ from planner.values.decimals import decimal
 from planner.values.expressions import fold
 from planner.values.model import Constant, NotConstant, Number, Untyped, number
 
+COUNTED_APART = (Measure.UNITS, Measure.VALUES)
+"""What is not counted row by row."""
+
 CASTS = {
     "DECIMAL": Arithmetic.EXACT,
     "DOUBLE": Arithmetic.FLOATING,
@@ -234,11 +237,12 @@ def _is_zero(node: exp.Expr, within: GroupScope) -> bool:
 def _ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Aggregate:
     left, right = _sums_of_means(left, right, within)
     divided = [found for found, _ in (*left.summands, *right.summands)]
-    counted, by_units = [found for found, _ in left.summands], _counts_units(right)
-    alone = (Measure.UNITS, Measure.VALUES)
+    by_units = _counts_units(right)
+    measures = {found.measure for found, _ in left.summands}
+    alone = measures.intersection(COUNTED_APART) and not (by_units and measures == {Measure.UNITS})
     if not by_units:
-        counted = divided
-    if any(found.per for found in divided) or any(found.measure in alone for found in counted):
+        alone = any(found.measure in COUNTED_APART for found in divided)
+    if any(found.per for found in divided) or alone:
         raise not_linear(node, within)
     if left.missing is not None:
         raise not_linear(node, within)
@@ -261,7 +265,7 @@ def _ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Ag
     over = f"({left.text})" if len(left.summands) > 1 else left.text
     return Aggregate(
         function=left.summands[0][0].function,
-        measure=Measure.TOTAL,
+        measure=Measure.UNITS if measures == {Measure.UNITS} else Measure.TOTAL,
         parts=above,
         per=below.parts,
         values=tuple(values),

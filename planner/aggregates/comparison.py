@@ -83,10 +83,10 @@ class Comparison(_HavingTree):
     `values` are the rows without which SQL says NULL. `position` is 1-based in the question's text. `allowed` is the
     tolerance in the unit of S where it is settled already, `part_of` what the analyst wrote where this is a part of it.
     A ratio by a sum that may be 0 has that sum as `base`, until one is chosen that groups must reach: then S is shown
-    as a part of it, `shown_by`. Where that sum may have `either_sign`, two are chosen. A ratio by a number of privacy
-    units takes `off_each_unit` off the sum for each of them that has rows which count, and has their count as `base`. A
-    mean that is compared with one over other rows has that as `against`, until bands of public thresholds take the
-    place of both.
+    as a part of it, `shown_by`. Where that sum may have `either_sign`, two are chosen. `off_each_unit` is taken off
+    the sum for each privacy unit that has rows of `off_condition`, or if that is None rows of the parts. A ratio
+    `by_units` has the number of such units as `base`. A mean that is compared with one over other rows has that as
+    `against`, until bands of public thresholds take the place of both.
     """
 
     text: str
@@ -109,7 +109,9 @@ class Comparison(_HavingTree):
     over: Part | None = None
     base: tuple[Part, ...] = ()
     shown_by: Fraction = Fraction(1)
+    by_units: bool = False
     off_each_unit: Fraction = Fraction(0)
+    off_condition: Condition | None = None
     against: "OtherMean | None" = None
     either_sign: bool = False
 

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import Aggregate, GroupScope, contains_aggregate
 from planner.aggregates.arithmetic import (
+    COUNTED_APART,
     Linear,
     is_positive_mean,
     least_per_row,
@@ -29,12 +30,11 @@ from planner.aggregates.refusals import (
 from planner.aggregates.row_expression import Arithmetic, Part
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node, write_short
+from planner.question.condition import ALWAYS, Condition
 from planner.question.condition_text import canonical
 from planner.question.model import Measure
 from planner.values.decimals import decimal
 from planner.values.operators import COMPARISONS, FLIPPED
-
-_ALONE = (Measure.UNITS, Measure.VALUES)
 
 
 def linear_comparison(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having:
@@ -116,19 +116,25 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
         if means is not None:
             return means
     per = _common_per(summands, node, within)
-    if any(found.measure in _ALONE for found, _ in summands) and len(summands) > 1:
-        raise not_linear(node, within)
+    measure = _common_measure(summands, node, within)
     by_units = any(found.by_units for found, _ in summands)
     needs_base = bool(per) and (by_units or not least_per_row(per))
     if needs_base and (difference.missing is not None or not threshold):
         raise without_base(node)
     if own is not None and (per or difference.missing is not None):
         raise mean_against_keys(node)
-    parts = [part.times(coefficient) for found, coefficient in summands for part in found.parts]
-    if by_units:
-        _check_one_filter(parts, per, node)
+    apart = measure is Measure.TOTAL and not within.scope.table.row_unit  # else all add up alike
+    parts, off = list[Part](), list[Part]()
+    for found, coefficient in summands:
+        taken_off = apart and found.measure is Measure.UNITS
+        (off if taken_off else parts).extend(
+            part.times(-coefficient if taken_off else coefficient) for part in found.parts
+        )
+    if by_units and apart:
+        off += [part.times(threshold) for part in per]
     else:
         parts += [part.times(-threshold) for part in per]
+    off_condition = _find_units_rows(parts, off, node)
     values = dict.fromkeys(value for found, _ in summands for value in found.values)
     left = Linear(summands, Fraction(0), difference.arithmetic).text
     if difference.missing is not None:
@@ -142,7 +148,7 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
         text=f"{left} {operator} {decimal(threshold) if own is None else own.text}",
         left=left,
         names=(left, *summands[0][0].names),
-        measure=summands[0][0].measure if summands[0][0].measure in _ALONE else Measure.TOTAL,
+        measure=measure,
         parts=tuple(parts),
         operator=operator,
         at=Fraction(0) if per else threshold,
@@ -155,7 +161,9 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
         own=own,
         over=replace(per[0], coefficient=Fraction(1), power=0) if len(per) == 1 else None,
         base=per if needs_base else (),
-        off_each_unit=threshold if by_units else Fraction(0),
+        by_units=by_units,
+        off_each_unit=sum((part.coefficient for part in off), Fraction(0)),
+        off_condition=off_condition,
         either_sign=any(found.either_sign for found, _ in summands),
     )
 
@@ -208,17 +216,39 @@ def _compare_means(
     )
 
 
-def _check_one_filter(parts: Sequence[Part], per: tuple[Part, ...], node: exp.Expr) -> None:
-    """Refuse a ratio by a number of units of which the two sides are over different rows. Raises KH204."""
-    counted = {canonical(part.condition) for part in (*parts, *per)}
-    if len(counted) > 1:
-        raise KeyholeError(
-            "KH204",
-            f"{write_short(node)} divides what some rows add up to by how many units have other rows",
-            detail="What a unit has is taken together, of the rows that count on both sides.",
-            hint="Write the same FILTER on both sides, or a condition in WHERE.",
-            position=position(node),
-        )
+def _common_measure(summands: tuple[tuple[Aggregate, Fraction], ...], node: exp.Expr, within: GroupScope) -> Measure:
+    """Return what a sum of these summands measures. Raises KH204 where they cannot be added.
+
+    Units are counted beside rows (a number for each unit is taken off a sum of rows), or with other units alone.
+    """
+    measures = {found.measure if found.measure in COUNTED_APART else Measure.TOTAL for found, _ in summands}
+    if Measure.VALUES in measures and len(summands) > 1:
+        raise not_linear(node, within)
+    if measures == {Measure.UNITS}:
+        divided = any(found.by_units for found, _ in summands)
+        return Measure.UNIT_SUM if divided or len(summands) > 1 else Measure.UNITS
+    if Measure.UNITS in measures and any(found.per for found, _ in summands):
+        raise not_linear(node, within)
+    return Measure.VALUES if measures == {Measure.VALUES} else Measure.TOTAL
+
+
+def _find_units_rows(parts: Sequence[Part], units: Sequence[Part], node: exp.Expr) -> Condition | None:
+    """Find which rows a unit needs to be counted beside a sum of rows; None for those that are summed.
+
+    Raises KH204 for units with rows of one FILTER beside sums over others.
+    """
+    counted = {canonical(part.condition): part.condition for part in units}
+    if not counted or counted.keys() == {canonical(part.condition) for part in parts}:
+        return None
+    if counted.keys() == {canonical(ALWAYS)}:
+        return ALWAYS
+    raise KeyholeError(
+        "KH204",
+        f"{write_short(node)} compares what some rows add up to with how many units have other rows",
+        detail="What a unit has is taken together, of the rows that count on both sides.",
+        hint="Write the same FILTER on both sides, or a condition in WHERE.",
+        position=position(node),
+    )
 
 
 def _compare_mean_with_own(

@@ -91,7 +91,7 @@ def _scale(leaf: Comparison) -> tuple[Fraction, Fraction] | tuple[None, None]:
     if _divides_by_sum(leaf):
         most = max(map(_reach, leaf.parts), default=Fraction(0))
         return -most, most
-    is_mean = leaf.per_row is not None or bool(leaf.off_each_unit)
+    is_mean = leaf.per_row is not None or leaf.by_units
     at = leaf.threshold if leaf.own is None else max(map(abs, leaf.own.known), default=Fraction(0))
     if is_mean:
         return at - _AWAY * abs(at), at + _AWAY * abs(at)
@@ -100,7 +100,7 @@ def _scale(leaf: Comparison) -> tuple[Fraction, Fraction] | tuple[None, None]:
 
 def _divides_by_sum(leaf: Comparison) -> bool:
     """Return True for a ratio whose divisor is a sum of columns: each side has a unit of its own."""
-    return bool(leaf.base and not leaf.off_each_unit) or (
+    return bool(leaf.base and not leaf.by_units) or (
         leaf.per_row is not None and all(part.power for part in leaf.parts)
     )
 

@@ -238,11 +238,7 @@ def store_conditions(question: Question) -> Question:
     if not any(isinstance(column.derivation, Lookup) for column in table.columns):
         return question
     functionals = tuple(
-        replace(
-            functional,
-            terms=tuple(replace(term, condition=_true(term.condition, table)) for term in functional.terms),
-        )
-        for functional in question.computed
+        functional.map_conditions(lambda condition: _true(condition, table)) for functional in question.computed
     )
     needed = set(question.keys.names) | {name for functional in functionals for name in functional.columns}
     needed |= {column.name for column in table.columns if isinstance(column.derivation, Product)}
@@ -251,7 +247,7 @@ def store_conditions(question: Question) -> Question:
     summed = {name for functional in functionals for name in functional.summed}
     implied = {found for column in question.keys.columns for found in _find_implied(column, conjuncts, table, summed)}
     left = all_of(part for part in conjuncts if part not in implied)
-    asked = (left, *(term.condition for functional in functionals for term in functional.terms))
+    asked = (left, *(condition for functional in functionals for condition in functional.conditions))
     needed |= table.with_bases({*needed, *(name for condition in asked for name in columns(condition))})
     unread = {column.name for column in table.columns if isinstance(column.derivation, Lookup)} - needed
     kept = tuple(

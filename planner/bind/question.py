@@ -203,7 +203,7 @@ def _warn_of_size(made: Atoms, table: Table, size: TableSize | None) -> Iterator
         functional = made.functionals[cut.functional]
         each = None if table.row_unit else functional.unit_range
         most = size.rows * functional.sensitivity if each is None else size.units * each[1]
-        if functional.measure is not Measure.TOTAL:
+        if functional.measure not in (Measure.TOTAL, Measure.UNIT_SUM):
             most = min(most, size.units if functional.measure is Measure.UNITS else size.rows)
         return cut.above and functional.offsets is None and cut.cut - cut.tolerance >= most
 

@@ -191,9 +191,9 @@ def _describe_clipping(plan: Plan, functional: Functional) -> str | None:
         return f"one {unit} counts at most {high} different value{'' if high == 1 else 's'}, drawn by a hash"
     if functional.measure is Measure.ROWS:
         return f"one {unit} counts at most {high} rows"
-    if functional.off_each_unit:
+    if functional.off_each_unit or functional.measure is Measure.UNIT_SUM:
         edges = (f"{decimal(Fraction(edge) * Fraction(functional.unit_size)):f}" for edge in (low, high))
-        return f"one {unit} moves the sum less the threshold for each by {' .. '.join(edges)}"
+        return f"one {unit} moves it by {' .. '.join(edges)}"
     if len(functional.terms) > 1 and any(not term.power for term in functional.terms):
         return f"one {unit} counts at most {plan.question.table.rows_per_unit} rows"
     edges = (plain(in_users_unit(functional, edge)) for edge in (low, high))

@@ -279,8 +279,8 @@ class RatioBases:
         return made.unit_range is None or made.unit_range[1] > 0
 
     def _base(self, ratio: Comparison, tolerance: Fraction) -> Comparison:
-        share = slack_share(self.tolerances, of="count" if ratio.off_each_unit else "sum")
-        by_units = bool(ratio.off_each_unit)
+        share = slack_share(self.tolerances, of="count" if ratio.by_units else "sum")
+        by_units = ratio.by_units
         plain, moved = _base_of_one(ratio), []
         for one in (plain, replace(ratio, base=())):
             made, step = functional(one, table=self.table, min_rows=1, where=self.where)
@@ -298,7 +298,7 @@ class RatioBases:
 
 def _base_of_one(ratio: Comparison) -> Comparison:
     """The base at which a ratio's divisor is 1."""
-    divisor, by_units = ratio.left.rpartition(" / ")[2], bool(ratio.off_each_unit)
+    divisor, by_units = ratio.left.rpartition(" / ")[2], ratio.by_units
     sign = _OPPOSITE if divisor.startswith(_OPPOSITE) else ""
     scaled = _SCALED.fullmatch(summed := divisor.removeprefix(sign))
     summed = summed if scaled is None else scaled[1]  # a threshold of the sum itself, whatever it is times
@@ -330,7 +330,7 @@ def _keep_needed_values(ratio: Comparison, tolerance: Fraction) -> tuple[Values,
     number larger than its tolerance needs no values without which its numerator is 0."""
     if ratio.operator not in (">", ">=") or ratio.threshold <= tolerance:
         return ratio.values
-    divisors = 0 if ratio.off_each_unit else len(ratio.base)
+    divisors = 0 if ratio.by_units else len(ratio.base)
     above = ratio.parts[: len(ratio.parts) - divisors]
     counted = [Term(1, None if part.column is None else part.column.name, part.condition, 0) for part in above]
     return tuple(one for one in ratio.values if not all(implies(term, one) for term in counted))
@@ -370,5 +370,5 @@ def _write_half(number: Fraction) -> Fraction:
 def _is_base(one: Comparison, ratio: Comparison) -> bool:
     """Return True for a threshold on the ratio's divisor that groups must reach."""
     above = one.operator in (">", ">=") and one.at > 0 and one.own is None and one.per_row is None and not one.base
-    units = (one.measure is Measure.UNITS) == bool(ratio.off_each_unit)
+    units = (one.measure is Measure.UNITS) == ratio.by_units
     return above and units and sum_meaning(one.parts) == sum_meaning(ratio.base)

@@ -85,7 +85,7 @@ def _have_one_sign(question: Question) -> bool:
 
 def _has_one_sign(functional: Functional) -> bool:
     """Return True if a unit adds nothing below zero, or nothing above: then it moves by its sensitivity at most."""
-    if functional.measure is not Measure.TOTAL:
+    if functional.measure not in (Measure.TOTAL, Measure.UNIT_SUM):
         return True
     return functional.unit_range is not None and (functional.unit_range[0] >= 0 or functional.unit_range[1] <= 0)
 

@@ -25,6 +25,7 @@ from planner.question.model import Functional, Measure, Term
 from planner.question.range_inference import narrow_range
 from planner.values.decimals import decimal
 
+_MOST_TOGETHER = 8  # terms of which every choice is looked at: 256
 LARGEST = 2**53  # steps up to which sensitivities and coefficients are exact in double precision
 
 
@@ -95,8 +96,10 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Co
             position=position,
         )
     measure = comparison.measure
-    if measure not in (Measure.UNITS, Measure.VALUES):
-        alone = len(terms) == 1 and terms[0].coefficient == 1 and not terms[0].power
+    alone = len(terms) == 1 and terms[0].coefficient == 1 and not terms[0].power
+    if measure is Measure.UNIT_SUM and not table.row_unit:
+        measure = Measure.UNITS if alone else measure
+    elif measure not in (Measure.UNITS, Measure.VALUES):
         measure = Measure.ROWS if alone and not off else Measure.TOTAL
     mean = comparison.per_row is not None
     sensitivity, unit_range = _bound_unit(terms, measure, grids, table, where=where, mean=mean, position=position)
@@ -121,6 +124,7 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Co
         rows=1 if comparison.per_row is None else min_rows,
         origin=decimal(comparison.origin),
         off_each_unit=int(off / step),
+        off_condition=comparison.off_condition,
     )
     return made, step
 
@@ -226,6 +230,9 @@ def _bound_unit(
     """Sensitivity and unit range: per row, per capped rows, or per clipped total of one privacy unit."""
     if measure is Measure.UNITS:
         return 1, None
+    if measure is Measure.UNIT_SUM:
+        low, high = range_of_unit(terms)
+        return max(-low, high, 1), (low, high)
     if measure is Measure.VALUES and terms[0].column is not None and table.determines(table.column(terms[0].column)):
         return 1, None if table.row_cap is not None else (0, 1)
     ranges = {name: (low, high) for name, (_, low, high) in grids.items()}
@@ -259,6 +266,24 @@ def _bound_unit(
         if narrower is not None:
             low, high = max(low, narrower[0]), min(high, narrower[1])
     return max(-low, high, 1), (low, high)
+
+
+def range_of_unit(terms: Sequence[Term]) -> tuple[int, int]:
+    """Return the least and the most of a unit that adds the coefficients of all terms for which it has rows.
+
+    Guarantee: every unit is within. One that has rows for a term has rows for each term whose conditions are among
+    those of the first; apart from that any terms may come together. Proof: docs/proofs/joint_loss.md.
+    """
+    least, most = (sum(side(0, term.coefficient) for term in terms) for side in (min, max))
+    if len(terms) > _MOST_TOGETHER:
+        return least, most
+    needed = [frozenset(map(canonical, term.condition.conjuncts())) for term in terms]
+    wider = [frozenset(at for at, other in enumerate(needed) if other <= one) for one in needed]
+    together = (frozenset(chosen) for size in range(len(terms) + 1) for chosen in combinations(range(len(terms)), size))
+    added = [
+        sum(terms[at].coefficient for at in chosen) for chosen in together if all(wider[at] <= chosen for at in chosen)
+    ]
+    return min(added), max(added)
 
 
 def _within_totals(

@@ -24,6 +24,7 @@ def summed_identity(functional: Functional) -> str:
             f"sensitivity={functional.sensitivity}",
             f"unit_range={low}..{high}",
             *((f"off each unit={functional.off_each_unit}",) if functional.off_each_unit else ()),
+            *(() if functional.off_condition is None else (f"with [{canonical(functional.off_condition)}]",)),
         )
     )
 

@@ -87,7 +87,7 @@ def has_dear(table: Table, conditions: Iterable[Condition], keys: Iterable[Colum
 def list_conditions(where: Condition, functionals: Iterable[Functional]) -> Iterator[Condition]:
     """Every condition that a question asks of a row."""
     yield where
-    yield from (term.condition for functional in functionals for term in functional.terms)
+    yield from (condition for functional in functionals for condition in functional.conditions)
 
 
 def _list_dear(

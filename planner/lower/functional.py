@@ -44,7 +44,8 @@ class FunctionalSql:
         """
         values = tuple(_value(row, term) for term in functional.terms)
         summed = functional.measure is Measure.TOTAL or functional.measure in OF_ONE_UNIT
-        if not summed and not _counts(functional.terms):
+        units = functional.measure is Measure.UNIT_SUM and all(one.column is None for one in functional.terms)
+        if not summed and not units and not _counts(functional.terms):
             raise KeyholeError("KH900", f"{functional.name} does not count")
         ranges = {
             term.column: (value.low, value.high)
@@ -79,7 +80,8 @@ class FunctionalSql:
 
     def _check_off_each_unit(self, table: Table) -> None:
         """Refuse to take a number off each unit where units' rows are not taken together (KH900)."""
-        alike = len({canonical(term.condition) for term in self.functional.terms}) == 1
+        one = len({canonical(term.condition) for term in self.functional.terms}) == 1
+        alike = one or self.functional.off_condition is not None
         if table.row_unit or self.functional.measure is not Measure.TOTAL or not alike:
             raise KeyholeError("KH900", f"{self.functional.name} takes a number off each unit, of several rows")
 
@@ -87,6 +89,8 @@ class FunctionalSql:
         if self.functional.off_each_unit:
             return max(abs(bound) for bound in self._unit_range())
         largest_row = max(-self.least, self.most)
+        if self.functional.measure is Measure.UNIT_SUM:
+            return max(abs(bound) for bound in self._unit_range())
         of_units = self.functional.measure is Measure.UNITS or self.functional.measure in OF_ONE_UNIT
         if table.row_unit or of_units or self.has_one_value:
             return largest_row
@@ -119,7 +123,7 @@ class FunctionalSql:
 
         Beyond, the unit's total may have to be clipped, or is one however many rows it has.
         """
-        if self.functional.measure is Measure.UNITS:
+        if self.functional.measure in (Measure.UNITS, Measure.UNIT_SUM):
             return 1
         if self.functional.off_each_unit or self.functional.measure in OF_ONE_UNIT:
             return 0  # which rows are a unit's always matters
@@ -137,17 +141,20 @@ class FunctionalSql:
 
     @property
     def _condition(self) -> Condition:
-        """Which rows count, where that is the same for all terms."""
-        return conjunction(self.where, self.functional.terms[0].condition)
+        """Which rows count, where that is the same for all terms, or of which units a number is taken off."""
+        off = self.functional.off_condition
+        return conjunction(self.where, self.functional.terms[0].condition if off is None else off)
 
     def added_sql(self) -> str:
         """What a row adds, NULL or zero where it does not count: `1`, a row value, or the sum of the terms.
 
-        Where different values are counted, the value. Where a number is taken off each unit, NULL exactly where the row
-        does not satisfy the condition.
+        Where different values are counted, the value. Where units add up terms, a bit for each that the row is for.
+        Where a number is taken off each unit, NULL exactly where the row does not satisfy the condition.
         """
         if self.functional.off_each_unit:
             return self._when(self._all_terms())
+        if self.functional.measure is Measure.UNIT_SUM:
+            return self._flag_terms()
         if self.functional.measure in OF_ONE_UNIT:
             columns = (self.row.table.column(name) for name in self.functional.columns)
             missing = [test for column in columns if (test := null_test_sql(self.row, column)) is not None]
@@ -163,9 +170,26 @@ class FunctionalSql:
             return self._when(summed[0].sql if summed else "1")
         return self._when(f"CASE WHEN {present} IS NOT NULL THEN 1 END")
 
+    def _flag_terms(self) -> str:
+        """Write which terms a row is for, as the bits of a whole number."""
+
+        def flag(bit: int, condition: Condition) -> str:
+            return str(bit) if condition == ALWAYS else f"CASE WHEN {self.row.holds(condition)} THEN {bit} ELSE 0 END"
+
+        conditions = (conjunction(self.where, term.condition) for term in self.functional.terms)
+        return " + ".join(flag(1 << place, condition) for place, condition in enumerate(conditions))
+
+    def _add_flagged(self, flags: str) -> str:
+        """Write the sum of the coefficients of the terms whose bits are set."""
+        return " + ".join(
+            f"CASE WHEN ({flags} & {1 << place}) <> 0 THEN {integer(term.coefficient)} ELSE 0 END"
+            for place, term in enumerate(self.functional.terms)
+        )
+
     def _all_terms(self) -> str:
-        """What a row adds that satisfies the condition which all terms have in common."""
-        terms = [replace(term, condition=ALWAYS) for term in self.functional.terms]
+        """What a row adds that counts; where all terms have one condition in common, it satisfies that."""
+        alike = self.functional.off_condition is None
+        terms = [replace(term, condition=ALWAYS) if alike else term for term in self.functional.terms]
         return add_terms(self.row, terms, where=ALWAYS, always=True)
 
     def present(self) -> str:
@@ -199,6 +223,10 @@ class FunctionalSql:
                 return f"max({added})"
             case Measure.UNITS:
                 return f"count({present})"
+            case Measure.UNIT_SUM if self.row.table.row_unit:
+                return self._sum(self._add_flagged(f"({added})"), self._largest_unit(self.row.table))
+            case Measure.UNIT_SUM:
+                return self._add_flagged(f"bit_or({added})")
             case Measure.LEAST:
                 return f"min({added})"
             case Measure.GREATEST:
@@ -243,7 +271,8 @@ class FunctionalSql:
 
     def sum_units(self, total: str) -> str:
         """The functional over a key's privacy units, each unit's total clipped unless its rows are capped."""
-        by_rows = self.row.table.row_cap is not None and not self.functional.off_each_unit
+        of_units = self.functional.off_each_unit or self.functional.measure is Measure.UNIT_SUM
+        by_rows = self.row.table.row_cap is not None and not of_units
         if self.functional.measure is Measure.UNITS or by_rows:
             return self._sum(total, self._largest_unit(self.row.table))
         low, high = self._unit_range()

@@ -53,7 +53,7 @@ def list_summed(functionals: Iterable[Functional]) -> Iterator[str]:
     """List what functionals read of a row: each column's name once at least."""
     for functional in functionals:
         yield from functional.columns
-        yield from (name for term in functional.terms for name in columns(term.condition))
+        yield from (name for condition in functional.conditions for name in columns(condition))
 
 
 def _list_met(table: Table) -> Iterator[str]:

@@ -106,7 +106,7 @@ class _Group:
             return False
         where = look.question.where
         try:
-            are_dear((where, *(t.condition for f in look.question.functionals for t in f.terms)), self.table)
+            are_dear((where, *(condition for f in look.question.functionals for condition in f.conditions)), self.table)
         except KeyholeError:
             return False
         return True
@@ -147,8 +147,7 @@ def _move_where(question: Question, dialect: Dialect) -> tuple[Functional, ...] 
     known = question.table
     row = RowSql(table=join_lookups(join_members(known, dialect=dialect), dialect=dialect), dialect=dialect)
     moved = tuple(
-        replace(one, terms=tuple(replace(t, condition=conjunction(question.where, t.condition)) for t in one.terms))
-        for one in question.functionals
+        one.map_conditions(lambda condition: conjunction(question.where, condition)) for one in question.functionals
     )
     try:
         for one in moved:

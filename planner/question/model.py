@@ -1,5 +1,6 @@
 """A question after parsing: resolved against the policy, every threshold an integer, nothing illegal left."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -24,6 +25,7 @@ class Measure(StrEnum):
 
     ROWS = "rows"  # rows are counted: one term that adds 1
     UNITS = "units"  # privacy units with at least one such row, for COUNT(DISTINCT unit): one term that adds 1
+    UNIT_SUM = "sum of units"  # a unit adds the coefficients of the terms that it has rows for: any that add 1
     VALUES = "values"  # different values of a column, for COUNT(DISTINCT column): one term that adds 1
     TOTAL = "total"  # what rows add is summed: any terms
     LEAST = "least"  # the least of what one privacy unit's rows add: any terms of the same rows
@@ -77,7 +79,8 @@ class Functional:
     step is worth in the analyst's unit, of a mean or ratio times `rows`: the group size for which its tolerance is
     meant (1 otherwise). `origin` is where 0 stands in the analyst's unit: the threshold of a mean, 0 for a sum.
     With `offsets` cuts are on the sum less a number that one key determines. `off_each_unit` is taken off once for each
-    privacy unit with a row that satisfies the terms' condition, which all have in common, before its total is clipped.
+    privacy unit with a row that satisfies `off_condition`, before its total is clipped. Where that is None, all terms
+    have one condition in common, which it is.
     """
 
     name: str  # as the analyst would write it: "count(*)", "sum(amount) FILTER (WHERE ...)", "avg(amount) - 20"
@@ -90,6 +93,19 @@ class Functional:
     origin: Decimal = Decimal(0)
     offsets: Offsets | None = None
     off_each_unit: int = 0
+    off_condition: Condition | None = None
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The conditions that are asked of a row, some perhaps twice."""
+        beside = () if self.off_condition is None else (self.off_condition,)
+        return (*(term.condition for term in self.terms), *beside)
+
+    def map_conditions(self, change: Callable[[Condition], Condition]) -> "Functional":
+        """Return the functional with every condition on a row changed."""
+        terms = tuple(replace(term, condition=change(term.condition)) for term in self.terms)
+        off = None if self.off_condition is None else change(self.off_condition)
+        return replace(self, terms=terms, off_condition=off)
 
     @property
     def summed(self) -> tuple[str, ...]:

@@ -115,13 +115,16 @@ def _is_difference(leaf: Comparison, said: Tolerances) -> bool:
     amount = said.amount(leaf.names)
     unsaid = amount is not None and amount is said.default and amount.percent
     plain = leaf.slack is Slack.THRESHOLD and leaf.per_row is None and leaf.own is None and leaf.allowed is None
-    whole = not leaf.base and leaf.against is None and not leaf.off_each_unit and leaf.measure is Measure.TOTAL
+    whole = not leaf.base and leaf.against is None and not leaf.by_units
+    whole = whole and leaf.measure in (Measure.TOTAL, Measure.UNIT_SUM)
     return unsaid and plain and whole and leaf.at == leaf.threshold == 0 and leaf.operator != "<>"
 
 
 def _moves_both_ways(made: Functional, table: Table, where: Condition) -> bool:
     """Return True if rows may raise the sum above 0 and lower it below: else bounds decide, or groups without rows lie
     at the end of what it can be."""
+    if made.unit_range is not None and (made.off_each_unit or made.measure is Measure.UNIT_SUM):
+        return made.unit_range[0] < 0 < made.unit_range[1]
     ranges = {name: grid(table.column(name), table, position=None)[1:] for name in made.summed}
     low, high = row_range(made.terms, ranges=ranges, table=table, among=where)
     least, most = made.unit_range or (low, high)

@@ -68,7 +68,15 @@ SELECT month FROM capped_sales GROUP BY month HAVING count(DISTINCT customer_id)
 SELECT month FROM sales GROUP BY month HAVING 100.0 * count(DISTINCT customer_id) / count(*) > 30
 --> KH204 100.0
 SELECT month FROM sales GROUP BY month HAVING count(*) > 2 * count(DISTINCT customer_id)
---> KH204 count(*)
+--> [month 13] f0 > 0 ~770; count(*) - 2 * count(DISTINCT customer_id) delta 98 in -2..98
+SELECT month FROM sales GROUP BY month HAVING count(*) FILTER (WHERE amount > 5) >= 3 * count(DISTINCT customer_id) AND count(DISTINCT customer_id) > 100
+--> [month 13] (f0 > -1 ~760 and f1 > 100 ~10); count(*) FILTER (WHERE amount > 5) - 3 * count(DISTINCT customer_id) delta 97 in -3..97; count(DISTINCT customer_id) delta 1
+SELECT month FROM sales GROUP BY month HAVING count(DISTINCT customer_id) FILTER (WHERE amount > 5) > 0.5 * count(DISTINCT customer_id)
+--> [month 13] f0 > 0 ~7; count(DISTINCT customer_id) FILTER (WHERE amount > 5) - 0.5 * count(DISTINCT customer_id) {+2 if "amount" > 5 -1} delta 1 in -1..1
+SELECT month FROM sales GROUP BY month HAVING count(DISTINCT customer_id) FILTER (WHERE amount > 5) > count(DISTINCT customer_id) FILTER (WHERE amount <= 5)
+--> [month 13] f0 > 0 ~7; count(DISTINCT customer_id) FILTER (WHERE amount > 5) - count(DISTINCT customer_id) FILTER (WHERE amount <= 5) {+1 if "amount" > 5 -1 if "amount" <= 5} delta 1 in -1..1
+SELECT month FROM sales GROUP BY month HAVING count(DISTINCT customer_id) FILTER (WHERE amount > 5) > 0.1 * count(*)
+--> KH204 count(DISTINCT
 SELECT country FROM sales GROUP BY country HAVING count(DISTINCT customer_id) > 30
 --> [country 4] f0 > 30 ~3; count(DISTINCT customer_id) delta 1 in 0..1
 SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT visit_id) > 30

@@ -95,7 +95,7 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / -sum(age) > 0.5
 --! Divide by count(*), or by one sum such as sum(x), times a number above 0 at most.
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) FILTER (WHERE insured) / count(*) > 50
 --> answered
-SELECT country, month FROM sales GROUP BY country, month HAVING sum(amount) FILTER (WHERE amount > 5) / count(DISTINCT customer_id) > 300
+SELECT country, month FROM sales GROUP BY country, month HAVING sum(amount) FILTER (WHERE amount > 5) / count(DISTINCT customer_id) FILTER (WHERE amount > 9) > 300
 --! Write the same FILTER on both sides, or a condition in WHERE.
 SELECT country, month FROM sales WHERE amount > 5 GROUP BY country, month HAVING sum(amount) / count(DISTINCT customer_id) > 300 AND count(DISTINCT customer_id) >= 500
 --> answered

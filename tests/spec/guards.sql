@@ -63,7 +63,19 @@ SELECT country, month FROM sales GROUP BY country, month HAVING sum(amount) FILT
 --> KH206 sum(amount) else [country 4, month 13] (f0 > 0 ~1350000 and f1 > 499 ~50); sum(amount) FILTER (WHERE amount > 5) / count(DISTINCT customer_id) FILTER (WHERE amount > 5) - 300 delta 130000 in -130000..120000; count(DISTINCT customer_id) FILTER (WHERE amount > 5) delta 1
 
 SELECT country, month FROM sales GROUP BY country, month HAVING sum(amount) FILTER (WHERE amount > 5) / count(DISTINCT customer_id) > 300
+--> KH206 sum(amount) else [country 4, month 13] (f0 > 0 ~1350000 and f1 > 499 ~50); sum(amount) FILTER (WHERE amount > 5) / count(DISTINCT customer_id) - 300 delta 130000 in -130000..120000; count(DISTINCT customer_id) delta 1
+
+SELECT country, month FROM sales GROUP BY country, month HAVING sum(amount) FILTER (WHERE amount > 5) / count(DISTINCT customer_id) FILTER (WHERE amount > 9) > 300
 --> KH204 sum(amount)
+
+SELECT country, month FROM sales GROUP BY country, month HAVING count(DISTINCT customer_id) FILTER (WHERE amount > 5) * 1.0 / count(DISTINCT customer_id) > 0.3
+--> KH206 count(DISTINCT else [country 4, month 13] (f0 > 0 ~54 and f1 > 199 ~20); count(DISTINCT customer_id) FILTER (WHERE amount > 5) / count(DISTINCT customer_id) - 0.3 {+10 if "amount" > 5 -3} delta 7 in -3..7; count(DISTINCT customer_id) delta 1
+
+SELECT country, month FROM sales GROUP BY country, month HAVING 100.0 * count(DISTINCT CASE WHEN amount > 5 THEN customer_id END) / nullif(count(DISTINCT customer_id), 0) >= 25 AND count(DISTINCT customer_id) > 100
+--> [country 4, month 13] (f0 > -1 ~9 and f1 > 100 ~10); 100 * count(DISTINCT customer_id) FILTER (WHERE amount > 5) / count(DISTINCT customer_id) - 25 {+4 if "amount" > 5 -1} delta 3 in -1..3; count(DISTINCT customer_id) delta 1
+
+SELECT country, month FROM sales GROUP BY country, month HAVING count(*) FILTER (WHERE amount > 5) * 1.0 / count(DISTINCT customer_id) > 2 AND count(DISTINCT customer_id) > 100
+--> [country 4, month 13] (f0 > 0 ~18 and f1 > 100 ~10); count(*) FILTER (WHERE amount > 5) / count(DISTINCT customer_id) - 2 delta 98 in -2..98; count(DISTINCT customer_id) delta 1
 
 SELECT country, month FROM sales GROUP BY country, month HAVING sum(amount) / count(DISTINCT customer_id) > 0
 --> KH204 sum(amount)

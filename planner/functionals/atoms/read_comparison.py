@@ -43,7 +43,8 @@ def read_comparison(comparison: Comparison, collected: Collected) -> Guarded:
         return Guarded(constant, values, text, comparison.position, remedy=remedied, source=source)
     terms = sorted((t.coefficient, t.column or "", canonical(t.condition), t.power) for t in made.terms)
     taken_off = made.offsets and (made.offsets.key, made.offsets.steps)
-    meaning = (made.measure, made.unit_size * made.rows, made.origin, taken_off, made.off_each_unit, *terms)
+    off = (made.off_each_unit, *(() if made.off_condition is None else (canonical(made.off_condition),)))
+    meaning = (made.measure, made.unit_size * made.rows, made.origin, taken_off, off, *terms)
     settled = _settle(comparison, made, at, collected)
     try:
         tolerance = find_tolerance(comparison, made, size, collected)
@@ -136,6 +137,7 @@ def _absences(comparison: Comparison, made: Functional, at: Fraction, collected:
 def _constant_count(made: Functional, formula: Formula) -> Formula | None:
     """TRUE or FALSE for a comparison of a count that every count settles, else None."""
     largest = made.offsets.largest if made.offsets else 0
-    if made.measure is Measure.TOTAL or not isinstance(formula, Cut) or formula.cut + largest >= 0:
+    counts = made.measure not in (Measure.TOTAL, Measure.UNIT_SUM)
+    if not counts or not isinstance(formula, Cut) or formula.cut + largest >= 0:
         return None
     return TRUE if formula.above else FALSE

@@ -86,11 +86,10 @@ def _split(table: Table, asked: PublicConditions, demanded: Mapping[Place, Condi
     met = frozenset(part for one in demanded.values() for part in one.conjuncts())
     where = splitting.split(all_of(part for part in asked.where.conjuncts() if part not in met), wanted=True)
 
-    def split(functional: Functional) -> Functional:
-        terms = (replace(one, condition=splitting.split(one.condition, wanted=True)) for one in functional.terms)
-        return replace(functional, terms=tuple(terms))
+    def split(condition: Condition) -> Condition:
+        return splitting.split(condition, wanted=True)
 
-    functionals = tuple(map(split, asked.functionals))
+    functionals = tuple(functional.map_conditions(split) for functional in asked.functionals)
     return PublicConditions(where, functionals, splitting.carried, demanded)
 
 

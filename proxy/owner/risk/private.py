@@ -177,13 +177,16 @@ def _list_shares(
 
 
 def _count_said(reading: OwnerReading, made: Question, said: SaidShare, base_rate: float | None) -> CountedShare:
-    """A comparison of a share is a difference of two sums over rows: each alone, unclipped."""
+    """A comparison of a share is a difference of two sums over rows, each alone and unclipped, or of two of units."""
     functional = made.functionals[said.functional]
     gained, lost = (
         next(term for term in functional.terms if (term.coefficient > 0) == positive) for positive in (True, False)
     )
+    of_units = functional.measure is Measure.UNIT_SUM
     alone = [
-        replace(
+        one_row(replace(term, coefficient=1))
+        if of_units
+        else replace(
             functional,
             measure=Measure.TOTAL,
             terms=(replace(term, coefficient=1),),
@@ -198,8 +201,8 @@ def _count_said(reading: OwnerReading, made: Question, said: SaidShare, base_rat
     holders = np.asarray(np.rint(part * scale), dtype=np.int64)
     everywhere = int(holders.sum()) / max(1, int(whole.sum())) or None
     cap = made.table.row_cap
-    most = 1 if made.table.row_unit else cap.rows if cap is not None else made.table.rows_per_unit or 1
-    return CountedShare(said.text, "rows", most, whole, holders, base_rate or everywhere)
+    most = 1 if made.table.row_unit or of_units else cap.rows if cap is not None else made.table.rows_per_unit or 1
+    return CountedShare(said.text, "units" if of_units else "rows", most, whole, holders, base_rate or everywhere)
 
 
 def _count_value(reading: OwnerReading, made: Question, value: SensitiveValue) -> CountedShare:

@@ -1,4 +1,4 @@
-"""Ratios by a number of privacy units: one unit moves no functional further than is said, and some move one as far."""
+"""Sums and ratios with numbers of privacy units: no unit moves one further than is said, and some move it as far."""
 
 import random
 from dataclasses import replace
@@ -14,6 +14,7 @@ from planner.errors import KeyholeError
 from planner.functionals.identity import summed_identity
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
+from planner.question.model import Measure
 from planner.question.plan import Plan
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import accuracy
@@ -34,6 +35,13 @@ RATIOS = (
     f"count(n) * 1.0 / {UNITS} > 1.5",
     f"sum(n + 2) * 1.0 / {UNITS} > 3",
     f"sum(2 * price - 1) {FILTER} / {UNITS} {FILTER} > 100",
+    f"count(*) {FILTER} * 1.0 / {UNITS} > 0.4",
+    f"sum(CASE WHEN gift THEN n ELSE 0 END) * 1.0 / {UNITS} < 2.5",
+    f"sum(n) > 3 * {UNITS}",
+    f"3 * {UNITS} - count(n) {FILTER} >= 2",
+    f"{UNITS} {FILTER} * 1.0 / {UNITS} > 0.3",
+    f"100.0 * count(DISTINCT CASE WHEN n > 5 THEN person END) / {UNITS} {FILTER} <= 45",
+    f"{UNITS} {FILTER} - 2 * {UNITS} FILTER (WHERE n > 5) + {UNITS} FILTER (WHERE gift AND n > 5) > 1",
 )
 CITIES = "SELECT city FROM lines GROUP BY city HAVING "
 
@@ -92,11 +100,17 @@ def _check(made: Plan, whole: dict[Any, tuple[int, ...]], without: dict[Any, tup
         (f"sum(n) * 1.0 / {UNITS} > -7.5", [60], 95),
         (f"sum(price) / {UNITS} > 50", [None], 5000),  # a unit without a value takes the threshold off alone
         (f"count(*) / {UNITS} >= 2", [1] * 9, 3),
+        (f"sum(n) > 3 * {UNITS}", [60], 37),
+        (f"count(*) FILTER (WHERE n > 5) > 3 * {UNITS}", [1], 3),
+        (f"{UNITS} FILTER (WHERE n > 5) * 1.0 / {UNITS} > 0.3", [9], 7),  # tenths
+        (f"{UNITS} FILTER (WHERE n > 5) * 1.0 / {UNITS} > 0.6", [1, 2], 3),  # fifths
+        (f"{UNITS} FILTER (WHERE n > 5) > 2 * {UNITS} FILTER (WHERE n <= 5)", [1], 2),
     ],
 )
 def test_some_unit_moves_it_as_far(ratio: str, values: list[int | None], moved: int) -> None:
     made = _plan(f"{ratio} AND {UNITS} > 2", _world(1, 5, capped=False))
-    place = next(at for at, one in enumerate(made.question.functionals) if one.off_each_unit)
+    taken = [one.measure is Measure.UNIT_SUM or bool(one.off_each_unit) for one in made.question.functionals]
+    place = taken.index(True)
     with duckdb.connect() as opened:
         opened.execute(f"CREATE TABLE lines ({STORED})")
         insert(opened, "lines (person, city, n)", [(1, "Bonn", one) for one in values])

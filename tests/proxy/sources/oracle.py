@@ -161,7 +161,16 @@ def contribution(question: Question, functional: Functional, rows: Sequence[Row]
     total = sum(added(question, term, row) for row in rows for term in functional.terms if counts(question, term, row))
     if functional.measure is Measure.UNITS:
         return min(total, 1)
-    if table.row_unit or table.row_cap is not None:
+    if functional.measure is Measure.UNIT_SUM:
+        held = [term for term in functional.terms if any(counts(question, term, row) for row in rows)]
+        total = sum(term.coefficient for term in held)
+        assert functional.unit_range is not None
+        assert functional.unit_range[0] <= total <= functional.unit_range[1]  # what is said of every unit
+        return total
+    off = functional.terms[0].condition if functional.off_condition is None else functional.off_condition
+    if functional.off_each_unit and any(counts(question, Term(1, None, off, 0), row) for row in rows):
+        total -= functional.off_each_unit
+    elif table.row_unit or table.row_cap is not None:
         return total
     assert functional.unit_range is not None
     low, high = functional.unit_range

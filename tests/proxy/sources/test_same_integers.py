@@ -13,7 +13,7 @@ from mechanisms.formula import TRUE
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import RowCap, Table
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or
-from planner.question.model import Accuracy, Measure, Question
+from planner.question.model import Accuracy, Measure, Question, Term
 from tests.effort import cases, examples, rounds
 from tests.proxy.sources.oracle import Row, true_aggregates
 from tests.proxy.sources.worlds import (
@@ -24,8 +24,11 @@ from tests.proxy.sources.worlds import (
     counted_values,
     crowd,
     functional,
+    less_each_unit,
+    linear,
     questions,
     rows,
+    unit_sum,
     with_multiplied,
 )
 
@@ -94,6 +97,11 @@ def crowd_question(
         for condition in conditions[:2]
         for threshold in (None, Fraction(7, 3))
     ]
+    if unit:
+        found = [Term(number, None, one, 0) for number, one in zip((2, -1, 3, -7), conditions[:4], strict=False)]
+        functionals += [unit_sum(found), unit_sum(found[:2])]
+        functionals += [less_each_unit(functionals[0], 2, ALWAYS), less_each_unit(functionals[-6], 9, None)]
+        functionals += [less_each_unit(linear(table, found), 1, ALWAYS)]
     return Question(
         table=table,
         keys=KeySpace(columns=columns_, values=(*(domain[:2] for domain in domains[:1]), *domains[1:])),

@@ -23,6 +23,7 @@ from planner.bind.groupings import bound_by_groupings
 from planner.catalog.key_space import KeySpace
 from planner.catalog.model import Column, Derivation, FixedKey, Grouping, RowCap, SqlType, Table, Value
 from planner.errors import KeyholeError
+from planner.functionals.functional import range_of_unit
 from planner.functionals.row_range import row_range
 from planner.lower.dialects.model import Dialect
 from planner.lower.scan import rewrite
@@ -311,6 +312,41 @@ def linear(table: Table, terms: Sequence[Term]) -> Functional:
     )
 
 
+def unit_sum(terms: Sequence[Term]) -> Functional:
+    """Units that add the coefficients of all terms for which they have rows."""
+    low, high = range_of_unit(terms)
+    return Functional(
+        name="units",
+        measure=Measure.UNIT_SUM,
+        terms=tuple(terms),
+        sensitivity=max(-low, high, 1),
+        unit_range=(low, high),
+        unit_size=Decimal(1),
+        rows=1,
+    )
+
+
+def less_each_unit(plain: Functional, number: int, condition: Condition | None) -> Functional:
+    """A sum of rows less a number for each unit with rows of a condition, or if None of that of all terms."""
+    low, high = plain.unit_range or (-plain.sensitivity, plain.sensitivity)
+    low, high = min(0, low - number, -number), max(0, high - number, -number)
+    return replace(
+        plain,
+        measure=Measure.TOTAL,
+        sensitivity=max(-low, high, 1),
+        unit_range=(low, high),
+        off_each_unit=number,
+        off_condition=condition,
+    )
+
+
+@cache
+def unit_terms() -> st.SearchStrategy[list[Term]]:
+    """One to four numbers that a unit adds which has rows of a condition."""
+    drawn = st.builds(Term, sample(1, -1, 2, -7, 100), st.none(), mostly_always(), st.just(0))
+    return st.lists(drawn, min_size=1, max_size=4)
+
+
 @cache
 def terms() -> st.SearchStrategy[list[Term]]:
     """One to three terms, of counts and of values, under conditions of their own."""
@@ -357,7 +393,16 @@ def functionals(table: Table, *, different: bool) -> st.SearchStrategy[Functiona
             threshold=sample(None, None, Fraction(3), Fraction(-7, 2), Fraction(123456, 1000)),
         ),
         st.builds(linear, st.just(table), terms()),
+        *([] if table.row_unit else [st.builds(unit_sum, unit_terms()), _less_each_unit(table)]),
     )
+
+
+@st.composite
+def _less_each_unit(draw: st.DrawFn, table: Table) -> Functional:
+    found, condition = draw(terms()), draw(sample(None, ALWAYS))  # every row that adds is of a unit that counts
+    if condition is None:
+        found = [replace(term, condition=found[0].condition) for term in found]
+    return less_each_unit(linear(table, found), draw(sample(3, -2, 500)), condition)
 
 
 KEYS = ("ward", "level", "born", "flag", "month", "hour_of", "dow", "doy", "quarter", "day", "hours", "week")

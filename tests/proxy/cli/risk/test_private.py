@@ -63,6 +63,15 @@ def test_a_share_that_a_question_says_is_of_its_rows(hospital: Path, run: Any) -
     assert one["base_rate"] == pytest.approx(ill / everybody)
 
 
+def test_a_share_that_a_question_says_of_units_is_of_units(hospital: Path, run: Any) -> None:
+    (one,) = sections(run, SHARE.replace("count(*)", "count(DISTINCT patient)"), "--private")["true_shares"]["figures"][
+        "shares"
+    ]
+    (group,) = one["groups"]
+    people, ill = (sum(n // part for (room, _), n in COUNTS.items() if room == "ICU") for part in (1, 2))
+    assert (one["members"], group["key"], group["size"], group["holders"]) == ("units", ["ICU"], people, ill)
+
+
 def test_what_bounding_cuts_is_told(hospital: Path, run: Any) -> None:
     (one,) = sections(run, QUESTION, "--private")["bounding"]["figures"]["questions"]
     everybody = sum(COUNTS.values())

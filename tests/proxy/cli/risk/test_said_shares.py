@@ -36,9 +36,20 @@ bounds = [0, 110]
 """
 
 
-def shares(having: str) -> tuple[SaidShare, ...]:
+UNITS = (
+    POLICY.partition("[tables.patients.columns.died]")[0]
+    .replace("[tables.patients]", "epsilon_per_unit = 9.0\n[tables.patients]")
+    .replace('"row"', '"patient"\nmax_groups_per_unit = 2\nrows_per_unit = 9')
+    + """
+[tables.patients.columns.patient]
+type = "integer"
+"""
+)
+
+
+def shares(having: str, text: str = POLICY) -> tuple[SaidShare, ...]:
     sql = f"SELECT ward FROM patients GROUP BY ward HAVING {having}"
-    policy = Policy.parse(POLICY, path=Path("keyhole.toml"))
+    policy = Policy.parse(text, path=Path("keyhole.toml"))
     catalog = stand_in_catalog(policy, sql, pins=Pins(), keys=None).catalog
     (question,) = plan_questions("one", sql, catalog, DUCKDB)
     return find_shares(question.plan.question)
@@ -56,6 +67,18 @@ def shares(having: str) -> tuple[SaidShare, ...]:
 def test_shares_are_found(having: str, share: Fraction, above: bool, column: str) -> None:
     (found,) = shares(having)
     assert (found.share, found.above, found.columns) == (share, above, (column,))
+
+
+@pytest.mark.parametrize(
+    "having",
+    [
+        "count(DISTINCT patient) FILTER (WHERE smoker) * 1.0 / count(DISTINCT patient) > 0.4",
+        "count(DISTINCT CASE WHEN smoker THEN patient END) > 0.4 * count(DISTINCT patient)",
+    ],
+)
+def test_shares_of_units_are_found(having: str) -> None:
+    (found,) = shares(having, UNITS)
+    assert (found.share, found.above, found.columns) == (Fraction(2, 5), True, ("smoker",))
 
 
 @pytest.mark.parametrize("having", ["count(*) > 100", "avg(age) > 40 AND count(*) > 500", "sum(age) > 9000"])
