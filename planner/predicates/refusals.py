@@ -54,7 +54,7 @@ def other_tables(node: exp.Expr) -> KeyholeError:
     return unlisted_refusal(
         node,
         f"{write_short(node)} is compared with a column of another private table",
-        detail="A row condition reads the columns of one private table.",
+        detail="Numbers and times of several private tables are compared, and texts of one.",
         hint="Compare each table's columns with constants, or ask the owner for a view with both.",
     )
 

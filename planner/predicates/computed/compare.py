@@ -80,7 +80,9 @@ def _name_column(
     between: tuple[Fraction, Fraction] | tuple[int, int] | None,
     derivation: Computed,
 ) -> Column:
-    if within.scope.table.members and not (_is_of_one(term, within.scope.table) or _compares_columns(term)):
+    if within.scope.table.members and not (
+        _is_of_one(term, within.scope.table) or _reads_no_text(term, within.scope.table)
+    ):
         raise NoTermError
     match term.kind:
         case TermKind.TEXT:
@@ -114,11 +116,10 @@ def _is_of_one(term: RowTerm, table: Table) -> bool:
     return any(stored <= {named for _, named in one.columns} for one in table.members)
 
 
-def _compares_columns(term: RowTerm) -> bool:
-    """Return True for a comparison of two columns that are no texts: of several tables it is computed for each joined
-    row, and costs the same on all. Long texts that are nearly equal would take longer."""
-    columns = all(one.function in ("column", "stored") and one.kind is not TermKind.TEXT for one in term.arguments)
-    return term.kind is TermKind.TRUTH and columns
+def _reads_no_text(term: RowTerm, table: Table) -> bool:
+    """Return True for a term of numbers and times: of several tables it is computed for each joined row, and costs the
+    same on all. Long texts that are nearly equal would take longer."""
+    return all(table.column(name).sql_type is not SqlType.TEXT for name in term.columns)
 
 
 def _name_pinned(called: str, term: RowTerm, table: Table) -> str:

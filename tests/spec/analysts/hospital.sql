@@ -83,3 +83,15 @@ SELECT ward FROM (SELECT ward, rank() OVER (PARTITION BY patient_id ORDER BY day
 
 SELECT extract(year FROM age(first, born)) AS years FROM patients JOIN (SELECT patient_id, min(admitted) AS first FROM stays GROUP BY patient_id) s USING (patient_id) WHERE born BETWEEN '1930-01-01' AND '2020-12-31' GROUP BY 1 HAVING count(*) > 10
 --> KH202
+
+SELECT s.ward FROM stays s JOIN patients p ON p.patient_id = s.patient_id WHERE extract(year FROM age(s.admitted, p.born)) >= 65 GROUP BY s.ward HAVING count(*) > 100
+--> planned
+
+SELECT s.ward FROM stays s JOIN patients p USING (patient_id) GROUP BY s.ward HAVING avg(extract(year FROM age(s.admitted, p.born))) > 60
+--> planned
+
+SELECT p.sex FROM stays s JOIN patients p USING (patient_id) GROUP BY p.sex HAVING count(DISTINCT s.patient_id) FILTER (WHERE s.admitted < p.born + interval '18 years') > 50
+--> planned
+
+SELECT l.test FROM labs l JOIN stays s ON s.patient_id = l.patient_id WHERE l.taken BETWEEN s.admitted AND s.admitted + interval '2 days' GROUP BY l.test HAVING count(*) > 200
+--> planned

@@ -81,7 +81,7 @@ SELECT category FROM tickets WHERE satisfaction <= 2 AND (reopened OR replies > 
 --> planned
 
 SELECT t.category FROM tickets t JOIN customers c ON c.customer_id = t.customer_id WHERE t.opened_at < c.signed_up + interval '2 years' GROUP BY t.category HAVING count(DISTINCT t.customer_id) > 100
---> KH205
+--> planned
 
 SELECT category FROM tickets GROUP BY category HAVING sum(minutes_spent * 0.75) > 50000
 --> planned
