@@ -93,5 +93,5 @@ SELECT s.ward FROM stays s JOIN patients p USING (patient_id) GROUP BY s.ward HA
 SELECT p.sex FROM stays s JOIN patients p USING (patient_id) GROUP BY p.sex HAVING count(DISTINCT s.patient_id) FILTER (WHERE s.admitted < p.born + interval '18 years') > 50
 --> planned
 
-SELECT l.test FROM labs l JOIN stays s ON s.patient_id = l.patient_id WHERE l.taken BETWEEN s.admitted AND s.admitted + interval '2 days' GROUP BY l.test HAVING count(*) > 200
+SELECT p.insurer FROM patients p JOIN stays s ON s.patient_id = p.patient_id WHERE s.admitted BETWEEN p.born AND p.born + interval '28 days' GROUP BY p.insurer HAVING count(*) > 20
 --> planned
