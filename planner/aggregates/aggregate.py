@@ -13,10 +13,16 @@ from planner.aggregates.refusals import (
 )
 from planner.aggregates.row_expression import Arithmetic, Part, RowExpression, Values, row_expression
 from planner.catalog.model import Column, SqlType, Value
+from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, contains, position, start, write_node
+from planner.predicates.computed import ratios
+from planner.predicates.computed.compare import computed_column
+from planner.predicates.computed.numbers import NoTermError
+from planner.predicates.computed.read import read_measure
 from planner.predicates.condition import row_condition
+from planner.predicates.row_scope import RowScope
 from planner.question.condition import (
     ALWAYS,
     Condition,
@@ -27,6 +33,8 @@ from planner.question.condition_text import canonical
 from planner.question.model import Measure
 from planner.scope.names import Scope, find_column
 from planner.values.model import Given
+
+_COUNTED = (TermKind.WHOLE, TermKind.EXACT, TermKind.DAY, TermKind.MOMENT, TermKind.TEXT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +205,9 @@ def _distinct(node: exp.Count, distinct: exp.Distinct, call: Call, within: Group
     unit = set(within.scope.table.unit)
     names = ", ".join(write_node(item) for item in items)
     if len(items) == 1 and found[0] is not None and not (unit and unit <= counted | keys and counted <= unit | keys):
-        return _values(node, found[0], call, within)
+        return _values(node, found[0], call, within, text=found[0].name)
+    if len(items) == 1 and found[0] is None and (computed := _compute(items[0], within)) is not None:
+        return _values(node, computed, call, within, text=write_node(items[0]))
     if not unit or len(counted) == 0 or not unit <= counted | keys or not counted <= unit | keys:
         raise _no_units(node, names, [name for name in within.scope.table.unit if name not in keys], within)
     parts = (Part(Fraction(1), None, call.condition, 0),)
@@ -218,7 +228,21 @@ def _split_distinct_case(distinct: exp.Distinct) -> tuple[exp.Expr, exp.Distinct
     return arm.this, exp.Distinct(expressions=[arm.args["true"]])
 
 
-def _values(node: exp.Count, column: Column, call: Call, within: GroupScope) -> Aggregate:
+def _compute(item: exp.Expr, within: GroupScope) -> Column | None:
+    """What is computed of a row as a column; None for what is none, and for doubles, lengths of time and conditions."""
+    scope = RowScope(within.scope, within.given)
+    term = read_measure(item, scope)
+    if term is not None and term.function == "ratio":
+        term, _ = ratios.split(term)  # by a constant, which merges no values
+    if term is None or term.kind not in _COUNTED:
+        return None
+    try:
+        return computed_column(term, scope)
+    except NoTermError:
+        return None
+
+
+def _values(node: exp.Count, column: Column, call: Call, within: GroupScope, *, text: str) -> Aggregate:
     """How many different values of a column there are."""
     table = within.scope.table
     if column.sql_type is SqlType.OTHER:
@@ -227,7 +251,7 @@ def _values(node: exp.Count, column: Column, call: Call, within: GroupScope) -> 
     if clipped and column.sql_type is SqlType.DOUBLE:
         raise KeyholeError(
             "KH209",
-            f"count(DISTINCT {column.name}) of a double precision column",
+            f"count(DISTINCT {text}) of a double precision column",
             detail="Which of a privacy unit's values count is drawn by their text, and a double has none that is the "
             "same everywhere.",
             hint=f"Ask count(*) FILTER (WHERE {readable(column.name)} > 5) > 40, or have the owner expose the column "
@@ -235,7 +259,7 @@ def _values(node: exp.Count, column: Column, call: Call, within: GroupScope) -> 
             position=position(node),
         )
     parts = (Part(Fraction(1), column, call.condition, 0),)
-    return _counts(node, f"count(DISTINCT {column.name}){call.suffix}", Measure.VALUES, parts)
+    return _counts(node, f"count(DISTINCT {text}){call.suffix}", Measure.VALUES, parts)
 
 
 def _no_units(node: exp.Expr, names: str, missing: list[str], within: GroupScope) -> KeyholeError:

@@ -173,6 +173,14 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(cost / age) > 5
 SELECT country FROM sales GROUP BY country HAVING sum(amount * weight) > 5
 --> KH203 sum(amount
 SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT cost * age) > 5
+--> [ward 3] f0 > 5 ~0; count(DISTINCT cost * age) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT lower(trim(disease))) > 20
+--> [ward 3] f0 > 20 ~2; count(DISTINCT lower(trim(disease))) delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT date_trunc('month', arrived)) FILTER (WHERE insured) > 20
+--> [ward 3] f0 > 20 ~2; count(DISTINCT date_trunc('MONTH', arrived)) FILTER (WHERE insured) delta 1
+SELECT country FROM sales GROUP BY country HAVING count(DISTINCT abs(quantity)) > 20
+--> [country 4] f0 > 20 ~2; count(DISTINCT abs(quantity)) delta 100 in 0..100
+SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT height * 2) > 5
 --> KH209 count(DISTINCT
 SELECT ward FROM visits GROUP BY ward HAVING max(upper(disease)) > 'x'
 --> KH204 upper(disease))

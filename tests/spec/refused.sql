@@ -329,7 +329,7 @@ SELECT country FROM sales GROUP BY country HAVING count(DISTINCT (customer_id, s
 --> KH209 count
 SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT (age, cost)) > 5
 --> KH209 count
-SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT age + 1) > 5
+SELECT ward FROM visits GROUP BY ward HAVING count(DISTINCT (age, cost)) > 5
 --> KH209 count
 SELECT country FROM sales GROUP BY country HAVING count(DISTINCT attributes) > 5
 --> KH204 count

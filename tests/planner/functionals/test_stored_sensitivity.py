@@ -64,6 +64,8 @@ def _catalog(table: Table) -> Catalog:
         (_CLIPPED, "SELECT k FROM t GROUP BY k HAVING sum(x) > 100"),
         (_CAPPED, f"SELECT k {_JOINED} HAVING count(DISTINCT lev) > 1"),
         (_CAPPED, "SELECT k FROM t GROUP BY k HAVING count(DISTINCT qty) > 1"),
+        (_CAPPED, "SELECT k FROM t GROUP BY k HAVING count(DISTINCT qty % 5) > 1"),
+        (_CAPPED, "SELECT k FROM t GROUP BY k HAVING count(DISTINCT line % 5) > 1"),
         (_CLIPPED, f"SELECT k {_JOINED} HAVING sum(coalesce(lev, 1)) > 3"),
         (replace(_CLIPPED, unit=(), rows_per_unit=None), f"SELECT k {_JOINED} HAVING sum(coalesce(lev, 1)) > 3"),
         (_CAPPED, f"SELECT k {_JOINED} HAVING sum(coalesce(lev, 1)) > 3"),

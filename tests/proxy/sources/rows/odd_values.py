@@ -141,10 +141,12 @@ _NUMBERS = (
 )
 _HAVINGS = {
     "double": _NUMBERS,
-    "number": f"count(DISTINCT {{0}}) > 1 AND {_NUMBERS}",
-    "whole": f"count(DISTINCT {{0}}) > 1 AND {_NUMBERS}",
-    "moment": "count({0}) > 2 AND count(DISTINCT {0}) > 1 AND count(*) FILTER (WHERE {0} > '2026-01-01') > 1",
-    "text": "count(DISTINCT {0}) > 1 AND count(*) FILTER (WHERE {0} LIKE 'a%') > 1"
+    "number": f"count(DISTINCT {{0}}) > 1 AND count(DISTINCT abs({{0}})) > 1 AND {_NUMBERS}",
+    "whole": f"count(DISTINCT {{0}}) > 1 AND count(DISTINCT abs({{0}})) > 1 AND {_NUMBERS}",
+    "moment": "count({0}) > 2 AND count(DISTINCT {0}) > 1 AND count(DISTINCT {0}::date) > 1"
+    " AND count(DISTINCT extract(dow FROM {0}::timestamp)) > 1 AND count(*) FILTER (WHERE {0} > '2026-01-01') > 1",
+    "text": "count(DISTINCT {0}) > 1 AND count(DISTINCT lower(trim({0}))) > 1"
+    " AND count(*) FILTER (WHERE {0} LIKE 'a%') > 1"
     " AND count(*) FILTER (WHERE {0} <> 'bob' AND {0} IN ('ann', '')) > 1",
     "uuid": "count(DISTINCT {0}) > 1 AND count(*) FILTER (WHERE {0} <> '00000001-0000-4000-8000-000000000000') > 1",
     "flag": "count(*) FILTER (WHERE NOT {0}) > 1 AND count({0}) > 1",
