@@ -41,6 +41,7 @@ class BoundedScan:
     functionals: tuple[FunctionalSql, ...]
     per_unit: bool = False  # whether each unit's totals are what is read, different values as well
     crowded: tuple[NamedStep, ...] = ()  # the list of units in too many groups, behind its steps; none: all are ranked
+    only_heavy: bool = False  # whether rows have the units alone whose totals may have to be clipped, and others NULL
 
     @property
     def can_list(self) -> bool:
@@ -118,7 +119,7 @@ class BoundedScan:
         """The whole statement."""
         keys = [f"k{i}" for i in range(len(self.question.keys.columns))]
         sums = [
-            f.final(f"max(d{i})" if f.functional.measure is Measure.VALUES else f.sum_units(f"t{i}"))
+            f.final(f"max(d{i})" if f.functional.measure is Measure.VALUES else self._sum_units(f, f"t{i}"))
             for i, f in enumerate(self.counted)
         ]
         summed = "each unit's total clipped" if self.question.table.row_cap is None else "the units' totals"
@@ -134,6 +135,12 @@ class BoundedScan:
             *where(self.remaining_tests(), comment="of the public keys"),
             *group_by(len(keys)),
         ]
+
+    def _sum_units(self, functional: FunctionalSql, total: str) -> str:
+        if not self.only_heavy:
+            return functional.sum_units(total)
+        (unit, _), *_ = self.bounding.units
+        return functional.sum_heavy_units(total, heavy=f"{unit} IS NOT NULL")
 
     def _differing_steps(self) -> list[tuple[str, list[str]]]:
         """By relation, the steps that count different values per key."""
@@ -205,7 +212,8 @@ class BoundedScan:
     def _test_present(self, of_keys: list[str]) -> list[str]:
         """Return the tests of a row: these of its keys, and those that do not read keys."""
         names = self.question.keys.names
-        present = [not_null(self.row, column) for _, column in self.bounding.units if column.name not in names]
+        units = [] if self.only_heavy else self.bounding.units
+        present = [not_null(self.row, column) for _, column in units if column.name not in names]
         present += [*of_keys, *fixed_tests(self.row)]
         return present if self.question.as_of is None else self._add_arrival(present, self.question.as_of)
 

@@ -280,6 +280,16 @@ class FunctionalSql:
         typed = self.row.dialect.spelling.cast(clipped, integer_type(low, high))
         return self._sum(typed, max(-low, high))
 
+    def sum_heavy_units(self, total: str, *, heavy: str) -> str:
+        """The functional over a key's heavy units, each unit's total clipped, and the total of all other units' rows.
+
+        Parameters:
+            heavy: that a total is one heavy unit's. All units are clipped, as no row is capped.
+        """
+        low, high = self._unit_range()
+        clipped = f"LEAST(GREATEST(COALESCE({total}, 0), {integer(low)}), {integer(high)})"
+        return self.sum_keys(f"CASE WHEN {heavy} THEN {clipped} ELSE {total} END")
+
     def sum_keys(self, total: str) -> str:
         """The sum of several such sums over one key."""
         return self._sum(total, INT8)

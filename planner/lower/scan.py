@@ -10,7 +10,7 @@ References: docs/decisions/0002-rewriting.md; docs/proofs/units_over_a_horizon.m
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from mechanisms.formula import TRUE
@@ -23,14 +23,16 @@ from planner.lower.computed_conditions import compute_conditions, list_condition
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.dialects.model import Dialect
 from planner.lower.functional import FunctionalSql
+from planner.lower.heavy_units.list_heavy import can_be_summed, list_heavy_units
+from planner.lower.heavy_units.reach_heavy import HeavyRows, can_tell_apart, reads_own_values
 from planner.lower.hopping import put_into_windows
 from planner.lower.joins import join_lookups, join_members, list_busy_units, list_pinned
-from planner.lower.kept.named_steps import define_steps, keep_steps
+from planner.lower.kept.named_steps import define_steps, keep_steps, merge_steps
 from planner.lower.kept.rollup import may_keep, may_roll, rollup, rollup_per_unit
 from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.look import arrival_tests, in_time_test, over_horizon
-from planner.lower.lookups.public_conditions import ask_public_rows
+from planner.lower.lookups.public_conditions import PublicConditions, ask_public_rows
 from planner.lower.member_conditions import MemberConditions, split_conditions
 from planner.lower.read_columns import keep_columns, list_read
 from planner.lower.row import RowSql
@@ -83,37 +85,99 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tupl
     """The statement, and the steps that it has yet to define."""
     known = question.table
     asked = tuple(drop_implied_tests(functional, known) for functional in question.functionals)
-    among = split_conditions(known, list_conditions(question.where, asked), dialect=dialect)
-    public = ask_public_rows(
-        known,
-        question.where,
-        asked,
-        keys=question.keys.columns,
-        dialect=dialect,
-        is_first=_asks_where_first(question, dialect),
-    )
-    own = MemberConditions() if public.carried or public.demanded else among
-    narrow = keep_columns(known, list_read(question, known, question.where, asked))
-    read = put_into_windows(join_with_values(narrow, dialect=dialect, among=own), question, dialect=dialect)
-    stored = RowSql(table=join_lookups(read, dialect=dialect, asked=public), dialect=dialect)
-    row = keep_listed(_compute_at_look(question, stored, public.where, public.functionals, left=own.left))
-    checked = [FunctionalSql.of(row, f, where=ALWAYS, among=question.where, known=known) for f in question.functionals]
-    functionals = [replace(one, functional=left) for one, left in zip(checked, public.functionals, strict=True)]
+    reading = _Reading.of(question, asked, dialect)
+    among = reading.among
     plain = replace(question, functionals=asked)
-    question = replace(question, table=row.table, where=public.where, functionals=public.functionals)
+    question, row, functionals = reading.read(known)
+    apart = None
     if question.table.row_unit:
         lines, steps = _scan_rows(question, row, functionals), row.table.steps
     else:
         scan = BoundedScan(question, row, Bounding(row, question.keys, question.as_of), tuple(functionals))
         scan = _list_crowded(scan, known)
         lines, steps = scan.lines(), scan.named_steps
+        apart = _scan_apart(reading, scan)
     rolled = None
     # rows that count are as many as joined ones, have no columns for what one question asks, and are of all units
-    if not (among.carried or row.truths or row.numbers or known.lists or known.own) and may_roll(plain, known):
+    is_plain = not (among.carried or row.truths or row.numbers or known.lists or known.own)
+    if apart is None and is_plain and may_roll(plain, known):  # else reading them would take as long
         every = join_lookups(join_members(known, dialect=dialect), dialect=dialect)
-        reduced = [replace(one, functional=left) for one, left in zip(checked, asked, strict=True)]
+        reduced = [replace(one, functional=left) for one, left in zip(functionals, asked, strict=True)]
         rolled = rollup(replace(plain, table=every), RowSql(table=every, dialect=dialect), reduced)
-    return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled), steps
+    return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled, apart=apart), steps
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How a question's table is read: what its conditions are asked of, whichever relation has the rows."""
+
+    question: Question
+    asked: tuple[Functional, ...]
+    among: MemberConditions
+    public: PublicConditions
+    dialect: Dialect
+
+    @staticmethod
+    def of(question: Question, asked: tuple[Functional, ...], dialect: Dialect) -> "_Reading":
+        """The reading of a question over one row at a time, with functionals `asked`."""
+        known = question.table
+        among = split_conditions(known, list_conditions(question.where, asked), dialect=dialect)
+        public = ask_public_rows(
+            known,
+            question.where,
+            asked,
+            keys=question.keys.columns,
+            dialect=dialect,
+            is_first=_asks_where_first(question, dialect),
+        )
+        return _Reading(question, asked, among, public, dialect)
+
+    def read(self, table: Table) -> tuple[Question, RowSql, list[FunctionalSql]]:
+        """Return the question over rows of its table, or of a table that has some of its rows, and its functionals."""
+        question, dialect, public = self.question, self.dialect, self.public
+        own = MemberConditions() if public.carried or public.demanded else self.among
+        narrow = keep_columns(table, list_read(question, table, question.where, self.asked))
+        read = put_into_windows(join_with_values(narrow, dialect=dialect, among=own), question, dialect=dialect)
+        stored = RowSql(table=join_lookups(read, dialect=dialect, asked=public), dialect=dialect)
+        row = keep_listed(_compute_at_look(question, stored, public.where, public.functionals, left=own.left))
+        checked = [
+            FunctionalSql.of(row, f, where=ALWAYS, among=question.where, known=question.table)
+            for f in question.functionals
+        ]
+        functionals = [replace(one, functional=left) for one, left in zip(checked, public.functionals, strict=True)]
+        return replace(question, table=row.table, where=public.where, functionals=public.functionals), row, functionals
+
+
+def _scan_apart(reading: _Reading, scan: BoundedScan) -> Rewritten | None:
+    """The same question with the rows of heavy units apart from all others; None where no list can say which they are.
+
+    It is worth reading where the list is kept, and the list is never made for one question: it is a pass over all rows.
+    """
+    question, known, dialect = reading.question, reading.question.table, reading.dialect
+    if not (may_keep(question, known) and can_tell_apart(known) and all(map(can_be_summed, reading.asked))):
+        return None
+    if scan.bounding.chooses and (not scan.crowded or scan.crowded[-1].asked):
+        return None
+    read = list(list_read(question, known, question.where, reading.asked))
+    if not reads_own_values(known, read):
+        return None
+    names = [*known.unit, *question.keys.names, *(name for one in reading.asked for name in one.columns)]
+    every = keep_columns(replace(known, fixed=()), names)
+    joined = join_lookups(join_members(every, dialect=dialect), dialect=dialect)
+    plain = compute_conditions(RowSql(table=joined, dialect=dialect), ALWAYS, (), keys=question.keys.columns)
+    crowded = scan.crowded[-1] if scan.crowded else None
+    heavy = list_heavy_units(Bounding(plain, question.keys), reading.asked, crowded=crowded)
+    rows = HeavyRows(keep_columns(known, read), heavy, merge_steps(scan.crowded, plain.table.steps), dialect)
+    question, row, functionals = reading.read(rows.reach_heavy_units())
+    bounding = Bounding(row, question.keys)
+    apart = BoundedScan(question, row, bounding, tuple(functionals), crowded=scan.crowded, only_heavy=True)
+    made = Rewritten(
+        dialect=dialect.name,
+        sql="\n".join(apart.lines()),
+        relations=list_relations(known),
+        pinned=list_pinned(known, dialect=dialect),
+    )
+    return keep_steps(made, apart.named_steps, table=known.name, dialect=dialect)
 
 
 def _asks_where_first(question: Question, dialect: Dialect) -> bool:

@@ -117,7 +117,8 @@ class Rewritten:
     `relations` are what it reads: the statement means what the question does while they are as it says. `pinned` are
     public rows that it reads, and that the source does not have. `blocks`, where there are any, give together what
     `sql` gives, read in their order and in one state of the data. `steps` are what `sql` defines in front of its
-    `body`, each behind those that it reads; none where nothing may be kept.
+    `body`, each behind those that it reads; none where nothing may be kept. `apart` gives the same integers where all
+    steps that its `body` names are kept, and is dear where they are not.
     """
 
     dialect: str
@@ -128,6 +129,7 @@ class Rewritten:
     blocks: tuple[KeyBlock, ...] = ()
     steps: tuple[KeptStep, ...] = ()
     body: str = ""
+    apart: "Rewritten | None" = None
 
     def read_kept(self, kept: Mapping[str, str]) -> str:
         """Return the statement that reads the same rows of some steps from relations of the source.

@@ -122,12 +122,16 @@ class Rollups:
             rolled = f"WITH rolled AS NOT MATERIALIZED (SELECT * FROM {found.relation}),\n{rollup.sql}"
             with suppress(Exception):
                 return self._read_kept([found], SourceStatement(rolled, scans=False, reads_kept=True), timeout_ms, read)
+        apart = None if rewritten.blocks else rewritten.apart
+        if apart is not None and (listed := self._find_all(_list_read(apart), version)):
+            statement = SourceStatement(apart.read_kept(_name_relations(listed)), reads_kept=True)
+            with suppress(Exception):
+                return self._read_kept(listed, statement, left_ms(), read)
         found_steps = (self._ready(self._steps, rows, version) for rows in _list_steps(rewritten))
         steps = [one for one in found_steps if one is not None]
         if steps:
-            kept = {one.rollup.name: one.relation for one in steps if one.relation is not None}
             with suppress(Exception):
-                statement = SourceStatement(rewritten.read_kept(kept), reads_kept=True)
+                statement = SourceStatement(rewritten.read_kept(_name_relations(steps)), reads_kept=True)
                 result = self._read_kept(steps, statement, left_ms(), read)
                 self._want_all(rewritten, version, timeout_ms=timeout_ms)
                 return result
@@ -193,10 +197,18 @@ class Rollups:
             shelf.kept.move_to_end(_name(rollup))
             return found
 
+    def _find_all(self, steps: Sequence[Rollup], version: str) -> list[_Kept]:
+        """What is kept of these steps; nothing if one of them is missing."""
+        found = [self._ready(self._steps, rows, version) for rows in steps]
+        ready = [one for one in found if one is not None]
+        return ready if len(ready) == len(found) else []
+
     def _want_all(self, rewritten: Rewritten, version: str, *, timeout_ms: int) -> None:
-        """Have built what would have served the statement: its steps, and its rollup if it is cheap or wanted again."""
+        """Have built what would have served the statement: steps, and its rollup if it is cheap or wanted again."""
         steps = _list_steps(rewritten)
         for rows in steps:
+            self._want(self._steps, rows, version, timeout_ms=timeout_ms)
+        for rows in [] if rewritten.apart is None or rewritten.blocks else _list_read(rewritten.apart):
             self._want(self._steps, rows, version, timeout_ms=timeout_ms)
         rollup = rewritten.rollup
         if rollup is not None and (len(steps) <= _FEW_STEPS or self._note_wish(f"{_name(rollup)} {version}")):
@@ -261,6 +273,16 @@ class Rollups:
 def _list_steps(rewritten: Rewritten) -> list[Rollup]:
     """The steps of a statement that are kept; what is read in blocks defines its own."""
     return [] if rewritten.blocks else [step.rows for step in rewritten.steps if step.rows is not None]
+
+
+def _list_read(apart: Rewritten) -> list[Rollup]:
+    """The steps that a statement names itself, all of which have to be kept before it is read."""
+    return [step.rows for step in apart.steps if step.rows is not None and step.name in apart.body]
+
+
+def _name_relations(several: Sequence[_Kept]) -> dict[str, str]:
+    """By step, the relation that holds its rows."""
+    return {one.rollup.name: one.relation for one in several if one.relation is not None}
 
 
 def _name(rollup: Rollup) -> str:

@@ -15,6 +15,7 @@ from planner.lower.scan import rewrite
 from planner.parser.lexer import tokens
 from planner.parser.tree import parse
 from planner.question.model import Question
+from planner.question.plan import Rewritten
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from tests.worlds.retail import retail
@@ -64,7 +65,7 @@ def asked(
 
 
 _ASKED: dict[tuple[object, ...], tuple[Catalog, Question]] = {}
-_WRITTEN: dict[tuple[int, str], tuple[Question, str]] = {}
+_WRITTEN: dict[tuple[int, str], tuple[Question, Rewritten]] = {}
 
 
 def asked_once(sql: str, catalog: Catalog, **settings: str) -> Question:
@@ -77,9 +78,14 @@ def asked_once(sql: str, catalog: Catalog, **settings: str) -> Question:
 
 def written_once(question: Question, dialect: Dialect) -> str:
     """The SQL of a question's integers, written once for all rows that hypothesis draws."""
+    return rewritten_once(question, dialect).sql
+
+
+def rewritten_once(question: Question, dialect: Dialect) -> Rewritten:
+    """The question in a dialect, written once for all rows that hypothesis draws."""
     key = id(question), dialect.name
     if key not in _WRITTEN:
-        _WRITTEN[key] = question, rewrite(question, dialect=dialect).sql
+        _WRITTEN[key] = question, rewrite(question, dialect=dialect)
     return _WRITTEN[key][1]
 
 

@@ -17,6 +17,7 @@ from decimal import Decimal
 
 from planner.catalog.model import Column, NamedStep, SqlType, Value
 from planner.lower.contribution_bounds import Bounding, not_null
+from planner.lower.dialects.model import Dialect
 from planner.lower.kept.named_steps import name_step
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.row import RowSql
@@ -69,7 +70,7 @@ def list_crowded_units(
     pair, unit = _names(bounding.groups), _names(bounding.units)
     tests = list(dict.fromkeys([*eligible, *(not_null(row, column) for _, column in bounding.groups)]))
     source = [f"FROM {row.table.relation}"]
-    anybody = ", ".join(_any_value(bounding, column) for _, column in bounding.units)
+    anybody = ", ".join(any_value(bounding.row.dialect, column) for _, column in bounding.units)
     if busy is not None:
         source.append(_join_busy_units(bounding, busy))
     pairs = [*select(_read(bounding, bounding.groups)), *source, *where(tests), *group_by(len(bounding.groups))]
@@ -147,7 +148,7 @@ def _read(bounding: Bounding, parts: Sequence[tuple[str, Column]]) -> list[str]:
     return [f"{bounding.row.column(column.name)} AS {alias}" for alias, column in parts]
 
 
-def _any_value(bounding: Bounding, column: Column) -> str:
-    """A value of the column's type, which some unit may have."""
-    spelling = bounding.row.dialect.spelling
+def any_value(dialect: Dialect, column: Column) -> str:
+    """Return a value of the column's type, which some unit may have. Raises KeyError for a type without one."""
+    spelling = dialect.spelling
     return spelling.cast(spelling.constant(_ANY_VALUE[column.sql_type], column=column), spelling.type_name(column))

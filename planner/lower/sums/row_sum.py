@@ -10,7 +10,7 @@ References: docs/decisions/0002-rewriting.md (row values).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from planner.catalog.model import Column, SqlType
@@ -38,6 +38,20 @@ def add_terms(row: RowSql, terms: Sequence[Term], *, where: Condition, always: b
             sql if alike.counts_always else f"COALESCE({sql}, 0)" for alike, sql in zip(several, written, strict=True)
         ]
     return " + ".join(written) or "0"
+
+
+def list_parts(row: RowSql, terms: Sequence[Term]) -> tuple[list[str], int]:
+    """Return what a row adds if every condition holds: a whole number for the terms of each condition, zero where a
+    value is missing; and a number that none of their sums is further from zero than.
+
+    Parameters:
+        terms: of power 0 or 1.
+    """
+    several = [alike for alike in _group(row, terms, ALWAYS) if alike.polynomial]
+    largest = sum(alike.largest for alike in several)
+    kind = row.dialect.whole_type(largest)
+    always = [replace(alike, needs=replace(alike.needs, conditions=())) for alike in several]
+    return [one.sql(kind) if one.counts_always else f"COALESCE({one.sql(kind)}, 0)" for one in always], largest
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from itertools import compress
 from types import MappingProxyType
 
 from planner.catalog.model import Column, NamedStep, SqlType, Table
+from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect
 from planner.lower.kept.named_steps import merge_steps, name_step
 from planner.lower.read_columns import keep_columns
@@ -59,6 +60,19 @@ def reach_units(table: Table, *, dialect: Dialect, longest: Mapping[str, int] = 
         f" /* the unit of each row: that of the one row that its key leads to */) AS reached"
     )
     return replace(table, relation=relation, path=None, steps=merge_steps(table.steps, steps))
+
+
+def find_keys(table: Table, *, dialect: Dialect) -> tuple[str, tuple[NamedStep, ...]]:
+    """Return the relation of the keys that lead a table's rows to units, and the steps that it reads.
+
+    It has a row for each key: `keyhole_r0` and so on, and the unit's columns, `keyhole_p0` and so on. Raises KH900 for
+    a table without a path.
+    """
+    if table.path is None:
+        raise KeyholeError("KH900", "keys of a table whose rows have their units themselves")
+    brought = tuple(there for there, _ in table.path.brought if _is_stored(table.path.table.column(there)))
+    finding = _FindUnits(table.path.table, table.path.through, brought, dialect, NO_LENGTHS)
+    return finding.relation([False] * len(brought))
 
 
 def _is_stored(column: Column) -> bool:

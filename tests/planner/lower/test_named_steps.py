@@ -78,6 +78,7 @@ def test_statements_over_paths_joins_lists_and_values_define_what_they_read(dial
             made.sql,
             *(one.rows.build for one in made.steps if one.rows),
             *([made.rollup.build] if made.rollup else []),
+            *([made.apart.sql, *(one.rows.build for one in made.apart.steps if one.rows)] if made.apart else []),
         ]
     for table in catalog.tables[1:]:
         groups = UnitStatistic(BoundOf.GROUPS, tuple(one.name for one in table.columns if one.domain), None, ONE, (1,))

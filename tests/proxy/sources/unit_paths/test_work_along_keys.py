@@ -39,6 +39,7 @@ SKEWED = {
 }
 _KEY = "l_shop = o_shop AND l_order = o_key"
 ASKED = (
+    "SELECT l_mode FROM lines WHERE l_month > 1 GROUP BY l_mode HAVING sum(amount) > 4 AND count(*) > 4",
     "SELECT l_mode FROM lines GROUP BY l_mode HAVING count(DISTINCT household) > 4",
     f"SELECT o_month, region FROM lines JOIN orders ON {_KEY} JOIN customers ON o_customer = c_key GROUP BY 1, 2"
     " HAVING count(*) > 4 AND sum(o_price) > 4",
@@ -97,20 +98,27 @@ def test_no_step_gives_more_rows_than_a_table_has(
     Two branches that are put together may give each row once, and one key more.
     """
     plans = [
-        {dialect: plan(asked(sql, catalog=catalog), dialect=dialect).rewritten.sql for dialect in (DUCKDB, POSTGRES)}
+        {dialect: plan(asked(sql, catalog=catalog), dialect=dialect).rewritten for dialect in (DUCKDB, POSTGRES)}
         for sql in statements
     ]
+    apart = [
+        (sql, {dialect: one.apart for dialect, one in written.items() if one.apart is not None})
+        for sql, written in zip(statements, plans, strict=True)
+    ]
+    every = [*zip(statements, plans, strict=True), *(one for one in apart if one[1])]
     with duckdb.connect() as duck:
         for name, odd in skewed.items():
             loads = "; ".join(_load(table, columns, types[table]) for table, columns in {**even, **odd}.items())
             duck.execute(loads)
             engines.writer.execute(f"{loads}; ANALYZE {', '.join(types)}".encode())
-            for sql, written in zip(statements, plans, strict=True):
-                told = duck.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {written[DUCKDB]}").fetchone()
+            for sql, written in every:
+                told = duck.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {written[DUCKDB].sql}").fetchone()
                 assert told is not None
                 steps = [one["intermediate_rows"] for one in walk(json.loads(told[1])["operator"][0], "children")]
                 assert max(steps) <= ROWS + 1, (name, sql, steps)
-                told = engines.writer.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {written[POSTGRES]}".encode()).fetchone()
+                told = engines.writer.execute(
+                    f"EXPLAIN (ANALYZE, FORMAT JSON) {written[POSTGRES].sql}".encode()
+                ).fetchone()
                 assert told is not None
                 nodes = walk(told[0][0]["Plan"], "Plans")
                 steps = [one["Actual Rows"] * one["Actual Loops"] for one in nodes]

@@ -1,0 +1,122 @@
+"""A table as a relation whose rows have their unit only if that is heavy.
+
+The table's rows reach their units by a key. A list has the keys that lead to a heavy unit, each with the unit, and
+those that lead to none. A row whose key is not on it is of another unit, which it need not reach.
+
+Guarantee: each row that leads to a unit stands there once, with the unit if the unit is heavy and with NULL if not, or
+of one key whichever of them. Other rows do not stand there.
+
+References: docs/decisions/0040-named-steps.md.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from planner.catalog.model import NamedStep, SqlType, Table, UnitPath
+from planner.lower.bounding.choose_groups import any_value
+from planner.lower.dialects.model import Dialect
+from planner.lower.kept.named_steps import merge_steps, name_step
+from planner.lower.row import RowSql
+from planner.lower.unit_paths.reach import find_keys
+
+_KEYS = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.DATE, SqlType.UUID})
+"""Types of keys of which some value is known that may or may not be there, and each of which has one spelling."""
+
+_NOBODY = "keyhole_z0"  # TRUE for a key that leads to no unit
+
+
+def can_tell_apart(table: Table) -> bool:
+    """Return True if a list of keys can tell the rows of heavy units from all others."""
+    if table.path is None or table.members or table.lists or table.own or table.row_cap is not None:
+        return False
+    ways = zip(table.path.by, table.path.through, strict=True)
+    pairs = [(table.column(name), table.path.table.column(there)) for name, there in ways]
+    return all(one.sql_type == other.sql_type and one.sql_type in _KEYS for one, other in pairs)
+
+
+def reads_own_values(table: Table, names: Iterable[str]) -> bool:
+    """Return True if these columns of a table with a path are its own, wherever the path leads."""
+    assert table.path is not None
+    return not table.with_bases(names) & {*table.unit, *(here for _, here in table.path.brought)}
+
+
+@dataclass(frozen=True, slots=True)
+class HeavyRows:
+    """The rows of a table for which `can_tell_apart`, by a list of its heavy units and the steps that this reads."""
+
+    table: Table
+    heavy: NamedStep
+    before: tuple[NamedStep, ...]
+    dialect: Dialect
+
+    def reach_heavy_units(self) -> Table:
+        """Return the table with the columns of heavy units beside its own, which are NULL in rows of others."""
+        _, found = find_keys(self.table, dialect=self.dialect)
+        listed, identifier = self._list_keys(), self.dialect.spelling.identifier
+        reached = {*self.table.unit, *(here for _, here in self._path.brought)}
+        shown = [
+            identifier(column.name)
+            for column in self.table.columns
+            if column.derivation is None and column.name not in reached
+        ]
+        shown += [f"{unit} AS {identifier(name)}" for unit, name in zip(self._units("y"), self.table.unit, strict=True)]
+        keys = self._keys("x")
+        unseen = ", ".join(f"{self.dialect.without_statistics(key)} AS {key}" for key in keys)
+        apart = f"(SELECT {', '.join([unseen, *self._units('y'), _NOBODY])} FROM {listed.name}) AS apart"
+        met = " AND ".join(f"{name} = {key}" for name, key in zip(self._by, keys, strict=True))
+        relation = (
+            f"(SELECT {', '.join(shown)} FROM {self.table.relation} LEFT JOIN {apart} ON {met}"
+            f" WHERE {_NOBODY} IS NULL AND {self._are_keys}"
+            f" /* each row with its unit if that is heavy, and with none if another is */) AS reached"
+        )
+        steps = merge_steps(self.before, found, [self.heavy, listed])
+        return replace(self.table, relation=relation, path=None, steps=steps)
+
+    @property
+    def _path(self) -> UnitPath:
+        assert self.table.path is not None
+        return self.table.path
+
+    @property
+    def _by(self) -> list[str]:
+        row = RowSql(table=self.table, dialect=self.dialect)
+        return [row.column(name) for name in self._path.by]
+
+    @property
+    def _are_keys(self) -> str:
+        return " AND ".join(f"({name}) IS NOT NULL" for name in self._by)
+
+    def _keys(self, letter: str) -> list[str]:
+        return [f"keyhole_{letter}{i}" for i in range(len(self._path.by))]
+
+    def _units(self, letter: str) -> list[str]:
+        return [f"keyhole_{letter}{i}" for i in range(len(self.table.unit))]
+
+    def _list_keys(self) -> NamedStep:
+        """Return the keys that lead to a heavy unit, `keyhole_x0` and so on, each with the unit, `keyhole_y0` and so
+        on; and those of rows that lead to none, with `_NOBODY`.
+
+        One key that may or may not be there is among them, so that an engine has the same to do whether or not a unit
+        is heavy. Its rows add up to the same apart from those of other units.
+        """
+        lookup, _ = find_keys(self.table, dialect=self.dialect)
+        keys, led, units = self._keys("x"), self._keys("r"), self._units("p")
+        given = ", ".join(f"{name} AS {key}" for name, key in zip(self._by, keys, strict=True))
+        some = [any_value(self.dialect, self.table.column(name)) for name in self._path.by]
+        is_heavy = " AND ".join(f"{unit} = {heavy}" for unit, heavy in zip(units, self._units("h"), strict=True))
+        met = " AND ".join(f"{key} = {there}" for key, there in zip(keys, led, strict=True))
+        is_some = " AND ".join(f"{key} = {value}" for key, value in zip(keys, some, strict=True))
+        shown = [f"{there} AS {key}" for there, key in zip(led, keys, strict=True)]
+        owners = [f"{unit} AS {owner}" for unit, owner in zip(units, self._units("y"), strict=True)]
+        nobody = f"CASE WHEN {units[0]} IS NULL THEN TRUE END AS {_NOBODY}"
+        lines = [
+            "-- keys that lead to heavy units, each with the unit, and keys that lead to none",
+            f"SELECT {', '.join([*shown, *owners, nobody])} FROM {lookup}",
+            f"JOIN {self.heavy.name} AS heavy ON {is_heavy}",
+            f"UNION SELECT {', '.join([*keys, *owners, nobody])} FROM (",
+            f"  SELECT {given} FROM {self.table.relation} WHERE {self._are_keys}",
+            f"  UNION SELECT {', '.join(some)}",
+            f") AS given LEFT JOIN {lookup} ON {met}",
+            f"WHERE {units[0]} IS NULL OR ({is_some})",
+        ]
+        return name_step("\n  ".join(lines))
