@@ -6,13 +6,15 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope, contains_aggregate
-from planner.aggregates.arithmetic import linear
+from planner.aggregates.arithmetic import Linear, linear, same_rows
 from planner.aggregates.comparison import Comparison
 from planner.aggregates.intervals import length_in_seconds
 from planner.aggregates.linear_comparison import compare_with_zero
 from planner.aggregates.refusals import not_ranked
+from planner.aggregates.row_expression import Part
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains, position
+from planner.question.condition_text import canonical
 
 _ROUNDED = (exp.Round, exp.Floor, exp.Ceil, exp.Trunc)
 _ROUNDING_TYPES = (
@@ -55,6 +57,8 @@ def _read(node: exp.Expr, within: GroupScope) -> Comparison:
     found = linear(length_in_seconds(node, within), within)
     if found is None or not found.summands or found.own is not None:
         raise not_ranked(node)
+    if any(one.by_units for one, _ in found.summands):
+        return _divide_by_units(found, node, within)
     mean = any(one.per for one, _ in found.summands)
     if mean and not all(len(one.per) == 1 and not one.per[0].power and not one.by_units for one, _ in found.summands):
         raise not_ranked(node)
@@ -65,3 +69,22 @@ def _read(node: exp.Expr, within: GroupScope) -> Comparison:
     if not isinstance(made, Comparison) or made.against is not None:
         raise not_ranked(node)
     return made
+
+
+def _divide_by_units(found: Linear, node: exp.Expr, within: GroupScope) -> Comparison:
+    """What is divided by a number of privacy units, compared with 0, with these units as what it is a mean `over`."""
+    base = found.summands[0][0].per
+    if len(base) != 1 or not all(one.by_units and same_rows(base, one.per, within) for one, _ in found.summands):
+        raise not_ranked(node)
+    above = tuple((replace(one, per=(), by_units=False), factor) for one, factor in found.summands)
+    bare_sum = replace(found, summands=above, constant=Fraction(0), missing=None)
+    made = compare_with_zero(bare_sum, ">", node, position(node), within)
+    wanted = _list_conjuncts(base[0])
+    every_row = [wanted <= _list_conjuncts(part) for part in made.parts] if isinstance(made, Comparison) else [False]
+    if not isinstance(made, Comparison) or made.against is not None or made.off_each_unit or not all(every_row):
+        raise not_ranked(node)  # rows that are divided by no unit
+    return replace(made, over=replace(base[0], coefficient=Fraction(1)), by_units=True)
+
+
+def _list_conjuncts(part: Part) -> frozenset[str]:
+    return frozenset(map(canonical, part.condition.conjuncts()))

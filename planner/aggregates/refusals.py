@@ -251,7 +251,7 @@ def not_ranked(node: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH204",
         f"groups cannot be ranked by {write_short(node)}",
-        detail="Ranked by are counts and sums, sums and multiples of these, and means of the rows that they divide by.",
+        detail="Ranked by are counts, sums, sums and multiples of these, and means of the rows or units divided by.",
         hint=f"Rank by a sum or count, for example ORDER BY {_write_sum(node)} DESC, or compare it in HAVING.",
         position=position(node),
     )

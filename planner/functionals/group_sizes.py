@@ -76,6 +76,19 @@ def group_sizes(
     return {mean: size for mean, size in found.items() if size is not None}
 
 
+def count_units(formula: Having, base: Part, tolerances: Tolerances, *, min_rows: int) -> int:
+    """How many of the units that a part counts a formula demands of every group, with its tolerance; 0 for none."""
+    units = (Measure.UNITS, *sum_meaning((base,)))
+    joined = formula.children if isinstance(formula, Every) else (formula,)
+    counts = [one for one in joined if isinstance(one, Comparison) and _plain_count(one) == units]
+    found = [
+        floor(one.at) + (one.operator == ">") - _slack(one, tolerances, min_rows)
+        for one in counts
+        if one.operator in _UPWARD
+    ]
+    return max(found, default=0)
+
+
 def mean_of(leaf: Leaf) -> object | None:
     """What a comparison of a mean, ratio, percentile or variance is the same as, whatever its direction; None for
     others, whose tolerance does not depend on a group's size."""

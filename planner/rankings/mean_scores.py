@@ -30,11 +30,12 @@ from planner.catalog.model import Table
 from planner.catalog.tolerance import tolerances
 from planner.errors import KeyholeError
 from planner.functionals.functional import LARGEST, functional, grid
-from planner.functionals.group_sizes import covers, group_sizes, mean_of
+from planner.functionals.group_sizes import count_units, covers, group_sizes, mean_of
 from planner.functionals.guard_remedy import next_round
 from planner.functionals.per_key_offsets import LIMIT
 from planner.functionals.row_range import row_range
 from planner.question.condition import Condition
+from planner.question.condition_text import canonical
 from planner.question.model import Accuracy, Functional, MeanScore, Measure, Ranked
 from planner.values.decimals import decimal
 
@@ -66,6 +67,10 @@ def score_mean(
 
     Raises KH203, KH204, KH005, KH208.
     """
+    if mean.by_units:
+        return _score_by_units(
+            mean, highest_first=highest_first, formula=formula, table=table, where=where, accuracy=accuracy
+        )
     assert mean.over is not None
     assert mean.per_row is not None
     if not all(covers(part, mean.over, table, where) for part in mean.parts):
@@ -77,11 +82,7 @@ def score_mean(
         )
     least, most = _find_ends(mean, table, where)
     if least >= most:
-        raise KeyholeError(
-            "KH204",
-            f"groups cannot be ranked by {mean.left}: declared bounds leave it one value",
-            position=mean.position,
-        )
+        raise _has_one_value(mean)
     worst = least if highest_first else most
     total, step = functional(_take_off(mean, worst), table=table, min_rows=1, where=where)
     counted = replace(mean, parts=(mean.over,), per_row=None, left=f"values of {mean.left}")
@@ -97,7 +98,55 @@ def score_mean(
         reach=reach,
         step=decimal(size),
     )
-    made = Functional(
+    return _cut_steps(_without_terms(mean, size), score, fine=most - least)
+
+
+def _score_by_units(
+    mean: Comparison, *, highest_first: bool, formula: Having, table: Table, where: Condition, accuracy: Accuracy
+) -> tuple[Functional, MeanScore]:
+    """The score of what units add divided by their number: each unit is one value, its clipped total. Raises KH204."""
+    assert mean.over is not None
+    base = mean.over
+    counted = replace(mean, parts=(base,), measure=Measure.UNITS, left=f"units of {mean.left}")
+    count, _ = functional(counted, table=table, min_rows=1, where=where)
+    made, step = functional(mean, table=table, min_rows=1, where=where)
+    low, high = made.unit_range or (0, made.sensitivity)
+    least, most = low * step, high * step
+    if least >= most:
+        raise _has_one_value(mean)
+    worst = least if highest_first else most
+    of_units = mean.measure in (Measure.UNITS, Measure.UNIT_SUM)
+    if of_units and worst:
+        less = replace(mean, measure=Measure.UNIT_SUM, parts=(*mean.parts, base.times(-worst)))
+    else:
+        shared = {canonical(part.condition) for part in mean.parts} == {canonical(base.condition)}
+        less = replace(mean, off_each_unit=worst, off_condition=None if shared or not worst else base.condition)
+    total, size = functional(less, table=table, min_rows=1, where=where)
+    reach = ceil((most - least) / size)
+    said = tolerances(accuracy.tolerance)
+    score = MeanScore(
+        total=_within_count(replace(total, name=mean.left), count, reach),
+        count=count,
+        rows=min(max(accuracy.min_rows, count_units(formula, base, said, min_rows=accuracy.min_rows)), _MOST_ROWS),
+        times=1,
+        worst=decimal(worst),
+        reach=reach,
+        step=decimal(size),
+    )
+    return _cut_steps(_without_terms(mean, size), score, fine=most - least)
+
+
+def _has_one_value(mean: Comparison) -> KeyholeError:
+    return KeyholeError(
+        "KH204",
+        f"groups cannot be ranked by {mean.left}: declared bounds leave it one value",
+        position=mean.position,
+    )
+
+
+def _without_terms(mean: Comparison, size: Fraction) -> Functional:
+    """The functional of a score, which is made of two others; `_cut_steps` sets its sensitivity."""
+    return Functional(
         name=mean.left,
         measure=Measure.TOTAL,
         terms=(),
@@ -106,7 +155,6 @@ def score_mean(
         unit_size=decimal(size),
         rows=1,
     )
-    return _cut_steps(made, score, fine=most - least)
 
 
 def rank_mean(ranked: Ranked, score: MeanScore, *, wanted: Fraction) -> Ranked:

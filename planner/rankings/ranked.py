@@ -54,7 +54,7 @@ def rank_by(
     """
     greatest_first = descending is (comparison.operator == ">")
     score = None
-    if comparison.per_row is None:
+    if comparison.per_row is None and not comparison.by_units:
         made, size = functional(comparison, table=table, min_rows=accuracy.min_rows, where=where)
     else:
         made, score = score_mean(

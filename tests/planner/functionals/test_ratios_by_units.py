@@ -3,9 +3,11 @@
 import random
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 
 from planner.bind.question import ask
@@ -17,6 +19,7 @@ from planner.plan.build import plan
 from planner.question.model import Measure
 from planner.question.plan import Plan
 from planner.question.unit_groups import groups_of_one_unit
+from planner.rankings.mean_scores import compute_scores
 from planner.statements.settings import accuracy
 from tests.effort import cases, rounds
 from tests.planner.asked import TODAY, asked, asking, refusal
@@ -80,6 +83,76 @@ def test_a_unit_moves_it_no_further_than_is_said(having: str, capped: bool, boun
             opened.execute("DELETE FROM lines WHERE person = ?", [person])
             _check(made, whole, _totals(opened, made.rewritten.sql))
             opened.execute("ROLLBACK")
+
+
+RANKED = (
+    f"sum(n) * 1.0 / {UNITS}",
+    f"sum(price) {FILTER} / {UNITS} {FILTER}",
+    f"count(*) {FILTER} * 1.0 / {UNITS}",
+    f"{UNITS} {FILTER} * 1.0 / {UNITS}",
+    f"({UNITS} {FILTER} - 2 * {UNITS} FILTER (WHERE n > 5)) * 1.0 / {UNITS}",
+)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "order", "capped", "bounds"),
+    cases(RANKED, ["ASC", "DESC"], [False, True], [(1, 2), (2, 5)], quick=10),
+)
+def test_a_unit_moves_a_rank_no_further(ratio: str, order: str, capped: bool, bounds: tuple[int, int]) -> None:
+    """The score of a group that is large enough is the ratio of what counts, in steps from the end that comes last."""
+    groups, rows = bounds
+    world, wanted = _world(groups, rows, capped=capped), replace(WANTED, min_rows=3, min_rows_set=True)
+    (embedded,) = asking(f"SELECT city FROM lines GROUP BY city ORDER BY {ratio} {order} LIMIT 2", world).questions
+    made = plan(ask(embedded, world, accuracy=wanted, parameters={}, today=TODAY), dialect=DUCKDB)
+    ranked = made.question.ranked
+    assert ranked is not None
+    assert ranked.mean is not None
+
+    def scores(totals: dict[Any, tuple[int, ...]]) -> dict[Any, int]:
+        found = compute_scores(ranked, np.array([*zip(*totals.values(), strict=True)], dtype=np.int64))
+        return dict(zip(totals, map(int, found), strict=True))
+
+    nothing = (0,) * 2
+    for seed in range(rounds(20, quick=1)):
+        opened = drawn_lines(seed)
+        whole = _totals(opened, made.rewritten.sql)
+        for person in random.Random(seed).sample(range(40), 8):
+            opened.execute("BEGIN")
+            opened.execute("DELETE FROM lines WHERE person = ?", [person])
+            left = _totals(opened, made.rewritten.sql)
+            opened.execute("ROLLBACK")
+            before, after = (scores({key: one.get(key, nothing) for key in whole}) for one in (whole, left))
+            moved = [abs(before[key] - after[key]) for key in whole if before[key] != after[key]]
+            assert len(moved) <= groups_of_one_unit(made.question)
+            assert max(moved, default=0) <= ranked.functional.sensitivity
+
+
+@pytest.mark.parametrize(
+    ("ratio", "order", "expected"),
+    [
+        (f"sum(n) * 1.0 / {UNITS}", "DESC", {"Bonn": 4, "Kiel": 2}),
+        (f"sum(n) * 1.0 / {UNITS}", "ASC", {"Bonn": 4, "Kiel": 2}),
+        (f"count(*) FILTER (WHERE n > 5) * 1.0 / {UNITS}", "DESC", {"Bonn": Fraction(1, 3), "Kiel": 0}),
+        (f"{UNITS} FILTER (WHERE n > 2) * 1.0 / {UNITS}", "ASC", {"Bonn": Fraction(2, 3), "Kiel": Fraction(1, 3)}),
+    ],
+)
+def test_groups_are_ranked_by_what_the_ratio_is(ratio: str, order: str, expected: dict[str, Fraction]) -> None:
+    world, wanted = _world(2, 5, capped=False), replace(WANTED, min_rows=3, min_rows_set=True)
+    (embedded,) = asking(f"SELECT city FROM lines GROUP BY city ORDER BY {ratio} {order} LIMIT 1", world).questions
+    made = plan(ask(embedded, world, accuracy=wanted, parameters={}, today=TODAY), dialect=DUCKDB)
+    ranked = made.question.ranked
+    assert ranked is not None
+    assert ranked.mean is not None
+    with duckdb.connect() as opened:
+        opened.execute(f"CREATE TABLE lines ({STORED})")
+        rows = [(1, "Bonn", 1), (1, "Bonn", 2), (2, "Bonn", 3), (3, "Bonn", 6), (4, "Kiel", 1), (5, "Kiel", 5)]
+        insert(opened, "lines (person, city, n)", [*rows, (6, "Kiel", None)])
+        totals = _totals(opened, made.rewritten.sql)
+    found = compute_scores(ranked, np.array([*zip(*totals.values(), strict=True)], dtype=np.int64))
+    worst, step = Fraction(ranked.mean.worst), Fraction(ranked.functional.unit_size)
+    for key, score in zip(totals, found, strict=True):
+        if key in expected:
+            assert 0 <= expected[key] - worst - int(score) * step < step
 
 
 def _check(made: Plan, whole: dict[Any, tuple[int, ...]], without: dict[Any, tuple[int, ...]]) -> None:

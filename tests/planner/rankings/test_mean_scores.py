@@ -14,6 +14,7 @@ from planner.question.model import Functional, MeanScore, Measure, Question, Ran
 from planner.rankings.mean_scores import compute_scores
 from tests.planner.asked import asked, refusal
 
+UNITS = "count(DISTINCT (customer_id, month))"
 SMALL = st.integers(min_value=0, max_value=2**40)
 
 
@@ -130,6 +131,11 @@ def test_how_large_groups_are_is_said_by_having_or_the_setting_or_follows_from_t
     assert rows(min_rows="70") == 70
     assert rows("HAVING count(*) >= 90000") == 81_000  # less its tolerance of 10 %
     assert rows("HAVING count(quantity) >= 90000 AND count(*) < 100000") == 81_000
+    _, ranked = by_mean(
+        f"sum(quantity) * 1.0 / {UNITS} DESC", having=f"HAVING {UNITS} > 900 AND {UNITS} > 500 AND {UNITS} < 9999"
+    )
+    assert ranked.mean is not None
+    assert ranked.mean.rows == 811
     assert rows("HAVING count(*) >= 90000 OR sum(quantity) > 40", min_rows="70") == 70  # not in every case
     priced = rows()
     assert priced > 1_000
@@ -173,7 +179,8 @@ def test_spellings_of_a_mean(by: str, same: str) -> None:
         "avg(quantity) FILTER (WHERE gift) - avg(quantity)",
         "stddev(quantity)",
         "percentile_disc(0.5) WITHIN GROUP (ORDER BY quantity)",
-        "count(*) * 1.0 / count(DISTINCT (customer_id, month))",
+        f"{UNITS} * 1.0 / {UNITS} FILTER (WHERE gift)",
+        f"{UNITS} * 1.0 / count(*)",
         "sum(quantity) * 1.0 / count(*) FILTER (WHERE gift)",
     ],
 )
