@@ -6,7 +6,7 @@ the file when nothing differs or the owner confirms. Public data alone is read h
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -178,7 +178,7 @@ def refresh(policy: Policy, *tables: str, now: datetime, source: PinSource | Non
             hint = f'Write refresh = "explicit" into [tables.{table}].'
             raise policy.refuse(("tables", table), Fault("KH002", "is not refreshed explicitly", hint=hint))
     path = pins_path(policy)
-    pins, at = read_pins(path), now.astimezone(UTC)
+    pins, at = read_private_pins(path) if source is None else read_pins(path), now.astimezone(UTC)
     version = at.isoformat(sep=" ", timespec="microseconds")
     catalog = None if source is None else pinned_catalog(policy, source)
     for table in tables:
@@ -188,7 +188,7 @@ def refresh(policy: Policy, *tables: str, now: datetime, source: PinSource | Non
             state = source.state(found.relation)
             others = tuple(one for one in pins.states if one[0] != table)
             pins = replace(pins, states=(*others, (table, version, state)))
-    write_pins(path, pins)
+    _write_private_pins(path, pins)
     return version
 
 
@@ -308,18 +308,38 @@ def _without_tables(path: Path) -> str:
     No value holds the mark: JSON has no line ends inside a text, and everything in the tables is indented further.
     """
     content = path.read_bytes()
-    at = content.rfind(_BEHIND_TABLES.encode())
-    if at < 0 or not content.startswith(_BEFORE_TABLES.encode()):
+    at = _find_end_of_tables(content)
+    if at is None:
         written = json.loads(content)
         return json.dumps({**written, "tables": {}})
     return _BEFORE_TABLES + "{}" + content[at:].decode("utf-8")
 
 
+def _find_end_of_tables(content: bytes) -> int | None:
+    """Return the place behind the public tables; None if the file is laid out otherwise."""
+    at = content.rfind(_BEHIND_TABLES.encode())
+    return at if at >= 0 and content.startswith(_BEFORE_TABLES.encode()) else None
+
+
 def write_pins(path: Path, pins: Pins) -> None:
     """Write the pin file, whole or not at all."""
+    _replace_file(path, (part.encode() for part in _write(pins)))
+
+
+def _write_private_pins(path: Path, pins: Pins) -> None:
+    """Write what is pinned of private tables. The public tables in the file stay as they are, to the byte."""
+    content = path.read_bytes() if path.exists() else b""
+    at = _find_end_of_tables(content)
+    if at is None:
+        write_pins(path, replace(pins, tables=read_pins(path).tables))
+    else:
+        _replace_file(path, (content[:at], *(part.encode() for part in _write_others(pins))))
+
+
+def _replace_file(path: Path, parts: Iterable[bytes]) -> None:
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.writelines(_write(pins))
+    with temporary.open("wb") as file:
+        file.writelines(parts)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
@@ -344,6 +364,10 @@ def _write(pins: Pins) -> Iterator[str]:
             ahead = ","
         yield "\n   ]\n  }" if table.rows else "]\n  }"
     yield "\n }" if pins.tables else "}"
+    yield from _write_others(pins)
+
+
+def _write_others(pins: Pins) -> Iterator[str]:
     others = json.dumps(_encode_others(pins), indent=1, ensure_ascii=False)
     yield f",{others.removeprefix('{')}\n"
 

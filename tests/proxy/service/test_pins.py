@@ -338,6 +338,27 @@ def test_an_explicit_refresh_is_seen_by_a_running_server(policy: Policy) -> None
     assert versions.version(catalog.tables[0], now=NOW) == second
 
 
+@pytest.mark.parametrize("indent", [None, 2], ids=["as written", "laid out by hand"])
+def test_a_refresh_leaves_public_tables_as_they_were_confirmed(policy: Policy, indent: int | None) -> None:
+    """An edited row is found out behind it as well as before."""
+    checked(policy)
+    path = pins_path(policy)
+    if indent is not None:
+        path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")), indent=indent), encoding="utf-8")
+    before = read_pins(path)
+    refresh(policy, "visits", now=NOW)
+    after, written = read_pins(path), path.read_bytes()
+    assert after == replace(before, refreshes=after.refreshes)
+    assert dict(after.refreshes) == {"visits": NOW}
+    write_pins(path, after)
+    assert path.read_bytes() == written
+    path.write_bytes(written.replace(b"2001-02-03", b"2001-02-04", 1))
+    assert path.read_bytes() != written
+    refresh(policy, "visits", now=NOW + timedelta(hours=1))
+    with pytest.raises(KeyholeError, match="KH007"):
+        read_pins(path)
+
+
 def test_only_explicit_tables_are_refreshed_by_hand(policy: Policy) -> None:
     for name in ("wards", "nothing"):
         with pytest.raises(KeyholeError, match="KH002"):
