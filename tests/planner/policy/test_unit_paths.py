@@ -126,7 +126,6 @@ NOT_ALONG = (
         "lines JOIN orders ON l_order = o_key",
         "JOIN ... ON lines.l_shop = orders.o_shop AND lines.l_order = orders.o_key.",
     ),
-    ("orders o LEFT JOIN lines ON " + _KEY, "JOIN ... ON lines.l_shop = o.o_shop AND lines.l_order = o.o_key."),
     ("lines LEFT JOIN orders USING (household)", "JOIN ... ON lines.l_shop = orders.o_shop AND"),
     (f"lines LEFT JOIN orders ON {_KEY} AND o_month = 2", "into the FILTER"),
     (f"lines LEFT JOIN orders ON {_KEY} AND o_month = l_month", "JOIN ... ON lines.l_shop = orders.o_shop AND"),
@@ -140,6 +139,12 @@ def test_a_join_beside_the_keys_is_refused_with_the_condition_that_follows_them(
         asked(f"SELECT l_mode FROM {source} GROUP BY l_mode HAVING count(*) > 40", catalog=compiled())
     assert refused.value.code == "KH107"
     assert hint in str(refused.value.hint)
+
+
+def test_an_outer_join_that_finds_no_line_has_no_key_of_lines() -> None:
+    sql = "SELECT l_mode FROM {} ON " + _KEY + " GROUP BY l_mode HAVING count(*) > 40"
+    outer, inner = (asked(sql.format(f"orders o {kind} lines"), catalog=compiled()) for kind in ("LEFT JOIN", "JOIN"))
+    assert outer == inner
 
 
 def test_a_column_of_a_table_that_is_reached_is_refused_with_the_joins_that_lead_there() -> None:
