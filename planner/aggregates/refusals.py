@@ -53,7 +53,8 @@ def _ask_for_range(column: Column, derivation: Computed) -> str:
         clipped = clipped if high is not None else f"least({clipped}, 1000)"
         return f"Say how far it counts, with numbers of your own: {clipped}, FILTER (WHERE {written} IS NOT NULL)."
     most = "864000" if "EPOCH" in written.upper() else "1000"
-    said = f"<= {most}" if low is not None else f">= -{most}" if high is not None else f"BETWEEN 0 AND {most}"
+    least = f"-{most}" if " - " in written else "0"  # a difference has values of both signs
+    said = f"<= {most}" if low is not None else f">= -{most}" if high is not None else f"BETWEEN {least} AND {most}"
     return f"Say which values count, with numbers of your own: FILTER (WHERE {written} {said})."
 
 

@@ -62,6 +62,10 @@ def _explain(item: exp.Expr, scope: Scope, read: list[tuple[str, Column]]) -> tu
         )
     of_clock = column.sql_type is SqlType.TIMESTAMP
     part = f"extract({'hour' if of_clock else 'dow'} FROM {written})"
+    if item.find(exp.AtTimeZone) is not None:
+        return f"Keyhole keeps no rules of time zones: groups are of {column.name} as it is.", write_node(
+            _unzoned(item)
+        )
     if any(isinstance(node, exp.Cast) and kind_of(node) == "TIME" for node in item.walk()):
         return "A time of the day has too many values.", part
     derived = derivation(bare(item), scope)
@@ -70,3 +74,15 @@ def _explain(item: exp.Expr, scope: Scope, read: list[tuple[str, Column]]) -> tu
     if derived is not None and derived.function == "extract" and derived.part not in PART_ENDS:
         return f"Keyhole makes no groups of {derived.part}.", part
     return "Nothing public says which values it has.", part
+
+
+def _unzoned(item: exp.Expr) -> exp.Expr:
+    """The expression of times as they are stored."""
+
+    def strip(node: exp.Expr) -> exp.Expr:
+        while isinstance(node, exp.AtTimeZone):
+            node = bare(node.this)
+        return node
+
+    copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]
+    return copied.transform(strip, copy=False)

@@ -201,3 +201,5 @@ SELECT replace(disease, '-', '') FROM visits WHERE replace(disease, '-', '') = '
 --> [replace(disease, '-', '') = 'cold' 2] where ("replace(disease, '-', '')" = 'cold' OR "replace(disease, '-', '')" = 'flu') f0 > 40 ~4; count(*) delta 1
 SELECT CASE lower(disease) WHEN 'flu' THEN 'flu' WHEN 'cold' THEN 'flu' ELSE 'other' END AS kind, ward FROM visits GROUP BY kind, ward HAVING count(*) > 40
 --> [CASE WHEN (lower(disease)) = ('flu') THEN 'flu' WHEN (lower(disease)) = ('cold') THEN 'flu' ELSE 'other' END 2, ward 3] f0 > 40 ~4; count(*) delta 1
+SELECT date_trunc('month', arrived AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin') FROM visits WHERE arrived >= '2026-01-01' AND arrived < '2026-07-01' GROUP BY 1 HAVING count(*) > 40
+--> KH202 date_trunc('month',

@@ -497,6 +497,10 @@ SELECT ward FROM visits WHERE disease < ward GROUP BY ward HAVING count(*) > 40
 --! Compare the columns themselves, or ask the owner for a derived column.
 SELECT ward FROM visits WHERE disease <> ward GROUP BY ward HAVING count(*) > 40
 --> answered
+SELECT date_trunc('month', arrived AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin') FROM visits WHERE arrived >= '2026-01-01' AND arrived < '2026-07-01' GROUP BY 1 HAVING count(*) > 40
+--! Instead you can ask: GROUP BY date_trunc('MONTH', arrived).
+SELECT date_trunc('MONTH', arrived) FROM visits WHERE arrived >= '2026-01-01' AND arrived < '2026-07-01' GROUP BY date_trunc('MONTH', arrived) HAVING count(*) > 40
+--> answered
 SELECT ward FROM visits GROUP BY ward ORDER BY avg(cost / age) DESC LIMIT 2
 --! Say how far it counts, with numbers of your own: least(cost / age, 1000), FILTER (WHERE cost / age IS NOT NULL).
 SELECT ward FROM visits GROUP BY ward ORDER BY avg(least(cost / age, 50)) FILTER (WHERE cost / age IS NOT NULL) DESC LIMIT 2

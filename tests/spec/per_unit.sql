@@ -121,6 +121,8 @@ SELECT ward FROM (SELECT ward, patient_id, count(DISTINCT height) AS n FROM stay
 SELECT ward FROM (SELECT ward, patient_id, count(DISTINCT patient_id) AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
 --> KH110
 SELECT ward FROM (SELECT ward, patient_id, count(DISTINCT date_trunc('month', arrived)) AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
+--> n = count(DISTINCT date_trunc('MONTH', arrived)) in 0..20; count(*) by 1
+SELECT ward FROM (SELECT ward, patient_id, count(DISTINCT height * 2) AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
 --> KH110
 SELECT ward FROM (SELECT ward, patient_id, count(*) * 2 AS n FROM stays GROUP BY 1, 2) v WHERE n > 3 GROUP BY ward HAVING count(*) > 100
 --> count(*) in 0..20; count(*) by 1

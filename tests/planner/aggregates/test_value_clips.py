@@ -150,8 +150,8 @@ def test_a_declared_range_of_an_expression_is_taken_within_larger_ones() -> None
 
 
 UNKNOWN = [
-    ("", f"ORDER BY avg({DAYS}) DESC LIMIT 3", "least and greatest", "BETWEEN 0 AND 1000"),
-    ("", f"HAVING avg({DAYS}) > avg({DAYS}) FILTER (WHERE emergency)", "least and greatest", "BETWEEN 0 AND 1000"),
+    ("", f"ORDER BY avg({DAYS}) DESC LIMIT 3", "least and greatest", "BETWEEN -1000 AND 1000"),
+    ("", f"HAVING avg({DAYS}) > avg({DAYS}) FILTER (WHERE emergency)", "least and greatest", "BETWEEN -1000 AND 1000"),
     ("WHERE discharged > admitted", f"ORDER BY avg({DAYS}) LIMIT 3", "greatest", "<= 1000"),
 ]  # fmt: skip
 

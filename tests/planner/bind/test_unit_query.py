@@ -94,8 +94,8 @@ def test_messages_have_the_names_and_numbers_of_the_statement() -> None:
     by = "(SELECT insured, ward, patient_id, count(*) AS n FROM stays GROUP BY 1, 2, 3) q"
     hint = refused(f"SELECT ward FROM {by} WHERE n >= 4 GROUP BY ward HAVING count(*) > 70").hint or ""
     assert hint.endswith("GROUP BY ward, patient_id) v WHERE total >= 4 GROUP BY ward HAVING count(*) > 70;")
-    months = "(SELECT ward, patient_id, count(DISTINCT date_trunc('month', arrived)) AS n FROM stays GROUP BY 1, 2) v"
-    without = refused(f"SELECT ward FROM {months} WHERE n > 3 GROUP BY ward HAVING avg(n) < 9")
+    sizes = "(SELECT ward, patient_id, count(DISTINCT height * 2) AS n FROM stays GROUP BY 1, 2) v"
+    without = refused(f"SELECT ward FROM {sizes} WHERE n > 3 GROUP BY ward HAVING avg(n) < 9")
     assert (
         without.hint == "Group the subquery by ward, patient_id, and the question by ward, with a threshold in HAVING."
     )
