@@ -13,8 +13,14 @@ CALENDAR = frozenset(("part", "start", "moved"))
 """Functions of a time that follow the calendar: a part, the beginning of a unit, and some months later."""
 
 
+_AGE_STEPS = 20  # that each of the two times of an age takes
+
+
 class TermKind(StrEnum):
-    """What an expression of a row is. Times and lengths of time are whole days or microseconds."""
+    """What an expression of a row is. Times and lengths of time are whole days or microseconds.
+
+    A month of an age has 30 days, as PostgreSQL compares intervals.
+    """
 
     WHOLE = "integer"
     EXACT = "numeric"
@@ -23,6 +29,7 @@ class TermKind(StrEnum):
     MOMENT = "timestamp"
     CLOCK = "time"
     LENGTH = "interval"
+    AGE = "interval of months"
     TEXT = "text"
     TRUTH = "boolean"
 
@@ -62,6 +69,8 @@ class RowTerm:
     @property
     def size(self) -> int:
         """How many steps it takes to compute: what some functions are written with is computed several times."""
+        if self.function in ("age", "months"):
+            return 1 + _AGE_STEPS * sum(one.size for one in self.arguments)
         several = ("quotient", "remainder", "round", "trunc", "= by", "< by")
         by = self.function.endswith(" of")  # of two columns
         of_calendar = self.function in CALENDAR and len(self.arguments) > 1

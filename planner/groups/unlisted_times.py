@@ -52,6 +52,9 @@ def _read_times(item: exp.Expr, scope: Scope) -> Iterator[tuple[str, Column]]:
 def _explain(item: exp.Expr, scope: Scope, read: list[tuple[str, Column]]) -> tuple[str, str]:
     """Why there is no list, and groups that have one."""
     written, column = read[0]
+    ages = (one for one in item.find_all(exp.Anonymous) if str(one.this).lower() == "age")
+    if (age := next(ages, None)) is not None:
+        return "Nothing public says how far the times lie apart.", f"{write_node(age)} > interval '1 year'"
     if len(read) > 1:
         apart = f"{read[0][0]} - {read[1][0]}"
         both_days = {one.sql_type for _, one in read[:2]} == {SqlType.DATE}

@@ -94,9 +94,6 @@ def _plain_number(node: exp.Expr | None) -> Fraction | None:
     return Fraction(text) if re.fullmatch(r"\d{1,15}(\.\d{1,15})?", text) else None
 
 
-_ORDERED: dict[type[exp.Expr], str] = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
-
-
 def name_spellings(node: exp.Expr, inner: exp.Expr) -> str:
     """To name the spellings of the constant that a text is compared with, in the refused condition's own words."""
     above = node if isinstance(node, exp.Condition) and node.find(exp.Literal) else node.parent
@@ -122,20 +119,6 @@ def _like(x: str, pattern: exp.Expr) -> str:
     return f"Write {x} LIKE {_quote(start + escape_pattern(word) + end)}."
 
 
-def _compare_ages(node: exp.Expr, later: str, earlier: str) -> str:
-    """A comparison of the times themselves, by the length that their age is compared with."""
-    if len({column.table for column in node.find_all(exp.Column)}) > 1:
-        return "Compare each table's columns with constants, or ask the owner for a view with both."
-    above = node.parent
-    while isinstance(above, exp.Paren):
-        above = above.parent
-    if isinstance(above, exp.GT | exp.GTE | exp.LT | exp.LTE) and isinstance(
-        by := bare(above.expression), exp.Interval
-    ):
-        return f"Instead you can ask: {later} {_ORDERED[type(above)]} {earlier} + {write_node(by)}."
-    return f"Instead you can ask: {later} >= {earlier} + interval '18 years'."
-
-
 def _instead(node: exp.Expr) -> str | None:
     match bare(node):
         case exp.TimeToStr(this=inner):
@@ -149,7 +132,10 @@ def _instead(node: exp.Expr) -> str | None:
             return f"Write it without the number of its digits: {write_node(inner)}::numeric."
         case exp.Cast(this=inner):
             return f"Compare {write_node(inner)} itself."
-        case exp.Anonymous(this=called, expressions=[later, earlier]) if str(called).lower() == "age":
-            return _compare_ages(node, write_node(later), write_node(earlier))
+        case exp.Extract(this=part, expression=exp.Anonymous(this=called, expressions=[later, earlier])) if (
+            str(called).lower() == "age"
+        ):
+            apart = f"{write_node(later)}::timestamp - {write_node(earlier)}"
+            return f"Instead you can ask: extract({part.name.lower()} FROM {apart}), of days where age has months."
         case _:
             return None

@@ -343,6 +343,14 @@ SELECT ward FROM visits WHERE disease::numeric(30,2) > 3 GROUP BY ward HAVING co
 --! Write it without the number of its digits: disease::numeric.
 SELECT ward FROM visits WHERE disease::numeric > 3 GROUP BY ward HAVING count(*) > 40
 --> answered
+SELECT ward FROM visits WHERE extract(epoch FROM age(date '2026-06-01', arrived)) > 86400 GROUP BY ward HAVING count(*) > 40
+--! Instead you can ask: extract(epoch FROM CAST('2026-06-01' AS DATE)::timestamp - arrived), of days where age has months.
+SELECT ward FROM visits WHERE extract(epoch FROM CAST('2026-06-01' AS DATE)::timestamp - arrived) > 86400 GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT age(date '2026-06-01', arrived) FROM visits GROUP BY 1 HAVING count(*) > 40
+--! Instead you can ask: GROUP BY age(CAST('2026-06-01' AS DATE), arrived) > interval '1 year'.
+SELECT age(CAST('2026-06-01' AS DATE), arrived) > interval '1 year' FROM visits GROUP BY 1 HAVING count(*) > 40
+--> answered
 SELECT country FROM sales WHERE stock_code ~ 'a+' GROUP BY country HAVING count(*) > 5
 --! Write stock_code LIKE '%a%'.
 SELECT country FROM sales WHERE stock_code LIKE '%a%' GROUP BY country HAVING count(*) > 500

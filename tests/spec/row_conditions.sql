@@ -348,6 +348,29 @@ SELECT ward FROM visits WHERE disease::int = 'many' GROUP BY ward HAVING count(*
 SELECT ward FROM visits WHERE disease::int = 2.5 GROUP BY ward HAVING count(*) > 40
 --> [ward 0] where false f0 > 40 ~4; count(*) delta 1
 
+-- # Ages, compared as PostgreSQL compares intervals.
+
+SELECT ward FROM visits WHERE age(timestamp '2026-06-01', arrived) > interval '18 months' GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "age(1780272000000000, arrived)" > 46656000000000 f0 > 40 ~4; count(*) delta 1
+
+SELECT country FROM sales GROUP BY country HAVING count(*) FILTER (WHERE age(invoice_date, month) < '7 days') > 400
+--> [country 4] f0 > 400 ~40; count(*) FILTER (WHERE age(invoice_date, month) < '7 days') delta 100 in 0..100
+
+SELECT ward FROM visits WHERE extract(year FROM age(date '2026-06-01', arrived)) * 12 + extract(month FROM age(date '2026-06-01', arrived)) >= 18 GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "months(1780272000000000, arrived)" >= 18 f0 > 40 ~4; count(*) delta 1
+
+SELECT age(date '2026-06-01', arrived) > interval '1 year' AS old FROM visits GROUP BY 1 HAVING count(*) > 40
+--> [age(CAST('2026-06-01' AS DATE), arrived) > INTERVAL '1 YEAR' 3] f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE extract(epoch FROM age(date '2026-06-01', arrived)) > 86400 GROUP BY ward HAVING count(*) > 40
+--> KH205 age(date
+
+SELECT ward FROM visits WHERE arrived + age(date '2026-06-01', arrived) > '2026-01-01' GROUP BY ward HAVING count(*) > 40
+--> KH205 arrived
+
+SELECT age(date '2026-06-01', arrived) FROM visits GROUP BY 1 HAVING count(*) > 40
+--> KH202 age(date
+
 -- # Conditions that no row satisfies leave no groups.
 SELECT ward, hour FROM visits WHERE age > 40 AND (age < 20 OR disease = 'flu' AND disease = 'cold') GROUP BY ward, hour HAVING count(*) < 100
 --> [ward 0, hour 0] where ("age" > 40 AND ("age" < 20 OR ("disease" = 'cold' AND "disease" = 'flu'))) f0 <= 99 ~10; count(*) delta 1

@@ -7,16 +7,21 @@ quotient by 0. What a CASE would spare could be computed all the same and would 
 References: docs/decisions/0037-row-expressions.md.
 """
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from planner.catalog.model import Column, Derivation, SqlType, Table
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect
+from planner.predicates.computed import times
 from planner.values.sql_literals import integer
 
 _BIGINT = 2**63  # the end of bigint
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds since 1970: the years 1 to 9999
+_COUNTED_MONTH = 30 * 86_400_000_000  # where lengths of time are compared
+# 4800 months have 146097 days: a month begins less than half a month away from where all are equally long
+_BEFORE_MONTHS = 719_528 * 4800 + 74_000  # from the year 0 on, and half a month
 _BLANKS = " \t\n\v\f\r"  # around a number
 _TINY = 1e-295  # less than every double that is not 0
 
@@ -65,6 +70,8 @@ def _sql(row: StoredRow, term: RowTerm) -> str:
             return _comparison(row, term)
         case "number":
             return _number(row, term)
+        case "age" | "months":
+            return _age(row, term)
     if term.kind is TermKind.TEXT or term.function == "length":
         return _text(row, term)
     return _double(row, term) if term.kind is TermKind.FLOATING else _whole(row, term)
@@ -124,6 +131,42 @@ def _number(row: StoredRow, term: RowTerm) -> str:
     modifier = f"({digits + term.scale}, {term.scale})"
     made = f"({spelling.cast(found, f'decimal{modifier}')})"
     return dialect.whole_number(made, f"numeric{modifier}", digits, term.scale, dialect.whole_type(term.limit))
+
+
+def _age(row: StoredRow, term: RowTerm) -> str:
+    """The time between two moments in months and what is left, or these months alone.
+
+    PostgreSQL counts from the earlier moment: where less of the later one's month has passed, a month is taken back,
+    and the days of the earlier one's month are added.
+    """
+    a, b = (_measure_month(row, one) for one in term.arguments)
+    back, forth = f"{a.at} >= {b.at} AND {a.into} < {b.into}", f"{a.at} < {b.at} AND {a.into} > {b.into}"
+    if term.function == "months":
+        months = f"({a.number} - {b.number} + CASE WHEN {back} THEN -1 WHEN {forth} THEN 1 ELSE 0 END)"
+        return row.dialect.spelling.cast(months, "bigint")
+    least = integer(_COUNTED_MONTH)
+    taken = f"CASE WHEN {back} THEN {b.length} - {least} WHEN {forth} THEN {least} - {a.length} ELSE 0 END"
+    return f"({least} * ({a.number} - {b.number}) + ({a.into} - {b.into}) + {taken})"
+
+
+@dataclass(frozen=True, slots=True)
+class _MonthOf:
+    """A moment, the number of its month, the time since that began, and how long it is, in microseconds."""
+
+    at: str
+    number: str
+    into: str
+    length: str
+
+
+def _measure_month(row: StoredRow, time: RowTerm) -> _MonthOf:
+    kept, divide = row.dialect.spelling.cast, row.dialect.floor_quotient
+    start = times.truncate("month", time)
+    at, began = (f"{kept(_sql(row, one), 'bigint')}" for one in (times.moment(time), start))
+    (days, _) = start.arguments
+    since = f"{kept(_sql(row, days), 'bigint')} * 4800 + {_BEFORE_MONTHS}"
+    ends = kept(_sql(row, times.move_months(start, 1)), "bigint")
+    return _MonthOf(at, kept(divide(since, 146_097), "bigint"), f"({at} - {began})", f"({ends} - {began})")
 
 
 def _calendar(row: StoredRow, term: RowTerm) -> str:

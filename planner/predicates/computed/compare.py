@@ -181,7 +181,7 @@ def _steps(term: RowTerm, constant: Constant, at: exp.Expr) -> Fraction:
         case TermKind.CLOCK, (Clock() | Untyped()):
             time = time_of_day(constant.text, at) if isinstance(constant, Untyped) else constant
             return Fraction(time.microseconds)
-        case TermKind.LENGTH, (Span() | Untyped()):
+        case ((TermKind.LENGTH | TermKind.AGE), (Span() | Untyped())):
             length = span(constant.text, at) if isinstance(constant, Untyped) else constant
             return Fraction(times.span_microseconds(length))
         case ((TermKind.DAY | TermKind.MOMENT), (Untyped() | date())):
@@ -291,6 +291,8 @@ def _align(left: RowTerm, right: RowTerm) -> tuple[RowTerm, RowTerm]:
         return one, other
     if kinds == {TermKind.DAY, TermKind.MOMENT}:
         return times.moment(left), times.moment(right)
+    if kinds == {TermKind.AGE, TermKind.LENGTH}:
+        return left, right
     if len(kinds) > 1 or TermKind.TRUTH in kinds:
         raise NoTermError
     return left, right

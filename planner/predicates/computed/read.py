@@ -118,6 +118,8 @@ class _Reader:
                 return self._cast(node)
             case exp.Date() | exp.TimestampTrunc() | exp.Extract():
                 return self._time(node)
+            case exp.Anonymous() if str(node.this).lower() == "age":
+                return times.age(*(self.read(one) for one in _ends_of_age(node)))
             case _:
                 return self._text(node)
 
@@ -232,6 +234,8 @@ class _Reader:
             left, right = _keep_remainder(node.this, left), _keep_remainder(node.expression, right)
         kinds = {left.kind, right.kind}
         if kinds <= NUMBERS:
+            if isinstance(node, exp.Add) and (months := times.join_months(left, right)) is not None:
+                return months
             made = ratios.arithmetic(type(node), left, right)
             by_column = ratios.split(made)[1].function != "constant"
             return ratios.as_double(made) if self.doubles and by_column else made

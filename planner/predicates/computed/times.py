@@ -165,6 +165,37 @@ def _part_of_length(part: str, term: RowTerm) -> RowTerm:
     raise NoTermError
 
 
+def age(later: RowTerm, earlier: RowTerm) -> RowTerm:
+    """Return `age(later, earlier)` by how long PostgreSQL takes it for: months of 30 days, and the time beyond them.
+
+    It is no length of time that is added to a time, as its months have their own lengths there. Raises `NoTermError`.
+    """
+    return RowTerm("age", TermKind.AGE, _two_times(later, earlier), limit=2 * _FARTHEST_DAYS * DAY)
+
+
+def months_of_age(later: RowTerm, earlier: RowTerm) -> RowTerm:
+    """Return how many whole months `age(later, earlier)` has, twelve a year. Raises `NoTermError`."""
+    return RowTerm("months", TermKind.EXACT, _two_times(later, earlier), limit=12 * 10_000)
+
+
+def _two_times(later: RowTerm, earlier: RowTerm) -> tuple[RowTerm, RowTerm]:
+    if not {later.kind, earlier.kind} <= {TermKind.DAY, TermKind.MOMENT}:
+        raise NoTermError
+    # a number of days and one of microseconds would be one text
+    later, earlier = (moment(one) if one.function == "constant" else one for one in (later, earlier))
+    return later, earlier
+
+
+def join_months(years: RowTerm, months: RowTerm) -> RowTerm | None:
+    """Return the months of an age that years times twelve and the months beyond them are; None for any other sum."""
+    twelve = _number(12)
+    if years.function != "*" or months.function != "remainder" or twelve not in years.arguments:
+        return None
+    (counted,) = (one for one in years.arguments if one != twelve)
+    of, by = months.arguments
+    return of if of.function == "months" and by == twelve and counted == extract_age("year", *of.arguments) else None
+
+
 def extract_age(part: str, later: RowTerm, earlier: RowTerm) -> RowTerm:
     """Return the years, or the months beyond them, of `age(later, earlier)`. Raises `NoTermError`.
 
@@ -177,7 +208,7 @@ def extract_age(part: str, later: RowTerm, earlier: RowTerm) -> RowTerm:
         case "year":
             return _whole_steps(apart, 12 * _MONTH)
         case "month":
-            return remainder(_whole_steps(apart, _MONTH), _number(12))
+            return remainder(months_of_age(later, earlier), _number(12))
         case _:
             raise NoTermError
 

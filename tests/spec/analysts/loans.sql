@@ -78,7 +78,7 @@ SELECT branch FROM loans WHERE borrowed_at >= date_trunc('year', DATE '2024-05-0
 --> planned
 
 SELECT branch FROM loans WHERE age(returned_at, borrowed_at) > interval '1 month' GROUP BY branch HAVING count(*) > 300
---> KH205
+--> planned
 
 SELECT genre FROM loans GROUP BY genre HAVING SUM(CASE WHEN fine > 0 AND renewals = 0 THEN 1 ELSE 0 END) > 600
 --> planned

@@ -150,7 +150,7 @@ SELECT "Clinic Code", COUNT(*) FROM appointments WHERE EXTRACT(EPOCH FROM ("Star
 --> planned
 
 SELECT e."Diagnosis Group" FROM episodes e JOIN patients p ON p."Patient ID" = e."Patient ID" WHERE AGE(e."Opened", p."Birth Date") >= INTERVAL '65 years' GROUP BY e."Diagnosis Group" HAVING COUNT(*) > 300
---> KH205
+--> planned
 
 SELECT "Specialty", SUM("Fee Charged" * 1.2) AS with_vat FROM appointments WHERE COALESCE("Pain Score", 0) + 1 > 5 GROUP BY "Specialty" HAVING SUM("Fee Charged" * 1.2) > 100000
 --> planned

@@ -86,3 +86,6 @@ SELECT long, h.tenure FROM households h JOIN (SELECT household_id, max(bought_on
 
 SELECT f.cohort, p.category FROM purchases p JOIN (SELECT household_id, min(month) AS cohort FROM purchases WHERE category = 'baby' GROUP BY 1) f ON f.household_id = p.household_id AND p.month > f.cohort GROUP BY 1, 2 HAVING count(DISTINCT p.household_id) > 25
 --> planned
+
+SELECT h.region FROM households h JOIN purchases p USING (household_id) WHERE age(p.bought_on, h.joined) > interval '18 months' GROUP BY h.region HAVING count(*) > 100
+--> planned

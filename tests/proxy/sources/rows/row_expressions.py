@@ -153,8 +153,13 @@ class Writer:
         """A time of the day, or the years and months of an age."""
         of = self.drawn.choice(("arrived", "left_at", "born", "date '2024-02-29'", "timestamp '2026-01-31 12:00'"))
         ends = f"{of}, {self.drawn.choice(('arrived', 'left_at', 'born', 'died'))}"
+        length = self.drawn.choice(("18 months", "1 month", "30 days", "31 days", "2 mons - 1 day", "-1 year", "0"))
         return self.drawn.choice(
-            (f"{self.moment()}::time {operator} '{self.drawn.choice(('07:00', '23:59:59.5', '12:30'))}'",
+            (f"age({ends}) {operator} interval '{length}'", f"age({ends}) {operator} {self.length()}",
+             f"age({ends}) {operator} age(born, died)",
+             f"extract(year FROM age({ends})) * 12 + extract(month FROM age({ends})) {operator} "
+             f"{self.drawn.choice(('0', '1', '-1', '672'))}",
+             f"{self.moment()}::time {operator} '{self.drawn.choice(('07:00', '23:59:59.5', '12:30'))}'",
              f"arrived::time {operator} left_at::time", "arrived::time BETWEEN time '06:00' AND time '12:30'",
              f"extract(year FROM age({ends})) {operator} {self.drawn.choice(('0', '1', '-1', '56', '2023'))}",
              f"extract(month FROM age({ends})) {operator} {self.drawn.choice(('0', '1', '-1', '11'))}")

@@ -1,7 +1,10 @@
 """Random expressions of a row, over odd values: none fails, both engines agree, and so does PostgreSQL's own result."""
 
 import re
+from calendar import monthrange
 from collections.abc import Iterator
+from datetime import date
+from itertools import product
 from random import Random
 
 import duckdb
@@ -13,6 +16,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.measure import row_value
 from planner.lower.row import RowSql
+from planner.question.condition import columns
 from tests.effort import rounds
 from tests.proxy.sources.rows.row_expressions import (
     FAR,
@@ -146,6 +150,36 @@ def test_texts_are_the_numbers_that_postgresql_reads(server: psycopg.Connection)
                         assert mine is None, (condition, text)
                     else:
                         assert mine is None or theirs in (mine, -1), (condition, text)
+    server.execute("DROP TABLE odd")
+
+
+def test_ages_are_those_of_postgresql(server: psycopg.Connection) -> None:
+    """Of days around the ends of months, in leap years and others, and of hours of a day: as long as PostgreSQL takes
+    an age for, and as many months."""
+    days = [date(y, m, d) for y in (1999, 2000, 2023, 2024) for m in (1, 2, 3, 4) for d in (1, 27, 28, 29, 30, 31)
+            if d <= monthrange(y, m)[1]]  # fmt: skip
+    times = [f"{one} {clock}" for one in days[::3] for clock in ("00:00", "06:00:00.000001", "23:59:59.999999")]
+    found = [
+        {**dict.fromkeys(one.name for one in STORED), "id": str(i), "born": str(one), "arrived": other}
+        for i, (one, other) in enumerate(Random(_SEED).sample([*product(days, times)], rounds(600, quick=150)))
+    ]
+    parts = ("age(arrived, born)", "age(born, arrived)", "age(arrived, timestamp '2024-02-29 12:00')")
+    with _load(server, found) as duck:
+        for age in parts:
+            months = f"extract(year FROM {age}) * 12 + extract(month FROM {age})"
+            own = f"SELECT 1000000 * (30 * 86400 * ({months}) + extract(epoch FROM {age} - make_interval(months =>"
+            own = f"{own} ({months})::int))), {months} FROM odd ORDER BY id"
+            ours = []
+            for condition in (f"{age} >= interval '1 day'", f"{months} >= 1"):
+                truth = read(condition)
+                assert truth is not None
+                (name,) = columns(truth.true)
+                for dialect in (DUCKDB, POSTGRES):
+                    sql = f"SELECT {RowSql(table=TABLE, dialect=dialect).column(name)} FROM odd ORDER BY id"
+                    ours.append((duck if dialect is DUCKDB else server).execute(sql).fetchall())
+            expected = server.execute(own.encode()).fetchall()
+            for *several, (length, counted) in zip(*ours, expected, strict=True):
+                assert [one for (one,) in several] == [length, length, counted, counted], age
     server.execute("DROP TABLE odd")
 
 
