@@ -22,11 +22,12 @@ from planner.catalog.key_space import as_text
 from planner.catalog.model import Column, Computed, ComputedName, Derivation, Parts, SqlType, Value
 from planner.errors import KeyholeError, cut_at_word
 from planner.groups.conditions import part_by_conditions
-from planner.groups.cuts import MOST_CUTS, MOST_STEPS, CutFinder, NotFinite, TooManyCuts
+from planner.groups.cuts import CutFinder
 from planner.groups.null_groups import has_null_group, keeps_null, part_of_time
 from planner.groups.number_parts import column_unit, number_parts
 from planner.groups.numbers import with_numbers, without_numbers
 from planner.groups.open_texts import list_said_ends, list_said_texts, refuse_open_texts
+from planner.groups.pieces import MOST_CUTS, MOST_STEPS, NotFinite, TooManyCuts
 from planner.groups.pinned_values import is_listed_number, part_by_values
 from planner.groups.ranges import Times, number_range, said_of_rows, time_range
 from planner.groups.time_cuts import count_starts, list_steps, part_times

@@ -9,11 +9,11 @@ one value for all numbers x. Cuts are a function of the expression and of the bo
 Every part of the expression is, between cuts, one of finitely many lines `a x + b` (`pieces`), or constant (`steps`).
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from itertools import chain, product
+from itertools import chain
 from math import ceil, floor
 from typing import Protocol
 
@@ -31,15 +31,21 @@ from planner.groups.doubles import (
     share_of,
     without_sign,
 )
-from planner.groups.even_cuts import EvenCuts, cuts_around
+from planner.groups.even_cuts import (
+    EvenCuts,
+    Side,
+    cut_down,
+    cut_half_away,
+    cut_half_even,
+    cut_toward_zero,
+    cut_up,
+    cuts_around,
+)
+from planner.groups.pieces import MOST_CUTS, MOST_STEPS, Line, NotFinite, Pieces, TooManyCuts, bound_lines, pair_lines
 from planner.parser.tree import bare, contains, write_node, write_short
 from planner.scope.names import numeric_scale
 from planner.values.model import number
 
-Line = tuple[Fraction, Fraction]
-
-MOST_CUTS = 1_000_000  # of a time, and equal steps of a number: as many keys as any question may have
-MOST_STEPS = 2_000  # each is a place in the statement, and takes a tenth of a millisecond to find
 _MOST_BITS = 1_000  # of a number in an expression of constants: columns have no more than a few hundred
 _COMPARED: dict[type[exp.Expr], bool | None] = {  # whether a number that is equal is below the cut; None: both
     exp.GT: True,
@@ -49,34 +55,6 @@ _COMPARED: dict[type[exp.Expr], bool | None] = {  # whether a number that is equ
     exp.EQ: None,
     exp.NEQ: None,
 }
-
-
-class NotFinite(Exception):
-    """An expression with values that are not known to be finitely many; the text says why."""
-
-
-class TooManyCuts(Exception):
-    """An expression with more values than a question may have groups; the argument is how many."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pieces:
-    """The values of a part of an expression between two cuts; `whole` if PostgreSQL computes it with integers."""
-
-    pieces: frozenset[Line] = frozenset()
-    steps: bool = False
-    whole: bool = False
-
-    @property
-    def varies(self) -> bool:
-        """Whether it is another number for each x."""
-        return any(a for a, _ in self.pieces)
-
-    @property
-    def constant(self) -> Fraction | None:
-        """Its one value, whatever x is; None if it has none."""
-        (line, *others) = self.pieces or ((Fraction(1), Fraction(0)),)
-        return line[1] if not (self.steps or others or line[0]) else None
 
 
 _STEPS = Pieces(steps=True)
@@ -173,7 +151,7 @@ class CutFinder:
                 by = self._shape(taken.expression).constant
                 assert by
                 inner = Pieces(frozenset((a / abs(by), b / abs(by)) for a, b in self._shape(node.this).pieces))
-                return Pieces(steps=self._cut_whole(inner, _toward_zero, node).steps, whole=True)
+                return Pieces(steps=self._cut_whole(inner, cut_toward_zero, node).steps, whole=True)
             case exp.Add() | exp.Sub() | exp.Mul():
                 return self._linear(self._shape(node.this), node.expression, type(node), node)
             case exp.Div():
@@ -222,7 +200,7 @@ class CutFinder:
                 self._cut_everywhere(node)
             return Pieces(steps=True, whole=whole)
         found = set[Line]()
-        for (a, b), (c, d) in _pair(left, right):
+        for (a, b), (c, d) in pair_lines(left, right):
             if operation is exp.Mul:
                 if a and c:
                     self._cut_everywhere(node)
@@ -244,7 +222,7 @@ class CutFinder:
             raise NotFinite(write_short(node))
         found = Pieces(frozenset((a / by, b / by) for a, b in left.pieces), whole=False)
         if left.whole and divisor.whole:
-            return Pieces(steps=self._cut_whole(found, _toward_zero, node).steps, whole=True)
+            return Pieces(steps=self._cut_whole(found, cut_toward_zero, node).steps, whole=True)
         return found
 
     def _cut_rounded(self, node: exp.Expr) -> Pieces:
@@ -259,7 +237,7 @@ class CutFinder:
         if not inner.varies:
             return Pieces(steps=True, whole=False)
         scaled = Pieces(frozenset((a * scale, b * scale) for a, b in inner.pieces))
-        sides: dict[type[exp.Expr], _Side] = {exp.Floor: _down, exp.Ceil: _up, exp.Trunc: _toward_zero}
+        sides: dict[type[exp.Expr], Side] = {exp.Floor: cut_down, exp.Ceil: cut_up, exp.Trunc: cut_toward_zero}
         if places is not None and self._is_floating(node.this):
             raise NotFinite(write_short(node))  # PostgreSQL has no such function
         return self._cut_whole(scaled, sides.get(type(node), self._round_half(node)), node)
@@ -286,12 +264,12 @@ class CutFinder:
         if any(abs(end) + 1 >= Fraction(10) ** (precision - scale) for end in ends):
             raise NotFinite(write_short(node))
         step = Fraction(10) ** scale
-        rounded = self._cut_whole(Pieces(frozenset((a * step, b * step) for a, b in inner.pieces)), _half_away, node)
+        rounded = self._cut_whole(Pieces(frozenset((a * step, b * step) for a, b in inner.pieces)), cut_half_away, node)
         return Pieces(rounded.pieces, rounded.steps)
 
-    def _round_half(self, node: exp.Expr) -> "_Side":
+    def _round_half(self, node: exp.Expr) -> Side:
         """Where rounding changes: PostgreSQL rounds halves of a double to even numbers, and others away from 0."""
-        return _half_even if self._is_floating(node.this) else _half_away
+        return cut_half_even if self._is_floating(node.this) else cut_half_away
 
     def _is_floating(self, node: exp.Expr) -> bool:
         """Return True if PostgreSQL computes an expression of the column with double precision."""
@@ -347,7 +325,7 @@ class CutFinder:
         if isinstance(node, exp.Sign):
             return _STEPS
         mirrored = {(-a, -b) for a, b in inner.pieces}
-        return Pieces(_bound(inner.pieces | mirrored), inner.steps, whole=inner.whole)
+        return Pieces(bound_lines(inner.pieces | mirrored), inner.steps, whole=inner.whole)
 
     def _choice(self, node: exp.Expr) -> Pieces:
         if isinstance(node, exp.Abs | exp.Sign):
@@ -373,7 +351,7 @@ class CutFinder:
                 for other in found[:index]:
                     self._compare(one, other, None, node)
         return Pieces(
-            _bound(frozenset(line for one in found for line in one.pieces)),
+            bound_lines(frozenset(line for one in found for line in one.pieces)),
             steps=any(one.steps for one in found),
             whole=all(one.whole or one.steps for one in found),
         )
@@ -419,7 +397,7 @@ class CutFinder:
     def _compare(self, left: Pieces, right: Pieces, equal_below: bool | None, node: exp.Expr) -> None:  # noqa: FBT001
         if (left.steps and right.varies) or (right.steps and left.varies):
             raise NotFinite(write_short(node))
-        for (a, b), (c, d) in _pair(left, right):
+        for (a, b), (c, d) in pair_lines(left, right):
             if a == c:
                 continue
             at = (d - b) / (a - c)
@@ -433,7 +411,7 @@ class CutFinder:
         if len(self.cuts) > MOST_STEPS + 1:  # so many ends have so many steps
             raise TooManyCuts(len(self.cuts))
 
-    def _cut_whole(self, inner: Pieces, side: "_Side", node: exp.Expr) -> Pieces:
+    def _cut_whole(self, inner: Pieces, side: Side, node: exp.Expr) -> Pieces:
         """What is rounded to whole numbers changes at each of them."""
         if inner.steps:
             raise NotFinite(write_short(node))
@@ -442,7 +420,7 @@ class CutFinder:
                 self._cut_at_steps(a, b, side, node)
         return _STEPS
 
-    def _cut_at_steps(self, a: Fraction, b: Fraction, side: "_Side", node: exp.Expr) -> None:
+    def _cut_at_steps(self, a: Fraction, b: Fraction, side: Side, node: exp.Expr) -> None:
         low, high = self._bounds(node)
         ends = sorted((a * low + b, a * high + b))
         first, last = floor(ends[0]) - 1, ceil(ends[1]) + 1
@@ -553,54 +531,8 @@ def _is_list_of_numbers(kind: exp.DataType) -> bool:
     return kind.this == exp.DType.ARRAY and isinstance(of, exp.DataType) and of.this in exact and not of.expressions
 
 
-def _pair(left: Pieces, right: Pieces) -> Iterator[tuple[Line, Line]]:
-    """Each line of one with each of the other, which are looked at if they are not too many."""
-    if (size := len(left.pieces) * len(right.pieces)) > MOST_STEPS:
-        raise TooManyCuts(size)
-    return product(left.pieces, right.pieces)
-
-
-def _bound(pieces: frozenset[Line]) -> frozenset[Line]:
-    """The lines, which each level of an expression may double, if they are not too many."""
-    if len(pieces) > MOST_STEPS:
-        raise TooManyCuts(len(pieces))
-    return pieces
-
-
 class _Crossing(Protocol):
     def __call__(self, cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut: ...
-
-
-_Side = Callable[[int, int], tuple[EvenCuts, ...]]
-_HALF = Fraction(1, 2)  # what is as far from two whole numbers
-
-
-def _down(first: int, last: int) -> tuple[EvenCuts, ...]:
-    return () if first > last else (EvenCuts(Fraction(first), Fraction(1), last - first + 1, below=False),)
-
-
-def _up(first: int, last: int) -> tuple[EvenCuts, ...]:
-    return tuple(replace(run, below=True) for run in _down(first, last))
-
-
-def _toward_zero(first: int, last: int) -> tuple[EvenCuts, ...]:
-    return (*_up(first, min(last, -1)), *_down(max(first, 1), last))
-
-
-def _half_away(first: int, last: int) -> tuple[EvenCuts, ...]:
-    return tuple(
-        replace(run, first=run.first + _HALF) for run in (*_up(first, min(last, -1)), *_down(max(first, 0), last))
-    )
-
-
-def _half_even(first: int, last: int) -> tuple[EvenCuts, ...]:
-    even, odd = first + first % 2, first + 1 - first % 2
-    runs = ((even, True), (odd, False))  # the half above an even number is rounded down
-    return tuple(
-        EvenCuts(start + _HALF, Fraction(2), (last - start) // 2 + 1, below=below)
-        for start, below in runs
-        if start <= last
-    )
 
 
 def _literal(node: exp.Literal) -> Pieces:

@@ -1,12 +1,14 @@
-"""Cuts of the number line at equal distances, known without listing them, and as whole numbers of a column's unit."""
+"""Cuts of the number line at equal distances, those of roundings among them, known without listing them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
 
 from planner.catalog.steps import Run
 from planner.groups.doubles import Cut
+
+_HALF = Fraction(1, 2)  # what is as far from two whole numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +84,40 @@ def _goes_on(run: Run, after: Run) -> bool:
     """Return True if the second run goes on where the first ends, with steps of the same size."""
     step = after.first - run.last
     return all(one.count == 1 or one.step == step for one in (run, after))
+
+
+Side = Callable[[int, int], tuple[EvenCuts, ...]]
+"""Where rounding to a whole number cuts the number line between a first and a last whole number."""
+
+
+def cut_down(first: int, last: int) -> tuple[EvenCuts, ...]:
+    """Cut where floor changes."""
+    return () if first > last else (EvenCuts(Fraction(first), Fraction(1), last - first + 1, below=False),)
+
+
+def cut_up(first: int, last: int) -> tuple[EvenCuts, ...]:
+    """Cut where ceil changes."""
+    return tuple(replace(run, below=True) for run in cut_down(first, last))
+
+
+def cut_toward_zero(first: int, last: int) -> tuple[EvenCuts, ...]:
+    """Cut where trunc changes."""
+    return (*cut_up(first, min(last, -1)), *cut_down(max(first, 1), last))
+
+
+def cut_half_away(first: int, last: int) -> tuple[EvenCuts, ...]:
+    """Cut where round changes, halves away from zero: of exact numbers."""
+    return tuple(
+        replace(run, first=run.first + _HALF) for run in (*cut_up(first, min(last, -1)), *cut_down(max(first, 0), last))
+    )
+
+
+def cut_half_even(first: int, last: int) -> tuple[EvenCuts, ...]:
+    """Cut where round changes, halves to the even number: of doubles."""
+    even, odd = first + first % 2, first + 1 - first % 2
+    runs = ((even, True), (odd, False))  # the half above an even number is rounded down
+    return tuple(
+        EvenCuts(start + _HALF, Fraction(2), (last - start) // 2 + 1, below=below)
+        for start, below in runs
+        if start <= last
+    )

@@ -8,9 +8,10 @@ from math import ceil, floor, inf, isfinite, nextafter
 
 from planner.catalog.model import Column, Parts, SqlType, Value
 from planner.catalog.steps import Lying, Steps
-from planner.groups.cuts import MOST_CUTS, CutFinder, TooManyCuts
+from planner.groups.cuts import CutFinder
 from planner.groups.doubles import Cut
 from planner.groups.even_cuts import join_runs
+from planner.groups.pieces import MOST_CUTS, TooManyCuts
 from planner.values.sql_literals import integer_limit, numeric_modifier
 
 _FINEST = 18  # decimals that are told apart of a numeric whose type does not say

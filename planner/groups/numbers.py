@@ -20,11 +20,12 @@ from planner.catalog.row_terms import RowTerm, TermKind
 from planner.catalog.sql_types import text_limit
 from planner.catalog.steps import Steps
 from planner.errors import KeyholeError
-from planner.groups.cuts import CutFinder, NotFinite, TooManyCuts
+from planner.groups.cuts import CutFinder
 from planner.groups.lengths import find_length_range, is_length
 from planner.groups.null_groups import keeps_null
 from planner.groups.number_parts import number_parts
 from planner.groups.number_spans import Ends, NumberSpan, find_span, never_null
+from planner.groups.pieces import NotFinite, TooManyCuts
 from planner.groups.ranges import number_range
 from planner.groups.truths import without_truths
 from planner.parser.tree import bare, write_node

@@ -15,7 +15,7 @@ from datetime import date, datetime, time, timedelta
 from sqlglot import exp
 
 from planner.catalog.model import Column, Parts, SqlType
-from planner.groups.cuts import MOST_STEPS, TooManyCuts
+from planner.groups.pieces import MOST_STEPS, TooManyCuts
 from planner.groups.ranges import Times
 from planner.scope.key_expressions import image
 from planner.scope.key_times import read_age, read_shift, read_stride, shown_part
