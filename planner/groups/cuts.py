@@ -41,7 +41,7 @@ from planner.groups.even_cuts import (
     cut_up,
     cuts_around,
 )
-from planner.groups.pieces import MOST_CUTS, MOST_STEPS, Line, NotFinite, Pieces, TooManyCuts, bound_lines, pair_lines
+from planner.groups.pieces import MOST_CUTS, MOST_STEPS, Line, NotFinite, Pieces, TooManyCuts, limit_lines, pair_lines
 from planner.parser.tree import bare, contains, write_node, write_short
 from planner.scope.names import numeric_scale
 from planner.values.model import number
@@ -325,7 +325,7 @@ class CutFinder:
         if isinstance(node, exp.Sign):
             return _STEPS
         mirrored = {(-a, -b) for a, b in inner.pieces}
-        return Pieces(bound_lines(inner.pieces | mirrored), inner.steps, whole=inner.whole)
+        return Pieces(limit_lines(inner.pieces | mirrored), inner.steps, whole=inner.whole)
 
     def _choice(self, node: exp.Expr) -> Pieces:
         if isinstance(node, exp.Abs | exp.Sign):
@@ -351,7 +351,7 @@ class CutFinder:
                 for other in found[:index]:
                     self._compare(one, other, None, node)
         return Pieces(
-            bound_lines(frozenset(line for one in found for line in one.pieces)),
+            limit_lines(frozenset(line for one in found for line in one.pieces)),
             steps=any(one.steps for one in found),
             whole=all(one.whole or one.steps for one in found),
         )

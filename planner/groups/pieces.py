@@ -46,7 +46,7 @@ def pair_lines(left: Pieces, right: Pieces) -> Iterator[tuple[Line, Line]]:
     return product(left.pieces, right.pieces)
 
 
-def bound_lines(pieces: frozenset[Line]) -> frozenset[Line]:
+def limit_lines(pieces: frozenset[Line]) -> frozenset[Line]:
     """Return the lines, which each level of an expression may double. Raises `TooManyCuts`."""
     if len(pieces) > MOST_STEPS:
         raise TooManyCuts(len(pieces))
