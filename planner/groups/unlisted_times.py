@@ -67,7 +67,7 @@ def _explain(item: exp.Expr, scope: Scope, read: list[tuple[str, Column]]) -> tu
     part = f"extract({'hour' if of_clock else 'dow'} FROM {written})"
     if item.find(exp.AtTimeZone) is not None:
         return f"Keyhole keeps no rules of time zones: groups are of {column.name} as it is.", write_node(
-            _unzoned(item)
+            _strip_zones(item)
         )
     if any(isinstance(node, exp.Cast) and kind_of(node) == "TIME" for node in item.walk()):
         return "A time of the day has too many values.", part
@@ -79,8 +79,8 @@ def _explain(item: exp.Expr, scope: Scope, read: list[tuple[str, Column]]) -> tu
     return "Nothing public says which values it has.", part
 
 
-def _unzoned(item: exp.Expr) -> exp.Expr:
-    """The expression of times as they are stored."""
+def _strip_zones(item: exp.Expr) -> exp.Expr:
+    """Return the expression of times as they are stored."""
 
     def strip(node: exp.Expr) -> exp.Expr:
         while isinstance(node, exp.AtTimeZone):
