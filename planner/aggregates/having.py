@@ -16,7 +16,12 @@ from planner.aggregates.key_thresholds import is_public
 from planner.aggregates.linear_comparison import compare_quotient_of_means, linear_comparison, multiply_out
 from planner.aggregates.order_statistics import is_truth, picks_a_value, truth_comparison, value_comparison
 from planner.aggregates.refusals import unsupported_aggregate
-from planner.aggregates.rounded_comparison import rounded_comparison, rounded_value, truncated_comparison
+from planner.aggregates.rounded_comparison import (
+    compare_with_truncated,
+    rounded_comparison,
+    rounded_value,
+    truncated_comparison,
+)
 from planner.aggregates.variance import is_variance, variance_comparison
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains, position, write_node, write_short
@@ -209,6 +214,9 @@ def _read_comparison(
         left, operator, right = right, FLIPPED[operator], left
     if all(aggregated) and is_public(left, within) and not is_public(right, within):
         left, operator, right = right, FLIPPED[operator], left
+    distance = bare(left)
+    if isinstance(distance, exp.Abs) and not all(aggregated) and operator not in ("=", "<>"):
+        return _read_distance(node, distance, operator, right, within)
     try:
         seconds = in_seconds(left, right, within)
         if seconds is not None:
@@ -221,6 +229,18 @@ def _read_comparison(
         is_general = error.code in ("KH204", "KH208") and (error.hint or "").startswith("Compare")
         instead = ask_apart(node, within) if is_general else None
         raise error if instead is None else error.with_hint(instead) from None
+
+
+def _read_distance(node: exp.Expr, left: exp.Abs, operator: str, right: exp.Expr, within: GroupScope) -> Having:
+    """`abs(x) > c` as `x > c OR x < -c`, and `abs(x) < c` as `x < c AND x > -c`, which hold for every c."""
+    inner, below = bare(left.this), exp.Neg(this=exp.Paren(this=right.copy()))
+    while isinstance(inner, exp.Abs):  # each would be read twice
+        inner = bare(inner.this)
+    sides = (
+        _read_comparison(node, inner, operator, right, within, negated=False),
+        _read_comparison(node, inner, FLIPPED[operator], below, within, negated=False),
+    )
+    return _join_children(sides, conjunction=operator in ("<", "<="))
 
 
 def _compare(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having:
@@ -246,6 +266,9 @@ def _compare(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, wit
         return truncated
     if isinstance(left, exp.Round | exp.Floor | exp.Ceil | exp.Trunc):
         return rounded_comparison(left, operator, right, within)
+    whole = compare_with_truncated(left, operator, right, node, within)
+    if whole is not None:
+        return whole
     return linear_comparison(node, left, operator, right, within)
 
 

@@ -15,11 +15,13 @@ from sqlglot import exp
 from planner.aggregates.aggregate import GroupScope
 from planner.aggregates.arithmetic import Linear, exact_quotient, kind_of_cast, linear, not_linear
 from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Some
+from planner.aggregates.computed_measure import least_value
 from planner.aggregates.key_thresholds import is_public
 from planner.aggregates.linear_comparison import compare_with_zero
 from planner.aggregates.order_statistics import picks_a_value, value_comparison
 from planner.aggregates.refusals import write_parenthesised
 from planner.aggregates.row_expression import Arithmetic
+from planner.catalog.model import Column
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node, write_short
 from planner.values.expressions import fold
@@ -121,6 +123,56 @@ def truncated_comparison(left: exp.Expr, operator: str, right: exp.Expr, within:
         return replace(made, warnings=(*made.warnings, warning)) if isinstance(made, Comparison) else made
 
     return _sides(operator, side)
+
+
+def compare_with_truncated(
+    left: exp.Expr, operator: str, right: exp.Expr, node: exp.Expr, within: GroupScope
+) -> Having | None:
+    """A sum of whole numbers against such a sum divided by a whole number, `count(a) > count(*) / 2`.
+
+    Whole `A > floor(q)` is `A > q`, and `A >= floor(q)` is `A > q - 1`. None for what is none.
+    """
+    if not isinstance(bare(right), exp.Div):
+        left, operator, right = right, FLIPPED[operator], left
+    divided = bare(right)
+    if not isinstance(divided, exp.Div) or (_constant(divided.expression, within) or 0) <= 0:
+        return None
+    quotient, whole = exact_quotient(divided, within), linear(left, within)
+    if quotient is None or whole is None or not whole.summands:
+        return None
+    if any(one.arithmetic is not Arithmetic.INTEGER or one.own or one.missing for one in (quotient, whole)):
+        return None
+    if not _is_never_negative(quotient):
+        return None
+    difference = replace(whole, arithmetic=Arithmetic.EXACT).plus(
+        replace(quotient, arithmetic=Arithmetic.EXACT), Fraction(-1)
+    )
+
+    def side(of: str) -> Having:
+        edge, compared = {">": (0, ">"), ">=": (-1, ">"), "<": (-1, "<="), "<=": (0, "<=")}[of]
+        moved = difference.plus(Linear((), Fraction(edge), Arithmetic.EXACT), Fraction(-1))
+        return compare_with_zero(moved, compared, node, position(left), within)
+
+    return _sides(operator, side)
+
+
+def _is_never_negative(found: Linear) -> bool:
+    """Whether a sum of counts, and of sums of columns that are never negative, is divided by a positive number."""
+    return found.constant >= 0 and all(
+        coefficient > 0
+        and not one.per
+        and all(
+            part.coefficient >= 0 and (not part.power or part.column is None or _starts_at(part.column) >= 0)
+            for part in one.parts
+        )
+        for one, coefficient in found.summands
+    )
+
+
+def _starts_at(column: Column) -> Fraction:
+    """The least value of a column, or one below 0 where none is known."""
+    least = least_value(column)
+    return Fraction(-1) if least is None else least
 
 
 def _read_truncated(node: exp.Expr, within: GroupScope) -> _Truncated | None:

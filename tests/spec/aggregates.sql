@@ -366,7 +366,17 @@ SELECT ward FROM visits GROUP BY ward HAVING sqrt(count(*)) > 5
 SELECT ward FROM visits GROUP BY ward HAVING greatest(count(*), 5) > 50
 --> KH204 greatest(count(*),
 SELECT ward FROM visits GROUP BY ward HAVING abs(sum(cost)) > 50
---> KH204 abs(sum(cost))
+--> [ward 3] f0 > 100 ~10; sum(cost) delta 10000
+SELECT ward FROM visits GROUP BY ward HAVING sqrt(sum(cost)) > 50
+--> KH204 sqrt(sum(cost))
+SELECT ward FROM visits GROUP BY ward HAVING abs(count(*) FILTER (WHERE insured) - count(*) FILTER (WHERE NOT insured)) < 50
+--> [ward 3] (f0 <= 49 ~5 and f0 > -50 ~5); count(*) FILTER (WHERE insured) - count(*) FILTER (WHERE NOT insured) {+1 if "insured" = true -1 if "insured" = false} delta 1
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE insured) > count(*) / 2
+--> [ward 3] f0 > 0 ~7; count(*) FILTER (WHERE insured) - 0.5 * count(*) {+2 if "insured" = true -1} delta 1
+SELECT ward FROM visits GROUP BY ward HAVING (count(*) + count(cost)) / 4 >= count(*) FILTER (WHERE insured)
+--> [ward 3] f0 <= 0 ~23; count(*) FILTER (WHERE insured) - 0.25 * count(*) - 0.25 * count(cost) {+4 if "insured" = true -1 -1 cost^0} delta 3
+SELECT country FROM sales GROUP BY country HAVING count(*) > sum(quantity) / 2
+--> KH204 sum(quantity)
 SELECT ward FROM visits GROUP BY ward HAVING count(*) ^ 2 > 400
 --> KH204 count(*)
 SELECT ward FROM visits GROUP BY ward HAVING mod(count(*), 2) = 0

@@ -71,7 +71,7 @@ SELECT ward FROM visits GROUP BY ward HAVING count(*) * count(*) > 400
 --! Compare sums of aggregates, a mean or a ratio with a constant, for example count(*) > 40.
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40
 --> answered
-SELECT ward FROM visits GROUP BY ward HAVING abs(sum(cost)) > 50
+SELECT ward FROM visits GROUP BY ward HAVING sqrt(sum(cost)) > 50
 --! Compare sums of aggregates, a mean or a ratio with a constant, for example sum(cost) > 40.
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) > 50
 --> answered

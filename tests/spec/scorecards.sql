@@ -262,7 +262,10 @@ SELECT country, count(*) % 2 = 0 FROM sales GROUP BY country
 --> KH204 count(*)
 
 SELECT country, abs(sum(amount)) > 20000 FROM sales GROUP BY country
---> KH204 abs(sum(amount))
+--> [country 4] true show (f0 > 2000000 ~200000 or f0 <= -2000001 ~200000); sum(amount) delta 150000 in -100000..150000
+
+SELECT country, sqrt(sum(amount)) > 20000 FROM sales GROUP BY country
+--> KH204 sqrt(sum(amount))
 
 SELECT country, count(*) = 100 AS exactly FROM sales GROUP BY country
 --> [country 4] true show (f0 > 99 ~10 and f0 <= 100 ~10); count(*) delta 100 in 0..100
