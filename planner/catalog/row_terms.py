@@ -13,6 +13,9 @@ CALENDAR = frozenset(("part", "start", "moved"))
 """Functions of a time that follow the calendar: a part, the beginning of a unit, and some months later."""
 
 
+ROUNDED_DOUBLES = frozenset(("round double", "trunc double"))
+"""Functions of a double that was made a numeric."""
+_DIGIT_STEPS = 16  # that finding a double's first digits takes
 _AGE_STEPS = 20  # that each of the two times of an age takes
 
 
@@ -71,6 +74,8 @@ class RowTerm:
         """How many steps it takes to compute: what some functions are written with is computed several times."""
         if self.function in ("age", "months"):
             return 1 + _AGE_STEPS * sum(one.size for one in self.arguments)
+        if self.function in ROUNDED_DOUBLES:
+            return 1 + _DIGIT_STEPS * self.arguments[0].size
         several = ("quotient", "remainder", "round", "trunc", "= by", "< by")
         by = self.function.endswith(" of")  # of two columns
         of_calendar = self.function in CALENDAR and len(self.arguments) > 1

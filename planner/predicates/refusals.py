@@ -128,6 +128,8 @@ def _instead(node: exp.Expr) -> str | None:
             return name_spellings(node, inner)
         case exp.RegexpLike(this=inner, expression=pattern) | exp.RegexpILike(this=inner, expression=pattern):
             return _like(write_node(inner), bare(pattern))
+        case exp.Round(this=exp.Column() as inner):
+            return f"Instead you can ask: round({write_node(inner)}::numeric)."
         case exp.Cast(this=inner, to=exp.DataType(this=exp.DType.DECIMAL, expressions=[_, *_])):
             return f"Write it without the number of its digits: {write_node(inner)}::numeric."
         case exp.Cast(this=inner):

@@ -351,6 +351,10 @@ SELECT age(date '2026-06-01', arrived) FROM visits GROUP BY 1 HAVING count(*) > 
 --! Instead you can ask: GROUP BY age(CAST('2026-06-01' AS DATE), arrived) > interval '1 year'.
 SELECT age(CAST('2026-06-01' AS DATE), arrived) > interval '1 year' FROM visits GROUP BY 1 HAVING count(*) > 40
 --> answered
+SELECT ward FROM visits WHERE round(height) = 2 GROUP BY ward HAVING count(*) > 40
+--! Instead you can ask: round(height::numeric).
+SELECT ward FROM visits WHERE round(height::numeric) = 2 GROUP BY ward HAVING count(*) > 40
+--> answered
 SELECT country FROM sales WHERE stock_code ~ 'a+' GROUP BY country HAVING count(*) > 5
 --! Write stock_code LIKE '%a%'.
 SELECT country FROM sales WHERE stock_code LIKE '%a%' GROUP BY country HAVING count(*) > 500

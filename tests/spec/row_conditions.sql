@@ -371,6 +371,26 @@ SELECT ward FROM visits WHERE arrived + age(date '2026-06-01', arrived) > '2026-
 SELECT age(date '2026-06-01', arrived) FROM visits GROUP BY 1 HAVING count(*) > 40
 --> KH202 age(date
 
+-- # Doubles that are rounded as numerics.
+
+SELECT ward FROM visits WHERE round(height::numeric, 1) > 1.8 GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "round double(height numeric.1)" > 18 f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE CASE WHEN trunc((100 * height)::numeric) >= 180 THEN 'tall' ELSE 'other' END = 'tall' GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "trunc double((100.0 * height) numeric.0)" >= 180 f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE height::numeric(5,2) = 1.75) > 40
+--> [ward 3] f0 > 40 ~4; count(*) FILTER (WHERE CAST(height AS DECIMAL(5, 2)) = 1.75) delta 1
+
+SELECT ward FROM visits WHERE round(height) = 2 GROUP BY ward HAVING count(*) > 40
+--> KH205 round(height)
+
+SELECT ward FROM visits WHERE round(height::numeric, 20) = 2 GROUP BY ward HAVING count(*) > 40
+--> KH205 round(height::numeric,
+
+SELECT ward FROM visits GROUP BY ward HAVING avg(round(height::numeric, 1)) > 1.8
+--> [ward 3] f0 > 0 ~90; avg(round(CAST(height AS DECIMAL), 1)) - 1.8 1x-18 delta 18
+
 -- # Conditions that no row satisfies leave no groups.
 SELECT ward, hour FROM visits WHERE age > 40 AND (age < 20 OR disease = 'flu' AND disease = 'cold') GROUP BY ward, hour HAVING count(*) < 100
 --> [ward 0, hour 0] where ("age" > 40 AND ("age" < 20 OR ("disease" = 'cold' AND "disease" = 'flu'))) f0 <= 99 ~10; count(*) delta 1

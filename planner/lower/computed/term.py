@@ -15,6 +15,7 @@ from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect
 from planner.predicates.computed import times
+from planner.predicates.computed.numbers import DOUBLE_DIGITS
 from planner.values.sql_literals import integer
 
 _BIGINT = 2**63  # the end of bigint
@@ -257,6 +258,8 @@ def _whole(row: StoredRow, term: RowTerm) -> str:
             return cast(_divide_by(row, term), kind)
         case "nearest":
             return cast(_nearest(row, term), kind)
+        case "round double" | "trunc double":
+            return cast(_round_double(row, term), kind)
         case "floor" | "ceil" | "round" | "trunc":
             return cast(_divide_steps(row, term), kind)
         case _:
@@ -290,6 +293,19 @@ def _divide_steps(row: StoredRow, term: RowTerm) -> str:
     half = step // 2 if term.function == "round" else 0
     up, down = divide(f"abs({x}) + {integer(half)}", step), divide(f"abs({x}) + {integer(half)}", step)
     return f"CASE WHEN {x} >= 0 THEN {up} ELSE -({down}) END"
+
+
+def _round_double(row: StoredRow, term: RowTerm) -> str:
+    """A double in steps of 10^-scale: rounded up where its first fifteen digits reach a half, or a whole step."""
+    spelled, cast = row.dialect.spelling.double, row.dialect.spelling.cast
+    x = f"({_sql(row, term.arguments[0])})"
+    steps = f"(abs({x}) * {spelled(float(10**term.scale))})"
+    small = f"(CASE WHEN {steps} < {spelled(float(DOUBLE_DIGITS))} THEN {steps} END)"
+    below = cast(f"floor({small})", "bigint")
+    hidden = " ".join(f"WHEN {steps} < {spelled(10.0**i)} THEN {spelled(float(f'5e{i - 16}'))}" for i in range(16))
+    least = spelled(0.5 if term.function == "round double" else 1.0)
+    up = f"{small} - {cast(below, row.dialect.spelling.double_type)} >= {least} - CASE {hidden} END"
+    return f"((CASE WHEN {x} < {spelled(0.0)} THEN -1 ELSE 1 END) * ({below} + CASE WHEN {up} THEN 1 ELSE 0 END))"
 
 
 def _nearest(row: StoredRow, term: RowTerm) -> str:

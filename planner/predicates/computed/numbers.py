@@ -19,6 +19,9 @@ STORED_EXPONENT = 60  # of a stored double: a product of four is within range
 _SUM_EXPONENT = 17  # how much smaller than its operands a difference of doubles may be, unless it is 0
 _EXACT_DOUBLE = 2**53  # up to here whole numbers are doubles, and a division by a power of ten is the nearest one
 
+DOUBLE_DIGITS = 10**15  # of which PostgreSQL keeps the first when it makes a double a numeric
+_MOST_PLACES = 12  # behind the point of a double that is rounded
+
 _NEAREST = 9_200_000_000_000_000_000  # doubles up to here are bigints when rounded
 
 EXACT = frozenset((TermKind.WHOLE, TermKind.EXACT))
@@ -183,6 +186,17 @@ def round_steps(function: str, term: RowTerm, places: int) -> RowTerm:
     if places >= term.scale:
         return RowTerm("same", term.kind, (term,), scale=term.scale, limit=term.limit)
     return divide_steps(function, term, Fraction(1, 10 ** (term.scale - places)), places)
+
+
+def round_double(function: str, term: RowTerm, places: int) -> RowTerm:
+    """Return `round` or `trunc` of a double that was made a numeric, of which PostgreSQL takes fifteen digits.
+
+    It is NULL where it has more than fifteen digits. A double that is not the nearest one of any number of fifteen
+    digits may be rounded to the other side where these end just at a half. Raises `NoTermError`.
+    """
+    if term.kind is not TermKind.FLOATING or function not in ("round", "trunc") or not 0 <= places <= _MOST_PLACES:
+        raise NoTermError
+    return whole(f"{function} double", TermKind.EXACT, term, scale=places, limit=DOUBLE_DIGITS)
 
 
 def divide_steps(function: str, term: RowTerm, factor: Fraction, places: int) -> RowTerm:

@@ -14,7 +14,7 @@ from math import ceil, floor, inf, trunc
 from typing import TypeAlias
 
 from planner.catalog.model import Table
-from planner.catalog.row_terms import Ends, RowTerm
+from planner.catalog.row_terms import ROUNDED_DOUBLES, Ends, RowTerm
 from planner.predicates.computed.numbers import EXACT, NUMBERS
 
 Known: TypeAlias = Callable[[RowTerm], Ends]
@@ -132,7 +132,7 @@ def _ends_of(term: RowTerm, parts: list[Ends]) -> Ends:
             return _choose(term, parts)
         case "nullif":
             return a, b
-        case "floor" | "ceil" | "trunc" | "round":
+        case "floor" | "ceil" | "trunc" | "round" | "round double" | "trunc double":
             return _round_ends(term, parts)
         case "same":
             limit = Fraction(term.limit) if term.kind in EXACT and term.limit < term.arguments[0].limit else None
@@ -146,7 +146,7 @@ def _ends_of(term: RowTerm, parts: list[Ends]) -> Ends:
 def _round_ends(term: RowTerm, parts: list[Ends]) -> Ends:
     """The ends of what is rounded to whole steps; a double has one argument, and is rounded to whole numbers."""
     a, b = parts[0]
-    by = parts[1][0] if len(parts) > 1 else Fraction(1)
+    by = parts[1][0] if len(parts) > 1 else Fraction(1, 10**term.scale if term.function in ROUNDED_DOUBLES else 1)
     if not by:
         return None, None
     return None if a is None else Fraction(floor(a / by)), None if b is None else Fraction(

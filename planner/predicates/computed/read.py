@@ -78,6 +78,14 @@ def _keep_remainder(node: exp.Expr, term: RowTerm) -> RowTerm:
     return replace(term, kind=TermKind.EXACT) if rounded else term
 
 
+def _round_to(places: int, term: RowTerm) -> RowTerm:
+    """Return a number cast to a numeric of so many decimals, where PostgreSQL fails if it is too long."""
+    if term.kind is TermKind.FLOATING:
+        return numbers.round_double("round", term, places)
+    rounded = ratios.round_steps("round", term, places)
+    return RowTerm("same", TermKind.EXACT, (rounded,), scale=rounded.scale, limit=rounded.limit)
+
+
 def _read_total(column: Column) -> RowTerm:
     """Return what is known of one privacy unit as a term. Raises `NoTermError` for a key, and for doubles."""
     exact = {SqlType.INTEGER: TermKind.WHOLE, SqlType.NUMERIC: TermKind.EXACT}.get(column.sql_type)
@@ -267,6 +275,11 @@ class _Reader:
             count = int(found.value)
         if abs(count) > _MOST_PLACES:
             raise NoTermError
+        of = bare(node.this)
+        if isinstance(of, exp.Cast) and kind_of(of) == "DECIMAL" and not self.within.is_constant(of):
+            double = self.read(of.this)
+            if double.kind is TermKind.FLOATING:
+                return numbers.round_double(function, double, count)
         return ratios.round_steps(function, self._number(node.this), count)
 
     def _choose(self, node: exp.Expr) -> RowTerm:
@@ -330,9 +343,8 @@ class _Reader:
                 return inner
             case _ if inner.kind is TermKind.TEXT and (width := text_width(node)) is not None:
                 return texts.part_of("left", inner, width)
-            case _ if inner.kind in EXACT and (sizes := numeric_scale(node)) is not None:
-                rounded = ratios.round_steps("round", inner, sizes[1])  # PostgreSQL fails where it is too long
-                return RowTerm("same", TermKind.EXACT, (rounded,), scale=rounded.scale, limit=rounded.limit)
+            case _ if inner.kind in NUMBERS and (sizes := numeric_scale(node)) is not None:
+                return _round_to(sizes[1], inner)
             case _:
                 raise NoTermError
 
@@ -350,8 +362,7 @@ class _Reader:
                 if sizes[1] < 0 or whole + sizes[1] > texts.MOST_DIGITS:
                     raise NoTermError
                 said = texts.number_of(text, TermKind.EXACT, digits=(whole, texts.MOST_DIGITS - whole))
-                rounded = ratios.round_steps("round", said, sizes[1])
-                return RowTerm("same", TermKind.EXACT, (rounded,), scale=rounded.scale, limit=rounded.limit)
+                return _round_to(sizes[1], said)
             case _:
                 return None
 

@@ -1,8 +1,9 @@
 """A term as text: the name of the column that it is, one for each term over the same table."""
 
-from planner.catalog.row_terms import RowTerm, TermKind
+from planner.catalog.row_terms import ROUNDED_DOUBLES, RowTerm, TermKind
 from planner.parser.lexer import readable
 
+_WITH_UNIT = frozenset(("same", "rest")) | ROUNDED_DOUBLES
 _INFIX = frozenset(("+", "-", "*", "/", "=", "<", "||"))
 
 
@@ -29,7 +30,7 @@ def spell(term: RowTerm) -> str:
             digits = f".{len(str(term.limit)) - term.scale}.{term.scale}" if term.scale else ""
             return f"number({arguments[0]} {term.kind.value}{digits})"
         case function:
-            unit = f" {term.kind.value}.{term.scale}" if function in ("same", "rest") else ""
+            unit = f" {term.kind.value}.{term.scale}" if function in _WITH_UNIT else ""
             return f"{function}({', '.join(arguments)}{unit})"
 
 

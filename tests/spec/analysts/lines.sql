@@ -123,7 +123,7 @@ SELECT o.category, COUNT(*) FROM order_lines o INNER JOIN products p ON p.sku = 
 --> planned
 
 SELECT warehouse FROM order_lines WHERE ROUND(weight_kg::numeric, 1) >= 2.5 GROUP BY warehouse HAVING COUNT(*) > 2000
---> KH205
+--> planned
 
 SELECT channel, COUNT(DISTINCT order_id) AS orders, COUNT(*)::numeric / COUNT(DISTINCT order_id) AS lines_per_order FROM order_lines GROUP BY channel HAVING COUNT(*)::numeric / COUNT(DISTINCT order_id) > 1.5
 --> KH204

@@ -190,3 +190,9 @@ SELECT site FROM readings WHERE CAST(split_part(firmware, '.', 1) AS integer) < 
 
 SELECT site FROM readings GROUP BY site HAVING count(*) FILTER (WHERE nullif(error_code, '')::int BETWEEN 500 AND 599) > 200
 --> planned
+
+SELECT site FROM readings WHERE round(temperature::numeric, 1) >= 30.5 GROUP BY site HAVING count(*) > 500
+--> planned
+
+SELECT site FROM readings WHERE round((temperature * 1.8 + 32)::numeric, 0) > 70 AND round(humidity, 0) < 40 GROUP BY site HAVING count(*) > 500
+--> planned

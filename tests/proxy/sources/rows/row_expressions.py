@@ -56,6 +56,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "price": ("0", "0.5", "-0.5", "1.25", "2.5", "-2.5", "99999999.99", "-99999999.99", "10", "0.01"),
     "cost": ("0", "0.5", "-0.5", "1.25", "3", "-7", "1000000", "0.0001", "12345.6789", "99999999999", "0.0000001"),
     "x": ("0", "-0", "0.5", "-0.5", "1", "2.5", "0.1", "0.2", "0.30000000000000004", "1e20", "-1e20", "1e-20",
+          "20.45", "2.675", "-1.005", "0.285", "1.49999999999999", "-0.49999999999999994", "99.995", "123456.75",
           "9007199254740993", "1e300", "-1e300", "1e-300", "5e-324", "NaN", "Infinity", "-Infinity"),
     "arrived": ("2026-01-01 00:00:00", "2026-01-31 23:59:59.999999", "2024-02-29 12:30:00", "1969-12-31 23:59:59.5",
                 "1970-01-01", "0001-01-01", "9999-12-31 23:59:59.999999", "2026-01-04 07:00:00", "1582-10-05 01:02:03"),
@@ -207,6 +208,12 @@ class Writer:
         """A number in coarser steps, also those of a quotient, also before the point."""
         of = self.drawn.choice(("price", "price * n", "price * price", "price / 1000", "n / -7.0", "price / 0.3", "n",
                                 "price / n", "n::numeric / m", "n / price", "price / nullif(n, 0)"))  # fmt: skip
+        if self.drawn.random() < 0.3:
+            double = self.drawn.choice(("x", "y", "(x * 1.8)", "(y - 0.1)", "(x / 3)"))
+            places = f", {self.drawn.randrange(4)}" if self.drawn.random() < 0.7 else ""
+            return self.drawn.choice(
+                (f"round({double}::numeric{places})", f"trunc({double}::numeric, 1)", f"{double}::numeric(20,2)")
+            )
         made = self.drawn.choice((f"round({of}, {self.drawn.randrange(-2, 3)})", f"trunc({of}, 1)", f"floor({of})",
                                   f"ceil({of})", f"round({of})", f"trunc({of})", f"({of})::numeric(30,1)",
                                   f"nullif({of}, 0)"))  # fmt: skip

@@ -5,6 +5,7 @@ from calendar import monthrange
 from collections.abc import Iterator
 from datetime import date
 from itertools import product
+from math import inf, nextafter
 from random import Random
 
 import duckdb
@@ -101,6 +102,11 @@ def _leaves_years(text: str, taken: list[str | None]) -> bool:
     return ("interval" in text or "(born + 1)" in text) and any(value in _ENDS for value in taken)
 
 
+def _is_long(text: str, taken: list[str | None]) -> bool:
+    """Whether a double that is made a numeric may have more than fifteen digits."""
+    return "::numeric" in text and any(value in ("1e20", "-1e20", "9007199254740993") for value in taken)
+
+
 @pytest.mark.parametrize("far", [False, True], ids=["years 1 to 9999", "far times"])
 def test_no_row_fails_and_all_engines_agree_with_postgresql(server: psycopg.Connection, *, far: bool) -> None:
     """At quick 80 conditions: what breaks one in 27 is found with probability .95."""
@@ -118,7 +124,8 @@ def test_no_row_fails_and_all_engines_agree_with_postgresql(server: psycopg.Conn
                 failed += theirs == -1
                 taken = [row[one.name] for one in STORED if one.name in text]
                 folded = ("lower" in text or "upper" in text) and any(one and not one.isascii() for one in taken)
-                beyond = (any(value in _BEYOND for value in taken) or _leaves_years(text, taken)) and (
+                edge = _leaves_years(text, taken) or _is_long(text, taken)
+                beyond = (any(value in _BEYOND for value in taken) or edge) and (
                     mine is None or any(one in text for one in _CHOICES)
                 )
                 if theirs == -1 or far or folded or beyond:
@@ -183,6 +190,34 @@ def test_ages_are_those_of_postgresql(server: psycopg.Connection) -> None:
     server.execute("DROP TABLE odd")
 
 
+def test_doubles_are_rounded_as_postgresql_rounds_numerics(server: psycopg.Connection) -> None:
+    """Of doubles at a half, next to one, and anywhere: the steps are PostgreSQL's, which takes fifteen digits."""
+    drawn = Random(_SEED)
+    halves = [(2 * drawn.randrange(10**size) + 1) / (2 * 10 ** drawn.randrange(5)) for size in (1, 2, 4, 6, 8) * 10]
+    near = [nextafter(one, towards) for one in halves for towards in (inf, -inf)]
+    added = [0.1 * one for one in range(1, 40, 2)] + [1.1 * one + 0.05 for one in range(30)]
+    anywhere = [drawn.uniform(-1, 1) * 10 ** drawn.randrange(-3, 12) for _ in range(100)]
+    values = [*halves, *(-one for one in halves[::3]), *near, *added, *anywhere, 0.0, -0.0, 0.49999999999999994]
+    found = [{**dict.fromkeys(one.name for one in STORED), "id": str(i), "x": repr(x)} for i, x in enumerate(values)]
+    with _load(server, found) as duck:
+        for function, steps in (("round(x::numeric", 1), ("round(x::numeric, 1", 10), ("trunc(x::numeric, 2", 100)):
+            rounded = f"{function})"
+            truth = read(f"{rounded} >= 1")
+            assert truth is not None
+            (name,) = columns(truth.true)
+            ours, theirs = (
+                by.execute(
+                    f"SELECT {RowSql(table=TABLE, dialect=dialect).column(name)} FROM odd ORDER BY id"
+                ).fetchall()
+                for by, dialect in ((duck, DUCKDB), (server, POSTGRES))
+            )
+            own = server.execute(f"SELECT {rounded} * {steps} FROM odd ORDER BY id".encode()).fetchall()
+            assert ours == theirs
+            for x, (mine,), (wanted,) in zip(values, ours, own, strict=True):
+                assert mine == wanted, (rounded, repr(x))
+    server.execute("DROP TABLE odd")
+
+
 def test_what_is_added_up_lies_in_its_range_and_is_what_postgresql_computes(server: psycopg.Connection) -> None:
     drawn = Random(_SEED)
     found = rows(drawn, _ROWS, far=True)
@@ -199,7 +234,8 @@ def test_what_is_added_up_lies_in_its_range_and_is_what_postgresql_computes(serv
             for row, (mine,), (theirs,) in zip(found, ours, own, strict=True):
                 assert mine is None or made.low <= mine <= made.high, (text, row)
                 taken = [row[one.name] for one in STORED if one.name in text]
-                beyond = any(one in _BEYOND or one in _FAR for one in taken) or _leaves_years(text, taken)
+                edge = _leaves_years(text, taken) or _is_long(text, taken)
+                beyond = any(one in _BEYOND or one in _FAR for one in taken) or edge
                 if theirs is None or mine is None or beyond:
                     continue
                 rounded = "/" in text or column.sql_type is SqlType.DOUBLE
