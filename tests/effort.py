@@ -53,6 +53,12 @@ def rounds(thorough: int, *, quick: int) -> int:
     return quick if is_quick() else thorough
 
 
+def shares(thorough: int) -> range:
+    """Return into how many tests one that takes minutes is cut, each with a share of its cases; at `quick` one. A run
+    that may not take long begins no test after its time, so none may take much of it."""
+    return range(rounds(thorough, quick=1))
+
+
 def cases(*choices: Iterable[Any], quick: int) -> list[tuple[Any, ...]]:
     """Return all that can be chosen together, or at `quick` so many of them, spread over all as evenly as steps of a
     golden section are: each value of each choice is among them, about as often as the others."""

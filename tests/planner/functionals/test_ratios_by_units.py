@@ -96,7 +96,7 @@ RANKED = (
 
 @pytest.mark.parametrize(
     ("ratio", "order", "capped", "bounds"),
-    cases(RANKED, ["ASC", "DESC"], [False, True], [(1, 2), (2, 5)], quick=10),
+    cases(RANKED, ["ASC", "DESC"], [False, True], [(1, 2), (2, 5)], quick=4),
 )
 def test_a_unit_moves_a_rank_no_further(ratio: str, order: str, capped: bool, bounds: tuple[int, int]) -> None:
     """The score of a group that is large enough is the ratio of what counts, in steps from the end that comes last."""

@@ -15,7 +15,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.question.model import Question
 from planner.question.unit_groups import groups_of_one_unit
-from tests.effort import examples
+from tests.effort import examples, shares
 from tests.planner.asked import asked
 from tests.proxy.sources.combined.pieces import MARKET, SHOP, World, draw_statements
 from tests.proxy.sources.worlds import Engines
@@ -35,10 +35,11 @@ def _ask(sql: str, catalog: Catalog) -> Question | None:
 
 
 @pytest.mark.parametrize("world", [MARKET, SHOP], ids=["market", "units of two columns"])
-@examples(200, quick=2, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@pytest.mark.parametrize("share", shares(10))
+@examples(20, quick=2, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_groups_are_those_of_postgresql_and_one_unit_moves_its_own(
-    engines: Engines, world: World, data: st.DataObject
+    engines: Engines, world: World, share: int, data: st.DataObject
 ) -> None:
     """Both engines give what PostgreSQL counts over rows with a unit, where no bound cuts. Without one unit as many
     groups move as it may be in, each by the sensitivity at most, also where bounds cut."""
