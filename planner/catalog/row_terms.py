@@ -15,6 +15,7 @@ CALENDAR = frozenset(("part", "start", "moved"))
 
 ROUNDED_DOUBLES = frozenset(("round double", "trunc double"))
 """Functions of a double that was made a numeric."""
+_CHARACTERS = 12  # that a regular expression reads in the time of a step
 _DIGIT_STEPS = 16  # that finding a double's first digits takes
 _AGE_STEPS = 20  # that each of the two times of an age takes
 
@@ -74,20 +75,14 @@ class RowTerm:
         """How many steps it takes to compute: what some functions are written with is computed several times."""
         if self.function in ("age", "months"):
             return 1 + _AGE_STEPS * sum(one.size for one in self.arguments)
+        if self.function in ("number", "matches"):
+            return 1 + self.arguments[0].size + self.arguments[0].limit // _CHARACTERS
         if self.function in ROUNDED_DOUBLES:
             return 1 + _DIGIT_STEPS * self.arguments[0].size
         several = ("quotient", "remainder", "round", "trunc", "= by", "< by")
         by = self.function.endswith(" of")  # of two columns
         of_calendar = self.function in CALENDAR and len(self.arguments) > 1
-        times = (
-            8
-            if self.function in ("nearest", "number")
-            else 4
-            if of_calendar
-            else 3
-            if self.function in several or by
-            else 1
-        )
+        times = 8 if self.function == "nearest" else 4 if of_calendar else 3 if self.function in several or by else 1
         return 1 + times * sum(one.size for one in self.arguments)
 
 

@@ -5,7 +5,7 @@ from sqlglot import exp
 from planner.catalog.model import SqlType
 from planner.parser.lexer import readable
 from planner.parser.tree import bare
-from planner.predicates.computed.compare import computed_term
+from planner.predicates.computed.compare import computed_term, match_text
 from planner.predicates.letter_case import lower_pattern, spellings, unsure_case
 from planner.predicates.refusals import no_term
 from planner.predicates.row_scope import RowScope, combine_truths
@@ -16,7 +16,7 @@ from planner.question.three_valued import UNKNOWN, Truth, always
 from planner.values.functions import text_of
 from planner.values.like import escape_pattern, is_unfinished, like, parts, with_escape
 from planner.values.model import Constant, wrong
-from planner.values.regular_expressions import patterns_of_expression, patterns_of_similar
+from planner.values.regular_expressions import patterns_of_expression, patterns_of_similar, plain_expression
 
 
 def pattern_truth(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) -> Truth:
@@ -57,10 +57,21 @@ def expression_truth(node: exp.Expr, within: RowScope) -> Truth:
     read = patterns_of_similar if isinstance(node, exp.SimilarTo) else patterns_of_expression
     made = None if node.args.get("flag") is not None else read(_text(pattern, node.expression))
     if made is None:
-        raise no_term(node)
+        found = _match_plainly(node, pattern, within)
+        if found is None:
+            raise no_term(node)
+        return found
     kind = exp.ILike if isinstance(node, exp.RegexpILike) else exp.Like
     alike = [kind(this=node.this.copy(), expression=exp.Literal.string(one)) for one in made]
     return combine_truths((pattern_truth(one, within, escape=None) for one in alike), conjunction=False)
+
+
+def _match_plainly(node: exp.Expr, pattern: Constant, within: RowScope) -> Truth | None:
+    """A regular expression of classes, which all engines read alike; None for any other."""
+    if not isinstance(node, exp.RegexpLike) or node.args.get("flag") is not None:
+        return None
+    plain = plain_expression(_text(pattern, node.expression))
+    return None if plain is None or within.is_constant(bare(node.this)) else match_text(bare(node.this), plain, within)
 
 
 def _like_any_case(node: exp.ILike, found: ColumnTerm, pattern: str, within: RowScope) -> Truth:

@@ -9,8 +9,16 @@ too, and `^` and `$` are the ends of the whole text. Letters, classes and repeti
 LIKE pattern.
 """
 
+import re
+
 from planner.values.like import escape_pattern
 
+_CLASS = r"\[\^?(?:[a-z]-[a-z]|[A-Z]-[A-Z]|[0-9]-[0-9]|[A-Za-z0-9 _.,:;@#/+*])+-?\]"
+_ATOM = rf"(?:{_CLASS}|\\d|\\[-./+*()]|[A-Za-z0-9 _,:;@#/-])"
+_REPEATED = r"(?:[?*+]|\{\d{1,2}(?:,\d{0,2})?\})?(?![?*+{])"
+_PLAIN = re.compile(rf"\^?(?:{_ATOM}{_REPEATED}|\((?:{_ATOM}{_REPEATED})+\)\??(?![?*+{{]))+\$?")
+_LONGEST_PLAIN = 100  # characters of an expression with classes
+_MOST_ENDLESS = 2  # repetitions without an end, also of the place where it begins: an engine may try all their lengths
 _SPECIAL = frozenset("\\^$.[]|()*+?{}")
 _MOST_ALTERNATIVES = 64  # as many patterns as one LIKE without capitals may become
 
@@ -30,6 +38,24 @@ def patterns_of_expression(written: str) -> tuple[str, ...] | None:
         return None
     found = [_read_alternative(one, anchored=anchored) for one in alternatives]
     return None if None in found else tuple(one for one in found if one is not None)
+
+
+def plain_expression(written: str) -> str | None:
+    """Return a regular expression of PostgreSQL as all engines read it: characters, classes of ASCII letters and
+    digits, and how often they come, and such a part that may be missing. None for an expression that says more.
+
+    A digit is one of 0 to 9. It takes an engine that goes back no more than the square of a text's length.
+    """
+    if len(written) > _LONGEST_PLAIN or _PLAIN.fullmatch(written) is None:
+        return None
+    outside = re.sub(_CLASS, "", re.sub(r"\\.", "", written))
+    endless = len(re.findall(r"[*+]|,\}", outside)) + (not written.startswith("^"))
+    ranges = re.findall(r"(\w)-(\w)", "".join(re.findall(_CLASS, written)))
+    counts = re.findall(r"\{(\d+),(\d+)\}", outside)
+    if endless > _MOST_ENDLESS or any(a > b for a, b in ranges) or any(int(a) > int(b) for a, b in counts):
+        return None
+    made = re.sub(r"\\d", "[0-9]", written)
+    return re.sub(r"\\(.)", r"[\1]", made).replace("(", "(?:").replace("[(?:]", "[(]")
 
 
 def patterns_of_similar(written: str) -> tuple[str, ...] | None:

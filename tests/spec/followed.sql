@@ -355,7 +355,7 @@ SELECT ward FROM visits WHERE round(height) = 2 GROUP BY ward HAVING count(*) > 
 --! Instead you can ask: round(height::numeric).
 SELECT ward FROM visits WHERE round(height::numeric) = 2 GROUP BY ward HAVING count(*) > 40
 --> answered
-SELECT country FROM sales WHERE stock_code ~ 'a+' GROUP BY country HAVING count(*) > 5
+SELECT country FROM sales WHERE stock_code ~ '(a+)+' GROUP BY country HAVING count(*) > 5
 --! Write stock_code LIKE '%a%'.
 SELECT country FROM sales WHERE stock_code LIKE '%a%' GROUP BY country HAVING count(*) > 500
 --> answered
@@ -410,10 +410,6 @@ SELECT country FROM sales WHERE position('S1' IN stock_code) > 0 GROUP BY countr
 SELECT ward FROM visits WHERE disease ILIKE 'köln%' GROUP BY ward HAVING count(*) > 400
 --! Name the spellings: disease LIKE 'köln%' OR disease LIKE 'Köln%' OR disease LIKE 'KÖLN%'.
 SELECT ward FROM visits WHERE disease LIKE 'köln%' OR disease LIKE 'Köln%' OR disease LIKE 'KÖLN%' GROUP BY ward HAVING count(*) > 400
---> answered
-SELECT ward FROM visits WHERE disease ~ '^[a-f]' GROUP BY ward HAVING count(*) > 40
---! Write disease LIKE 'a%'.
-SELECT ward FROM visits WHERE disease LIKE 'a%' GROUP BY ward HAVING count(*) > 40
 --> answered
 SELECT ward FROM visits WHERE (ward, disease) IN (('A', 'flu', 1)) GROUP BY ward HAVING count(*) > 400
 --! Give both the same number of members: (a, b) IN ((1, 'x'), (2, 'y')).

@@ -291,7 +291,7 @@ SELECT country FROM sales GROUP BY country HAVING count(*) OVER () > 5
 --> KH204
 SELECT country FROM sales WHERE quantity::text = '5' GROUP BY country HAVING count(*) > 5
 --> KH205 quantity
-SELECT country FROM sales WHERE stock_code ~ 'a+' GROUP BY country HAVING count(*) > 5
+SELECT country FROM sales WHERE stock_code ~ '(a+)+' GROUP BY country HAVING count(*) > 5
 --> KH205 stock_code
 SELECT country FROM sales WHERE stock_code ILIKE 'café' GROUP BY country HAVING count(*) > 5
 --> KH205 stock_code

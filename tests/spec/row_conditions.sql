@@ -295,7 +295,7 @@ SELECT ward FROM visits WHERE disease ~* '^flu' GROUP BY ward HAVING count(*) > 
 --> [ward 3] where ("disease" LIKE 'FLU%' OR "disease" LIKE 'FLu%' OR "disease" LIKE 'FlU%' OR "disease" LIKE 'Flu%' OR "disease" LIKE 'fLU%' OR "disease" LIKE 'fLu%' OR "disease" LIKE 'flU%' OR "disease" LIKE 'flu%') f0 > 40 ~4; count(*) delta 1
 
 SELECT ward FROM visits WHERE disease ~ '^[a-f]' GROUP BY ward HAVING count(*) > 40
---> KH205 disease
+--> [ward 3] where "matches(disease, '^[a-f]')" = true f0 > 40 ~4; count(*) delta 1
 -- # Months added to what is computed of a time, and what the calendar says of it then.
 
 SELECT ward FROM visits WHERE arrived < date_trunc('month', arrived) + interval '1 month - 7 days' GROUP BY ward HAVING count(*) > 40
@@ -390,6 +390,26 @@ SELECT ward FROM visits WHERE round(height::numeric, 20) = 2 GROUP BY ward HAVIN
 
 SELECT ward FROM visits GROUP BY ward HAVING avg(round(height::numeric, 1)) > 1.8
 --> [ward 3] f0 > 0 ~90; avg(round(CAST(height AS DECIMAL), 1)) - 1.8 1x-18 delta 18
+
+-- # Regular expressions of classes, which all engines read alike.
+
+SELECT ward FROM visits WHERE CASE WHEN disease ~ '^[0-9]+$' THEN disease::int > 3 ELSE false END GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where ("matches(disease, '^[0-9]+$')" = true AND "number(disease integer)" > 3) f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE left(disease, 6) ~ '^[A-Z]{2}-\d{3}' AND disease !~ '[^A-Z0-9-]' GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where ("matches(disease, '[^A-Z0-9-]')" = false AND "matches(left(disease, 6), '^[A-Z]{2}-[0-9]{3}')" = true) f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE disease ~ '^-?\d+(\.\d+)?$' GROUP BY ward HAVING count(*) > 40
+--> [ward 3] where "matches(disease, '^-?[0-9]+(?:[.][0-9]+)?$')" = true f0 > 40 ~4; count(*) delta 1
+
+SELECT ward FROM visits WHERE disease ~ '^(a+)+$' GROUP BY ward HAVING count(*) > 40
+--> KH205 disease
+
+SELECT ward FROM visits WHERE disease ~ '[a-z]*[a-z]*x' GROUP BY ward HAVING count(*) > 40
+--> KH205 disease
+
+SELECT ward FROM visits WHERE disease ~ '\w' GROUP BY ward HAVING count(*) > 40
+--> KH205 disease
 
 -- # Conditions that no row satisfies leave no groups.
 SELECT ward, hour FROM visits WHERE age > 40 AND (age < 20 OR disease = 'flu' AND disease = 'cold') GROUP BY ward, hour HAVING count(*) < 100

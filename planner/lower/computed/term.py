@@ -71,6 +71,9 @@ def _sql(row: StoredRow, term: RowTerm) -> str:
             return _comparison(row, term)
         case "number":
             return _number(row, term)
+        case "matches":
+            text, pattern = term.arguments
+            return row.dialect.matches(f"({_sql(row, text)})", str(pattern.value))
         case "age" | "months":
             return _age(row, term)
     if term.kind is TermKind.TEXT or term.function == "length":
@@ -124,7 +127,7 @@ def _number(row: StoredRow, term: RowTerm) -> str:
         pattern = f"(0*[0-9]{{1,{digits}}}([.][0-9]{{0,{term.scale}}}0*)?|[.][0-9]{{1,{term.scale}}}0*)"
     else:
         pattern = f"0*[0-9]{{1,{digits}}}"
-    found = f"CASE WHEN {dialect.matches(said, f'[+-]?{pattern}')} THEN {said} END"
+    found = f"CASE WHEN {dialect.matches(said, f'^[+-]?{pattern}$')} THEN {said} END"
     if term.kind is TermKind.FLOATING:
         return _within_range(row, f"({spelling.cast(found, spelling.double_type)})", term.limit)
     if not term.scale:

@@ -128,7 +128,7 @@ def _large_quotient(dividend: str, divisor: str) -> str:
 
 
 def _matches(text: str, pattern: str) -> str:
-    return f"regexp_full_match({text}, {STANDARD.text(pattern)})"
+    return f"regexp_matches({text}, {STANDARD.text(pattern)})"
 
 
 DUCKDB = Dialect(

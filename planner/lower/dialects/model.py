@@ -139,8 +139,8 @@ class Dialect:
     """`lower` or `upper` of the ASCII letters of a text alone."""
 
     matches: Callable[[str, str], str]
-    """Whether all of a text, without line breaks at its end, is of a regular expression that every engine reads alike.
-    """
+    """Whether a text has a part of a regular expression that every engine reads alike. `^` is the beginning of the
+    text, and `$`, which stands at the end of the expression alone, its end."""
 
     like: Callable[[str, str], str]
     """Whether a text matches a collapsed pattern, whose escape is the backslash."""

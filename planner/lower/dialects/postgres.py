@@ -116,7 +116,7 @@ def _ascii_case(function: str, text: str) -> str:
 
 
 def _matches(text: str, pattern: str) -> str:
-    return f"{text} ~ {STANDARD.text(f'^(?:{pattern})$')}"
+    return f"{text} ~ {STANDARD.text(pattern)}"
 
 
 POSTGRES = Dialect(

@@ -159,7 +159,9 @@ def _extract_part(part: str, moment: str) -> str:
 
 
 def _matches(expression: str, pattern: str) -> str:
-    return f"{expression} RLIKE {_text(f'^(?:{pattern})$')}"
+    # a dollar would match before a line's end as well
+    anchored = f"{pattern[:-1]}\\z" if pattern.endswith("$") else pattern
+    return f"{expression} RLIKE {_text(anchored)}"
 
 
 def _like(expression: str, pattern: str) -> str:

@@ -17,6 +17,7 @@ from planner.predicates.computed.numbers import EXACT, NUMBERS, NoTermError
 from planner.predicates.computed.ranges import Clip, Known, ends_of, know_nothing, steps_between
 from planner.predicates.computed.read import read_term, read_terms
 from planner.predicates.computed.text import spell
+from planner.predicates.computed.texts import text_constant
 from planner.predicates.refusals import unlisted_refusal
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.model import ColumnTerm, plain_term
@@ -214,6 +215,17 @@ def _ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
             ) from None
 
     return ColumnTerm(present, compare)
+
+
+def match_text(node: exp.Expr, pattern: str, within: RowScope) -> Truth | None:
+    """Return whether a text has a part of a regular expression; None for what is no text of a row."""
+    text = read_term(node, within)
+    if text is None or text.kind is not TermKind.TEXT:
+        return None
+    try:
+        return _name_truth(RowTerm("matches", TermKind.TRUTH, (text, text_constant(pattern))), "=", within)
+    except NoTermError:
+        return None
 
 
 def compare_terms(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth | None:

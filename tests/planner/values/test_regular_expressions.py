@@ -2,9 +2,10 @@
 
 import random
 
+import duckdb
 import psycopg
 
-from planner.values.regular_expressions import patterns_of_expression, patterns_of_similar
+from planner.values.regular_expressions import patterns_of_expression, patterns_of_similar, plain_expression
 
 _PIECES = (
     "a",
@@ -52,6 +53,27 @@ _TEXTS = [
     "d",
 ]
 _DRAWN = 1_500
+_OF_CLASSES = (
+    *(
+        "a",
+        "b",
+        "ab",
+        "-",
+        "_",
+        " ",
+        "[0-9]",
+        "[a-z]",
+        "[^0-9]",
+        "[ab_-]",
+        "[A-Za-z0-9.]",
+        "\\d",
+        "\\.",
+        "\\+",
+        "\\(",
+        "/",
+    ),
+    *("a+", "[0-9]+", "\\d*", "b?", "[a-z]{2}", "\\d{1,3}", "a{2,}", "(a)", "(\\.\\d+)?", "(ab)?", ".", "|"),
+)
 
 
 def test_like_patterns_match_what_the_expression_matches(postgres_url: str) -> None:
@@ -69,6 +91,47 @@ def test_like_patterns_match_what_the_expression_matches(postgres_url: str) -> N
                     (_TEXTS, one, made),
                 ).fetchall()
                 assert different == [], (operator, one, made)
+
+
+def test_expressions_of_classes_match_alike_on_both_engines(postgres_url: str) -> None:
+    """Random ones over thirty texts: as they are written, and as they are read for every engine; exact."""
+    drawn = random.Random(20261130)
+    inner = ["".join(drawn.choices(_OF_CLASSES, k=drawn.randint(1, 5))) for _ in range(_DRAWN)]
+    written = [f"{drawn.choice(('^', ''))}{one}{drawn.choice(('$', ''))}" for one in inner]
+    written += ["^[+-]?[0-9]+$", "^-?\\d+(\\.\\d+)?$", "^[A-Z]{2}-\\d{4}$", "[^0-9]", "^(ab)?c$"]
+    known = {one: made for one in written if (made := plain_expression(one)) is not None}
+    assert len(known) > _DRAWN / 10
+    texts = [*_TEXTS, "0", "12", "-3.5", "a0", "AB-1234", "٣", "１２", "12\n", "\n", "a\u2028", "abc", "c", "aab+"]
+    with psycopg.connect(postgres_url) as connection, duckdb.connect() as duck:
+        for one, made in known.items():
+            rows = connection.execute(
+                'SELECT t COLLATE "C" ~ %s, t COLLATE "C" ~ %s FROM unnest(%s::text[]) t', (one, made, texts)
+            ).fetchall()
+            found = [duck.execute("SELECT regexp_matches(?, ?)", (text, made)).fetchone() for text in texts]
+            for text, (theirs, ours), other in zip(texts, rows, found, strict=True):
+                assert (theirs,) == (ours,) == other, (one, made, text)
+
+
+def test_what_is_none_of_classes_alone() -> None:
+    for written in (
+        *(
+            "(a+)+",
+            "^(a+)*$",
+            "a|b",
+            "a.b",
+            "[[:digit:]]",
+            "[z-a]",
+            "[a-Z]",
+            "\\w",
+            "\\ma",
+            "(?i)a",
+            "a+?",
+            "a{3,2}",
+            "",
+        ),
+        *("[a-z]*[a-z]*x", "^a*b*c*", "é", "[é]", "a{200}", "^^a", "a$b", "[&&a]", "[a-c-e]", "(a", "^*", "a" * 101),
+    ):
+        assert plain_expression(written) is None, written
 
 
 def test_what_says_more_is_none() -> None:

@@ -346,7 +346,7 @@ CONSTANT_TIME = {
 OF_CUT_TEXTS = {
     *("abs", "floor", "trunc", "div", "coalesce", "COALESCE", "nullif", "NULLIF", "GREATEST", "LEAST", "epoch_us"),
     "make_timestamp",
-    "regexp_full_match",
+    "regexp_matches",
     *(
         "left",
         "right",

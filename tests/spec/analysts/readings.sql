@@ -196,3 +196,6 @@ SELECT site FROM readings WHERE round(temperature::numeric, 1) >= 30.5 GROUP BY 
 
 SELECT site FROM readings WHERE round((temperature * 1.8 + 32)::numeric, 0) > 70 AND round(humidity, 0) < 40 GROUP BY site HAVING count(*) > 500
 --> planned
+
+SELECT site FROM readings WHERE CASE WHEN error_code ~ '^[0-9]+$' THEN error_code::int >= 500 ELSE false END GROUP BY site HAVING count(*) > 200
+--> planned

@@ -167,7 +167,7 @@ SELECT category, priority ~ '^(high|urgent)$' AS pressing FROM tickets WHERE sub
 --> planned
 
 SELECT category FROM tickets WHERE subject ~ 'order [0-9]+' GROUP BY category HAVING count(*) > 50
---> KH205
+--> planned
 
 -- # values of one unit's own rows
 SELECT c.plan FROM customers c JOIN (SELECT customer_id, min(opened_at) AS first FROM tickets GROUP BY customer_id) t USING (customer_id) WHERE t.first < c.signed_up + interval '1 month' GROUP BY c.plan HAVING count(*) > 20

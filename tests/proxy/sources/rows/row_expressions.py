@@ -79,6 +79,9 @@ VALUES["code"] = tuple(one for one in VALUES["name"] if len(one) <= 6)  # of lon
 FAR = {"arrived": ("infinity", "-infinity", "10000-01-01", "0044-03-15 BC"), "born": ("infinity", "-infinity",
        "10000-01-01", "0044-03-15 BC")}  # fmt: skip
 """Times that are computed with nowhere, and that PostgreSQL may compute with."""
+EXPRESSIONS = ("^[0-9]+$", r"^\d{1,3}$", r"^-?[0-9]+(\.[0-9]+)?$", "[0-9]", "[^0-9]", "[^a-z ]$", "^[A-Z]",
+               "[a-z_]*b", "^[a-z]{2,}", "^(ab)?$", "[0-9]$", r"^\d*\.\d+$", "^[A-Za-z]+ [A-Za-z]+$", "z{3}",
+               "^[0-9]{4,}")  # fmt: skip
 SAYING = ("said::int", "said::bigint", "said::numeric", "said::numeric(8,2)", "said::numeric(4,0)", "trim(said)::int",
           "CAST(said AS double precision)", "left(said, 2)::int", "nullif(said, '')::numeric")  # fmt: skip
 NUMBERS = ("n", "m", "big", "price", "cost", "x", "y")
@@ -172,6 +175,9 @@ class Writer:
         return self.drawn.choice(
             (f"split_part(name, {self.drawn.choice((repr(' '), repr('a')))}, {self.drawn.randrange(1, 4)}) = 'ab'",
              f"name ILIKE {self.drawn.choice((repr('%i%'), repr('%ANN%lee'), repr('z%zzzzzzz_')))}",
+             f"{self.drawn.choice(('name', 'said', 'code', 'trim(said)'))} {self.drawn.choice(('~', '!~'))} "
+             f"'{self.drawn.choice(EXPRESSIONS)}'",
+             f"CASE WHEN said ~ '^[+-]?[0-9]{{1,9}}$' THEN said::int {operator} 3 ELSE false END",
              "lower(name) IN ('ann lee', 'i', 'zzzzzzzzzzzzzzzz')", "lower(name) LIKE '%i%'",
              f"to_char({of}, 'YYYY-MM') {operator} '2026-01'", f"to_char({of}, 'YYYYMMDD') {operator} '20240229'",
              f"to_char({of}, 'Dy') {equality} 'Sat'", f"to_char({of}, 'HH24') {operator} '12'",
