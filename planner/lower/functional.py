@@ -8,7 +8,7 @@ from planner.functionals.row_range import row_range
 from planner.lower.dialects.grid import INT4, INT8, integer_type
 from planner.lower.measure import RowValue, null_test_sql, row_value
 from planner.lower.row import RowSql
-from planner.lower.sums.row_sum import add_terms
+from planner.lower.sums.row_sum import add_terms, range_terms
 from planner.question.condition import ALWAYS, And, Condition
 from planner.question.condition_text import canonical
 from planner.question.model import OF_ONE_UNIT, Functional, Measure, Term
@@ -130,8 +130,16 @@ class FunctionalSql:
         if self.row.table.row_cap is not None:
             return None
         low, high = self._unit_range()
-        reached = [(-low, -self.least), (high, self.most)]
+        least, most = self._narrow_range()
+        reached = [(-low, -least), (high, most)]
         return min((bound // largest for bound, largest in reached if largest > 0), default=None)
+
+    def _narrow_range(self) -> tuple[int, int]:
+        """The least and most that a row adds, as terms that count in the same rows are added up."""
+        if self.functional.measure is not Measure.TOTAL or any(term.power > 1 for term in self.functional.terms):
+            return self.least, self.most
+        least, most = range_terms(self.row, self.functional.terms)
+        return max(least, self.least), min(most, self.most)
 
     @property
     def _alike(self) -> bool:

@@ -68,6 +68,9 @@ class Dialect:
     without_statistics: Callable[[str], str]
     """A column as it is, of whose values the engine's optimizer knows nothing: it could leave out rows by them."""
 
+    indexes_copies: bool
+    """Whether few rows of a copy are found by an index, and not by reading all of it."""
+
     byte_length: str
     """The function that gives the bytes of a text without reading it."""
 

@@ -131,6 +131,7 @@ POSTGRES = Dialect(
     materialized_fence=None,
     row_fence="OFFSET 0",
     without_statistics=str,  # its planner leaves out no row by what it knows of the values
+    indexes_copies=True,
     byte_length="octet_length",
     enforces_lengths=True,
     keys_at_once=None,

@@ -215,6 +215,7 @@ SPARK = Dialect(
     materialized_fence=None,
     row_fence=None,
     without_statistics=str,
+    indexes_copies=False,
     byte_length="octet_length",
     enforces_lengths=False,
     keys_at_once=None,

@@ -26,6 +26,7 @@ from planner.lower.contribution_bounds import Bounding, exceeds_groups, not_null
 from planner.lower.dialects.model import Dialect
 from planner.lower.domain import restriction
 from planner.lower.functional import FunctionalSql
+from planner.lower.heavy_units.list_heavy import can_be_summed
 from planner.lower.kept.named_steps import define_steps
 from planner.lower.kept.rollup_build import COUNT, MOST, build_rollup, stored_measures
 from planner.lower.key_tests import fixed_tests, where_tests
@@ -141,10 +142,24 @@ class _Rolled:
             asked=tuple(asked),
         )
 
-    def totals(self, conditions: Sequence[str], *, closing: str) -> list[str]:
-        """The step that adds up what each unit has in each key."""
-        groups = self.bounding.groups
-        units = [f"{self.bounding.row.column(column.name)} AS {alias}" for alias, column in groups]
+    @property
+    def has_unit_beside_keys(self) -> bool:
+        """Return True if some column of the unit is no key: it is NULL where units are taken together."""
+        return any(alias.startswith("u") for alias, _ in self.bounding.units)
+
+    def totals(self, conditions: Sequence[str], *, closing: str, limit: int | None = None) -> list[str]:
+        """The step that adds up what each unit has in each key.
+
+        Parameters:
+            limit: units with at most so many rows in a key are taken together; None: each is by itself.
+        """
+        units = []
+        for alias, column in self.bounding.groups:
+            value = self.bounding.row.column(column.name)
+            is_apart = limit is not None and alias.startswith("u")
+            units.append(
+                f"CASE WHEN {COUNT} > {limit} THEN {value} END AS {alias}" if is_apart else f"{value} AS {alias}"
+            )
         sums = [
             f"{f.sum_rows(added=f.added_sql(), present=f.present())} AS t{i}" for i, f in enumerate(self.functionals)
         ]
@@ -169,6 +184,7 @@ def _answer_per_unit(question: Question, rows: UnitRows, rolled: _Rolled) -> lis
 def _answer(question: Question, rolled: _Rolled) -> list[str]:
     """The question over `rolled`, from behind the WITH clause that names it."""
     bounded, whole, asked = rolled.bounding.row, rolled.functionals, rolled.asked
+    known = [functional.functional for functional in whole]
     single = replace(bounded, table=replace(bounded.table, unit=(), row_cap=None))
     light = [replace(functional, row=single) for functional in whole]
     limits = [limit for f in whole if (limit := f.unclipped_rows()) is not None]
@@ -183,6 +199,8 @@ def _answer(question: Question, rolled: _Rolled) -> list[str]:
             "SELECT * FROM scan",
         ]
     limit = min([*limits, MOST - 1])
+    if not bounded.dialect.indexes_copies and rolled.has_unit_beside_keys and all(map(can_be_summed, known)):
+        return _answer_at_once(whole, rolled, aliases, limit)
     return [
         f"-- units with at most {limit} rows in a key: no choice among them is clipped",
         *_step(
@@ -208,6 +226,21 @@ def _answer(question: Question, rolled: _Rolled) -> list[str]:
         "-- both, per key",
         *select(aliases + [f"{f.final(f.sum_keys(f'f{i}'))} AS f{i}" for i, f in enumerate(whole)]),
         "FROM summed",
+        *group_by(len(keys)),
+    ]
+
+
+def _answer_at_once(whole: Sequence[FunctionalSql], rolled: _Rolled, keys: list[str], limit: int) -> list[str]:
+    """The same by one scan, where two would read all rows: only units with more rows than that have groups."""
+    unit = next(alias for alias, _ in rolled.bounding.units if alias.startswith("u"))
+    is_heavy = f"{unit} IS NOT NULL"
+    sums = [f"{f.final(f.sum_heavy_units(f't{i}', heavy=is_heavy))} AS f{i}" for i, f in enumerate(whole)]
+    return [
+        f"-- integer totals of each privacy unit with more than {limit} rows in a key, and of all others together",
+        *rolled.totals([], closing=")", limit=limit),
+        "-- each unit's total clipped, summed per key",
+        *select(keys + sums),
+        "FROM totals",
         *group_by(len(keys)),
     ]
 

@@ -54,6 +54,18 @@ def list_parts(row: RowSql, terms: Sequence[Term]) -> tuple[list[str], int]:
     return [one.sql(kind) if one.counts_always else f"COALESCE({one.sql(kind)}, 0)" for one in always], largest
 
 
+def range_terms(row: RowSql, terms: Sequence[Term]) -> tuple[int, int]:
+    """Return the least and most that a row adds by several terms; zero lies between them.
+
+    Terms that count in the same rows are one product. So `100 * p - d * p` is at least 0 where `d` is at most 100.
+
+    Parameters:
+        terms: of power 0 or 1.
+    """
+    ranges = [alike.range for alike in _group(row, terms, ALWAYS) if alike.polynomial]
+    return sum(min(low, 0) for low, _ in ranges), sum(max(high, 0) for _, high in ranges)
+
+
 @dataclass(frozen=True, slots=True)
 class _Needs:
     """Conditions and values that a row must have for a term to count."""
@@ -89,6 +101,23 @@ class _Alike:
         sizes = ((abs(number), *(self._largest(name) for name in names)) for names, number in self.polynomial.items())
         return sum(prod(one) for one in sizes)
 
+    @property
+    def range(self) -> tuple[int, int]:
+        """The least and most of the sum where it counts: its factors may have any values of their ranges."""
+        product = factor(self.polynomial)
+        whole = (product.content, product.content)
+        for one in product.linear:
+            low, high = self._range(one.name)
+            ends = (one.slope * low + one.constant, one.slope * high + one.constant)
+            whole = _multiply_ranges(whole, (min(ends), max(ends)))
+        rest = (0, 0)
+        for names, number in product.rest.items():
+            monomial = (number, number)
+            for name in names:
+                monomial = _multiply_ranges(monomial, self._range(name))
+            rest = rest[0] + monomial[0], rest[1] + monomial[1]
+        return _multiply_ranges(whole, rest)
+
     def sql(self, kind: str) -> str:
         """The sum in a type that holds `largest`, NULL where the terms do not count."""
         tests = [f"({self.row.holds(condition)})" for condition in self.needs.conditions]
@@ -109,6 +138,11 @@ class _Alike:
     def _value(self, name: str) -> RowValue:
         """The value of a column, zero for a NaN that some terms do without."""
         return row_value(self.row, self.row.table.column(name), nan_is_zero=name in self.optional)
+
+    def _range(self, name: str) -> tuple[int, int]:
+        """The range of a column's value, with the zero that stands for a NaN which some terms do without."""
+        value = self._value(name)
+        return (min(value.low, 0), max(value.high, 0)) if name in self.optional else (value.low, value.high)
 
     def _largest(self, name: str) -> int:
         value = self._value(name)
@@ -144,6 +178,11 @@ class _Alike:
         number *= prod(value.steps for value in values)
         parts = [value.sql if value.steps > 1 else value.cast(self.row.dialect, kind) for value in values]
         return " * ".join([*parts, integer(number)] if number != 1 or not parts else parts)
+
+
+def _multiply_ranges(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    ends = [a * b for a in one for b in other]
+    return min(ends), max(ends)
 
 
 def _write_decimal(factor: LinearFactor, value: RowValue) -> tuple[int, str]:

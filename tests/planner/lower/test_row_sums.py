@@ -1,5 +1,6 @@
 """What a row adds by several terms, as one product: multiplied out it is the terms, and each clip is written once."""
 
+import itertools
 import random
 from collections import Counter
 from dataclasses import replace
@@ -11,8 +12,8 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
 from planner.lower.sums.factors import Factored, Polynomial, factor
 from planner.lower.sums.null_tests import drop_implied_tests
-from planner.lower.sums.row_sum import add_terms
-from planner.question.condition import ALWAYS, And, Condition, IsNull, Not, Or
+from planner.lower.sums.row_sum import add_terms, range_terms
+from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or
 from planner.question.model import Functional, Measure, Term
 from planner.question.products import product_column
 
@@ -105,3 +106,42 @@ def test_a_term_is_not_asked_what_its_own_value_says() -> None:
     assert drop_implied_tests(counted, table) == counted
     for other in (replace(every, off_each_unit=1), replace(every, measure=Measure.LEAST)):
         assert drop_implied_tests(other, table) == other
+
+
+def test_a_charge_takes_nothing_away() -> None:
+    """Term by term it could: the second is negative, and each has tests of its own."""
+    table, terms = _charge()
+    for dialect in (DUCKDB, POSTGRES):
+        assert range_terms(RowSql(table=table, dialect=dialect), terms) == (0, 105_000 * 100 * 108)
+
+
+def test_no_row_adds_more_or_less_than_the_range_of_its_terms() -> None:
+    """Every row of drawn terms over two small columns, each of which may be NULL or NaN, and of a flag."""
+    drawn = random.Random(2)
+    a, b = (
+        Column(name, SqlType.NUMERIC, "numeric(15,2)", bounds=(Decimal(low), Decimal(high)), grid=Decimal(1))
+        for name, low, high in (("a", -2, 1), ("b", 1, 3))
+    )
+    flag, product = Column("flag", SqlType.BOOLEAN, "boolean"), product_column((a, b))
+    charge, _ = _charge()
+    row = RowSql(table=replace(charge, columns=(a, b, flag, product)), dialect=POSTGRES)
+    conditions: list[Condition] = [ALWAYS, Compare("flag", "=", True), Not(IsNull(product.name)), Not(IsNull("a"))]
+    for _ in range(200):
+        read = [drawn.choice([None, "a", "b", product.name]) for _ in range(drawn.randint(1, 4))]
+        terms = [
+            Term(drawn.choice([1, -1, 5, -7]), name, drawn.choice(conditions), 0 if name is None else 1)
+            for name in read
+        ]
+        low, high = range_terms(row, terms)
+        assert low <= 0 <= high
+        nan = "NaN"  # a value that no term can count, and that is not NULL
+        for x, y, is_set in itertools.product((None, nan, -2, -1, 0, 1), (None, nan, 1, 2, 3), (True, False)):
+            values: dict[str | None, int] = {None: 1}
+            values |= {name: one for name, one in (("a", x), ("b", y)) if isinstance(one, int)}
+            if isinstance(x, int) and isinstance(y, int):
+                values[product.name] = x * y
+            holds = {conditions[0]: True, conditions[1]: is_set, conditions[2]: None not in (x, y)}
+            holds[conditions[3]] = x is not None
+            counting = [term for term in terms if holds[term.condition] and term.column in values]
+            added = sum(term.coefficient * values[term.column] for term in counting)
+            assert low <= added <= high, (terms, x, y, is_set)
