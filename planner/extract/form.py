@@ -383,13 +383,40 @@ def _find_called(window: exp.Window) -> exp.Expr:
     return called
 
 
+def _list_looked_up(place: QuestionReading) -> Iterator[str]:
+    """The names of looked-up columns in whose values groups are ranked by what is never negative.
+
+    Others determine them, so that some combinations have no row: these are the last.
+    """
+    ranked = place.ranked
+    if ranked is None or not _is_never_negative(ranked.node, place):
+        return
+    for item in ranked.partition:
+        column = find_column(resolve_in_order(bare(item), place.select), place.scope)
+        if column is not None and isinstance(column.derivation, Lookup) and column.domain is not None:
+            yield column.name
+
+
+def _is_never_negative(node: exp.Expr, place: QuestionReading) -> bool:
+    """Whether groups are ranked by a count, or by a sum or mean of a column that is never negative."""
+    node = bare(node.this) if isinstance(node, exp.Filter) else node
+    if isinstance(node, exp.Count):
+        return True
+    if not isinstance(node, exp.Sum | exp.Avg):
+        return False
+    column = find_column(bare(node.this), place.scope)
+    return column is not None and column.bounds is not None and column.bounds[0] >= 0
+
+
 def _read_keys(place: QuestionReading, shown: exp.Select) -> tuple[Column, ...]:
     """The keys, of the SELECT as it shows them; several groupings at once are refused with the questions for each."""
     ranked = place.ranked
     # the first groups in each value of a key: it stays one, and combinations that no row has are the last
     parted = ranked is not None and bool(ranked.partition) and ranked.descending
     try:
-        return read_group_by(shown, place.scope, together=not parted)
+        return read_group_by(
+            shown, place.scope, together=not parted, kept=set(_list_looked_up(place)) if parted else ()
+        )
     except KeyholeError as error:
         if error.code == "KH202" and (refusal := refuse_people(error, place)) is not None:
             raise refusal from None

@@ -128,7 +128,7 @@ def parts_by_no_key(item: exp.Expr, keys: tuple[Column, ...], *, is_looked_up: b
         f"{write_short(item)} is no key of the question, and parts its ranking",
         detail="Groups are ranked among those that share the values of some keys.",
         hint=f"Part by one or more of: {'; '.join(key.name for key in keys)}."
-        + (" What is looked up by a key parts a ranking whose largest come first." if is_looked_up else ""),
+        + (" What is looked up by a key parts a ranking of counts whose largest come first." if is_looked_up else ""),
         position=position(item),
     )
 

@@ -1,7 +1,7 @@
 """Which looked-up columns the keys of a question determine, which values they have there, and how SQL finds them."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import prod
 from typing import Any
 
@@ -130,7 +130,22 @@ def existing_sql(keys: Collection[Column], scope: Scope) -> str:
             ours = ", ".join(f"answered.{quote_identifier(named)}" for named, _, _ in own)
             theirs = ", ".join(quote_identifier(public) for _, _, public in own)
             parts.append(f"({ours}) IN (SELECT {theirs} FROM public.{quote_identifier(own[0][1].name)})")
+    parts.extend(_list_determined(keys, scope))
     return " AND ".join(parts)
+
+
+def _list_determined(keys: Collection[Column], scope: Scope) -> Iterator[str]:
+    """For each looked-up key that another key determines, that the two stand in one row, as SQL."""
+    names = [key.name for key in keys]
+    for key in keys:
+        found = _looked_up(key, scope)
+        if found is not None:
+            joined, public = found
+            base = _own_key(joined, key, names) or (joined.base if joined.base in names else None)
+            if base is not None and base != key.name:
+                ours = f"answered.{quote_identifier(base)}, answered.{quote_identifier(key.name)}"
+                theirs = f"{quote_identifier(joined.key)}, {quote_identifier(public)}"
+                yield f"({ours}) IN (SELECT {theirs} FROM public.{quote_identifier(joined.name)})"
 
 
 def _table_of(column: Column, scope: Scope) -> tuple[JoinedTable, str]:

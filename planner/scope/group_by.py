@@ -1,6 +1,7 @@
 """GROUP BY: which columns are the question's keys, by name, position, output alias or a derived column's expression."""
 
 import json
+from collections.abc import Collection
 from itertools import combinations
 
 from sqlglot import exp
@@ -16,13 +17,16 @@ from planner.scope.names import Scope, derivation, find_column, same
 _LARGEST_INTEGER = 2**31 - 1  # PostgreSQL reads a longer number as a numeric, which is no position
 
 
-def read_group_by(select: exp.Select, scope: Scope, *, together: bool = True) -> tuple[Column, ...]:
+def read_group_by(
+    select: exp.Select, scope: Scope, *, together: bool = True, kept: Collection[str] = ()
+) -> tuple[Column, ...]:
     """The key columns in order, each once, without looked-up ones that others determine; none where the whole table is
     one group.
 
     Parameters:
         together: whether columns that are looked up by one key, and tell its values apart, are that key, and others
             one key of the combinations that there are.
+        kept: the names of looked-up columns that are keys although others determine them.
 
     Raises KH100, KH105, KH106, KH201, KH202, KH215.
     """
@@ -43,6 +47,7 @@ def read_group_by(select: exp.Select, scope: Scope, *, together: bool = True) ->
     plain = [column for column in listed if column is not None]
     told = bases_told_by(plain, scope) if together else ()
     names = {column.name for column in leading_columns([*plain, *several, *told], scope)}
+    names |= {column.name for column in plain if column.name in kept}
     keys: dict[str, Column] = {column.name: column for column in told if column.name in names}
     if together and scope.listed is None:
         made = dict.fromkeys([*plain, *(columns[0] for columns in computed.values() if len(columns) == 1)])

@@ -322,3 +322,15 @@ SELECT DISTINCT ON (month) country FROM (SELECT month, country, count(*) AS n FR
 
 SELECT country, -n AS n FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q ORDER BY n DESC LIMIT 2
 --> KH101 count(*)
+
+SELECT region, country FROM (SELECT r.region, s.country, rank() OVER (PARTITION BY r.region ORDER BY count(*) DESC) AS place FROM sales s JOIN regions r ON r.name = s.country GROUP BY 1, 2) q WHERE place <= 2
+--> [region 3, country 4] true first 2 per region falling ~100; count(*) delta 100 in 0..100
+
+SELECT DISTINCT ON (r.region) r.region, r.name FROM regions r JOIN sales s ON r.name = s.country GROUP BY r.region, r.name ORDER BY r.region, count(*) FILTER (WHERE gift) DESC
+--> [region 3, country 4] true first 1 per region falling ~100; count(*) FILTER (WHERE gift) delta 100 in 0..100
+
+SELECT r.region, s.country, rank() OVER (PARTITION BY r.region ORDER BY count(*)) AS place FROM sales s JOIN regions r ON r.name = s.country GROUP BY 1, 2
+--> KH106 r.region
+
+SELECT r.region, s.country, rank() OVER (PARTITION BY r.region ORDER BY sum(amount) DESC) AS place FROM sales s JOIN regions r ON r.name = s.country GROUP BY 1, 2
+--> KH106 r.region

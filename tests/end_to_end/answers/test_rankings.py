@@ -73,6 +73,11 @@ STATEMENTS = [
     "FROM a) SELECT month, store FROM b WHERE r = 2 AND n > 107 OR n > 3407 ORDER BY month",
     "SELECT DISTINCT ON (month) month, store FROM (SELECT date_trunc('month', day) AS month, store, count(*) AS n "
     "FROM sales GROUP BY 1, 2) q WHERE store <> 'north' AND n > 107 ORDER BY month DESC, n DESC, store",
+    "SELECT region, store FROM (SELECT r.region, s.store, row_number() OVER (PARTITION BY r.region "
+    "ORDER BY count(*) DESC) AS place FROM sales s JOIN stores r ON s.store = r.name "
+    "GROUP BY r.region, s.store HAVING count(*) > 107) q WHERE place = 1 AND region IS NOT NULL ORDER BY store",
+    "SELECT DISTINCT ON (r.region) r.region, r.name FROM sales s JOIN stores r ON s.store = r.name "
+    "WHERE r.region IS NOT NULL GROUP BY 1, 2 HAVING count(*) > 107 ORDER BY r.region, sum(amount) DESC",
     "SELECT w.ward, w.rank FROM (SELECT ward, rank() OVER (ORDER BY count(DISTINCT patient_id) DESC) FROM visits "
     "GROUP BY ward) w WHERE rank < 3",
 ]
@@ -102,6 +107,19 @@ def test_numbers_beside_ranks_have_their_column(house: House, on_postgres_url: s
     ]
     assert found == told
     assert any(None in row for row in found)
+
+
+@pytest.mark.parametrize("house", ENGINES, indirect=True)
+def test_what_stands_in_no_public_row_together_is_in_no_partition(house: House) -> None:
+    """Few stores are in the upper region; those of others, without sales there, would have the next places."""
+    sql = (
+        "SELECT region, store FROM (SELECT region, store, rank() OVER (PARTITION BY region ORDER BY count(*) DESC) "
+        "AS r FROM sales JOIN stores ON store = name WHERE region IS NOT NULL GROUP BY 1, 2) q WHERE r <= 2 ORDER BY 2"
+    )
+    with house.connect() as connection:
+        connection.execute("SET keyhole.tolerance = '5'")
+        found = set(connection.execute(sql).fetchall())
+    assert found - {("upper", "closed")} == {("upper", "north"), ("lower", "south"), ("lower", "west")}
 
 
 @pytest.mark.parametrize(("house", "sql"), cases(ENGINES, STATEMENTS, quick=len(STATEMENTS)), indirect=["house"])
