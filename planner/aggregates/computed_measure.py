@@ -81,7 +81,8 @@ def computed_measure(node: exp.Expr, reading: MeasureReading) -> ComputedMeasure
     """
     node = bare(node)
     within = reading.within
-    if not isinstance(node, _FUNCTIONS) and not (isinstance(node, exp.Sub) and not _is_number(node.this, within)):
+    of_times = isinstance(node, exp.Sub) and not _is_number(node.this, within)
+    if not (isinstance(node, _FUNCTIONS) or of_times or _is_number_of_text(node, within)):
         return None
     term = read_measure(node, within)
     if term is None or term.kind not in (*NUMBERS, TermKind.LENGTH):
@@ -161,6 +162,14 @@ def _name_measure(term: RowTerm, reading: MeasureReading) -> Column:
     seconds = extract("epoch", term)
     made = measured_column(seconds, within, known=known, clip=(reading.clips or {}).get(spell(seconds)))
     return computed_column(term, within) if made.bounds is None else made
+
+
+def _is_number_of_text(node: exp.Expr, within: RowScope) -> bool:
+    """Return True for a text that is cast, to the number that it says."""
+    if not isinstance(node, exp.Cast) or within.is_constant(node):
+        return False
+    found = read_term(node.this, within)
+    return found is not None and found.kind is TermKind.TEXT
 
 
 def _is_number(node: exp.Expr, within: RowScope) -> bool:

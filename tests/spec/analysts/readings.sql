@@ -199,3 +199,9 @@ SELECT site FROM readings WHERE round((temperature * 1.8 + 32)::numeric, 0) > 70
 
 SELECT site FROM readings WHERE CASE WHEN error_code ~ '^[0-9]+$' THEN error_code::int >= 500 ELSE false END GROUP BY site HAVING count(*) > 200
 --> planned
+
+SELECT site FROM readings GROUP BY site HAVING avg(error_code::int) > 400
+--> planned
+
+SELECT site FROM readings GROUP BY site HAVING sum(nullif(error_code, '')::numeric) > 100000
+--> planned
