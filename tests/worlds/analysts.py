@@ -1,6 +1,7 @@
 """Owners whose analysts write as people do: a hospital, a city's taxis, a shop, a library, sensors, a help desk, a
 university, an insurer, a panel of households, a clinic with public tables beside its visits, a hospital of three
-tables, hired bicycles, a clinic whose names have blanks, order lines, badge swipes, and data sets of courses."""
+tables, hired bicycles, a clinic whose names have blanks, order lines, badge swipes, an energy supplier, a school, and
+data sets of courses."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
@@ -138,6 +139,25 @@ _PRIVATE = {
             "bigint": "swipe_id card_id", "text": "person_type school building door direction deny_reason term",
             _TIME: "swiped_at", "integer": "floor dwell_seconds printed_pages", "smallint": "battery",
             _REAL: "temperature", "boolean": "granted exam_week",
+        },
+    },
+    "meters": {
+        "readings": {
+            "bigint": "meter_id", _TIME: "read_at", _REAL: "kwh peak_kwh", "text": "tariff status",
+            "boolean": "estimated", "numeric(8,2)": "price", "real": "voltage",
+        },
+        "meters": {
+            "bigint": "meter_id", "text": "region premises", "boolean": "solar", "date": "installed_on",
+            "smallint": "occupants",
+        },
+    },
+    "marks": {
+        "marks": {
+            "integer": "student_id school_year max_mark minutes_taken minutes_allowed", "text": "subject term grade",
+            "numeric(5,1)": "mark", _TIME: "sat_at", "boolean": "absent", "smallint": "attempts",
+        },
+        "students": {
+            "integer": "student_id year_group", "text": "house travels_by", "date": "born", "boolean": "bursary",
         },
     },
 }  # fmt: skip

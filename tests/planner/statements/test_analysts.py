@@ -1,4 +1,4 @@
-"""What analysts write, on the tables of sixteen owners: each statement is planned, or refused with one code, and
+"""What analysts write, on the tables of many owners: each statement is planned, or refused with one code, and
 nearly all are planned. `null` says that a statement has no question."""
 
 from zlib import crc32
