@@ -208,11 +208,21 @@ class Rollups:
         steps = _list_steps(rewritten)
         for rows in steps:
             self._want(self._steps, rows, version, timeout_ms=timeout_ms)
-        for rows in [] if rewritten.apart is None or rewritten.blocks else _list_read(rewritten.apart):
-            self._want(self._steps, rows, version, timeout_ms=timeout_ms)
+        if rewritten.apart is not None and not rewritten.blocks:
+            self._want_apart(_list_read(rewritten.apart), version, timeout_ms=timeout_ms)
         rollup = rewritten.rollup
         if rollup is not None and (len(steps) <= _FEW_STEPS or self._note_wish(f"{_name(rollup)} {version}")):
             self._want(self._rollups, rollup, version, timeout_ms=timeout_ms)
+
+    def _want_apart(self, lists: Sequence[Rollup], version: str, *, timeout_ms: int) -> None:
+        """Have lists built at once while there is room for many, then those alone that are wished for again: a question
+        whose threshold is in what it adds up has lists of its own."""
+        is_known = self._note_wish(" ".join([*map(_name, lists), version]))
+        with self._lock:
+            has_room = 2 * len(self._steps.kept) <= self._steps.most
+        if is_known or has_room:
+            for rows in lists:
+                self._want(self._steps, rows, version, timeout_ms=timeout_ms)
 
     def _note_wish(self, wish: str) -> bool:
         """True if it has been wished for before, as far as that is remembered."""

@@ -102,6 +102,18 @@ def test_a_version_s_later_questions_do_not_reach_units_that_nothing_can_cut(sho
         assert not any(any(map(any, shop.read(sql, version=version))) for sql in ASKED)
 
 
+def test_many_lists_are_made_for_those_alone_who_ask_again(shop: Shop) -> None:
+    """A mean's threshold is part of what it adds up. Sixteen steps are kept; beside nine no list is made at once."""
+    several = [f"SELECT l_mode FROM lines GROUP BY 1 HAVING avg(amount) > {number / 2}" for number in range(1, 13)]
+    *_, once, twice = several
+    expected = {sql: shop.read(sql, version="1") for sql in (*several, twice)}
+    for table in ("orders", "customers"):
+        shop.empty(table)
+    found = {sql: shop.read(sql, version="1") for sql in (several[0], once, twice)}
+    assert found == {several[0]: expected[several[0]], once: [[0, 0]], twice: expected[twice]}
+    assert any(map(any, expected[once]))
+
+
 def _heavy(rewritten: Rewritten) -> list[tuple[Any, ...]]:
     assert rewritten.apart is not None
     build = next(one.rows.build for one in reversed(rewritten.apart.steps) if one.rows and "keyhole_z0" in one.defined)
