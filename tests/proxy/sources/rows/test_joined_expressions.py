@@ -17,7 +17,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.question.unit_groups import groups_of_one_unit
 from tests.effort import examples
 from tests.planner.asked import asked_once, written_once
-from tests.proxy.sources.unit_paths.shop import compiled
+from tests.proxy.sources.unit_paths.shop import compiled, name_plainly
 from tests.proxy.sources.worlds import Engines, spelled
 from tests.worlds.policies import VERIFIER
 
@@ -74,7 +74,7 @@ WHERE = (
     "CASE WHEN s.dose > p.weight THEN 1 ELSE 0 END = 0",
     "coalesce(s.dose, p.height) >= 2",
 )
-_FOUND: Mapping[str, tuple[Any, ...]] = {
+FOUND: Mapping[str, tuple[Any, ...]] = {
     "person": (1, 1, 2, 2, 3, None),
     "born": (date(1950, 1, 31), date(1960, 2, 29), date(2024, 1, 31), date(2025, 12, 31), date(1, 1, 1), None),
     "weight": (0.0, 10.0, 60.5, 71.25, None),
@@ -90,7 +90,7 @@ _FOUND: Mapping[str, tuple[Any, ...]] = {
 
 def clinic() -> Catalog:
     """The catalog of the clinic."""
-    return compiled(POLICY, TYPES)
+    return name_plainly(compiled(POLICY, TYPES))
 
 
 CLINIC = clinic()
@@ -98,7 +98,7 @@ CLINIC = clinic()
 
 def clinics() -> st.SearchStrategy[dict[str, list[tuple[Any, ...]]]]:
     """Few people with one row or two, each with no more visits than are counted."""
-    rows = {name: st.tuples(*(st.sampled_from(_FOUND[one]) for one in types)) for name, types in TYPES.items()}
+    rows = {name: st.tuples(*(st.sampled_from(FOUND[one]) for one in types)) for name, types in TYPES.items()}
     drawn = st.fixed_dictionaries({name: st.lists(row, min_size=3, max_size=12) for name, row in rows.items()})
     return drawn.map(lambda found: {"people": _first(found["people"], 2), "seen": _first(found["seen"], 2)})
 
@@ -108,7 +108,8 @@ def _first(rows: Sequence[tuple[Any, ...]], most: int) -> list[tuple[Any, ...]]:
     return [row for i, row in enumerate(rows) if sum(one[0] == row[0] for one in rows[:i]) < most]
 
 
-def _load(rows: Rows) -> list[str]:
+def load_sql(rows: Rows) -> list[str]:
+    """The statements that make both tables."""
     made = []
     for name, types in TYPES.items():
         columns = ", ".join(f"{column} {kind}" for column, kind in types.items())
@@ -129,9 +130,9 @@ def test_conditions_over_two_tables_are_those_of_postgresql(
     worlds = []
     with duckdb.connect() as duck:
         for world in (rows, {name: [row for row in found if row[0] != person] for name, found in rows.items()}):
-            for statement in _load(world):
+            for statement in load_sql(world):
                 duck.execute(statement)
-            engines.writer.execute("; ".join(_load(world)).encode())
+            engines.writer.execute("; ".join(load_sql(world)).encode())
             answers = []
             for sql, condition in asks:
                 question = asked_once(sql, CLINIC)
@@ -169,9 +170,9 @@ def test_one_person_moves_sums_over_two_tables_by_their_sensitivity(
     worlds = []
     with duckdb.connect() as duck:
         for world in (rows, {name: [row for row in found if row[0] != person] for name, found in rows.items()}):
-            for statement in _load(world):
+            for statement in load_sql(world):
                 duck.execute(statement)
-            engines.writer.execute("; ".join(_load(world)).encode())
+            engines.writer.execute("; ".join(load_sql(world)).encode())
             answers = []
             for question in questions:
                 ours = duck.execute(written_once(question, DUCKDB)).fetchall()
