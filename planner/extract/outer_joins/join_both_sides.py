@@ -116,10 +116,29 @@ def _is_excluded(condition: exp.Expr | None, joined: _Joined, missing: frozenset
     return any(is_never_true(one, lambda column: joined.find_owner(column) in missing) for one in conjuncts(condition))
 
 
+def _has_groups_without_rows(select: exp.Select, joined: _Joined) -> bool:
+    """Whether a group that has made-up rows alone is there without them, as every public one is.
+
+    The totals of a unit are not: they are there for the units that have a row.
+    """
+    group = select.args.get("group")
+    if group is None:
+        return False
+    units = {called for table in joined.tables.values() if isinstance(table, Table) for called in table.unit}
+    shown = {str(place): one for place, one in enumerate(select.expressions, start=1)}
+    return not any(
+        name(column.this) in units
+        for item in group.find_all(exp.Column, exp.Literal)
+        for column in (shown.get(item.name, item) if isinstance(item, exp.Literal) else item).find_all(exp.Column)
+    )
+
+
 def _is_grouped(select: exp.Select, joined: _Joined, missing: frozenset[str]) -> bool:
     """Whether GROUP BY has a declared key of a missing private table."""
     group = select.args.get("group")
     if group is None or any(value for key, value in group.args.items() if key != "expressions"):
+        return False
+    if not _has_groups_without_rows(select, joined):
         return False
     for column in _list_columns(group.expressions, select):
         owner = joined.find_owner(column)
@@ -145,7 +164,7 @@ def _is_never_counted(select: exp.Select, joined: _Joined, missing: frozenset[st
     """Whether no aggregate takes anything of such a row."""
     if any(join.side and join.side.upper() != "LEFT" for join in joined.joins[place:]):
         return False
-    if select.args.get("group") is None or select.find(exp.Window, exp.Subquery, exp.Exists) is not None:
+    if not _has_groups_without_rows(select, joined) or select.find(exp.Window, exp.Subquery, exp.Exists) is not None:
         return False
     aggregates = list(list_aggregates(select))
     return bool(aggregates) and all(

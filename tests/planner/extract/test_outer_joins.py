@@ -107,3 +107,12 @@ def test_groups_are_those_of_the_outer_join(world: psycopg.Connection[Any]) -> N
         found += bool(before)
     assert changed > rounds(1000, quick=130)
     assert found > changed / 3
+
+
+@pytest.mark.parametrize("group", ["p.patient_id", "1", "p.sex, patient_id"])
+def test_who_has_no_row_has_a_total_of_nothing(group: str) -> None:
+    """Behind an inner join such a unit would have no total, and be in no group of the query that reads it."""
+    joined = "patients p LEFT JOIN stays s ON s.patient_id = p.patient_id"
+    sql = f"SELECT p.patient_id, count(s.cost) AS stays FROM {joined} GROUP BY {group}"
+    assert _rewrite(sql) == sql
+    assert _rewrite(f"SELECT sex FROM {joined} GROUP BY sex HAVING count(s.cost) > 3").count("LEFT") == 0
