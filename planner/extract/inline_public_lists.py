@@ -5,10 +5,16 @@ WHERE country IN ('France', 'United Kingdom')
 
 WHERE NOT EXISTS (SELECT 1 FROM regions r WHERE r.name = country AND r.region = 'West')
 WHERE NOT ((country IN ('France', 'United Kingdom')) IS TRUE)
+
+And a subquery that counts or adds up pinned values, as the number that it is.
+
+HAVING count(*) > 100 * (SELECT count(*) FROM regions WHERE region = 'West')
+HAVING count(*) > 100 * (2)
 """
 
 from collections.abc import Iterator
 from datetime import date
+from decimal import Decimal, localcontext
 from functools import reduce
 from itertools import chain
 
@@ -22,7 +28,7 @@ from planner.parser.clauses import clauses, closing_index
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
 from planner.parser.spans import Searched, spans
-from planner.parser.tree import MOST_CHARACTERS, bare, contains, name
+from planner.parser.tree import MOST_CHARACTERS, bare, contains, name, write_node
 from planner.predicates.condition import row_condition
 from planner.question.condition import evaluate
 from planner.scope.names import Scope
@@ -33,6 +39,9 @@ from planner.values.spelling import STANDARD
 MOST_VALUES = 1_000  # of one subquery: they become text of the question; a longer list stays a subquery
 _PLAIN = frozenset(("expressions", "from_", "where", "distinct"))
 _ON_TABLE = frozenset(("this", "db", "alias"))
+_AGGREGATING = frozenset(("expressions", "from_", "where"))
+_CALLS = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
+_MOST_ROWS = 20_000  # of a table whose values are added up, each time that a statement is read
 _TYPES = frozenset({SqlType.TEXT, SqlType.INTEGER, SqlType.DATE})
 
 
@@ -50,6 +59,97 @@ def inline_public_lists(read: PrivateRead) -> tuple[Edit, ...]:
         if length > MOST_CHARACTERS:
             return ()
     return tuple(found)
+
+
+def inline_public_values(read: PrivateRead) -> tuple[Edit, ...]:
+    """The changes that write the numbers and dates which subqueries over public tables are; none for any other."""
+    where, having = (read.select.args.get(clause) for clause in ("where", "having"))
+    shown = [one for one in read.select.expressions if not isinstance(one, exp.Subquery)]
+    found: list[Edit] = []
+    for clause in (*shown, *(one for one in (where, having) if one is not None)):
+        for node in clause.find_all(exp.Subquery):
+            value = _compute_value(node.this, read.catalog) if isinstance(node.this, exp.Select) else None
+            if value is None or node.find_ancestor(exp.Select) is not read.select:
+                continue
+            try:
+                ((first, past),) = spans([Searched(node, 0, len(read.tokens))], read.text, read.tokens)
+            except KeyholeError:
+                return ()
+            found.append(Edit.of(read.tokens[first].start, read.tokens[past - 1].end, f"({value})"))
+    return tuple(found)
+
+
+def _compute_value(select: exp.Select, catalog: Catalog) -> str | None:
+    """What a subquery of aggregates over a public table is, as SQL without it; None for another, and for NULL."""
+    node = _table(select)
+    if node is None or any(value for key, value in select.args.items() if key not in _AGGREGATING):
+        return None
+    public = _find_public(node, select, catalog)
+    if public is None or len(public.rows) > _MOST_ROWS or len(select.expressions) != 1:
+        return None
+    alias = node.args.get("alias")
+    called = name(alias.this) if alias is not None and alias.this is not None else public.name
+    scope = Scope(table=_as_table(public), alias=called)
+    shown = bare(select.expressions[0].unalias())
+    try:
+        found = {id(one): _aggregate(one, list(_rows(select, scope, public)), scope) for one in _list_calls(shown)}
+    except KeyholeError:
+        return None
+    if not found or None in found.values() or contains(shown, exp.Query, exp.Filter, exp.Window):
+        return None
+    read = {id(column) for one in _list_calls(shown) for column in one.find_all(exp.Column)}
+    if any(id(column) not in read for column in shown.find_all(exp.Column)):
+        return None
+    texts = [text for text in found.values() if text is not None]
+    copied: exp.Expr = exp.Tuple(expressions=[shown.copy()]).expressions[0]
+    for one, text in zip(list(_list_calls(copied)), texts, strict=True):
+        value = exp.Paren(this=exp.Var(this=text))
+        if one is copied:
+            return text
+        one.replace(value)
+    return write_node(copied)
+
+
+def _list_calls(node: exp.Expr) -> Iterator[exp.Expr]:
+    return node.find_all(*_CALLS)
+
+
+def _aggregate(call: exp.Expr, rows: list[dict[str, Value | None]], scope: Scope) -> str | None:
+    """An aggregate of exact numbers or dates as PostgreSQL types it, as SQL; None for another one, and for NULL."""
+    if isinstance(call, exp.Count) and isinstance(call.this, exp.Star):
+        return f"{len(rows)}::bigint"
+    if not isinstance(call.this, exp.Column) or isinstance(call.this.this, exp.Star):
+        return None
+    column = scope.column(call.this)
+    values = [value for row in rows if (value := row[column.name]) is not None]
+    if isinstance(call, exp.Count):
+        return None if call.expressions else f"{len(values)}::bigint"
+    if call.expressions or column.sql_type not in (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DATE):
+        return None
+    if not values or any(isinstance(value, Decimal) and not value.is_finite() for value in values):
+        return None
+    wide = {"integer": "", "smallint": ""}.get(column.declared, "::bigint")
+    if isinstance(call, exp.Min | exp.Max):
+        found = (min if isinstance(call, exp.Min) else max)(values)
+        return f"{found}{wide}" if isinstance(found, int) else STANDARD.constant(found, column=column)
+    if column.sql_type is SqlType.DATE:
+        return None
+    with localcontext(prec=60):
+        total = sum((Decimal(value) for value in values if isinstance(value, int | Decimal)), Decimal(0))
+    if isinstance(call, exp.Avg):
+        return f"{total:f}::numeric / {len(values)}"
+    return f"{total:f}::bigint" if not wide and column.sql_type is SqlType.INTEGER else f"{total:f}::numeric"
+
+
+def _find_public(node: exp.Table, select: exp.Select, catalog: Catalog) -> PublicTable | None:
+    """The public table that a subquery reads by a plain name."""
+    if any(value for key, value in node.args.items() if key not in _ON_TABLE):
+        return None
+    alias = node.args.get("alias")
+    public = next((one for one in catalog.public_tables if one.name == name(node.this)), None)
+    if public is None or name(node.args.get("db")) not in ("", "public") or public.name in _hidden(select):
+        return None
+    return None if alias is not None and alias.args.get("columns") else public
 
 
 def _inline_list(node: exp.In, tokens: tuple[Token, ...], catalog: Catalog) -> Iterator[Edit]:
@@ -142,14 +242,8 @@ def _values(select: exp.Select, catalog: Catalog, *, skip_nulls: bool = False) -
     node = _table(select)
     if node is None or any(value for key, value in select.args.items() if key not in _PLAIN):
         return None
-    if any(value for key, value in node.args.items() if key not in _ON_TABLE):
-        return None
-    alias = node.args.get("alias")
-    hidden = _hidden(select)
-    public = next((one for one in catalog.public_tables if one.name == name(node.this)), None)
-    if public is None or name(node.args.get("db")) not in ("", "public") or public.name in hidden:
-        return None
-    if (alias is not None and alias.args.get("columns")) or len(select.expressions) != 1:
+    public, alias = _find_public(node, select, catalog), node.args.get("alias")
+    if public is None or len(select.expressions) != 1:
         return None
     called = name(alias.this) if alias is not None and alias.this is not None else public.name
     scope = Scope(table=_as_table(public), alias=called)

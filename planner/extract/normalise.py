@@ -10,6 +10,7 @@ ones where that means the same, and `read_private_first` puts the private table 
 These rules move what means the same in another place, in the statement's text:
 
 - `inline_public_lists`: a subquery over a public table after IN, into a list of its pinned values;
+- `inline_public_values`: one that counts or adds up a public table, into the number that it is;
 - `move_out_correlations`: what a question says of columns from outside of it, into a query around the question;
 - `pull_up_subqueries`: what a subquery or WITH query that only filters and projects says of a private table, into the
   query that reads it;
@@ -47,7 +48,7 @@ from planner.catalog.model import Catalog, Table
 from planner.errors import KeyholeError
 from planner.extract.bands import drop_having_of_rows, spell_out_band_columns, spell_out_bands
 from planner.extract.groupings.merge_groupings import merge_groupings
-from planner.extract.inline_public_lists import inline_public_lists
+from planner.extract.inline_public_lists import inline_public_lists, inline_public_values
 from planner.extract.key_domains import group_by_listed_keys, write_out_grouping_sets
 from planner.extract.move_out_correlations import move_out_correlations
 from planner.extract.open_text_keys import spell_out_listed_texts, spell_out_simple_cases
@@ -80,6 +81,7 @@ Private: TypeAlias = Sequence[tuple[exp.Table, Table]]
 Rule: TypeAlias = Callable[[PrivateRead], tuple[Edit, ...]]
 RULES: tuple[Rule, ...] = (
     inline_public_lists,
+    inline_public_values,
     move_out_correlations,
     pull_up_subqueries,
     spell_out_listed_texts,

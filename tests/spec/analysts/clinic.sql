@@ -190,3 +190,12 @@ SELECT v.ward FROM visits v JOIN wards w ON v.ward = w.ward GROUP BY v.ward, w.t
 
 SELECT v.ward, sum(v.cost) / w.budget AS used FROM visits v JOIN wards w ON v.ward = w.ward GROUP BY v.ward, w.budget HAVING sum(v.cost) > w.budget ORDER BY used DESC
 --> planned
+
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > 20 * (SELECT count(*) FROM wards)
+--> planned
+
+SELECT v.ward, count(*) > (SELECT avg(capacity) * 10 FROM wards) AS crowded FROM visits v GROUP BY v.ward
+--> planned
+
+SELECT ward FROM visits WHERE born < (SELECT min(opened) FROM wards WHERE acute) GROUP BY ward HAVING count(DISTINCT person) > 100
+--> planned
