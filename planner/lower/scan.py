@@ -100,7 +100,7 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tupl
     rolled = None
     # rows that count are as many as joined ones, have no columns for what one question asks, and are of all units
     is_plain = not (among.carried or row.truths or row.numbers or known.lists or known.own)
-    if apart is None and is_plain and may_roll(plain, known):  # else reading them would take as long
+    if (apart is None or dialect.is_faster_on_copies) and is_plain and may_roll(plain, known):
         every = join_lookups(join_members(known, dialect=dialect), dialect=dialect)
         reduced = [replace(one, functional=left) for one, left in zip(functionals, asked, strict=True)]
         rolled = rollup(replace(plain, table=every), RowSql(table=every, dialect=dialect), reduced)

@@ -143,7 +143,7 @@ DUCKDB = Dialect(
     materialized_fence=f"LIMIT {_MORE_THAN_ALL_GROUPS}",
     row_fence="OFFSET 0",  # a LIMIT that is above all rows is taken out before tests are moved once more behind a join
     without_statistics=_without_statistics,
-    indexes_copies=False,
+    is_faster_on_copies=False,
     byte_length="strlen",
     enforces_lengths=False,
     # memory of the engine's groups, some 250 bytes a key, against reading the key columns once more for each block:

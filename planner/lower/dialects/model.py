@@ -68,8 +68,9 @@ class Dialect:
     without_statistics: Callable[[str], str]
     """A column as it is, of whose values the engine's optimizer knows nothing: it could leave out rows by them."""
 
-    indexes_copies: bool
-    """Whether few rows of a copy are found by an index, and not by reading all of it."""
+    is_faster_on_copies: bool
+    """Whether a copy of the rows that count is read faster than a table whose rows need no unit: an index finds few of
+    its rows, and its numbers are small."""
 
     byte_length: str
     """The function that gives the bytes of a text without reading it."""

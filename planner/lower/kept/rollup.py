@@ -199,7 +199,7 @@ def _answer(question: Question, rolled: _Rolled) -> list[str]:
             "SELECT * FROM scan",
         ]
     limit = min([*limits, MOST - 1])
-    if not bounded.dialect.indexes_copies and rolled.has_unit_beside_keys and all(map(can_be_summed, known)):
+    if not bounded.dialect.is_faster_on_copies and rolled.has_unit_beside_keys and all(map(can_be_summed, known)):
         return _answer_at_once(whole, rolled, aliases, limit)
     return [
         f"-- units with at most {limit} rows in a key: no choice among them is clipped",

@@ -1,5 +1,6 @@
 """Rows of units whose totals nothing can cut are summed without their units, once a source keeps who the others are."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,9 @@ from tests.worlds.house import new_database
 ASKED = (
     "SELECT l_mode FROM lines WHERE l_month < 3 GROUP BY l_mode HAVING sum(amount) > 10 AND count(*) > 4",
     "SELECT l_month, l_mode FROM lines GROUP BY 1, 2 HAVING sum(amount) FILTER (WHERE amount > 0) > 10",
+)
+DECIDE_BY_VALUES = (
+    "statistics_propagation,filter_pushdown,join_filter_pushdown,row_group_pruner,compressed_materialization"
 )
 GROUPED = (
     "SELECT l_mode FROM lines WHERE household = 'ann' GROUP BY l_mode HAVING count(*) > 4",
@@ -49,11 +53,11 @@ class Shop:
     empty: Callable[[str], object]
 
     def read(self, sql: str, *, version: str | None) -> list[list[int]]:
-        """The integers of a question, and everything built for the next one."""
+        """The integers of a question by lists alone, and everything built for the next one."""
         question = asked(sql, catalog=compiled())
         made = plan(replace(question, table=self._place(question.table)), dialect=self.source.dialect)
         found = self.source.aggregates(
-            made.rewritten,
+            replace(made.rewritten, rollup=None),
             question.keys,
             functionals=len(made.question.computed),
             timeout_ms=60_000,
@@ -132,6 +136,31 @@ def test_keys_are_listed_of_units_that_a_clip_may_cut_and_of_nobody() -> None:
     assert ("", 0, None, True) in found
     assert "h1" in of_units
     assert len(of_units) < 29
+
+
+def _plan_kept(rewritten: Rewritten, rows: dict[str, list[tuple[Any, ...]]]) -> tuple[int, str]:
+    """How many keys are listed, and what DuckDB does with the list, without how many rows it expects."""
+    assert rewritten.apart is not None
+    with duckdb.connect(config={"disabled_optimizers": DECIDE_BY_VALUES}) as duck:
+        for statement in load_sql(rows, ("household",)):
+            duck.execute(statement)
+        kept = {}
+        for step in rewritten.apart.steps:
+            assert step.rows is not None
+            duck.execute(f"CREATE TABLE kept_{step.name} AS {step.rows.build}")
+            kept[step.name] = f"kept_{step.name}"
+        told = duck.execute(f"EXPLAIN (FORMAT JSON) {rewritten.apart.read_kept(kept)}").fetchall()[0][1]
+        (count,) = duck.execute(f"SELECT count(*) FROM {list(kept.values())[-1]}").fetchone() or (0,)
+    return count, re.sub(r'"Estimated Cardinality": "\d+"', "", told)
+
+
+def test_duckdb_does_the_same_whether_or_not_a_unit_is_heavy() -> None:
+    light = {**ROWS, "lines": [row for row in ROWS["lines"] if row[4] != 9 and row[1] in range(1, 60)]}
+    made = plan(asked(ASKED[0], catalog=compiled()), dialect=DUCKDB).rewritten
+    (nobody, without), (some, with_heavy) = _plan_kept(made, light), _plan_kept(made, ROWS)
+    assert nobody == 1
+    assert some > 10
+    assert without == with_heavy
 
 
 def test_statements_that_read_units_reach_all_of_them() -> None:
