@@ -42,6 +42,7 @@ _ON_TABLE = frozenset(("this", "db", "alias"))
 _AGGREGATING = frozenset(("expressions", "from_", "where"))
 _CALLS = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 _MOST_ROWS = 20_000  # of a table whose values are added up, each time that a statement is read
+_MOST_SUBQUERIES = 30  # of one SELECT: together they read as many rows as one list may
 _TYPES = frozenset({SqlType.TEXT, SqlType.INTEGER, SqlType.DATE})
 
 
@@ -65,17 +66,20 @@ def inline_public_values(read: PrivateRead) -> tuple[Edit, ...]:
     """The changes that write the numbers and dates which subqueries over public tables are; none for any other."""
     where, having = (read.select.args.get(clause) for clause in ("where", "having"))
     shown = [one for one in read.select.expressions if not isinstance(one, exp.Subquery)]
+    read_in = (*shown, *(one for one in (where, having) if one is not None))
+    nodes = [node for clause in read_in for node in clause.find_all(exp.Subquery)]
+    if len(nodes) > _MOST_SUBQUERIES:
+        return ()
     found: list[Edit] = []
-    for clause in (*shown, *(one for one in (where, having) if one is not None)):
-        for node in clause.find_all(exp.Subquery):
-            value = _compute_value(node.this, read.catalog) if isinstance(node.this, exp.Select) else None
-            if value is None or node.find_ancestor(exp.Select) is not read.select:
-                continue
-            try:
-                ((first, past),) = spans([Searched(node, 0, len(read.tokens))], read.text, read.tokens)
-            except KeyholeError:
-                return ()
-            found.append(Edit.of(read.tokens[first].start, read.tokens[past - 1].end, f"({value})"))
+    for node in nodes:
+        value = _compute_value(node.this, read.catalog) if isinstance(node.this, exp.Select) else None
+        if value is None or node.find_ancestor(exp.Select) is not read.select:
+            continue
+        try:
+            ((first, past),) = spans([Searched(node, 0, len(read.tokens))], read.text, read.tokens)
+        except KeyholeError:
+            return ()
+        found.append(Edit.of(read.tokens[first].start, read.tokens[past - 1].end, f"({value})"))
     return tuple(found)
 
 
@@ -92,7 +96,8 @@ def _compute_value(select: exp.Select, catalog: Catalog) -> str | None:
     scope = Scope(table=_as_table(public), alias=called)
     shown = bare(select.expressions[0].unalias())
     try:
-        found = {id(one): _aggregate(one, list(_rows(select, scope, public)), scope) for one in _list_calls(shown)}
+        rows = list(_rows(select, scope, public))
+        found = {id(one): _aggregate(one, rows, scope) for one in _list_calls(shown)}
     except KeyholeError:
         return None
     if not found or None in found.values() or contains(shown, exp.Query, exp.Filter, exp.Window):
