@@ -134,10 +134,10 @@ def _instead(node: exp.Expr) -> str | None:
             return f"Write it without the number of its digits: {write_node(inner)}::numeric."
         case exp.Cast(this=inner):
             return f"Compare {write_node(inner)} itself."
-        case exp.Extract(this=part, expression=exp.Anonymous(this=called, expressions=[later, earlier])) if (
-            str(called).lower() == "age"
-        ):
-            apart = f"{write_node(later)}::timestamp - {write_node(earlier)}"
+        case exp.Extract(this=part, expression=exp.Anonymous(this=called, expressions=[later, earlier])) if str(
+            called
+        ).lower() == "age" and part.name.lower() in ("epoch", "day"):
+            apart = f"({write_node(later)})::timestamp - ({write_node(earlier)})"
             return f"Instead you can ask: extract({part.name.lower()} FROM {apart}), of days where age has months."
         case _:
             return None

@@ -20,6 +20,7 @@ TESTS = (
     exp.Like,
     exp.ILike,
     exp.StartsWith,
+    exp.RegexpLike,
     exp.Escape,
 )
 

@@ -203,3 +203,9 @@ SELECT CASE lower(disease) WHEN 'flu' THEN 'flu' WHEN 'cold' THEN 'flu' ELSE 'ot
 --> [CASE WHEN (lower(disease)) = ('flu') THEN 'flu' WHEN (lower(disease)) = ('cold') THEN 'flu' ELSE 'other' END 2, ward 3] f0 > 40 ~4; count(*) delta 1
 SELECT date_trunc('month', arrived AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin') FROM visits WHERE arrived >= '2026-01-01' AND arrived < '2026-07-01' GROUP BY 1 HAVING count(*) > 40
 --> KH202 date_trunc('month',
+
+SELECT disease ~ '^[0-9]+$' AS is_code FROM visits GROUP BY 1 HAVING count(*) > 40
+--> [disease ~ '^[0-9]+$' 3] f0 > 40 ~4; count(*) delta 1
+
+SELECT disease::int >= 400 AS failed FROM visits GROUP BY 1 HAVING count(*) > 40
+--> [CAST(disease AS INT) >= 400 3] f0 > 40 ~4; count(*) delta 1

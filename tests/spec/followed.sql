@@ -344,8 +344,8 @@ SELECT ward FROM visits WHERE disease::numeric(30,2) > 3 GROUP BY ward HAVING co
 SELECT ward FROM visits WHERE disease::numeric > 3 GROUP BY ward HAVING count(*) > 40
 --> answered
 SELECT ward FROM visits WHERE extract(epoch FROM age(date '2026-06-01', arrived)) > 86400 GROUP BY ward HAVING count(*) > 40
---! Instead you can ask: extract(epoch FROM CAST('2026-06-01' AS DATE)::timestamp - arrived), of days where age has months.
-SELECT ward FROM visits WHERE extract(epoch FROM CAST('2026-06-01' AS DATE)::timestamp - arrived) > 86400 GROUP BY ward HAVING count(*) > 40
+--! Instead you can ask: extract(epoch FROM (CAST('2026-06-01' AS DATE))::timestamp - (arrived)), of days where age has months.
+SELECT ward FROM visits WHERE extract(epoch FROM (CAST('2026-06-01' AS DATE))::timestamp - (arrived)) > 86400 GROUP BY ward HAVING count(*) > 40
 --> answered
 SELECT age(date '2026-06-01', arrived) FROM visits GROUP BY 1 HAVING count(*) > 40
 --! Instead you can ask: GROUP BY age(CAST('2026-06-01' AS DATE), arrived) > interval '1 year'.
