@@ -37,7 +37,7 @@ from planner.values.operators import FLIPPED, OPERATORS
 _SHARE_OF_BOUNDS = 4  # measures are mostly small beside their bounds: a mean is a quarter of the upper one in hints
 _SHARE_OF_VALUES = 10  # of a key's values that a group has in hints
 _USUAL_VALUES = 30  # in a group of hints, where no list says how many there are: days of a month
-_FEW_VALUES = 31  # of so many, a group has rows of all: the days of a month, the months of a year
+_FEW_VALUES = 31  # of so many, and of all days, a group has rows of all: the months of a year
 _ROUNDED_ABOVE = 20  # ranges that are wider have whole numbers inside that are near enough to every other
 _TIMES = (SqlType.DATE, SqlType.TIMESTAMP)
 _ASKED = (exp.GT, exp.GTE, exp.LT, exp.LTE)
@@ -297,7 +297,9 @@ def _count_values(counted: exp.Expr, within: GroupScope) -> int:
     listed = _list_values(counted, within)
     if not listed:
         return _USUAL_VALUES
-    return listed if listed <= _FEW_VALUES else listed // _SHARE_OF_VALUES
+    column = find_column(counted.this.expressions[0], within.scope)
+    has_all = listed <= _FEW_VALUES or (column is not None and column.sql_type is SqlType.DATE)
+    return listed if has_all else listed // _SHARE_OF_VALUES
 
 
 def _is_all(counted: exp.Expr, at: Decimal, within: GroupScope) -> bool:
