@@ -24,7 +24,7 @@ from planner.question.three_valued import known_unless_null
 from planner.scope.key_classes import is_too_wide, key_expression
 from planner.scope.key_partitions import identify_parts, label_parts
 from planner.scope.names import Scope, find_column
-from planner.scope.truth_keys import TESTS, find_truth, name_alike
+from planner.scope.truth_keys import find_truth, is_test, name_alike
 from planner.values.model import Given
 
 _NOTHING_GIVEN = Given(parameters={}, today=date.min)
@@ -46,7 +46,7 @@ def _read_tests(scope: Scope, node: exp.Expr, *, several: bool) -> Scope:
     """The scope with a column for each comparison in an expression, or for those inside it where it has none."""
     if find_truth(node, scope) is not None:
         return scope
-    made = _with_test(scope, node, several=several) if isinstance(node, TESTS) else scope
+    made = _with_test(scope, node, several=several) if is_test(node) else scope
     if made is scope:
         for child in node.iter_expressions():
             made = _read_tests(made, child, several=several)

@@ -25,9 +25,14 @@ TESTS = (
 )
 
 
+def is_test(node: exp.Expr) -> bool:
+    """Return True for a condition that may be a key: `x !~ p` is one, since no text in it is `x ~ p`."""
+    return isinstance(node, TESTS) or (isinstance(node, exp.Not) and isinstance(node.this, exp.RegexpLike))
+
+
 def find_truth(node: exp.Expr, scope: Scope) -> Column | None:
     """The key that a condition is; None for any other expression."""
-    if not isinstance(node, TESTS) or not any(is_truth_key(column) for column in scope.table.columns):
+    if not is_test(node) or not any(is_truth_key(column) for column in scope.table.columns):
         return None
     name = name_alike(node, scope)
     return next((column for column in scope.table.columns if column.name == name and is_truth_key(column)), None)

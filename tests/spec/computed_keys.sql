@@ -209,3 +209,6 @@ SELECT disease ~ '^[0-9]+$' AS is_code FROM visits GROUP BY 1 HAVING count(*) > 
 
 SELECT disease::int >= 400 AS failed FROM visits GROUP BY 1 HAVING count(*) > 40
 --> [CAST(disease AS INT) >= 400 3] f0 > 40 ~4; count(*) delta 1
+
+SELECT CASE WHEN disease !~ '^[A-Z]' THEN 'small' ELSE 'capital' END AS kind, ward FROM visits GROUP BY kind, ward HAVING count(*) > 40
+--> [NOT disease ~ '^[A-Z]' 2, ward 3] f0 > 40 ~4; count(*) delta 1

@@ -166,6 +166,7 @@ TRUTHS = [
     "CASE WHEN code LIKE '%x%' THEN 'x' WHEN code ILIKE '%a%' THEN 'a' WHEN lower(code) LIKE '%2' THEN '2' END",
     "code ILIKE 'axx%'",
     "code ~ '^[A-Z][0-9]+$'",
+    "code !~ 'x[0-9]?$'",
     "CASE WHEN code ~ '[0-9]{2}' THEN 'two' WHEN code ~ '^[A-Za-z]+$' THEN 'letters' END",
     "starts_with(code, 'A') AND gift",
     "position('x' IN code) > 0",
