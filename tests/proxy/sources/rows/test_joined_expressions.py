@@ -25,7 +25,7 @@ Rows: TypeAlias = Mapping[str, Sequence[tuple[Any, ...]]]
 
 TYPES: Mapping[str, Mapping[str, str]] = {
     "people": {"person": "integer", "born": "date", "weight": "double precision", "height": "numeric(4,2)"},
-    "seen": {"person": "integer", "ward": "integer", "came": "timestamp", "dose": "integer"},
+    "doses": {"person": "integer", "ward": "integer", "came": "timestamp", "dose": "integer"},
 }
 POLICY = f"""\
 [source]
@@ -47,14 +47,14 @@ born = {{}}
 weight = {{}}
 height = {{}}
 
-[tables.seen]
+[tables.doses]
 privacy_unit = "person"
 same_unit_as = "people"
 refresh = "static"
 max_groups_per_unit = 3
 rows_per_unit = 4
 
-[tables.seen.columns]
+[tables.doses.columns]
 ward = {{ key = {{ range = [1, 3] }} }}
 came = {{}}
 dose = {{}}
@@ -100,7 +100,7 @@ def clinics() -> st.SearchStrategy[dict[str, list[tuple[Any, ...]]]]:
     """Few people with one row or two, each with no more visits than are counted."""
     rows = {name: st.tuples(*(st.sampled_from(FOUND[one]) for one in types)) for name, types in TYPES.items()}
     drawn = st.fixed_dictionaries({name: st.lists(row, min_size=3, max_size=12) for name, row in rows.items()})
-    return drawn.map(lambda found: {"people": _first(found["people"], 2), "seen": _first(found["seen"], 2)})
+    return drawn.map(lambda found: {"people": _first(found["people"], 2), "doses": _first(found["doses"], 2)})
 
 
 def _first(rows: Sequence[tuple[Any, ...]], most: int) -> list[tuple[Any, ...]]:
@@ -125,7 +125,7 @@ def test_conditions_over_two_tables_are_those_of_postgresql(
     engines: Engines, rows: dict[str, list[tuple[Any, ...]]], person: int
 ) -> None:
     """Both engines count what PostgreSQL counts. Without a person only that person's joined rows are gone."""
-    joined = "FROM seen s JOIN people p ON s.person = p.person WHERE"
+    joined = "FROM doses s JOIN people p ON s.person = p.person WHERE"
     asks = [(f"SELECT ward {joined} {one} GROUP BY ward HAVING count(*) > 4", one) for one in WHERE]
     worlds = []
     with duckdb.connect() as duck:
@@ -165,7 +165,7 @@ SUMS = (
 def test_one_person_moves_sums_over_two_tables_by_their_sensitivity(
     engines: Engines, rows: dict[str, list[tuple[Any, ...]]], person: int
 ) -> None:
-    questions = [asked_once(f"SELECT ward FROM seen s JOIN people p USING (person) GROUP BY 1 HAVING {one}", CLINIC)
+    questions = [asked_once(f"SELECT ward FROM doses s JOIN people p USING (person) GROUP BY 1 HAVING {one}", CLINIC)
                  for one in SUMS]  # fmt: skip
     worlds = []
     with duckdb.connect() as duck:

@@ -15,17 +15,17 @@ from tests.proxy.sources.rows.test_joined_expressions import CLINIC, FOUND, TYPE
 def test_conditions_over_two_tables_are_those_of_duckdb(connected: Any, tmp_path: Path) -> None:
     """Each value beside each, of two people; Spark refuses what takes too many tests of a row."""
     people = [(i % 3, *row) for i, row in enumerate(product(FOUND["born"], FOUND["weight"], FOUND["height"]))]
-    seen = [(i % 3, *row) for i, row in enumerate(product(FOUND["ward"], FOUND["came"], FOUND["dose"]))]
+    doses = [(i % 3, *row) for i, row in enumerate(product(FOUND["ward"], FOUND["came"], FOUND["dose"]))]
     compared = 0
     with duckdb.connect() as duck:
-        for statement in load_sql({"people": people, "seen": seen}):
+        for statement in load_sql({"people": people, "doses": doses}):
             duck.execute(statement)
         for name in TYPES:
             path = tmp_path / f"{name}.parquet"
             duck.execute(f"COPY {name} TO '{path}'")
             connected.execute(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS SELECT * FROM parquet.`{path}`")
         for condition in WHERE:
-            joined = f"FROM seen s JOIN people p ON s.person = p.person WHERE {condition}"
+            joined = f"FROM doses s JOIN people p ON s.person = p.person WHERE {condition}"
             question = asked_once(f"SELECT ward {joined} GROUP BY ward HAVING count(*) > 4", CLINIC)
             try:
                 sql = written_once(question, connected.dialect)
