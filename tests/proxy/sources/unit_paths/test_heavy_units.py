@@ -118,11 +118,11 @@ def test_many_lists_are_made_for_those_alone_who_ask_again(shop: Shop) -> None:
     assert any(map(any, expected[once]))
 
 
-def _heavy(rewritten: Rewritten) -> list[tuple[Any, ...]]:
+def _heavy(rewritten: Rewritten, rows: dict[str, list[tuple[Any, ...]]] = ROWS) -> list[tuple[Any, ...]]:
     assert rewritten.apart is not None
     build = next(one.rows.build for one in reversed(rewritten.apart.steps) if one.rows and "keyhole_z0" in one.defined)
     with duckdb.connect() as duck:
-        for statement in load_sql(ROWS, ("household",)):
+        for statement in load_sql(rows, ("household",)):
             duck.execute(statement)
         return duck.execute(build).fetchall()
 
@@ -136,6 +136,14 @@ def test_keys_are_listed_of_units_that_a_clip_may_cut_and_of_nobody() -> None:
     assert ("", 0, None, True) in found
     assert "h1" in of_units
     assert len(of_units) < 29
+
+
+def test_units_are_heavy_by_what_they_lose() -> None:
+    sql = "SELECT l_mode FROM lines GROUP BY l_mode HAVING sum(amount) > 10"
+    made = plan(asked(sql, catalog=compiled()), dialect=DUCKDB).rewritten
+    lost = {**ROWS, "lines": [*ROWS["lines"], *(("s", 5, "air", 1, -5) for _ in range(3))]}
+    before, after = ({unit for *_, unit, _ in _heavy(made, rows)} for rows in (ROWS, lost))
+    assert after - before == {"h6"}
 
 
 def _plan_kept(rewritten: Rewritten, rows: dict[str, list[tuple[Any, ...]]]) -> tuple[int, str]:
