@@ -63,8 +63,9 @@ def _leaves_out(table: Table, keys: KeySpace) -> bool:
 def grows(question: Question, *, dialect: Dialect) -> tuple[bool, ...]:
     """By functional, whether its values and what one unit adds to them can only grow as rows come.
 
-    No row may add a negative amount: a total of a range that begins at 0 falls all the same where rows may. Different
-    values are a unit's own until another one has them too. A question over a subquery per unit is not looked into.
+    No row may add a negative amount: a total of a range that begins at 0 falls all the same where rows may. Nor may a
+    unit, for its own sake or for some of its rows. Different values are a unit's own until another one has them too. A
+    question over a subquery per unit is not looked into.
     """
     if question.per_unit is not None:
         return (False,) * len(question.functionals)
@@ -72,6 +73,8 @@ def grows(question: Question, *, dialect: Dialect) -> tuple[bool, ...]:
     row = RowSql(table=join_lookups(join_members(known, dialect=dialect), dialect=dialect), dialect=dialect)
     return tuple(
         one.measure is not Measure.VALUES
+        and not one.off_each_unit
+        and (one.measure is not Measure.UNIT_SUM or all(term.coefficient > 0 for term in one.terms))
         and FunctionalSql.of(row, one, where=ALWAYS, among=question.where, known=known).least >= 0
         for one in question.functionals
     )

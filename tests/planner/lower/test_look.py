@@ -16,9 +16,9 @@ from planner.lower.look import chooses, grows
 from planner.lower.scan import rewrite
 from planner.plan.identity import fingerprint, path_identities
 from planner.question.as_of import AsOf, Hopping
-from planner.question.condition import Compare, Like
+from planner.question.condition import ALWAYS, And, Compare, Like
 from planner.question.looks import look_at
-from planner.question.model import Question
+from planner.question.model import Measure, Question, Term
 from tests.worlds.questions import CAPPED, CLIPPED, COUNTRIES, ROWS, count, question, total
 
 _MONTHS = tuple(date(2026, month, 1) for month in range(1, 7))
@@ -126,6 +126,21 @@ def test_what_may_fall_does_not_grow() -> None:
     assert sums("0") == (True, True)
     assert sums("-1") == (True, False)
     assert sums("-1", where=0) == (True, True)
+
+
+def test_a_number_of_units_falls_where_some_take_something_off() -> None:
+    """A unit may have rows of the first condition at one look, and of both at the next."""
+    dear, many = Compare("amount", ">", 5), Compare("amount", ">", 9)
+
+    def falls(*terms: Term, off: int = 0) -> bool:
+        measure = Measure.TOTAL if off else Measure.UNIT_SUM
+        one = replace(count(table=CLIPPED), measure=measure, terms=terms, off_each_unit=off, sensitivity=99)
+        one = replace(one, unit_range=(-99, 99))
+        return grows(question(TRUE, one, table=CLIPPED), dialect=POSTGRES) == (False,)
+
+    assert not falls(Term(3, None, dear, 0), Term(1, None, And((dear, many)), 0))
+    assert falls(Term(3, None, dear, 0), Term(-1, None, And((dear, many)), 0))
+    assert falls(Term(1, None, ALWAYS, 0), off=2)
 
 
 def test_a_look_is_no_question_of_the_whole_table() -> None:
