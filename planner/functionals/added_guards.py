@@ -370,5 +370,6 @@ def _write_half(number: Fraction) -> Fraction:
 def _is_base(one: Comparison, ratio: Comparison) -> bool:
     """Return True for a threshold on the ratio's divisor that groups must reach."""
     above = one.operator in (">", ">=") and one.at > 0 and one.own is None and one.per_row is None and not one.base
+    above = above and not one.off_each_unit
     units = (one.measure is Measure.UNITS) == ratio.by_units
     return above and units and sum_meaning(one.parts) == sum_meaning(ratio.base)

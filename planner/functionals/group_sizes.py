@@ -157,7 +157,7 @@ class _Counts:
 
 def _plain_count(leaf: Leaf) -> _Counted | None:
     """What makes two plain counts of rows, units or values the same; None for everything else."""
-    if isinstance(leaf, Spread) or leaf.own is not None or leaf.per_row is not None:
+    if isinstance(leaf, Spread) or leaf.own is not None or leaf.per_row is not None or leaf.off_each_unit:
         return None
     if len(leaf.parts) != 1 or leaf.parts[0].power or leaf.parts[0].coefficient != 1:
         return None

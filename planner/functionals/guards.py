@@ -319,7 +319,7 @@ def _among(known: Values, values: Values) -> bool:
 def _find_counts(formula: Formula, functionals: Mapping[int, Functional]) -> Counts:
 
     def find_counts(literal: Cut) -> Counts:
-        if not literal.above or functionals[literal.functional].measure is Measure.TOTAL:
+        if not literal.above or functionals[literal.functional].measure in (Measure.TOTAL, Measure.UNIT_SUM):
             return frozenset()
         return frozenset((literal.functional, n) for n in _LEAST if literal.cut >= n - 1)
 

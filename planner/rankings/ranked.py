@@ -167,7 +167,7 @@ def _settings(comparison: Comparison, made: Functional, size: Fraction, accuracy
 
 def _moves_both_ways(made: Functional, table: Table, position: int | None) -> bool:
     """Whether one unit may raise the values of some keys and lower those of others."""
-    if made.measure is not Measure.TOTAL:
+    if made.measure not in (Measure.TOTAL, Measure.UNIT_SUM):
         return False
     if made.unit_range is not None:
         low, high = made.unit_range

@@ -156,6 +156,42 @@ def test_groups_are_ranked_by_what_the_ratio_is(ratio: str, order: str, expected
             assert 0 <= expected[key] - worst - int(score) * step < step
 
 
+@pytest.mark.parametrize(
+    ("ranked_by", "signed"),
+    [
+        (f"{UNITS} {FILTER} - {UNITS} FILTER (WHERE n > 5)", True),
+        (f"sum(n) - 3 * {UNITS}", True),
+        (f"count(*) - 3 * {UNITS}", True),
+        (f"{UNITS} {FILTER} + 2 * {UNITS} FILTER (WHERE n > 5)", False),
+        (f"count(*) + 3 * {UNITS}", False),
+    ],
+)
+def test_a_ranking_says_whether_a_unit_may_raise_some_groups_and_lower_others(ranked_by: str, signed: bool) -> None:
+    world = _world(2, 5, capped=False)
+    (embedded,) = asking(f"SELECT city FROM lines GROUP BY city ORDER BY {ranked_by} DESC LIMIT 2", world).questions
+    ranked = ask(embedded, world, accuracy=WANTED, parameters={}, today=TODAY).ranked
+    assert ranked is not None
+    assert ranked.signed is signed
+
+
+def test_a_count_beside_a_number_for_each_unit_says_nothing_of_how_large_groups_are() -> None:
+    catalog = _world(2, 5, capped=False)
+    for counted, rows in (("count(n)", 300), (f"count(n) + 5 * {UNITS}", catalog.defaults.min_rows)):
+        (embedded,) = asking(f"{CITIES}avg(n) > 3 AND {counted} > 299", catalog).questions
+        question = ask(embedded, catalog, accuracy=replace(WANTED, tolerance="1, count=0"), parameters={}, today=TODAY)
+        (mean,) = (one for one in question.functionals if one.name.startswith("avg"))
+        assert mean.rows == rows
+
+
+def test_units_of_either_kind_do_not_say_that_there_are_values() -> None:
+    catalog = _world(2, 5, capped=False)
+    valued = f"{UNITS} FILTER (WHERE n > 5)"
+    for counted, added in ((valued, False), (f"{valued} + {UNITS} {FILTER}", True)):
+        (embedded,) = asking(f"{CITIES}avg(n) >= 3 AND {counted} > 10", catalog).questions
+        warnings = ask(embedded, catalog, accuracy=WANTED, parameters={}, today=TODAY).warnings
+        assert any("count(n) >= " in one for one in warnings) is added, counted
+
+
 def _check(made: Plan, whole: dict[Any, tuple[int, ...]], without: dict[Any, tuple[int, ...]]) -> None:
     nothing = (0,) * len(made.question.functionals)
     pairs = [(whole.get(key, nothing), without.get(key, nothing)) for key in {*whole, *without}]

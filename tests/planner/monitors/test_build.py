@@ -128,6 +128,25 @@ def test_what_only_grows_alerts_early(having: str, early: bool) -> None:
     assert set(plan.regimes) == {Regime.GROWING}
 
 
+@pytest.mark.parametrize(
+    "having",
+    [
+        "sum(cost) / count(DISTINCT patient_id) > 300 AND count(DISTINCT patient_id) >= 100",
+        "sum(cost) > 300 * count(DISTINCT patient_id)",
+        "count(DISTINCT patient_id) FILTER (WHERE cost > 100) > 0.3 * count(DISTINCT patient_id)",
+    ],
+)
+def test_what_is_taken_off_for_each_unit_may_fall(having: str) -> None:
+    sql = f"SELECT ward, day FROM stays GROUP BY ward, day HAVING {having}"
+    less = "sum(cost) - 300 * count(DISTINCT patient_id)=90000"
+    share = "count(DISTINCT patient_id) FILTER (WHERE cost > 100) - 0.3 * count(DISTINCT patient_id)=40"
+    plan = planned(
+        sql, tables=TABLES.replace("rows_per_unit = 1\n", "rows_per_unit = 3\n"), tolerance=f'"{less}, {share}, 30%"'
+    )
+    assert plan.regimes[0] is Regime.SIGNED
+    assert not plan.early
+
+
 def test_alternatives_of_rows_that_may_go_again_alert_early_and_conjunctions_do_not() -> None:
     """Each part of an AND could be true at a look of its own, and the whole at none."""
     having = "count(*) > 400 {} sum(cost) > 20000"
