@@ -15,7 +15,7 @@ from planner.catalog.model import RowCap, Table
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or
 from planner.question.model import Accuracy, Measure, Question, Term
 from tests.effort import cases, examples, rounds
-from tests.proxy.sources.oracle import Row, true_aggregates
+from tests.proxy.sources.oracle import Row, read, true_aggregates
 from tests.proxy.sources.worlds import (
     PRODUCTS,
     UNITS,
@@ -138,6 +138,23 @@ def crowded(engines: Engines) -> dict[str, str]:
 
 _KEYS = (("ward", "level"), ("ward", "month"), ("level",), ("born", "flag"), ())
 _MANY_GROUPS = (("ward", "level", "flag"), ("month", "level", "ward"))
+
+
+@pytest.mark.parametrize(("groups", "places"), [(1, 3), (8, 9), (8, 20)])
+def test_units_with_one_row_in_each_of_too_many_groups(engines: Engines, groups: int, places: int) -> None:
+    keys = _MANY_GROUPS[1]
+    asked = crowd_question(unit=("person",), keys=keys, cap=None, groups=groups)
+    asked = some_functionals(replace(asked, where=ALWAYS), among=(), share=6)
+    held: dict[object, dict[object, Row]] = {}
+    for row in _CROWD:
+        at = tuple(read(asked.table, row, name) for name in keys)
+        is_public = all(one in (asked.table.column(name).domain or ()) for one, name in zip(at, keys, strict=True))
+        if row["person"] is not None and is_public:
+            held.setdefault(row["person"], {}).setdefault(at, row)
+    rows = [row for one in held.values() for row in [*one.values()][:places]]
+    assert len(rows) > groups * len(held)
+    for answer in engines.answers(asked, engines.load(rows)):
+        np.testing.assert_array_equal(answer, true_aggregates(asked, rows))
 
 
 @pytest.mark.parametrize(
