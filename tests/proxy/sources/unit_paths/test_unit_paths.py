@@ -17,7 +17,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.question.model import Question
-from tests.effort import examples, shares
+from tests.effort import examples
 from tests.planner.asked import asked_once, rewritten_once
 from tests.proxy.sources.unit_paths.shop import POLICY, compiled, load_sql, shops, store_units, take_one_away
 from tests.proxy.sources.worlds import Engines
@@ -92,15 +92,10 @@ def _statements(question: Question, dialect: Dialect) -> list[str]:
     return [rewritten.sql, *([] if rewritten.apart is None else [rewritten.apart.sql])]
 
 
-@pytest.mark.parametrize("share", shares(5))
-@examples(20, quick=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@examples(100, quick=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(rows=shops(), asks=st.sampled_from(ASKED), data=st.data())
 def test_rows_count_for_the_unit_that_they_lead_to(
-    engines: Engines,
-    share: int,
-    rows: dict[str, list[tuple[Any, ...]]],
-    asks: tuple[Catalog, Sequence[str]],
-    data: st.DataObject,
+    engines: Engines, rows: dict[str, list[tuple[Any, ...]]], asks: tuple[Catalog, Sequence[str]], data: st.DataObject
 ) -> None:
     """The integers are those of tables in which units and joined rows are stored, whatever the keys hold. Without one
     unit, each key moves by at most the sensitivity, and as many keys at most as a unit may be in."""
