@@ -229,7 +229,7 @@ def _split_distinct_case(distinct: exp.Distinct) -> tuple[exp.Expr, exp.Distinct
 
 
 def _compute(item: exp.Expr, within: GroupScope) -> Column | None:
-    """What is computed of a row as a column; None for what is none, and for doubles, lengths of time and conditions."""
+    """Return the column that an expression of a row makes; None for doubles, lengths of time and conditions."""
     scope = RowScope(within.scope, within.given)
     term = read_measure(item, scope)
     if term is not None and term.function == "ratio":

@@ -44,7 +44,7 @@ from planner.values.expressions import fold
 from planner.values.model import Constant, NotConstant, Number, Untyped, number
 
 COUNTED_APART = (Measure.UNITS, Measure.VALUES)
-"""What is not counted row by row."""
+"""Measures that do not count row by row."""
 
 CASTS = {
     "DECIMAL": Arithmetic.EXACT,

@@ -72,7 +72,7 @@ def _read(node: exp.Expr, within: GroupScope) -> Comparison:
 
 
 def _divide_by_units(found: Linear, node: exp.Expr, within: GroupScope) -> Comparison:
-    """What is divided by a number of privacy units, compared with 0, with these units as what it is a mean `over`."""
+    """Compare the dividend of a ratio by privacy units with 0; the units are what the mean is `over`. Raises KH204."""
     base = found.summands[0][0].per
     if len(base) != 1 or not all(one.by_units and same_rows(base, one.per, within) for one, _ in found.summands):
         raise not_ranked(node)

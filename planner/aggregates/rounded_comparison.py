@@ -157,7 +157,7 @@ def compare_with_truncated(
 
 
 def _is_never_negative(found: Linear) -> bool:
-    """Whether a sum of counts, and of sums of columns that are never negative, is divided by a positive number."""
+    """Return True for a sum that is never negative, of counts and sums of columns, divided by a positive number."""
     return found.constant >= 0 and all(
         coefficient > 0
         and not one.per

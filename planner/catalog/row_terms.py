@@ -21,7 +21,7 @@ _AGE_STEPS = 20  # that each of the two times of an age takes
 
 
 class TermKind(StrEnum):
-    """What an expression of a row is. Times and lengths of time are whole days or microseconds.
+    """The kind of value that an expression of a row has. Times and lengths of time are whole days or microseconds.
 
     A month of an age has 30 days, as PostgreSQL compares intervals.
     """

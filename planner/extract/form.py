@@ -398,7 +398,7 @@ def _list_looked_up(place: QuestionReading) -> Iterator[str]:
 
 
 def _is_never_negative(node: exp.Expr, place: QuestionReading) -> bool:
-    """Whether groups are ranked by a count, or by a sum or mean of a column that is never negative."""
+    """Return True if the ranking is by a count, or by a sum or mean of a column that is never negative."""
     node = bare(node.this) if isinstance(node, exp.Filter) else node
     if isinstance(node, exp.Count):
         return True

@@ -84,7 +84,7 @@ def inline_public_values(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _compute_value(select: exp.Select, catalog: Catalog) -> str | None:
-    """What a subquery of aggregates over a public table is, as SQL without it; None for another, and for NULL."""
+    """Return the value of a subquery of aggregates over a public table, as SQL; None for NULL and other subqueries."""
     node = _table(select)
     if node is None or any(value for key, value in select.args.items() if key not in _AGGREGATING):
         return None

@@ -1,4 +1,4 @@
-"""What GROUP BY computes of a text of which any may be stored, as a CASE of conditions, whose groups are public.
+"""Keys that GROUP BY computes of texts without a public list, written as a CASE whose groups are public.
 
 Where WHERE lists its values, it is a CASE of these: WHERE keeps rows of the listed values alone.
 
@@ -86,7 +86,7 @@ def _spell_out(read: PrivateRead, case: exp.Case) -> Iterator[Edit]:
 
 
 def _list_texts(condition: exp.Expr) -> Iterator[tuple[exp.Expr, tuple[str, ...]]]:
-    """What conditions that hold of every row compare with few texts, and these."""
+    """Find the expressions that WHERE compares with few texts, each with these texts."""
     for part in conjuncts(condition):
         found = [_read_texts(bare(one)) for one in _list_alternatives(part)]
         nodes = [node for node, _ in found]
@@ -104,7 +104,7 @@ def _list_alternatives(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _read_texts(node: exp.Expr) -> tuple[exp.Expr | None, tuple[str, ...]]:
-    """What is compared, and with which texts; nothing for any other condition."""
+    """Read a condition as a compared expression and its texts; nothing for any other condition."""
     match node:
         case exp.In(this=compared, expressions=[*several]) if several and not node.args.get("negate"):
             texts = several
@@ -118,7 +118,7 @@ def _read_texts(node: exp.Expr) -> tuple[exp.Expr | None, tuple[str, ...]]:
 
 
 def _is_open(item: exp.Expr, scope: Scope) -> bool:
-    """Whether an expression computes with a text of which any may be stored, and is no beginning or end of it."""
+    """Return True if an expression reads a text without a public list, and is more than its beginning or end."""
     if not isinstance(item, exp.Func) or contains(item, exp.Query) or find_column(item, scope) is not None:
         return False
     if key_expression(item, scope) is not None or (isinstance(item, _CUT) and isinstance(item.this, exp.Column)):
@@ -154,7 +154,7 @@ def _write_out(read: PrivateRead, item: exp.Expr, texts: Sequence[str]) -> Itera
 
 
 def _names(node: exp.Expr, select: exp.Select) -> bool:
-    """Whether PostgreSQL names an item of the select list by what is in it."""
+    """Return True if PostgreSQL names this item of the select list after its content."""
     while node.parent is not None and node.parent is not select:
         node = node.parent
     return any(one is node for one in select.expressions) and not isinstance(node, exp.Alias)

@@ -93,13 +93,13 @@ def _find_table(node: exp.Expr, catalog: Catalog, hidden: set[str]) -> Table | P
 
 
 def _joins_private(joined: _Joined, before: Sequence[str], own: str, side: str) -> bool:
-    """Whether rows of a private table may be missing, or kept where nothing is found."""
+    """Return True if the join may make up rows of a private table, or keep its rows that find no partner."""
     private = [isinstance(joined.tables[alias], Table) for alias in (*before, own)]
     return private[-1] if side == "LEFT" else any(private)
 
 
 def _is_left_out(select: exp.Select, joined: _Joined, missing: frozenset[str], place: int) -> bool:
-    """Whether a row is in no group in which all columns of the missing tables are NULL from a join on."""
+    """Return True if no group has a row whose columns of the missing tables are all NULL, from a join on."""
     aliases = list(joined.tables)
     for index, join in enumerate(joined.joins[place:], start=place + 1):
         if str(join.side or "").upper() not in ("", "LEFT"):
@@ -117,7 +117,7 @@ def _is_excluded(condition: exp.Expr | None, joined: _Joined, missing: frozenset
 
 
 def _has_groups_without_rows(select: exp.Select, joined: _Joined) -> bool:
-    """Whether a group that has made-up rows alone is there without them, as every public one is.
+    """Return True if every group is there without its made-up rows, as every public group is.
 
     The totals of a unit are not: they are there for the units that have a row.
     """
@@ -134,7 +134,7 @@ def _has_groups_without_rows(select: exp.Select, joined: _Joined) -> bool:
 
 
 def _is_grouped(select: exp.Select, joined: _Joined, missing: frozenset[str]) -> bool:
-    """Whether GROUP BY has a declared key of a missing private table."""
+    """Return True if GROUP BY has a declared key of a missing private table."""
     group = select.args.get("group")
     if group is None or any(value for key, value in group.args.items() if key != "expressions"):
         return False
@@ -161,7 +161,7 @@ def _list_columns(items: Sequence[exp.Expr], select: exp.Select) -> Iterator[exp
 
 
 def _is_never_counted(select: exp.Select, joined: _Joined, missing: frozenset[str], place: int) -> bool:
-    """Whether no aggregate takes anything of such a row."""
+    """Return True if no aggregate reads a value of a made-up row."""
     if any(join.side and join.side.upper() != "LEFT" for join in joined.joins[place:]):
         return False
     if not _has_groups_without_rows(select, joined) or select.find(exp.Window, exp.Subquery, exp.Exists) is not None:
