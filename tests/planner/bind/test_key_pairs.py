@@ -85,6 +85,14 @@ _TESTS = "SELECT kind FROM tests t WHERE {} GROUP BY kind HAVING count(*) > 4"
         (
             _TESTS,
             (
+                "EXISTS (SELECT 1 FROM visits WHERE clinic = t_clinic AND visit = t_visit AND month = 1)",
+                "(t_visit, t_clinic) IN (SELECT visit, clinic FROM visits WHERE month = 1)",
+                "t_visit = ANY (SELECT visit FROM visits v WHERE t.t_clinic = v.clinic AND month IN (1))",
+            ),
+        ),
+        (
+            _TESTS,
+            (
                 "EXISTS (SELECT 1 FROM tests x WHERE x.t_clinic = t.t_clinic AND t.t_visit = x.t_visit"
                 " AND x.kind > t.kind)",
                 "(t_clinic, t_visit) IN (SELECT x.t_clinic, x.t_visit FROM tests x WHERE t.kind < x.kind)",

@@ -147,6 +147,14 @@ def test_tables_that_are_joined_with_one_another_and_not_with_the_first_are_refu
         )
 
 
+@in_turn("join", ["LEFT JOIN patients p ON p.patient_id = s.patient_id", "LEFT JOIN patients p USING (patient_id)"])
+def test_a_left_join_on_the_unit_says_who_is_counted_by_an_inner_one(join: str) -> None:
+    """The unit is equated in full, so that a hint to equate it would lead nowhere."""
+    with pytest.raises(KeyholeError, match="LEFT JOIN of private tables") as refused:
+        _plans(f"SELECT s.ward FROM stays s {join} GROUP BY s.ward HAVING count(*) > 100")
+    assert (refused.value.hint or "").startswith("Write JOIN, which counts the units with rows in both.")
+
+
 def test_no_table_of_a_join_may_keep_some_rows_of_a_group() -> None:
     for capped in ("stays", "patients"):
         cap = RowCap(rows=2, unique="stay_id" if capped == "stays" else "weight")

@@ -241,6 +241,20 @@ def test_a_day_that_is_not_over_takes_no_place(engines: Engines, wards: tuple[st
         assert [int(one[0].sum()) for one in added] == [0, 1, 1]
 
 
+@pytest.mark.parametrize("ward", ["north", "süd"])
+@pytest.mark.parametrize("cap", [None, 1])
+def test_a_group_takes_its_place_whichever_rows_a_look_asks_for(engines: Engines, cap: int | None, ward: str) -> None:
+    """Questions that ask for other rows would each count another group of the unit otherwise."""
+    standing = _standing(groups=1, cap=cap)
+    found = [
+        _row(0, _LOOKS[0] - timedelta(hours=2), day=_DAYS[0]),
+        _row(1, _LOOKS[0] - timedelta(hours=1), day=_DAYS[0], ward="süd"),
+    ]
+    question = _at(replace(standing, where=Compare("ward", "=", ward)), _LOOKS[1])
+    for answer in engines.answers(question, engines.load(found)):
+        assert answer[0].sum() == (ward == "north")
+
+
 def _is_stable(question: Question, added: list[npt.NDArray[np.int64]]) -> bool:
     try:
         _assert_stable(question, added)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from itertools import permutations
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from planner.bind.unit_join import joined_on_unit
-from planner.catalog.model import Column, PublicTable, SqlType, Table, UnitRoot
+from planner.catalog.model import MOST_LISTED, Catalog, Column, PublicTable, SqlType, Table, UnitRoot
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
@@ -225,6 +226,64 @@ def test_a_join_carries_no_long_text_and_keeps_units_apart(engines: Engines) -> 
     engines.writer.execute("DROP TABLE first, second")
     assert found == [(4, 4, 532, 8)] * 2
     assert [len(units) for units in busy] == [4] * 4
+
+
+def _noting_tables(domain: tuple[str, ...] | None) -> list[Table]:
+    """Two tables with a text of each row, of which conditions see four characters."""
+    tables = []
+    for name in NAMES[:2]:
+        note = Column("note", SqlType.TEXT, "text", max_length=4, domain=domain, ledger=f"{name}.note")
+        found = member(name, rows=10)
+        tables.append(replace(found, columns=(found.columns[0], note)))
+    return tables
+
+
+def _answer_noted(engines: Engines, sql: str, *, catalog: Catalog) -> list[list[tuple[Any, ...]]]:
+    """The rows of each engine for a question over twenty persons with the note `abcdef` in both tables."""
+    question = asked(sql, catalog=catalog)
+    some = "SELECT 'p' || CAST(i AS text) AS person, 'abcdef' AS note FROM generate_series(1, 20) AS t(i)"
+    made = {dialect: plan(question, dialect=dialect).rewritten for dialect in (DUCKDB, POSTGRES)}
+    pinned = made[DUCKDB].pinned
+    loads = [f"CREATE TABLE {one.name} AS {some}" for one in catalog.tables]
+    for one in pinned:
+        shown = ", ".join(f"{column.name} {column.type_name}" for column in one.columns)
+        found = zip(*(column.values for column in one.columns), strict=True)
+        loads += [f"CREATE TABLE {one.name} ({shown})", f"INSERT INTO {one.name} VALUES {', '.join(map(str, found))}"]
+    with duckdb.connect() as duck:
+        for statement in loads:
+            duck.execute(statement)
+        answers = [duck.execute(made[DUCKDB].sql).fetchall()]
+    names = ", ".join([*(one.name for one in catalog.tables), *(one.name for one in pinned)])
+    engines.writer.execute(f"DROP TABLE IF EXISTS {names}; " + "; ".join(loads))
+    answers.append(engines.writer.execute(made[POSTGRES].sql.encode()).fetchall())
+    engines.writer.execute(f"DROP TABLE {names}")
+    return answers
+
+
+def test_a_join_carries_a_key_as_long_as_its_longest_value(engines: Engines) -> None:
+    catalog = replace(retail(), tables=tuple(_noting_tables(("abcdef", "b"))))
+    joined = "SELECT s.note FROM first f JOIN second s ON s.person = f.person GROUP BY s.note HAVING count(*) > 5"
+    assert _answer_noted(engines, joined, catalog=catalog) == [[("abcdef", 20)]] * 2
+
+
+_JOINS = ("JOIN words w ON w.note = s.note", "LEFT JOIN codes c ON c.note = s.note")
+
+
+@pytest.mark.parametrize("joins", list(permutations(_JOINS)), ids=["words first", "codes first"])
+def test_a_join_carries_a_text_that_each_public_table_finds(engines: Engines, joins: Sequence[str]) -> None:
+    """One of two public tables has longer texts. Both have so many that none becomes a list of the column's values."""
+    codes = [(f"{i:04}", "a code") for i in range(MOST_LISTED + 1)]
+    words = [("abcdef", "a word"), *((f"word {i}", "another") for i in range(MOST_LISTED))]
+    columns = (Column("note", SqlType.TEXT, "text"), Column("meaning", SqlType.TEXT, "text"))
+    public = tuple(
+        PublicTable(name, columns, tuple(found), f"digest of {name}", unique=("note",))
+        for name, found in (("codes", codes), ("words", words))
+    )
+    catalog = replace(retail(), tables=tuple(_noting_tables(None)), public_tables=public)
+    joined = f"SELECT w.meaning FROM first f JOIN second s ON s.person = f.person {' '.join(joins)}"
+    counted = "count(*) > 5 AND count(*) FILTER (WHERE c.meaning = 'a code') < 5"
+    answers = _answer_noted(engines, f"{joined} GROUP BY w.meaning HAVING {counted}", catalog=catalog)
+    assert [sorted(map(str, row)) for (row,) in answers] == [["0", "20", "a word"]] * 2
 
 
 def test_a_join_carries_no_long_numeric_and_compares_as_before(engines: Engines) -> None:
