@@ -5,6 +5,8 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+import sqlglot
+from sqlglot import exp
 
 from mechanisms.formula import TRUE
 from planner.catalog.key_space import KeySpace
@@ -58,6 +60,14 @@ def test_only_the_asked_windows_are_read_where_nothing_is_chosen() -> None:
         assert "DATE '2026-06-01'" not in reads(table)
     assert "DATE '2026-01-01'" in reads(_CUSTOMERS)
     assert "DATE '2026-06-01'" in reads(_CUSTOMERS)
+
+
+@pytest.mark.parametrize("table", [_CUSTOMERS, CAPPED], ids=["clipped", "capped"])
+def test_groups_and_rows_are_chosen_before_where(table: Table) -> None:
+    """No WHERE of a look that chooses mentions what the question filters by."""
+    asked = replace(_look(table), where=Compare("amount", ">", 7))
+    for where in sqlglot.parse_one(rewrite(asked, dialect=POSTGRES).sql, dialect="postgres").find_all(exp.Where):
+        assert "amount" not in where.sql()
 
 
 def test_all_windows_of_a_horizon_are_a_range_of_the_rows_that_are_read() -> None:

@@ -176,3 +176,25 @@ def test_rows_whose_keys_are_of_two_units_count_for_the_least(engines: Engines, 
     assert [{row: times for row, times in one.items() if row[1]} for one in found] == [
         {("air", 3): 1, ("ship", 1): 1}
     ] * len(found)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["as written", "turned round"])
+def test_of_rows_of_one_unit_and_key_the_first_by_its_values_is_joined(engines: Engines, order: int) -> None:
+    """NULL comes before all values, and nothing depends on how rows are stored: all questions join the same row."""
+    orders = [("s", 7, 1, 2, 2), ("s", 7, 1, 1, 2), ("s", 7, 1, 1, None), ("s", 7, 1, 3, None), ("s", 7, 1, 1, 5)]
+    rows: dict[str, list[tuple[Any, ...]]] = {
+        "customers": [(1, "ann", "north")],
+        "orders": orders[::order],
+        "lines": [("s", 7, "air", 1, 1)] * 2,
+    }
+    counted = "count(*) > 4 AND count(*) FILTER (WHERE o_price IS NULL) > 4"
+    question = asked_once(
+        f"SELECT o_month FROM lines JOIN orders ON {_KEY} GROUP BY o_month HAVING {counted}", HOUSEHOLDS
+    )
+    with duckdb.connect() as duck:
+        loads = load_sql(rows, ("household",))
+        for statement in loads:
+            duck.execute(statement)
+        engines.writer.execute("; ".join(loads).encode())
+        found = [*_answers(question, duck, engines), *_answers(_stored(question), duck, engines)]
+    assert [{row: times for row, times in one.items() if row[1]} for one in found] == [{(1, 2, 2): 1}] * len(found)
