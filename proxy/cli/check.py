@@ -132,14 +132,15 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
             policy = known.leave_out(policy)
             with known.named(policy):
                 identities = identify_tables(policy, known)
-        read = {name: one for name, one in identities.items() if name not in {table.name for table in known.broken}}
+        broken = {table.name for table in known.broken}
+        read = {name: one for name, one in identities.items() if name not in broken}
         for place, fault in find_unproved_paths(policy, read):
             raise policy.refuse(place, fault)
         with known.named(policy):
             if not confirm:
                 check_names(policy, identities, ledger)
             accept = partial(_try_shadow, limits=policy.server.limits, binaries=binaries)
-            pinning = pin(policy, known, confirm=confirm, now=now, accept=accept)
+            pinning = pin(policy, known, confirm=confirm, now=now, accept=accept, broken=broken)
         monitors = price_monitors(pinning.catalog, dialect=source.dialect)
         remember_names(policy, pinning.pins, ledger)
         with source.hold_open():

@@ -6,7 +6,7 @@ the file when nothing differs or the owner confirms. Public data alone is read h
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -138,18 +138,22 @@ def pin(
     confirm: bool,
     now: datetime,
     accept: Callable[[Catalog], None] = lambda _: None,
+    broken: Container[str] = (),
 ) -> Pinning:
     """Check a policy against the source, and pin what `accept` does not refuse.
 
     What was never pinned is pinned. A public table, key domain, relation or type that differs from what was pinned
     is refused with KH007 and changes nothing, unless the owner says `confirm`. Raises KH002 to KH007 and KH010.
+
+    Parameters:
+        broken: tables that cannot be read now, of which the source gives what was pinned.
     """
     path = pins_path(policy)
     before = read_pins(path)
     with source.hold_open():
         identities = identify_tables(policy, source)
         files = pin_files(policy, source, before)
-        check_parquet_files(policy, source)
+        check_parquet_files(policy, source, broken=broken)
         schema = source_schema(policy, source, files)
         after = _take_pins(policy, source, schema, identities, files, now)
     changes = differences(before, after)

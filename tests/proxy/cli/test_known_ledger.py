@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 import sqlalchemy as sa
 
@@ -228,6 +229,26 @@ def test_a_check_tells_which_table_is_broken_and_of_the_others(
     again = run("check", "--json")
     assert again.status == 0
     assert again.document["broken"] == {}
+
+
+@pytest.mark.parametrize("make", [Path.unlink, spoil])
+def test_a_check_tells_of_the_others_where_a_parquet_file_is_broken(
+    more_tables: Path, run: Run, make: Callable[[Path], None]
+) -> None:
+    """What a parquet file says of its columns is read again in each check, of the files that can be read."""
+    file = more_tables.parent / "beds.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT 1 AS bed, 'A' AS ward) TO '{file}'")
+    text = more_tables.read_text(encoding="utf-8")
+    more_tables.write_text(text.replace("beds.csv", file.name), encoding="utf-8")
+    assert run("check", "--confirm").status == 0
+    whole = run("check", "--json").document
+    make(file)
+    found = run("check", "--json")
+    assert found.status == 1
+    assert list(found.document["broken"]) == ["beds"]
+    assert found.document["tables"] == whole["tables"]
+    assert found.document["changes"] == []
 
 
 def test_a_broken_table_that_was_never_pinned_is_left_out(more_tables: Path, run: Run) -> None:
