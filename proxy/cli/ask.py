@@ -15,6 +15,7 @@ from proxy.cli.common import (
     new_file,
     print_drawn,
     print_json,
+    print_left_out,
     print_rich,
     refusals,
     show_work,
@@ -102,13 +103,14 @@ def explain(
     svg: Annotated[Path | None, typer.Option("--svg", help="Write that drawing to a file, as SVG.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the plan of a question and what it would cost. Spends nothing and touches no data."""
+    """Show the plan of a question and what it would cost. Spends nothing and opens no source."""
     from planner.explain.formula_tree import trees
     from proxy.pipeline import stages as pipeline
     from proxy.pipeline.answering import explain_question, explained_document
     from proxy.service.service import Service
 
-    with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
+    with refusals(as_json=as_json, sql=sql), Service.open_for_reading(policy) as service:
+        print_left_out(service)
         asked = _make_asked(service, sql, given, analyst)
         drawn = trees(pipeline.prepare(service, asked)) if tree or svg else ()
         if svg is not None:
@@ -201,7 +203,7 @@ def plan(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Plan a list of questions as a whole: what fits, and how all would. Spends nothing and touches no data."""
+    """Plan a list of questions as a whole: what fits, and how all would. Spends nothing and opens no source."""
     from accountant.model import NANO
     from proxy.dashboard.plan_report import PlanReport, with_tolerances
     from proxy.dashboard.question_list import read_list
@@ -212,7 +214,8 @@ def plan(
         sql = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"{file} cannot be read ({error})", param_hint="FILE") from None
-    with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
+    with refusals(as_json=as_json, sql=sql), Service.open_for_reading(policy) as service:
+        print_left_out(service)
         listed = read_list(sql, service.catalog, analyst=service.analyst(analyst), given={})
         with show_work("planning"):
             planned = plan_list(service, listed, most_nano=None if max_epsilon is None else int(max_epsilon * NANO))

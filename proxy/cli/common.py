@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from accountant.balances.dependencies import Knowledge
     from accountant.ledger import Ledger
     from proxy.report.heat_map import HeatMap
+    from proxy.service.service import Service
 
 PolicyPath = Annotated[Path, typer.Option("--policy", "-p", help="The policy file.", envvar="KEYHOLE_POLICY")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
@@ -201,6 +202,15 @@ def _write(path: Path, text: str, *, hint: str) -> None:
 def unwritable(path: Path, error: OSError, *, hint: str) -> typer.BadParameter:
     """What is wrong with a file that should be written."""
     return typer.BadParameter(f"{path} cannot be written ({error.strerror})", param_hint=hint)
+
+
+def print_left_out(service: "Service") -> None:
+    """Print on standard error which tables of the policy a service that reads alone leaves out."""
+    catalog = service.catalog
+    known = {one.name for one in catalog.tables} | {one.name for one in catalog.public_tables}
+    for name in service.policy.tables:
+        if name not in known:
+            print(f"tables.{name} was never pinned and is left out: run keyhole check", file=sys.stderr)
 
 
 def print_json(document: Any) -> None:

@@ -23,6 +23,7 @@ from proxy.cli.common import (
     Progress,
     print_heat_maps,
     print_json,
+    print_left_out,
     print_rich,
     refusals,
     show_progress,
@@ -129,11 +130,7 @@ def budget(
             print_heat_maps(maps, most_rows=rows)
         else:
             print_rich(*shown)
-        catalog = service.catalog
-        known = {one.name for one in catalog.tables} | {one.name for one in catalog.public_tables}
-        for name in service.policy.tables:
-            if name not in known:
-                print(f"tables.{name} was never pinned and is left out: run keyhole check", file=sys.stderr)
+        print_left_out(service)
 
 
 def init(

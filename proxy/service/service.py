@@ -101,8 +101,8 @@ class Service:
 
     @classmethod
     def open_for_reading(cls, policy_path: Path) -> "Service":
-        """Open the ledger of a policy alone, on what was pinned, for what it says: the source need not be there. Tables
-        that were never pinned are left out.
+        """Open the ledger of a policy alone, on what was pinned, for what it says and what questions would cost: the
+        source need not be there. Tables that were never pinned are left out.
 
         Raises KH001 to KH007, KH009, KH010 and KH016.
         """

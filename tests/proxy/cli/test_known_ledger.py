@@ -193,6 +193,18 @@ def test_the_budget_needs_no_source(more_tables: Path, run: Run, make: Callable[
     assert run("budget").status == run("monitor", "list").status == run("odometer").status == 0
 
 
+@pytest.mark.parametrize("make", [Path.unlink, spoil])
+def test_to_explain_and_to_plan_needs_no_source(more_tables: Path, run: Run, make: Callable[[Path], None]) -> None:
+    questions = more_tables.with_name("board.sql")
+    questions.write_text(f"{QUESTION.format(1500)};\n{QUESTION.format(1100)};\n", encoding="ascii")
+    commands = (("explain", QUESTION.format(1500)), ("explain", QUESTION.format(1100)), ("plan", str(questions)))
+    before = [run(*command) for command in commands]
+    assert [one.status for one in before] == [0, 0, 0]
+    make(more_tables.parent / "visits.csv")
+    assert [run(*command).out for command in commands] == [one.out for one in before]
+    assert run("query", QUESTION.format(1100)).status == 1
+
+
 def rename_column(path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"bed,ward", b"bed,room"))
 
@@ -265,7 +277,9 @@ def test_a_broken_table_that_was_never_pinned_is_left_out(more_tables: Path, run
     spent = run("budget", "--json")
     assert spent.status == 0
     assert [one["table"] for one in spent.document["families"]] == ["visits"]
-    assert spent.err == "tables.beds was never pinned and is left out: run keyhole check\n"
+    left_out = "tables.beds was never pinned and is left out: run keyhole check\n"
+    assert spent.err == left_out
+    assert run("explain", QUESTION.format(1500)).err == left_out
     for wrong in (
         text + '\n[views.full]\nsql = "SELECT ward FROM beds GROUP BY ward HAVING count(*) > 90"\n',
         text.replace('relation = "visits.csv"', 'relation = "elsewhere.csv"'),

