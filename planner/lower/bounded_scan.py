@@ -26,6 +26,7 @@ from planner.lower.key_tests import fixed_tests, group_tests, pair_keys, row_tes
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.look import arrival_tests
 from planner.lower.row import RowSql
+from planner.lower.whole_joins.fences import read_whole
 from planner.question.as_of import AsOf
 from planner.question.condition import ALWAYS
 from planner.question.model import Measure, Question
@@ -132,7 +133,9 @@ class BoundedScan:
             *select(keys + [f"{total} AS f{i}" for i, total in enumerate(sums)]),
             f"FROM {self.relation}",
             *(f"LEFT JOIN {name} USING ({', '.join(keys)})" if keys else f"CROSS JOIN {name}" for name, _ in differing),
-            *where(self.remaining_tests(), comment="of the public keys"),
+            *where(
+                [*self.remaining_tests(), *(read_whole(name) for name, _ in differing)], comment="of the public keys"
+            ),
             *group_by(len(keys)),
         ]
 

@@ -20,6 +20,7 @@ from planner.catalog.domains import encode_value
 from planner.catalog.model import Column, Lookup, LookupValues, Member, NamedStep, SqlType, Table, Value
 from planner.lower.dialects.model import Dialect
 from planner.lower.kept.named_steps import merge_steps, name_step
+from planner.lower.key_tests import where_tests
 from planner.lower.lookups.public_conditions import (
     Place,
     PublicConditions,
@@ -33,22 +34,28 @@ from planner.lower.read_columns import keep_columns
 from planner.lower.row import RowSql
 from planner.lower.unit_paths.carried_values import find_longest, shorten
 from planner.lower.unit_paths.reach import reach_units
+from planner.lower.whole_joins.fences import any_value, fence_rows
+from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, ask_rows
 from planner.question.condition import Condition, columns
 from planner.question.plan import PinnedColumn, PinnedRelation
 
 MOST_SPELLED = 200  # rows in the statement: engines parse tens of thousands in seconds, and a few hundred at once
+_NOBODY = "keyhole_nobody"  # 1 for the one row of a joined table that is nobody's
 _STEPS_OF_ONE = 2.0**20  # how finely doubles are told apart when rows are drawn
 _HASHED_DOUBLES = 1e9  # up to where: in such steps a number has 50 binary digits
 
 
-def join_members(table: Table, *, dialect: Dialect, among: MemberConditions | None = None) -> Table:
+def join_members(
+    table: Table, *, dialect: Dialect, among: MemberConditions | None = None, front: FrontConditions = NOTHING
+) -> Table:
     """The table with its members' join as its relation, or with the units that a path leads to; any other as it is.
 
     Parameters:
         among: conditions that are computed before the join: the table has a column for each.
+        front: what is asked of rows before they are joined; then there is one row more, whose unit is NULL.
     """
     if not table.members:
-        return reach_units(table, dialect=dialect, longest=find_longest(table))
+        return reach_units(table, dialect=dialect, longest=find_longest(table), front=front)
     among = among or MemberConditions()
     identifier = dialect.spelling.identifier
     stored = {column.name for column in table.columns if column.derivation is None}
@@ -60,7 +67,14 @@ def join_members(table: Table, *, dialect: Dialect, among: MemberConditions | No
     ]
     shown += [identifier(column.name) for column in among.columns]
     looked_up = find_longest(table)
-    read = [_member(member, dialect, looked_up=looked_up, carried=stored) for member in table.members]
+    read = [
+        _member(member, dialect, looked_up=looked_up, carried=stored, front=front.of_member(i) if front else None)
+        for i, member in enumerate(table.members)
+    ]
+    if front:
+        unit = shown.index(f"m0.{identifier(table.unit[0])}")
+        everybody = " AND ".join(f"m{i}.{_NOBODY} = 0" for i in range(1, len(read)))
+        shown[unit] = f"CASE WHEN {everybody} THEN {shown[unit]} END AS {identifier(table.unit[0])}"
     bounded, steps = [relation for relation, _ in read], merge_steps(*(steps for _, steps in read))
     for place, conditions in among.carried.items():
         bounded[place] = _with_conditions(table, place, bounded[place], conditions, dialect)
@@ -69,7 +83,7 @@ def join_members(table: Table, *, dialect: Dialect, among: MemberConditions | No
     for i, other in enumerate(others, start=1):
         equal = " AND ".join(f"m0.keyhole_u{j} = m{i}.keyhole_u{j}" for j in range(len(table.unit)))
         joined.append(f"JOIN {other} AS m{i} ON {equal}")
-    relation = f"(SELECT {', '.join(shown)} {' '.join(joined)}) AS together"
+    relation = f"(SELECT {', '.join(shown)} {' '.join(joined)}{fence_rows(dialect)}) AS together"
     return replace(table, relation=relation, members=(), columns=(*table.columns, *among.columns), steps=steps)
 
 
@@ -96,7 +110,12 @@ def _with_conditions(
 
 
 def _member(
-    member: Member, dialect: Dialect, *, looked_up: Mapping[str, int], carried: Collection[str]
+    member: Member,
+    dialect: Dialect,
+    *,
+    looked_up: Mapping[str, int],
+    carried: Collection[str],
+    front: FrontConditions | None,
 ) -> tuple[str, tuple[NamedStep, ...]]:
     """The rows of a table that are joined, with the unit's columns beside them; and the steps that are read for them.
 
@@ -106,13 +125,24 @@ def _member(
 
     Parameters:
         carried: the columns that are carried on, as the join calls them. What is drawn among is told by all columns.
+        front: what is asked of most rows; then one of nobody is among them, that `keyhole_nobody` tells. None if no
+            table of the join is asked anything.
     """
     names, units = dict(member.columns), [f"keyhole_u{j}" for j in range(len(member.table.unit))]
     rows = _MemberRows(names, looked_up, dialect)
     narrow = keep_columns(member.table, [own for own, named in member.columns if named in carried])
-    read, steps = rows.of_columns(narrow)
+    read, steps = rows.of_columns(narrow, front=front or NOTHING)
+    kept = [dialect.spelling.identifier(names[column.name]) for column in narrow.columns if column.derivation is None]
+    nobody, told = "", ""
+    if front is not None:
+        anybody = [any_value(dialect, member.table.column(name)) for name in member.table.unit]
+        nobody = f" UNION ALL SELECT {', '.join([*['NULL'] * len(kept), *anybody])}, 1"
+        told = f", 0 AS {_NOBODY}"
     if member.table.has_key(member.table.unit):  # a unit has one row
-        return read, steps
+        return (
+            read if front is None else f"(SELECT {', '.join([*kept, *units])}{told} FROM {read} AS rows_of{nobody})",
+            steps,
+        )
     counted = _count_rows(rows.of_units(member.table), units)
     many = _list_heavy(counted, units, member.rows)
     drawn, steps = rows.of_columns(member.table, among=many.name)  # texts are cut behind this join, of few rows
@@ -128,11 +158,10 @@ def _member(
         f") AS placed WHERE keyhole_place <= {member.rows}"
         f" /* of units with more than {member.rows} rows: the first in the order of md5 */",
     )
-    kept = [dialect.spelling.identifier(names[column.name]) for column in narrow.columns if column.derivation is None]
     shown, met = ", ".join([*kept, *units]), " AND ".join(f"{unit} = keyhole_m{j}" for j, unit in enumerate(units))
     relation = (
-        f"(SELECT {shown} FROM {read} AS rows_of LEFT JOIN {many.name} ON {met} WHERE keyhole_m0 IS NULL"
-        f" UNION ALL SELECT {shown} FROM {firsts.name})"
+        f"(SELECT {shown}{told} FROM {read} AS rows_of LEFT JOIN {many.name} ON {met} WHERE keyhole_m0 IS NULL"
+        f" UNION ALL SELECT {shown}{told} FROM {firsts.name}{nobody})"
     )
     return relation, merge_steps(steps, [counted, many, firsts])
 
@@ -148,35 +177,42 @@ class _MemberRows:
     looked_up: Mapping[str, int]
     dialect: Dialect
 
-    def of_columns(self, table: Table, *, among: str = "") -> tuple[str, tuple[NamedStep, ...]]:
+    def of_columns(
+        self, table: Table, *, among: str = "", front: FrontConditions = NOTHING
+    ) -> tuple[str, tuple[NamedStep, ...]]:
         """The rows with the table's columns and the unit's beside them; and the steps that are read for them.
 
         Parameters:
             among: a step of units, of whose rows alone they are; empty for all.
+            front: what is asked of them.
         """
-        row, units = self._reach(table)
+        row, units = self._reach(table, front)
         stored = [column for column in row.table.columns if column.derivation is None]
         columns = [f"{self._carry(row, one)} AS {self._identifier(self.names[one.name])}" for one in stored]
-        return self._select(row, units, columns, among), row.table.steps
+        asked = where_tests(row, front.own) if table.path is None else []
+        return self._select(row, units, columns, among, asked), row.table.steps
 
     def of_units(self, table: Table) -> str:
         """The same rows with nothing but the unit's columns."""
         row, units = self._reach(keep_columns(table, ()))
         return self._select(row, units, [], "")
 
-    def _reach(self, table: Table) -> tuple[RowSql, list[str]]:
+    def _reach(self, table: Table, front: FrontConditions = NOTHING) -> tuple[RowSql, list[str]]:
         """A row of the table, and its unit's columns as they are carried."""
         longest = {own: self.looked_up[named] for own, named in self.names.items() if named in self.looked_up}
-        row = RowSql(table=reach_units(table, dialect=self.dialect, longest=longest), dialect=self.dialect)
+        reached = reach_units(table, dialect=self.dialect, longest=longest, front=front)
+        row = RowSql(table=reached, dialect=self.dialect)
         units = []
         for name in table.unit:
             carried = self._carry(row, row.table.column(name))
             units.append(row.column(name) if carried == self._identifier(name) else carried)
         return row, units
 
-    def _select(self, row: RowSql, units: Sequence[str], columns: Sequence[str], among: str) -> str:
+    def _select(
+        self, row: RowSql, units: Sequence[str], columns: Sequence[str], among: str, asked: Sequence[str] = ()
+    ) -> str:
         shown = [*columns, *(f"{value} AS keyhole_u{j}" for j, value in enumerate(units))]
-        present = " AND ".join(f"({row.column(name)}) IS NOT NULL" for name in row.table.unit)
+        present = " AND ".join([*(f"({row.column(name)}) IS NOT NULL" for name in row.table.unit), *asked])
         source = row.table.relation
         if among:
             source += f" JOIN {among} ON {' AND '.join(f'{value} = keyhole_m{j}' for j, value in enumerate(units))}"
@@ -278,11 +314,16 @@ def _hashed_text(row: RowSql, column: Column) -> str:
     return f"CASE WHEN {near} THEN {spelling.cast(steps, spelling.text_type)} WHEN {value} IS NOT NULL THEN '-' END"
 
 
-def join_lookups(table: Table, *, dialect: Dialect, asked: PublicConditions | None = None) -> Table:
+def join_lookups(
+    table: Table, *, dialect: Dialect, asked: PublicConditions | None = None, front: Condition | None = None
+) -> Table:
     """The table with its looked-up columns stored: its relation is the private one with the pinned values beside it.
+
+    Many pinned values are read whatever is asked of private rows.
 
     Parameters:
         asked: conditions that are computed on pinned rows: the table has a column for each.
+        front: what is asked of private rows before; ALWAYS if only something before leaves them out, None if nothing.
     """
     together = _look_up_together(table, dialect)
     if not together:
@@ -294,10 +335,13 @@ def join_lookups(table: Table, *, dialect: Dialect, asked: PublicConditions | No
     truths = () if asked is None else asked.columns
     found += [identifier(column.name) for column in truths]
     searched = [] if asked is None else [step for one in together if (step := one.search(row, asked)) is not None]
-    joins = [one.join(row, asked) for one in together]
-    relation = (
-        f"(SELECT {', '.join([*stored, *found])} FROM {table.relation} {' '.join(joins)}{read_all(searched)}) AS joined"
-    )
+    is_large = any(not one.is_spelled for one in together)
+    source, keys = table.relation, [row.column(one.base.name) for one in together]
+    if is_large and front is not None:
+        source, keys = ask_rows(row, front, shown=stored, keys=[one.base.name for one in together])
+    joins = [one.join(row, asked, key=key) for one, key in zip(together, keys, strict=True)]
+    joined = f"SELECT {', '.join([*stored, *found])} FROM {source} {' '.join(joins)}{read_all(searched)}"
+    relation = f"({joined}{fence_rows(dialect) if is_large else ''}) AS joined"
     columns = tuple(
         replace(column, derivation=None, determined=table.determines(column))
         if isinstance(column.derivation, Lookup)
@@ -340,12 +384,12 @@ class _LookedUp:
         known = self.pairs.known  # of an empty table every column has the same object
         return tuple(column for column in self.columns if not known or _pairs(column).found is not known)
 
-    def join(self, row: RowSql, asked: PublicConditions | None) -> str:
-        """The join beside the private relation."""
+    def join(self, row: RowSql, asked: PublicConditions | None, *, key: str) -> str:
+        """The join beside the private relation, by a value of its rows."""
         searched = None if asked is None else self.search(row, asked)
         pinned = f"({self._ask(row, asked)})" if searched is None else searched.name
         joined = "LEFT JOIN" if asked is None or self._place not in asked.demanded else "JOIN"
-        return f"{joined} {pinned} AS pinned{self.number} ON {row.column(self.base.name)} = {self._key}"
+        return f"{joined} {pinned} AS pinned{self.number} ON {key} = {self._key}"
 
     def search(self, row: RowSql, asked: PublicConditions) -> NamedStep | None:
         """The rows as a step of their own, if what is asked of them is dear."""

@@ -19,7 +19,7 @@ from planner.errors import KeyholeError
 from planner.functionals.unit_rows import one_row
 from planner.lower.bounded_scan import BoundedScan
 from planner.lower.bounding.choose_groups import can_list, counts_rows
-from planner.lower.computed_conditions import compute_conditions, list_conditions
+from planner.lower.computed_conditions import compute_conditions, has_dear, list_conditions
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.dialects.model import Dialect
 from planner.lower.functional import FunctionalSql
@@ -40,6 +40,7 @@ from planner.lower.sums.null_tests import drop_implied_tests
 from planner.lower.unit_lists.keep_listed import keep_listed
 from planner.lower.unit_rows import answer, list_needed, relation, unit_columns
 from planner.lower.unit_values.store_values import join_with_values
+from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, split_front
 from planner.question.condition import ALWAYS, Condition
 from planner.question.model import Functional, Question, Term, UnitRows
 from planner.question.plan import ReadRelation, Rewritten
@@ -88,7 +89,7 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tupl
     reading = _Reading.of(question, asked, dialect)
     among = reading.among
     plain = replace(question, functionals=asked)
-    question, row, functionals = reading.read(known)
+    question, row, functionals = reading.read(known, front=reading.front)
     apart = None
     if question.table.row_unit:
         lines, steps = _scan_rows(question, row, functionals), row.table.steps
@@ -115,12 +116,13 @@ class _Reading:
     asked: tuple[Functional, ...]
     among: MemberConditions
     public: PublicConditions
+    front: FrontConditions
     dialect: Dialect
 
     @staticmethod
     def of(question: Question, asked: tuple[Functional, ...], dialect: Dialect) -> "_Reading":
         """The reading of a question over one row at a time, with functionals `asked`."""
-        known = question.table
+        known, is_first = question.table, _asks_where_first(question, dialect)
         among = split_conditions(known, list_conditions(question.where, asked), dialect=dialect)
         public = ask_public_rows(
             known,
@@ -128,18 +130,31 @@ class _Reading:
             asked,
             keys=question.keys.columns,
             dialect=dialect,
-            is_first=_asks_where_first(question, dialect),
+            is_first=is_first,
         )
-        return _Reading(question, asked, among, public, dialect)
+        is_dear = bool(among.carried) or has_dear(known, list_conditions(question.where, asked), question.keys.columns)
+        front = split_front(question) if is_first and not is_dear else NOTHING
+        return _Reading(question, asked, among, public, front, dialect)
 
-    def read(self, table: Table) -> tuple[Question, RowSql, list[FunctionalSql]]:
-        """Return the question over rows of its table, or of a table that has some of its rows, and its functionals."""
+    def read(self, table: Table, *, front: FrontConditions = NOTHING) -> tuple[Question, RowSql, list[FunctionalSql]]:
+        """Return the question over rows of its table, or of a table that has some of its rows, and its functionals.
+
+        Parameters:
+            front: what is asked of rows before they are joined.
+        """
         question, dialect, public = self.question, self.dialect, self.public
         own = MemberConditions() if public.carried or public.demanded else self.among
         narrow = keep_columns(table, list_read(question, table, question.where, self.asked))
-        read = put_into_windows(join_with_values(narrow, dialect=dialect, among=own), question, dialect=dialect)
-        stored = RowSql(table=join_lookups(read, dialect=dialect, asked=public), dialect=dialect)
-        row = keep_listed(_compute_at_look(question, stored, public.where, public.functionals, left=own.left))
+        joined = join_with_values(narrow, dialect=dialect, among=own, front=front)
+        read = put_into_windows(joined, question, dialect=dialect)
+        by_itself = ALWAYS if table.reads_several else front.own
+        looked_up = join_lookups(read, dialect=dialect, asked=public, front=by_itself if front else None)
+        stored = RowSql(table=looked_up, dialect=dialect)
+        row = keep_listed(
+            _compute_at_look(question, stored, public.where, public.functionals, left=own.left),
+            asked=by_itself,
+            is_asked=bool(front),
+        )
         checked = [
             FunctionalSql.of(row, f, where=ALWAYS, among=question.where, known=question.table)
             for f in question.functionals

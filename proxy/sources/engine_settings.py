@@ -49,6 +49,8 @@ def engine_settings(section: SourceSection, *, directory: Path, workers: int) ->
             "max_parallel_workers_per_gather": section.max_parallel_workers_per_gather,
             # without it BRIN, which knows blocks by their least and greatest values, cannot be used; other indexes can
             "enable_bitmapscan": None if section.skip_blocks else "off",
+            # joins that it expects to give hardly a row: of many rows they would compare each with each
+            "enable_nestloop": "off",
         }
         return {name: str(value) for name, value in wanted.items() if value is not None}
     parent = None if section.temp_directory is None else directory / section.temp_directory

@@ -12,30 +12,20 @@ Proof: docs/proofs/joint_loss.md.
 """
 
 from collections.abc import Sequence
-from datetime import date, datetime
-from decimal import Decimal
 
-from planner.catalog.model import Column, NamedStep, SqlType, Value
+from planner.catalog.model import Column, NamedStep, SqlType
 from planner.lower.contribution_bounds import Bounding, not_null
-from planner.lower.dialects.model import Dialect
 from planner.lower.kept.named_steps import name_step
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.row import RowSql
+from planner.lower.whole_joins.fences import any_value, read_whole
 
 FIRST_OUT = "first_out"
 """The column of the list that has the md5 of the first group of a unit that does not count."""
 
 _AFTER_ALL = "g"  # behind every md5, whose digits end with f
+_LISTED = frozenset(SqlType) - {SqlType.DOUBLE, SqlType.OTHER}
 _COUNT_ROWS_FROM = 8  # groups; few units have more rows than that, and most have more than 4 (TPC-H, by hand)
-_ANY_VALUE: dict[SqlType, Value] = {
-    SqlType.INTEGER: 0,
-    SqlType.NUMERIC: Decimal(0),
-    SqlType.TEXT: "",
-    SqlType.BOOLEAN: False,
-    SqlType.DATE: date(2000, 1, 1),
-    SqlType.TIMESTAMP: datetime(2000, 1, 1),
-    SqlType.UUID: "00000000-0000-0000-0000-000000000000",
-}
 
 
 def can_list(bounding: Bounding) -> bool:
@@ -43,7 +33,7 @@ def can_list(bounding: Bounding) -> bool:
 
     At a look what came first counts, and a double's zero has two texts: md5 of one says nothing of the other.
     """
-    return bounding.chooses and bounding.as_of is None and all(c.sql_type in _ANY_VALUE for _, c in bounding.groups)
+    return bounding.chooses and bounding.as_of is None and all(c.sql_type in _LISTED for _, c in bounding.groups)
 
 
 def counts_rows(groups: int) -> bool:
@@ -122,7 +112,7 @@ def keep_listed_groups(bounding: Bounding, crowded: NamedStep) -> list[str]:
         "-- of units in more keys than count, those before the first that does not, in the order of md5",
         "chosen AS (",
         f"  SELECT * FROM totals LEFT JOIN {crowded.name} AS crowded USING ({_names(bounding.units)})",
-        f"  WHERE {counts}",
+        f"  WHERE {counts} AND {read_whole(crowded.name)}",
         ")",
     ]
 
@@ -146,9 +136,3 @@ def _names(parts: Sequence[tuple[str, Column]]) -> str:
 
 def _read(bounding: Bounding, parts: Sequence[tuple[str, Column]]) -> list[str]:
     return [f"{bounding.row.column(column.name)} AS {alias}" for alias, column in parts]
-
-
-def any_value(dialect: Dialect, column: Column) -> str:
-    """Return a value of the column's type, which some unit may have. Raises KeyError for a type without one."""
-    spelling = dialect.spelling
-    return spelling.cast(spelling.constant(_ANY_VALUE[column.sql_type], column=column), spelling.type_name(column))

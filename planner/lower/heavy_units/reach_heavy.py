@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from planner.catalog.model import NamedStep, SqlType, Table, UnitPath
-from planner.lower.bounding.choose_groups import any_value
 from planner.lower.dialects.model import Dialect
 from planner.lower.kept.named_steps import merge_steps, name_step
 from planner.lower.row import RowSql
 from planner.lower.unit_paths.reach import find_keys
+from planner.lower.whole_joins.fences import any_value
 
 _KEYS = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.DATE, SqlType.UUID})
 """Types of keys of which some value is known that may or may not be there, and each of which has one spelling."""

@@ -24,6 +24,7 @@ from planner.lower.computed_conditions import has_dear, list_conditions
 from planner.lower.dialects.model import Dialect
 from planner.lower.member_conditions import Splitting
 from planner.lower.row import RowSql
+from planner.lower.whole_joins.fences import read_whole
 from planner.question.condition import ALWAYS, Condition, IsNull, Leaf, Not, all_of, any_of, columns, evaluate
 from planner.question.model import Functional
 
@@ -162,7 +163,7 @@ def spell_asked(row: RowSql, place: Place, asked: PublicConditions, *, rows: str
 
 def read_all(steps: Sequence[NamedStep]) -> str:
     """Return a WHERE by which steps are computed whole, also where no row is there to look anything up."""
-    tests = " AND ".join(f"(SELECT count(*) FROM {one.name}) >= 0" for one in steps)
+    tests = " AND ".join(read_whole(one.name) for one in steps)
     return f" WHERE {tests} /* all public rows are asked, whichever rows look them up */" if steps else ""
 
 

@@ -19,9 +19,13 @@ from planner.catalog.model import Column, NamedStep, SqlType, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect
 from planner.lower.kept.named_steps import merge_steps, name_step
+from planner.lower.key_tests import where_tests
 from planner.lower.read_columns import keep_columns
 from planner.lower.row import RowSql
 from planner.lower.unit_paths.carried_values import shorten
+from planner.lower.whole_joins.fences import add_anybody, fence_rows
+from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, ask_rows
+from planner.question.condition import ALWAYS
 
 NO_LENGTHS: Mapping[str, int] = MappingProxyType({})
 """For a table none of whose columns is looked up in a public table."""
@@ -31,12 +35,15 @@ _ORDERED = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.DATE, SqlType.TIMES
 it expects that hardly a row finds one, and compares all rows with all of the next relation."""
 
 
-def reach_units(table: Table, *, dialect: Dialect, longest: Mapping[str, int] = NO_LENGTHS) -> Table:
+def reach_units(
+    table: Table, *, dialect: Dialect, longest: Mapping[str, int] = NO_LENGTHS, front: FrontConditions = NOTHING
+) -> Table:
     """Return the table with its units' columns stored beside its own, and those of tables that it is joined with along
     its path; or the table itself if it has no path.
 
     Parameters:
         longest: how long texts of other tables stay at least, by column.
+        front: what is asked of rows before they are joined; then there is one row more, of nobody.
     """
     if table.path is None:
         return table
@@ -51,14 +58,20 @@ def reach_units(table: Table, *, dialect: Dialect, longest: Mapping[str, int] = 
     ]
     found = [f"keyhole_p{i} AS {spelling.identifier(name)}" for i, name in enumerate(table.unit)]
     found += [f"keyhole_c{i} AS {spelling.identifier(here)}" for i, (_, here) in enumerate(brought) if here in read]
-    met = " AND ".join(f"{own.column(name)} = keyhole_r{i}" for i, name in enumerate(table.path.by))
+    source, keys = table.relation, [own.column(name) for name in table.path.by]
+    if front.own != ALWAYS:
+        source, keys = ask_rows(own, front.own, shown=shown, keys=table.path.by)
+    met = " AND ".join(f"{key} = keyhole_r{i}" for i, key in enumerate(keys))
     inside = {there: longest[here] for there, here in table.path.brought if here in longest}
     finding = _FindUnits(table.path.table, table.path.through, tuple(there for there, _ in brought), dialect, inside)
-    lookup, steps = finding.relation([here in read for _, here in brought])
-    relation = (
-        f"(SELECT {', '.join([*shown, *found])} FROM {table.relation} JOIN {lookup} ON {met}"
-        f" /* the unit of each row: that of the one row that its key leads to */) AS reached"
+    lookup, steps = finding.relation([here in read for _, here in brought], front=front.of_path())
+    rows = (
+        f"SELECT {', '.join([*shown, *found])} FROM {source} JOIN {lookup} ON {met}"
+        f" /* the unit of each row: that of the one row that its key leads to */"
     )
+    if front:
+        rows = add_anybody(rows, (), beside=len(shown) + len(found), dialect=dialect)
+    relation = f"({rows}{fence_rows(dialect)}) AS reached"
     return replace(table, relation=relation, path=None, steps=merge_steps(table.steps, steps))
 
 
@@ -93,12 +106,19 @@ class _FindUnits:
     dialect: Dialect
     longest: Mapping[str, int]
 
-    def relation(self, read: Sequence[bool]) -> tuple[str, tuple[NamedStep, ...]]:
+    def relation(self, read: Sequence[bool], *, front: FrontConditions = NOTHING) -> tuple[str, tuple[NamedStep, ...]]:
         """The relation with one row for each key that leads to a unit, this unit, and the values of those columns that
-        are read; and the steps of which it is made, which hold the values of all."""
+        are read; and the steps of which it is made, which hold the values of all.
+
+        Parameters:
+            front: what is asked of most rows; some are there that do not satisfy it.
+        """
         narrow = keep_columns(self.table, [*self.through, *compress(self.brought, read)])
-        rows, row = self._rows(narrow, read)
+        rows, row = self._rows(narrow, read, front=front)
         if self.table.has_key(self.through):
+            if front:
+                keys = [row.table.column(name) for name in self.through]
+                rows = add_anybody(rows, keys, beside=len(row.table.unit) + sum(read), dialect=self.dialect)
             return f"({rows}) AS found", row.table.steps
         if len(self.through) > 1 and not self.brought and _has_least_unit(row.table):
             shown, named = f"{', '.join(self._keys)}, min(keyhole_p0) AS keyhole_p0", ", ".join(self._keys)
@@ -125,13 +145,16 @@ class _FindUnits:
     def _values(self) -> list[str]:
         return [f"keyhole_c{i}" for i in range(len(self.brought))]
 
-    def _rows(self, table: Table, read: Sequence[bool], *, among: str = "") -> tuple[str, RowSql]:
+    def _rows(
+        self, table: Table, read: Sequence[bool], *, among: str = "", front: FrontConditions = NOTHING
+    ) -> tuple[str, RowSql]:
         """The rows with a key and a unit, and what a row of them is.
 
         Parameters:
             among: a step of keys, of whose rows alone they are; empty for all.
+            front: what is asked of them.
         """
-        reached = reach_units(table, dialect=self.dialect, longest=self.longest)
+        reached = reach_units(table, dialect=self.dialect, longest=self.longest, front=front)
         row = RowSql(table=reached, dialect=self.dialect)
         columns = [f"{row.column(name)} AS {alias}" for name, alias in zip(self.through, self._keys, strict=True)]
         columns += [f"{row.column(name)} AS {alias}" for name, alias in zip(reached.unit, self._units, strict=True)]
@@ -139,7 +162,10 @@ class _FindUnits:
             f"{_carry(row, reached.column(name), self.longest)} AS {alias}"
             for name, alias in compress(zip(self.brought, self._values, strict=True), read)
         ]
-        present = " AND ".join(f"({row.column(name)}) IS NOT NULL" for name in (*self.through, *reached.unit))
+        tests = [f"({row.column(name)}) IS NOT NULL" for name in (*self.through, *reached.unit)]
+        if table.path is None:
+            tests += where_tests(row, front.own)
+        present = " AND ".join(tests)
         source = reached.relation
         if among:
             met = " AND ".join(f"{row.column(name)} = keyhole_s{i}" for i, name in enumerate(self.through))

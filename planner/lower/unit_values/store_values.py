@@ -22,22 +22,27 @@ from planner.lower.measure import row_value
 from planner.lower.member_conditions import MemberConditions
 from planner.lower.read_columns import OF_ALL_ROWS, keep_columns
 from planner.lower.row import RowSql
+from planner.lower.whole_joins.fences import add_anybody, fence_rows
+from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions
 from planner.question.condition import ALWAYS, columns
 from planner.question.model import OwnOrder, OwnValue, Term, ValuesOfRows
 from planner.values.sql_literals import decimal, integer
 
 
-def join_with_values(table: Table, *, dialect: Dialect, among: MemberConditions | None = None) -> Table:
+def join_with_values(
+    table: Table, *, dialect: Dialect, among: MemberConditions | None = None, front: FrontConditions = NOTHING
+) -> Table:
     """Return the join of a table's members, with the units' own values stored beside each row.
 
     Parameters:
         among: as for `join_members`.
+        front: likewise; nothing if there are such values.
 
     Raises KH214 where the conditions of a value could cost more on one row than any may.
     """
     own = {column.name for column in table.columns if column.own}
     if not own:
-        return join_members(table, dialect=dialect, among=among)
+        return join_members(table, dialect=dialect, among=among, front=front)
     plain = replace(table, columns=tuple(one for one in table.columns if one.name not in own), own=())
     joined = join_members(plain, dialect=dialect, among=among)
     return _store(table, joined, dialect)
@@ -69,7 +74,7 @@ def _store(table: Table, joined: Table, dialect: Dialect) -> Table:
             steps.append(read)
     relation = (
         f"(SELECT {', '.join(shown)} FROM {' '.join([joined_row.table.relation, *relations])}"
-        f" /* each row with the values of its unit's own rows */) AS with_values"
+        f" /* each row with the values of its unit's own rows */{fence_rows(dialect)}) AS with_values"
     )
     known = {column.name: column for column in joined.columns}
     columns = [known.pop(column.name, column) for column in table.columns]
@@ -150,6 +155,8 @@ def _compute_values(
 ) -> tuple[str, tuple[NamedStep, ...]]:
     """The relation with one row for each unit that has a row, and what its rows come to; and the steps that it reads.
 
+    Some unit has a row in any case, of NULL unless one of its rows is there.
+
     Parameters:
         known: the question's table, which has the values as columns.
     """
@@ -162,13 +169,15 @@ def _compute_values(
     names = [f"keyhole_w{number}_{j}" for j in range(len(units))]
     tests = [*(f"({unit}) IS NOT NULL" for unit in units), *where_tests(row, rule.where)]
     read = [f"{unit} AS {name}" for unit, name in zip(units, names, strict=True)]
-    read += [f"{_read(one, row)} AS keyhole_x{j}" for j, one in enumerate(rule.values)]
+    read += [f"{_read(one, row)} AS keyhole_x{j}" for j, one in enumerate(rule.values)] + ["1 AS keyhole_on"]
     computed = [
         f"{_aggregate(one, f'keyhole_x{j}', row, known)} AS keyhole_v{number}_{j}" for j, one in enumerate(rule.values)
     ]
+    rows = f"SELECT {', '.join(read)} FROM {row.table.relation} WHERE {' AND '.join(tests)}"
+    rows = add_anybody(rows, [table.column(name) for name in table.unit], beside=len(rule.values) + 1, dialect=dialect)
     found = (
         f"(SELECT {', '.join([*names, *computed])}"
-        f" FROM (SELECT {', '.join(read)} FROM {row.table.relation} WHERE {' AND '.join(tests)}) AS rows_of_units"
+        f" FROM ({rows}) AS rows_of_units"
         f" GROUP BY {', '.join(names)}) AS values{number}"
     )
     return found, row.table.steps
@@ -196,9 +205,9 @@ def _aggregate(value: OwnValue, added: str, row: RowSql, known: Table) -> str:
                 return row.dialect.extreme_double(function, added)
             return f"{function}({added})"
         case "rows":
-            return cast(f"count({added})", "bigint")
+            return f"CASE WHEN count(keyhole_on) > 0 THEN {cast(f'count({added})', 'bigint')} END"
         case "values":
-            return cast(f"count(DISTINCT {added})", "bigint")
+            return f"CASE WHEN count(keyhole_on) > 0 THEN {cast(f'count(DISTINCT {added})', 'bigint')} END"
         case "total" | "mean":
             return _sum(value, added, row, known.column(value.name))
         case _:

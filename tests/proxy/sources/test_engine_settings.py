@@ -99,13 +99,16 @@ def test_postgresql_takes_what_the_policy_says_and_nothing_otherwise(postgres_ur
             "work_mem": "3MB",
             "max_parallel_workers_per_gather": "1",
             "enable_bitmapscan": "off",
+            "enable_nestloop": "off",
         }
         with closing(open_policy_source(loaded)) as source:
             assert isinstance(source, PostgresSource)
             with source._pool.connection() as connection:
                 assert connection.execute("SHOW work_mem").fetchone() == ("3MB",)
                 assert connection.execute("SHOW max_parallel_workers_per_gather").fetchone() == ("1",)
-        assert engine_settings(SourceSection(url=url, skip_blocks=True), directory=tmp_path, workers=3) == {}
+        assert engine_settings(SourceSection(url=url, skip_blocks=True), directory=tmp_path, workers=3) == {
+            "enable_nestloop": "off"
+        }
 
 
 @pytest.mark.parametrize(

@@ -218,16 +218,16 @@ def _table_sql(name: str, types: Mapping[str, str], rows: Sequence[tuple[Any, ..
 
 
 _FOUND: Mapping[str, tuple[Any, ...]] = {
-    "c_key": (1, 1, 1, 2, 2, None),
+    "c_key": (1, 1, 0, 0, 2, None),
     "household": ("ann", "bob", "zoë", "ANN", "", None),
     "region": ("north", "north", "south", "east", None),
-    "o_shop": ("a", "a", "a", "A", None),
-    "o_key": (1, 1, 2**62, None),
-    "o_customer": (1, 1, 2, 2, 3, None),
+    "o_shop": ("a", "a", "", "A", None),
+    "o_key": (1, 0, 2**62, None),
+    "o_customer": (1, 0, 2, 0, 3, None),
     "o_month": (1, 2, 3, 4),
     "o_price": (0, 2, 5, 7, None),
-    "l_shop": ("a", "a", "a", "A", None),
-    "l_order": (1, 1, 2**62, None),
+    "l_shop": ("a", "a", "", "A", None),
+    "l_order": (1, 0, 2**62, None),
     "l_mode": ("air", "ship", "ship", "rail"),
     "l_month": (1, 2, 3, None),
     "amount": (-(2**31), -3, 1, 7, 7, 2**31 - 1, None),
