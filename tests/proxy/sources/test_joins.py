@@ -254,7 +254,9 @@ def _key_value(row: tuple[Any, ...], column: Column, table: Table, *, typed: Seq
     if not isinstance(column.derivation, Lookup) or not column.derivation.classes:
         return row[_place(column.name, typed)]
     names = column.name.split(", ")
-    lookups = [derived.pairs.by_key for name in names if isinstance(derived := table.column(name).derivation, Lookup)]
+    stored = {one.name for one in table.columns}
+    known = [table.column(name if name in stored else typed[_place(name, typed)]).derivation for name in names]
+    lookups = [derived.pairs.by_key for derived in known if isinstance(derived, Lookup)]
     wanted = [_pinned(row[_place(name, typed)]) for name in names]
     alike = (
         to for value, to in column.derivation.pairs.by_key.items() if [one.get(value) for one in lookups] == wanted
