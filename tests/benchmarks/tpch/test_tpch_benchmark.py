@@ -40,7 +40,7 @@ _ROWS = {
 REFUSED = frozenset({"13", "17", "20", "22"})
 
 
-def _load(folder: Path) -> Path:
+def load(folder: Path) -> Path:
     """Load the tables into a DuckDB file in a folder, and return the policy over it."""
     files = folder / "files"
     files.mkdir()
@@ -56,7 +56,7 @@ def _load(folder: Path) -> Path:
 
 def test_queries_plan_as_the_page_says(tmp_path: Path) -> None:
     """Plan or refuse each query, through the endpoint. What plans is not refused for its price either: it may be."""
-    policy = _load(tmp_path)
+    policy = load(tmp_path)
     plain = PlainDuckDB(tmp_path / "tpch.duckdb", limit_s=60)
     told: list[str] = []
     asked = list(ask_all("DuckDB", policy, plain, scale=1.0, tell=told.append, rounds=1))
@@ -74,7 +74,7 @@ def test_queries_plan_as_the_page_says(tmp_path: Path) -> None:
 
 def test_a_question_is_timed_again_with_what_is_kept(tmp_path: Path) -> None:
     """A price and an answer of all three rounds: a stored answer would cost nothing, and take no time of the source."""
-    policy = _load(tmp_path)
+    policy = load(tmp_path)
     plain = PlainDuckDB(tmp_path / "tpch.duckdb", limit_s=60)
     (five,) = ask_all("DuckDB", policy, plain, scale=1.0, tell=lambda line: None, queries=[5])
     assert all(ratio is not None and ratio > 0 for ratio in five.ratios)
