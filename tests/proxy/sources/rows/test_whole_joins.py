@@ -57,6 +57,8 @@ QUESTIONS = {
     " BY household HAVING count(*) > 0) GROUP BY 1 HAVING count(*) > 4",
     "of listed rows": "SELECT o_month FROM orders WHERE household IN (SELECT household FROM customers) AND o_price ="
     " {x} GROUP BY 1 HAVING count(*) > 4",
+    "of listed rows, behind the join alone": "SELECT o_month FROM orders WHERE household IN (SELECT household FROM"
+    " customers) AND coalesce(o_price, 0) = {x} GROUP BY 1 HAVING count(*) > 4",
     "of rows of one month, on two lists": "SELECT o_month FROM orders WHERE o_month = 2 AND o_price < {x} AND household"
     " IN (SELECT household FROM customers WHERE c_key = {x}) AND household NOT IN (SELECT household FROM lines WHERE"
     " amount = {x}) GROUP BY 1 HAVING count(*) > 4",
