@@ -16,7 +16,7 @@ from proxy.rest.gate import MOST_STREAMS
 from proxy.rest.monitors import EventPlace
 from tests.effort import PATIENCE_S
 from tests.worlds.alerted import TOKENS, Watch, alerted, start
-from tests.worlds.house import House, new_database
+from tests.worlds.house import House, eventually, new_database
 
 
 @pytest.fixture(scope="module")
@@ -225,6 +225,8 @@ def test_streams_are_no_requests_at_work_and_have_a_limit_of_their_own(house: Ho
         finally:
             for one in opened:
                 one.__exit__(None, None, None)
+        # the server notices in its own time, and whoever comes next needs a place
+        eventually(lambda: ada.head("/v1/monitors/crowded/events").status_code == 200)
 
 
 def test_head_ends_at_once(house: House, crowded: Watch) -> None:
