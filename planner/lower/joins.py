@@ -139,10 +139,9 @@ def _member(
         nobody = f" UNION ALL SELECT {', '.join([*['NULL'] * len(kept), *anybody])}, 1"
         told = f", 0 AS {_NOBODY}"
     if member.table.has_key(member.table.unit):  # a unit has one row
-        return (
-            read if front is None else f"(SELECT {', '.join([*kept, *units])}{told} FROM {read} AS rows_of{nobody})",
-            steps,
-        )
+        if front is not None:
+            read = f"(SELECT {', '.join([*kept, *units])}{told} FROM {read} AS rows_of{nobody})"
+        return read, steps
     counted = _count_rows(rows.of_units(member.table), units)
     many = _list_heavy(counted, units, member.rows)
     drawn, steps = rows.of_columns(member.table, among=many.name)  # texts are cut behind this join, of few rows

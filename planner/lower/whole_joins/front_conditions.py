@@ -27,7 +27,7 @@ from planner.question.model import Question
 
 @dataclass(frozen=True, slots=True)
 class FrontConditions:
-    """What is asked of a table's stored rows before they are joined, in the table's own names.
+    """Conditions on a table's stored rows, which are asked before these are joined, in the table's own names.
 
     `path` is what is asked of the table to which its path leads, `members` of those that it joins, by place.
     """
@@ -41,11 +41,11 @@ class FrontConditions:
         return self.own != ALWAYS or bool(self.path) or any(self.members)
 
     def of_path(self) -> "FrontConditions":
-        """Return what is asked of the table to which the path leads."""
+        """Return the conditions on the table to which the path leads."""
         return self.path or NOTHING
 
     def of_member(self, place: int) -> "FrontConditions":
-        """Return what is asked of a joined table."""
+        """Return the conditions on a joined table."""
         return self.members[place] if self.members else NOTHING
 
 

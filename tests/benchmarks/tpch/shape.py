@@ -1,4 +1,4 @@
-"""What TPC-H's statements consist of: `python -m tests.benchmarks.tpch.shape` writes it to a file, which a test reads.
+"""Counts of casts, joins and the like in TPC-H's statements: `python -m tests.benchmarks.tpch.shape` writes them.
 
 Time is noisy and counts are not: a cast a row, a window or a hash that somebody adds shows in a change of that file.
 """

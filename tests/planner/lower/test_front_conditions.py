@@ -13,7 +13,7 @@ CHEAP = Compare("o_price", "<", 3)
 
 
 def split(where: str, *, source: str = LINES, key: str = "l_mode") -> FrontConditions:
-    """What is asked in front of joins of a question with this WHERE."""
+    """The conditions that a question with this WHERE asks in front of joins."""
     sql = f"SELECT {key} FROM {source} WHERE {where} GROUP BY {key} HAVING count(*) > 4"
     return split_front(asked(sql, catalog=compiled()))
 

@@ -1,4 +1,4 @@
-"""Whether one row that satisfies a condition makes an engine read what it would not: asked of plans that were executed.
+"""No row that satisfies a condition makes an engine read more tables: plans that were executed tell.
 
 Two questions differ in a constant: one row of all has the first, and none has the second. An engine that looks for such
 rows first finds nothing to join, and need not read the other tables.

@@ -19,7 +19,7 @@ from planner.lower.dialects.postgres import POSTGRES
 from planner.question.model import Question
 from tests.effort import examples
 from tests.planner.asked import asked_once, rewritten_once
-from tests.proxy.sources.unit_paths.shop import POLICY, compiled, load_sql, shops, store_units, take_one_away
+from tests.proxy.sources.unit_paths.shop import POLICY, Rows, compiled, load_sql, shops, store_units, take_one_away
 from tests.proxy.sources.worlds import Engines
 from tests.worlds.policies import changed
 
@@ -75,6 +75,16 @@ def _stored(question: Question) -> Question:
     if id(question) not in _STORED:
         _STORED[id(question)] = question, store_units(question)
     return _STORED[id(question)][1]
+
+
+def _answer_over(rows: Rows, question: Question, engines: Engines) -> list[Counter[tuple[Any, ...]]]:
+    """What both engines give over a shop's rows, along keys and with the units and joined columns stored."""
+    loads = load_sql(rows, ("household",))
+    with duckdb.connect() as duck:
+        for statement in loads:
+            duck.execute(statement)
+        engines.writer.execute("; ".join(loads).encode())
+        return [*_answers(question, duck, engines), *_answers(_stored(question), duck, engines)]
 
 
 def _answers(question: Question, duck: duckdb.DuckDBPyConnection, engines: Engines) -> list[Counter[tuple[Any, ...]]]:
@@ -167,12 +177,7 @@ def test_rows_whose_keys_are_of_two_units_count_for_the_least(engines: Engines, 
         "lines": [*[("s", 1, "air", 1, 1)] * 3, *[("s", 7, "air", 1, 1)] * 2, ("s", 8, "ship", 1, 1)],
     }
     question = asked_once(sql, HOUSEHOLDS)
-    with duckdb.connect() as duck:
-        loads = load_sql(rows, ("household",))
-        for statement in loads:
-            duck.execute(statement)
-        engines.writer.execute("; ".join(loads).encode())
-        found = [*_answers(question, duck, engines), *_answers(_stored(question), duck, engines)]
+    found = _answer_over(rows, question, engines)
     assert [{row: times for row, times in one.items() if row[1]} for one in found] == [
         {("air", 3): 1, ("ship", 1): 1}
     ] * len(found)
@@ -191,10 +196,5 @@ def test_of_rows_of_one_unit_and_key_the_first_by_its_values_is_joined(engines: 
     question = asked_once(
         f"SELECT o_month FROM lines JOIN orders ON {_KEY} GROUP BY o_month HAVING {counted}", HOUSEHOLDS
     )
-    with duckdb.connect() as duck:
-        loads = load_sql(rows, ("household",))
-        for statement in loads:
-            duck.execute(statement)
-        engines.writer.execute("; ".join(loads).encode())
-        found = [*_answers(question, duck, engines), *_answers(_stored(question), duck, engines)]
+    found = _answer_over(rows, question, engines)
     assert [{row: times for row, times in one.items() if row[1]} for one in found] == [{(1, 2, 2): 1}] * len(found)
