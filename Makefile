@@ -78,9 +78,10 @@ test-spark-servers: $(VENV)/.installed-spark  ## the same at full size on the Ap
 test-mutants: $(VENV)/.installed-test  ## faults of one line that the tests nearby must notice, ONLY="planner/ accountant/" of them; half an hour
 	@$(BIN)/python -m tests.mutants $(ONLY)
 
-lint: $(VENV)/.installed-test  ## style, types and import rules
+lint: $(VENV)/.installed-test  ## style, prose, types and import rules
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/python -m tests.project.prose
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
