@@ -19,8 +19,8 @@ PROMISE_OF_CELLS = (
     "that the declared bounds do not cut; of one that they cut a question tells at most twice what it charges, and "
     "`epsilon_per_unit` holds for all."
 )
-"""The promise of the balance per cell, in the same words as the README, the policy's page, decision 5, the threat model
-and the proof (docs/proofs/cells.md). A row is a unit that nothing cuts."""
+"""The promise of the balance per cell, in the same words as the policy's page, decision 5, the threat model and the
+proof (docs/proofs/cells.md). A row is a unit that nothing cuts."""
 FIXED_BEFORE = "the rates hold for a question that was fixed before that noise was drawn"
 
 

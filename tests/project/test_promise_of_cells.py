@@ -6,7 +6,6 @@ from planner.explain.guarantee import PROMISE_OF_CELLS
 from tests.project.test_proofs import ROOT
 
 PAGES = (
-    "README.md",
     "docs/policy.md",
     "docs/threat-model.md",
     "docs/decisions/0005-cells.md",

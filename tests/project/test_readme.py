@@ -1,4 +1,4 @@
-"""What the README shows is what happens: its commands exist, its questions are the demo's, its figures are theirs."""
+"""README.md and docs/demo.md show what happens: their commands exist, their questions and figures are the demo's."""
 
 import re
 import tomllib
@@ -20,8 +20,13 @@ from proxy.service.service import Service
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```\n(.*?)```", README, re.S)
-(SHOWN,) = (block for block in BLOCKS if block.startswith("Keyhole demo"))
+DEMO = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+(SESSION,) = (text for _, text in FENCED.findall(README) if text.startswith("retail=> "))
+COMMANDS = "".join(text for language, text in FENCED.findall(README + DEMO) if language == "sh")
+(SHOWN,) = (text for _, text in FENCED.findall(DEMO) if text.startswith("Keyhole demo"))
+MOST_WORDS = 900  # all that a newcomer reads before trying it
+FIRST_LINES = 15  # of the README: the SQL and its answer stand in them, before any picture
 QUESTIONS = tomllib.loads((ROOT / "deploy" / "demo" / "questions.toml").read_text(encoding="utf-8"))["questions"]
 
 
@@ -56,6 +61,26 @@ def test_the_first_question_is_the_demos_and_costs_what_is_said(service: Service
     found = (plan.worst_case_epsilon, plan.compared["probe"], plan.compared["naive"])
     for shown, true in zip(said.groups(), found, strict=True):
         assert true <= float(shown) + 1e-9 < true + 0.011
+    typed = bare(re.sub(r"^retail[-=]> ", "", SESSION, flags=re.MULTILINE))
+    assert typed.startswith(f"SET keyhole.tolerance = '{first['settings']['tolerance']}'; {bare(first['sql'])};")
+    assert f"NOTICE:  cost: at most {said[1]} epsilon for a group" in SESSION
+
+
+def bare(sql: str) -> str:
+    return " ".join(sql.split())
+
+
+def test_a_newcomer_reads_one_page_that_begins_with_a_question_and_its_answer() -> None:
+    assert len(README.split()) <= MOST_WORDS
+    first = "\n".join(README.splitlines()[:FIRST_LINES])
+    assert SESSION.splitlines()[0] in first
+    assert "France" in first
+    assert "![" not in first
+
+
+def test_the_readme_makes_no_promise_per_cell() -> None:
+    """Its conditions need a sentence that stands elsewhere: tests/project/test_promise_of_cells.py."""
+    assert "epsilon_per_predicate" not in README
 
 
 def test_the_refusal_is_printed_as_it_is_shown(service: Service) -> None:
@@ -69,12 +94,12 @@ def test_the_refusal_is_printed_as_it_is_shown(service: Service) -> None:
 
 def test_every_command_that_is_shown_exists() -> None:
     group = typer.main.get_group(app)
-    shown = re.findall(r"^\$ keyhole ([a-z]+)", README, re.M)
-    assert len(shown) >= 10
+    shown = re.findall(r"^keyhole ([a-z]+)", COMMANDS, re.MULTILINE)
+    assert len(shown) >= 4
     assert set(shown) <= set(group.commands)
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = re.findall(r"^\$ make ([a-z-]+)", README, re.M)
-    assert len(targets) >= 4
+    targets = re.findall(r"^make ([a-z-]+)", COMMANDS, re.MULTILINE)
+    assert {"demo", "test"} <= set(targets)
     assert all(re.search(rf"^{target}:", makefile, re.M) for target in targets)
 
 
