@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from benchmarks.experiments import taxi
 from benchmarks.experiments.figures import EXPERIMENTS, FIGURES
+from benchmarks.experiments.kept import read_csv
 from benchmarks.experiments.report import About, document
 from benchmarks.experiments.runs import Measured, measure
 from benchmarks.experiments.tables import write_csv
@@ -29,6 +29,15 @@ def run(*, runs: int, seed: int, progress: Progress) -> list[Measured]:
         task = progress.add_task(name, total=sum(len(case.entrants) for case in cases))
         found += measure(cases, runs=runs, seed=seed, done=partial(progress.advance, task))
     return found
+
+
+def kept(docs: Path, *, seed: int) -> list[Measured]:
+    """Return what an earlier run measured on the same data, from its CSV files."""
+    return [
+        one
+        for name, cases_of in EXPERIMENTS.items()
+        for one in read_csv(docs / "results" / f"{name}.csv", cases_of(seed=seed))
+    ]
 
 
 def write(measured: Sequence[Measured], about: About, docs: Path) -> None:
@@ -50,14 +59,19 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=int(os.environ.get("RUNS", RUNS)), help="runs of every mechanism")
     parser.add_argument("--seed", type=int, default=SEED, help="all data and noise follow from it")
     parser.add_argument("--docs", type=Path, default=DOCS, help="where results.md and results/ go")
+    parser.add_argument("--page", action="store_true", help="write the page again from the CSV files, without a run")
     given = parser.parse_args()
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:>16}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    started = time.monotonic()
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        measured = run(runs=given.runs, seed=given.seed, progress=progress)
     origin = taxi.trips(seed=given.seed).origin
-    write(measured, About(given.runs, given.seed, origin, time.monotonic() - started), given.docs)
+    if given.page:
+        measured = kept(given.docs, seed=given.seed)
+        page = document(measured, About(max(one.runs for one in measured), given.seed, origin))
+        (given.docs / "results.md").write_text(page, encoding="utf-8")
+    else:
+        with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+            measured = run(runs=given.runs, seed=given.seed, progress=progress)
+        write(measured, About(given.runs, given.seed, origin), given.docs)
     console.print(f"wrote {given.docs / 'results.md'}")
 
 

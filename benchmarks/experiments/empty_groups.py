@@ -1,6 +1,6 @@
-"""Groups without rows in a large key domain: how many an answer returns in the mean, and what leaving them out costs.
+"""Groups without rows in a large key domain: how many an answer returns in the mean, and the price to leave them out.
 
-No runs: by the exact law of the tests' looks.
+The numbers follow from the exact distribution of the tests' looks, without runs.
 """
 
 from benchmarks.experiments.tables import markdown
@@ -22,11 +22,11 @@ def empty_groups() -> str:
     table = markdown(headings, [_row(keys, tolerance) for keys in DOMAINS for tolerance in TOLERANCES])
     return f"""## Empty groups of a large domain
 
-`count(*) > {THRESHOLD:,}` over keys that mostly have no rows, `beta = {FNR:g}`, `alpha = {FPR:g}`: how many groups
-without a row are returned in the mean, if all are. Early looks have so much noise that boundaries which keep `alpha`
-at the tolerance are hardly surer at zero; with many keys some stray in. Keyhole's are as sure of an empty group as
-the last look is, or let {STRAY_GROUPS:g} of them in per answer in the mean. Only groups far above the threshold pay:
-they go on to a finer look. By the exact law, no runs; the rates are epsilons of counts.
+`count(*) > {THRESHOLD:,}` over keys of which most have no rows, `beta = {FNR:g}`, `alpha = {FPR:g}`. If all groups are
+empty, how many does an answer return in the mean? Early looks have much noise, so boundaries that just keep `alpha` at
+the tolerance let some of many empty groups in. Keyhole's boundaries are as sure of an empty group as the last look,
+or let {STRAY_GROUPS:g} of them in per answer in the mean. Only groups far above the threshold need a finer look for it.
+The numbers follow from the exact distribution, without runs. Rates are epsilons of counts.
 
 {table}"""
 

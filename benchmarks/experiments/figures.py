@@ -28,12 +28,14 @@ LOSSES_AND_RATES = ("epsilon_mean", "epsilon_max", "gamma", "fnr", "fpr")
 class Figure:
     """One image with a row per panel and a column per metric.
 
-    `prefix` selects panels; `ticks` names the places of an axis that is no number.
+    `short` stands for the title in tables. `prefix` selects panels; `ticks` names the places of an axis that is no
+    number.
     """
 
     experiment: str
     slug: str
     title: str
+    short: str
     x: str
     text: str
     prefix: str = ""
@@ -41,11 +43,11 @@ class Figure:
     metrics: tuple[str, ...] = LOSSES_AND_RATES
 
     def of(self, measured: Sequence[Measured]) -> list[Measured]:
-        """The measurements it shows."""
+        """Return the measurements it shows."""
         return [m for m in measured if m.experiment == self.experiment and m.panel.startswith(self.prefix)]
 
     def tick(self, x: float) -> str:
-        """What stands at a place of the axis."""
+        """Return the label at a place of the axis."""
         return dict(self.ticks).get(x, f"{x:g}")
 
 
@@ -54,37 +56,39 @@ FIGURES = (
         mide.THRESHOLDS,
         "mide-thresholds",
         "MIDE figures 5.6 and 5.7: four questions, three thresholds",
+        "MIDE 5.6",
         "threshold",
-        "One count per key against a limit of its own, u = 1 (tolerance 2), fnr = fpr = 5 %. Q1, Q2: occupancy of 24"
-        " buildings x 15 hours, a Wednesday and a Saturday (the thesis prints 420 keys for 24 x 15); Q3, Q4: 34 taxi"
-        " zones x 14 and 16 days of November and December 2020 (the thesis: March) against the busiest day of the two"
-        " months before. High, medium, low are 1.0, 0.8 and 0.6 of the limit. NLM runs at TSLM's epsilon, as in the"
-        " thesis, and promises nothing; DPPWLM's rates are aimed at, not guaranteed.",
+        "One count per key against a limit of its own, u = 1 (tolerance 2), fnr = fpr = 5 %. Q1 and Q2: occupancy of 24"
+        " buildings x 15 hours, a Wednesday and a Saturday. Q3 and Q4: 34 taxi zones x 14 and 16 days of November and"
+        " December 2020 (the thesis: March), against the busiest day of the two months before. High, medium and low are"
+        " 1.0, 0.8 and 0.6 of the limit. `nlm` runs at the epsilon of `tslm` and promises nothing. `dppwlm` aims at its"
+        " rates and does not guarantee them.",
         ticks=((0.6, "low"), (0.8, "medium"), (1.0, "high")),
     ),
     Figure(
         mide.SHIFTED,
         "mide-shift",
         "MIDE figure 5.8: Q3 with the low threshold over u",
+        "MIDE 5.8",
         "shift u, trips",
         "The same question with wider and wider uncertain regions `[c - 2u, c]`. Beyond u = 40 the region is wider than"
-        " most zones' counts, so that all mechanisms return nearly everything: the false positives drawn here are those"
-        " over all negatives, as in the thesis.",
+        " most zones' counts, so all mechanisms return nearly everything. The image shows false positives over all"
+        " negatives, as the thesis does.",
     ),
     *(
         Figure(
             probe.SUB_QUERIES,
             f"probe-sub-queries-{setting.name.lower().replace('_', '-')}",
             f"ProBE figures 6 and 9: 1 to 6 sub-queries, {setting.value}",
+            f"ProBE 6, {setting.value}",
             "sub-queries",
-            f"Setting: {setting.explained}. 37 countries x 14 trading days (most countries do not buy on most days), 34"
-            " zones x 15 days, 41 rooms x 14 days; beta = 5 %, alpha = 10 %."
-            + (
-                " The region is so wide that it reaches below zero on most questions, so that keys far below the"
-                " threshold may be returned, and losses are small."
-                if setting is not Setting.TENTH
-                else " The regions are narrow, so this is where mechanisms differ."
-            ),
+            {
+                Setting.TRUE_RANGE: "37 countries x 14 trading days, 34 zones x 15 days, 41 rooms x 14 days; beta"
+                " = 5 %, alpha = 10 %. On most questions the uncertain region reaches below zero. Keys far below the"
+                " threshold may then be returned, and losses are small.",
+                Setting.DECLARED_RANGE: "The same questions; most regions reach below zero here, too.",
+                Setting.TENTH: "The same questions. The regions are narrow, so mechanisms differ most here.",
+            }[setting],
             prefix=setting.value,
         )
         for setting in Setting
@@ -93,49 +97,54 @@ FIGURES = (
         probe.SHIFTS,
         "probe-shift",
         "ProBE figure 7 (a, b): sales indicators over u",
+        "ProBE 7a",
         "u, % of the true range",
-        "Sales, sales before noon and customers in conjunction, u from 2 % to 30 % of the true range, **the same u for"
-        " every mechanism** (in ProBE's figure only the naive one's varies). Where two phases are run, u is where they"
-        " start.",
+        "Sales, sales before noon and customers in conjunction, u from 2 % to 30 % of the true range. Every mechanism"
+        " has **the same u**; in ProBE's figure only the naive one's varies. Two phases start at u.",
     ),
     Figure(
         probe.TREES,
         "probe-trees",
         "ProBE figure 7 (c, d): grouped and distributed trees",
+        "ProBE 7c",
         "tree",
         "`1 or (2 and 3)` against the same question written `(1 or 2) and (1 or 3)`, on sales. Published mechanisms run"
-        " the tree as it is written; Keyhole's planner minimises both to the same formula first.",
+        " the tree as it is written. Keyhole's planner minimises both to the same formula.",
         ticks=((0.0, "grouped"), (1.0, "distributed")),
     ),
     Figure(
         probe.BETAS,
         "probe-beta",
         "ProBE figure 8 (a, b): a disjunction of three over beta",
+        "ProBE 8a",
         "beta",
-        "Trips, dear and long trips by zone and day, any of the three; alpha = 10 %.",
+        "Trips, expensive trips and long trips by zone and day, any of the three; alpha = 10 %.",
     ),
     Figure(
         probe.ALPHAS,
         "probe-alpha",
         "ProBE figure 8 (c, d): the same over alpha",
+        "ProBE 8c",
         "alpha",
-        "beta = 5 %. The published baseline knows no alpha; here every mechanism is held to the contract, so where"
-        " alpha is smaller than beta it binds the baseline as well.",
+        "beta = 5 %. The published baseline has no alpha. Here it is held to the contract as well, so an alpha below"
+        " beta binds it.",
     ),
     Figure(
         probe.AVERAGES,
         "probe-averages",
         "ProBE figure 10: averages in conjunction",
+        "ProBE 10",
         "sub-queries",
         "`avg(x) > t` on sale lines of 43 product groups x 14 days, as the sum of `x - t`, with clipped amount, pieces"
         " and price, whole days and before noon. One line may change such a sum by up to 82 pounds, so epsilon is"
-        " higher than for counts; the tenth is a tenth of `t` in groups of at least 100 lines. Groups without lines"
+        " higher than for counts. The tenth is a tenth of `t` in groups of at least 100 lines. Groups without lines"
         " lie exactly on the threshold.",
     ),
     Figure(
         probe.PHASES,
         "probe-phases",
         "ProBE table 3: beta cut into two phases",
+        "ProBE table 3",
         "beta",
         "`1 or 2` on taxi trips; ProBE with 10/90, 30/70, 50/50, 70/30 and 90/10 percent of beta in its two phases.",
     ),
@@ -143,11 +152,12 @@ FIGURES = (
         mim.FALSE_POSITIVES,
         "mim-false-positives",
         "MiM figures 2 and 3: false positives and false negatives at equal epsilon",
+        "MiM 2",
         "epsilon of the last look",
         "Data sets of MiM's table 1: 240 (300, 400) keys around 10 and 28 (60, 103) around 25 (40, 40), threshold 100,"
-        " beta = 5 %. The baseline takes one look, the progressive mechanism two, at levels set from the table; for the"
-        " same epsilon two looks need a wider shift, so a third entrant runs them at the baseline's tolerance, as"
-        " Keyhole's two do: only those enter ratios.",
+        " beta = 5 %. The baseline takes one look, the progressive mechanism two, at levels set from the table. At"
+        " equal epsilon two looks need a wider shift. So a third entrant runs them at the baseline's tolerance, as"
+        " Keyhole's two do. Only those enter ratios.",
         metrics=("false_positives", "missed", "epsilon_mean", "epsilon_max"),
     ),
 )

@@ -31,7 +31,7 @@ class Setting(Enum):
 
     @property
     def explained(self) -> str:
-        """One line for the report."""
+        """Return a line for the report."""
         return {
             Setting.TRUE_RANGE: "as published: u = 30 % of the true range (tolerance 60 %), z-score threshold;"
             " both read from the data",

@@ -1,4 +1,4 @@
-"""Writes docs/results.md: the summary, what was run, a section per figure, and where Keyhole loses."""
+"""Writes docs/results.md: the summary, the settings, a section per figure, and where Keyhole loses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,27 +11,27 @@ from benchmarks.experiments.figures import FIGURES, Figure
 from benchmarks.experiments.questions import Setting
 from benchmarks.experiments.ratios import BAR, BAR_WITH_OR, Duel, duels, standing
 from benchmarks.experiments.runs import Measured
-from benchmarks.experiments.tables import markdown, named, over_axis, percent, results, short
+from benchmarks.experiments.tables import markdown, named, percent, short
 from benchmarks.experiments.worst_case import KEYS, WORST_CASE, rate
-from mechanisms.registry import DEFAULT, MECHANISMS
+from mechanisms.registry import DEFAULT
 
 MOSTLY = 0.5
+_OF_MIM = ("mim_baseline", "mim_progressive")
 _UNPROMISED = ("nlm", "dppwlm", "probe_ent", "probe_gradual")
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """How the results came about."""
+    """The number of runs, the seed, and the origin of the taxi trips."""
 
     runs: int
     seed: int
     taxi: str
-    seconds: float
 
 
 def document(measured: Sequence[Measured], about: About) -> str:
-    """The whole page."""
-    parts = [_opening(about), _summary(measured), _settings(about)]
+    """Return the whole page."""
+    parts = [_opening(about), _summary(measured), _settings(about), _rates(measured)]
     parts += [_section(figure, figure.of(measured)) for figure in FIGURES]
     parts += [_contract([m for m in measured if m.experiment == WORST_CASE]), empty_groups(), _losses(measured)]
     return "\n\n".join(parts) + "\n"
@@ -40,14 +40,20 @@ def document(measured: Sequence[Measured], about: About) -> str:
 def _opening(about: About) -> str:
     return f"""# Results: the papers' experiments, with Keyhole beside them
 
-`make experiments` wrote this page, its images and its tables ({about.runs} runs of everything, seed {about.seed}). The
-experiments are those of MIDE (section 5.5), ProBE (section 6, appendix F) and MiM (section 4), on data of the same
-shapes. Every mechanism answers the same questions under the same contract: a group that qualifies is missed with
-probability `beta` at most, one that fails even with the tolerance is returned with probability `alpha` at most.
-**Epsilon** is the loss after the run (ex post): what a key's decision really revealed. Lower is better.
-Mechanisms that follow streams have [a page of their own](results/streams.md), and so have
-[alarms](results/alarms.md), [scores and outcomes](results/diagnostics.md),
-[what attackers learn](results/risk.md) and [bounds that are found privately](results/bounds.md)."""
+`make experiments` writes this page, its images and its CSV files: {about.runs} runs of everything, seed {about.seed}.
+`python -m benchmarks.experiments --page` writes the page again from the CSV files.
+
+The experiments are those of MIDE (section 5.5), ProBE (section 6, appendix F) and MiM (section 4), on data of the same
+shapes. Every mechanism answers the same questions under the same contract:
+
+- a group that qualifies is missed with probability `beta` at most;
+- a group that fails even with the tolerance is returned with probability `alpha` at most.
+
+**Epsilon** is the loss after the run: what the decision about a key really revealed. Lower is better.
+
+Other experiments: [streams](results/streams.md), [alarms](results/alarms.md),
+[scores and outcomes](results/diagnostics.md), [what attackers learn](results/risk.md),
+[bounds found privately](results/bounds.md)."""
 
 
 def _summary(measured: Sequence[Measured]) -> str:
@@ -58,15 +64,14 @@ def _summary(measured: Sequence[Measured]) -> str:
             if found:
                 rows.append(_summary_row(title, rival, found))
     bars = (
-        f"The bars, set beforehand, are on the mean over keys and runs: at most {BAR_WITH_OR:g} on questions with an"
-        f" OR, never above {BAR:g} on any. *Together* is the ratio of the sums over all questions of the row, *worst*"
-        " that of the single worst question. Denied runs count with their loss, for a denial is paid; but it answers"
-        " nothing, so the last column looks only at questions that the rival answered in at least half of its runs. The"
-        " tolerance is the same for all; where it is wide ProBE also narrows it, see [where we lose](#where-we-lose)."
+        f"The bars were set beforehand, on the mean epsilon over keys and runs: at most {BAR_WITH_OR:g} of the rival's"
+        f" on questions with an OR, and never above {BAR:g}. *Together* is the ratio of the sums over all questions of"
+        " a row, *worst* that of the worst question. A denied run counts with its loss. It answers nothing, so the last"
+        " column counts only questions that the rival answered in at least half of its runs."
     )
     headings = (
-        *("experiment", f"{DEFAULT} to", "questions", "mean epsilon, together", "worst", "largest epsilon, together"),
-        *("worst", "rival denied", "bar", "met on", "met where answered"),
+        *("experiment", "to", "questions", "mean epsilon, together", "worst", "largest epsilon, together", "worst"),
+        *("rival denied", "bar met", "where answered"),
     )
     title = "## Summary: Keyhole's default to ProBE and ProBE-Ent"
     return "\n\n".join([title, bars, _verdict(measured), markdown(headings, rows, texts=2)])
@@ -96,14 +101,14 @@ def _groups(measured: Sequence[Measured]) -> list[tuple[str, list[Measured]]]:
         for with_or in (False, True):
             own = [m for m in figure.of(measured) if m.with_or == with_or and m.label in (DEFAULT, PROBE, PROBE_ENT)]
             if own:
-                found.append((f"[{figure.title}](#{_anchor(figure)}), {'with' if with_or else 'without'} OR", own))
+                kind = "OR" if with_or else "no OR"
+                found.append((f"[{figure.short}](#{_anchor(figure)}), {kind}", own))
     return found
 
 
 def _summary_row(title: str, rival: str, found: Sequence[Duel]) -> list[str]:
     mean, largest = standing(found, "epsilon_mean"), standing(found, "epsilon_max")
     denied = sum(duel.theirs.denied for duel in found) / len(found)
-    bar = found[0].bar
     answered = [duel for duel in found if duel.theirs.denied <= MOSTLY]
     where = standing(answered, "epsilon_mean") if answered else None
     return [
@@ -114,55 +119,45 @@ def _summary_row(title: str, rival: str, found: Sequence[Duel]) -> list[str]:
         f"{mean.worst:.2f}",
         f"{largest.pooled:.2f}",
         f"{largest.worst:.2f}",
-        percent(denied),
-        f"{bar:g}: {'met' if mean.met == mean.questions else 'NOT MET'}",
-        f"{mean.met} of {mean.questions}",
-        f"{where.met} of {where.questions}, worst {where.worst:.2f}" if where else "never answered",
+        _joint(denied),
+        f"{mean.met}/{mean.questions}",
+        f"{where.met}/{where.questions}" if where else "never",
     ]
+
+
+def _joint(share: float) -> str:
+    return percent(share).replace(" ", "")
 
 
 def _settings(about: About) -> str:
     settings = "\n".join(f"- **{setting.value}**: {setting.explained}." for setting in Setting)
-    names = dict.fromkeys((*ALL_MIDE, *ALL_PROBE, "mim_baseline", "mim_progressive"))
-    rows = [[f"`{named(name)}`" if name not in OURS else named(name), _promise(name)] for name in names]
-    mechanisms = markdown(["mechanism", "what it is"], rows, texts=2)
-    return f"""## What was run, on what
+    names = ", ".join(f"`{name}`" for name in dict.fromkeys((*ALL_MIDE, *ALL_PROBE, *_OF_MIM)))
+    return f"""## Data, settings and mechanisms
 
 - **Online Retail** (real; UCI, CC BY 4.0): countries, or product groups, by trading day.
-- **Green taxi** ({about.taxi}): zones by day. The file may not be shipped; `KEYHOLE_GREEN_TAXI=file.parquet` names
-  one, without it a documented synthetic stand-in of the same shape is used.
-- **Occupancy** (synthetic, generator documented in `benchmarks/experiments/occupancy.py`): rooms by day, and hours.
+- **Green taxi** ({about.taxi}): zones by day. The file may not be shipped. `KEYHOLE_GREEN_TAXI=file.parquet` names
+  one; without it the experiments use a synthetic stand-in of the same shape (`benchmarks/experiments/taxi.py`).
+- **Occupancy** (synthetic, `benchmarks/experiments/occupancy.py`): rooms by day, and hours.
 
-One record is one sale line, trip or visit. All functionals of a question count as touched by one record together, so
-that losses add up: nothing is gained here from disjoint filters, though Keyhole would.
-
-The papers set the uncertain region from the true range of the private values and thresholds from their true mean, so
-that epsilon itself tells about the data. Three settings are run, and every table says which:
+One record is one sale line, trip or visit. Losses of all functionals of a question add up, also where filters are
+disjoint and Keyhole would charge less. The papers set the uncertain region from the true range of the private values,
+and thresholds from their true mean, so their epsilon itself depends on the data. Every table names its setting:
 
 {settings}
 
-What was chosen by us, and when: the papers' thresholds and limits are not all printed. A z-score of 2 and the
-default limit on ProBE's loss were tried first; ProBE then denied every question of both range settings, so the z-score
-became 3 and the limit the larger of 5 and the default, which is kinder to ProBE. The typed thresholds of the third
-setting, the zones and the product groups were picked after looking at the data, two taxi thresholds lowered from 40 to
-30 and the group size of averages raised from 50 to 100 after a first look at results. Nothing else was changed.
+The papers do not print all thresholds and limits, so some are ours. With a z-score of 2 and ProBE's default limit,
+ProBE denied every question of both range settings. The z-score is therefore 3, and the limit the larger of 5 and the
+default. We chose the typed thresholds, the zones and the product groups after looking at the data. After a first look
+at results we lowered two taxi thresholds from 40 to 30, and raised the group size of averages from 50 to 100.
 
-Comparisons are at the same beta, alpha and tolerance. The naive entrant with `u = 12 %` has the smaller region that
-ProBE gives it, and enters no ratio. FPR is given twice: over **all negatives**, as in the papers, and over the keys
-that are false even with the tolerance, which is what the **contract** bounds. Min-entropy is divided by `ln(keys)`: 1
-means that nothing was learnt about in which key somebody is; it is the certified lower bound.
+The mechanisms are {names}.
+[mechanisms.md](mechanisms.md) describes them. `nlm` here is the plain noisy comparison at the epsilon of `tslm`, and
+promises nothing. `naive` with `u = 12 %` has the smaller region that ProBE gives it, and is left out of ratios. FPR
+over **all negatives** is the papers' measure; the **contract** bounds it over keys that are false even with the
+tolerance. Min-entropy is a certified lower bound divided by `ln(keys)`: 1 means that nothing was learnt about the key
+of a person.
 
-{mechanisms}
-
-Lines in the images are medians over the runs, bands their middle half; accuracy is that of answered runs, so its lines
-stop where every run was denied. Cells of tables are `median (quartiles)`. All
-numbers, with means, are in [results/](results/) as CSV. This run took {about.seconds / 60.0:.1f} minutes."""
-
-
-def _promise(name: str) -> str:
-    if name == "nlm":
-        return "MIDE's plain noisy comparison at TSLM's epsilon; promises nothing"
-    return MECHANISMS[name].summary if name in MECHANISMS else ""
+In the images, lines are medians over the runs and bands their middle half. Accuracy is that of answered runs."""
 
 
 def _anchor(figure: Figure) -> str:
@@ -171,53 +166,59 @@ def _anchor(figure: Figure) -> str:
 
 
 def _section(figure: Figure, shown: Sequence[Measured]) -> str:
-    parts = [f"## {figure.title}", figure.text, f"![{figure.title}](results/{figure.slug}.png)"]
-    parts.append(" ".join(_seen(figure, shown)))
+    parts = [f"## {figure.title}", f"{figure.text} ([CSV](results/{figure.experiment}.csv))"]
+    parts.append(f"![{figure.title}](results/{figure.slug}.png)")
+    if figure.experiment == probe.PHASES:
+        parts.append(_phases(shown))
     if figure.experiment == mim.FALSE_POSITIVES:
         parts.append(_expected(shown))
-    if figure.experiment == probe.PHASES:
-        parts.append(over_axis(figure, shown, "epsilon_mean"))
-    caption = "every panel at its last point" if figure.experiment != probe.PHASES else "all measures at the last beta"
-    table = results(figure, shown)
-    parts.append(f"<details><summary>Table: {caption} ([CSV](results/{figure.experiment}.csv))</summary>")
-    parts += [table, "</details>"]
     return "\n\n".join(parts)
 
 
-def _seen(figure: Figure, shown: Sequence[Measured]) -> list[str]:
-    """What one sees: the loss against each rival, the rates against the contract, the spread of false positives."""
-    if figure.experiment == probe.PHASES:
-        return [_phase_sentence(shown), _rates_sentence(shown, None)]
-    rivals = [label for label in dict.fromkeys(m.label for m in shown) if label not in OURS and duels(shown, label)]
-    compared = [_against(shown, rival) for rival in rivals]
-    sentences = [f"**Loss.** The mean loss of a key under `{DEFAULT}` is {_joined(compared)} (all questions together)."]
-    sentences.append(_rates_sentence(shown, DEFAULT))
-    sentences.append(_false_positive_sentence(shown))
-    return sentences
+def _rates(measured: Sequence[Measured]) -> str:
+    """Return a row per figure: loss against each rival, rates of the worst question, and false positives."""
+    headings = (
+        *("figure", f"mean loss under `{DEFAULT}` as a part of the rival's: together (least–greatest)", "FNR"),
+        *("FPR, contract", "FPR, all negatives: best rival, ours", "rivals' runs denied"),
+    )
+    rows = [_rates_row(figure, figure.of(measured)) for figure in FIGURES]
+    over = sorted({m.label for figure in FIGURES for m in figure.of(measured) if contradicts(m)})
+    exceeded = ", ".join(f"`{label}`" for label in over) if over else "No mechanism"
+    return f"""## Loss and rates, figure by figure
+
+FNR and FPR of the contract are `{DEFAULT}`'s on the worst question, as means over the runs (for table 3: of all
+splits). FPR over all negatives is a mean over the questions that the rival with the fewest mostly answered.
+{exceeded} exceeded a bound with {100.0 * CONFIDENCE:g} % confidence.
+
+{markdown(headings, rows, texts=2)}"""
+
+
+def _rates_row(figure: Figure, shown: Sequence[Measured]) -> list[str]:
+    label = None if figure.experiment == probe.PHASES else DEFAULT
+    own = [m for m in shown if not m.refused and m.denied < 1.0 and label in (None, m.label)]
+    missed, wrong = (max(m.spreads[metric].mean for m in own) for metric in ("fnr", "fpr_contract"))
+    rivals = [rival for rival in dict.fromkeys(m.label for m in shown) if rival not in OURS and duels(shown, rival)]
+    denied = {m.label for m in shown if m.denied > 0.0}
+    total = [m.denied for m in shown if m.label in denied]
+    return [
+        f"[{figure.short}](#{_anchor(figure)})",
+        ", ".join(_against(shown, rival) for rival in rivals),
+        _joint(missed),
+        _joint(wrong),
+        _fewest(shown),
+        _joint(sum(total) / len(total)) if total else "0%",
+    ]
 
 
 def _against(shown: Sequence[Measured], rival: str) -> str:
     found = duels(shown, rival)
     ratios = [duel.ratio("epsilon_mean") for duel in found]
-    return f"{standing(found, 'epsilon_mean').pooled:.2f} of `{rival}`'s ({min(ratios):.2f} to {max(ratios):.2f})"
+    return f"`{rival}` {standing(found, 'epsilon_mean').pooled:.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
 
 
-def _rates_sentence(shown: Sequence[Measured], label: str | None) -> str:
-    own = [m for m in shown if not m.refused and m.denied < 1.0 and label in (None, m.label)]
-    missed, wrong = (max(m.spreads[metric].mean for m in own) for metric in ("fnr", "fpr_contract"))
-    who = f"`{label}` missed" if label else "All splits missed"
-    text = (
-        f"**Accuracy.** {who} at most {percent(missed)} of the true keys and returned at most {percent(wrong)} of those"
-    )
-    text += " false beyond the tolerance (means over the runs of the worst question)"
-    over = {m.label for m in shown if contradicts(m)}
-    confidence = f"with {100.0 * CONFIDENCE:g} % confidence"
-    return text + f"; {_names(over) if over else 'nobody'} exceeded the bounds {confidence}."
-
-
-def _false_positive_sentence(shown: Sequence[Measured]) -> str:
-    """Against the rival that returned the fewest of all negatives, on the questions that it answered."""
-    best: tuple[float, float, str, int] | None = None
+def _fewest(shown: Sequence[Measured]) -> str:
+    """Compare with the rival that returned the fewest of all negatives, on the questions that it answered."""
+    best: tuple[float, float, str] | None = None
     for rival in dict.fromkeys(m.label for m in shown if m.label not in OURS):
         found = [duel for duel in duels(shown, rival) if duel.theirs.denied <= MOSTLY]
         if found:
@@ -225,35 +226,22 @@ def _false_positive_sentence(shown: Sequence[Measured]) -> str:
                 sum(m.spreads["fpr"].mean for m in own) / len(found)
                 for own in ([duel.theirs for duel in found], [duel.ours for duel in found])
             )
-            best = min(best or (theirs, ours, rival, len(found)), (theirs, ours, rival, len(found)))
-    text = "**Within the tolerance.** "
-    if best is None:
-        text += "No rival answered"
-    else:
-        theirs, ours, rival, number = best
-        text += f"Over all negatives, as the papers count, `{rival}` returned the fewest, {percent(theirs)} on the"
-        text += f" {number} questions that it mostly answered; `{DEFAULT}` returned {percent(ours)} there"
-    denied = {m.label: m.denied for m in shown if m.denied > 0.0}
-    if denied:
-        total = [m for m in shown if m.label in denied]
-        share = sum(m.denied for m in total) / len(total)
-        text += f"; {_names(denied)} denied {percent(share)} of their runs"
-    return text + "."
+            best = min(best or (theirs, ours, rival), (theirs, ours, rival))
+    return f"`{best[2]}` {_joint(best[0])}, {_joint(best[1])}" if best else ""
 
 
-def _phase_sentence(shown: Sequence[Measured]) -> str:
-    best = []
+def _phases(shown: Sequence[Measured]) -> str:
+    rows = []
     for panel, x in dict.fromkeys((m.panel, m.x) for m in shown if not m.refused):
         own = [m for m in shown if m.panel == panel and m.x == x and not m.refused]
-        least = min(own, key=lambda m: m.spreads["epsilon_mean"].mean)
-        most = max(own, key=lambda m: m.spreads["epsilon_mean"].mean)
+        least, most = (pick(own, key=lambda m: m.spreads["epsilon_mean"].mean) for pick in (min, max))
         gap = most.spreads["epsilon_mean"].mean / least.spreads["epsilon_mean"].mean
-        best.append(f"{panel}, beta {x:g}: {least.label} (the worst, {most.label}, costs {gap:.2f} times as much)")
-    return f"**Loss.** The cheapest split is {_joined(best)}."
+        rows.append([f"{panel}, beta {x:g}", least.label, most.label, f"{gap:.2f}"])
+    return markdown(["setting", "cheapest split", "most expensive split", "ratio of mean losses"], rows)
 
 
 def _expected(shown: Sequence[Measured]) -> str:
-    """The model of equations 4 and 6 beside the counts."""
+    """Return the model of equations 4 and 6 beside the counts."""
     rows = []
     for row in mim.DATA_SETS:
         for epsilon in mim.EPSILONS:
@@ -270,79 +258,55 @@ def _expected(shown: Sequence[Measured]) -> str:
 
 
 def _contract(measured: Sequence[Measured]) -> str:
-    """The contract at worst-case data, with confidence intervals."""
+    """Return the section on worst-case data: per mechanism, how the intervals lie to the bounds."""
+    verdicts = ("kept", "on the bound", "broken", "always denied")
     rows = []
-    for m in measured:
-        name = f"{m.panel}, {m.x:g}: {named(m.label)}"
-        if m.refused or m.denied == 1.0:
-            rows.append([name, m.refused or "always denied", "", "", ""])
-            continue
-        found = rate(m)
-        between = f"{percent(found.low)} to {percent(found.high)}"
-        rows.append([name, percent(found.rate), between, percent(found.asked), found.verdict])
-    ours = [m for m in measured if m.label == DEFAULT]
-    broken = sum(rate(m).verdict == "broken" for m in ours)
+    for label in dict.fromkeys(m.label for m in measured):
+        own = [m for m in measured if m.label == label]
+        found = [m.refused or ("always denied" if m.denied == 1.0 else rate(m).verdict) for m in own]
+        rows.append([named(label), *(str(found.count(verdict)) for verdict in verdicts)])
     intervals = f"{100.0 * CONFIDENCE:g} %"
-    table = markdown(["data, question: mechanism", "rate", f"{intervals} interval", "asked for", "verdict"], rows)
     return f"""## The contract at worst-case data
 
-{KEYS} keys, all one unit above every threshold (whoever is not returned is missed) or all short of it by the whole
-tolerance (whoever is returned is wrong), with {intervals} Clopper-Pearson intervals over keys and answered runs. A test
-that uses its allowance to the full lies *on the bound*: the interval contains it. The default's rate was above the
-bound with that confidence on {broken} of {len(ours)} questions.
+{KEYS} keys, all one unit above every threshold, or all short of it by the whole tolerance. The table counts questions
+by the {intervals} Clopper-Pearson interval of the rate over keys and answered runs. It lies below the bound (*kept*),
+contains it (*on the bound*), or lies above it (*broken*). ([CSV](results/{WORST_CASE}.csv))
 
-<details><summary>Table ([CSV](results/{WORST_CASE}.csv))</summary>
-
-{table}
-
-</details>"""
+{markdown(["mechanism", *verdicts], rows)}"""
 
 
 def _losses(measured: Sequence[Measured]) -> str:
-    """Every rival that was cheaper than the default on some question."""
+    """Return the section on every rival that was cheaper than the default on some question."""
     rows = []
-    for figure in FIGURES:
-        shown = figure.of(measured)
-        for rival in dict.fromkeys(m.label for m in shown):
-            found = [duel for duel in duels(shown, rival) if rival != DEFAULT]
-            for metric, heading in (("epsilon_mean", "mean over keys"), ("epsilon_max", "largest of a key")):
-                lost = [duel for duel in found if duel.ratio(metric) > 1.0]
-                if lost:
-                    worst = max(lost, key=lambda duel: duel.ratio(metric))
-                    where = f"{worst.ours.panel}, {figure.x} {figure.tick(worst.ours.x)}"
-                    promise = "no" if rival in _UNPROMISED else "yes"
-                    rows.append(
-                        [
-                            figure.title,
-                            f"`{rival}`",
-                            heading,
-                            f"{len(lost)} of {len(found)}",
-                            f"{worst.ratio(metric):.2f}",
-                            where,
-                            percent(worst.theirs.denied),
-                            promise,
-                        ]
-                    )
+    for rival in dict.fromkeys(m.label for m in measured if m.label != DEFAULT and m.experiment != WORST_CASE):
+        for metric, heading in (("epsilon_mean", "mean over keys"), ("epsilon_max", "largest of a key")):
+            found = [(duel, figure) for figure in FIGURES for duel in duels(figure.of(measured), rival)]
+            lost = [(duel, figure) for duel, figure in found if duel.ratio(metric) > 1.0]
+            if lost:
+                worst, figure = max(lost, key=lambda one: one[0].ratio(metric))
+                rows.append(
+                    [
+                        f"`{rival}`",
+                        heading,
+                        f"{figure.short}: {worst.ours.panel.removeprefix(f'{figure.prefix}: ')}, {figure.x}"
+                        f" {figure.tick(worst.ours.x)}",
+                        f"{len(lost)} of {len(found)}",
+                        f"{worst.ratio(metric):.2f}",
+                        percent(worst.theirs.denied),
+                        "no" if rival in _UNPROMISED else "yes",
+                    ]
+                )
     headings = (
-        *("figure", "cheaper than the default", "epsilon", "questions", "worst ratio", "there"),
+        *("cheaper than the default", "epsilon", "worst question", "questions", "worst ratio"),
         *("its runs denied there", "promises both rates"),
     )
     text = f"""## Where we lose
 
-Every mechanism that cost less than `{DEFAULT}` on some question, at the same beta, alpha and tolerance. Those that
-promise both rates for every key and those that do not are told apart in the last column. `keyhole`, the one-shot test,
-always has a slightly lower largest loss: looking several times costs the keys that need all looks about 2 % more.
-Where `probe_ent` is far cheaper it mostly stopped after a first look and denied the answer, which is paid for too.
+The table has every mechanism that cost less than `{DEFAULT}` on some question, at the same beta, alpha and tolerance.
+`keyhole`, the one-shot test, has a slightly lower largest loss: several looks cost the keys that need all of them about
+2 % more. Where `probe_ent` is much cheaper, it mostly stopped after a first look and denied the answer.
 
-What no ratio shows: where the tolerance is wide, ProBE's second phase narrows it until its estimate of wrong keys is
-small, and pays for that; Keyhole keeps to the tolerance that was asked for, and so returns more keys that lie within
-it. Who wants those out asks for a narrower tolerance."""
+Ratios do not show one difference. Where the tolerance is wide, ProBE's second phase narrows it until its estimate of
+wrong keys is small. That costs epsilon. Keyhole keeps the tolerance of the question, and so returns more keys within
+it. Ask for a narrower tolerance to exclude them."""
     return f"{text}\n\n{markdown(headings, rows, texts=3)}" if rows else f"{text}\n\nNone."
-
-
-def _names(labels: Sequence[str] | set[str] | dict[str, float]) -> str:
-    return ", ".join(f"`{label}`" for label in sorted(labels))
-
-
-def _joined(parts: Sequence[str]) -> str:
-    return ", ".join(parts)

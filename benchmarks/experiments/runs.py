@@ -100,13 +100,13 @@ def run_entrant(case: Case, entrant: Entrant, *, runs: int, seed: int) -> Measur
     try:
         mechanism, calibration = entrant.prepared()
     except Unachievable as refusal:
-        return _summed(case, entrant, runs=0, worst_case=float("nan"), outcomes=[], refused=refusal.reason)
+        return summed(case, entrant, runs=0, worst_case=float("nan"), outcomes=[], refused=refusal.reason)
     place = f"{seed}/{case.experiment}/{case.panel}/{case.x}/{entrant.label}"
     outcomes = [
         mechanism.decide(calibration, case.aggregates, noise=SeededNoise(_seed(place, run))) for run in range(runs)
     ]
     worst_case = calibration.worst_case_epsilon
-    return _summed(case, entrant, runs=runs, worst_case=worst_case, outcomes=outcomes, refused="")
+    return summed(case, entrant, runs=runs, worst_case=worst_case, outcomes=outcomes, refused="")
 
 
 def measures_of(formula: Formula, aggregates: Integers, outcome: Outcome) -> dict[str, float]:
@@ -128,9 +128,10 @@ def measures_of(formula: Formula, aggregates: Integers, outcome: Outcome) -> dic
     return found
 
 
-def _summed(
+def summed(
     case: Case, entrant: Entrant, *, runs: int, worst_case: float, outcomes: Sequence[Outcome], refused: str
 ) -> Measured:
+    """Sum up an entrant's outcomes on a case."""
     each = [measures_of(entrant.task.formula, case.aggregates, outcome) for outcome in outcomes]
     truth = realised_rates(entrant.task.formula, case.aggregates, np.zeros(case.aggregates.shape[1], dtype=np.bool_))
     return Measured(

@@ -5,8 +5,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.experiments.figures import Figure
-from benchmarks.experiments.runs import METRICS, Measured, Spread
+from benchmarks.experiments.runs import METRICS, Measured
 from mechanisms.registry import DEFAULT
 
 _FACTS = ("experiment", "panel", "x", "label", "mechanism", "fnr_asked", "fpr_asked", "runs", "keys", "worst_case")
@@ -35,38 +34,6 @@ def write_csv(measured: Sequence[Measured], path: Path) -> None:
             writer.writerow([*facts, number(m.worst_case), number(m.denied), m.refused, *spreads])
 
 
-def results(figure: Figure, measured: Sequence[Measured]) -> str:
-    """Every panel's entrants at its last point: the hardest question of most figures."""
-    rows = []
-    for panel in dict.fromkeys(m.panel for m in measured):
-        own = [m for m in measured if m.panel == panel]
-        last = max(m.x for m in own)
-        rows += [_row(figure, m) for m in own if m.x == last]
-    headings = (
-        *("question, mechanism", "reserved", "epsilon, mean over keys", "largest of a key", "min-entropy"),
-        *("FNR", "FPR, all negatives", "FPR, contract", "denied"),
-    )
-    return markdown(headings, rows)
-
-
-def over_axis(figure: Figure, measured: Sequence[Measured], metric: str, scale: float = 1.0) -> str:
-    """Medians of one metric, a column per place of the axis."""
-    xs = sorted({m.x for m in measured})
-    rows = []
-    for panel, label in dict.fromkeys((m.panel, m.label) for m in measured):
-        at = {m.x: m for m in measured if m.panel == panel and m.label == label}
-        rows.append([f"{panel}: {named(label)}", *(cell(at[x].spreads[metric], scale) if x in at else "" for x in xs)])
-    return markdown(["question, mechanism", *(figure.tick(x) for x in xs)], rows)
-
-
-def cell(spread: Spread, scale: float = 1.0) -> str:
-    """Median and quartiles; a dash where no run counts."""
-    if math.isnan(spread.median):
-        return "–"
-    median, low, high = (short(scale * value) for value in (spread.median, spread.low, spread.high))
-    return median if low == high == median else f"{median} ({low}–{high})"
-
-
 def named(label: str) -> str:
     """The default in bold."""
     return f"**{label}**" if label == DEFAULT else label
@@ -87,12 +54,3 @@ def number(value: float) -> str:
 def percent(value: float) -> str:
     """A share in percent."""
     return "–" if math.isnan(value) else f"{100.0 * value:.3g} %"
-
-
-def _row(figure: Figure, m: Measured) -> list[str]:
-    name = f"{m.panel}, {figure.x} {figure.tick(m.x)}: {named(m.label)}"
-    if m.refused:
-        return [name, f"refused: {m.refused}", *[""] * 7]
-    rates = [cell(m.spreads[metric], 100.0) + " %" for metric in ("fnr", "fpr", "fpr_contract")]
-    losses = [cell(m.spreads[metric]) for metric in ("epsilon_mean", "epsilon_max", "gamma")]
-    return [name, short(m.worst_case), *losses, *rates, percent(m.denied)]

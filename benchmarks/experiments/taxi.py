@@ -5,7 +5,7 @@ published columns that holds September to December 2020. Without it the same 34 
 
 * zone `r` of 34 has a mean of `260 / r**0.65` trips a day (Zipf-like), each weekday a factor (0.80 on Sundays to 1.12
   on Fridays), every zone and day a gamma shock of 20 %; the trips are Poisson around the product: over-dispersed.
-* every zone has a share of dear fares, long trips, card payments, shared rides and large totals (beta law), and the
+* every zone has a share of expensive fares, long trips, card payments, shared rides and large totals (beta), and the
   attributes of its trips are binomial.
 
 One record is one trip, so every count has sensitivity one.

@@ -16,10 +16,12 @@ from benchmarks.experiments import mim, probe
 from benchmarks.experiments.confidence import contradicts, missed
 from benchmarks.experiments.entrants import ALL_MIDE, ALL_PROBE, MOST_EPSILON, PROBES, entrants
 from benchmarks.experiments.figures import EXPERIMENTS, FIGURES
+from benchmarks.experiments.kept import read_csv
 from benchmarks.experiments.questions import task_of
 from benchmarks.experiments.ratios import duels, standing
 from benchmarks.experiments.report import About, document
 from benchmarks.experiments.runs import Case, Measured, Spread, measure, run_entrant
+from benchmarks.experiments.tables import write_csv
 from benchmarks.experiments.taxi import VARIABLE
 from mechanisms.formula import AnyOf, Cut
 from mechanisms.registry import DEFAULT, MECHANISMS
@@ -74,7 +76,7 @@ def test_the_page_the_images_and_the_files_are_written(
 ) -> None:
     drawn = FIGURES[:: rounds(1, quick=4)]
     monkeypatch.setattr(command, "FIGURES", drawn)
-    command.write(measured, About(runs=2, seed=SEED, taxi="synthetic stand-in", seconds=1.0), tmp_path)
+    command.write(measured, About(runs=2, seed=SEED, taxi="synthetic stand-in"), tmp_path)
     page = (tmp_path / "results.md").read_text(encoding="utf-8")
     for figure in FIGURES:
         assert f"## {figure.title}" in page
@@ -84,14 +86,36 @@ def test_the_page_the_images_and_the_files_are_written(
     for name in EXPERIMENTS:
         with (tmp_path / "results" / f"{name}.csv").open(newline="") as file:
             assert len(list(csv.DictReader(file))) == sum(m.experiment == name for m in measured)
-    for heading in ("## Summary", "## What was run", "## The contract at worst-case data", "## Where we lose"):
+    for heading in (
+        "## Summary",
+        "## Data, settings",
+        "## Loss and rates",
+        "## The contract at worst-case data",
+        "## Where we lose",
+    ):
         assert heading in page
     for name in (*ALL_MIDE, *ALL_PROBE):
         assert f"`{name}`" in page
 
 
 def test_the_page_says_which_taxi_trips_were_used(measured: list[Measured]) -> None:
-    assert "(made up for this)" in document(measured, About(runs=2, seed=SEED, taxi="made up for this", seconds=1.0))
+    assert "(made up for this)" in document(measured, About(runs=2, seed=SEED, taxi="made up for this"))
+
+
+def test_measurements_are_read_back_from_their_file(tmp_path: Path) -> None:
+    case = _smaller(probe.sub_queries(seed=SEED)[20])
+    found = measure([case], runs=2, seed=SEED)
+    write_csv(found, tmp_path / "kept.csv")
+    read = read_csv(tmp_path / "kept.csv", [case])
+    assert [replace(one, worst_case=0.0, spreads={}) for one in read] == [
+        replace(one, worst_case=0.0, spreads={}) for one in found
+    ]
+    for one, kept in zip(found, read, strict=True):
+        assert kept.worst_case == pytest.approx(one.worst_case, rel=1e-4)
+        for name, spread in one.spreads.items():
+            assert kept.spreads[name].mean == pytest.approx(spread.mean, rel=1e-4, nan_ok=True)
+    with pytest.raises(ValueError, match="was not measured on these data"):
+        read_csv(tmp_path / "kept.csv", [replace(case, x=case.x + 1)])
 
 
 def test_results_follow_from_the_seed_alone() -> None:
