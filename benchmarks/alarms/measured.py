@@ -47,7 +47,6 @@ class AboutAlarms:
     """How the results came about; processor seconds of one look at ten thousand keys."""
 
     seed: int
-    seconds: float
     seconds_a_look: float
 
 

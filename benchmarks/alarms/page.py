@@ -8,7 +8,6 @@ from benchmarks.alarms.prices import (
     ALARM,
     BELOW,
     LOOKS,
-    SIGNED_TREE,
     WINDOWS,
     price_regimes,
     price_rivals,
@@ -22,7 +21,7 @@ MOST_LOSS, MOST_NEVER, MOST_WRONG = 0.65, 1e-3, 1e-3
 
 
 def document(taxis: Taxis, shops: Sequence[Watched], about: AboutAlarms) -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = (
         _opening(about),
         _prices(),
@@ -41,11 +40,11 @@ def document(taxis: Taxis, shops: Sequence[Watched], about: AboutAlarms) -> str:
 def _opening(about: AboutAlarms) -> str:
     return f"""# Alarms: what watching a value all day costs
 
-`make experiments` wrote this page and its images (seed {about.seed}, {about.seconds / 60.0:.1f} minutes). A value that
-grows through a window, such as the visits of a day, is looked at so many times; at each look the answer says who is
-above the threshold. Missed at a look: with probability {FNR:g} at most. In the answer though below by more than the
-tolerance: {FPR:g}. One unit changes the value by one. [How the alarm works](../mechanisms.md), [how to set up a
-monitor](../monitors.md). One look at 10,000 keys takes {about.seconds_a_look:.2f} s of a processor beyond the scan."""
+`make experiments` wrote this page and its images (seed {about.seed}). A value grows through a window, such as the
+visits of a day, and is looked at many times. At each look the answer says which keys are above the threshold. A key is
+missed at a look with probability {FNR:g} at most. A key below by more than the tolerance is ever in the answer with
+{FPR:g} at most. One unit changes the value by one. One look at 10,000 keys takes {about.seconds_a_look:.2f} s of a
+processor beyond the scan. See [how the alarm works](../mechanisms.md) and [how to set up a monitor](../monitors.md)."""
 
 
 def _prices() -> str:
@@ -54,23 +53,20 @@ def _prices() -> str:
     rows.append(["an alarm saves", *(f"{found[looks][AFRESH] / found[looks][ALARM]:,.1f} x" for looks in LOOKS)])
     return f"""## What it costs
 
-`epsilon (tolerance + 1)`: free of scale, lower is better. Prices follow from formulas, so they are exact but for sparse
-vectors', which are integrals. Trees and the matrix mechanism promise the rate of false alarms for each look, the others
-for all looks together, which is more. One look alone, an ordinary question, costs 3.91.
+The table has `epsilon (tolerance + 1)`, which is free of scale; lower is better. Prices follow from formulas. They are
+exact except for sparse vectors', which are integrals. Trees and the matrix mechanism promise the rate of false alarms
+for each look, the others for all looks together, which is more. One look alone, an ordinary question, costs 3.91.
 
 {markdown(["looks", *(f"{looks:,}" for looks in LOOKS)], rows)}
 
-Two rows are lower than those that were expected before they were computed here. The signed tree takes the best degree
-and height for each number of looks ({found[365][SIGNED_TREE]:.1f} for 42.8 at 365), and a sparse vector may have
-one-sided noise on its threshold as well ({found[24]["and on the threshold"]:.1f} for 15.5 at 24), as values grow. The
-alarm is within {max(found[looks][ALARM] - found[looks][BELOW] for looks in LOOKS):.2f} of what nothing without a delta
-is below."""
+The alarm is within {max(found[looks][ALARM] - found[looks][BELOW] for looks in LOOKS):.2f} of the lower bound
+for every mechanism without a delta."""
 
 
 def _regimes() -> str:
     rows = [[name, *(f"{price:.3f}" for price in prices)] for name, prices in price_regimes().items()]
-    return f"""An alarm by how one unit changes the value from look to look: it only grows (append-only tables), it
-comes and goes, it moves both ways, or the window slides with every look:
+    return f"""The price of an alarm depends on how one unit changes the value. The value only grows (append-only
+tables), the unit comes and goes, it moves the value both ways, or the window slides with every look.
 
 {markdown(["one unit", *(f"{looks:,} looks" for looks in LOOKS)], rows)}"""
 
@@ -79,33 +75,33 @@ def _windows() -> str:
     rows = []
     for window in WINDOWS:
         kind = "tumbling" if window.hop == window.length else "sliding" if window.hop == 1 else "hopping"
-        ways = ways_of(window)
-        told = ", ".join(
+        ways = ways_of(window)[:2]
+        shown = ", ".join(
             f"{_bold(f'{one.way.value} {one.price:.1f}', ALARM if place == 0 else '')}"
             f" ({'at once' if one.clearing == 0 else f'within {one.clearing:,}'})"
             for place, one in enumerate(ways)
         )
-        rows.append([f"{kind}, {window.length:,}, every {window.hop:,}", told])
+        rows.append([f"{kind}, {window.length:,}, every {window.hop:,}", shown])
     return f"""## Windows, and when something else is cheaper
 
-Length and hop in looks; the cheapest way first, with how many looks it may take until an alert that is no longer true
-is cleared. How soon it has to be decides which one is taken:
+Length and hop are in looks. The table has the two cheapest ways, with the number of looks until an alert that is no
+longer true is cleared. The time allowed for that decides which way is taken.
 
-{markdown(["window", "ways"], rows, texts=2)}"""
+{markdown(["window", "cheapest ways"], rows, texts=2)}"""
 
 
 def _real(taxis: Taxis, shops: Sequence[Watched]) -> str:
-    told = "\n".join(
+    listed = "\n".join(
         f"- **{watched.what}**: {watched.windows:,} windows of {watched.looks} looks ({watched.origin}); above"
         f" {watched.cut} come {watched.true:,}, below it by {watched.tolerance} or more stay {watched.beyond:,}."
         for watched in (taxis.beside, *shops)
     )
     return f"""## On real data
 
-{told}
+{listed}
 
-A pick-up and a sale line are each a unit of their own; of customers a customer is, who counts once in a month. Of the
-shop's windows {REPEATED} runs are pooled."""
+The unit is a pick-up, a sale line or a customer; a customer counts once in a month. The shop's windows pool {REPEATED}
+runs."""
 
 
 def _bars(taxis: Taxis) -> str:
@@ -133,13 +129,13 @@ def _bars(taxis: Taxis) -> str:
     rows = [[bar, value, "met" if met else "NOT MET"] for bar, value, met in bars]
     return f"""### The bars
 
-Set beforehand for taxis, threshold {cut}, tolerance {tolerance}, where asking every hour costs {found.afresh:.2f}. One
-run of all windows, and what is expected of a run: the exact chances of these windows on average.
+Set beforehand for taxis, threshold {cut}, tolerance {tolerance}; a question at every hour costs {found.afresh:.2f}. The
+table has one run of all windows, and the expectation from the exact chances of these windows.
 
 {markdown(["bar", "the alarm", ""], rows, texts=3)}
 
-The third bar is met with little to spare: {expected.never * true:.1f} windows are expected, and with more than
-{int(MOST_NEVER * true)} a run misses it. A prototype had none in its one run, and a false rate of 3e-5."""
+The third bar is met narrowly: {expected.never * true:.1f} windows are expected, and a run with more than
+{int(MOST_NEVER * true)} misses it."""
 
 
 def _both(realised: float, expected: float) -> str:
@@ -168,19 +164,22 @@ def _replayed(taxis: Taxis) -> str:
     )
     return f"""### Four contracts
 
-Losses of a zone's day; what the alarm got wrong in a run, and in brackets what is expected of one. A ladder has a rough
-alarm before the sharp one, which begins only where the rough one rings: more is reserved, and less is paid where most
-keys stay far below.
+Losses are those of a zone's day. Errors are the alarm's in one run, with the expectation in brackets. A ladder has a
+rough alarm before the sharp one, which starts only after the rough one rings. It reserves more, and costs less where
+most keys stay far below.
 
 {markdown(headings, rows)}"""
 
 
-_BESIDE = f"""Every way watches the same windows. *To contract*: the alarm's rates ({FNR:g}, {FPR:g}) are kept at each
-look, whatever that costs. *At the alarm's loss*: as much epsilon for a window as the alarm has, and the threshold
-lowered by half of the tolerance; nothing is promised then. The tree adds and subtracts noise of its best degree;
-PeGaSus sums up its groups since the window began, with the published constants. `zeros` loses nothing and tells
-nothing. *Late*: not in the answer at the first look that is true; *delay*: looks until then, of those that ever are;
-*false*: of the windows that stay beyond the tolerance, in the answer at any look."""
+_BESIDE = f"""Every way watches the same windows.
+
+- *To contract*: each look keeps the alarm's rates ({FNR:g}, {FPR:g}) at any cost.
+- *At the alarm's loss*: as much epsilon for a window as the alarm has, and the threshold lowered by half of the
+  tolerance. Nothing is promised then.
+- The tree adds and subtracts noise of its best degree. PeGaSus sums its groups since the window began, with the
+  published constants. `zeros` loses and reveals nothing; it is always late, and left out below.
+- *Late*: not in the answer at the first look that is true. *Delay*: looks until then, of windows that ever are in it.
+  *False*: windows beyond the tolerance that are in the answer at any look."""
 
 
 def _beside(watched: Watched) -> str:
@@ -196,6 +195,7 @@ def _beside(watched: Watched) -> str:
             percent(way.wrong),
         ]
         for way in watched.ways
+        if way.name != "zeros"
     ]
     headings = ["way", "reserved", "epsilon, mean", "late", "never", "mean delay", "longest", "false"]
     return f"""### {watched.what.capitalize()}: above {watched.cut}, tolerance {watched.tolerance}

@@ -26,7 +26,7 @@ SEED = 2026
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What the page shows: areas of the scores and of saturated ones, shapes with noise and without, residual plots."""
+    """Results of the page: areas of scores and of saturated ones, shapes with noise and without, residual plots."""
 
     areas: Sequence[AreaRow]
     saturated: Sequence[AreaRow]
@@ -36,7 +36,7 @@ class Results:
 
 
 def document(results: Results, *, origin: str, runs: int) -> str:
-    """The page."""
+    """Return the page."""
     parts = (
         *_area_parts(results, origin=origin, runs=runs),
         *_separation_parts(results),
@@ -48,23 +48,21 @@ def document(results: Results, *, origin: str, runs: int) -> str:
 def _area_parts(results: Results, *, origin: str, runs: int) -> Iterator[str]:
     yield "# Diagnostics: scores and outcomes"
     yield (
-        f"`make experiments` wrote this page and its images ({runs} runs of every curve, three times as many of every"
-        f" shape, fifteen times without noise, seed {SEED}; the noise is fresh). Data: {origin}. The published methods"
-        " are repaired ([why](../mechanisms.md#scores-and-outcomes)), and"
-        " [the proof](../proofs/score_histogram.md) says what holds of all of them."
+        f"`make experiments` wrote this page and its images: {runs} runs of every curve, three times as many of every"
+        f" shape, fifteen times as many without noise, seed {SEED}, fresh noise. Data: {origin}. The published methods"
+        " are repaired ([why](../mechanisms.md#scores-and-outcomes), [proof](../proofs/score_histogram.md))."
     )
     yield "## ROC: the area under the curve"
     yield (
-        "The mean distance from the area of the true scores, and in brackets the standard deviation that the curves"
-        " state of themselves, from the same noise. Where a curve is mostly noise, that number is no use but to say so."
+        "Each cell has the mean distance from the area of the true scores, and in brackets the standard deviation that"
+        " the curves state of themselves. A large one means that the curve is mostly noise."
     )
     yield _area_table(results.areas)
     yield "![Error of the area over epsilon](diagnostics-areas.png)"
     yield (
-        "The same scores to the power of twelve, which keeps their order and crowds them at zero, as a model does that"
-        " is far too sure: equal bins see one bin, whatever epsilon is, and `diagnose` warns of it. Methods that choose"
-        " bins by the data do better, as far as the 1,024 cells let them that all of them read; the remedy is to"
-        " declare the logit of such a score, or its rank, as the score."
+        "The same scores to the power of twelve crowd at zero, as those of an overconfident model do. Equal bins then"
+        " see one bin at every epsilon, and `diagnose` warns of it. Methods that choose bins by the data do better, within"
+        " the 1,024 cells that all of them read. Declare the logit or the rank of such a score as the score."
     )
     yield _area_table(results.saturated)
     yield "![Error of the area where scores are saturated](diagnostics-saturated.png)"
@@ -81,13 +79,13 @@ def _area_table(areas: Sequence[AreaRow]) -> str:
 def _separation_parts(results: Results) -> Iterator[str]:
     yield "## Calibration: telling a wrong model from a right one"
     yield (
-        "5,000 rows, by the thesis's two models: the difference of the slopes of residuals right and left of one half,"
-        " and the largest distance of its distribution functions under both. 1 tells them apart always."
+        "5,000 rows, by the thesis's two models. The measure is the difference of the slopes of residuals right and"
+        " left of one half. Cells have the largest distance of its distribution functions; 1 always tells them apart."
     )
     yield _separation_table(results.separations, "n epsilon {:,}")
     yield (
-        "Without noise, by bins of equally many rows and the sum of both slopes' sizes, as the thesis has it (its table"
-        " 4.5: .554, .69, .81, .9, .94, .972, .982 at 500 to 3,500 rows):"
+        "Without noise, by bins of equally many rows and the sum of both slopes' sizes, as in the thesis (table 4.5:"
+        " .554, .69, .81, .9, .94, .972, .982):"
     )
     yield _separation_table(results.plain, "{:,} rows")
     yield "![How surely a wrong model is told from a right one](diagnostics-separations.png)"
@@ -104,10 +102,10 @@ def _separation_table(separations: Sequence[SeparationRow], heading: str) -> str
 def _residual_parts(residuals: Sequence[ResidualRow]) -> Iterator[str]:
     yield "## Residuals: a wrong line beside a right one"
     yield (
-        "5,000 rows of the thesis's laws, fitted with a line: I is one, H has errors that grow, N is bent. The distance"
-        " of the released plot from the true plot of law I, in 10 x 10 cells: 0 is the same plot, 1 another one"
-        " altogether; and how well that distance tells H and N from I. `three bounds` is what `keyhole diagnose"
-        " residuals` does, `prirp` the published method with plain noise: its symmetric box leaves half empty."
+        "5,000 rows of the thesis's models, fitted with a line: I is a line, H has growing errors, N is bent. The first"
+        " columns have the distance of the released plot from the true plot of I, in 10 x 10 cells; 0 is the same plot."
+        " The others say how well that distance tells H and N from I. `three bounds` is `keyhole diagnose residuals`,"
+        " `prirp` the published method with plain noise."
     )
     rows = [
         [
@@ -118,7 +116,7 @@ def _residual_parts(residuals: Sequence[ResidualRow]) -> Iterator[str]:
         ]
         for row in residuals
     ]
-    headings = ["method", "n epsilon", "law I", "law H", "law N", "H told from I", "N told from I"]
+    headings = ["method", "n epsilon", "model I", "H", "N", "H told from I", "N told from I"]
     yield markdown(headings, rows, texts=1)
 
 

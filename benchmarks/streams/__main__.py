@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -67,12 +66,11 @@ def main() -> None:
     given = parser.parse_args()
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:>16}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    started = time.monotonic()
     jobs = plan_jobs(runs=given.runs, seed=given.seed)
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("streams", total=len(jobs))
         rows = run_jobs(jobs, done=partial(progress.advance, task))
-    about = AboutStreams(given.runs, given.seed, all_streams(seed=given.seed), time.monotonic() - started)
+    about = AboutStreams(given.runs, given.seed, all_streams(seed=given.seed))
     write(rows, about, given.directory)
     draw(rows, tuple(FIGURES), given.directory)
     draw_picture(*picture(seed=given.seed), given.directory / "streams-picture.png")

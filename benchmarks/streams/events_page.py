@@ -1,10 +1,10 @@
-"""What docs/results/streams.md says of events: areas under curves, and alarms at close as Keyhole would run them."""
+"""The part of docs/results/streams.md on events: areas under curves, and alarms at close as Keyhole runs them."""
 
 import math
 from collections.abc import Sequence
 
 from benchmarks.experiments.tables import markdown, percent
-from benchmarks.streams.events import CLOSE, FALSE_RATES
+from benchmarks.streams.events import CLOSE
 from benchmarks.streams.rows import EPSILONS, LAPLACE, PEGASUS, PEGASUS_LARGE, Row
 from benchmarks.streams.sliding import FNR, FPR
 
@@ -12,7 +12,7 @@ _EVENTS = "events, "
 
 
 def describe(rows: Sequence[Row]) -> str:
-    """What is compared, and what came of it."""
+    """Return the comparison and its result in words."""
     area = {(row.experiment, row.epsilon, row.label): row.mean for row in rows if row.experiment.startswith(_EVENTS)}
     cases = list(dict.fromkeys((experiment, epsilon) for experiment, epsilon, _ in area))
     jumps = [case for case in cases if "jumps" in case[0]]
@@ -22,69 +22,44 @@ def describe(rows: Sequence[Row]) -> str:
     ahead = sum(area[(*case, CLOSE)] > others[case] for case in cases)
     best = [case for case in jumps if area[(*case, PEGASUS_LARGE)] > area[(*case, CLOSE)]]
     grouped = sum(area[(*case, PEGASUS)] > area[(*case, LAPLACE)] for case in cases)
-    return f"""The share of events that is found over the share of other windows that is reported too, as the threshold
-moves. The thesis prints neither windows nor thresholds: these are ours. `block_tree` and `sliding noise` know only
-sums.
+    return f"""The curves show the share of events that is found over the share of other windows that is reported. The
+thesis prints neither windows nor thresholds, so these are ours. A jump is a change of the count within `w` ticks, a low
+signal a sum of the last `w` counts below a threshold. The thesis's monitors read estimates at every tick. An alarm at
+close decides one window once, when it is over, on its exact value. It stands here twice, at the same epsilon for one
+event:
 
-**What is compared.** A jump at a tick is a change by so many between its count and that `w - 1` ticks before; a low
-signal is a sum of the last `w` counts below so many. Both move on with every tick, and the thesis's monitors read
-estimates at every tick: many looks at noise that was paid for once. An alarm at close is another thing: it decides
-*one* window, once, when the window is over, on its exact value with noise of its own (Keyhole's one-shot test; the jump
-is two literals, `x >= d OR x <= -d`, on the difference of the window's two counts). So it stands here twice, both
-times at the same epsilon for one event:
+- `alarm at close`: one decision in `w` ticks, with all of epsilon. All `w` possible beginnings are run and pooled, to
+  compare the same windows. A user runs only one of them, and misses jumps inside a window.
+- `alarm at close, every tick`: as many decisions as the others make, each with a part of epsilon.
 
-- `alarm at close`: windows follow each other, one decision in `w` ticks. An event is in one window, whose decision has
-  the whole of epsilon. All `w` places at which windows may begin are run, each by itself, and all their windows are
-  pooled; so the curves are over the same windows as the others'. But who runs one of them hears of an event only where
-  a window closes on it, and of a jump inside of a window never.
-- `alarm at close, every tick`: as many decisions as the others make. An event is at an end of two windows, or in `w`
-  sums, and each of these decisions gets its part of epsilon.
+The table has areas under the curve; .5 is a guess. The alarm at close has the largest in {ahead} of {len(cases)} cases.
+PeGaSus with large groups has a larger one in {len(best)} of the {len(jumps)} cases of jumps, where noise is as large as
+the jumps. The alarm at every tick follows sums worst, so Keyhole draws noise for sliding windows once. PeGaSus as
+published is above plain noise in {grouped} of {len(cases)} cases.
 
-Areas under the curve (.5: no better than a guess): the alarm at close has the largest in {ahead} of {len(cases)} cases,
-as it pays for one value a window instead of one a tick; PeGaSus with large groups has a larger one in {len(best)} of
-the {len(jumps)} cases of jumps, where noise is as large as they are and groups that are only closed by large changes
-find them. Asked at every tick it is the worst way to follow sums: for windows that slide Keyhole takes noise that is
-drawn once, on ticks and blocks, and EXPLAIN prices both. PeGaSus as published is above plain noise in {grouped} of
-{len(cases)} cases."""
+The last columns are the alarm at close under a contract, missed with {FNR:g} and wrong with {FPR:g} at most. Epsilon
+decides the least tolerance that it can keep; none is below the jump in some cases."""
 
 
-def areas(rows: Sequence[Row]) -> str:
-    """The area, and what is found at two rates of others reported."""
+def table(rows: Sequence[Row]) -> str:
+    """Return a row per event and epsilon: areas, then Keyhole's own test at the least tolerance that epsilon allows."""
     own = [row for row in rows if row.experiment.startswith(_EVENTS)]
     found = {(row.experiment, row.epsilon, row.label): row.mean for row in rows}
-    cases = list(dict.fromkeys((row.experiment, row.epsilon) for row in own))
-    table = []
-    for label in dict.fromkeys(row.label for row in own):
-        cells = []
-        for experiment, epsilon in cases:
-            what = experiment.removeprefix(_EVENTS)
-            area = found.get((experiment, epsilon, label))
-            shares = [found.get((f"found at {rate:g}, {what}", epsilon, label), 0.0) for rate in FALSE_RATES]
-            cells.append("" if area is None else f"{area:.3f} ({', '.join(f'{share:.2f}' for share in shares)})")
-        table.append([f"`{label}`", *cells])
-    headings = [f"{experiment.removeprefix(_EVENTS)} ticks, {float(epsilon):g}" for experiment, epsilon in cases]
-    text = "Areas; in brackets what is found where one in twenty, and one in ten, of the other windows is reported:"
-    return f"{text}\n\n{markdown(['mechanism', *headings], table)}"
-
-
-def closes(rows: Sequence[Row]) -> str:
-    """Keyhole's own test, at the least tolerance that epsilon pays for."""
-    found = {(row.experiment, row.epsilon): row.mean for row in rows if row.label == CLOSE}
-    table = []
-    for what in dict.fromkeys(
-        row.experiment.removeprefix(_EVENTS) for row in rows if row.experiment.startswith(_EVENTS)
-    ):
+    labels = list(dict.fromkeys(row.label for row in own))
+    lines = []
+    for event in dict.fromkeys(row.experiment.removeprefix(_EVENTS) for row in own):
         for epsilon in EPSILONS:
-            name = f"{what} ticks, {float(epsilon):g}"
-            if (f"tolerance, {what}", epsilon) not in found:
-                table.append([name, "none below the jump", "", "", ""])
-                continue
-            rates = (
-                percent(found.get((f"{kind}, {what}", epsilon), math.nan)) for kind in ("missed", "reported", "wrong")
-            )
-            table.append([name, f"{found[f'tolerance, {what}', epsilon]:.0f}", *rates])
-    text = f"""The alarm at close has no threshold to be chosen by a curve: it has a contract, missed with {FNR:g} and
-wrong with {FPR:g} at most, and epsilon says which tolerance it can keep. So run, at every place at which windows may
-begin:"""
-    headings = ["event, epsilon", "least tolerance", "missed", "others reported", "of these beyond the tolerance"]
-    return f"{text}\n\n{markdown(headings, table)}"
+            areas = (found.get((f"{_EVENTS}{event}", epsilon, label)) for label in labels)
+            tolerance = found.get((f"tolerance, {event}", epsilon, CLOSE))
+            kept = ["none", "", "", ""] if tolerance is None else [f"{tolerance:.0f}"]
+            if tolerance is not None:
+                kinds = ("missed", "reported", "wrong")
+                kept += (_joint(found.get((f"{kind}, {event}", epsilon, CLOSE), math.nan)) for kind in kinds)
+            cells = ("" if area is None else f"{area:.3f}" for area in areas)
+            lines.append([f"{event}, {float(epsilon):g}", *cells, *kept])
+    headings = ["event in ticks, epsilon", *(f"`{label}`" for label in labels)]
+    return markdown([*headings, "least tolerance", "missed", "others reported", "beyond tolerance"], lines)
+
+
+def _joint(share: float) -> str:
+    return percent(share).replace(" ", "")

@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import fill
 
 from benchmarks.experiments.tables import markdown, short
-from benchmarks.streams import events_page, expected
+from benchmarks.streams import events_page
 from benchmarks.streams.data import Stream
 from benchmarks.streams.experiments import PRINTED
 from benchmarks.streams.rows import BLOCK_TREE, EPSILONS, LAPLACE, PEGASUS, SLIDING, Row
@@ -21,12 +21,11 @@ CURVES = "curve, "
 
 @dataclass(frozen=True, slots=True)
 class AboutStreams:
-    """How the results came about."""
+    """The number of runs, the seed and the streams."""
 
     runs: int
     seed: int
     streams: tuple[Stream, ...]
-    seconds: float
 
 
 def write_rows(rows: Sequence[Row], path: Path, *, x: str = "window") -> None:
@@ -49,26 +48,24 @@ def write_rows(rows: Sequence[Row], path: Path, *, x: str = "window") -> None:
 
 
 def document(rows: Sequence[Row], about: AboutStreams) -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = (
         _opening(about),
         _section(
             "Figure 5.2: a stream and what is made of it",
-            "The busy stand-in, estimates below zero cut; one run.",
+            "One run on the busy stand-in. Estimates below zero are cut.",
             "picture",
         ),
         _section("Figure 5.3: counts", _counts_text(rows), "counts"),
-        _logarithms([row for row in rows if row.experiment == COUNTS]),
         _section("Figure 5.4: Smoothers", _smoothers_text(rows), "smoothers"),
-        _logarithms([row for row in rows if row.experiment == SMOOTHERS]),
+        "Both figures:",
+        _logarithms([row for row in rows if row.experiment in (COUNTS, SMOOTHERS)]),
         _section("Figure 5.5: sums of windows", _windows_text(rows), "windows"),
         _windows([row for row in rows if row.experiment == WINDOWS]),
         _section("Figures 5.6 and 5.7: events", events_page.describe(rows), "events"),
-        events_page.areas(rows),
-        events_page.closes(rows),
+        events_page.table(rows),
         _section("Figure 5.8: a hierarchy", _HIERARCHY_TEXT, "hierarchy"),
         _hierarchy([row for row in rows if row.experiment == HIERARCHY]),
-        expected.compare(rows),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -80,18 +77,19 @@ def _opening(about: AboutStreams) -> str:
     )
     return f"""# Streams: PeGaSus and its rivals
 
-`make experiments` wrote this page, its images, [its table](streams.csv) and [its curves](streams-curves.csv)
-({about.runs} runs of everything, one of the hierarchy, seed {about.seed}, {about.seconds / 60.0:.1f} minutes). The
-experiments are those of the chapter on PeGaSus in Chen's thesis (section 5.6), on streams of the shapes printed there:
-its traces are not public. Noise is exact and discrete; `epsilon` is what one event loses. The mechanisms are explained
-[here](../mechanisms.md#streams-pegasus-and-its-rivals). They release values, which the product never does.
+`make experiments` wrote this page, its images, [its table](streams.csv) and [its curves](streams-curves.csv):
+{about.runs} runs of everything, one of the hierarchy, seed {about.seed}. The experiments are those on PeGaSus in
+Chen's thesis (section 5.6). Its traces are not public, so the streams here have the shapes that it prints. Noise is
+exact and discrete; `epsilon` is the loss of one event.
+[mechanisms.md](../mechanisms.md#streams-pegasus-and-its-rivals) explains the mechanisms. They release values, which a
+question never does.
 
-**Zeros stand in every comparison.** Who prints zeros loses nothing and errs by as much as there is to count: a scaled
-error of 1, a logarithm of 0. What errs more has been of no use.
+**Zeros stand in every comparison.** They lose nothing; their scaled error is 1, its logarithm 0. A mechanism with a
+larger error was of no use.
 
 {lines}
 
-How the stand-ins are drawn is written in `benchmarks/streams/data.py`."""
+`benchmarks/streams/data.py` draws the synthetic ones."""
 
 
 def _section(title: str, text: str, slug: str) -> str:
@@ -106,9 +104,9 @@ def _counts_text(rows: Sequence[Row]) -> str:
     smoothed = sum(errors[(*case, "backward_smoothing, 50")] < errors[(*case, PEGASUS)] for case in cases)
     useless = sum(errors[(*case, PEGASUS)] > 1.0 for case in cases)
     return f"""The logarithm to ten of `sum |estimate - count| / sum count`. PeGaSus with its published constants errs
-less than plain noise in {better} of {len(cases)} cases, and more than the mean of the last 51 noisy counts in
-{smoothed}; in {useless} it is worse than zeros. The thesis reports that it errs least everywhere. With `theta 40`
-groups are longer: better where nothing moves, worse where much does."""
+less than plain noise in {better} of {len(cases)} cases. It errs more than the mean of the last 51 noisy counts in
+{smoothed}, and more than zeros in {useless}. The thesis reports that it errs least everywhere. With `theta 40` groups
+are longer: that helps calm streams and harms busy ones."""
 
 
 def _smoothers_text(rows: Sequence[Row]) -> str:
@@ -116,9 +114,9 @@ def _smoothers_text(rows: Sequence[Row]) -> str:
     cases = list(dict.fromkeys((data, epsilon) for data, epsilon, _ in own))
     worse = sum(own[(*case, PRINTED)] > own[(*case, LAPLACE)] for case in cases)
     median = sum(own[(*case, PEGASUS)] < own[(*case, "pegasus_average")] for case in cases)
-    return f"""`pegasus` takes the median, `pegasus_james_stein` the corrected estimator. As printed (equation 5.7) it
-is worse than plain noise in {worse} of {len(cases)} cases; the thesis's finding that it is no good strategy may be its
-misprint. The median is better than the average in {median}, by little."""
+    return f"""`pegasus` takes the median, `pegasus_james_stein` the corrected estimator. The estimator as printed
+(equation 5.7) is worse than plain noise in {worse} of {len(cases)} cases, so the thesis may have measured its misprint.
+The median is slightly better than the average in {median}."""
 
 
 def _windows_text(rows: Sequence[Row]) -> str:
@@ -132,21 +130,18 @@ def _windows_text(rows: Sequence[Row]) -> str:
     plain = [list_below(LAPLACE, BLOCK_TREE, epsilon) for epsilon in EPSILONS]
     smoothed = [list_below("pegasus, WSS", BLOCK_TREE, epsilon) for epsilon in EPSILONS]
     better = [list_below("pegasus, WSS", "pegasus, MS", epsilon) for epsilon in EPSILONS]
-    blocks = ", ".join(f"{block_of(x)} of {x:,}" for x in lengths if block_of(x) > 1)
+    of_blocks = [f"{block_of(x)} ticks (windows of {x:,})" for x in lengths if block_of(x) > 1]
+    blocks = " to ".join(dict.fromkeys((*of_blocks[:1], *of_blocks[-1:])))
     longest = max(lengths)
     saved = [own[epsilon, longest, SLIDING] / own[epsilon, longest, LAPLACE] for epsilon in EPSILONS]
     errors = f"""The mean absolute error of sums over the last ticks of the busy stand-in. MS adds up the estimates as
-they were released, WSS takes the medians of the groups as they are known now: it errs less than MS at {better[0]}
-(epsilon .1) and {better[1]} (.01), and less than `block_tree` (SW_w in the thesis: trees, each made for one length) at
-{smoothed[0]} and {smoothed[1]}. Plain noise errs less than those trees at {plain[0]} and {plain[1]}: that it introduces
-excessive error does not hold."""
-    sliding = f"""`sliding noise` is Keyhole's own, with which monitors of sliding windows decide
-(`mechanisms/standing/sliding_noise.py`); drawn here are the values that it compares with thresholds, never shown.
-Short windows have noise on each tick alone, as `tick_laplace` has. Longer ones have noise on ticks and on blocks of
-them, where that is cheaper: blocks of {blocks} ticks. A window is then whole blocks, and the ticks that are added or
-taken away at its ends; one event is in one tick and one block, between which its epsilon is split. At {longest:,} ticks
-it errs by {saved[0]:.2f} (epsilon .1) and {saved[1]:.2f} (.01) of what plain noise does. Like the trees it is drawn for
-one length."""
+they were released; WSS takes the medians of the groups as they are known now. WSS errs less than MS at {better[0]}
+(epsilon .1) and {better[1]} (.01). It errs less than `block_tree`, the thesis's SW_w with a tree for each length, at
+{smoothed[0]} and {smoothed[1]}. Plain noise errs less than those trees at {plain[0]} and {plain[1]}."""
+    sliding = f"""`sliding noise` is Keyhole's own, for monitors of sliding windows: the values that it compares with
+thresholds and never shows. Short windows have noise on each tick. Longer ones have noise on ticks and on blocks: of
+{blocks}. At {longest:,} ticks its error is {saved[0]:.2f} (epsilon .1) and {saved[1]:.2f} (.01) of plain noise's.
+Like the trees, it is drawn for one length."""
     return f"{_wrap(errors)}\n\n{_wrap(sliding)}"
 
 
@@ -162,10 +157,9 @@ def _name_lengths(some: Sequence[int], of: Sequence[int]) -> str:
     return "lengths of " + ", ".join(f"{one:,}" for one in some)
 
 
-_HIERARCHY_TEXT = """The mean absolute error over 255 aggregations of 128 streams. PRUNE is corrected; as printed it is
-not private, and so not drawn. The better pruning works the more it prints zeros, which is what wins here: the thesis's
-"over 78 times" less than `hs_laplace` is what zeros give by its own totals, `h / epsilon = 80` to a mean true count
-of 1.01."""
+_HIERARCHY_TEXT = """The mean absolute error over 255 aggregations of 128 streams. PRUNE is corrected; as printed it
+is not private, and so not drawn. The more zeros pruning prints, the less it errs here. By the thesis's own totals zeros
+alone err "over 78 times" less than `hs_laplace`: `h / epsilon = 80` to a mean true count of 1.01."""
 
 
 def _logarithms(rows: Sequence[Row]) -> str:
@@ -179,7 +173,7 @@ def _logarithms(rows: Sequence[Row]) -> str:
 
 
 def _windows(rows: Sequence[Row]) -> str:
-    lengths = sorted({row.x for row in rows})
+    lengths = sorted({row.x for row in rows})[1::2]
     found = {(row.label, row.epsilon, row.x): row.mean for row in rows}
     table = [
         [f"`{label}`, {float(epsilon):g}", *(short(found[label, epsilon, length]) for length in lengths)]

@@ -25,7 +25,7 @@ PRICES = {
     10_000: (39_120.2, 207.5, 77.3, 54.2, 26.8, 25.7, 23.2, 46.9, 13.12, 11.35),
 }
 REGIMES = {24: (7.090, 12.741, 18.575, 19.125), 10_000: (13.122,)}
-ABOUT = AboutAlarms(seed=1, seconds=1.0, seconds_a_look=0.1)
+ABOUT = AboutAlarms(seed=1, seconds_a_look=0.1)
 
 
 @pytest.mark.parametrize("looks", [24, 365][: rounds(2, quick=1)])

@@ -273,7 +273,7 @@ def test_the_page_has_everything(disclosures: Disclosures) -> None:
     assert "a synthetic stand-in for Adult" in page
     for row in disclosures.published:
         assert f"disclosures of {row.sensitive}" in page
-    assert "| 20 % | 50 % | 14.33 | 28, 8 |" in page
+    assert "| 50 % | 14.33 | 28, 8 |" in page
     assert "| TTL, 75 % |  |  | 150 (150) | 150 (150) | 150 (150) |" in page
     assert "| one count of the victim | 1 | 73.1 % | 73.1 % |" in page
     assert "| 0.5 | 90 % | 100 % | 30 % | 40 % |" in page

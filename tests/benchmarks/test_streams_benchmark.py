@@ -192,7 +192,7 @@ def test_results_follow_from_the_seed_alone() -> None:
 
 
 def test_the_page_and_its_table_are_written(rows: list[Row], tmp_path: Path) -> None:
-    write(rows, AboutStreams(runs=2, seed=SEED, streams=(MADE_UP,), seconds=1.0), tmp_path)
+    write(rows, AboutStreams(runs=2, seed=SEED, streams=(MADE_UP,)), tmp_path)
     page = (tmp_path / "streams.md").read_text(encoding="utf-8")
     for slug in ("picture", *FIGURES):
         assert f"(streams-{slug}.png)" in page
