@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from proxy.service.service import Service
     from proxy.shadow.key_labels import KeyLabels
 
-As = Annotated[str | None, typer.Option("--as", help="The analyst who asks; the policy's first one if not given.")]
+As = Annotated[str | None, typer.Option("--as", help="The analyst who asks. Default: the policy's first one.")]
 Sql = Annotated[str, typer.Argument(help="The question.")]
 
 
@@ -44,10 +44,12 @@ def query(
     analyst: As = None,
     given: Given = NOTHING_GIVEN,
     drawn: Annotated[
-        bool, typer.Option("--map", help="Draw the keys against each other, with a scorecard's bands.")
+        bool, typer.Option("--map", help="Draw the answer: keys against keys, with the band in each cell.")
     ] = False,
-    rows: Annotated[int, typer.Option(min=1, help="The most rows of that map in the terminal.")] = 40,
-    html: Annotated[Path | None, typer.Option("--html", help="Write that map to a file, as HTML.")] = None,
+    rows: Annotated[
+        int, typer.Option(min=1, help="The most rows of that map in the terminal: those in the highest bands.")
+    ] = 40,
+    html: Annotated[Path | None, typer.Option("--html", help="Write that map to a file, as one page of HTML.")] = None,
     as_json: Json = False,
 ) -> None:
     """Ask one question and print the keys that pass. Spends budget."""
@@ -99,11 +101,17 @@ def explain(
     policy: PolicyPath = DEFAULT_POLICY,
     analyst: As = None,
     given: Given = NOTHING_GIVEN,
-    tree: Annotated[bool, typer.Option("--tree", help="Draw the formula as typed and as it is evaluated.")] = False,
+    tree: Annotated[
+        bool,
+        typer.Option(
+            "--tree", help="Draw the formula in the terminal: as typed, and as evaluated with the cost of each literal."
+        ),
+    ] = False,
     svg: Annotated[Path | None, typer.Option("--svg", help="Write that drawing to a file, as SVG.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the plan of a question and what it would cost. Spends nothing and opens no source."""
+    """Show the plan of a question and what it would cost. Spends nothing and opens no source: "
+    "it reads what is pinned."""
     from planner.explain.formula_tree import trees
     from proxy.pipeline import stages as pipeline
     from proxy.pipeline.answering import explain_question, explained_document
@@ -148,22 +156,27 @@ def simulate(
     units: Annotated[int, typer.Option(min=1, help="How many privacy units there are.")],
     sql: Annotated[str | None, typer.Argument(help="The question.", show_default=False)] = None,
     monitor: Annotated[
-        str | None, typer.Option(help="A monitor of the policy, in the place of a question: [monitors.NAME].")
+        str | None, typer.Option(help="A monitor of the policy, [monitors.NAME], instead of a question.")
     ] = None,
     policy: PolicyPath = DEFAULT_POLICY,
     keys: Annotated[
-        int | None, typer.Option(min=1, help="Values of a key column whose domain the policy does not list.")
+        int | None,
+        typer.Option(min=1, help="How many values each key column has whose domain the policy does not list."),
     ] = None,
     rows: Annotated[
-        int | None, typer.Option(min=1, help="How many rows there are, to tell what bounding cuts.")
+        int | None, typer.Option(min=1, help="How many rows there are, to estimate what bounding cuts.")
     ] = None,
     groups: Annotated[
-        float | None, typer.Option(min=1, help="In how many groups of the question a privacy unit is on average.")
+        float | None,
+        typer.Option(
+            min=1,
+            help="In how many groups of the question a unit is on average, to estimate what is left out of a unit.",
+        ),
     ] = None,
     given: Given = NOTHING_GIVEN,
     as_json: Json = False,
 ) -> None:
-    """Show what a question or monitor would cost. Opens no source and no ledger."""
+    """Show what a question or monitor would cost. Opens no source and no ledger, and needs nothing pinned."""
     from planner.policy.simulated_catalog import SizeNeeded
     from proxy.cli.simulate import Sizes
     from proxy.cli.simulate import simulate as simulated
@@ -196,10 +209,16 @@ def plan(
     policy: PolicyPath = DEFAULT_POLICY,
     analyst: As = None,
     max_epsilon: Annotated[
-        float | None, typer.Option(min=1e-9, max=1000.0, help="The most that all of it may cost any group.")
+        float | None,
+        typer.Option(
+            min=1e-9,
+            max=1000.0,
+            help="A budget for the list beside the policy's: the most that all of it may cost any group.",
+        ),
     ] = None,
     write: Annotated[
-        Path | None, typer.Option("--write", help="Write the file with the tolerances set that make all fit.")
+        Path | None,
+        typer.Option("--write", help="Write the file to a new one, with the tolerances that make all questions fit."),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -287,36 +287,66 @@ def _key(name: str) -> str:
 def bounds(
     table: Annotated[str, typer.Argument(help="The private table.")],
     epsilon: Annotated[
-        str, typer.Option("--epsilon", help="What all bounds together may cost each unit, such as 0.5.")
+        str,
+        typer.Option("--epsilon", help="The epsilon of all bounds together, such as 0.5, for each group and unit."),
     ],
     keys: Annotated[
         list[str] | None,
-        typer.Option("--keys", help="Keys, such as store,week or extract(dow FROM day): a unit's groups, rows."),
+        typer.Option(
+            "--keys",
+            help='Keys, such as store,week or "floor(amount / 10)": find the number of a unit\'s '
+            "groups, and of its rows in one.",
+        ),
     ] = None,
     total: Annotated[
-        list[str] | None, typer.Option("--total", help="A measure whose totals of a unit by these keys are bounded.")
+        list[str] | None,
+        typer.Option(
+            "--total",
+            help="A measure with bounds: find a unit's largest total in a group of each --keys, and "
+            "the least if values may be negative.",
+        ),
     ] = None,
     column: Annotated[
-        list[str] | None, typer.Option("--column", help="A column with numbers whose values are bounded.")
+        list[str] | None,
+        typer.Option(
+            "--column",
+            help="A column of numbers: find its largest and least value. A least value declared as 0 or more stays.",
+        ),
     ] = None,
-    cut: Annotated[str, typer.Option("--cut", help="The share of units that may lie beyond a bound.")] = "5%",
+    cut: Annotated[
+        str, typer.Option("--cut", help="The share of units that may lie beyond a bound, as 5% or 0.05.")
+    ] = "5%",
     units: Annotated[
         int | None,
-        typer.Option("--units", min=1, help="How many units there are at least, if public; else they are counted."),
+        typer.Option(
+            "--units",
+            min=1,
+            help="How many units there are at least, if public. Else a tenth of the epsilon counts them.",
+        ),
     ] = None,
     most: Annotated[
-        list[str] | None, typer.Option("--most", help="COLUMN=NUMBER: how large its values can be, whoever's they are.")
+        list[str] | None,
+        typer.Option("--most", help="COLUMN=NUMBER: how large any value can be, if the type does not say."),
     ] = None,
     policy: PolicyPath = DEFAULT_POLICY,
     why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Pay and find them; without it the cost is shown.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the cost and what would be read; open no source.")
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Find them, and charge for it. Without it nothing is read or spent.")
     ] = False,
-    html: Annotated[Path | None, typer.Option("--html", help="Write the report to a file, as HTML.")] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Show the cost, whether the budgets have room, and the statement that would be read. Opens no source.",
+        ),
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write the report to a file: one page of HTML without script.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Find bounds for the policy in the data, privately; charged."""
+    """Find bounds for the policy in the data, privately; charged. The same command on the same data version prints the
+    same bounds and costs nothing."""
     if yes and why is None:
         raise typer.BadParameter("say why, for whoever reads the ledger later", param_hint="--why")
     asked = BoundsAsked(

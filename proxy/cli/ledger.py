@@ -66,9 +66,15 @@ def list_questions(
     analyst: Annotated[str | None, typer.Option(help="The questions of one analyst only.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many, the newest.")] = 50,
     before: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only those reserved before this reservation: the next page.")
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Only those reserved before this reservation. The last line of a page names the next page's command.",
+        ),
     ] = None,
-    only_open: Annotated[bool, typer.Option("--open", help="Reserved and never committed only.")] = False,
+    only_open: Annotated[
+        bool, typer.Option("--open", help="Only those that are reserved and never committed.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """List the questions, newest first. Who asked what, the worst case, what it cost, what became of it."""
@@ -122,7 +128,11 @@ def _find_asked(ledger: Ledger, identity: str) -> tuple[AskedQuestion, ...]:
 def verify(
     policy: PolicyPath = DEFAULT_POLICY,
     expect: Annotated[
-        str | None, typer.Option("--expect", help="HASH:NUMBER that an earlier verify printed and you kept elsewhere.")
+        str | None,
+        typer.Option(
+            "--expect",
+            help="HASH:NUMBER that an earlier verify printed and you kept elsewhere: also finds missing events.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -144,7 +154,9 @@ def settle(
     identity: Annotated[str, typer.Argument(metavar="ID", help="The reservation, or how its id starts.")],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
-    spent: Annotated[bool, typer.Option("--spent", help="It stays spent at its worst case.")] = False,
+    spent: Annotated[
+        bool, typer.Option("--spent", help="It stays spent at its worst case. This or --untouched is required.")
+    ] = False,
     untouched: Annotated[
         bool, typer.Option("--untouched", help="Give it back: you vouch that its question never reached the data.")
     ] = False,

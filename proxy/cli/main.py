@@ -48,7 +48,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Own = Annotated[str | None, typer.Option("--as", help="The view of one analyst; the owner's if not given.")]
+Own = Annotated[str | None, typer.Option("--as", help="Show what this analyst may see. Default: the owner's view.")]
 
 
 def _version(wanted: bool) -> None:
@@ -70,19 +70,25 @@ def keyhole(
 
 def audit(
     samples: Annotated[
-        int, typer.Option(min=1000, help="Draws from each database of each pair; 100000 finds finer faults.")
+        int,
+        typer.Option(
+            min=1000, help="Draws from each database of each pair. 100000 finds noise that is a quarter too small."
+        ),
     ] = 20_000,
     mechanism: Annotated[
         str | None,
-        typer.Option(help="Audit this one only; also one for streams, alarm, join, ranking, bounds and table."),
+        typer.Option(
+            help="Audit this mechanism only. It can also be alarm, join, ranking, bounds, table, or one for streams."
+        ),
     ] = None,
     processes: Annotated[
-        int | None, typer.Option(min=1, max=256, help="How many audits run at a time; one for each core if not given.")
+        int | None, typer.Option(min=1, max=256, help="How many audits run at a time. Default: one for each core.")
     ] = None,
     progress: Progress = False,
     as_json: Json = False,
 ) -> None:
-    """Try to prove that the mechanisms are not private. Needs no policy, touches no data; ends with 1 if one is not."""
+    """Try to prove that the mechanisms are not private. Needs no policy and reads no data. Ends with status 1 if a
+    claim is refuted, or if the draws are too few to refute an eighth of it. Takes about a minute on two cores."""
     from mechanisms.audit.subjects import UNASKED, plan_audits
     from mechanisms.registry import MECHANISMS
     from mechanisms.side_by_side import usable_cores
@@ -105,13 +111,21 @@ def audit(
 def budget(
     policy: PolicyPath = DEFAULT_POLICY,
     analyst: Own = None,
-    heat: Annotated[bool, typer.Option("--map", help="Draw which groups' budget is used up.")] = False,
+    heat: Annotated[
+        bool,
+        typer.Option(
+            "--map",
+            help="Draw a map: key values against key values, with the percent of each group's budget that is spent.",
+        ),
+    ] = False,
     svg: Annotated[Path | None, typer.Option("--svg", help="Write that map to a file, as SVG.")] = None,
-    table: Annotated[str | None, typer.Option("--table", help="That map for one table only.")] = None,
-    rows: Annotated[int, typer.Option(min=1, help="The most rows of a map in the terminal.")] = 40,
+    table: Annotated[str | None, typer.Option("--table", help="Draw the map of this table only.")] = None,
+    rows: Annotated[
+        int, typer.Option(min=1, help="The most rows of a map in the terminal: those with the highest losses.")
+    ] = 40,
     as_json: Json = False,
 ) -> None:
-    """Show what is spent and what is left. Of everybody for the owner, or one analyst's own view with --as."""
+    """Show what is spent and what is left. The owner's view is exact; --as shows what one analyst may see."""
     from proxy.report import budget as budgets
     from proxy.report.budget_terminal import tables
     from proxy.report.heat_map_svg import heat_map_svg
@@ -138,25 +152,41 @@ def init(
         list[str],
         typer.Option(
             "--source",
-            help="postgresql://..., duckdb:///file.duckdb, sc://..., or a .parquet or .csv file; again for more files.",
+            help="postgresql://reader@host/database, duckdb:///file.duckdb, sc://host:15002 (Spark, with its token in "
+            "KEYHOLE_SOURCE_TOKEN), or a .parquet or .csv file.",
         ),
     ],
     tables: Annotated[
         list[str] | None,
-        typer.Option("--table", help="One table, as `relation` names it; again for another. All if none is given."),
+        typer.Option(
+            "--table", help="One table, as `relation` names it. Default: all that the source lists. Sail lists none."
+        ),
     ] = None,
     unit: Annotated[
-        Unit | None, typer.Option("--unit", help="Who is protected: people, each one's day or visit, or single rows.")
+        Unit | None,
+        typer.Option(
+            "--unit",
+            help="Who is protected: a person, a visit (a person's day), or a row. A column that "
+            "looks like a person's id is used, else a path to one. Default: you fill it in.",
+        ),
     ] = None,
     purpose: Annotated[
-        Purpose, typer.Option("--for", help="What questions are for, which decides budgets and the tolerance.")
+        Purpose,
+        typer.Option(
+            "--for",
+            help="The purpose of questions: a dashboard (the same ones often), ad-hoc, or an audit "
+            "(few and sharp). This decides the tolerance, and budgets for 30 ordinary questions.",
+        ),
     ] = Purpose.DASHBOARD,
     refresh: Annotated[
         str | None,
-        typer.Option("--refresh", help='When rows of all tables change: "live", "static", "explicit", "hourly", ...'),
+        typer.Option(
+            "--refresh", help='When rows of all tables change: "live", "static", "explicit", "hourly", "daily 02:00".'
+        ),
     ] = None,
 ) -> None:
-    """Write a starter policy to standard output. It comes from the source's schema, never from its data."""
+    """Write a starter policy to standard output. It reads the source's schema, never its data. A policy that still
+    says FILL IN is refused. Ids and keys are never offered as measures."""
     from proxy.cli.init import from_source
 
     with refusals(as_json=False):
@@ -169,14 +199,21 @@ def init(
 
 def check(
     policy: PolicyPath = DEFAULT_POLICY,
-    confirm: Annotated[bool, typer.Option("--confirm", help="Pin changed public tables and key domains.")] = False,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="Let changed public tables and key domains take effect.")
+    ] = False,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Also read the private rows: what bounds leave out. For the owner alone.")
+        bool,
+        typer.Option(
+            "--measure",
+            help="Also read the private rows, and print exactly what bounds and key domains leave "
+            "out. For the owner alone.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Validate the policy and pin public data. Reads the schema and public tables, and no private row but with
-    --measure."""
+    """Validate the policy and pin public data. Reads the schema and public tables; private rows only with --measure.
+    Says what the caps mean in odds."""
     from proxy.cli.check import check as check_policy
     from proxy.owner import measure as left_out
 
@@ -200,9 +237,10 @@ def check(
 def refresh(
     tables: Annotated[list[str], typer.Argument(help='Tables with refresh = "explicit".')],
     policy: PolicyPath = DEFAULT_POLICY,
-    wait: Annotated[float, typer.Option(min=0, help="For how many seconds servers are waited for.")] = 10.0,
+    wait: Annotated[float, typer.Option(min=0, help="How many seconds to wait for the running servers.")] = 10.0,
 ) -> None:
-    """Declare new data in tables, and have running servers read them. Stored answers are for the old data alone."""
+    """Declare new data in tables, and have running servers read them. Stored answers hold for the old data only. Prints
+    how many serving processes read the tables."""
     from proxy.cli.check import refresh as declare_new_data
     from proxy.cli.check import wait_for_servers
 
@@ -216,25 +254,34 @@ def refresh(
 
 def serve(
     policy: PolicyPath = DEFAULT_POLICY,
-    host: Annotated[str | None, typer.Option(help="Address to bind; the policy's, or loopback.")] = None,
+    host: Annotated[
+        str | None, typer.Option(help="The address to listen on. Default: the policy's, or loopback.")
+    ] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="PostgreSQL port; the policy's if not given.")
+        int | None,
+        typer.Option(min=0, max=65535, help="PostgreSQL's port; 0 for a free one. Default: the policy's, or 6432."),
     ] = None,
     rest_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="REST port; the policy's if not given.")
+        int | None,
+        typer.Option(min=0, max=65535, help="REST's port; 0 for a free one. Default: the policy's, or 8432."),
     ] = None,
     metrics_host: Annotated[
-        str | None, typer.Option(help="Address of metrics and health; the policy's, or loopback.")
+        str | None, typer.Option(help="The address of metrics and health. Default: the policy's, or loopback.")
     ] = None,
     metrics_port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="Port of metrics and health; the policy's, or they are not served."),
+        typer.Option(
+            min=0,
+            max=65535,
+            help="The port of metrics and health; 0 for a free one. Default: the policy's, or they are not served.",
+        ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, max=64, help="Processes on the same ports; the policy's, or one.")
+        int | None,
+        typer.Option(min=1, max=64, help="How many processes serve on these ports. Default: the policy's, or one."),
     ] = None,
 ) -> None:
-    """Start the PostgreSQL endpoint and REST."""
+    """Start the PostgreSQL endpoint and REST. They run until SIGINT or SIGTERM."""
     with refusals(as_json=False), ExitStack() as opened:
         with lasting():
             from proxy.concurrency.signals import Signals
@@ -259,21 +306,28 @@ def serve(
 
 
 def play(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on loopback; 0 for any that is free.")] = 8433,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0 for a free one.")] = 8433,
     scores: Annotated[
-        Path, typer.Option("--scores", help="SQLite file of the leader board, made when it is not there.")
+        Path,
+        typer.Option(
+            "--scores", help="The SQLite file of the leader board and of traces. It is made if it is missing."
+        ),
     ] = Path("keyhole-play.sqlite"),
     policy: Annotated[
         Path | None,
-        typer.Option("--policy", "-p", help="Also show a table of this policy, with its true counts. For the owner."),
+        typer.Option(
+            "--policy", "-p", help="Also show a table of this policy with its true counts, for the owner alone."
+        ),
     ] = None,
-    table: Annotated[str | None, typer.Option("--table", help="The policy's table; with --policy.")] = None,
-    place: Annotated[str | None, typer.Option("--place", help="Its key that says where.")] = None,
+    table: Annotated[str | None, typer.Option("--table", help="The table; needs --policy, --place and --time.")] = None,
+    place: Annotated[
+        str | None, typer.Option("--place", help="The key that says where, of at most 1,000 values.")
+    ] = None,
     time: Annotated[
-        str | None, typer.Option("--time", help="Its key that says when, in the order of its values.")
+        str | None, typer.Option("--time", help="The key that says when, of at most 5,000 values in their order.")
     ] = None,
 ) -> None:
-    """Play with a made-up building's noisy counts. Needs no policy and touches no data; with --policy it also reads the
+    """Play with a made-up building's noisy counts. Needs no policy and reads no data. With --policy it also reads the
     private rows of one table, for the owner alone."""
     with lasting():
         from proxy.console.play.standalone import run
@@ -303,13 +357,18 @@ def _read_own(policy: Path | None, *, table: str | None, place: str | None, time
 
 
 def demo(
-    keep: Annotated[bool, typer.Option("--keep", help="Stay up afterwards, so that psql can connect.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep serving afterwards, so that psql can connect.")] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the scorecard to a file, as HTML.")] = None,
     monitor_alone: Annotated[
-        bool, typer.Option("--monitor", help="Only a monitor, over four weeks of sales that are replayed.")
+        bool,
+        typer.Option(
+            "--monitor",
+            help="Only a monitor, over four weeks of replayed sales; alerts are printed as LISTEN hears them.",
+        ),
     ] = False,
 ) -> None:
-    """Ask real questions about real customers. Privately, through the PostgreSQL endpoint, in a temporary folder."""
+    """Ask real questions about real customers. It uses the PostgreSQL endpoint and a temporary folder. `make demo` runs
+    it, with KEEP=1 and HTML=card.html for its flags."""
     from proxy.cli import monitor_demo
     from proxy.cli.demo import run
 

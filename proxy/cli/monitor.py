@@ -49,7 +49,7 @@ app = typer.Typer(
 
 @app.command("list")
 def list_monitors(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
-    """List the policy's monitors. What each does, how far it is, when it looks next, what it costs."""
+    """List the policy's monitors. Each line says what it does, how far it is, when it looks next, and its cost."""
     with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         reading = MonitorReading(service)
         found = [reading.status(monitor) for monitor in service.catalog.monitors]
@@ -95,11 +95,14 @@ def watch(
     policy: PolicyPath = DEFAULT_POLICY,
     after: Annotated[int, typer.Option(min=0, help="Only alerts of looks after this one, by its number.")] = 0,
     until_alert: Annotated[
-        bool, typer.Option("--until-alert", help="End with 0 at the first alert, with 1 if none can come any more.")
+        bool,
+        typer.Option(
+            "--until-alert", help="End with status 0 at the first alert, with 1 if the monitor has ended: for scripts."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print alerts as they come and go, until interrupted. From the ledger: some Keyhole has to be serving."""
+    """Print alerts as they come and go, until interrupted. It reads the ledger, so some Keyhole has to be serving."""
     with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         reading, monitor = _open_reading(service), _monitor(service, name)
         while True:
@@ -136,7 +139,7 @@ def start(
     by: By = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Pay for a monitor's whole horizon and let its looks be made. Says what it costs, and asks."""
+    """Charge a monitor's whole horizon and start its looks. Says what it costs, and asks."""
     said, who = reason(why), decided_by(by)
     with refusals(as_json=False), Service.open(policy) as service:
         plan = _plan(service, name)
@@ -152,7 +155,7 @@ def start(
 
 @app.command()
 def pause(name: Name, why: Why, policy: PolicyPath = DEFAULT_POLICY, by: By = None) -> None:
-    """Make no looks until it is resumed. What is missed meanwhile is not made up, and stays charged."""
+    """Make no looks until it is resumed. Missed looks are not made later, and stay charged."""
     _change(policy, name, MonitorChange.PAUSE, by=by, why=why)
     print(f"{name}: paused")
 
@@ -166,7 +169,7 @@ def resume(name: Name, why: Why, policy: PolicyPath = DEFAULT_POLICY, by: By = N
 
 @app.command()
 def end(name: Name, why: Why, policy: PolicyPath = DEFAULT_POLICY, by: By = None) -> None:
-    """Make no looks ever again. Windows that never began cost nothing; one that is open costs all of its price."""
+    """End a monitor for good. Windows that never began cost nothing. An open window costs its whole price."""
     _change(policy, name, MonitorChange.END, by=by, why=why)
     print(f"{name}: ended")
 

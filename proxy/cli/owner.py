@@ -34,7 +34,7 @@ from proxy.report.terminal import psql_table, row_count, visible
 from proxy.service.column_dependencies import dependencies
 from proxy.service.pins import catalog_on_pins
 
-window = typer.Typer(name="window", help="Open a budget window: all balances start anew.", no_args_is_help=True)
+window = typer.Typer(name="window", help="Open a budget window: all balances start from zero.", no_args_is_help=True)
 
 
 def grant(
@@ -60,7 +60,7 @@ def revoke(
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
 ) -> None:
-    """End a grant. What was spent within it stays spent."""
+    """End a grant. Epsilon that was spent within it stays spent."""
     with refusals(as_json=False), owners_ledger(policy) as ledger:
         found = the_one(identity, ledger.owner.grants(), hint="ID")
         try:
@@ -108,7 +108,7 @@ def approve(
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
 ) -> None:
-    """Let a question be asked that waits for the owner. It costs more than the policy's approval_above_epsilon."""
+    """Let a question be asked that waits for the owner. It waits because it costs more than approval_above_epsilon."""
     with refusals(as_json=False), owners_ledger(policy) as ledger:
         question = read_fingerprint(identity)
         waiting = ledger.owner.find_waiting(question)
@@ -125,7 +125,7 @@ def decline(
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
 ) -> None:
-    """Let a question wait for approval no longer. Whoever asks it reads why; asked again, it waits again."""
+    """Let a question wait for approval no longer. The analyst who asks it reads why. Asked again, it waits again."""
     with refusals(as_json=False), owners_ledger(policy) as ledger:
         question = read_fingerprint(identity)
         waited = ledger.owner.decline(question, by=decided_by(by), why=reason(why))
@@ -169,7 +169,7 @@ def open_window(
     sure: Annotated[bool, typer.Option("--yes", help="Do not ask whether you mean it.")] = False,
     by: By = None,
 ) -> None:
-    """Let all balances start anew. What was promised to everybody in the data gets weaker, for good."""
+    """Let all balances start from zero. This weakens the promise to everybody in the data, for good."""
     with refusals(as_json=False):
         budget = Policy.load(policy).budget
         with owners_ledger(policy) as ledger:

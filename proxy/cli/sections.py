@@ -60,7 +60,7 @@ SECTIONS: Mapping[str, tuple[ListedCommand, ...]] = {
         ListedCommand("queue", "proxy.cli.owner:queue", "List the questions that wait for the owner's approval."),
         ListedCommand("approve", "proxy.cli.owner:approve", "Let a question be asked that waits for the owner."),
         ListedCommand("decline", "proxy.cli.owner:decline", "Let a question wait for approval no longer."),
-        ListedCommand("window", "proxy.cli.owner:window", "Open a budget window: all balances start anew."),
+        ListedCommand("window", "proxy.cli.owner:window", "Open a budget window: all balances start from zero."),
     ),
     "Look after it, as the data owner": (
         ListedCommand("odometer", "proxy.cli.owner:odometer", "Say what all answers so far can have told."),
@@ -70,7 +70,7 @@ SECTIONS: Mapping[str, tuple[ListedCommand, ...]] = {
         ListedCommand(
             "diagnose",
             "proxy.cli.diagnose.command:diagnose",
-            "Release how well scores foretell outcomes, privately; charged.",
+            "Release how well scores predict outcomes, privately; charged.",
         ),
         ListedCommand(
             "publish", "proxy.cli.publish.command:publish", "Publish a table of counts or rows, with noise; charged."

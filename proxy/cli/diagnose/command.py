@@ -41,19 +41,34 @@ from proxy.service.service import Service
 
 
 def diagnose(
-    plot: Annotated[Plot, typer.Argument(help="What is drawn.")],
+    plot: Annotated[Plot, typer.Argument(help="The plot: roc, calibration or residuals.")],
     table: Annotated[str, typer.Argument(help="The private table.")],
     score: Annotated[str, typer.Option("--score", help="The score or prediction: a column, or an expression of some.")],
     outcome: Annotated[
         str,
-        typer.Option("--outcome", help="What came: a condition such as \"y = 'late'\", or a column that is 0 or 1."),
+        typer.Option(
+            "--outcome",
+            help="The outcome: a condition such as \"y = 'late'\", or a column that is 0 or 1; of "
+            "residuals any number.",
+        ),
     ],
-    epsilon: Annotated[str, typer.Option("--epsilon", help="What it may cost each group, such as 0.5.")],
+    epsilon: Annotated[str, typer.Option("--epsilon", help="The epsilon that each group is charged, such as 0.5.")],
     by: Annotated[str | None, typer.Option("--by", help="Grouping columns, such as model: one curve for each.")] = None,
     where: Annotated[str, typer.Option("--where", help="A condition on rows, as in SQL.")] = "",
-    method: Annotated[Method, typer.Option("--method", help="How noise is spent.")] = Method.OURS,
+    method: Annotated[
+        Method,
+        typer.Option(
+            "--method", help="How noise is spent: ours, adaptive for saturated scores, or a published method."
+        ),
+    ] = Method.OURS,
     bins: Annotated[
-        int | None, typer.Option("--bins", min=2, max=256, help="Equal bins of scores; if not given, what errs least.")
+        int | None,
+        typer.Option(
+            "--bins",
+            min=2,
+            max=256,
+            help="How many equal bins of scores `ours` has. Default: the number with the least error.",
+        ),
     ] = None,
     rows_per_unit: Annotated[
         int, typer.Option("--rows-per-unit", min=1, max=1000, help="Rows of one unit that count in a group.")
@@ -63,21 +78,31 @@ def diagnose(
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option("--out", help="Also write the curves as a table; its file is releases/NAME."),
+        typer.Option(
+            "--out", help="Also write the curves as a table: releases/NAME.parquet or .csv beside the policy."
+        ),
     ] = None,
     form: Annotated[
-        FileForm | None, typer.Option("--format", help="What --out writes; by default what the source can read.")
+        FileForm | None, typer.Option("--format", help="The format of --out. Default: what the source can read.")
     ] = None,
     policy: PolicyPath = DEFAULT_POLICY,
     why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Pay and release it; without it the cost is shown.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the cost and what would be read; open no source.")
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Release it, and charge for it. Without it nothing is read or spent.")
     ] = False,
-    html: Annotated[Path | None, typer.Option("--html", help="Write the report to a file, as HTML.")] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Show the cost, whether the budgets have room, and the statement that would be read. Opens no source.",
+        ),
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write the report to a file: one page of HTML without script.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Release how well scores foretell outcomes, privately; charged."""
+    """Release how well scores predict outcomes, privately; charged."""
     if yes and why is None:
         raise typer.BadParameter("say why, for whoever reads the ledger later", param_hint="--why")
     _check_method(plot, method, bins)

@@ -45,44 +45,72 @@ class CriterionName(StrEnum):
 
 def publish(
     table: Annotated[str, typer.Argument(help="The private table.")],
-    public: Annotated[str, typer.Option("--public", help="The columns that are published as they are, such as a,b.")],
-    sensitive: Annotated[str, typer.Option("--sensitive", help="The column that is counted beside them.")],
-    out: Annotated[str, typer.Option("--out", help="What the published table is called; its file is releases/NAME.")],
+    public: Annotated[
+        str,
+        typer.Option("--public", help="The columns beside the sensitive one, such as ward,month. Each must be a key."),
+    ],
+    sensitive: Annotated[
+        str, typer.Option("--sensitive", help="The column that is counted beside them. It must be a key too.")
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            help="The name of the published table. Its file is releases/NAME.parquet or .csv beside the policy.",
+        ),
+    ],
     epsilon: Annotated[
-        str | None, typer.Option("--epsilon", help="What it may cost each combination of values, such as 0.5.")
+        str | None,
+        typer.Option(
+            "--epsilon",
+            help="The epsilon that each combination of values is charged, such as 0.5. Required for table and rows.",
+        ),
     ] = None,
-    where: Annotated[str, typer.Option("--where", help="A condition on rows, as in SQL.")] = "",
+    where: Annotated[str, typer.Option("--where", help="Of table and rows: a condition on rows, as in SQL.")] = "",
     method: Annotated[
-        TableMethod, typer.Option("--method", help="Noisy counts, or rows made of them; the others are not private.")
+        TableMethod,
+        typer.Option(
+            "--method", help="table: noisy counts; rows: rows made from them; perturbed and sps are not private."
+        ),
     ] = TableMethod.TABLE,
     rows_per_unit: Annotated[
         int, typer.Option("--rows-per-unit", min=1, max=1000, help="Rows of one unit that count in a combination.")
     ] = 1,
     criterion: Annotated[
-        CriterionName, typer.Option("--criterion", help="Of sps: a bound on an estimate's error, or the error itself.")
+        CriterionName,
+        typer.Option(
+            "--criterion", help="Of sps: chernoff, a bound on an estimate's error, or exact, the error itself."
+        ),
     ] = CriterionName.CHERNOFF,
     retention: Annotated[
-        str, typer.Option("--retention", help="Of perturbed and sps: how often a record keeps its value.")
+        str, typer.Option("--retention", help="Of perturbed and sps: how often a record keeps its sensitive value.")
     ] = "0.5",
     within: Annotated[
-        str, typer.Option("--within", help="Of sps: how near to a share no estimate is to come surely.")
+        str,
+        typer.Option(
+            "--within", help="Of sps: how near an estimate should not come with certainty to a group's largest share."
+        ),
     ] = "30%",
     unsure: Annotated[
-        str, typer.Option("--unsure", help="Of sps: how probable a larger error is to be, to either side.")
+        str, typer.Option("--unsure", help="Of sps: how probable a larger error should be, to either side.")
     ] = "30%",
     meant: Annotated[
         bool,
         typer.Option("--not-differentially-private", help="You mean perturbed or sps, which show who is in the table."),
     ] = False,
     form: Annotated[
-        FileForm | None, typer.Option("--format", help="What is written; by default what the source can read.")
+        FileForm | None, typer.Option("--format", help="The format of the file. Default: what the source can read.")
     ] = None,
     policy: PolicyPath = DEFAULT_POLICY,
     why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
     by: By = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Publish it; without it the cost is shown.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Publish it. Without it nothing is read or spent.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the cost and what would be read; open no source.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Show the cost, whether the budgets have room, and the statement that would be read. Opens no source.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -50,40 +50,67 @@ class LossFrom(StrEnum):
 def risk(
     sql: Annotated[list[str] | None, typer.Argument(help="Questions to hold against it.", show_default=False)] = None,
     policy: PolicyPath = DEFAULT_POLICY,
-    views: Annotated[bool, typer.Option("--views", help="Also all stored questions of the policy.")] = False,
-    units: Annotated[int | None, typer.Option("--units", min=1, help="How many privacy units there are.")] = None,
-    rows: Annotated[int | None, typer.Option("--rows", min=1, help="How many rows there are.")] = None,
+    views: Annotated[bool, typer.Option("--views", help="Hold the policy's stored questions against it too.")] = False,
+    units: Annotated[
+        int | None,
+        typer.Option("--units", min=1, help="How many privacy units there are: shows how large a group is on average."),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            "--rows", min=1, help="How many rows there are; with --units, shows what bounding is expected to cut."
+        ),
+    ] = None,
     keys: Annotated[
-        int | None, typer.Option(min=1, help="Values of a key column whose domain the policy does not list.")
+        int | None, typer.Option(min=1, help="How many values a key column has whose domain the policy does not list.")
     ] = None,
     source: Annotated[
-        LossFrom, typer.Option("--from", help="What the caps allow, or also what the ledger says was spent.")
+        LossFrom, typer.Option("--from", help="caps: what may be lost; ledger: also what was spent.")
     ] = LossFrom.CAPS,
     target: Annotated[
         str | None,
-        typer.Option(help='A wanted risk: "advantage 0.1", "posterior 0.01 -> 0.05" or "guess 100 0.05".'),
+        typer.Option(
+            help='A wanted risk, turned into budgets: "advantage 0.1", "posterior 0.01 -> 0.05", '
+            '"guess 100 0.05"; shares also '
+            "as 10%."
+        ),
     ] = None,
     sensitive: Annotated[
         list[str] | None,
-        typer.Option("--sensitive", help='A sensitive value and its share of everybody: "education=Doctorate:0.012".'),
+        typer.Option(
+            "--sensitive", help='A sensitive value and the share of people who have it: "education=Doctorate:0.012".'
+        ),
     ] = None,
     attacker: Annotated[
         list[str] | None,
-        typer.Option("--attacker", help="NAME=FILE.csv: somebody who knows the counts of the keys in the file."),
+        typer.Option(
+            "--attacker", help="NAME=FILE.csv: an attacker who knows the counts of the keys in the file; needs --prior."
+        ),
     ] = None,
     prior: Annotated[
-        Path | None, typer.Option("--prior", help="A CSV file: how many people are usually in each group.")
+        Path | None,
+        typer.Option(
+            "--prior",
+            help="A CSV file: how many people are usually in each group. Key columns, the place "
+            "first, and the number last.",
+        ),
     ] = None,
     simulate: Annotated[
         int, typer.Option("--simulate", min=0, max=1000, help="Try random counts on so many made-up cells.")
     ] = 0,
     private: Annotated[
-        bool, typer.Option("--private", help="Also read the private rows: true shares. For the owner alone.")
+        bool,
+        typer.Option(
+            "--private",
+            help="Also read the private rows: true shares, true beliefs, what bounding cuts. For the owner alone.",
+        ),
     ] = False,
-    html: Annotated[Path | None, typer.Option("--html", help="Write the report to a file, as HTML.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write the report to a file: one page of HTML without script.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what the promises mean for people, in odds and guesses. Reads no private row and opens no source but with
+    """Say what the promises mean for people, in odds and guesses. Opens the source and reads private rows only with
     --private."""
     from proxy.cli.owner import what_is_pinned
     from proxy.cli.simulate import read_alone

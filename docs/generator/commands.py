@@ -1,0 +1,114 @@
+"""The reference in docs/commands.md: every command with its flags, as `keyhole COMMAND --help` has them.
+
+Notes below a command are written by hand. The generator keeps them and rewrites the rest.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import Enum, EnumType
+from pathlib import Path
+from typing import Any
+
+import typer.main
+from typer.core import TyperGroup
+
+from planner.statements.settings import SETTINGS
+from proxy.cli.main import app
+from proxy.cli.sections import SECTIONS
+
+PAGE = Path(__file__).resolve().parents[1] / "commands.md"
+BEGIN = "<!-- Commands and flags below are written by `python -m docs.generator`; notes by hand. -->"
+END = "<!-- End of the generated part. -->"
+COMMON = {"--policy": "The policy file.", "--json": "Print JSON", "--why": "Why, for the record", "--by": "Who decides"}
+"""Flags that the page explains once, and how their help begins. A command names those that it takes."""
+_SETTINGS = {f"--{setting.name.removeprefix('keyhole.').replace('_', '-')}" for setting in SETTINGS}
+_PART = re.compile(r"^### `keyhole (.+)`\n(?:.*\n)*?<!-- end of (?:.+) -->\n((?:(?!##).*\n)*)", re.MULTILINE)
+
+
+def list_commands() -> Iterator[tuple[str, Any]]:
+    """Yield every command in the order of the help, `ledger list` for one of a subgroup."""
+    group = typer.main.get_group(app)
+    for section in SECTIONS.values():
+        for listed in section:
+            yield from _commands_of(listed.name, group.commands[listed.name])
+
+
+def _commands_of(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(command, TyperGroup):
+        for below, found in command.commands.items():
+            yield f"{name} {below}", found
+    else:
+        yield name, command
+
+
+def read_notes(page: str) -> Mapping[str, str]:
+    """Return the notes of each command, as they were written by hand."""
+    part = page.partition(BEGIN)[2].partition(END)[0]
+    return {name: notes.strip() for name, notes in _PART.findall(part)}
+
+
+def write_reference(page: str) -> str:
+    """Return the page with every command as it is now, with its notes."""
+    notes = read_notes(page)
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    written = [BEGIN, ""]
+    group = typer.main.get_group(app)
+    for title, section in SECTIONS.items():
+        written += [f"## {title}", ""]
+        for listed in section:
+            for name, command in _commands_of(listed.name, group.commands[listed.name]):
+                written += [*_describe(name, command), ""]
+                if notes.get(name):
+                    written += [notes[name], ""]
+    return before + "\n".join([*written, END]) + after
+
+
+def _describe(name: str, command: Any) -> Iterator[str]:
+    arguments = [found for found in command.params if found.param_type_name == "argument"]
+    options = [found for found in command.params if found.param_type_name == "option"]
+    own = [found for found in options if not _is_common(found) and not _is_setting(found)]
+    shared = [f"`{found.opts[0]}`" for found in options if _is_common(found)]
+    if any(_is_setting(found) for found in options):
+        shared.append("the [flags of settings](#flags-of-many-commands)")
+    yield f"### `keyhole {name}`"
+    yield ""
+    yield " ".join(command.help.split())
+    yield ""
+    if arguments or own:
+        yield "| argument or flag | meaning |"
+        yield "|---|---|"
+        yield from (f"| {_name(found)} | {_meaning(found)} |" for found in (*arguments, *own))
+        yield ""
+    if shared:
+        yield f"Also {', '.join(shared)}."
+        yield ""
+    yield f"<!-- end of {name} -->"
+
+
+def _is_common(option: Any) -> bool:
+    beginning = COMMON.get(option.opts[0])
+    return beginning is not None and str(option.help).startswith(beginning)
+
+
+def _is_setting(option: Any) -> bool:
+    return option.opts[0] in _SETTINGS and str(option.help).startswith("keyhole.")
+
+
+def _name(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return f"`{(parameter.metavar or parameter.name).upper()}`"
+    return ", ".join(f"`{spelling}`" for spelling in parameter.opts)
+
+
+def _meaning(parameter: Any) -> str:
+    meaning = str(parameter.help).replace("|", "\\|")
+    choices: Any = parameter.type_descriptor.annotation
+    if isinstance(choices, EnumType):
+        values: list[Enum] = list(choices)
+        meaning += f" One of {', '.join(f'`{choice.value}`' for choice in values)}."
+    if getattr(parameter, "multiple", False):
+        meaning += " May be repeated."
+    elif isinstance(parameter.default, Enum | Path | str | int | float) and parameter.default not in (False, "", 0):
+        meaning += f" Default: `{getattr(parameter.default, 'value', parameter.default)}`."
+    return meaning + (" Required." if parameter.required else "")
