@@ -44,7 +44,7 @@ def _parts(coverage: Sequence[CoverageRow], contracts: Sequence[ContractRow], *,
         f"`make experiments` wrote this page and its image ({runs} runs of each way, seed {seed}). Data: Online Retail "
         "(real; UCI, CC BY 4.0), 4,372 customers: the most lines in a month, the months, and the most pence in a "
         "month. `keyhole bounds` proposes bounds for the policy that nearly all customers keep: "
-        "[how to ask](../asking.md#keyhole-bounds), [proof](../proofs/private_bounds.md)."
+        "[how to ask](../commands.md#keyhole-bounds), [proof](../proofs/private_bounds.md)."
     )
     yield "## How near to the target"
     yield (

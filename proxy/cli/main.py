@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     cls=Sections,
     name="keyhole",
-    epilog="keyhole COMMAND --help says what a command takes; docs/asking.md and docs/operating.md have them all.",
+    epilog="keyhole COMMAND --help lists the flags of a command; docs/commands.md has all.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
