@@ -27,7 +27,6 @@ from proxy.process.self_watch import HUNG_S
 from proxy.shadow.wheel import postgres_server
 from proxy.sources.open import ROLE_CONNECTIONS
 from tests.effort import PATIENCE_S
-from tests.project.test_documentation import flags_of
 from tests.worlds.served import COMMAND, ROOT, Served, served
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
@@ -283,14 +282,14 @@ def test_the_image_holds_what_is_installed_and_starts_what_there_is() -> None:
     (started,) = re.findall(
         r'^CMD \["sh", "-c", "keyhole check && exec keyhole serve (.*)"\]$', DOCKERFILE, re.MULTILINE
     )
-    flags = {flag for option in flags_of(_serve()) for flag in option}
+    flags = _flags_of_serve()
     assert set(re.findall(r"--[\w-]+", started)) <= flags
     assert re.search(r"^USER keyhole$", DOCKERFILE, re.MULTILINE)
 
 
-def _serve() -> Any:
+def _flags_of_serve() -> set[str]:
     group: Any = typer.main.get_group(command)
-    return group.commands["serve"]
+    return {flag for option in group.commands["serve"].params for flag in option.opts}
 
 
 def test_the_health_check_is_python_that_asks_for_readiness(started: Served) -> None:
@@ -309,7 +308,7 @@ def test_the_unit_is_one_that_systemd_accepts(tmp_path: Path) -> None:
     (start,) = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
     program, verb, *flags = start.split()
     assert (program, verb) == ("/opt/keyhole/bin/keyhole", "serve")
-    assert {flag for flag in flags if flag.startswith("--")} <= {flag for one in flags_of(_serve()) for flag in one}
+    assert {flag for flag in flags if flag.startswith("--")} <= _flags_of_serve()
     for line in ("Type=notify", "NoNewPrivileges=true", "ProtectSystem=strict", "KillMode=mixed", "User=keyhole"):
         assert f"\n{line}\n" in unit
     analyse = shutil.which("systemd-analyze")
