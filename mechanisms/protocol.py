@@ -1,4 +1,5 @@
-"""What a mechanism is: calibrated without data, run once on the true aggregates, its worst case known before."""
+"""The interface of a mechanism: calibrated without data, run once on the true aggregates, its worst case known
+before."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

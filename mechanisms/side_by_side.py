@@ -1,4 +1,4 @@
-"""Work on parts of many keys, side by side where there are cores for it.
+"""Parallel work on parts of many keys, in a few threads.
 
 numpy lets go of Python's lock within its loops, so threads do; the more keys a part has, the less they wait for it.
 """

@@ -1,4 +1,4 @@
-"""A formula whose literals are decided one after the other: is it settled, and which functionals still matter.
+"""A formula with literals decided one by one: whether it is settled, and which functionals still matter.
 
 Literals are true (1), false (-1) or undecided (0); then AND is the minimum and OR the maximum.
 

@@ -1,4 +1,4 @@
-"""How a question's error rates are split over its tests: the published rules and Keyhole's.
+"""Apportionment of a question's error rates over its tests: the published rules and Keyhole's.
 
 May refuse: nothing.
 May import: `protocol` and below.

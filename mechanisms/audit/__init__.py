@@ -1,4 +1,4 @@
-"""An auditor that tries to prove the running mechanisms not private, and what an answer's error rates really were.
+"""An auditor that tries to prove the running mechanisms not private, and measures the error rates of answers.
 
 May refuse: `Unachievable`.
 May import: `registry` and below.

@@ -1,4 +1,4 @@
-"""How well a model's scores foretell outcomes, privately: one noisy histogram, and the published methods by name.
+"""Private diagnostics of a model's scores: one noisy histogram, and the published methods by name.
 
 May refuse: nothing.
 May import: `published` and below.

@@ -1,4 +1,4 @@
-"""Keyhole's own mechanisms, the progressive one and the one-shot one, and how they continue on earlier noise.
+"""Keyhole's own mechanisms, progressive and one-shot, and their continuation on earlier noise.
 
 May refuse: `Unachievable`.
 May import: `threshold`, `release` and below.

@@ -1,5 +1,5 @@
-"""The mechanisms of MIDE, ProBE and MiM and the sparse vector technique, on any formula, to compare with and to
-choose by name; and a published bound, to compare with alone.
+"""The mechanisms of MIDE, ProBE and MiM and the sparse vector technique, on any formula; and a published bound, for
+comparison alone.
 
 May refuse: `Denied`, `Unachievable`.
 May import: `keyhole`, `ranking`, `streams`, `alarm`, `risk` and below.

@@ -1,4 +1,4 @@
-"""Tables made to be published whole: a contingency table with noise, and published methods that protect less.
+"""Whole published tables: a contingency table with noise, and published methods that protect less.
 
 May refuse: nothing.
 May import: `published` and below.

@@ -1,4 +1,4 @@
-"""The first few keys in the order of a noisy value that is never shown: `ORDER BY count(*) DESC LIMIT 5`.
+"""The first keys in the order of a noisy value that is never shown: `ORDER BY count(*) DESC LIMIT 5`.
 
 May refuse: `Unachievable`.
 May import: `threshold`, `release` and below.

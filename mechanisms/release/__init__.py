@@ -1,4 +1,4 @@
-"""Mechanisms whose outcome is a public value and no answer to a question: bounds that are found privately.
+"""Mechanisms whose outcome is a public value instead of an answer: privately found bounds.
 
 May refuse: `Unachievable`.
 May import: `noise`, `apportionment`, `three_valued` and below.

@@ -1,4 +1,4 @@
-"""Published ways of releasing counts, window sums and running sums tick by tick: PeGaSus, its variants and its rivals.
+"""Published releases of counts, window sums and running sums tick by tick: PeGaSus, its variants and its rivals.
 
 May refuse: nothing.
 May import: `threshold`, `release` and below.

@@ -1,5 +1,4 @@
-"""Tests of a threshold on one noisy value or a path of them, calibrated to given error rates, and what several
-tests tell at once.
+"""Threshold tests on one noisy value or a path of them, calibrated to error rates, and the joint loss of several.
 
 May refuse: `Unachievable`.
 May import: `noise`, `apportionment`, `three_valued` and below.

@@ -1,4 +1,4 @@
-"""What may be asked about, compiled and frozen: tables, columns, public key domains, budgets.
+"""The compiled policy: tables, columns, public key domains and budgets.
 
 May refuse: KH002, KH003, KH006, KH010, KH201, KH304, KH402.
 May import: `errors` and below.

@@ -1,5 +1,4 @@
-"""From aggregates to functionals in integers: what each adds up, how far one privacy unit can move it, and which it
-moves at once.
+"""Functionals: integer sums behind aggregates, how far one privacy unit can move each, and which it moves at once.
 
 May refuse: KH005, KH203, KH204, KH206, KH208, KH211, KH220, KH304, KH900.
 May import: `scorecard` and below.

@@ -1,4 +1,4 @@
-"""Monitors: from the owner's standing question to its windows, its looks, what they cost, and the SQL of each look.
+"""Monitors: the plan of a standing question, its windows and looks, their price, and the SQL of each look.
 
 May refuse: KH303, KH601, KH602, KH603.
 May import: `extract`, `plan` and below.

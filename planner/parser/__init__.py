@@ -1,4 +1,4 @@
-"""SQL text to tokens and a tree, and every position back to the text as the analyst wrote it.
+"""The SQL parser: text to tokens and a tree, with positions in the analyst's own text.
 
 May refuse: KH100, KH103, KH106.
 May import: `errors` and below.

@@ -1,4 +1,4 @@
-"""From a question to its plan: the minimal formula, the calibrated mechanism, the rewritten SQL, and what makes two
+"""The plan of a question: minimal formula, calibrated mechanism, rewritten SQL, and the identity that makes two
 questions the same.
 
 May refuse: KH303.

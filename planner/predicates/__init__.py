@@ -1,4 +1,4 @@
-"""WHERE and FILTER: from sqlglot's tree to a `Condition` that no row can make fail.
+"""WHERE and FILTER as a `Condition` that no row can make fail.
 
 May refuse: KH107, KH205, KH212.
 May import: `scope` and below.

@@ -1,4 +1,4 @@
-"""The frozen values that the stages hand on: conditions, a question, its plan.
+"""The frozen values between stages: conditions, a question, its plan.
 
 May refuse: KH214, KH402, KH900.
 May import: `values`, `policy` and below.

@@ -1,5 +1,4 @@
-"""What the names and expressions of a question refer to, which of them are its keys, and which columns the keys
-determine.
+"""Name resolution: the columns and expressions of a question, its keys, and the columns that the keys determine.
 
 May refuse: KH100, KH105, KH106, KH201, KH202, KH215.
 May import: `question` and below.

@@ -1,5 +1,4 @@
-"""Scorecards and rankings: which formulas over aggregates stand in a select list or ORDER BY, where in the text each
-one is, and by which value ORDER BY ranks or sorts.
+"""Formulas over aggregates in a select list or ORDER BY: their places in the text, and the value to rank by.
 
 May refuse: KH106, KH201.
 May import: `aggregates` and below.

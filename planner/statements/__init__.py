@@ -1,4 +1,4 @@
-"""What a statement is: passed on to the shadow, a setting, one with questions inside, or refused.
+"""Kinds of statements: passed on to the shadow, settings, statements with questions inside, and refused ones.
 
 May refuse: KH100, KH106, KH108, KH402, KH403, KH404.
 May import: `monitors` and below.

@@ -1,4 +1,4 @@
-"""Constants as PostgreSQL reads, compares and computes them: exactly, or not at all.
+"""Constants as PostgreSQL reads, compares and computes them, exactly.
 
 May refuse: KH106, KH109, KH201, KH212, KH900.
 May import: `parser`, `catalog` and below.
