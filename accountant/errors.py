@@ -1,4 +1,4 @@
-"""What the accountant refuses with.
+"""The accountant's exceptions.
 
     LedgerError
     |-- OverBudget          the question does not fit; nothing was written

@@ -1,4 +1,4 @@
-"""The ledger: reserve the worst case durably, run, commit what it cost, release what never ran.
+"""The ledger: reserve the worst case durably, run, commit the loss, release a reservation that never ran.
 
 Guarantee (docs/proofs/accounting.md): whatever interleaving of threads, processes, crashes and restarts, everything
 that was reserved and not released is counted, and no reservation is granted unless every balance covers it.

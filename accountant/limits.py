@@ -1,4 +1,4 @@
-"""What one question may cost: the caps that hold for it, and what the balances still admit."""
+"""Caps on one question, and the loss that the balances still admit."""
 
 from dataclasses import dataclass
 

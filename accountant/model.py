@@ -1,4 +1,4 @@
-"""The accountant's values: what is charged to which keys, and what it came to.
+"""The accountant's values: a charge to keys, and the loss that it came to.
 
 Every amount is an integer number of 1e-9 epsilon (suffix `_nano`, rounded up by the caller), so sums are exact.
 """

@@ -1,4 +1,4 @@
-"""A monitor's life as the ledger keeps it: one reservation for its horizon, and its windows look by look."""
+"""A monitor in the ledger: one reservation for its horizon, and its windows look by look."""
 
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Balances as a pure fold over the events, and whether a question fits into them.
+"""Balances as a pure fold over the events, and the check that a question fits into them.
 
 May refuse: `LedgerMisuse`, `LedgerUnavailable`, `LookTaken`, `MonitorStands`, `MonitorStopped`, `NotApproved`,
 `OverBudget`, `WindowOver`.

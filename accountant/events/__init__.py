@@ -1,4 +1,4 @@
-"""The events and their records: canonical JSON whose meaning never changes, chained by hash.
+"""Events and their records: canonical JSON whose meaning never changes, chained by hash.
 
 May refuse: `LedgerMisuse`, `LedgerUnavailable`.
 May import: `limits` and below.

@@ -1,4 +1,4 @@
-"""What owners read out of the log: balances by family, analyst and unit, and questions a page at a time.
+"""Reports from the log: balances by family, analyst and unit, and pages of questions.
 
 May refuse: nothing.
 May import: `store` and below.

@@ -1,4 +1,4 @@
-"""The accountant's only I/O: the log in SQLite or PostgreSQL, one writer at a time, and snapshots of its fold.
+"""The accountant's only I/O: the log in SQLite or PostgreSQL with one writer at a time, and snapshots of its fold.
 
 May refuse: `AttemptTaken`, `LedgerBehind`, `LedgerMisuse`, `LedgerMoved`, `LedgerUnavailable`, `NoLedger`,
 `StorageFailed`, `StorageFull`.

@@ -1,5 +1,4 @@
-"""The ledger's verbs beside reserve, commit and release: what owners decide, requests that come twice,
-verification, what tables are called in their source, monitors.
+"""Further verbs of the ledger: owners' decisions, repeated requests, verification, renamed tables, monitors.
 
 May refuse: `LedgerMisuse`, `LedgerUnavailable`, `LookTaken`, `OtherRequest`, `Repeated`, `TooManyKeys`, `WindowLost`.
 May import: `store` and below.

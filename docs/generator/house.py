@@ -1,7 +1,7 @@
-"""The tables of docs/architecture.md: every room of the house, what its sign says, and what it may import.
+"""The lists of docs/architecture.md: every room of the house and the sentence of its sign.
 
-A package's sign is the docstring of its `__init__.py`: one sentence, then lines that begin as `LINES` has them. What a
-room may import follows from the layers in pyproject.toml, which import-linter checks.
+A package's sign is the docstring of its `__init__.py`: one sentence, then lines that begin as `LINES` has them. The
+layers in pyproject.toml say what a room may import, and import-linter checks it.
 """
 
 import ast
@@ -37,14 +37,14 @@ class Room:
 
     @property
     def may_import(self) -> str:
-        """As the sign and the table say it."""
+        """The line of the sign on imports."""
         if not self.below:
             return f"nothing else of {self.house}"
         return f"{', '.join(f'`{name}`' for name in self.below)} and below"
 
 
 def rooms(house: str) -> list[Room]:
-    """The rooms of a house from the top layer down, as its contract in pyproject.toml has them."""
+    """Return the rooms of a house from the top layer down, as its contract in pyproject.toml has them."""
     layers = [tuple(name.strip() for name in layer.split("|")) for layer in _contract(house)["layers"]]
     below = [*layers[1:], ()]
     return [Room(house, name, under) for layer, under in zip(layers, below, strict=True) for name in layer]
@@ -58,17 +58,17 @@ def _contract(house: str) -> dict[str, list[str]]:
 
 
 def sign(path: Path) -> str:
-    """The docstring of a package or module, empty where it has none."""
+    """Return the docstring of a package or module, empty if it has none."""
     return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
 
 
 def sentence(text: str) -> str:
-    """A sign's first paragraph in one line."""
+    """Return a sign's first paragraph in one line."""
     return " ".join(text.split("\n\n")[0].split())
 
 
 def line(text: str, beginning: str) -> str:
-    """What a sign says after one of `LINES`, continued lines included; empty where it says nothing."""
+    """Return the text of a sign after one of `LINES`, continued lines included; empty if it has none."""
     said: list[str] = []
     for found in text.splitlines():
         if found.startswith(beginning):
@@ -80,17 +80,16 @@ def line(text: str, beginning: str) -> str:
     return " ".join(said).strip()
 
 
-def table(house: str) -> str:
-    """A house as a Markdown table, from the top layer down."""
-    rows = [f"| `{room.shown}` | {sentence(sign(room.path))} | {room.may_import} |" for room in rooms(house)]
-    return "\n".join(["| room | what | may import |", "|---|---|---|", *rows])
+def list_rooms(house: str) -> str:
+    """Return a house as a Markdown list, from the top layer down."""
+    return "\n".join(f"- `{room.shown}`: {sentence(sign(room.path))}" for room in rooms(house))
 
 
-def with_tables(page: str) -> str:
-    """The page with every house's table as it is now, between the comments that mark its place."""
+def with_lists(page: str) -> str:
+    """Return the page with every house's list as it is now, between the comments that mark its place."""
     for house in HOUSES:
         begin, end = f"<!-- {house}: made by docs.generator -->", f"<!-- {house}: end -->"
         before, _, rest = page.partition(begin)
         _, _, after = rest.partition(end)
-        page = f"{before}{begin}\n{table(house)}\n{end}{after}"
+        page = f"{before}{begin}\n{list_rooms(house)}\n{end}{after}"
     return page

@@ -1,4 +1,4 @@
-"""The `keyhole` command: what owners and operators type, and the demo.
+"""The `keyhole` command of owners and operators, and the demo.
 
 May refuse: KH002, KH011.
 May import: `process` and below.

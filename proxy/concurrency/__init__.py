@@ -1,4 +1,4 @@
-"""Work beside the event loop: fair queues, threads, leases, cancelling, signals, how a process begins and ends.
+"""Work beside the event loop: fair queues, threads, leases, cancelling, signals, and the end of a process.
 
 May refuse: KH409, KH900.
 May import: `wire`, `observe`, `play` and below.

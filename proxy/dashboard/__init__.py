@@ -1,4 +1,4 @@
-"""A list of questions held against the budget before any is asked: what fits, how much wider all would, a split.
+"""A list of questions rehearsed against the budget: which fit, and a tolerance for each that makes all fit.
 
 May refuse: KH430.
 May import: `pipeline` and below.

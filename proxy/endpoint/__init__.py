@@ -1,5 +1,4 @@
-"""The PostgreSQL endpoint: accepts connections within limits, logs analysts in, and ends what takes too long or is
-cancelled.
+"""The PostgreSQL endpoint: connections within limits, logins, timeouts and cancelling.
 
 May refuse: KH401, KH406, KH407, KH430, KH900.
 May import: `rest`, `session` and below.

@@ -1,4 +1,4 @@
-"""What the operator sees, without a datum: counters, gauges, durations by stage, and the log.
+"""Counters, gauges, durations by stage and the log, none of them with data.
 
 May refuse: nothing.
 May import: nothing else of proxy.

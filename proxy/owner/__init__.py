@@ -1,4 +1,4 @@
-"""What the data owner decides and reads, once for the command and once for the console: neither computes anything.
+"""Decisions and reports of the data owner, shared by the command and the console.
 
 May refuse: KH009.
 May import: `dashboard`, `release`, `monitors` and below.

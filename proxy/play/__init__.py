@@ -1,5 +1,5 @@
-"""The playground: a game about a made-up building whose counts are published with noise. It reads no data: a table of
-an owner's own is handed to it, by `keyhole play --policy` alone.
+"""The playground: a game about a made-up building. It reads no data except a table that `keyhole play --policy` hands
+it.
 
 May refuse: nothing; what it is asked wrongly it says by itself, and pages pass it on.
 May import: nothing else of proxy.

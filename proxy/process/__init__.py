@@ -1,4 +1,4 @@
-"""Keyhole up and running: one process or several, a policy that is read again, and the operator's port.
+"""Running processes: one or several, a reloaded policy, and the operator's port.
 
 May refuse: KH406.
 May import: `endpoint`, `console` and below.

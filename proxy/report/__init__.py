@@ -1,4 +1,4 @@
-"""Balances, the log, formulas and refusals as people read them: tables, trees, heat maps.
+"""Balances, the log, formulas and refusals as readable tables, trees and heat maps.
 
 May refuse: KH900.
 May import: `service` and below.

@@ -1,4 +1,4 @@
-"""The HTTP face of the pipeline: the same questions, refusals and ledger, as JSON.
+"""REST: questions, refusals and the ledger as JSON over HTTP.
 
 May refuse: KH401, KH406, KH408, KH430, KH431, KH432.
 May import: `owner` and below.

@@ -1,4 +1,4 @@
-"""The data-free PostgreSQL behind every session: started, filled with empty tables, and spoken to.
+"""The data-free PostgreSQL behind every session, with empty tables.
 
 May refuse: KH002, KH006, KH013, KH106, KH202, KH404, KH406.
 May import: `wire`, `observe`, `play` and below.

@@ -1,4 +1,4 @@
-"""Where the private data lies, DuckDB, PostgreSQL or Spark: read through rewritten questions alone.
+"""Sources of private data, DuckDB, PostgreSQL or Spark, read through rewritten questions alone.
 
 May refuse: KH006, KH008, KH501, KH503.
 May import: `shadow`, `concurrency`, `security` and below.

@@ -1,4 +1,4 @@
-"""PostgreSQL's protocol 3.0 without any I/O: bytes in give messages, messages give bytes.
+"""PostgreSQL's protocol 3.0 without I/O: bytes to messages, messages to bytes.
 
 May refuse: KH404, KH405.
 May import: nothing else of proxy.

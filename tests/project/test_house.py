@@ -98,11 +98,11 @@ def test_a_sign_says_what_its_layer_allows() -> None:
         assert house.line(house.sign(room.path), "May import:") == f"{room.may_import}.", shown(room.path)
 
 
-def test_the_tables_of_the_architecture_page_are_the_signs() -> None:
+def test_the_lists_of_the_architecture_page_are_the_signs() -> None:
     page = house.PAGE.read_text(encoding="utf-8")
-    assert house.with_tables(page) == page, "run `make docs`"
+    assert house.with_lists(page) == page, "run `make docs`"
     for name in house.HOUSES:
-        assert page.count(house.table(name)) == 1
+        assert page.count(house.list_rooms(name)) == 1
 
 
 @pytest.mark.parametrize("name", house.HOUSES)
