@@ -1,4 +1,4 @@
-"""The SQL of docs/asking.md plans: over the demo's policy, so that readers can paste it, or over a world of tests."""
+"""The SQL of docs/asking.md and docs/thresholds.md plans: over the demo's policy, or over a world of tests."""
 
 import re
 from collections.abc import Callable
@@ -21,8 +21,9 @@ from tests.planner.aggregates.test_key_thresholds import CATALOG as ROOMS
 from tests.planner.asked import TODAY
 from tests.worlds.stays import people
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "asking.md"
-BLOCKS = re.findall(r"^ *```sql\n(.*?)^ *```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+PAGES = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in ("asking.md", "thresholds.md"))
+BLOCKS = re.findall(r"^ *```sql\n(.*?)^ *```", PAGES, re.MULTILINE | re.DOTALL)
 EXAMPLES = [" ".join(sql.split()) for block in BLOCKS for sql in block.split(";") if sql.strip()]
 ELSEWHERE: dict[str, Callable[[], Catalog]] = {"FROM stays s": people, "FROM visits v JOIN": lambda: ROOMS}
 
@@ -35,9 +36,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
         return service.catalog
 
 
-def test_the_page_has_examples_of_all_that_may_be_written() -> None:
-    assert len(EXAMPLES) >= 15
-    assert sum("FROM sales" in sql for sql in EXAMPLES) >= 12
+def test_the_pages_have_examples_of_all_that_may_be_written() -> None:
+    assert len(EXAMPLES) >= 30
+    assert sum("FROM sales" in sql for sql in EXAMPLES) >= 25
 
 
 @pytest.mark.parametrize("sql", EXAMPLES)
