@@ -4,7 +4,7 @@ Guarantee: every label and every logged field comes from the policy, the ledger,
 connection; there is no SQL, key, parameter, password or number of keys among them. Two things do depend on data, and
 are for operators alone: how long the stages from `aggregate` on take, which is never logged, and whether data have
 moved within a data version.
-References: docs/operating.md has every metric and every event.
+References: docs/metrics.md has every metric and every event.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The log of a whole process, whatever is done to it: the events of docs/operating.md, and nothing of data or SQL."""
+"""The log of a whole process, whatever is done to it: the events of docs/metrics.md, and nothing of data or SQL."""
 
 import ast
 import json
@@ -25,7 +25,7 @@ from tests.worlds import shop
 from tests.worlds.house import PASSWORD, VERIFIER, eventually, new_database, write_policy
 from tests.worlds.served import ROOT, Served, served
 
-OPERATING = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 SECRET = "zebra"  # stands in everything that a client sends and no operator may read
 KEYS = ("north", "south", "west", "east", "closed", "upper", "lower")
 SQL = ("select", "from ", "group by", "having", "insert", "amount", "sales", "stores", "generate_series", "count(")
@@ -152,8 +152,8 @@ def logged(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> list[
 
 
 def documented() -> dict[str, set[str]]:
-    """The events of docs/operating.md with their fields."""
-    table = OPERATING.split("\n### Logs\n")[1].split("\n### ")[0]
+    """The events of docs/metrics.md with their fields."""
+    table = PAGE.split("\n## Logs\n")[1].split("\n## ")[0]
     rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
     return {event.strip().strip("`"): set(re.findall(r"`(\w+)`", fields)) for event, fields in rows}
 

@@ -32,7 +32,7 @@ from tests.worlds.house import check_once
 from tests.worlds.served import ROOT, scraped
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 
-OPERATING = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 ADA = {"Authorization": f"Bearer {TOKENS['ada']}"}
 Scrape = dict[str, dict[tuple[tuple[str, str], ...], float]]
 
@@ -157,8 +157,8 @@ def test_connections_that_are_ended_again_and_again_fill_no_log() -> None:
 
 
 def documented() -> dict[str, set[str]]:
-    """The metrics of docs/operating.md with their labels."""
-    table = OPERATING.split("\n### Metrics\n")[1].split("\n### ")[0]
+    """The metrics of docs/metrics.md with their labels."""
+    table = PAGE.split("\n## Metrics\n")[1].split("\n## ")[0]
     rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
     return {name.strip().strip("`"): set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
 
@@ -188,7 +188,7 @@ def test_every_metric_is_documented_with_its_labels(watched: Watched) -> None:
     ],
 )
 def test_every_value_of_a_label_is_documented(names: type[QuestionEnding | Stage | TurnedAway], metric: str) -> None:
-    (row,) = (line for line in OPERATING.splitlines() if line.startswith(f"| `{metric}` |"))
+    (row,) = (line for line in PAGE.splitlines() if line.startswith(f"| `{metric}` |"))
     assert {f"`{name}`" for name in names} <= set(re.findall(r"`\w+`", row))
 
 
