@@ -11,7 +11,7 @@ from proxy.cli.check import check
 from tests.worlds.house import VERIFIER, command
 
 PAGE = (Path(__file__).parents[3] / "docs" / "monitoring-models.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"(?:^    .*\n|^\n(?=    ))+", PAGE, flags=re.MULTILINE)
+BLOCKS = re.findall(r"^```toml\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
 MISCALIBRATED = """
 SELECT model, bin FROM scored GROUP BY model, bin
 HAVING count(score) > 200 AND (sum(y - score) > 20 OR sum(y - score) < -20)"""
@@ -37,7 +37,7 @@ def policy(tmp_path: Path) -> Path:
     path = tmp_path / "keyhole.toml"
     source = f'[source]\nurl = "duckdb:///{tmp_path}/scores.duckdb"\n'
     budget = "[budget]\nepsilon_per_predicate = 4.0\nepsilon_per_unit = 8.0\nepsilon_per_query = 2.0\n"
-    recipes = re.sub("^    ", "", "\n".join(BLOCKS), flags=re.MULTILINE)
+    recipes = "\n".join(BLOCKS)
     path.write_text(f'{source}{budget}{recipes}\n[analysts.ada]\npassword = "{VERIFIER}"\n', encoding="utf-8")
     return path
 
@@ -53,14 +53,14 @@ def test_the_recipes_are_a_policy_whose_questions_a_budget_pays_for(policy: Path
         (MISCALIBRATED, (), "0.42 epsilon"),
         (BY_MEANS, ("--min-rows", "400", "--tolerance", "0.03"), "0.48"),
         (COUNTED_MEANS, ("--min-rows", "400", "--tolerance", "0.03, count=100"), "0.50"),
-        (SEPARATES, ("--min-rows", "500", "--tolerance", "20%"), "0.04\nepsilon"),
+        (SEPARATES, ("--min-rows", "500", "--tolerance", "20%"), "0.04 epsilon"),
         (GUARDED, ("--min-rows", "500", "--tolerance", "20%"), "0.44 in all"),
     ],
 )
 def test_a_recipe_costs_what_is_written(policy: Path, sql: str, settings: tuple[str, ...], written: str) -> None:
     check(policy, confirm=False)
     cost = command("explain", policy, *settings, sql)["worst_case_epsilon"]
-    assert written in PAGE
+    assert written in " ".join(PAGE.split())
     assert f"{ceil(100 * cost) / 100:.2f}" == written[:4]  # EXPLAIN rounds up, and so does the page
 
 
