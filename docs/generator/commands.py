@@ -1,6 +1,6 @@
 """The reference in docs/commands.md: every command with its flags, as `keyhole COMMAND --help` has them.
 
-Notes below a command are written by hand. The generator keeps them and rewrites the rest.
+Notes below a command, after the comment `NOTES`, are written by hand. The generator keeps them and rewrites the rest.
 """
 
 import re
@@ -19,10 +19,11 @@ from proxy.cli.sections import SECTIONS
 PAGE = Path(__file__).resolve().parents[1] / "commands.md"
 BEGIN = "<!-- Commands and flags below are written by `python -m docs.generator`; notes by hand. -->"
 END = "<!-- End of the generated part. -->"
+NOTES = "<!-- notes -->"
 COMMON = {"--policy": "The policy file.", "--json": "Print JSON", "--why": "Why, for the record", "--by": "Who decides"}
 """Flags that the page explains once, and how their help begins. A command names those that it takes."""
 _SETTINGS = {f"--{setting.name.removeprefix('keyhole.').replace('_', '-')}" for setting in SETTINGS}
-_PART = re.compile(r"^### `keyhole (.+)`\n(?:.*\n)*?<!-- end of (?:.+) -->\n((?:(?!##).*\n)*)", re.MULTILINE)
+_CHAPTER = re.compile(r"^### `keyhole (.+)`\n((?:(?!##).*\n)*)", re.MULTILINE)
 
 
 def list_commands() -> Iterator[tuple[str, Any]]:
@@ -44,7 +45,7 @@ def _commands_of(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 def read_notes(page: str) -> Mapping[str, str]:
     """Return the notes of each command, as they were written by hand."""
     part = page.partition(BEGIN)[2].partition(END)[0]
-    return {name: notes.strip() for name, notes in _PART.findall(part)}
+    return {name: text.partition(NOTES)[2].strip() for name, text in _CHAPTER.findall(part)}
 
 
 def write_reference(page: str) -> str:
@@ -58,9 +59,9 @@ def write_reference(page: str) -> str:
         written += [f"## {title}", ""]
         for listed in section:
             for name, command in _commands_of(listed.name, group.commands[listed.name]):
-                written += [*_describe(name, command), ""]
+                written += _describe(name, command)
                 if notes.get(name):
-                    written += [notes[name], ""]
+                    written += [NOTES, "", notes[name], ""]
     return before + "\n".join([*written, END]) + after
 
 
@@ -76,14 +77,11 @@ def _describe(name: str, command: Any) -> Iterator[str]:
     yield " ".join(command.help.split())
     yield ""
     if arguments or own:
-        yield "| argument or flag | meaning |"
-        yield "|---|---|"
-        yield from (f"| {_name(found)} | {_meaning(found)} |" for found in (*arguments, *own))
+        yield from (f"- {_name(found)}: {_meaning(found)}" for found in (*arguments, *own))
         yield ""
     if shared:
         yield f"Also {', '.join(shared)}."
         yield ""
-    yield f"<!-- end of {name} -->"
 
 
 def _is_common(option: Any) -> bool:
@@ -102,7 +100,7 @@ def _name(parameter: Any) -> str:
 
 
 def _meaning(parameter: Any) -> str:
-    meaning = str(parameter.help).replace("|", "\\|")
+    meaning = str(parameter.help)
     choices: Any = parameter.type_descriptor.annotation
     if isinstance(choices, EnumType):
         values: list[Enum] = list(choices)
