@@ -15,9 +15,9 @@ from planner.question.model import BANDED, aggregate_text
 from planner.question.plan import Plan
 
 PROMISE_OF_CELLS = (
-    "`epsilon_per_predicate` bounds what all answers together tell of a unit's presence in one cell, for every unit "
-    "that the declared bounds do not cut; of one that they cut a question tells at most twice what it charges, and "
-    "`epsilon_per_unit` holds for all."
+    "`epsilon_per_predicate` bounds what all answers together reveal about a unit's presence in one cell, if the "
+    "declared bounds do not cut the unit. If they cut it, one question reveals at most twice its charge. "
+    "`epsilon_per_unit` holds for every unit."
 )
 """The promise of the balance per cell, in the same words as the policy's page, decision 5, the threat model and the
 proof (docs/proofs/cells.md). A row is a unit that nothing cuts."""
