@@ -111,7 +111,7 @@ experiments: $(VENV)/.installed-experiments  ## the papers' experiments, RUNS=10
 superset: $(VENV)/.installed .venv-superset/.installed  ## Apache Superset over the demo, into docs/bi; needs chromium and chromedriver
 	@$(BIN)/python -m deploy.superset.show --superset .venv-superset/bin
 
-docs: $(VENV)/.installed-test  ## what the pages take from the code: the tables of the house, the reference of the policy and the picture of a question's way
+docs: $(VENV)/.installed-test  ## what the pages take from the code: the tables of the house, the reference of the policy, the commands and the picture of a question's way
 	@$(BIN)/python -m docs.generator
 
 # uv keeps the versions that stand in the files already, so that they are the same whoever makes them; UPGRADE=--upgrade
