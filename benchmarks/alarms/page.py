@@ -32,7 +32,7 @@ def document(taxis: Taxis, shops: Sequence[Watched], about: AboutAlarms) -> str:
         _bars(taxis),
         _replayed(taxis),
         f"## Beside others\n\n{_BESIDE}\n\n![Who is in the answer around the first true look](alarms-delays.png)",
-        *(_beside(watched) for watched in (taxis.beside, *shops)),
+        _beside((taxis.beside, *shops)),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -178,29 +178,27 @@ _BESIDE = f"""Every way watches the same windows.
   tolerance. Nothing is promised then.
 - The tree adds and subtracts noise of its best degree. PeGaSus sums its groups since the window began, with the
   published constants. `zeros` loses and reveals nothing; it is always late, and left out below.
-- *Late*: not in the answer at the first look that is true. *Delay*: looks until then, of windows that ever are in it.
+- *Loss* is the mean epsilon of a window. *Late*: not in the answer at the first look that is true. *Never*: at no look.
   *False*: windows beyond the tolerance that are in the answer at any look."""
 
 
-def _beside(watched: Watched) -> str:
-    rows = [
-        [
-            _bold(f"`{way.name}`", ALARM if way.name == "alarm" else ""),
-            short(way.epsilon),
-            short(way.mean_epsilon),
-            percent(way.late),
-            percent(way.never),
-            "–" if way.never == 1.0 else f"{way.delay:.3f}",
-            "–" if way.never == 1.0 else str(way.most_delay),
-            percent(way.wrong),
+def _beside(all_watched: Sequence[Watched]) -> str:
+    headings, rows = ["way"], []
+    for watched in all_watched:
+        headings += [f"{watched.what.split(' of ')[0]}: loss", "late", "never", "false"]
+    for way in (way for way in all_watched[0].ways if way.name != "zeros"):
+        own = [next(one for one in watched.ways if one.name == way.name) for watched in all_watched]
+        cells = [
+            cell
+            for one in own
+            for cell in (short(one.mean_epsilon), _joint(one.late), _joint(one.never), _joint(one.wrong))
         ]
-        for way in watched.ways
-        if way.name != "zeros"
-    ]
-    headings = ["way", "reserved", "epsilon, mean", "late", "never", "mean delay", "longest", "false"]
-    return f"""### {watched.what.capitalize()}: above {watched.cut}, tolerance {watched.tolerance}
+        rows.append([_bold(f"`{way.name}`", ALARM if way.name == "alarm" else ""), *cells])
+    return markdown(headings, rows)
 
-{markdown(headings, rows)}"""
+
+def _joint(share: float) -> str:
+    return percent(share).replace(" ", "")
 
 
 def _bold(text: str, name: str | None = None) -> str:

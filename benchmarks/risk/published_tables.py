@@ -23,7 +23,7 @@ from mechanisms.publishing.uniform_perturbation import estimate_counts, perturb_
 
 PUBLIC = ("education", "occupation", "race", "sex")
 SENSITIVE = "income"
-RETENTIONS = (0.1, 0.3, 0.5, 0.7, 0.9)
+RETENTIONS = (0.1, 0.5, 0.9)
 EPSILONS = (Fraction(1, 10), Fraction(1, 5), Fraction(1, 2), Fraction(1))
 WITHIN, UNSURE, USUAL = 0.3, 0.3, 0.5
 """Lambda, delta, and the retention that is the published experiments' default."""
