@@ -1,6 +1,6 @@
 """The plan of a question: what will be computed, decided and charged, fixed before any data is touched."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -72,7 +72,7 @@ class Rollup:
 
     `build` is the SELECT whose rows it holds, with an index on column `indexed`, if any. Equal names mean equal builds.
     `sql` answers the question like `Rewritten.sql`, behind a clause `WITH rolled AS (SELECT * FROM it),`. `relations`
-    and `pinned` are what `build` reads.
+    and `pinned` are what `build` reads. `steps` are what `build` defines in front of its `body`, if anything.
     """
 
     table: str
@@ -82,6 +82,16 @@ class Rollup:
     sql: str
     relations: tuple[ReadRelation, ...] = ()
     pinned: tuple[PinnedRelation, ...] = ()
+    steps: "tuple[KeptStep, ...]" = ()
+    body: str = ""
+
+    def build_from(self, kept: Mapping[str, str]) -> str:
+        """Return the SQL of the same rows that reads some steps from relations of the source.
+
+        Parameters:
+            kept: the relation that holds a step's rows, by the step's name.
+        """
+        return _read_kept(self.steps, self.body, kept) if self.steps else self.build
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +147,22 @@ class Rewritten:
         Parameters:
             kept: the relation that holds a step's rows, by the step's name.
         """
-        needed = {step.name for step in self.steps if step.name in self.body}
-        defined = []
-        for step in reversed(self.steps):
-            if step.name not in needed:
-                continue
-            if step.name in kept:
-                defined.append(f"{step.name} AS NOT MATERIALIZED (SELECT * FROM {kept[step.name]})")
-            else:
-                needed |= step.reads
-                defined.append(step.defined)
-        return "WITH\n" + ",\n".join(reversed(defined)) + self.body
+        return _read_kept(self.steps, self.body, kept)
+
+
+def _read_kept(steps: Sequence[KeptStep], body: str, kept: Mapping[str, str]) -> str:
+    """Return the SQL of a body behind the steps that it reads: from relations that hold their rows, else defined."""
+    needed = {step.name for step in steps if step.name in body}
+    defined = []
+    for step in reversed(steps):
+        if step.name not in needed:
+            continue
+        if step.name in kept:
+            defined.append(f"{step.name} AS NOT MATERIALIZED (SELECT * FROM {kept[step.name]})")
+        else:
+            needed |= step.reads
+            defined.append(step.defined)
+    return "WITH\n" + ",\n".join(reversed(defined)) + body
 
 
 @dataclass(frozen=True, slots=True)

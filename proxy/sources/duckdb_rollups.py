@@ -2,7 +2,7 @@
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import duckdb
 
@@ -33,8 +33,8 @@ class DuckDBStore:
         self._numbers = itertools.count()
         self._interrupt: Callable[[], None] | None = None
 
-    def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
-        """The rollup as a table of its own. Raises `RollupTooLarge` and `TypesChanged`."""
+    def build(self, rollup: Rollup, *, kept: Mapping[str, str], timeout_ms: int) -> str:
+        """Build the rollup as a table of its own. Raises `RollupTooLarge` and `TypesChanged`."""
         relation = f"{DATABASE}.main.{identifier(f'{rollup.name}_{next(self._numbers)}')}"
         cursor = self._open_cursor()
         timer = threading.Timer(timeout_ms / 1000, cursor.interrupt)
@@ -43,7 +43,7 @@ class DuckDBStore:
         timer.start()
         try:
             with (
-                self._pins.reading(rollup.build, rollup.pinned) as build,
+                self._pins.reading(rollup.build_from(kept), rollup.pinned) as build,
                 same_types(rollup.relations, cursor),
             ):
                 # behind a LIMIT a join of six million rows takes twenty times as long: they are counted first

@@ -39,11 +39,16 @@ _OIDS = {True: (20, 1016), False: (25, 1009)}  # of bigint, bigint[], and of tex
 
 
 def with_pinned(sql: str, pinned: Sequence[PinnedRelation], rows: Callable[[PinnedRelation], str]) -> str:
-    """The statement, reading these relations as what `rows` gives for them."""
+    """Return the statement that reads these relations as what `rows` gives for them."""
     if not pinned:
         return sql
     named = ",\n".join(f"{one.name} AS (\n{rows(one)}\n)" for one in pinned)
     return f"-- pinned public rows\nWITH {named}\nSELECT * FROM (\n{sql}\n) AS asked"
+
+
+def _list_named(sql: str, pinned: Sequence[PinnedRelation]) -> list[PinnedRelation]:
+    """Return the relations that a statement names: what reads kept steps in their place may need no others."""
+    return [one for one in pinned if one.name in sql]
 
 
 def _as_text(value: Value) -> str:
@@ -164,7 +169,8 @@ class PostgresPins:
     def _bind(
         self, cursor: "psycopg.RawCursor[tuple[Any, ...]]", sql: str, pinned: Sequence[PinnedRelation]
     ) -> tuple[str, list[Array]]:
-        """The statement as it is sent, and its parameters."""
+        """Return the statement as it is sent, and its parameters: of the relations that it names."""
+        pinned = _list_named(sql, pinned)
         if not pinned:
             return sql, []
         cursor.adapters.register_dumper(Array, _array_dumper())
@@ -202,7 +208,8 @@ class DuckDBPins:
 
     @contextmanager
     def reading(self, sql: str, pinned: Sequence[PinnedRelation]) -> Iterator[str]:
-        """The statement as it finds the relations, which stay as long as the block runs."""
+        """Give the statement as it finds the relations that it names, which stay as long as the block runs."""
+        pinned = _list_named(sql, pinned)
         names = [relation.name for relation in pinned]
         with self._lock:
             for relation in pinned:

@@ -64,8 +64,8 @@ class PostgresStore:
         self._connection: SourceConnection | None = None
         self._session = ""
 
-    def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
-        """The rollup as a table, indexed and analysed. Raises `RollupTooLarge` and `TypesChanged`."""
+    def build(self, rollup: Rollup, *, kept: Mapping[str, str], timeout_ms: int) -> str:
+        """Build the rollup as a table, indexed and analysed. Raises `RollupTooLarge` and `TypesChanged`."""
         with self._held:
             connection = self._open()
             with (
@@ -77,7 +77,7 @@ class PostgresStore:
                 relation = self._name()
                 kind = "TEMPORARY" if self._scratch is None else "UNLOGGED"
                 head = f"CREATE {kind} TABLE {relation} AS\n"
-                build = limit_rows(rollup, self._most_rows)
+                build = limit_rows(rollup.build_from(kept), self._most_rows)
                 with self._pins.run(connection, build, rollup.pinned, head=head) as cursor:
                     if cursor.rowcount > self._most_rows:
                         raise RollupTooLarge  # which rolls the table back

@@ -31,8 +31,12 @@ MOST_ROWS = 20_000_000  # the default of `rollup_rows`: a copy takes time and ro
 class RollupStore(Protocol):
     """Where an engine keeps rollups. `build`, `drop` and `close` are called by one thread at a time."""
 
-    def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
-        """Make a rollup; the relation that holds it. Raises `RollupTooLarge`, and then keeps nothing."""
+    def build(self, rollup: Rollup, *, kept: Mapping[str, str], timeout_ms: int) -> str:
+        """Make a rollup; the relation that holds it. Raises `RollupTooLarge`, and then keeps nothing.
+
+        Parameters:
+            kept: relations that this store has made, by the names of the steps whose rows they hold.
+        """
 
     def drop(self, relation: str) -> None:
         """Remove what `build` made."""
@@ -248,10 +252,12 @@ class Rollups:
     def _build(self, shelf: _Shelf, kept: _Kept, *, timeout_ms: int) -> None:
         with self._lock:
             wanted = shelf.kept.get(_name(kept.rollup)) is kept
+            # of the same version, as long as the rollup is wanted; what drops them waits behind this build
+            read = _name_relations(self._list_ready(kept.rollup))
         if not wanted:
             return
         try:
-            relation = self._store.build(kept.rollup, timeout_ms=timeout_ms)
+            relation = self._store.build(kept.rollup, kept=read, timeout_ms=timeout_ms)
         except Exception as error:
             kept.useless = True
             if isinstance(error, RollupTooLarge):
@@ -263,6 +269,11 @@ class Rollups:
             wanted = shelf.kept.get(_name(kept.rollup)) is kept
         if not wanted:
             self._drop(relation)
+
+    def _list_ready(self, rollup: Rollup) -> list[_Kept]:
+        """Return, under the lock, what is kept of the steps that a rollup's build reads."""
+        found = (self._steps.kept.get(f"{step.name} {rollup.table}") for step in rollup.steps)
+        return [one for one in found if one is not None and one.relation is not None and not one.useless]
 
     def _retire(self, shelf: _Shelf, kept: _Kept) -> None:
         """Forget a rollup or step under the lock; a build that is under way drops its own."""
@@ -307,6 +318,6 @@ def _remember(names: OrderedDict[str, None], name: str, *, most: int) -> None:
         names.popitem(last=False)
 
 
-def limit_rows(rollup: Rollup, most_rows: int) -> str:
-    """The rollup's rows, or one more than may be kept."""
-    return f"{rollup.build}\nLIMIT {most_rows + 1}"
+def limit_rows(build: str, most_rows: int) -> str:
+    """Return the SQL of a rollup's rows, or of one more than may be kept."""
+    return f"{build}\nLIMIT {most_rows + 1}"

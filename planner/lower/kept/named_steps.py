@@ -47,7 +47,7 @@ def define_steps(steps: Sequence[NamedStep], sql: str, *, dialect: Dialect) -> s
     needed = list_read(steps, sql)
     if not needed:
         return sql
-    return "WITH\n" + ",\n".join(_define(step, dialect) for step in needed) + _behind_definitions(sql)
+    return "WITH\n" + ",\n".join(_define(step, dialect) for step in needed) + behind_definitions(sql)
 
 
 def keep_steps(rewritten: Rewritten, steps: Sequence[NamedStep], *, table: str, dialect: Dialect) -> Rewritten:
@@ -58,16 +58,29 @@ def keep_steps(rewritten: Rewritten, steps: Sequence[NamedStep], *, table: str, 
         table: whose data versions decide how long they are kept.
     """
     kept = tuple(
+        replace(one, rows=None if step.asked else _keep_rows(rewritten, steps, step, table=table, dialect=dialect))
+        for one, step in zip(
+            refer_to_steps(steps, rewritten.sql, dialect=dialect), list_read(steps, rewritten.sql), strict=True
+        )
+    )
+    defined = define_steps(steps, rewritten.sql, dialect=dialect)
+    return replace(rewritten, sql=defined, steps=kept, body=behind_definitions(rewritten.sql) if kept else "")
+
+
+def refer_to_steps(steps: Sequence[NamedStep], sql: str, *, dialect: Dialect) -> tuple[KeptStep, ...]:
+    """Return the steps that a statement reads, each with the names of those that it reads itself.
+
+    Their `rows` are None: the statement can read what a source keeps of them, and does not say how to keep it.
+    """
+    return tuple(
         KeptStep(
             name=step.name,
             defined=_define(step, dialect),
             reads=frozenset(one.name for one in list_read(steps, step.build)),
-            rows=None if step.asked else _keep_rows(rewritten, steps, step, table=table, dialect=dialect),
+            rows=None,
         )
-        for step in list_read(steps, rewritten.sql)
+        for step in list_read(steps, sql)
     )
-    defined = define_steps(steps, rewritten.sql, dialect=dialect)
-    return replace(rewritten, sql=defined, steps=kept, body=_behind_definitions(rewritten.sql) if kept else "")
 
 
 def _keep_rows(
@@ -83,6 +96,8 @@ def _keep_rows(
         sql="",
         relations=rewritten.relations,
         pinned=tuple(one for one in rewritten.pinned if one.name in build),
+        steps=refer_to_steps(steps, step.build, dialect=dialect),
+        body=behind_definitions(step.build),
     )
 
 
@@ -90,8 +105,8 @@ def _define(step: NamedStep, dialect: Dialect) -> str:
     return f"{step.name} {dialect.materialized} (\n  {step.build}\n)"
 
 
-def _behind_definitions(sql: str) -> str:
-    """A statement as it goes on behind definitions of a WITH clause."""
+def behind_definitions(sql: str) -> str:
+    """Return a statement as it goes on behind definitions of a WITH clause."""
     return f",{sql.removeprefix('WITH')}" if _WITH.match(sql) else f"\n{sql}"
 
 

@@ -27,7 +27,7 @@ from planner.lower.dialects.model import Dialect
 from planner.lower.domain import restriction
 from planner.lower.functional import FunctionalSql
 from planner.lower.heavy_units.list_heavy import can_be_summed
-from planner.lower.kept.named_steps import define_steps
+from planner.lower.kept.named_steps import behind_definitions, define_steps, refer_to_steps
 from planner.lower.kept.rollup_build import COUNT, MOST, build_rollup, stored_measures
 from planner.lower.key_tests import fixed_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
@@ -106,9 +106,18 @@ def _rows_that_count(table: Table, keys: tuple[Column, ...], within: tuple[Colum
     """The rollup of all keys of these columns within each value of others, for no question yet."""
     whole = _whole_space(keys)
     lines = build_rollup(Bounding(RowSql(table=table, dialect=dialect), whole), within=within)
-    build = define_steps(table.steps, "\n".join(lines), dialect=dialect)
+    counted = "\n".join(lines)
+    build = define_steps(table.steps, counted, dialect=dialect)
     named = sha256(f"{dialect.name}\n{table.name}\n{build}".encode()).hexdigest()[:24]
-    return Rollup(table=table.name, name=named, build=build, indexed=COUNT, sql="")
+    return Rollup(
+        table=table.name,
+        name=named,
+        build=build,
+        indexed=COUNT,
+        sql="",
+        steps=refer_to_steps(table.steps, counted, dialect=dialect),
+        body=behind_definitions(counted),
+    )
 
 
 def _spread(question: Question) -> bool:

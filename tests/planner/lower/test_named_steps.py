@@ -53,6 +53,10 @@ def test_a_statement_reads_steps_from_where_they_are_kept() -> None:
     assert [step.rows.build for step in made.steps if step.rows][1:] == [
         define_steps(steps, step.build, dialect=DUCKDB) for step in (second, third)
     ]
+    rows = {step.name: step.rows for step in made.steps if step.rows is not None}[third.name]
+    assert rows.build_from({}) == rows.build
+    read = f"WITH\n{first.name} AS NOT MATERIALIZED (SELECT * FROM s)\n{third.build}"
+    assert rows.build_from({first.name: "s", second.name: "t"}) == read
     asked_about = name_step(f"SELECT x FROM {first.name} WHERE x > 3", asked=True)
     made = keep_steps(Rewritten("duckdb", f"TABLE {asked_about.name}"), (first, asked_about), table="t", dialect=DUCKDB)
     assert [step.rows is not None for step in made.steps] == [True, False]

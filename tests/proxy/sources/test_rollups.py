@@ -2,7 +2,7 @@
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -154,9 +154,14 @@ class _CountingStore(DuckDBStore):
 
     builds = 0
 
-    def build(self, rollup: Rollup, *, timeout_ms: int) -> str:
+    def __init__(self, *args: Any, **given: Any) -> None:
+        super().__init__(*args, **given)
+        self.read: dict[str, str] = {}
+
+    def build(self, rollup: Rollup, *, kept: Mapping[str, str], timeout_ms: int) -> str:
         self.builds += 1
-        return super().build(rollup, timeout_ms=timeout_ms)
+        self.read.update(kept)
+        return super().build(rollup, kept=kept, timeout_ms=timeout_ms)
 
 
 def test_a_rollup_that_did_not_fit_is_not_built_again_in_another_version() -> None:
@@ -180,7 +185,7 @@ def test_a_rollup_that_did_not_fit_is_not_built_again_in_another_version() -> No
 
 
 def test_a_rollup_behind_several_steps_is_built_when_it_would_have_served_twice() -> None:
-    """In each version anew. The steps are kept at once, and read by the second question."""
+    """Each version builds again. The second question reads the kept steps; so does what is built behind them."""
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
         store = _CountingStore(connection.cursor, pins=DuckDBPins(connection), most_rows=10)
@@ -195,6 +200,8 @@ def test_a_rollup_behind_several_steps_is_built_when_it_would_have_served_twice(
                 found = rollups.answer(rewritten, version=version, timeout_ms=60_000, read=lambda sql, _: sql)
                 rollups.settle()
                 assert (store.builds, found.scans, found.reads_kept) == (builds, scans, reads_kept)
+            assert set(store.read) == {first.name}
+            store.read.clear()
         rollups.close()
 
 
