@@ -20,7 +20,6 @@ from planner.catalog.domains import encode_value
 from planner.catalog.model import Column, Lookup, LookupValues, Member, NamedStep, SqlType, Table, Value
 from planner.lower.dialects.model import Dialect
 from planner.lower.kept.named_steps import merge_steps, name_step
-from planner.lower.key_tests import where_tests
 from planner.lower.lookups.public_conditions import (
     Place,
     PublicConditions,
@@ -35,7 +34,7 @@ from planner.lower.row import RowSql
 from planner.lower.unit_paths.carried_values import find_longest, shorten
 from planner.lower.unit_paths.reach import reach_units
 from planner.lower.whole_joins.fences import any_value, fence_rows
-from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, ask_rows
+from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, PublicKeys, ask_rows, test_rows
 from planner.question.condition import Condition, columns
 from planner.question.plan import PinnedColumn, PinnedRelation
 
@@ -188,13 +187,13 @@ class _MemberRows:
         row, units = self._reach(table, front)
         stored = [column for column in row.table.columns if column.derivation is None]
         columns = [f"{self._carry(row, one)} AS {self._identifier(self.names[one.name])}" for one in stored]
-        asked = where_tests(row, front.own) if table.path is None else []
-        return self._select(row, units, columns, among, asked), row.table.steps
+        source, asked = test_rows(row, front) if table.path is None else (row.table.relation, [])
+        return self._select(row, units, columns, among, source=source, asked=asked), row.table.steps
 
     def of_units(self, table: Table) -> str:
         """The same rows with nothing but the unit's columns."""
         row, units = self._reach(keep_columns(table, ()))
-        return self._select(row, units, [], "")
+        return self._select(row, units, [], "", source=row.table.relation)
 
     def _reach(self, table: Table, front: FrontConditions = NOTHING) -> tuple[RowSql, list[str]]:
         """A row of the table, and its unit's columns as they are carried."""
@@ -208,11 +207,17 @@ class _MemberRows:
         return row, units
 
     def _select(
-        self, row: RowSql, units: Sequence[str], columns: Sequence[str], among: str, asked: Sequence[str] = ()
+        self,
+        row: RowSql,
+        units: Sequence[str],
+        columns: Sequence[str],
+        among: str,
+        *,
+        source: str,
+        asked: Sequence[str] = (),
     ) -> str:
         shown = [*columns, *(f"{value} AS keyhole_u{j}" for j, value in enumerate(units))]
         present = " AND ".join([*(f"({row.column(name)}) IS NOT NULL" for name in row.table.unit), *asked])
-        source = row.table.relation
         if among:
             source += f" JOIN {among} ON {' AND '.join(f'{value} = keyhole_m{j}' for j, value in enumerate(units))}"
         return f"(SELECT {', '.join(shown)} FROM {source} WHERE {present})"
@@ -337,7 +342,7 @@ def join_lookups(
     is_large = any(not one.is_spelled for one in together)
     source, keys = table.relation, [row.column(one.base.name) for one in together]
     if is_large and front is not None:
-        source, keys = ask_rows(row, front, shown=stored, keys=[one.base.name for one in together])
+        source, keys = ask_rows(row, FrontConditions(front), shown=stored, keys=[one.base.name for one in together])
     joins = [one.join(row, asked, key=key) for one, key in zip(together, keys, strict=True)]
     joined = f"SELECT {', '.join([*stored, *found])} FROM {source} {' '.join(joins)}{read_all(searched)}"
     relation = f"({joined}{fence_rows(dialect) if is_large else ''}) AS joined"
@@ -347,8 +352,25 @@ def join_lookups(
         else column
         for column in table.columns
     )
-    steps = merge_steps(table.steps, searched)
+    steps = merge_steps(searched, table.steps)  # what is asked in front of a join may read them
     return replace(table, relation=relation, columns=(*columns, *truths), steps=steps)
+
+
+def list_public_keys(
+    table: Table, *, dialect: Dialect, asked: PublicConditions
+) -> tuple[tuple[PublicKeys, ...], tuple[NamedStep, ...]]:
+    """Return what pinned rows demand of the values that look them up, and the steps that this reads.
+
+    Parameters:
+        asked: conditions on pinned rows, as `join_lookups` is given them.
+    """
+    row, found, steps = RowSql(table=look_up_at_once(table), dialect=dialect), [], []
+    for one in _look_up_together(table, dialect):
+        if one.place in asked.demanded:
+            searched = one.search(row, asked)
+            found.append(PublicKeys(one.base.name, one.select_keys(row, asked)))
+            steps += [] if searched is None else [searched]
+    return tuple(found), tuple(steps)
 
 
 def list_pinned(table: Table, *, dialect: Dialect) -> tuple[PinnedRelation, ...]:
@@ -385,31 +407,39 @@ class _LookedUp:
 
     def join(self, row: RowSql, asked: PublicConditions | None, *, key: str) -> str:
         """The join beside the private relation, by a value of its rows."""
-        searched = None if asked is None else self.search(row, asked)
-        pinned = f"({self._ask(row, asked)})" if searched is None else searched.name
-        joined = "LEFT JOIN" if asked is None or self._place not in asked.demanded else "JOIN"
+        pinned = self._spell(row, asked)
+        joined = "LEFT JOIN" if asked is None or self.place not in asked.demanded else "JOIN"
         return f"{joined} {pinned} AS pinned{self.number} ON {key} = {self._key}"
+
+    def select_keys(self, row: RowSql, asked: PublicConditions) -> str:
+        """Return SQL for the values by which rows are found that satisfy what is asked of them."""
+        return f"SELECT {self._key} FROM {self._spell(row, asked)} AS wanted"
+
+    def _spell(self, row: RowSql, asked: PublicConditions | None) -> str:
+        """Return the rows with what is asked of them, as a relation."""
+        searched = None if asked is None else self.search(row, asked)
+        return f"({self._ask(row, asked)})" if searched is None else searched.name
 
     def search(self, row: RowSql, asked: PublicConditions) -> NamedStep | None:
         """The rows as a step of their own, if what is asked of them is dear."""
-        is_dear = is_dear_there(row, self._place, asked)
+        is_dear = is_dear_there(row, self.place, asked)
         return name_step(self._ask(row, asked), asked=True) if is_dear else None
 
     def _ask(self, row: RowSql, asked: PublicConditions | None) -> str:
         """The rows, with what is asked of them."""
-        if asked is None or self._place not in {*asked.carried, *asked.demanded}:
+        if asked is None or self.place not in {*asked.carried, *asked.demanded}:
             return self._select()
         values = list(dict.fromkeys([self._key, *map(self.value, self.columns)]))
         named = [f"{self.value(one)} AS {self.dialect.spelling.identifier(one.name)}" for one in self.columns]
         rows = f"(SELECT {', '.join([*values, *named])} FROM ({self._select()}) AS pinned) AS named"
-        return spell_asked(row, self._place, asked, rows=rows, kept=values)
+        return spell_asked(row, self.place, asked, rows=rows, kept=values)
 
     @property
     def _key(self) -> str:
         return f"keyhole_k{self.number}"
 
     @property
-    def _place(self) -> Place:
+    def place(self) -> Place:
         return self.base.name, id(self.pairs.known)
 
     def _select(self) -> str:

@@ -26,7 +26,7 @@ from planner.lower.functional import FunctionalSql
 from planner.lower.heavy_units.list_heavy import can_be_summed, list_heavy_units
 from planner.lower.heavy_units.reach_heavy import HeavyRows, can_tell_apart, reads_own_values
 from planner.lower.hopping import put_into_windows
-from planner.lower.joins import join_lookups, join_members, list_busy_units, list_pinned
+from planner.lower.joins import join_lookups, join_members, list_busy_units, list_pinned, list_public_keys
 from planner.lower.kept.named_steps import define_steps, keep_steps, merge_steps
 from planner.lower.kept.rollup import may_keep, may_roll, rollup, rollup_per_unit
 from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
@@ -117,6 +117,7 @@ class _Reading:
     among: MemberConditions
     public: PublicConditions
     front: FrontConditions
+    steps: tuple[NamedStep, ...]
     dialect: Dialect
 
     @staticmethod
@@ -132,9 +133,12 @@ class _Reading:
             dialect=dialect,
             is_first=is_first,
         )
-        is_dear = bool(among.carried) or has_dear(known, list_conditions(question.where, asked), question.keys.columns)
-        front = split_front(question) if is_first and not is_dear else NOTHING
-        return _Reading(question, asked, among, public, front, dialect)
+        keys, steps = list_public_keys(known, dialect=dialect, asked=public)
+        stored = replace(known, columns=(*known.columns, *public.columns))
+        left = list_conditions(public.where, public.functionals)
+        is_dear = bool(among.carried) or has_dear(stored, left, question.keys.columns)
+        front = split_front(question, found=keys) if is_first and not is_dear else NOTHING
+        return _Reading(question, asked, among, public, front, steps if front else (), dialect)
 
     def read(self, table: Table, *, front: FrontConditions = NOTHING) -> tuple[Question, RowSql, list[FunctionalSql]]:
         """Return the question over rows of its table, or of a table that has some of its rows, and its functionals.
@@ -146,8 +150,9 @@ class _Reading:
         own = MemberConditions() if public.carried or public.demanded else self.among
         narrow = keep_columns(table, list_read(question, table, question.where, self.asked))
         joined = join_with_values(narrow, dialect=dialect, among=own, front=front)
+        joined = replace(joined, steps=merge_steps(self.steps, joined.steps)) if front else joined
         read = put_into_windows(joined, question, dialect=dialect)
-        by_itself = ALWAYS if table.reads_several else front.own
+        by_itself = ALWAYS if self.question.table.reads_several else front.own  # also where its rows meet a list here
         looked_up = join_lookups(read, dialect=dialect, asked=public, front=by_itself if front else None)
         stored = RowSql(table=looked_up, dialect=dialect)
         row = keep_listed(
@@ -182,8 +187,9 @@ def _scan_apart(reading: _Reading, scan: BoundedScan) -> Rewritten | None:
     plain = compute_conditions(RowSql(table=joined, dialect=dialect), ALWAYS, (), keys=question.keys.columns)
     crowded = scan.crowded[-1] if scan.crowded else None
     heavy = list_heavy_units(Bounding(plain, question.keys), reading.asked, crowded=crowded)
-    rows = HeavyRows(keep_columns(known, read), heavy, merge_steps(scan.crowded, plain.table.steps), dialect)
-    question, row, functionals = reading.read(rows.reach_heavy_units())
+    before = merge_steps(scan.crowded, plain.table.steps)
+    rows = HeavyRows(keep_columns(known, read), heavy, before, dialect, reading.front)
+    question, row, functionals = reading.read(rows.reach_heavy_units(), front=reading.front)
     bounding = Bounding(row, question.keys)
     apart = BoundedScan(question, row, bounding, tuple(functionals), crowded=scan.crowded, only_heavy=True)
     made = Rewritten(

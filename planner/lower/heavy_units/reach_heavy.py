@@ -9,7 +9,7 @@ of one key whichever of them. Other rows do not stand there.
 References: docs/decisions/0040-named-steps.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from planner.catalog.model import NamedStep, SqlType, Table, UnitPath
@@ -17,7 +17,8 @@ from planner.lower.dialects.model import Dialect
 from planner.lower.kept.named_steps import merge_steps, name_step
 from planner.lower.row import RowSql
 from planner.lower.unit_paths.reach import find_keys
-from planner.lower.whole_joins.fences import any_value
+from planner.lower.whole_joins.fences import any_value, fence_rows
+from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, ask_rows
 
 _KEYS = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.DATE, SqlType.UUID})
 """Types of keys of which some value is known that may or may not be there, and each of which has one spelling."""
@@ -42,12 +43,16 @@ def reads_own_values(table: Table, names: Iterable[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HeavyRows:
-    """The rows of a table for which `can_tell_apart`, by a list of its heavy units and the steps that this reads."""
+    """The rows of a table for which `can_tell_apart`, by a list of its heavy units and the steps that this reads.
+
+    `front` is what is asked of rows before they meet the list: then one more has NULL in all columns but the key.
+    """
 
     table: Table
     heavy: NamedStep
     before: tuple[NamedStep, ...]
     dialect: Dialect
+    front: FrontConditions = NOTHING
 
     def reach_heavy_units(self) -> Table:
         """Return the table with the columns of heavy units beside its own, which are NULL in rows of others."""
@@ -59,15 +64,20 @@ class HeavyRows:
             for column in self.table.columns
             if column.derivation is None and column.name not in reached
         ]
+        source, by = self.table.relation, self._by
+        if self.front.has_own:
+            row = RowSql(table=self.table, dialect=self.dialect)
+            source, by = ask_rows(row, self.front, shown=shown, keys=self._path.by)
         shown += [f"{unit} AS {identifier(name)}" for unit, name in zip(self._units("y"), self.table.unit, strict=True)]
         keys = self._keys("x")
         unseen = ", ".join(f"{self.dialect.without_statistics(key)} AS {key}" for key in keys)
         apart = f"(SELECT {', '.join([unseen, *self._units('y'), _NOBODY])} FROM {listed.name}) AS apart"
-        met = " AND ".join(f"{name} = {key}" for name, key in zip(self._by, keys, strict=True))
+        met = " AND ".join(f"{name} = {key}" for name, key in zip(by, keys, strict=True))
         relation = (
-            f"(SELECT {', '.join(shown)} FROM {self.table.relation} LEFT JOIN {apart} ON {met}"
-            f" WHERE {_NOBODY} IS NULL AND {self._are_keys}"
-            f" /* each row with its unit if that is heavy, and with none if another is */) AS reached"
+            f"(SELECT {', '.join(shown)} FROM {source} LEFT JOIN {apart} ON {met}"
+            f" WHERE {_NOBODY} IS NULL AND {_test_keys(by)}"
+            f" /* each row with its unit if that is heavy, and with none if another is */{fence_rows(self.dialect)})"
+            " AS reached"
         )
         steps = merge_steps(self.before, found, [self.heavy, listed])
         return replace(self.table, relation=relation, path=None, steps=steps)
@@ -81,10 +91,6 @@ class HeavyRows:
     def _by(self) -> list[str]:
         row = RowSql(table=self.table, dialect=self.dialect)
         return [row.column(name) for name in self._path.by]
-
-    @property
-    def _are_keys(self) -> str:
-        return " AND ".join(f"({name}) IS NOT NULL" for name in self._by)
 
     def _keys(self, letter: str) -> list[str]:
         return [f"keyhole_{letter}{i}" for i in range(len(self._path.by))]
@@ -114,9 +120,13 @@ class HeavyRows:
             f"SELECT {', '.join([*shown, *owners, nobody])} FROM {lookup}",
             f"JOIN {self.heavy.name} AS heavy ON {is_heavy}",
             f"UNION SELECT {', '.join([*keys, *owners, nobody])} FROM (",
-            f"  SELECT {given} FROM {self.table.relation} WHERE {self._are_keys}",
+            f"  SELECT {given} FROM {self.table.relation} WHERE {_test_keys(self._by)}",
             f"  UNION SELECT {', '.join(some)}",
             f") AS given LEFT JOIN {lookup} ON {met}",
             f"WHERE {units[0]} IS NULL OR ({is_some})",
         ]
         return name_step("\n  ".join(lines))
+
+
+def _test_keys(keys: Sequence[str]) -> str:
+    return " AND ".join(f"({key}) IS NOT NULL" for key in keys)

@@ -22,7 +22,7 @@ from planner.lower.read_columns import keep_columns, list_summed
 from planner.lower.row import RowSql
 from planner.lower.unit_rows import StoredTotals, list_needed, unit_columns
 from planner.lower.whole_joins.fences import add_anybody, fence_rows
-from planner.lower.whole_joins.front_conditions import ask_rows
+from planner.lower.whole_joins.front_conditions import FrontConditions, ask_rows
 from planner.question.condition import ALWAYS, Condition, columns
 from planner.question.model import ListedRows, ListedTotals
 
@@ -51,7 +51,7 @@ def keep_listed(row: RowSql, *, asked: Condition = ALWAYS, is_asked: bool = Fals
     joined, names, steps, on_all = [], {}, [table.steps], []
     relation, of_row = table.relation, {name: row.column(name) for name in _list_compared(table)}
     if is_asked and all(listed.compared is None for listed in table.listed):
-        relation, found = ask_rows(row, asked, shown=shown, keys=tuple(of_row))
+        relation, found = ask_rows(row, FrontConditions(asked), shown=shown, keys=tuple(of_row))
         of_row = dict(zip(of_row, found, strict=True))
     only = [clause[0] for clause in table.lists if len(clause) == 1 and not clause[0].absent]
     for i, listed in enumerate(table.listed):

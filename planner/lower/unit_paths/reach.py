@@ -19,13 +19,11 @@ from planner.catalog.model import Column, NamedStep, SqlType, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.model import Dialect
 from planner.lower.kept.named_steps import merge_steps, name_step
-from planner.lower.key_tests import where_tests
 from planner.lower.read_columns import keep_columns
 from planner.lower.row import RowSql
 from planner.lower.unit_paths.carried_values import shorten
 from planner.lower.whole_joins.fences import add_anybody, fence_rows
-from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, ask_rows
-from planner.question.condition import ALWAYS
+from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, ask_rows, test_rows
 
 NO_LENGTHS: Mapping[str, int] = MappingProxyType({})
 """For a table none of whose columns is looked up in a public table."""
@@ -59,8 +57,8 @@ def reach_units(
     found = [f"keyhole_p{i} AS {spelling.identifier(name)}" for i, name in enumerate(table.unit)]
     found += [f"keyhole_c{i} AS {spelling.identifier(here)}" for i, (_, here) in enumerate(brought) if here in read]
     source, keys = table.relation, [own.column(name) for name in table.path.by]
-    if front.own != ALWAYS:
-        source, keys = ask_rows(own, front.own, shown=shown, keys=table.path.by)
+    if front.has_own:
+        source, keys = ask_rows(own, front, shown=shown, keys=table.path.by)
     met = " AND ".join(f"{key} = keyhole_r{i}" for i, key in enumerate(keys))
     inside = {there: longest[here] for there, here in table.path.brought if here in longest}
     finding = _FindUnits(table.path.table, table.path.through, tuple(there for there, _ in brought), dialect, inside)
@@ -163,10 +161,8 @@ class _FindUnits:
             for name, alias in compress(zip(self.brought, self._values, strict=True), read)
         ]
         tests = [f"({row.column(name)}) IS NOT NULL" for name in (*self.through, *reached.unit)]
-        if table.path is None:
-            tests += where_tests(row, front.own)
-        present = " AND ".join(tests)
-        source = reached.relation
+        source, asked = test_rows(row, front) if table.path is None else (reached.relation, [])
+        present = " AND ".join([*tests, *asked])
         if among:
             met = " AND ".join(f"{row.column(name)} = keyhole_s{i}" for i, name in enumerate(self.through))
             source = f"{source} JOIN {among} ON {met}"

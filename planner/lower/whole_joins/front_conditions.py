@@ -3,7 +3,8 @@
     SELECT n_name FROM customer JOIN orders ON ... JOIN lineitem ON ...
     WHERE o_orderdate >= '1994-01-01' AND o_orderdate < '1995-01-01' GROUP BY n_name HAVING ...
 
-Six million lines meet the orders of one year, and not those of seven.
+Six million lines meet the orders of one year, and not those of seven. Lines of suppliers in Asia are found by public
+rows, in front of the same join.
 
 Guarantee: a row is left out in front of a join only if WHERE, which is asked behind it all the same, would leave out
 every joined row that it is in. What is left is never nothing: one row more, with NULL in all columns but keys of the
@@ -12,33 +13,48 @@ join, is dropped by WHERE, as each condition here rejects a row of NULL.
 References: docs/decisions/0041-whole-joins.md.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.catalog.model import Column, Computed, ComputedName, Derivation, SqlType, Table, Value
 from planner.catalog.row_terms import RowTerm
 from planner.lower.domain import LONGEST_LIST
-from planner.lower.key_tests import pair_keys
+from planner.lower.key_tests import pair_keys, where_tests
 from planner.lower.row import RowSql
-from planner.lower.whole_joins.fences import add_anybody
-from planner.question.condition import ALWAYS, Compare, Condition, Leaf, Within, all_of, columns, evaluate
+from planner.lower.whole_joins.fences import add_anybody, fence_rows
+from planner.question.condition import ALWAYS, Compare, Condition, Leaf, Not, Within, all_of, any_of, columns, evaluate
 from planner.question.model import Question
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKeys:
+    """The values of a stored `column` that public rows demand: `select` is SQL that returns them."""
+
+    column: str
+    select: str
 
 
 @dataclass(frozen=True, slots=True)
 class FrontConditions:
     """Conditions on a table's stored rows, which are asked before these are joined, in the table's own names.
 
-    `path` is what is asked of the table to which its path leads, `members` of those that it joins, by place.
+    `found` is what public rows demand of them. `path` is what is asked of the table to which its path leads, `members`
+    of those that it joins, by place.
     """
 
     own: Condition = ALWAYS
+    found: tuple[PublicKeys, ...] = ()
     path: "FrontConditions | None" = None
     members: tuple["FrontConditions", ...] = ()
 
     def __bool__(self) -> bool:
         """Return True if something is asked."""
-        return self.own != ALWAYS or bool(self.path) or any(self.members)
+        return self.has_own or bool(self.path) or any(self.members)
+
+    @property
+    def has_own(self) -> bool:
+        """Return True if something is asked of the table's own rows."""
+        return self.own != ALWAYS or bool(self.found)
 
     def of_path(self) -> "FrontConditions":
         """Return the conditions on the table to which the path leads."""
@@ -55,22 +71,26 @@ _STRICT = frozenset(("column", "stored", "constant", "=", "<", "= by", "< by"))
 _ORDERED = (SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP)
 
 
-def split_front(question: Question) -> FrontConditions:
+def split_front(question: Question, *, found: Sequence[PublicKeys] = ()) -> FrontConditions:
     """Return the parts of WHERE, and of the values of keys, that one of the tables can be asked by itself.
 
     Parameters:
         question: one whose rows that WHERE does not keep decide about nothing.
+        found: what public rows demand of a row's stored values. They are asked where tables are joined anyway.
     """
     table = question.table
     if table.own:
         return NOTHING  # a window reads all rows of a unit
-    asked = [one for one in question.where.conjuncts() if _rejects_null(one, table)]
+    asked = list(question.where.conjuncts())
     asked += [one for column, values in pair_keys(question) for one in _restrict(column, values)]
-    return _place(table, asked)
+    return _place(table, asked, found if table.reads_several else ())
 
 
-def ask_rows(row: RowSql, asked: Condition, *, shown: Sequence[str], keys: Sequence[str]) -> tuple[str, list[str]]:
-    """Return a table's rows that satisfy a condition as a relation, and one row that is nobody's; and its keys' names.
+def ask_rows(
+    row: RowSql, front: FrontConditions, *, shown: Sequence[str], keys: Sequence[str]
+) -> tuple[str, list[str]]:
+    """Return a table's rows that satisfy its own conditions as a relation, and one row that is nobody's; and its keys'
+    names.
 
     Parameters:
         shown: the columns that are carried on, as SQL.
@@ -78,10 +98,33 @@ def ask_rows(row: RowSql, asked: Condition, *, shown: Sequence[str], keys: Seque
     """
     names = [f"keyhole_b{i}" for i in range(len(keys))]
     read = [f"{row.column(key)} AS {name}" for key, name in zip(keys, names, strict=True)]
-    where = "" if asked == ALWAYS else f" WHERE {row.holds(asked)}"
-    rows = f"SELECT {', '.join([*read, *shown])} FROM {row.table.relation}{where}"
+    source, tests = test_rows(row, front)
+    where = f" WHERE {' AND '.join(tests)}" if tests else ""
+    rows = f"SELECT {', '.join([*read, *shown])} FROM {source}{where}"
     columns_met = [row.table.column(key) for key in keys]
     return f"({add_anybody(rows, columns_met, beside=len(shown), dialect=row.dialect)}) AS asked", names
+
+
+def test_rows(row: RowSql, front: FrontConditions) -> tuple[str, list[str]]:
+    """Return the relation of a table's rows and the SQL tests that ask its own conditions of them.
+
+    Public keys are met by a relation that has one value more, which they may or may not have: an engine reads them
+    whichever rows there are.
+    """
+    tests = where_tests(row, front.own)
+    if not front.found:
+        return row.table.relation, tests
+    own, identifier = _list_own(row.table), row.dialect.spelling.identifier
+    names = [f"keyhole_a{i}" for i in range(len(front.found))]
+    looked_up = [row.table.column(one.column) for one in front.found]
+    read = [f"{row.column(one.name)} AS {name}" for one, name in zip(looked_up, names, strict=True)]
+    stored = [identifier(one.name) for one in row.table.columns if one.derivation is None and one.name in own]
+    where = f" WHERE {' AND '.join(tests)}" if tests else ""
+    rows = f"SELECT {', '.join([*read, *stored])} FROM {row.table.relation}{where}"
+    met = add_anybody(rows, looked_up, beside=len(stored), dialect=row.dialect)
+    kept = " AND ".join(f"{name} IN ({one.select})" for one, name in zip(front.found, names, strict=True))
+    # a test from outside would leave out that row in front of the public keys
+    return f"(SELECT {', '.join(stored)} FROM ({met}) AS met WHERE {kept}{fence_rows(row.dialect)}) AS known", []
 
 
 def _restrict(column: Column, values: Sequence[Value]) -> list[Condition]:
@@ -94,11 +137,18 @@ def _restrict(column: Column, values: Sequence[Value]) -> list[Condition]:
     return [Compare(column.name, ">=", ordered[0]), Compare(column.name, "<=", ordered[-1])] if ordered else []
 
 
-def _rejects_null(condition: Condition, table: Table) -> bool:
-    """Return True of a condition on stored values that does not hold where all of them are NULL."""
-    read = columns(condition)
-    strict = all(_is_null_of_null(table.column(name)) for name in table.with_bases(read))
-    return bool(read) and strict and evaluate(condition, dict.fromkeys(read)) is not True
+def _imply(condition: Condition, table: Table, names: Collection[str]) -> Condition:
+    """Return a condition on stored columns with these names alone that is true wherever the given one is, and that does
+    not hold where all of them are NULL; ALWAYS if there is none."""
+
+    def literal(test: Leaf | Not) -> Condition:
+        read = columns(test)
+        is_known = bool(read) and all(_is_null_of_null(table.column(name)) for name in table.with_bases(read))
+        return test if is_known and _list_bases(test) <= set(names) else ALWAYS
+
+    implied = condition.fold_literals(literal, every=all_of, some=any_of, wanted=True)
+    read = columns(implied)
+    return implied if read and evaluate(implied, dict.fromkeys(read)) is not True else ALWAYS
 
 
 def _is_null_of_null(column: Column) -> bool:
@@ -116,26 +166,33 @@ def _is_strict(term: RowTerm) -> bool:
     return term.function in _STRICT and all(map(_is_strict, term.arguments))
 
 
-def _place(table: Table, asked: Iterable[Condition]) -> FrontConditions:
-    """Give each condition to the table that has all its columns, and leave out what none has."""
-    asked = tuple(asked)
+def _place(table: Table, asked: Iterable[Condition], found: Iterable[PublicKeys]) -> FrontConditions:
+    """Give each table what the conditions imply of its columns alone, and the public keys that its rows look up."""
+    asked, found = tuple(asked), tuple(found)
+
+    def hand_on(there: Table, names: dict[str, str]) -> FrontConditions:
+        implied = all_of(_imply(one, table, names) for one in asked)
+        keys = [replace(one, column=names[one.column]) for one in found if one.column in names]
+        return _place(there, _rename(implied.conjuncts(), names), keys)
+
     if table.members:
-        return FrontConditions(
-            members=tuple(
-                _place(member.table, _rename(asked, {named: own for own, named in member.columns}))
-                for member in table.members
-            )
-        )
-    if table.path is None:
-        return FrontConditions(own=all_of(asked))
-    brought = {here: there for there, here in table.path.brought}
-    reached = {*brought, *table.unit}
-    own = all_of(one for one in asked if not _list_bases(one) & reached)
-    return FrontConditions(own=own, path=_place(table.path.table, _rename(asked, brought)))
+        of_members = (hand_on(one.table, {named: own for own, named in one.columns}) for one in table.members)
+        return FrontConditions(members=tuple(of_members))
+    brought = {} if table.path is None else {here: there for there, here in table.path.brought}
+    names = _list_own(table)
+    own = all_of(_imply(one, table, names) for one in asked)
+    of_own = tuple(one for one in found if one.column in names)
+    return FrontConditions(own, of_own, path=None if table.path is None else hand_on(table.path.table, brought))
 
 
-def _rename(asked: Iterable[Condition], names: dict[str, str]) -> list[Condition]:
-    """Return the conditions on columns with these names alone, by the names that stand for them."""
+def _list_own(table: Table) -> frozenset[str]:
+    """Return the columns that a row has before its path leads to a unit and to what other tables have of it."""
+    reached = () if table.path is None else (*table.unit, *(here for _, here in table.path.brought))
+    return frozenset(column.name for column in table.columns).difference(reached)
+
+
+def _rename(asked: Iterable[Condition], names: Mapping[str, str]) -> list[Condition]:
+    """Return the conditions by the names that stand for those of their columns."""
 
     def rename_term(term: RowTerm) -> RowTerm:
         if term.reads_stored:
@@ -151,7 +208,7 @@ def _rename(asked: Iterable[Condition], names: dict[str, str]) -> list[Condition
     def rename(leaf: Leaf) -> Condition:
         return replace(leaf, column=rename_column(leaf.column))
 
-    return [one.mapped(rename) for one in asked if _list_bases(one) <= names.keys()]
+    return [one.mapped(rename) for one in asked]
 
 
 def _list_bases(condition: Condition) -> frozenset[str]:

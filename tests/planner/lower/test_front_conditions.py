@@ -4,7 +4,7 @@ import pytest
 
 from planner.catalog.model import ComputedName
 from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, split_front
-from planner.question.condition import Compare, Within, all_of, any_of
+from planner.question.condition import Compare, Or, Within, all_of, any_of
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_paths.shop import compiled
 
@@ -46,6 +46,18 @@ def test_joined_tables_are_asked_in_their_own_names() -> None:
 )
 def test_what_a_row_of_null_satisfies_or_two_tables_decide_is_asked_behind_the_join_alone(where: str) -> None:
     assert split(where) == NOTHING or not split(where)
+
+
+def test_a_table_is_asked_what_each_part_of_a_disjunction_implies_of_it() -> None:
+    """A part that says nothing of a table lets all of its rows through."""
+    found = split("(o_price < 3 AND amount > 2) OR (o_price < 2 AND amount > 4)")
+    assert found.own == any_of([Compare("amount", ">", 2), Compare("amount", ">", 4)])
+    assert found.of_path().own == any_of([CHEAP, Compare("o_price", "<", 2)])
+    found = split("(o_price < 3 AND amount > 2) OR amount > 4 OR (o_price < 2 AND amount IS NULL AND amount < 9)")
+    least = all_of([Compare("amount", ">", 2)])
+    assert found.of_path() == NOTHING or not found.of_path()
+    assert isinstance(found.own, Or)
+    assert least in found.own.conditions
 
 
 def test_what_is_compared_of_one_table_is_asked_of_it() -> None:

@@ -16,13 +16,15 @@ import duckdb
 import psycopg
 import pytest
 
-from planner.catalog.model import Table
+from planner.catalog.model import Column, PublicTable, SqlType, Table
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.policy.sections import SourceSection
+from planner.question.plan import Rewritten
 from proxy.sources.engine_settings import engine_settings
+from proxy.sources.pinned_relations import with_pinned
 from tests.planner.asked import asked
 from tests.proxy.sources.test_work_of_a_row import walk
 from tests.proxy.sources.unit_paths.shop import TYPES, compiled
@@ -36,6 +38,15 @@ FILLED = {
     "orders": f"'a', i, CASE i WHEN 5 THEN {THERE} ELSE i END, 1 + i % 3, CASE i WHEN 7 THEN {THERE} ELSE i % 6 END",
     "lines": f"'a', i, 'air', 1 + i % 3, CASE WHEN i = 9 THEN {THERE} ELSE i % 9 END",
 }
+ARTICLES = PublicTable(
+    name="articles",
+    columns=(Column("a_key", SqlType.INTEGER, "integer"), Column("a_kind", SqlType.TEXT, "text")),
+    rows=tuple((i, "x" if i < ROWS // 2 else "y") for i in range(ROWS)),
+    digest="articles",
+)
+_PINNED = (
+    f"CREATE TABLE pinned_articles AS SELECT i - 1 AS k, CASE WHEN i > {ROWS // 2} THEN 'y' ELSE 'x' END AS v0 {_I}"
+)
 _ORDERED = "lines JOIN orders ON l_shop = o_shop AND l_order = o_key"
 _ALL = f"{_ORDERED} JOIN customers ON o_customer = c_key"
 QUESTIONS = {
@@ -68,6 +79,12 @@ QUESTIONS = {
     " GROUP BY 1) o USING (household) WHERE n > 0 GROUP BY 1 HAVING count(*) > 4",
     "by own values, if any": "SELECT l_mode FROM lines LEFT JOIN (SELECT household, min(o_month) AS n FROM orders WHERE"
     " o_price = {x} GROUP BY 1) o USING (household) WHERE coalesce(n, 0) < 4 GROUP BY 1 HAVING count(*) > 4",
+    "a line, of one of many public rows": f"SELECT l_mode FROM {_ORDERED} JOIN articles ON a_key = l_month WHERE a_kind"
+    " = 'x' AND amount = {x} GROUP BY l_mode HAVING count(*) > 4",
+    "a customer, of one of many public rows": "SELECT l_mode FROM lines l JOIN customers c ON l.household = c.household"
+    " JOIN articles ON a_key = l_month WHERE a_kind = 'x' AND c.c_key = {x} GROUP BY l_mode HAVING count(*) > 4",
+    "an order, whatever public row": f"SELECT a_kind FROM {_ORDERED} JOIN articles ON a_key = l_month WHERE o_price ="
+    " {x} GROUP BY a_kind HAVING count(*) > 4",
     "different values": f"SELECT l_mode FROM {_ORDERED} WHERE o_price = {{x}} GROUP BY l_mode"
     " HAVING count(DISTINCT o_month) > 4",
     "totals of persons": "SELECT l_mode FROM (SELECT household, l_mode, sum(amount) AS n FROM lines WHERE amount = {x}"
@@ -81,6 +98,7 @@ def on_duckdb(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect(config={"disabled_optimizers": settings["disabled_optimizers"]}) as connection:
         for name, columns in FILLED.items():
             connection.execute(f"CREATE TABLE {name} AS {_fill(name, columns)}")
+        connection.execute(_PINNED)
         yield connection
 
 
@@ -90,6 +108,7 @@ def on_postgres(url: str, folder: Path) -> Iterator[psycopg.Connection[tuple[Any
     with new_database(url) as made, psycopg.connect(made, autocommit=True) as connection:
         for name, columns in FILLED.items():
             connection.execute(f"CREATE TABLE {name} AS {_fill(name, columns)}; ANALYZE {name}".encode())
+        connection.execute(f"{_PINNED}; ANALYZE pinned_articles".encode())
         for name, value in settings.items():
             connection.execute(f"SET {name} = {value}".encode())
         yield connection
@@ -100,20 +119,27 @@ def _fill(name: str, columns: str) -> str:
 
 
 def write(dialect: Dialect, *, keys: bool) -> Iterator[tuple[str, str, str]]:
-    """Each question, and its statement with the constant that is there and with the one that is not.
+    """Each question, and its statement with the constant that is there and with the one that is not; likewise with the
+    rows of heavy units apart.
 
     Parameters:
         keys: the source keeps the keys of customers and orders unique.
     """
-    catalog = compiled()
+    catalog = replace(compiled(), public_tables=(ARTICLES,))
     if keys:
         catalog = replace(catalog, tables=tuple(map(_keep_keys, catalog.tables)))
     for name, sql in QUESTIONS.items():
-        there, absent = (
-            plan(asked(sql.format(x=x), catalog=catalog), dialect=dialect).rewritten.sql for x in (THERE, ABSENT)
-        )
-        assert there.replace(str(THERE), str(ABSENT)) == absent, name
-        yield name, there, absent
+        both = [plan(asked(sql.format(x=x), catalog=catalog), dialect=dialect).rewritten for x in (THERE, ABSENT)]
+        apart = [one.apart for one in both if one.apart is not None]
+        for form, several in ((name, both), (f"{name}, apart", apart)):
+            if several:
+                there, absent = map(_with_articles, several)
+                assert there.replace(str(THERE), str(ABSENT)) == absent, form
+                yield form, there, absent
+
+
+def _with_articles(rewritten: Rewritten) -> str:
+    return with_pinned(rewritten.sql, rewritten.pinned, lambda _: "TABLE pinned_articles")
 
 
 def _keep_keys(table: Table) -> Table:
@@ -139,6 +165,12 @@ def test_duckdb_reads_every_table_whole_whether_or_not_a_row_satisfies_a_conditi
             assert read == count_read(absent), name
 
 
+def _name_scanned(node: dict[str, Any]) -> str | None:
+    """The table that a node of a plan reads, or its public rows as a step; None of others."""
+    name = node.get("Relation Name") or node.get("CTE Name", "")
+    return name if name in {*TYPES, "pinned_articles"} or name.startswith("keyhole_pinned_") else None
+
+
 @pytest.mark.parametrize("keys", [False, True])
 def test_postgresql_reads_every_table_whole_whether_or_not_a_row_satisfies_a_condition(
     postgres_url: str, tmp_path: Path, *, keys: bool
@@ -148,9 +180,12 @@ def test_postgresql_reads_every_table_whole_whether_or_not_a_row_satisfies_a_con
         def count_read(sql: str) -> Counter[str]:
             told = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}".encode()).fetchone()
             assert told is not None
-            scans = [one for one in walk(told[0][0]["Plan"], "Plans") if one.get("Relation Name") in TYPES]
-            read = (one["Actual Loops"] * (one["Actual Rows"] + one.get("Rows Removed by Filter", 0)) for one in scans)
-            return Counter(f"{one['Relation Name']} {rows}" for one, rows in zip(scans, read, strict=True))
+            found = ((_name_scanned(one), one) for one in walk(told[0][0]["Plan"], "Plans"))
+            scans = [(name, one) for name, one in found if name is not None]
+            return Counter(
+                f"{name} {one['Actual Loops'] * (one['Actual Rows'] + one.get('Rows Removed by Filter', 0))}"
+                for name, one in scans
+            )
 
         for name, there, absent in write(POSTGRES, keys=keys):
             read = count_read(there)
