@@ -1,8 +1,8 @@
 """Asks TPC-H's statements through Keyhole and plainly, and holds each answer against the truth.
 
 Each question is asked over the PostgreSQL endpoint, at the policy's accuracy, of a data version of its own: first with
-nothing kept, again once the steps of its statement are, and a third time once its rollup is, if it has one. The second
-and third have thresholds a little lower, for else they would be the stored answer, and a wider tolerance, which costs
+nothing kept, again once the steps of its statement are, and a last time once its rollup is, if it has one. These have
+thresholds a little lower, for else they would be the stored answer, and a wider tolerance, which costs
 little and changes no statement. "Right" are rows of the first that
 qualify when thresholds are a tolerance lower, in the data *before* bounding.
 
