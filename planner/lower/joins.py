@@ -352,25 +352,19 @@ def join_lookups(
         else column
         for column in table.columns
     )
-    steps = merge_steps(searched, table.steps)  # what is asked in front of a join may read them
+    steps = merge_steps(table.steps, searched)
     return replace(table, relation=relation, columns=(*columns, *truths), steps=steps)
 
 
-def list_public_keys(
-    table: Table, *, dialect: Dialect, asked: PublicConditions
-) -> tuple[tuple[PublicKeys, ...], tuple[NamedStep, ...]]:
-    """Return what pinned rows demand of the values that look them up, and the steps that this reads.
+def list_public_keys(table: Table, *, dialect: Dialect, asked: PublicConditions) -> tuple[PublicKeys, ...]:
+    """Return what pinned rows demand of the values that look them up.
 
     Parameters:
         asked: conditions on pinned rows, as `join_lookups` is given them.
     """
-    row, found, steps = RowSql(table=look_up_at_once(table), dialect=dialect), [], []
-    for one in _look_up_together(table, dialect):
-        if one.place in asked.demanded:
-            searched = one.search(row, asked)
-            found.append(PublicKeys(one.base.name, one.select_keys(row, asked)))
-            steps += [] if searched is None else [searched]
-    return tuple(found), tuple(steps)
+    row = RowSql(table=look_up_at_once(table), dialect=dialect)
+    several = (one for one in _look_up_together(table, dialect) if one.place in asked.demanded)
+    return tuple(PublicKeys(one.base.name, one.select_keys(row, asked)) for one in several)
 
 
 def list_pinned(table: Table, *, dialect: Dialect) -> tuple[PinnedRelation, ...]:
@@ -407,18 +401,18 @@ class _LookedUp:
 
     def join(self, row: RowSql, asked: PublicConditions | None, *, key: str) -> str:
         """The join beside the private relation, by a value of its rows."""
-        pinned = self._spell(row, asked)
+        searched = None if asked is None else self.search(row, asked)
+        pinned = f"({self._ask(row, asked)})" if searched is None else searched.name
         joined = "LEFT JOIN" if asked is None or self.place not in asked.demanded else "JOIN"
         return f"{joined} {pinned} AS pinned{self.number} ON {key} = {self._key}"
 
     def select_keys(self, row: RowSql, asked: PublicConditions) -> str:
-        """Return SQL for the values by which rows are found that satisfy what is asked of them."""
-        return f"SELECT {self._key} FROM {self._spell(row, asked)} AS wanted"
+        """Return SQL for the values by which rows are found that satisfy what is asked of them.
 
-    def _spell(self, row: RowSql, asked: PublicConditions | None) -> str:
-        """Return the rows with what is asked of them, as a relation."""
-        searched = None if asked is None else self.search(row, asked)
-        return f"({self._ask(row, asked)})" if searched is None else searched.name
+        What is dear is asked twice, of public rows alone: engines may wait forever for a step that is read in front of
+        a join and behind it.
+        """
+        return f"SELECT {self._key} FROM ({self._ask(row, asked)}) AS wanted"
 
     def search(self, row: RowSql, asked: PublicConditions) -> NamedStep | None:
         """The rows as a step of their own, if what is asked of them is dear."""

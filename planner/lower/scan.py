@@ -117,7 +117,6 @@ class _Reading:
     among: MemberConditions
     public: PublicConditions
     front: FrontConditions
-    steps: tuple[NamedStep, ...]
     dialect: Dialect
 
     @staticmethod
@@ -133,12 +132,12 @@ class _Reading:
             dialect=dialect,
             is_first=is_first,
         )
-        keys, steps = list_public_keys(known, dialect=dialect, asked=public)
+        keys = list_public_keys(known, dialect=dialect, asked=public)
         stored = replace(known, columns=(*known.columns, *public.columns))
         left = list_conditions(public.where, public.functionals)
         is_dear = bool(among.carried) or has_dear(stored, left, question.keys.columns)
         front = split_front(question, found=keys) if is_first and not is_dear else NOTHING
-        return _Reading(question, asked, among, public, front, steps if front else (), dialect)
+        return _Reading(question, asked, among, public, front, dialect)
 
     def read(self, table: Table, *, front: FrontConditions = NOTHING) -> tuple[Question, RowSql, list[FunctionalSql]]:
         """Return the question over rows of its table, or of a table that has some of its rows, and its functionals.
@@ -150,7 +149,6 @@ class _Reading:
         own = MemberConditions() if public.carried or public.demanded else self.among
         narrow = keep_columns(table, list_read(question, table, question.where, self.asked))
         joined = join_with_values(narrow, dialect=dialect, among=own, front=front)
-        joined = replace(joined, steps=merge_steps(self.steps, joined.steps)) if front else joined
         read = put_into_windows(joined, question, dialect=dialect)
         by_itself = ALWAYS if self.question.table.reads_several else front.own  # also where its rows meet a list here
         looked_up = join_lookups(read, dialect=dialect, asked=public, front=by_itself if front else None)

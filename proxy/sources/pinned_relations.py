@@ -38,11 +38,19 @@ _CHUNKED = 170_000  # the libpq that hands on rows in pieces
 _OIDS = {True: (20, 1016), False: (25, 1009)}  # of bigint, bigint[], and of text, text[]
 
 
-def with_pinned(sql: str, pinned: Sequence[PinnedRelation], rows: Callable[[PinnedRelation], str]) -> str:
-    """Return the statement that reads these relations as what `rows` gives for them."""
+def with_pinned(
+    sql: str, pinned: Sequence[PinnedRelation], rows: Callable[[PinnedRelation], str], *, inlined: bool = False
+) -> str:
+    """Return the statement that reads these relations as what `rows` gives for them.
+
+    Parameters:
+        inlined: an engine reads them wherever they are named, and does not make a copy for all places first. DuckDB 2.0
+            may wait forever for a copy that is read in front of a join and behind it.
+    """
     if not pinned:
         return sql
-    named = ",\n".join(f"{one.name} AS (\n{rows(one)}\n)" for one in pinned)
+    how = " NOT MATERIALIZED" if inlined else ""
+    named = ",\n".join(f"{one.name} AS{how} (\n{rows(one)}\n)" for one in pinned)
     return f"-- pinned public rows\nWITH {named}\nSELECT * FROM (\n{sql}\n) AS asked"
 
 
@@ -216,7 +224,7 @@ class DuckDBPins:
                 self._make(relation)
             self._read.update(names)
         try:
-            yield with_pinned(sql, pinned, lambda relation: f"SELECT * FROM {_place(relation.name)}")
+            yield with_pinned(sql, pinned, lambda one: f"SELECT * FROM {_place(one.name)}", inlined=True)
         finally:
             with self._lock:
                 self._read.subtract(names)
