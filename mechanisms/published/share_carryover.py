@@ -6,8 +6,8 @@ error is the value of a finite game, found by going back from the last level. Wh
 other functionals) is independent of this noise, so no rule does better; and where the formula is settled first, the
 literal's verdict no longer counts.
 
-The value given the present noise falls with that noise: the finer noise given the coarser one is stochastically
-monotone (the increment's law is log-concave), the winning zone lies below and the losing zone above. So the noise of a
+The value given the present noise falls with that noise: the finer noise given the coarser one grows stochastically
+with it (docs/proofs/carried_shares.md, 3), the winning zone lies below and the losing zone above. So the noise of a
 level is cut into cells, each with its value at its least point, which is never too low: **a certified upper bound**,
 exact where every cell is one integer (256 cells come within one per cent). The law is gradual release's, in closed
 form; integer cut-offs are those of the run. Distance 1 (or minus the tolerance) is the worst: with the same noise, a
@@ -103,7 +103,7 @@ def worst_of_any_rule(
         best = np.zeros(start.size)
         for following in _choices(node, nodes, last):
             zone = zones(following, max(1, following[0] - node[0]))
-            conditional = _Refined(coarse=float(rate(node)), fine=float(rate(following)), value=start)
+            conditional = Refined(coarse=float(rate(node)), fine=float(rate(following)), value=start)
             chance = conditional.at_most(np.array([zone.win]))[:, 0]
             if following != last:
                 within = np.clip(edges[following], zone.win + 1, zone.lose)
@@ -142,7 +142,7 @@ def _edges(zone: Zones, cells: int) -> Values:
 
 
 @dataclass(frozen=True, slots=True)
-class _Refined:
+class Refined:
     """The law of the finer noise given values of the coarser one."""
 
     coarse: float

@@ -13,7 +13,7 @@ from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import DecisionTask, Look, Unachievable
 from mechanisms.published.dppwlm import Dppwlm, DppwlmBounded, worst_rates
 from mechanisms.published.ppwlm import ppwlm_test, published_look
-from mechanisms.published.share_carryover import CELLS, worst_of_any_rule, zones_of_misses, zones_of_returns
+from mechanisms.published.share_carryover import CELLS, Refined, worst_of_any_rule, zones_of_misses, zones_of_returns
 from mechanisms.threshold.joint_loss import all_at_once
 from tests.effort import examples, rounds
 from tests.in_turn import in_turn
@@ -78,6 +78,18 @@ def test_the_usual_number_of_cells_comes_within_two_per_cent(tolerance: int) -> 
     usual = worst_rates(test, share=0.05, fine_steps=3)[0]
     fine = bound(levels, share=0.05, fine_steps=3, cells=finer * CELLS)
     assert fine * (1 - 1e-9) <= usual <= (1 + 0.02 * (1 - 1 / finer)) * fine
+
+
+@pytest.mark.parametrize(("coarse", "fine"), [(0.01, 1.0), (0.02, 0.021), (0.05, 0.3), (0.5, 2.5), (2.0, 6.0)])
+def test_the_finer_noise_grows_with_the_coarser_one(coarse: float, fine: float) -> None:
+    """Step 3 of the proof: its distribution function falls in the coarser noise, on both sides of zero. The increment
+    between them is not log-concave."""
+    value, bound = np.arange(-60.0, 61.0), np.arange(-200.0, 201.0)
+    assert np.diff(Refined(coarse=coarse, fine=fine, value=value).at_most(bound), axis=0).max() < 1e-12
+    first, second = np.exp(-coarse * np.arange(1, 3))
+    zero = (1 - math.exp(-coarse)) ** 2 * math.exp(coarse - fine) / (1 - math.exp(-fine)) ** 2
+    moved = (1 - zero) * (1 - first) / (1 + first)
+    assert (moved * first) ** 2 < (zero + moved) * moved * second
 
 
 def cut(functional: int, at: int, tolerance: int, above: bool = True) -> Cut:
