@@ -187,20 +187,20 @@ class WitnessNotKept(LedgerError):
 
 
 def answer_changed() -> LedgerUnavailable:
-    """A stored answer that differs from the digest in its event."""
+    """Return the error for a stored answer that differs from the digest in its event."""
     return LedgerUnavailable("a stored answer is not the one that was released")
 
 
 def path_changed() -> LedgerUnavailable:
-    """A stored noise path that differs from the digest in its event."""
+    """Return the error for a stored noise path that differs from the digest in its event."""
     return LedgerUnavailable("a stored noise path is not the one that was committed")
 
 
 def event_gone(number: int) -> LedgerUnavailable:
-    """An event that was folded and is not there any more."""
+    """Return the error for an event that was folded and has disappeared."""
     return LedgerUnavailable(f"event {number} is gone: the ledger was replaced under a running process")
 
 
 def too_many_cells(most: int) -> LedgerMisuse:
-    """A partition that would outgrow memory."""
+    """Return the error for a partition that would outgrow memory."""
     return LedgerMisuse(f"a partition of more than {most} cells")

@@ -47,9 +47,11 @@ NO_PATHS: Mapping[str, bytes] = MappingProxyType({})
 
 
 class Ledger:
-    """One open ledger. Safe to share between threads; processes open their own. `owner` has the owner's verbs,
-    `idempotency` the requests that are answered once, `exposures` what its tables are called in their source,
-    `monitors` the standing questions."""
+    """One open ledger.
+
+    Safe to share between threads; processes open their own. `owner` has the owner's verbs, `idempotency` the requests
+    that are answered once, `exposures` what its tables are called in their source, `monitors` the standing questions.
+    """
 
     def __init__(
         self, journal: Journal, *, clock: Callable[[], datetime], knowledge: Knowledge = nothing_known
@@ -104,7 +106,10 @@ class Ledger:
         return cls(journal, clock=clock, knowledge=knowledge)
 
     def check_witness(self) -> None:
-        """Hold the ledger against its witness, which a ledger that is trusted is not. Raises `LedgerBehind`."""
+        """Check the ledger against its witness, unless the ledger is trusted.
+
+        Raise `LedgerBehind` if it lost events.
+        """
         self._journal.check_witness(accept=False)
 
     def accept(self) -> None:
@@ -203,14 +208,17 @@ class Ledger:
             self._journal.append(transaction, Released(reservation.id, self._clock()))
 
     def at_work(self, reservation: Reservation) -> AbstractContextManager[None]:
-        """The block is what was reserved for, up to its commit. In this process it is under way as long as that runs,
-        and nobody waits for it once it failed: it stays open then, and spent."""
+        """Hold a reservation in flight for the block, up to its commit.
+
+        While the block runs, its question is under way in this process. If the block fails, nobody waits for it, and
+        the reservation stays open and spent.
+        """
         return self._repetition.at_work(reservation.id)
 
     def find_answer(
         self, fingerprint: str, version: str, *, analyst: str, once_within: timedelta | None = None
     ) -> StoredAnswer | None:
-        """The stored answer to a question on a data version: the one `analyst` holds already, else the first.
+        """Return the stored answer to a question on a data version: the one `analyst` holds already, else the first.
 
         With `once_within`, as `reserve` has it, `Repeated` is raised where the analyst holds none and has the question
         under way: its answer is the one to tell, and not another analyst's.
@@ -234,8 +242,9 @@ class Ledger:
         once_within: timedelta | None = None,
         wording: Wording | None = None,
     ) -> Reservation | None:
-        """Charge an analyst for reading a stored answer, on the analyst's own balances only:
-        `answer.charge_of_reading(analyst)`.
+        """Charge an analyst for reading a stored answer.
+
+        The charge is `answer.charge_of_reading(analyst)`, on the analyst's own balances only.
 
         Returns None, charging nothing, when the analyst holds this answer already. Raises `Repeated` when the analyst
         has come to hold another answer to the question meanwhile, which is the one to tell, or with `once_within` has
@@ -261,7 +270,9 @@ class Ledger:
         return reservation
 
     def find_paths(self, identities: Iterable[str], version: str) -> Mapping[str, StoredPath]:
-        """The newest state of the noise paths with these identities on a data version, by identity; many have none.
+        """Return the newest state of the noise paths with these identities on a data version, by identity.
+
+        Many identities have none.
 
         What is `taken` can be read but not be continued.
         """
@@ -317,18 +328,20 @@ class Ledger:
         return reservation
 
     def left_for(self, charge: Charge, limits: Limits) -> Headroom:
-        """The largest epsilon over the charge's keys, and the largest per-unit sum, that would fit now."""
+        """Return the largest epsilon over the charge's keys, and the largest per-unit sum, that would fit now."""
         with self._journal.reading() as (_, balances):
             return what_fits(balances, charge, limits, knowledge=self._knowledge)
 
     def find_shortage(self, charge: Charge, limits: Limits) -> OverBudget | None:
-        """The first balance that does not cover a charge now, as `reserve` would raise it; None where all do."""
+        """Return the first balance that does not cover a charge now, as `reserve` would raise it; None if all do."""
         with self._journal.reading() as (_, balances):
             return find_shortage(balances, charge, limits, knowledge=self._knowledge)
 
     def rehearse(self, tables: frozenset[str]) -> Rehearsal:
-        """The balances of these tables as they are now, to see what charges would fit one after the other. Writes
-        nothing, ever."""
+        """Return the tables' balances as they are now, to see which charges would fit one after the other.
+
+        Nothing is ever written.
+        """
         with self._journal.reading() as (_, balances):
             return Rehearsal(balances.copy(tables), tables=tables, knowledge=self._knowledge)
 
@@ -343,28 +356,35 @@ class Ledger:
 
     @property
     def size(self) -> int:
-        """How many events there were when the log was last looked at; reads nothing."""
+        """Return the number of events at the last look at the log. Nothing is read."""
         return self._journal.size
 
     def is_approved(self, question: str) -> bool:
-        """Whether the owner approved the question of this fingerprint."""
+        """Return True if the owner approved the question of this fingerprint."""
         with self._journal.reading() as (_, balances):
             return question in balances.approved
 
     def find_declined(self, question: str) -> DeclineReason | None:
-        """What the owner said last against the question of this fingerprint; None where it was not declined, or was
-        approved since."""
+        """Return the owner's latest decision against the question of this fingerprint.
+
+        Return None if it was never declined, or approved afterwards.
+        """
         with self._journal.reading() as (_, balances):
             return balances.declined.get(question)
 
     def open_reservations(self) -> tuple[Reservation, ...]:
-        """Questions' reservations neither committed, released nor settled, oldest first. A dead process's stay here,
-        spent. Those of monitors are none: they are open as long as these stand."""
+        """Return the questions' reservations that are neither committed, released nor settled, oldest first.
+
+        Those of a dead process stay here, spent. Those of monitors are left out: they are open as long as their
+        monitors stand.
+        """
         with self._journal.reading() as (_, balances):
             return balances.questions()
 
     def balances(self, limits: Limits, *, analyst: str | None = None, all_windows: bool = False) -> BudgetReport:
-        """What is spent and left, per family and key, and per analyst; for one analyst's own charges if named.
+        """Return the spent and remaining budget, per family and key, and per analyst.
+
+        Of one analyst's own charges if named.
 
         Of the newest window; or, with `all_windows`, what is spent over all of them (what is left is then what would
         be, had no window been opened). The first report of an open ledger reads its whole log, later ones what is new;
@@ -374,32 +394,41 @@ class Ledger:
         return report(limits, analyst=analyst)
 
     def burn_down(self, limits: Limits) -> BurnDown:
-        """What everybody together, and each analyst, had spent in the course of time. The first one of an open ledger
-        reads its whole log, later ones what is new."""
+        """Return the budget spent over time by everybody together, and by each analyst.
+
+        The first call on an open ledger reads the whole log, later calls read new events only.
+        """
         return self._burn_downs.read(limits)
 
     def history(self, *, analyst: str | None = None) -> tuple[AskedQuestion, ...]:
-        """Every question with its worst-case charge and what became of it, oldest first; one analyst's if named, whose
-        events alone are read then."""
+        """Return every question with its worst-case charge and its end, oldest first.
+
+        If an analyst is named, only that analyst's questions are returned, and only their events are read.
+        """
         if analyst is None:
             return history.asked_questions((event for _, event in self._journal.events()), analyst=None)
         with self._journal.looking() as transaction:
             return history.of_analyst(transaction, analyst)
 
     def page(self, *, analyst: str | None, before: str | None, limit: int, only_open: bool) -> Page:
-        """The `limit` newest questions reserved before reservation `before` (None: of all), the newest first, and how
-        many older ones there are; of one analyst, and open ones alone, if so asked. Their events alone are read."""
+        """Return the `limit` newest questions reserved before reservation `before`, and the number of older ones.
+
+        The newest come first; `before` None means all. `analyst` and open questions can be asked for alone. Only the
+        events of these questions are read.
+        """
         with self._journal.reading() as (transaction, balances):
             return history.page(transaction, balances, analyst=analyst, before=before, limit=limit, only_open=only_open)
 
     def asked_as(self, identity: str) -> tuple[AskedQuestion, ...]:
-        """The questions whose reservation, or whose own id, starts with `identity`, oldest first."""
+        """Return the questions whose reservation, or whose own id, starts with `identity`, oldest first."""
         with self._journal.looking() as transaction:
             return history.starting_with(transaction, identity)
 
     def note_waiting(self, waiting: NotApproved, charge: Charge, wording: Wording) -> None:
-        """Keep what a question that waits for the owner says, for whoever approves it; nothing is charged, and of what
-        an analyst asked only the newest are kept."""
+        """Keep the text of a question that waits for the owner, for its approval. Nothing is charged.
+
+        Of each analyst only the newest questions are kept.
+        """
         one = WaitingQuestion(
             question=waiting.question,
             analyst=charge.analyst,

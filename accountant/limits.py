@@ -37,7 +37,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class BalanceRoom:
-    """What still fits: the largest uniform `epsilon_nano` per key, and the largest per-unit sum (None: no cap).
+    """The room that is left: the largest uniform `epsilon_nano` per key, and the largest per-unit sum (None: no cap).
 
     Below zero where a charge that needs nothing would not fit either.
     """
@@ -46,14 +46,14 @@ class BalanceRoom:
     unit_epsilon_nano: int | None
 
     def admits(self, amounts: Amounts) -> bool:
-        """Whether the amounts fit."""
+        """Return True if the amounts fit."""
         unit_fits = self.unit_epsilon_nano is None or amounts.unit_epsilon_nano <= self.unit_epsilon_nano
         return amounts.epsilon_nano <= self.epsilon_nano and unit_fits
 
 
 @dataclass(frozen=True, slots=True)
 class BalanceLeft:
-    """What is left of one balance, of the key that has least left where it is kept per key, and the cap in force.
+    """The rest of one balance, of the key that has least left if it is kept per key, and the cap in force.
 
     `unit` is there for balances of a whole unit.
     """
@@ -64,7 +64,7 @@ class BalanceLeft:
     unit: UnitRoom | None = None
 
     def count_more(self, needed_nano: int, curve: Curve | None) -> int | None:
-        """How many more questions fit that each need so much; None for no end."""
+        """Return the number of further questions that fit, each of this size; None for no limit."""
         if needed_nano == 0:
             return None
         if self.unit is not None:
@@ -74,7 +74,7 @@ class BalanceLeft:
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """What the balances still admit: of the analyst's own amounts and the cap per question, and of the shared ones.
+    """The charges that the balances admit: by the analyst's own amounts and the cap per question, and by shared ones.
 
     `balances` has each balance with a cap by itself; the cap per question is none, as nothing is ever spent of it.
     `by_curve`: the charge that was asked about would be charged to units by its Rényi curve, which leaves more room.
@@ -103,14 +103,14 @@ class Headroom:
         return self.plain.unit_epsilon_nano
 
     def admits(self, charge: Charge) -> bool:
-        """Whether a charge over the same keys fits."""
+        """Return True if a charge over the same keys fits."""
         everybody = charge.known_amounts if self.apart else charge.shared_amounts
         if charge.renyi is not None and self._admits_curve(charge, charge.renyi):
             return True
         return self.own.admits(charge.own_amounts) and (not charge.shared or self.shared.admits(everybody))
 
     def largest_of_group(self, groups: int, *, in_cell: int, by_curve: bool) -> int:
-        """The largest epsilon per key of a question that continues nothing.
+        """Return the largest epsilon per key of a question that continues nothing.
 
         One unit bears that of `groups` keys, and a cell that of `in_cell`.
 

@@ -33,7 +33,7 @@ MOST_KEYS = 1 << 24
 
 
 def is_lasting(version: str) -> bool:
-    """Whether a later question may have the same data version: not on live tables."""
+    """Return True if a later question may have the same data version: not on live tables."""
     return _OF_ONE_QUESTION.fullmatch(version) is None
 
 
@@ -116,7 +116,7 @@ class Amounts:
 
     @property
     def table_nano(self) -> int:
-        """What counts on the table's balance: one unit's loss, or (for unit "row") one key's."""
+        """Return the amount that counts on the table's balance: one unit's loss, or (for unit "row") one key's."""
         return max(self.epsilon_nano, self.unit_epsilon_nano)
 
 
@@ -153,7 +153,7 @@ class StoredPath:
 
 @dataclass(frozen=True, slots=True)
 class Continuing:
-    """What a question that continues noise paths costs everybody, beside what it costs its analyst.
+    """The cost to everybody of a question that continues noise paths, beside its cost to its analyst.
 
     `shared` is the largest fresh loss of any key given what was revealed there before, and of a unit; `known` the fresh
     loss as far as it is public: that of the rates above the highest one reserved before.
@@ -237,7 +237,9 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """How a question was put and what its answer promises, for people who read the ledger: no balance depends on it.
+    """The wording of a question and the promise of its answer, for people who read the ledger.
+
+    No balance depends on it.
 
     `text` is the question's as far as the owner lets it be kept (None: not at all), `guarantee` a sentence, `fnr` and
     `fpr` the rates as decimal text (None: no bound).
@@ -279,25 +281,25 @@ class Spent:
 
     @staticmethod
     def uniform(epsilon_nano: int, *, unit_epsilon_nano: int) -> "Spent":
-        """Every key lost `epsilon_nano`."""
+        """Return a loss of `epsilon_nano` for every key."""
         return Spent(epsilon_nano, unit_epsilon_nano, None)
 
     @staticmethod
     def per_key(epsilon_nano: Sequence[int] | NanoArray, *, unit_epsilon_nano: int) -> "Spent":
-        """Key i, in C order of the question's cells, lost `epsilon_nano[i]`."""
+        """Return a loss of `epsilon_nano[i]` for key i, in C order of the question's cells."""
         losses = np.asarray(epsilon_nano, dtype="<i8").reshape(-1)
         if losses.size == 0 or int(losses.min()) < 0:
             raise LedgerMisuse("losses are non-negative, one per key")
         return Spent(int(losses.max()), unit_epsilon_nano, losses.tobytes())
 
     def amounts(self, cells: Cells) -> NanoArray | int:
-        """The losses as a number, or as an array of the cells' shape that is not to be written to."""
+        """Return the losses as a number, or as a read-only array of the cells' shape."""
         if self.keys is None:
             return self.epsilon_nano
         return np.frombuffer(self.keys, dtype="<i8").reshape(cells.shape).astype(np.int64, copy=False)
 
     def to_everybody(self, charge: Charge) -> "Spent":
-        """What counts on the shared balances, once `charge` was reserved."""
+        """Return the amount that counts on the shared balances, once `charge` was reserved."""
         if not charge.shared:
             return NOTHING_SPENT
         return self if self.fresh is None or charge.continuing is None else self.fresh
@@ -358,7 +360,7 @@ class StoredAnswer:
 
     @property
     def analyst(self) -> str:
-        """Who paid for it."""
+        """Return the analyst who paid for it."""
         return self.charge.analyst
 
     @property
@@ -367,7 +369,9 @@ class StoredAnswer:
         return self.spent.epsilon_nano
 
     def charge_of_reading(self, analyst: str) -> Charge:
-        """What another analyst reserves to read it, on the own balances only; committed is the loss of its release.
+        """Return the charge that another analyst reserves to read it, on the own balances only.
+
+        The commit charges the loss of its release.
 
         It is the worst case, so that a refusal tells nothing of the outcome.
         """

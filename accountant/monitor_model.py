@@ -9,7 +9,7 @@ from accountant.model import Charge
 
 
 class MonitorState(StrEnum):
-    """What a started monitor does."""
+    """The activity of a started monitor."""
 
     RUNNING = "running"
     PAUSED = "paused"  # no look is made; its open windows stay charged
@@ -18,9 +18,10 @@ class MonitorState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WindowAxis:
-    """Where the windows of a monitor are among the cells of its charge: window `first + i` is the `i`th value of
-    `column`, one of the charge's columns as the ledger calls them. Without one (None in its place) all windows share
-    all cells.
+    """The place of a monitor's windows among the cells of its charge.
+
+    Window `first + i` is the `i`th value of `column`, one of the charge's columns as the ledger calls them. Without one
+    (None in its place) all windows share all cells.
 
     `overlap` is the most windows, one after the other, that one row can count in: 1 where they tumble, the length over
     the hop, rounded up, where they hop, and 2 where they slide, whose epochs share rows. Where it is more than 1 a
@@ -72,8 +73,9 @@ class WindowState:
 
 @dataclass(frozen=True, slots=True)
 class WindowLook:
-    """What one look did to one window: its new state, the keys that have come into the answer with it, and those that
-    have gone out of it.
+    """The changes of one look to one window.
+
+    They are its new state, the keys that have come into the answer with it, and those that have gone out of it.
 
     `look` counts from 1 in its window; looks may be left out. `since` is the look of the state that `body` was made of
     (`WindowState.look`): where that is no longer the window's newest, another process has looked meanwhile. `keys` are
@@ -100,9 +102,11 @@ class WindowLook:
 
 @dataclass(frozen=True, slots=True)
 class MonitorAlert:
-    """A key that came into a monitor's answer. `number` is that of the look over the whole horizon, as `MonitorRun`
-    counts them; `at` the look's moment. With the look `cleared_number`, at `cleared_at`, it went out of the answer
-    again; None: it did not."""
+    """A key that came into a monitor's answer.
+
+    `number` is that of the look over the whole horizon, as `MonitorRun` counts them; `at` the look's moment. With the
+    look `cleared_number`, at `cleared_at`, it went out of the answer again; None: it did not.
+    """
 
     monitor: str
     run: str
@@ -116,8 +120,11 @@ class MonitorAlert:
 
 @dataclass(frozen=True, slots=True)
 class AlertPage:
-    """Alerts of whole looks, by the look's number, then window and key. `last_look` is the number of the last look
-    that the page covers: the next page is what comes after it. `more`: there is one."""
+    """Alerts of whole looks, by the look's number, then window and key.
+
+    `last_look` is the number of the last look that the page covers: the next page is what comes after it. `more`: there
+    is one.
+    """
 
     alerts: tuple[MonitorAlert, ...]
     last_look: int
@@ -126,9 +133,13 @@ class AlertPage:
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """What whole looks changed: the alerts that came with them, by the look's number, then window and key; and those,
-    of these looks or earlier ones, that were `cleared` by them, by the number of that look. The rest as of a page of
-    alerts."""
+    """The changes of whole looks: alerts and cleared alerts.
+
+    Alerts are those that came with a look, by the look's number, then window and key.
+
+    And those, of these looks or earlier ones, that were `cleared` by them, by the number of that look. The rest as of a
+    page of alerts.
+    """
 
     came: tuple[MonitorAlert, ...]
     cleared: tuple[MonitorAlert, ...]

@@ -69,8 +69,10 @@ _SYSTEM = {
 
 @contextmanager
 def told_in_words() -> Iterator[None]:
-    """Tell failures of drivers and files in the block by their cause. Raises `StorageFull`, `StorageFailed`,
-    `LedgerUnavailable`."""
+    """Tell failures of drivers and files in the block by their cause.
+
+    Raises `StorageFull`, `StorageFailed`, `LedgerUnavailable`.
+    """
     try:
         yield
     except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:  # the last where a text in SQLite is none

@@ -18,7 +18,7 @@ _STEP_NANO = 100_000
 
 @dataclass(frozen=True, slots=True)
 class UnitLoss:
-    """What one unit has lost, in 1e-9.
+    """The loss of one unit, in 1e-9.
 
     `pure_nano` is the sum of all losses in pure terms; `in_curve_nano` how much of it is of questions that were charged
     by curve, and `curve` the sum of theirs.
@@ -29,12 +29,12 @@ class UnitLoss:
     curve: Curve = NO_CURVE
 
     def plus(self, nano: int, curve: Curve | None) -> "UnitLoss":
-        """The loss after one more question of a pure loss `nano`, charged by curve or (None) by that."""
+        """Return the loss after one more question of a pure loss `nano`, charged by curve or (None) by `nano`."""
         more = UnitLoss(self.pure_nano + nano, self.in_curve_nano, self.curve)
         return more if curve is None else more.as_curves(nano, curve, times=1)
 
     def as_curves(self, nano: int, curve: Curve, *, times: int) -> "UnitLoss":
-        """The same pure sum, of which so many more questions of a pure loss `nano` are charged by curve."""
+        """Return the same pure sum with so many more questions of a pure loss `nano` charged by curve."""
         return UnitLoss(
             self.pure_nano,
             self.in_curve_nano + times * nano,
@@ -42,7 +42,7 @@ class UnitLoss:
         )
 
     def nano(self, delta: float | None) -> int:
-        """The balance: the pure sum, or, where that is less, the pure rest and the curve's epsilon for `delta`.
+        """Return the balance: the pure sum, or, if that is less, the pure rest and the curve's epsilon for `delta`.
 
         >>> UnitLoss(7, 5).nano(None)
         7
@@ -50,11 +50,14 @@ class UnitLoss:
         return self._least(None if delta is None else conversion(delta))
 
     def nano_surely(self, delta: float | None) -> int:
-        """By how much the logarithm of anybody's odds can have changed, up or down, but for a probability `delta`."""
+        """Return a bound on the change of the logarithm of anybody's odds, up or down.
+
+        The bound fails with probability `delta` at most.
+        """
         return self._least(None if delta is None else surely(delta / 2))
 
     def count_more(self, nano: int, curve: Curve | None, *, cap_nano: int, delta: float | None) -> int:
-        """How many questions like this fit below a cap, one after the other."""
+        """Return the number of questions like this that fit below a cap, one after the other."""
         counts = [_fit(cap_nano - self.pure_nano, nano)]
         if delta is not None and (curve is not None or self.in_curve_nano):
             rest = cap_nano - (self.pure_nano - self.in_curve_nano)
@@ -91,20 +94,22 @@ class UnitRoom:
 
     @property
     def left_nano(self) -> int:
-        """What is left of the cap; below zero where it was lowered."""
+        """Return the rest of the cap; below zero if the cap was lowered."""
         return self.cap_nano - self.loss.nano(self.delta)
 
     def needed_nano(self, charge_nano: int, curve: Curve | None) -> int:
-        """By how much the balance rises with a question."""
+        """Return the amount by which a question raises the balance."""
         return self.loss.plus(charge_nano, curve).nano(self.delta) - self.loss.nano(self.delta)
 
     def count_more(self, charge_nano: int, curve: Curve | None) -> int:
-        """How many more questions like this fit."""
+        """Return the number of further questions like this that fit."""
         return self.loss.count_more(charge_nano, curve, cap_nano=self.cap_nano, delta=self.delta)
 
     def largest_by_curve(self, groups: int) -> int:
-        """The largest loss of a group, in 1e-9, such that a question of which one unit bears that of `groups` fits by
-        its curve, whatever its noise is; 0 without a delta."""
+        """Return the largest loss of a group, in 1e-9, that fits by its curve.
+
+        One unit bears the loss of `groups`, whatever the noise of the question is. Return 0 without a delta.
+        """
         if self.delta is None or self.left_nano <= 0:
             return 0
         low, high = 0, self.cap_nano // _STEP_NANO + 1
@@ -119,8 +124,9 @@ class UnitRoom:
 
 
 def leaves_more(rooms: Sequence[tuple[UnitRoom, int]], charge: Charge, *, at_most: int | None) -> bool:
-    """Whether charging a question by its curve leaves more room than charging it by its pure loss: whether more
-    questions like it would fit, as far as no other balance ends before (`at_most` by these, None: no end).
+    """Return True if charging a question by its curve leaves more room than charging its pure loss.
+
+    More room means more questions like it, as long as no other balance ends before (`at_most` by these, None: no end).
 
     Where as many fit, its pure loss is charged: that may turn out less, and its noise can be refined.
 

@@ -26,7 +26,7 @@ from accountant.unit_balance import NO_UNIT_LOSS, UnitLoss
 
 @dataclass(frozen=True, slots=True)
 class AccountChange:
-    """What is added to an account for one charge: to each key, to the unit's balance, and to the table's.
+    """Amounts added to an account for one charge: to each key, to the unit's balance, and to the table's.
 
     `lasting` is what the keys come to where the charge's data version is over (`lasting_amounts`). `curves` is how many
     more questions of the charge's Rényi curve there are, if it has one.
@@ -40,7 +40,7 @@ class AccountChange:
 
     @staticmethod
     def difference(charge: Charge, *, before: Spent, after: Spent, curves: int = 0) -> "AccountChange":
-        """The difference of two losses of the charge's keys."""
+        """Return the difference of two losses of the charge's keys."""
         first, then = before.amounts(charge.cells), after.amounts(charge.cells)
         lasting_first, lasting_then = (lasting_amounts(charge.family, one) for one in (first, then))
         amounts = then - first
@@ -55,7 +55,7 @@ class AccountChange:
 
     @property
     def saves(self) -> bool:
-        """Whether anything is less than it was."""
+        """Return True if anything is less than it was."""
         return bool(np.any(self.amounts)) or self.unit_nano < 0
 
     def __sub__(self, other: "AccountChange") -> "AccountChange":
@@ -75,7 +75,7 @@ class AccountChange:
 
 @dataclass(slots=True)
 class Account:
-    """What one circle of readers (everybody, or one analyst) may have learned.
+    """The losses that one circle of readers (everybody, or one analyst) may have learned.
 
     Families whose keys are told apart along the same axes share one partition. Nothing is kept of a data version that
     one question alone is asked on but what its rows can have lost (`charged_to`), so that an account of a live table
@@ -93,7 +93,7 @@ class Account:
     elsewhere: dict[tuple[str, Knowledge], Elsewhere] = field(default_factory=dict, compare=False, repr=False)
 
     def copy(self, tables: frozenset[str]) -> "Account":
-        """What it has of these tables, and of units, to be changed without changing this one."""
+        """Return a copy with these tables and the units; changing it does not change this one."""
         return Account(
             tables={
                 table: {partition: sums.copy() for partition, sums in partitions.items()}
@@ -134,7 +134,7 @@ class Account:
         exact_grid: int = EXACT_GRID,
         knowledge: Knowledge = nothing_known,
     ) -> NanoArray:
-        """An upper bound on what each key has lost, in 1e-9 epsilon, shape `cells.shape`."""
+        """Return an upper bound on what each key has lost, in 1e-9 epsilon, shape `cells.shape`."""
         sums, partition = self.tables.get(family.table, {}), partition_of(family)
         among = known_of(family.table, knowledge)
         if exact_grid != EXACT_GRID:
@@ -145,18 +145,18 @@ class Account:
         return spent_on(here, partition, cells, rest=rest, among=among)
 
     def rest_of(self, table: str, knowledge: Knowledge) -> Elsewhere:
-        """What is kept of a table's other versions, with what is known of its columns."""
+        """Return what is kept of a table's other versions, with what is known of its columns."""
         if (table, knowledge) not in self.elsewhere:
             self.elsewhere[table, knowledge] = Elsewhere(among=known_of(table, knowledge))
         return self.elsewhere[table, knowledge]
 
     def spent_on_table(self, table: str) -> int:
-        """The table's balance."""
+        """Return the table's balance."""
         return self.table_nano.get(table, 0)
 
 
 def reported_as(family: Family) -> Family:
-    """The family as reports have it: all data versions that one question alone is asked on are one."""
+    """Return the family as reports show it: all data versions that one question alone is asked on are one."""
     return family if is_lasting(family.version) else replace(family, version=LIVE)
 
 
@@ -187,11 +187,11 @@ class KnownAccount:
 
     @property
     def unit(self) -> UnitLoss:
-        """What a unit has lost. Nothing is refunded of what is charged by curve."""
+        """Return what a unit has lost. A loss charged by curve is never refunded."""
         return self.worst.unit.plus(-self.refunds.unit.pure_nano, None)
 
     def spent_on(self, family: Family, cells: Cells, *, knowledge: Knowledge = nothing_known) -> NanoArray:
-        """An upper bound on what each key has lost, in 1e-9 epsilon, shape `cells.shape`."""
+        """Return an upper bound on what each key has lost, in 1e-9 epsilon, shape `cells.shape`."""
         table, partition = family.table, partition_of(family)
         if table not in self.refunds.tables:
             return self.worst.spent_on(family, cells, knowledge=knowledge)
@@ -203,5 +203,5 @@ class KnownAccount:
         return spent_on(here, partition, cells, rest=rest, among=known_of(table, knowledge))
 
     def spent_on_table(self, table: str) -> int:
-        """The table's balance."""
+        """Return the table's balance."""
         return self.worst.spent_on_table(table) - self.refunds.spent_on_table(table)

@@ -32,7 +32,10 @@ Partition = tuple[CellAxis, ...]
 
 
 def partition_of(family: Family) -> Partition:
-    """The axes of a family's keys, in the order of its columns. The filter is no axis: filters always overlap."""
+    """Return the axes of a family's keys, in the order of its columns.
+
+    The filter is no axis: filters always overlap.
+    """
     moves = family.unit == ROW_UNIT
     return tuple(
         CellAxis(
@@ -45,17 +48,17 @@ def partition_of(family: Family) -> Partition:
 
 
 def moving_in(version: str) -> str:
-    """What the labels that move have for a data version."""
+    """Return the data version of a label if the label moves with versions."""
     return f"={version}"
 
 
 def version_of(partition: Partition) -> str:
-    """The data version that the partition's labels are told apart by, "" when none of them moves."""
+    """Return the data version that the partition's labels belong to, "" if none of them moves."""
     return max((label.version for label in partition), default="")
 
 
 def charged_to(charge: Charge) -> tuple[Partition, list[tuple[str, ...]]]:
-    """The labels that a charge is kept under, and its key values on them.
+    """Return the labels that a charge is kept under, and its key values on them.
 
     Guarantee: no other question is asked on a data version of one question, so what a row was at in it is nobody's
     question: such a charge is kept under the labels that do not move alone, with the most that a row can have lost.
@@ -68,7 +71,10 @@ def charged_to(charge: Charge) -> tuple[Partition, list[tuple[str, ...]]]:
 
 
 def lasting_amounts(family: Family, amounts: NanoArray | int) -> NanoArray | int:
-    """Losses per key as `charged_to` keeps them: the largest over the labels that move in a version of one question."""
+    """Return losses per key as `charged_to` keeps them.
+
+    Of labels that move in a version of one question, the largest counts.
+    """
     if isinstance(amounts, int) or is_lasting(family.version):
         return amounts
     moving = tuple(axis for axis, label in enumerate(partition_of(family)) if label.version)
@@ -83,7 +89,7 @@ class Sums(Protocol):
         """The key values of each axis."""
 
     def on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
-        """The sums on the product of `axes`, zero where nothing was charged. Not to be written to."""
+        """Return the sums on the product of `axes`, zero where nothing was charged. The array is read-only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,7 @@ class SumsLess:
         return self.whole.axes
 
     def on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
-        """The difference on the product of `axes`."""
+        """Return the difference on the product of `axes`."""
         return self.whole.on(axes) - self.less.on(axes)
 
 
@@ -115,19 +121,19 @@ class CellSums:
         self._indexes: dict[int, dict[str, int]] = {}
 
     def copy(self) -> "CellSums":
-        """Sums that may be changed without changing these."""
+        """Return a copy; changing it does not change these sums."""
         other = CellSums(dimensions=len(self.axes))
         other.axes, other.array = list(self.axes), self.array.copy()
         return other
 
     def _places(self, axis: int) -> dict[str, int]:
-        """The place of each key value on an axis."""
+        """Return the place of each key value on an axis."""
         if axis not in self._indexes:
             self._indexes[axis] = {value: place for place, value in enumerate(self.axes[axis])}
         return self._indexes[axis]
 
     def _new(self, axis: int, values: tuple[str, ...]) -> tuple[str, ...]:
-        """The values that the axis does not have yet."""
+        """Return the values that the axis does not have yet."""
         known = self.axes[axis]
         if not known:
             return values
@@ -137,7 +143,7 @@ class CellSums:
         return tuple(value for value in values if value not in places)
 
     def cells_after(self, axes: Sequence[tuple[str, ...]]) -> int:
-        """How many cells the grid has once `axes` are covered."""
+        """Return how many cells the grid has once `axes` are covered."""
         return prod(len(self.axes[axis]) + len(self._new(axis, values)) for axis, values in enumerate(axes))
 
     def _covers_exactly(self, axes: Sequence[tuple[str, ...]]) -> bool:
@@ -156,7 +162,7 @@ class CellSums:
         self.array[np.ix_(*places)] += amount
 
     def on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
-        """The sums on the product of `axes`, zero where nothing was charged. Not to be written to."""
+        """Return the sums on the product of `axes`, zero where nothing was charged. The array is read-only."""
         if self._covers_exactly(axes):
             return self.array
         result = np.zeros(tuple(len(values) for values in axes), dtype=np.int64)
@@ -191,17 +197,17 @@ class OpenSums:
     __slots__ = ("_indexes", "array", "axes")
 
     def __init__(self, axes: Sequence[tuple[str, ...]], array: NanoArray) -> None:
-        """`array` has one place more than `axes` has values, on every axis."""
+        """Take the sums. On every axis, `array` has one place more than `axes` has values."""
         self.axes = tuple(axes)
         self.array = array
         self._indexes: dict[int, dict[str, int]] = {}
 
     def on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
-        """The sums on the product of `axes`, whatever values these hold. Not to be written to."""
+        """Return the sums on the product of `axes`, whatever values these hold. The array is read-only."""
         return np.asarray(self._open_on(axes)[(slice(-1),) * len(self.axes)])
 
     def size_with(self, other: "OpenSums") -> int:
-        """How many places the grid has once the other's values are on it."""
+        """Return how many places the grid has once the other's values are on it."""
         return prod(len(axis) + 1 for axis in self._axes_with(other))
 
     def add(self, other: "OpenSums", *, times: int) -> None:
@@ -223,7 +229,7 @@ class OpenSums:
         return self._indexes[axis]
 
     def _open_on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
-        """The sums on the product of `axes` and, on each of them, of any other value."""
+        """Return the sums on the product of `axes` and, on each of them, of any other value."""
         if all(values is known or values == known for known, values in zip(self.axes, axes, strict=True)):
             return self.array
         at = []

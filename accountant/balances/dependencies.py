@@ -48,22 +48,22 @@ Among = Callable[[frozenset[str]], Sequence[Dependency]]
 
 
 def nothing_known(_table: str, _columns: frozenset[str]) -> Sequence[Dependency]:
-    """All columns may combine in every way."""
+    """Return no dependencies: all columns may combine in every way."""
     return ()
 
 
 def independent(_columns: frozenset[str]) -> Sequence[Dependency]:
-    """All columns of a table may combine in every way."""
+    """Return no dependencies: all columns of a table may combine in every way."""
     return ()
 
 
 def known_of(table: str, knowledge: Knowledge) -> Among:
-    """What is known of one table's columns."""
+    """Return what is known of one table's columns."""
     return independent if knowledge is nothing_known else partial(knowledge, table)
 
 
 def among_labels(partitions: Iterable[Partition], among: Among) -> Sequence[Dependency]:
-    """The dependencies of the labels of these partitions."""
+    """Return the dependencies of the labels of these partitions."""
     if among is independent:
         return ()
     return among(frozenset(label.column for labels in partitions for label in labels))
@@ -85,13 +85,13 @@ class _Tie:
         return tuple(len(places) for places in self.axes.values())
 
     def reads(self, factor: Factor) -> list[CellAxis]:
-        """The labels of a factor that come to lie on the axes; none if it is not put there."""
+        """Return the labels of a factor that come to lie on the axes; none if the factor is not put there."""
         if self.moved.isdisjoint(factor.places):
             return []
         return [label for label in factor.places if label in self.at or label in self.axes]
 
     def fits(self, factor: Factor, most_cells: int) -> bool:
-        """Whether the factor on the axes has no more than so many cells, or than it has now."""
+        """Return True if the factor on the axes has at most the allowed number of cells, or no more than now."""
         read = self.reads(factor)
         rest = prod(len(places) for label, places in factor.places.items() if label not in read)
         return not read or prod(self.shape) * rest <= max(most_cells, factor.array.size)
@@ -107,7 +107,7 @@ def tie_factors(
     most_cells: int,
     alone: Collection[CellAxis] = (),
 ) -> tuple[list[Factor], dict[CellAxis, Places]] | None:
-    """Factors and domains in which labels that determine each other share axes; None where nothing is tied.
+    """Return factors and domains in which labels that determine each other share axes; None where nothing is tied.
 
     `names` are the values at the places of `domains`, with `ANY_OTHER` on open labels where factors are not zero there;
     `asked` the labels that are not to be maximised away, which keep their axes; labels `alone` are tied to nothing.
@@ -147,7 +147,7 @@ def _ties(
 
 
 def _bases(present: Set[CellAxis], dependencies: Iterable[Dependency]) -> dict[CellAxis, dict[CellAxis, Dependency]]:
-    """For each label that determines others those that are to be read off it, each once, and how.
+    """Return, for each label that determines others, the labels to read off it, each once, and how.
 
     An immutable column's value is that in every version, so that it determines labels of a version too; one that may
     move determines those of its own version alone. A base that nobody was charged for ties two labels or more.
@@ -195,7 +195,10 @@ def _onto_rows(
     names: Mapping[CellAxis, Sequence[str]],
     asked: Collection[CellAxis],
 ) -> _Tie | None:
-    """All labels as functions of what a record can be on the open base: a new axis beside those of the asked labels."""
+    """Return all labels as functions of a record's state on the open base.
+
+    A new axis stands beside those of the asked labels.
+    """
     labels = tuple(determined)
     numbers = [_number_names(names[label]) for label in labels]
     anywhere = [
@@ -243,7 +246,7 @@ _Signature = tuple[str | _Any | None, ...]
 
 
 def _possible(named: Sequence[str], dependencies: tuple[Dependency, ...]) -> Iterator[tuple[int, _Signature]]:
-    """What records can be: the place of a named base value, or -1, with the values on the determined labels."""
+    """Yield the possible states of a record: a named base value's place, or -1, with the determined labels' values."""
     for place, value in enumerate(named):
         yield place, _signature(value, dependencies)
     for signature in _describe_unnamed(dependencies):
@@ -252,7 +255,7 @@ def _possible(named: Sequence[str], dependencies: tuple[Dependency, ...]) -> Ite
 
 @lru_cache(maxsize=64)
 def _describe_unnamed(dependencies: tuple[Dependency, ...]) -> frozenset[_Signature]:
-    """What records can be at any base value, whichever it is."""
+    """Return the possible states of a record at an unnamed base value."""
     values = {value for dependency in dependencies for value in dependency.values}
     other = tuple(None if dependency.complete else _ANY for dependency in dependencies)
     return frozenset(_signature(value, dependencies) for value in values).union((other,))
@@ -276,7 +279,7 @@ def _array(places: Iterable[int]) -> Places:
 
 
 def _move_axes(factor: Factor, tie: _Tie, domains: Mapping[CellAxis, Places]) -> Factor:
-    """The factor on the tie's axes, if it holds one of the labels that are moved there."""
+    """Return the factor on the tie's axes, if it holds one of the labels that are moved there."""
     read = tie.reads(factor)
     if not read:
         return factor

@@ -19,7 +19,9 @@ def factors_of(
     *,
     any_other: str | None = None,
 ) -> tuple[list[Factor], dict[CellAxis, Places], dict[CellAxis, tuple[str, ...]]]:
-    """The sums where the asked values meet them, the tables on all places, all places of every label, and its values.
+    """Return the sums where the asked values meet them.
+
+    Beside them stand the tables on all places, all places of every label, and its values.
 
     With `any_other` the open labels of the tables have one place more, of that name: for the values that none has.
     """
@@ -53,7 +55,7 @@ class _Placing:
         self._wholes = {label: (values, np.arange(len(values))) for label, values in asked.items()}
 
     def place_values(self, label: CellAxis, values: tuple[str, ...]) -> tuple[tuple[str, ...], Places]:
-        """The values of one axis that matter, in the order of their places."""
+        """Return the values of one axis that matter, in the order of their places."""
         if label in self._wholes and self._wholes[label][0] == values:
             return self._wholes[label]
         if label not in self._numbers and label not in self._asked:
@@ -73,7 +75,7 @@ class _Placing:
         return kept
 
     def wholes(self) -> dict[CellAxis, tuple[tuple[str, ...], Places]]:
-        """All values of every label, and their places."""
+        """Return all values of every label, and their places."""
         wholes = {label: self._wholes[label] for label in self._asked}
         for label, known in self._numbers.items():
             if label not in self._asked:

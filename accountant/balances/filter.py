@@ -25,8 +25,10 @@ from accountant.unit_balance import UnitRoom, leaves_more
 
 
 def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> Charge:
-    """The charge as it is to be made, when it fits: by its Rényi curve where that leaves a unit more room, else without
-    one. `knowledge` is what is publicly known of the tables' columns.
+    """Return the charge as it should be made, if it fits.
+
+    It is made by its Rényi curve if that leaves a unit more room. `knowledge` is what is publicly known of the tables'
+    columns.
 
     Raises `OverBudget` for the first balance, in the order of `BalanceScope`, that has less left than the charge needs,
     `LedgerMisuse` when the charge cannot be accounted for at all, and `NotApproved`.
@@ -51,7 +53,7 @@ def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge:
 
 
 def choose_form(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> Charge:
-    """The charge as `check_fits` returns it, whether or not it fits. Raises `LedgerMisuse` as that does."""
+    """Return the charge as `check_fits` returns it, whether or not it fits. Raise `LedgerMisuse` as that does."""
     check_accountable(balances, charge, limits)
     return charge if charge.renyi is None else _left_of(balances, charge, limits, knowledge).best_form(charge, limits)
 
@@ -59,7 +61,7 @@ def choose_form(balances: Balances, charge: Charge, limits: Limits, *, knowledge
 def find_shortage(
     balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known
 ) -> OverBudget | None:
-    """What `check_fits` raises for a balance that is short; None where the charge fits."""
+    """Return the error that `check_fits` would raise for a short balance; None if the charge fits."""
     try:
         check_fits(balances, charge, limits, knowledge=knowledge)
     except OverBudget as short:
@@ -80,7 +82,10 @@ def check_approved(balances: Balances, charge: Charge, limits: Limits) -> None:
 
 
 def what_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> Headroom:
-    """The largest charges over the same keys that `check_fits` would let pass, whatever the charge's own amounts."""
+    """Return the largest charges over the same keys that `check_fits` would let pass.
+
+    The charge's own amounts do not matter.
+    """
     check_accountable(balances, charge, limits)
     left_of = _left_of(balances, charge, limits, knowledge)
     least = {scope: int(left.min()) for scope, left in left_of.by_scope.items()}
@@ -133,19 +138,21 @@ def _amount_needed(scope: BalanceScope, charge: Charge, limits: Limits) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """What is left in each balance with a cap: per key, or one number for all keys; and of units what makes it up."""
+    """The rest of each balance with a cap: per key, or one number for all keys; for units the parts that make it up."""
 
     by_scope: Mapping[BalanceScope, NanoArray]
     units: Mapping[BalanceScope, UnitRoom]
 
     def need(self, scope: BalanceScope, charge: Charge, limits: Limits) -> int:
-        """What a charge takes of a balance."""
+        """Return the amount that a charge takes of a balance."""
         amount = _amount_needed(scope, charge, limits)
         return self.units[scope].needed_nano(amount, charge.renyi) if scope in self.units else amount
 
     def best_form(self, charge: Charge, limits: Limits) -> Charge:
-        """The charge with its curve where that leaves more room, else without. It follows from what the asking analyst
-        may know of the balances."""
+        """Return the charge with its curve if that leaves more room, else without.
+
+        The choice depends on what the asking analyst may know of the balances alone.
+        """
         if charge.renyi is None:
             return charge
         rooms = [(room, _amount_needed(scope, charge, limits)) for scope, room in self.units.items()]
@@ -159,7 +166,7 @@ class _Left:
 
 
 def _left_of(balances: Balances, charge: Charge, limits: Limits, knowledge: Knowledge) -> _Left:
-    """What is left in each balance to which a cap applies, in the order of `BalanceScope`.
+    """Return the amount left in each balance with a cap, in the order of `BalanceScope`.
 
     Where analysts are accounted for one by one, refunds of the asker's that this very charge withdraws count no longer:
     they may have been spent elsewhere since.

@@ -61,8 +61,10 @@ class Balances:
         return Account(families={} if self.per_family else None)
 
     def copy(self, tables: frozenset[str]) -> "Balances":
-        """What there is of these tables, of units and of paths, to be continued without changing this fold; without
-        what reports alone need."""
+        """Return a copy for these tables, units and paths, without the figures that only reports need.
+
+        Continuing the copy does not change this fold.
+        """
         other = Balances(
             worst=self.worst.copy(tables),
             refunds={analyst: account.copy(tables) for analyst, account in self.refunds.items()},
@@ -80,15 +82,15 @@ class Balances:
         return other
 
     def account(self, analyst: str) -> Account:
-        """The analyst's own account, empty if nothing was ever charged to it."""
+        """Return the analyst's own account, empty if nothing was ever charged to it."""
         return self.analysts.get(analyst) or self._new_account()
 
     def known_to(self, analyst: str) -> KnownAccount:
-        """The shared balance in which other analysts' refunds do not show."""
+        """Return the shared balance without other analysts' refunds."""
         return KnownAccount(worst=self.worst, refunds=self.refunds.get(analyst) or Account())
 
     def counted_again(self, charge: Charge) -> Account:
-        """The analyst's own refunds that count no longer once a charge that continues paths is reserved."""
+        """Return the analyst's own refunds that no longer count once a charge that continues paths is reserved."""
         account = Account()
         for refund in self.paths.would_withdraw(() if charge.continuing is None else charge.continuing.paths):
             if refund.charge.analyst == charge.analyst:
@@ -96,11 +98,17 @@ class Balances:
         return account
 
     def questions(self) -> tuple[Reservation, ...]:
-        """The open reservations of questions: not those of monitors, which stay open as long as these stand."""
+        """Return the open reservations of questions.
+
+        Reservations of monitors are left out: they stay open as long as their monitors stand.
+        """
         return tuple(one for identity, one in self.open.items() if identity not in self.monitors.runs)
 
     def keeps_paths(self, reservation: str) -> bool:
-        """Whether an open reservation may leave paths: not where it continues what an older window was charged for."""
+        """Return True if an open reservation may leave paths.
+
+        It may not where it continues a charge of an older window.
+        """
         return reservation not in self.ended
 
     def check_covers(self, reservation: str, spent: Spent) -> None:
@@ -291,7 +299,7 @@ def _refund_change(refund: Refund) -> AccountChange:
 
 
 def fold(events: Iterable[Event], *, per_family: bool = False, all_windows: bool = False) -> Balances:
-    """All events to balances, each family's own sums with them if asked for; of the newest window, or of all."""
+    """Fold all events to balances, of the newest window or of all; with each family's own sums if asked."""
     balances = Balances(per_family=per_family, all_windows=all_windows)
     for event in events:
         balances.apply(event)

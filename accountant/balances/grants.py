@@ -10,8 +10,9 @@ from accountant.model import MOST_CAP_NANO
 
 
 def in_force(limits: Limits, grants: Iterable[Grant], *, table: str | None, analyst: str | None) -> Limits:
-    """The limits of one analyst's question on one table, each cap higher by the grants on it; `per_table_nano` is
-    then the cap of that table.
+    """Return the limits of one analyst's question on one table.
+
+    Grants on the table raise each cap; `per_table_nano` is then the cap of that table.
 
     Without a table (or analyst), grants that are about one alone are left out. Caps that are not set stay unset; none
     is above `MOST_CAP_NANO`, so that balances can be compared with it.

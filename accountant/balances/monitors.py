@@ -38,9 +38,12 @@ class OpenWindow:
 
 @dataclass(slots=True)
 class MonitorAccount:
-    """One run of a monitor. `closed` has, by window, what it cost (None: all that was reserved), those among them that
-    were open when the monitor ended; `readers` the analysts who have paid for reading it. A run that was started
-    `anew` pays for windows that earlier ones had begun, and draws them for itself."""
+    """One run of a monitor.
+
+    `closed` has, by window, what it cost (None: all that was reserved), those among them that were open when the
+    monitor ended; `readers` the analysts who have paid for reading it. A run that was started `anew` pays for windows
+    that earlier ones had begun, and draws them for itself.
+    """
 
     run: str
     monitor: str
@@ -85,14 +88,14 @@ class MonitorAccount:
         )
 
     def place_of(self, window: int) -> int:
-        """The place of a window on its axis. Raises `LedgerMisuse` where the charge has no such window."""
+        """Return the place of a window on its axis. Raise `LedgerMisuse` if the charge has no such window."""
         place, axis = window if self.windows is None else window - self.windows.first, self.axis
         if place < 0 or (axis is not None and place >= self.charge.cells.shape[axis]):
             raise LedgerMisuse(f"the monitor's reservation does not pay for window {window}")
         return place
 
     def charge_of(self, window: int) -> Charge:
-        """The charge's cells of one window."""
+        """Return the charge's cells of one window."""
         axis, place = self.axis, self.place_of(window)
         if axis is None:
             raise LedgerMisuse("the windows share all cells")
@@ -103,7 +106,7 @@ class MonitorAccount:
 
     @property
     def refunds_at_close(self) -> bool:
-        """Whether what a window did not cost is given back as it closes: where the balances tell windows apart.
+        """Return True if a window's unspent loss is given back at its close: where the balances tell windows apart.
 
         Those of a live table do not where the window's column may change: of them they keep the most that a row can
         have lost, which is known at the end.
@@ -112,8 +115,11 @@ class MonitorAccount:
         return self.windows is not None and any(label.column == self.windows.column for label in kept)
 
     def losses(self, *, at_worst: bool) -> NanoArray | int:
-        """What each cell has cost: nothing where no window has begun that its rows count in, all that was reserved in
-        one that is open or (`at_worst`) in any."""
+        """Return the loss of each cell.
+
+        A cell has lost nothing if no window that its rows count in has begun. It has lost all that was reserved if such
+        a window is open or (`at_worst`) in any case.
+        """
         worst, axis = self.charge.epsilon_nano, self.axis
         if axis is None:
             return worst if self.begun else 0
@@ -121,11 +127,14 @@ class MonitorAccount:
 
     @property
     def counted(self) -> NanoArray | int:
-        """What each cell counts at while the monitor has not ended."""
+        """Return the loss that each cell counts at while the monitor has not ended."""
         return self._laid_out(self.charge.epsilon_nano, self.closed if self.refunds_at_close else {})
 
     def _laid_out(self, elsewhere: int, windows: Mapping[int, Spent | None]) -> NanoArray | int:
-        """The losses of windows on the charge's cells (None: all that was reserved), and one number for all others."""
+        """Return the losses of windows on the charge's cells (None: all that was reserved).
+
+        Beside them stands one number for all others.
+        """
         worst, axis = self.charge.epsilon_nano, self.axis
         if axis is None or not windows:
             return elsewhere
@@ -139,7 +148,7 @@ class MonitorAccount:
         return laid
 
     def most(self, losses: NanoArray | int) -> Amounts:
-        """What the key that lost most, and a unit, have lost at these losses of the cells.
+        """Return the loss of the key that lost most, and of a unit, at these losses of the cells.
 
         A unit counts in as many cells as the charge was made for, and the largest losses of so many bound its own.
         """
@@ -154,7 +163,7 @@ class MonitorAccount:
         return Amounts(largest, max(largest, min(together, worst.unit_epsilon_nano)))
 
     def spent(self) -> Spent:
-        """What the monitor has cost as it stands, window by window: what whoever reads it after its end pays."""
+        """Return the cost of the monitor so far, window by window. This is what a reader pays after its end."""
         losses = self.losses(at_worst=False)
         most = self.most(losses)
         if isinstance(losses, int):
@@ -162,7 +171,10 @@ class MonitorAccount:
         return Spent.per_key(losses, unit_epsilon_nano=most.unit_epsilon_nano)
 
     def change_of_close(self, spent: Spent) -> AccountChange:
-        """What the cells of a window count less once it is closed. The unit's balance and the table's stay."""
+        """Return the amounts by which a closed window lowers the count of its cells.
+
+        The unit's balance and the table's stay.
+        """
         family, worst = self.charge.family, self.charge.epsilon_nano
         axis = self.axis
         assert axis is not None
@@ -173,13 +185,15 @@ class MonitorAccount:
         return AccountChange(amounts=after - worst, lasting=lasting - worst, unit_nano=0, table_nano=0)
 
     def changes_of_end(self) -> tuple[AccountChange, AccountChange]:
-        """What everybody's balances count less once the monitor has ended; and how much of that is public: what the
-        windows that never began were charged."""
+        """Return the amounts by which a monitor's end lowers everybody's balances.
+
+        The second part is public: the charge of the windows that never began.
+        """
         worst, begun, lost = self.charge.epsilon_nano, self.losses(at_worst=True), self.losses(at_worst=False)
         return self._change(self.counted, lost), self._change(worst, begun)
 
     def change_of_reader(self) -> AccountChange:
-        """What a reader's own balances count less once the monitor has ended."""
+        """Return the amounts by which a monitor's end lowers a reader's own balances."""
         return self._change(self.charge.epsilon_nano, self.losses(at_worst=False))
 
     def _change(self, before: NanoArray | int, after: NanoArray | int) -> AccountChange:
@@ -199,17 +213,17 @@ class MonitorRuns:
     runs: dict[str, MonitorAccount] = field(default_factory=dict)
 
     def find(self, run: str) -> MonitorAccount:
-        """A run. Raises `LedgerMisuse` where there is none."""
+        """Return a run. Raise `LedgerMisuse` if there is none."""
         if run not in self.runs:
             raise LedgerMisuse("no monitor was started with that reservation")
         return self.runs[run]
 
     def newest(self, monitor: str) -> MonitorAccount | None:
-        """The newest run of a monitor."""
+        """Return the newest run of a monitor."""
         return next((one for one in reversed(self.runs.values()) if one.monitor == monitor), None)
 
     def find_standing(self) -> tuple[MonitorAccount, ...]:
-        """The runs that have not ended."""
+        """Return the runs that have not ended."""
         return tuple(one for one in self.runs.values() if one.state is not MonitorState.ENDED)
 
     def check_ended(self, run: str) -> None:
@@ -224,7 +238,10 @@ class MonitorRuns:
             self.check_ended(account.run)
 
     def find_excluded(self, account: MonitorAccount) -> frozenset[int]:
-        """The windows that earlier runs of the same fingerprint had begun; none where this one pays for them anew."""
+        """Return the windows that earlier runs of the same fingerprint had begun.
+
+        Return none if this run pays for them again.
+        """
         if account.anew:
             return frozenset()
         found: set[int] = set()
@@ -236,7 +253,7 @@ class MonitorRuns:
         return frozenset(found)
 
     def run_of(self, account: MonitorAccount) -> MonitorRun:
-        """A run as it is shown."""
+        """Return a run in the form that is shown."""
         return MonitorRun(
             run=account.run,
             monitor=account.monitor,
@@ -274,7 +291,7 @@ class MonitorRuns:
                     raise LedgerMisuse("a monitor ends at what its windows cost")
 
     def apply(self, event: MonitorEvent, reservations: Mapping[str, Reservation]) -> None:
-        """Continue by one event. Raises as `check` does."""
+        """Continue by one event. Raise as `check` does."""
         self.check(event, reservations)
         match event:
             case MonitorStarted(run=run):
@@ -380,7 +397,10 @@ def _check_close(account: MonitorAccount, event: MonitorWindowClosed) -> None:
 
 
 def _sum_largest(losses: NanoArray, count: int) -> int:
-    """The sum of the largest losses, which are most often all alike: to part millions of equal ones takes a second."""
+    """Return the sum of the largest losses.
+
+    Most often all are equal, and to partition millions of equal ones takes a second.
+    """
     if not count:
         return 0
     largest = losses.max()

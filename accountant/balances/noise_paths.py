@@ -31,7 +31,7 @@ class Head:
 
 @dataclass(slots=True)
 class Refund:
-    """What a question cost, kept while its paths may be continued: `heads` of them.
+    """The cost of a question, kept while its paths may be continued: `heads` of them.
 
     Open questions in `held_by` continue some; the refund does not count then.
     """
@@ -43,14 +43,14 @@ class Refund:
 
     @staticmethod
     def of(charge: Charge, spent: Spent, *, heads: int) -> "Refund":
-        """The refund of a question that has just left paths."""
+        """Return the refund of a question that has just left paths."""
         if spent.keys is not None:
             spent = replace(spent, keys=pack_losses(spent.keys))
         return Refund(charge, spent, heads)
 
     @property
     def spent(self) -> Spent:
-        """What the question cost."""
+        """Return what the question cost."""
         keys = self.kept.keys
         return self.kept if keys is None else replace(self.kept, keys=unpack_losses(keys))
 
@@ -63,14 +63,14 @@ class Paths:
     refunds: dict[str, Refund] = field(default_factory=dict)
 
     def copy(self) -> "Paths":
-        """Paths that may be taken and left without changing these."""
+        """Return a copy; taking or leaving its paths does not change these."""
         return Paths(
             heads={key: replace(head) for key, head in self.heads.items()},
             refunds={origin: replace(refund, held_by=set(refund.held_by)) for origin, refund in self.refunds.items()},
         )
 
     def are_free(self, states: Iterable[PathState]) -> bool:
-        """Whether each path is in that state and nobody continues it."""
+        """Return True if each path is in its given state and nobody continues it."""
         heads = [self._head(state) for state in states]
         return all(head is not None and head.taken_by is None for head in heads)
 
@@ -88,7 +88,7 @@ class Paths:
         return withdrawn
 
     def would_withdraw(self, states: Iterable[PathState]) -> list[Refund]:
-        """The refunds that would count no longer if an open question continued the paths."""
+        """Return the refunds that would no longer count if an open question continued the paths."""
         origins = {head.origin or "" for state in states if (head := self._head(state)) is not None}
         return [refund for origin, refund in self.refunds.items() if origin in origins and not refund.held_by]
 
@@ -107,8 +107,10 @@ class Paths:
         return back
 
     def leave(self, states: Iterable[PathState]) -> None:
-        """Forget the paths in these states: they were continued, and whatever follows is another state. The refunds of
-        those who drew their noise are gone for good."""
+        """Forget the paths in these states: they were continued, and whatever follows is another state.
+
+        The refunds of those who drew their noise are gone for good.
+        """
         for state in states:
             head = self._head(state)
             if head is not None:

@@ -23,7 +23,7 @@ MOST_KEPT = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What data versions that a check need not look at come to.
+    """The total of the data versions that a check need not look at.
 
     `most` is the largest loss of any record in those where everything may have moved; `tables` are the largest losses
     in others as sums over labels that never move, and `linked` the partitions that stand behind these tables.
@@ -35,12 +35,12 @@ class Rest:
     sums: Mapping[Partition, Sums] = field(default_factory=dict)
 
     def in_full(self) -> dict[Partition, Sums]:
-        """The sums that stand behind the tables."""
+        """Return the sums that stand behind the tables."""
         return {member: self.sums[member] for members in self.linked for member in members}
 
 
 class Elsewhere:
-    """What records may have lost in data versions other than the one asked about, kept from check to check.
+    """Losses of records in data versions other than the one asked about, kept from check to check.
 
     A label that moves is of one version alone, so versions can be maximised over theirs one by one. What is left of
     each is a sum over labels that never move, whatever the question: these are added up once, and a version is taken
@@ -62,7 +62,9 @@ class Elsewhere:
     )
 
     def __init__(self, *, among: Among = independent, most_kept: int = MOST_KEPT) -> None:
-        """`most_kept` is how many cells the tables of all versions may have, and again those of single ones.
+        """Start without sums.
+
+        `most_kept` limits the cells in the tables of all versions, and again in those of single versions.
 
         `among` is what is known of the table's columns, for all checks.
         """
@@ -85,7 +87,7 @@ class Elsewhere:
     def split(
         self, sums: Mapping[Partition, Sums], changes: Mapping[str, int], version: str
     ) -> tuple[dict[Partition, Sums], Rest]:
-        """The sums that a question on `version` has to look at, and what all others come to.
+        """Return the sums that a question on `version` has to look at, and the total of all others.
 
         `sums` are those of one table, the same ones each time with what was added since; `changes` has a number for
         each data version, 0 where it is missing, that grows whenever one of its sums changes. Versions are as labels
@@ -113,7 +115,7 @@ class Elsewhere:
         return here, Rest(most, self._tables, linked, sums)
 
     def _most_in(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> int:
-        """The most that a record lost in a version, when all of its labels move."""
+        """Return the most that a record lost in a version, when all of its labels move."""
         known, most = self._most.get(version, (-1, 0))
         if known != changed:
             factors, domains, names = factors_of(self._of(version, sums), {})
@@ -165,7 +167,7 @@ class Elsewhere:
         return {member: sums[member] for member in self._members[version]}
 
     def _cells_with(self, part: Mapping[Partition, OpenSums]) -> int:
-        """How many cells the tables have once the part is in them."""
+        """Return how many cells the tables have once the part is in them."""
         return sum(
             self._tables[labels].size_with(part[labels])
             if labels in self._tables and labels in part
@@ -187,8 +189,10 @@ def _without(
     among: Among,
     exact_grid: int,
 ) -> list[Eliminated]:
-    """The factors without all labels but the fixed ones: with those that determine each other tied, and, where that is
-    not exact, without ties."""
+    """Return the factors without all labels except the fixed ones.
+
+    Labels that determine each other are tied; where that is not exact, they are not.
+    """
     dependencies = among_labels((tuple(domains),), among)
     put = tie_factors(
         factors, domains, names, asked=(), dependencies=dependencies, most_cells=exact_grid, alone=frozenset(fixed)
@@ -202,7 +206,7 @@ def _without(
 
 
 def _part(sums: Mapping[Partition, Sums], among: Among) -> dict[Partition, OpenSums] | None:
-    """What a version comes to over its labels that never move, None where only a bound on that is found."""
+    """Return the sums of a version over its labels that never move, None if only a bound on them is found."""
     values: dict[CellAxis, dict[str, None]] = {}
     for member, summed in sums.items():
         for label, axis in zip(member, summed.axes, strict=True):
@@ -227,7 +231,7 @@ def _part(sums: Mapping[Partition, Sums], among: Among) -> dict[Partition, OpenS
 
 
 def _open(factor: Factor, known: Mapping[CellAxis, tuple[str, ...]]) -> OpenSums:
-    """A factor, its labels sorted, as sums that hold for any other value too."""
+    """Return a factor, its labels sorted, as sums that hold for any other value too."""
     labels = sorted(factor.places)
     array = factor.array.transpose([list(factor.places).index(label) for label in labels])
     axes = []

@@ -32,7 +32,7 @@ def spent_on(
     rest: Rest | None = None,
     among: Among = independent,
 ) -> NanoArray:
-    """An upper bound on the loss of every cell inside each key, shape `cells.shape`, in 1e-9 epsilon.
+    """Return an upper bound on the loss of every cell inside each key, shape `cells.shape`, in 1e-9 epsilon.
 
     `sums` are all partitions of one table that `rest` does not stand for; `partition` the question's own labels, in the
     order of the cells' columns; `exact_grid` the largest grid, in cells, that one step of the elimination may build;
@@ -55,7 +55,7 @@ def _bound_losses(
     *,
     exact_grid: int,
 ) -> tuple[NanoArray, bool]:
-    """The bound over the asked labels, in their order, and whether it is exact."""
+    """Return the bound over the asked labels, in their order, and whether it is exact."""
     dependencies = among_labels((*sums, *tables, tuple(asked)), among)
     any_other = ANY_OTHER if dependencies else None
     factors, domains, names = factors_of(sums, asked, tables, any_other=any_other)

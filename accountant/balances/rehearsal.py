@@ -34,32 +34,35 @@ class Rehearsal:
 
     @staticmethod
     def from_nothing(tables: frozenset[str], *, knowledge: Knowledge) -> "Rehearsal":
-        """Balances of which nothing is spent."""
+        """Return balances of which nothing is spent."""
         return Rehearsal(Balances(), tables=tables, knowledge=knowledge)
 
     def copy(self) -> "Rehearsal":
-        """Another one, which begins where this one stands."""
+        """Return a copy, which begins where this one stands."""
         return replace(self, _balances=self._balances.copy(self.tables))
 
     @property
     def unit_nano(self) -> int:
-        """What one unit has lost, as a plain sum."""
+        """Return the loss of one unit, as a plain sum."""
         return self._balances.shared.unit.pure_nano
 
     def find_shortage(self, charge: Charge, limits: Limits) -> OverBudget | None:
-        """The first balance that does not cover a charge now; None where it fits. Raises `LedgerMisuse`."""
+        """Return the first balance that does not cover a charge now; None if it fits.
+
+        Raise `LedgerMisuse` as `check_fits` does.
+        """
         return find_shortage(self._balances, charge, limits, knowledge=self.knowledge)
 
     def left_for(self, charge: Charge, limits: Limits) -> Headroom:
-        """What would still fit over the charge's keys."""
+        """Return the largest charge that would still fit over the charge's keys."""
         return what_fits(self._balances, charge, limits, knowledge=self.knowledge)
 
     def choose_form(self, charge: Charge, limits: Limits) -> Charge:
-        """The charge as it would be made now: by its Rényi curve where that leaves a unit more room, else without."""
+        """Return the charge as it would be made now: by its Rényi curve if that leaves a unit more room, else plain."""
         return choose_form(self._balances, charge, limits, knowledge=self.knowledge)
 
     def is_approved(self, question: str) -> bool:
-        """Whether the owner approved the question of this fingerprint."""
+        """Return True if the owner approved the question of this fingerprint."""
         return question in self._balances.approved
 
     def spend(

@@ -48,7 +48,7 @@ class Eliminated:
 def without(
     labels: Iterable[CellAxis], factors: Sequence[Factor], domains: Mapping[CellAxis, Places], *, exact_grid: int
 ) -> Eliminated:
-    """Factors whose sum is the largest that the sum of `factors` can be over all values of `labels`, or more.
+    """Return factors whose sum is the largest that the sum of `factors` can be over all values of `labels`, or more.
 
     One label after the other, the one with the smallest grid first: only factors that hold it need to be added up.
     """
@@ -91,7 +91,10 @@ def without(
 
 
 def _parts(bucket: Sequence[Factor], domains: Mapping[CellAxis, Places], exact_grid: int) -> list[list[Factor]]:
-    """The bucket cut into parts whose grids have at most `exact_grid` cells each, as far as single factors do."""
+    """Return the bucket cut into parts.
+
+    Their grids have at most `exact_grid` cells each, as far as single factors do.
+    """
     if _size(_union(bucket, domains)) <= exact_grid:
         return [list(bucket)] if bucket else []
     parts: list[list[Factor]] = []
@@ -106,7 +109,10 @@ def _parts(bucket: Sequence[Factor], domains: Mapping[CellAxis, Places], exact_g
 
 
 def _union(factors: Sequence[Factor], domains: Mapping[CellAxis, Places]) -> dict[CellAxis, Places]:
-    """The places of each label where the factors' sum is not zero; a factor without the label is the same in all."""
+    """Return the places of each label where the factors' sum is not zero.
+
+    A factor without the label is the same in all.
+    """
     union = dict(factors[0].places) if factors else {}
     for factor in factors[1:]:
         for label in (*union, *(one for one in factor.places if one not in union)):

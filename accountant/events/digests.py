@@ -8,20 +8,20 @@ Domain = tuple[str, ...]
 
 
 def canonical(value: object) -> str:
-    """The one JSON text of a value: sorted keys, no spaces, no floating-point numbers."""
+    """Return the one JSON text of a value: sorted keys, no spaces, no floating-point numbers."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def digest(content: bytes) -> str:
-    """SHA-256 as hexadecimal."""
+    """Return the SHA-256 digest as hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
 def domain_body(values: Domain) -> bytes:
-    """What is hashed and stored for a tuple of key values."""
+    """Return the bytes that are hashed and stored for a tuple of key values."""
     return canonical(list(values)).encode()
 
 
 def row_digest(cells: Iterable[str | bytes | None]) -> str:
-    """What a row beside the log is known by: its cells in their order, bytes by their own digest."""
+    """Return the digest of a row beside the log: of its cells in their order, bytes by their own digest."""
     return digest(canonical([digest(cell) if isinstance(cell, bytes) else cell for cell in cells]).encode())

@@ -65,9 +65,12 @@ class Reserved:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The reservation cost `spent` after all. `answer` is the SHA-256 of the released answer, if it was stored;
-    `reads` the reservation whose stored answer was read instead of running; `paths` the identities of the noise paths
-    it left, with the SHA-256 of each; `reading` the states of paths that it was answered from without data."""
+    """The reservation cost `spent` after all.
+
+    `answer` is the SHA-256 of the released answer, if it was stored; `reads` the reservation whose stored answer was
+    read instead of running; `paths` the identities of the noise paths it left, with the SHA-256 of each; `reading` the
+    states of paths that it was answered from without data.
+    """
 
     reservation: str
     at: datetime
@@ -94,8 +97,11 @@ MAY_HAVE_LOSSES_PER_KEY = frozenset({Committed.__name__, MonitorWindowClosed.__n
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One row of the events table. `reservation` is what the event is about (a question's reservation, a grant, ...);
-    `spent_keys` is the per-key loss as bytes; its digest stands in the payload."""
+    """One row of the events table.
+
+    `reservation` is what the event is about (a question's reservation, a grant, ...); `spent_keys` is the per-key loss
+    as bytes; its digest stands in the payload.
+    """
 
     id: int
     kind: str
@@ -110,7 +116,7 @@ class Record:
 def chain_record(
     *, number: int, kind: str, reservation: str, at: str, payload: str, spent_keys: bytes | None, previous_hash: str
 ) -> Record:
-    """The record with its hash over everything in it and the hash before it."""
+    """Return the record with its hash, over its content and the previous hash."""
     content = canonical([number, kind, reservation, at, payload, previous_hash])
     return Record(number, kind, reservation, at, payload, spent_keys, previous_hash, digest(content.encode()))
 
@@ -174,14 +180,14 @@ def _owner_payload(event: OwnerEvent) -> Payload:
 
 
 def domain_digests(record: Record) -> list[str]:
-    """The digests of the key values that a record refers to."""
+    """Return the digests of the key values that a record refers to."""
     if record.kind != Reserved.__name__:
         return []
     return [domain for _, domain in json.loads(record.payload).get("cells", ())]
 
 
 def event_of(record: Record, *, domains: Mapping[str, Domain]) -> Event:
-    """Read a record back; `domains` gives the key values by digest. Raises `LedgerUnavailable` on anything foreign."""
+    """Read a record back; `domains` gives the key values by digest. Raise `LedgerUnavailable` on anything foreign."""
     try:
         payload = json.loads(record.payload)
         if payload["v"] not in PAYLOAD_VERSIONS or payload["v"] > NEWEST_VERSIONS.get(record.kind, 2):

@@ -91,7 +91,7 @@ class Exported:
 
 
 def export(log: Iterable[tuple[Record, Event]]) -> Iterator[Exported]:
-    """Every event, oldest first."""
+    """Yield every event, oldest first."""
     charges: dict[str, Charge] = {}
     for record, event in log:
         known: dict[str, Any] = {}

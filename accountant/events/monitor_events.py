@@ -46,8 +46,10 @@ class MonitorWindowBegun:
 
 @dataclass(frozen=True, slots=True)
 class LookOfWindow:
-    """What a look came to in one window: the SHA-256 of its new state, the keys that came into the answer, and those
-    that went out of it."""
+    """The result of a look in one window.
+
+    It has the SHA-256 of the new state, the keys that came into the answer, and those that went out.
+    """
 
     window: int
     look: int
@@ -69,8 +71,11 @@ class MonitorLooked:
 
 @dataclass(frozen=True, slots=True)
 class MonitorWindowClosed:
-    """No look is made in a window any more, and its state is gone. It cost `spent`, by key in the C order of the
-    charge's cells without the window's column; None where it cost all that was reserved."""
+    """No look is made in a window any more, and its state is gone.
+
+    It cost `spent`, by key in the C order of the charge's cells without the window's column; None where it cost all
+    that was reserved.
+    """
 
     run: str
     at: datetime
@@ -102,8 +107,11 @@ class MonitorResumed:
 
 @dataclass(frozen=True, slots=True)
 class MonitorEnded:
-    """No look is ever made again, and the reservation is closed at `spent`: what it cost the key that lost most, and
-    a unit. Windows that never began are given back; those that were not closed cost all that was reserved."""
+    """The end of a monitor: no look is ever made again.
+
+    The reservation is closed at `spent`, the cost to the key that lost most, and to a unit. Windows that never began
+    are given back; those that were not closed cost all that was reserved.
+    """
 
     run: str
     at: datetime
@@ -124,7 +132,7 @@ MonitorEvent = (
 
 
 def monitor_subject(event: MonitorEvent) -> str:
-    """What an event is about; there is one event of a kind for each."""
+    """Return the subject of an event. There is one event of a kind for each subject."""
     match event:
         case MonitorStarted(run=run) | MonitorEnded(run=run):
             return run
@@ -137,7 +145,7 @@ def monitor_subject(event: MonitorEvent) -> str:
 
 
 def monitor_payload(event: MonitorEvent) -> tuple[Payload, bytes | None]:
-    """An event, and the losses per key that stand beside it."""
+    """Return an event's payload, and the losses per key that stand beside it."""
     payload: Payload = {"v": _version_of(event)}
     match event:
         case MonitorStarted(monitor=monitor, fingerprint=fingerprint, windows=axis):
@@ -161,7 +169,10 @@ def monitor_payload(event: MonitorEvent) -> tuple[Payload, bytes | None]:
 
 
 def _version_of(event: MonitorEvent) -> int:
-    """What needs nothing new is written as ever: the second version has what was cleared, and that a run is anew."""
+    """Return the payload's version.
+
+    Cleared keys and repeated runs need the second; everything else is written as the first.
+    """
     match event:
         case MonitorStarted(anew=True):
             return 2
@@ -182,7 +193,9 @@ def _look_of(window: int, look: int, state: str, keys: list[int], cleared: list[
 def monitor_event_of(
     kind: str, about: str, payload: Mapping[str, Any], at: datetime, spent_keys: bytes | None
 ) -> MonitorEvent | None:
-    """The inverse of `monitor_payload`; None where the event is none of a monitor's, or is not what was written.
+    """Parse a payload of `monitor_payload`.
+
+    Return None if the event is none of a monitor's, or its losses differ from the digest.
 
     Raises `KeyError`, `TypeError`, `ValueError`, `LedgerMisuse` for what nobody wrote.
     """

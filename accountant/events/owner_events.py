@@ -1,5 +1,7 @@
-"""What an owner decides, as events: grants, settlements, windows, approvals, pruning, publications. Each says who and
-why."""
+"""What an owner decides, as events: grants, settlements, windows, approvals, pruning, publications.
+
+Each says who and why.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -70,8 +72,10 @@ class Revoked:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """An open reservation is closed by the owner: at its worst case, spent for good; or, on the owner's word that its
-    question never touched data, as if released."""
+    """An open reservation is closed by the owner: at its worst case, spent for good.
+
+    Or, on the owner's word that its question never touched data, as if released.
+    """
 
     reservation: str
     at: datetime
@@ -102,8 +106,11 @@ class Approved:
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """A question that waited for approval waits no longer. Whoever asks it again waits again: nothing is forbidden by
-    it, so a question may be declined often, and approved later. Until then whoever asks it is told when and `why`."""
+    """A question that waited for approval waits no longer.
+
+    Whoever asks it again waits again: nothing is forbidden by it, so a question may be declined often, and approved
+    later. Until then whoever asks it is told when and `why`.
+    """
 
     declining: str
     at: datetime
@@ -148,7 +155,7 @@ OwnerEvent = Granted | Revoked | Settled | WindowOpened | Approved | Declined | 
 
 
 def subject(event: OwnerEvent) -> str:
-    """What an event is about; there is one event of a kind for each."""
+    """Return the subject of an event. There is one event of a kind for each subject."""
     match event:
         case Granted(grant_id=identity) | Revoked(grant_id=identity):
             return identity

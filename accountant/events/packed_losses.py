@@ -37,7 +37,7 @@ def pack_losses(losses: bytes) -> bytes:
 
 
 def unpack_losses(stored: bytes) -> bytes:
-    """The inverse of `pack_losses`. Raises `LedgerUnavailable` for what it did not write."""
+    """Unpack losses of `pack_losses`. Raise `LedgerUnavailable` if it did not write them."""
     if not stored.startswith(_MARK):
         return stored
     start = len(_MARK) + _COUNT_BYTES

@@ -19,7 +19,7 @@ Payload = dict[str, Any]
 
 
 def charge_payload(charge: Charge, domains: Mapping[Domain, str]) -> Payload:
-    """A charge; `domains` gives the digest of each tuple of key values in it."""
+    """Return the payload of a charge; `domains` gives the digest of each tuple of key values in it."""
     family = charge.family
     payload: Payload = {
         "v": 1,
@@ -51,7 +51,7 @@ def charge_payload(charge: Charge, domains: Mapping[Domain, str]) -> Payload:
 
 
 def charge_of(payload: Mapping[str, Any], domains: Mapping[str, Domain]) -> Charge:
-    """The inverse of `charge_payload`; `domains` gives the key values by digest."""
+    """Parse a payload of `charge_payload`; `domains` gives the key values by digest."""
     family = payload["family"]
     version = family["version"]
     continuing = payload["continuing"] if payload["v"] >= 2 else None
@@ -82,7 +82,7 @@ def charge_of(payload: Mapping[str, Any], domains: Mapping[str, Domain]) -> Char
 
 
 def worded_payload(payload: Payload, wording: Wording | None) -> Payload:
-    """A charge's payload with how its question was put."""
+    """Return a charge's payload with the wording of its question."""
     if wording is None:
         return payload
     told = {"text": wording.text, "guarantee": wording.guarantee, "fnr": wording.fnr, "fpr": wording.fpr}
@@ -90,7 +90,7 @@ def worded_payload(payload: Payload, wording: Wording | None) -> Payload:
 
 
 def wording_of(payload: Mapping[str, Any]) -> Wording | None:
-    """The inverse of `worded_payload`."""
+    """Parse the wording in a payload of `worded_payload`."""
     told = payload["wording"] if payload["v"] >= 3 else None
     if told is None:
         return None
@@ -98,7 +98,7 @@ def wording_of(payload: Mapping[str, Any]) -> Wording | None:
 
 
 def spent_payload(spent: Spent) -> tuple[Payload, bytes | None]:
-    """A loss, and the losses per key that stand beside it: the own ones, then the fresh ones."""
+    """Return the payload of a loss, and the losses per key that stand beside it: the own ones, then the fresh ones."""
     payload: Payload = {"v": 1, **loss_payload(spent)}
     if spent.fresh is None:
         return payload, spent.keys
@@ -108,7 +108,7 @@ def spent_payload(spent: Spent) -> tuple[Payload, bytes | None]:
 
 
 def spent_of(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
-    """The inverse of `spent_payload`; None when the losses per key are not the ones that were written.
+    """Parse a payload of `spent_payload`. Return None if its losses per key do not match the digest.
 
     Raises `LedgerMisuse` for losses per key that their largest is not written of.
     """
@@ -126,7 +126,7 @@ def spent_of(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
 
 
 def loss_payload(spent: Spent) -> Payload:
-    """A loss without what of it is fresh; the losses per key stand beside it, and their digest here."""
+    """Return the payload of a loss without its fresh part. The losses per key stand beside it, their digest in it."""
     return {
         "epsilon_nano": spent.epsilon_nano,
         "unit_epsilon_nano": spent.unit_epsilon_nano,
@@ -135,7 +135,7 @@ def loss_payload(spent: Spent) -> Payload:
 
 
 def loss_of(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
-    """The inverse of `loss_payload`; None when the losses per key are not the ones that were written."""
+    """Parse a payload of `loss_payload`. Return None if its losses per key do not match the digest."""
     if payload["keys"] != (None if keys is None else digest(keys)):
         return None
     spent = Spent(payload["epsilon_nano"], payload["unit_epsilon_nano"], keys)
@@ -144,7 +144,7 @@ def loss_of(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
 
 
 def grant_payload(grant: Grant) -> Payload:
-    """A grant."""
+    """Return the payload of a grant."""
     return {
         "scope": grant.scope.value,
         "amount_nano": grant.amount_nano,
@@ -154,7 +154,7 @@ def grant_payload(grant: Grant) -> Payload:
 
 
 def grant_of(payload: Mapping[str, Any]) -> Grant:
-    """The inverse of `grant_payload`."""
+    """Parse a payload of `grant_payload`."""
     return Grant(
         scope=BalanceScope(payload["scope"]),
         amount_nano=payload["amount_nano"],
@@ -164,12 +164,12 @@ def grant_of(payload: Mapping[str, Any]) -> Grant:
 
 
 def states_payload(states: Iterable[PathState]) -> list[list[str]]:
-    """States of paths."""
+    """Return the payload of path states."""
     return [[state.identity, state.version, state.reservation] for state in states]
 
 
 def states_of(payload: Iterable[Iterable[str]]) -> tuple[PathState, ...]:
-    """The inverse of `states_payload`."""
+    """Parse a payload of `states_payload`."""
     return tuple(PathState(*state) for state in payload)
 
 

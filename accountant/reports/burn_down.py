@@ -24,7 +24,7 @@ _FIRST_MS = 600_000  # for the first reading, which folds the whole log, as for 
 
 @dataclass(frozen=True, slots=True)
 class SpentSoFar:
-    """What somebody had spent at a moment, in 1e-9 epsilon: on the key that lost most, and on one unit."""
+    """The loss of somebody up to a moment, in 1e-9 epsilon: on the key that lost most, and on one unit."""
 
     at: datetime
     most_nano: int
@@ -33,8 +33,10 @@ class SpentSoFar:
 
 @dataclass(frozen=True, slots=True)
 class Burning:
-    """One line: an analyst's, or that of `EVERYBODY`, with the caps that hold now; None: no cap. What is
-    under way counts in `spent` at its worst, and each window begins anew."""
+    """One line: an analyst's, or that of `EVERYBODY`, with the caps that hold now; None: no cap.
+
+    What is under way counts in `spent` at its worst, and each window begins anew.
+    """
 
     analyst: str
     cap_nano: int
@@ -70,7 +72,7 @@ class BurnDowns:
         self._kept: list[tuple[datetime, dict[str, SpentSoFar]]] = []
 
     def read(self, limits: Limits) -> BurnDown:
-        """All lines up to now. Raises `LedgerUnavailable`."""
+        """Return all lines up to now. Raise `LedgerUnavailable` if the log cannot be read."""
         self._journal.newest()
         deadline = self._journal.new_deadline() if self._last[0] else Deadline(_FIRST_MS)
         with deadline.holding(self._lock):

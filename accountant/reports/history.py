@@ -18,10 +18,11 @@ from accountant.store.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """One question's history. `status` is open (stays spent), committed, read (a stored answer, noise paths, or a
-    monitor), released, or settled (by an owner, at its worst case). That of a monitor's reservation is standing while
-    it runs or is paused, and then ended; `monitor` is its name, and `most` what it cost the key that lost most, and a
-    unit, once it has ended.
+    """One question's history.
+
+    `status` is open (stays spent), committed, read (a stored answer, noise paths, or a monitor), released, or settled
+    (by an owner, at its worst case). That of a monitor's reservation is standing while it runs or is paused, and then
+    ended; `monitor` is its name, and `most` what it cost the key that lost most, and a unit, once it has ended.
 
     `spent` is what it cost ex post once it is committed or read; `reads` the reservation whose answer it read; `window`
     counts from 1 the window it was reserved in; `settled_by` and `settled_why` are an owner's words. `wording` is how
@@ -51,7 +52,7 @@ class Page:
 
 
 def asked_questions(events: Iterable[Event], *, analyst: str | None) -> tuple[AskedQuestion, ...]:
-    """Every reservation with what became of it, oldest first; one analyst's own if named."""
+    """Return every reservation with its end, oldest first; one analyst's own if named."""
     asked: dict[str, AskedQuestion] = {}
     window = 1
     for event in events:
@@ -89,8 +90,11 @@ def page(
     limit: int,
     only_open: bool,
 ) -> Page:
-    """The `limit` newest questions that were reserved before reservation `before` (None: of all); of one analyst, and
-    those alone that are open, if so asked. Raises `LedgerUnavailable`."""
+    """Return the `limit` newest questions reserved before reservation `before`, and the number of older ones.
+
+    `before` None means all. The questions of one analyst, and open ones, can be asked for alone. Raise
+    `LedgerUnavailable` if the log cannot be read.
+    """
     first = None if before is None else transaction.number_of(before)
     if not only_open:
         shown = transaction.list_reservations(analyst=analyst, before=first, limit=limit)
@@ -104,18 +108,18 @@ def page(
 
 
 def of_analyst(transaction: Transaction, analyst: str) -> tuple[AskedQuestion, ...]:
-    """All questions of one analyst, the oldest first."""
+    """Return all questions of one analyst, the oldest first."""
     shown = transaction.list_reservations(analyst=analyst, before=None, limit=None)
     return _questions(transaction, shown)[::-1]
 
 
 def starting_with(transaction: Transaction, identity: str) -> tuple[AskedQuestion, ...]:
-    """The questions whose reservation, or whose own id, starts like that, the oldest first."""
+    """Return the questions whose reservation id, or own id, starts with this text, the oldest first."""
     return _questions(transaction, transaction.reserved_as(identity))[::-1]
 
 
 def _questions(transaction: Transaction, reservations: list[str]) -> tuple[AskedQuestion, ...]:
-    """The questions of some reservations, the newest first."""
+    """Return the questions of some reservations, the newest first."""
     records = transaction.events_about(reservations)
     for record in records:
         check_chain([record], last_id=record.id - 1, last_hash=record.previous_hash)

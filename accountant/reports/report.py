@@ -45,7 +45,7 @@ class FamilyBalance:
     limit: BalanceScope = BalanceScope.PER_PREDICATE
 
     def keys(self) -> Iterator[tuple[str, ...]]:
-        """Every key ever charged in this family, one value per grouping column."""
+        """Return every key ever charged in this family, one value per grouping column."""
         return product(*(values for _, values in self.cells.columns))
 
 
@@ -98,8 +98,11 @@ class BudgetReport:
 
 @dataclass(slots=True)
 class Tally:
-    """The fold that a report is made of: balances with each family's own sums, when windows were opened, and how many
-    questions each analyst asked. Of the newest window, or with `all_windows` of all of them."""
+    """The fold that a report is made of.
+
+    It has balances with each family's own sums, the times when windows were opened, and the number of questions of each
+    analyst. It is of the newest window, or with `all_windows` of all of them.
+    """
 
     balances: Balances = field(init=False)
     windows: list[datetime] = field(default_factory=list)
@@ -120,7 +123,7 @@ class Tally:
 
 
 def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Knowledge = nothing_known) -> BudgetReport:
-    """A report over everybody's charges, or over one analyst's own.
+    """Return a report over everybody's charges, or over one analyst's own.
 
     For one analyst, what is spent is that analyst's own, and what is left is the least of the shared and the own
     balance: what others spent is missing from it. `knowledge` is what is publicly known of the tables' columns.
@@ -170,8 +173,11 @@ class Reporter:
         self._last = (0, GENESIS)
 
     def report(self, limits: Limits, *, analyst: str | None) -> BudgetReport:
-        """The report of the newest window. Raises `LedgerUnavailable`, soon where the storage hangs: whoever waits here
-        waits for another thread's work, and not for an answer that does not come."""
+        """Return the report of the newest window.
+
+        Raise `LedgerUnavailable`, without delay if the storage hangs: a caller waits for another thread's work, and
+        never for storage that does not reply.
+        """
         self._journal.newest()
         deadline = self._journal.new_deadline() if self._last[0] else Deadline(_FIRST_REPORT_MS)
         with deadline.holding(self._lock):
@@ -179,7 +185,7 @@ class Reporter:
             return report(self._tally, limits, analyst=analyst, knowledge=self._knowledge)
 
     def report_all_windows(self, limits: Limits, *, analyst: str | None) -> BudgetReport:
-        """The report over all windows. Raises `LedgerUnavailable`."""
+        """Return the report over all windows. Raise `LedgerUnavailable` if the log cannot be read."""
         tally = Tally(all_windows=True)
         for _, event in self._journal.events():
             tally.apply(event)
@@ -245,7 +251,7 @@ def _table_balances(
 
 
 def most_spent(account: Account, knowledge: Knowledge) -> int:
-    """What the key that lost most has lost, in 1e-9 epsilon."""
+    """Return the loss of the key that lost most, in 1e-9 epsilon."""
     lost = (account.spent_on(family, cells, knowledge=knowledge) for family, cells in _families(account))
     return max((int(one.max()) for one in lost), default=0)
 

@@ -48,7 +48,7 @@ def upgrade() -> None:
 
 
 def _any_kind_in_sqlite() -> None:
-    """SQLite cannot drop a constraint: the table is copied, with the answers that refer to it and the triggers."""
+    """Copy the table, its answers and its triggers, as SQLite cannot drop a constraint."""
     connection = op.get_bind()
     restore = connection.scalars(
         sa.text(

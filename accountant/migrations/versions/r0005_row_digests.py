@@ -31,7 +31,7 @@ def upgrade() -> None:
 
 
 def _digest(row: sa.Row[tuple[str | bytes | None, ...]]) -> str:
-    """As `accountant.events.digests.row_digest`, which may change one day."""
+    """Return the digest as `accountant.events.digests.row_digest` had it at this revision."""
     cells = [hashlib.sha256(cell).hexdigest() if isinstance(cell, bytes) else cell for cell in row]
     written = json.dumps(cells, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(written.encode()).hexdigest()

@@ -37,7 +37,7 @@ def upgrade() -> None:
 
 
 def _widen_in_sqlite() -> None:
-    """SQLite cannot change a primary key: the table is copied. Its triggers and indexes go with it."""
+    """Copy the table, its triggers and its indexes, as SQLite cannot change a primary key."""
     op.execute("CREATE TABLE old_alerts AS SELECT * FROM monitor_alerts")
     op.execute("DROP TABLE monitor_alerts")
     numbers = ("window_number", "key_place", "look_number")

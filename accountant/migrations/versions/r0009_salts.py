@@ -11,6 +11,6 @@ down_revision = "0008"
 
 
 def upgrade() -> None:
-    """States of before have none until their next look: their events tell of them as they are."""
+    """Add the salts. Earlier states have none until their next look: their events describe them without."""
     nothing = "x''" if op.get_bind().dialect.name == "sqlite" else "''::bytea"
     op.add_column("monitor_state", sa.Column("salt", sa.LargeBinary, nullable=False, server_default=sa.text(nothing)))

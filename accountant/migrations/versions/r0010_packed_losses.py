@@ -8,4 +8,4 @@ down_revision = "0009"
 
 
 def upgrade() -> None:
-    """Events are never written again: what lies there unpacked stays so, and is read."""
+    """Change nothing: events are never rewritten. Unpacked losses stay so, and are read."""
