@@ -35,7 +35,7 @@ class AttemptTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is known of a request: its SHA-256, who answers it since when, what that reserved, and what was told."""
+    """The record of a request: its SHA-256, who answers it since when, what that reserved, and the stored reply."""
 
     request: str
     attempt: str
@@ -52,7 +52,7 @@ class Attempts:
         self._connection = connection
 
     def find(self, analyst: str, key: str) -> Row | None:
-        """What is known of a key."""
+        """Return the stored row of a key."""
         here = (_attempts.c.analyst == analyst) & (_attempts.c.key == key)
         row = self._connection.execute(sa.select(_attempts).where(here)).one_or_none()
         if row is None:
@@ -61,7 +61,7 @@ class Attempts:
         return Row(row.request, row.attempt, begun_at, row.reservation, row.answer, row.response)
 
     def count(self, analyst: str) -> int:
-        """How many keys of an analyst are known."""
+        """Return the number of an analyst's keys."""
         chosen = sa.select(sa.func.count()).select_from(_attempts).where(_attempts.c.analyst == analyst)
         return int(self._connection.scalar(chosen) or 0)
 
@@ -88,8 +88,10 @@ class Attempts:
         self._digest_anew(attempt)
 
     def reserve(self, attempt: Attempt, reservation: str) -> None:
-        """Say what an attempt has reserved, in the transaction that reserves it. Raises `AttemptTaken`; so it does
-        where the attempt has reserved before."""
+        """Say what an attempt has reserved, in the transaction that reserves it.
+
+        Raises `AttemptTaken`; so it does where the attempt has reserved before.
+        """
         changed = self._connection.execute(
             _attempts.update()
             .where(_attempts.c.attempt == attempt.id, _attempts.c.reservation.is_(None), _attempts.c.response.is_(None))
@@ -131,5 +133,5 @@ class Attempts:
 
 
 def _text(moment: datetime) -> str:
-    """Moments as text that is ordered as they are."""
+    """Return moments as text that sorts in their order."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")

@@ -22,17 +22,17 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """What is left, in seconds; at least 0."""
+        """Return the remaining time in seconds, at least 0."""
         return max(0.0, self.moment - time.monotonic())
 
     @property
     def left_ms(self) -> int:
-        """What is left, in milliseconds, at least 1."""
+        """Return the remaining time in milliseconds, at least 1."""
         return max(_SHORTEST_MS, round(1000 * self.left_s))
 
     @contextmanager
     def holding(self, lock: "threading.Lock | threading.RLock") -> Iterator[None]:
-        """The block has the lock. Raises `StorageFailed` where it is not free by then."""
+        """Hold the lock inside the block. Raise `StorageFailed` if it is not free by the deadline."""
         if not lock.acquire(timeout=self.left_s):
             raise StorageFailed("another thread has waited for its storage for too long")
         try:
@@ -43,8 +43,10 @@ class Deadline:
 
 @contextmanager
 def by(moment: float) -> Iterator[None]:
-    """Inside the block nothing waits for a server beyond `moment`, in seconds of `time.monotonic`, nor beyond that of a
-    block around it."""
+    """Limit the waits for servers inside the block to `moment`, in seconds of `time.monotonic`.
+
+    An earlier limit of a surrounding block stays in force.
+    """
     outer = _moment.get()
     before = _moment.set(moment if outer is None else min(outer, moment))
     try:
@@ -54,7 +56,7 @@ def by(moment: float) -> Iterator[None]:
 
 
 def within(seconds: float) -> AbstractContextManager[None]:
-    """Inside the block nothing waits for a server longer than so many seconds from now, all waits together."""
+    """Limit the waits for servers inside the block to so many seconds from now, all waits together."""
     return by(time.monotonic() + seconds)
 
 

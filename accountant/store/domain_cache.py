@@ -24,7 +24,7 @@ class DomainCache:
         self._size = 0
 
     def digest_of(self, values: Domain) -> str:
-        """The digest of key values."""
+        """Return the digest of key values."""
         known = self._digests.get(values)
         if known is None:
             known = digest(domain_body(values))
@@ -32,7 +32,7 @@ class DomainCache:
         return known
 
     def get(self, domain: str) -> Domain | None:
-        """The key values of a digest, if they were seen lately."""
+        """Return the key values of a digest, if they were seen recently."""
         return self._values.get(domain)
 
     def remember(self, domain: str, values: Domain) -> None:

@@ -16,7 +16,7 @@ _going_on: dict[
 
 
 def longest_call_s() -> float:
-    """For how long the oldest call that has not returned has been going on, in seconds; 0 where there is none."""
+    """Return the seconds since the oldest unreturned call began; 0 if there is none."""
     begun = list(_going_on.values())
     return time.monotonic() - min(begun) if begun else 0.0
 
@@ -35,29 +35,29 @@ class NotedCursor(sqlite3.Cursor):
     """sqlite3's cursor, whose calls are noted."""
 
     def execute(self, *given: Any) -> "NotedCursor":
-        """As sqlite3's."""
+        """Execute a statement as sqlite3's cursor does."""
         with _noted():
             super().execute(*given)
         return self
 
     def executemany(self, *given: Any) -> "NotedCursor":
-        """As sqlite3's."""
+        """Execute a statement for many rows as sqlite3's cursor does."""
         with _noted():
             super().executemany(*given)
         return self
 
     def fetchone(self) -> Any:
-        """As sqlite3's."""
+        """Fetch a row as sqlite3's cursor does."""
         with _noted():
             return super().fetchone()
 
     def fetchmany(self, *given: Any, **named: Any) -> list[Any]:
-        """As sqlite3's."""
+        """Fetch some rows as sqlite3's cursor does."""
         with _noted():
             return super().fetchmany(*given, **named)
 
     def fetchall(self) -> list[Any]:
-        """As sqlite3's."""
+        """Fetch all rows as sqlite3's cursor does."""
         with _noted():
             return super().fetchall()
 
@@ -70,24 +70,24 @@ class NotedConnection(sqlite3.Connection):
             super().__init__(*given, **named)
 
     def cursor(self, *given: Any, **named: Any) -> Any:
-        """As sqlite3's, noted unless another kind of cursor is asked for."""
+        """Return a cursor that notes its calls, unless another kind of cursor is asked for."""
         return super().cursor(*given, **named) if given or named else super().cursor(NotedCursor)
 
     def execute(self, *given: Any) -> Any:
-        """As sqlite3's."""
+        """Execute a statement as sqlite3's connection does."""
         return self.cursor().execute(*given)
 
     def commit(self) -> None:
-        """As sqlite3's."""
+        """Commit as sqlite3's connection does."""
         with _noted():
             super().commit()
 
     def rollback(self) -> None:
-        """As sqlite3's."""
+        """Roll back as sqlite3's connection does."""
         with _noted():
             super().rollback()
 
     def close(self) -> None:
-        """As sqlite3's."""
+        """Close the connection as sqlite3's does."""
         with _noted():
             super().close()

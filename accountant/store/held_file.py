@@ -53,8 +53,11 @@ class HeldFile:
                 self._follow_size(Path(path))
 
     def _follow_size(self, path: Path) -> None:
-        """Note the size of now. The file gets shorter by VACUUM, which raises its schema's version and leaves no page
-        out. Else somebody cut it off, or wrote a shorter one over it: raises `LedgerMoved`."""
+        """Note the size of now.
+
+        The file gets shorter by VACUUM, which raises its schema's version and leaves no page out. Else somebody cut it
+        off, or wrote a shorter one over it: raises `LedgerMoved`.
+        """
         with self._lock:
             size = _look_at(path).st_size
             schema = _read_schema_version(path, is_shorter=size < self._bytes)
@@ -84,8 +87,10 @@ def _look_at(path: Path) -> os.stat_result:
 
 
 def _read_schema_version(path: Path, *, is_shorter: bool) -> int | None:
-    """Read the version of the file's schema through a connection that remembers no page. Return None if that fails, or
-    if pages of a file that got shorter are missing."""
+    """Read the version of the file's schema through a connection that remembers no page.
+
+    Return None if that fails, or if pages of a file that got shorter are missing.
+    """
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)) as connection:
             if is_shorter and connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:

@@ -1,4 +1,4 @@
-"""The database under the ledger: is it whole by its own account, and has it the ledger's tables and triggers?
+"""The check that the database under the ledger is whole, and has the ledger's tables and triggers.
 
 SQLite is asked for everything: its `integrity_check` reads every page, and holds every index against its table. Of
 PostgreSQL the triggers are looked at, and `amcheck` is asked where the database has it.
@@ -74,7 +74,7 @@ def check_database(connection: sa.Connection) -> None:
 
 
 def list_unchecked(connection: sa.Connection) -> tuple[str, ...]:
-    """What could not be asked of the database, as sentences for its owner."""
+    """Return the checks that the database did not allow, as sentences for its owner."""
     if connection.dialect.name == "sqlite":
         return ()
     found = []
@@ -126,7 +126,7 @@ def _may_use_amcheck(connection: sa.Connection) -> bool:
 
 @cache
 def _expected_form() -> Form:
-    """The form of a ledger that the migrations have just made."""
+    """Return the form of a ledger that the migrations have just made."""
     engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
     try:
         migrate(engine)
@@ -137,7 +137,7 @@ def _expected_form() -> Form:
 
 
 def _form_of(connection: sa.Connection) -> Form:
-    """Everything that the tables, indexes and triggers of an SQLite database mean."""
+    """Return the meaning of all tables, indexes and triggers of an SQLite database."""
     found: list[Sequence[Any]] = [*connection.execute(sa.text(_TRIGGERS))]
     for asked in _FORM_OF_TABLES:
         found += connection.execute(sa.text(_EACH_TABLE + asked))

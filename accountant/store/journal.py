@@ -56,7 +56,7 @@ class Journal:
         self._forget()
 
     def new_deadline(self) -> Deadline:
-        """By when whoever comes now must have been let in."""
+        """Return the deadline by which a caller that comes now must be let in."""
         return self._store.new_deadline()
 
     def close(self) -> None:
@@ -66,12 +66,14 @@ class Journal:
         self._store.close()
 
     def check_room(self, *, room_bytes: int) -> None:
-        """Look whether the storage could grow by so much. Raises `LedgerUnavailable`."""
+        """Check that the storage could grow by so much. Raise `LedgerUnavailable` if it could not."""
         self._store.check_room(room_bytes=room_bytes)
 
     @contextmanager
     def writing(self) -> Iterator[tuple[Transaction, Balances]]:
-        """One serialised transaction with the balances before it; durable when the block ends, undone if it raises.
+        """Open one serialised transaction with the balances before it.
+
+        It is durable when the block ends, undone if the block raises.
 
         Raises `LedgerUnavailable`, also where it is unknown whether it became durable: nothing then is told that must
         be, and the next look at the log says what there is.
@@ -92,14 +94,17 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[tuple[Transaction, Balances]]:
-        """What is committed at one moment, with its balances. Raises `LedgerUnavailable`."""
+        """Open a view of what is committed at one moment, with its balances.
+
+        Raise `LedgerUnavailable` if it cannot be read.
+        """
         deadline = self.new_deadline()
         with self._faults(), deadline.holding(self._folding), self._store.reading(deadline) as transaction:
             yield transaction, self._caught_up(transaction)
 
     @contextmanager
     def looking(self) -> Iterator[Transaction]:
-        """What is committed at one moment, without balances; no writer of this process waits for it."""
+        """Open a view of what is committed at one moment, without balances. No writer of this process waits for it."""
         with self._faults(), self._store.reading(self.new_deadline()) as transaction:
             yield transaction
 
@@ -133,11 +138,11 @@ class Journal:
         return record
 
     def events(self) -> list[tuple[Record, Event]]:
-        """The whole log, its chain checked."""
+        """Return the whole log, its chain checked."""
         return self.events_after(0, GENESIS)
 
     def events_after(self, number: int, event_hash: str) -> list[tuple[Record, Event]]:
-        """The log after event `number` of that hash, its chain checked; 0 and `GENESIS` for all of it.
+        """Return the log after event `number` of that hash, its chain checked; 0 and `GENESIS` for all of it.
 
         Raises `LedgerUnavailable` where that event is not there any more.
         """
@@ -148,11 +153,11 @@ class Journal:
 
     @property
     def size(self) -> int:
-        """How many events are folded; reads nothing."""
+        """Return the number of folded events. Nothing is read."""
         return self._last_id
 
     def newest(self) -> tuple[int, str]:
-        """Number and hash of the last event."""
+        """Return the number and hash of the last event."""
         with self.reading() as (transaction, _):
             return transaction.newest
 
@@ -201,7 +206,7 @@ class Journal:
         self._snapshot_id = 0
 
     def _caught_up(self, transaction: Transaction) -> Balances:
-        """The fold over every committed event. The last event folded is read again: it must still be there."""
+        """Return the fold over every committed event. The last event folded is read again: it must still be there."""
         if not self._last_id:
             self._start_from_snapshot(transaction)
         records = transaction.records_after(self._last_id, self._last_hash)
@@ -221,8 +226,10 @@ class Journal:
                 return
 
     def _fold_written(self, deadline: Deadline) -> None:
-        """Fold what is durable now, as far as no reader has met it in the log yet. Where one looks at the fold for too
-        long, it stays in the log, and the next who looks folds it."""
+        """Fold what is durable now, as far as no reader has met it in the log yet.
+
+        Where one looks at the fold for too long, it stays in the log, and the next who looks folds it.
+        """
         with suppress(LedgerUnavailable), deadline.holding(self._folding):
             if self._written and self._last_id + 1 == self._written[0][0].id:
                 self._continue_fold(self._written)
@@ -238,7 +245,7 @@ class Journal:
 
 
 def open_snapshot(snapshot: Snapshot) -> bytes:
-    """A snapshot's content. Raises `LedgerUnavailable` unless it is what was stored."""
+    """Return a snapshot's content. Raise `LedgerUnavailable` unless it matches its digest."""
     try:
         content = zlib.decompress(snapshot.body)
     except (zlib.error, TypeError) as error:  # SQLite keeps a text where bytes should be
@@ -249,13 +256,13 @@ def open_snapshot(snapshot: Snapshot) -> bytes:
 
 
 def all_events(transaction: Transaction) -> list[tuple[Record, Event]]:
-    """The whole log, its chain checked."""
+    """Return the whole log, its chain checked."""
     records = transaction.records_after(0, GENESIS)
     check_chain(records, last_id=0, last_hash=GENESIS)
     return list(zip(records, events_of(transaction, records), strict=True))
 
 
 def events_of(transaction: Transaction, records: Sequence[Record]) -> list[Event]:
-    """The events of records that are in the log."""
+    """Return the events of records that are in the log."""
     domains = transaction.domains_of(records)
     return [event_of(record, domains=domains) for record in records]

@@ -49,8 +49,11 @@ _SQLITE_NOW = "SELECT strftime('%Y-%m-%dT%H:%M:%f', 'now')"
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """The state of one window, after its look `look`. Events know it by `digest`, which tells nothing of it: nobody who
-    does not have the row knows its `salt`, drawn anew whenever a state is written."""
+    """The state of one window, after its look `look`.
+
+    Events know it by `digest`, which tells nothing of it: nobody who does not have the row knows its `salt`, drawn anew
+    whenever a state is written.
+    """
 
     run: str
     window: int
@@ -60,12 +63,12 @@ class StateRow:
 
     @staticmethod
     def draw_salt(run: str, window: int, look: int, body: bytes) -> "StateRow":
-        """A row that is about to be written."""
+        """Return the row with a salt drawn, before it is written."""
         return StateRow(run, window, look, body, secrets.token_bytes(_SALT_BYTES))
 
     @property
     def digest(self) -> str:
-        """What events know the state by."""
+        """Return the digest by which events know the state."""
         return digest(self.salt + self.body)
 
 
@@ -89,7 +92,7 @@ class MonitorRows:
         self._connection = connection
 
     def find_states(self, run: str | None, windows: Iterable[int] | None = None) -> Iterator[StateRow]:
-        """The states of a run (None: of all), of some windows if so asked."""
+        """Yield the states of a run (None: of all), of some windows if asked."""
         chosen = sa.select(_states).order_by(_states.c.run, _states.c.window_number)
         if run is not None:
             chosen = chosen.where(_states.c.run == run)
@@ -118,7 +121,7 @@ class MonitorRows:
         self._connection.execute(_states.delete().where(here))
 
     def keys_in_answer(self, run: str, window: int) -> set[int]:
-        """The keys that are in a window's answer: alerted, and not cleared since."""
+        """Return the keys that are in a window's answer: alerted, and not cleared since."""
         here = (_alerts.c.run == run) & (_alerts.c.window_number == window) & _alerts.c.cleared_number.is_(None)
         return set(self._connection.scalars(sa.select(_alerts.c.key_place).where(here)))
 
@@ -138,8 +141,10 @@ class MonitorRows:
             self._connection.execute(_alerts.insert(), rows)
 
     def clear_alerts(self, run: str, window: int, keys: Sequence[int], *, number: int, at: str) -> None:
-        """Note, for good, with which look keys went out of a window's answer. Those that are not in it stay as they
-        are."""
+        """Note, for good, with which look keys went out of a window's answer.
+
+        Those that are not in it stay as they are.
+        """
         here = (_alerts.c.run == run) & (_alerts.c.window_number == window) & _alerts.c.cleared_number.is_(None)
         noted = _alerts.update().values(cleared_number=number, cleared_at=at)
         for start in range(0, len(keys), _KEYS_AT_ONCE):
@@ -147,8 +152,11 @@ class MonitorRows:
             self._connection.execute(noted.where(here, some))
 
     def alerts(self, run: str, *, after: int, last: int, limit: int | None) -> tuple[list[AlertRow], int | None]:
-        """The alerts of a run's looks after one, up to another, in order: of whole looks, as few as make `limit`; and
-        the number of the last of these looks where there are more after them."""
+        """Return the alerts of a run's looks after one, up to another, in order.
+
+        Only whole looks are returned, as few as make `limit`. The second part is the number of the last of these looks
+        if there are more after them.
+        """
         here, number = _alerts.c.run == run, _alerts.c.look_number
         end = self._find_end(sa.select(number.label("number")).where(here, *_between(number, after, last)), limit)
         return self._read(here, *_between(number, after, last if end is None else end), order=_ALERTED), end
@@ -156,8 +164,11 @@ class MonitorRows:
     def changes(
         self, run: str, *, after: int, last: int, limit: int | None
     ) -> tuple[list[AlertRow], list[AlertRow], int | None]:
-        """The alerts of a run's looks after one, up to another, and those that these looks cleared, each in the order
-        of looks: of whole looks, as few as make `limit` of both; and the end as `alerts` has it."""
+        """Return the alerts of a run's looks after one, up to another, and those that these looks cleared.
+
+        Both are in the order of looks. Only whole looks are returned, as few as make `limit` of both; the end is as
+        `alerts` has it.
+        """
         here, came, went = _alerts.c.run == run, _alerts.c.look_number, _alerts.c.cleared_number
         each = [
             sa.select(number.label("number")).where(here, *_between(number, after, last)) for number in (came, went)
@@ -171,7 +182,7 @@ class MonitorRows:
         )
 
     def all_alerts(self) -> Iterator[AlertRow]:
-        """Every alert."""
+        """Yield every alert."""
         yield from self._read(order=())
 
     def _read(self, *filters: sa.ColumnElement[bool], order: Sequence[sa.ColumnElement[Any]]) -> list[AlertRow]:
@@ -184,7 +195,7 @@ class MonitorRows:
         ]
 
     def _find_end(self, numbers: sa.SelectBase, limit: int | None) -> int | None:
-        """The look with which a page of `limit` ends; None where there is nothing after it."""
+        """Return the look with which a page of `limit` ends; None if there is nothing after it."""
         if limit is None:
             return None
         number = numbers.subquery().c.number
@@ -221,7 +232,7 @@ class MonitorRows:
                 raise LedgerUnavailable("the lease of a monitor is not what was written")
 
     def _now(self) -> datetime:
-        """The database's time: one for all proxies that share it."""
+        """Return the database's time. All proxies that share it agree on it."""
         if self._connection.dialect.name == "postgresql":
             found = self._connection.scalar(sa.text("SELECT clock_timestamp()"))
             assert isinstance(found, datetime)

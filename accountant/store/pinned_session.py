@@ -83,6 +83,6 @@ def pin_ledger_session(connection: PunctualConnection, *, table: str) -> None:
 
 
 def _place(connection: PunctualConnection, table: str) -> tuple[str, str | None]:
-    """Where the session's search_path comes from, and the table that it leads to, if any."""
+    """Return the source of the session's search_path, and the table that it leads to, if any."""
     (found,) = connection.execute(_PLACE, (table,)).fetchall()
     return found[0], found[1]

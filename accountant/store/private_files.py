@@ -9,7 +9,7 @@ OTHERS = 0o077  # what group and everybody else may do
 
 
 def make_private_file(path: Path) -> None:
-    """Make an empty file that its owner alone may read and write, unless there is one. Raises OSError.
+    """Make an empty file that its owner alone may read and write, unless there is one. Raise OSError if that fails.
 
     SQLite takes an empty file for a new database, and gives what it writes beside it the same mode.
     """
@@ -18,7 +18,7 @@ def make_private_file(path: Path) -> None:
 
 
 def is_open_to_others(path: Path) -> bool:
-    """Whether somebody but its owner may read, write or run a file; not where there is none."""
+    """Return True if somebody except its owner may read, write or run a file. Return False if there is no such file."""
     try:
         return bool(path.stat().st_mode & OTHERS)
     except OSError:

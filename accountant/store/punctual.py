@@ -43,7 +43,7 @@ class PunctualConnection(psycopg.Connection[tuple[Any, ...]]):
 
     @classmethod
     def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
-        """As psycopg's, on TCP with keep-alives unless the address says otherwise."""
+        """Connect as psycopg does, on TCP with keep-alives unless the address says otherwise."""
         named = {*connection_strings.conninfo_to_dict(conninfo), *kwargs}
         own: dict[str, Any] = {name: value for name, value in _TCP.items() if name not in named}
         most_s = float(kwargs.get("connect_timeout") or LONGEST_S)
@@ -54,7 +54,7 @@ class PunctualConnection(psycopg.Connection[tuple[Any, ...]]):
         return super().connect(conninfo, **own, **kwargs)
 
     def wait(self, gen: PQGen[_Result], interval: float = _LOOK_S, timeout: float | None = None) -> _Result:
-        """As psycopg's."""
+        """Wait as psycopg does, up to the deadline of the block."""
         moment = moment_of_block()
         left_s = self.longest_s if moment is None else moment - time.monotonic()
         try:

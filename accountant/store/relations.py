@@ -23,7 +23,7 @@ class Relations:
         self._connection = connection
 
     def find_tables(self, relations: Collection[str]) -> dict[str, set[str]]:
-        """By relation, the tables that it was exposed as."""
+        """Return the tables under which each relation was exposed, by relation."""
         chosen = sa.select(_relations.c.relation, _relations.c.family_table).where(_relations.c.relation.in_(relations))
         found: dict[str, set[str]] = {}
         for relation, table in self._connection.execute(chosen):

@@ -40,7 +40,10 @@ def migrate(engine: sa.Engine) -> None:
 
 
 def is_made(engine: sa.Engine) -> bool:
-    """Return True if a database has a ledger's tables, of whichever version. Raises SQLAlchemyError."""
+    """Return True if a database has a ledger's tables, of whichever version.
+
+    Raise SQLAlchemyError if it cannot be read.
+    """
     with engine.connect() as connection, connection.execution_options(keyhole_begin="BEGIN").begin():
         return sa.inspect(connection).has_table(VERSION_TABLE)
 

@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 
 def to_bytes(balances: Balances) -> bytes:
-    """The balances of a fold over the newest window."""
+    """Return the balances of a fold over the newest window."""
     writer = _SnapshotWriter()
     document = {
         "format": SNAPSHOT_FORMAT,
@@ -58,7 +58,7 @@ def to_bytes(balances: Balances) -> bytes:
 
 
 def from_bytes(content: bytes) -> Balances:
-    """The inverse of `to_bytes`. Raises `LedgerUnavailable` for what it did not write."""
+    """Parse a snapshot of `to_bytes`. Raise `LedgerUnavailable` if it did not write it."""
     header, _, rest = content.partition(b"\n")
     try:
         document = json.loads(header)
@@ -70,7 +70,7 @@ def from_bytes(content: bytes) -> Balances:
 
 
 def is_older(content: bytes) -> bool:
-    """Whether a snapshot is of a format that is no longer read: then the log is folded instead."""
+    """Return True if a snapshot has a format that is no longer read. The log is folded instead."""
     try:
         return bool(json.loads(content.partition(b"\n")[0])["format"] < SNAPSHOT_FORMAT)
     except (KeyError, TypeError, ValueError):

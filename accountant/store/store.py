@@ -38,8 +38,11 @@ CONNECT_TIMEOUT_S = 10
 
 
 class LedgerStore:
-    """An open database that holds one ledger. `timeout_ms` is how long anybody waits to be let in, writers for other
-    writers, and then for each answer of a server. `held` is the file of an SQLite ledger."""
+    """An open database that holds one ledger.
+
+    `timeout_ms` is how long anybody waits to be let in, writers for other writers, and then for each answer of a
+    server. `held` is the file of an SQLite ledger.
+    """
 
     def __init__(self, engine: sa.Engine, *, timeout_ms: int, held: HeldFile | None = None) -> None:
         self._engine = engine
@@ -68,7 +71,7 @@ class LedgerStore:
         return cls(engine, timeout_ms=timeout_ms, held=held)
 
     def new_deadline(self) -> Deadline:
-        """By when whoever comes now must have been let in."""
+        """Return the deadline by which a caller that comes now must be let in."""
         return Deadline(self._timeout_ms)
 
     def close(self) -> None:
@@ -78,7 +81,7 @@ class LedgerStore:
             self._held.close()
 
     def check_room(self, *, room_bytes: int) -> None:
-        """Look whether a SQLite file could grow by so much on its disk. Raises `LedgerUnavailable`."""
+        """Check that a SQLite file could grow by so much on its disk. Raise `LedgerUnavailable` if it could not."""
         file = self._engine.url.database
         if self._engine.dialect.name == "sqlite" and file and file != ":memory:":
             with suppress(OSError):
@@ -87,7 +90,7 @@ class LedgerStore:
 
     @contextmanager
     def writing(self, deadline: Deadline) -> Iterator[Transaction]:
-        """One serialised transaction; durable when the block ends, undone when it raises.
+        """Open one serialised transaction; durable when the block ends, undone when it raises.
 
         Raises `LedgerUnavailable`: by the deadline where it did not begin, and later where it is unknown whether it
         became durable, since the server was asked for that and did not answer, or the file is not at its path by then.
@@ -108,7 +111,10 @@ class LedgerStore:
 
     @contextmanager
     def reading(self, deadline: Deadline) -> Iterator[Transaction]:
-        """One read-only look at what is committed at one moment; waits for nobody. Raises `LedgerUnavailable`."""
+        """Open a read-only view of what is committed at one moment.
+
+        It waits for nobody. Raise `LedgerUnavailable` if it cannot be read.
+        """
         with told_in_words(), ExitStack() as open_:
             self._check_held()
             with by(deadline.moment):
@@ -160,7 +166,10 @@ def _engine(url: str, *, timeout_ms: int, create: bool) -> sa.Engine:
 
 
 def find_sqlite_file(url: sa.URL) -> Path | None:
-    """The file of a ledger in SQLite, unless its name is one of SQLite's own URIs, whose file is not held."""
+    """Return the file of a ledger in SQLite.
+
+    Return None if its name is one of SQLite's own URIs, whose file is not locked.
+    """
     if url.get_backend_name() != "sqlite" or not url.database or url.database.startswith("file:"):
         return None
     return Path(url.database).absolute()

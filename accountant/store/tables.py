@@ -16,7 +16,7 @@ class PackedLosses(sa.types.TypeDecorator[bytes]):
         return None if value is None else pack_losses(value)
 
     def process_result_value(self, value: bytes | None, _dialect: sa.Dialect) -> bytes | None:
-        """Return what was stored. Raises `LedgerUnavailable`."""
+        """Return the stored losses. Raise `LedgerUnavailable` if they are damaged."""
         return None if value is None else unpack_losses(value)
 
 

@@ -48,9 +48,12 @@ class Snapshot:
 
 
 class Transaction:
-    """What can be done inside one transaction. `newest` is the id and hash of the last event it has seen or written,
-    `attempts` the requests that are answered once, `relations` what tables are called in their source, `waiting` the
-    questions that wait for the owner, `monitors` the states, alerts and leases of monitors."""
+    """The operations inside one transaction.
+
+    `newest` is the id and hash of the last event it has seen or written, `attempts` the requests that are answered
+    once, `relations` what tables are called in their source, `waiting` the questions that wait for the owner,
+    `monitors` the states, alerts and leases of monitors.
+    """
 
     def __init__(self, connection: sa.Connection, cache: DomainCache) -> None:
         self.newest = (0, GENESIS)
@@ -62,7 +65,7 @@ class Transaction:
         self._cache = cache
 
     def records_after(self, number: int, event_hash: str) -> list[Record]:
-        """The events after event `number` of that hash, in order; 0 and `GENESIS` for all of them.
+        """Return the events after event `number` of that hash, in order; 0 and `GENESIS` for all of them.
 
         Raises `LedgerUnavailable` where that event is not there any more.
         """
@@ -108,7 +111,7 @@ class Transaction:
         return digests
 
     def domains_of(self, records: Sequence[Record]) -> dict[str, Domain]:
-        """The key values that the records refer to, by digest, each checked against it."""
+        """Return the key values that the records refer to, by digest, each checked against it."""
         wanted = {domain for record in records for domain in domain_digests(record)}
         found = {domain: values for domain in wanted if (values := self._cache.get(domain)) is not None}
         missing = sorted(wanted.difference(found))
@@ -138,8 +141,10 @@ class Transaction:
         )
 
     def answer(self, *, fingerprint: str, version: str, reservation: str | None) -> tuple[bytes, list[Record]] | None:
-        """A stored answer with the events of its reservation, in order: the answer of `reservation`, or the first
-        one to the question on that data version."""
+        """Return a stored answer with the events of its reservation, in order.
+
+        It is the answer of `reservation`, or the first one to the question on that data version.
+        """
         chosen = (
             sa.select(tables.ANSWERS.c.reservation, tables.ANSWERS.c.answer)
             .where(tables.ANSWERS.c.fingerprint == fingerprint, tables.ANSWERS.c.version == version)
@@ -151,7 +156,7 @@ class Transaction:
         return self._with_events(chosen)
 
     def answer_of(self, reservation: str) -> tuple[bytes, list[Record]] | None:
-        """The answer that a reservation stored, with that reservation's events, in order."""
+        """Return the answer that a reservation stored, with that reservation's events, in order."""
         chosen = sa.select(tables.ANSWERS.c.reservation, tables.ANSWERS.c.answer).where(
             tables.ANSWERS.c.reservation == reservation
         )
@@ -167,12 +172,12 @@ class Transaction:
         return row.answer, [Record(*event) for event in self._connection.execute(events)]
 
     def list_reservations(self, *, analyst: str | None, before: int | None, limit: int | None) -> list[str]:
-        """The newest reservations, the newest first: of one analyst, before an event, and so many, if so asked."""
+        """Return the newest reservations, the newest first: of one analyst, before an event, and so many, if asked."""
         chosen = sa.select(tables.EVENTS.c.reservation).where(*_reservation_filters(analyst=analyst, before=before))
         return list(self._connection.scalars(chosen.order_by(tables.EVENTS.c.id.desc()).limit(limit)))
 
     def count_reserved(self, *, analyst: str | None, before: int | None) -> int:
-        """How many reservations there are: of one analyst, before an event, if so asked."""
+        """Return the number of reservations: of one analyst, before an event, if asked."""
         chosen = (
             sa.select(sa.func.count())
             .select_from(tables.EVENTS)
@@ -181,7 +186,7 @@ class Transaction:
         return int(self._connection.scalar(chosen) or 0)
 
     def reserved_as(self, identity: str) -> list[str]:
-        """The reservations whose id, or whose question's id, starts like that, the oldest first."""
+        """Return the reservations whose id, or whose question's id, starts with this text, the oldest first."""
         found = sa.func.strpos if self._connection.dialect.name == "postgresql" else sa.func.instr
         begins = sa.func.substr(tables.EVENTS.c.reservation, 1, len(identity)) == identity
         asks = found(tables.EVENTS.c.payload, f'"question":{canonical(identity)[:-1]}') > 0
@@ -189,19 +194,19 @@ class Transaction:
         return list(self._connection.scalars(chosen.order_by(tables.EVENTS.c.id)))
 
     def number_of(self, reservation: str) -> int:
-        """The number of the event that reserved it; 0 where there is none."""
+        """Return the number of the event that reserved it; 0 if there is none."""
         chosen = sa.select(tables.EVENTS.c.id).where(
             tables.EVENTS.c.reservation == reservation, tables.EVENTS.c.kind == Reserved.__name__
         )
         return int(self._connection.scalar(chosen) or 0)
 
     def has_event(self, kind: str, about: str) -> bool:
-        """Whether there is an event of that kind about that."""
+        """Return True if there is an event of this kind about this subject."""
         chosen = sa.select(tables.EVENTS.c.id).where(tables.EVENTS.c.reservation == about, tables.EVENTS.c.kind == kind)
         return self._connection.scalar(chosen) is not None
 
     def newest_of(self, kinds: Sequence[str], *, limit: int) -> list[Record]:
-        """The newest events of some kinds, the newest first."""
+        """Return the newest events of some kinds, the newest first."""
         chosen = (
             sa.select(tables.EVENTS)
             .where(tables.EVENTS.c.kind.in_(kinds))
@@ -211,7 +216,7 @@ class Transaction:
         return [Record(*row) for row in self._connection.execute(chosen)]
 
     def events_about(self, reservations: Sequence[str]) -> list[Record]:
-        """All events about some reservations, and every opening of a window, in order."""
+        """Return all events about some reservations, and every opening of a window, in order."""
         records = self._connection.execute(
             sa.select(tables.EVENTS).where(tables.EVENTS.c.kind == WindowOpened.__name__)
         ).all()
@@ -221,7 +226,7 @@ class Transaction:
         return sorted((Record(*row) for row in records), key=lambda record: record.id)
 
     def events_of_kind(self, kind: str, *, about: str | None) -> list[Record]:
-        """The events of one kind, in order; those about one thing, if so asked."""
+        """Return the events of one kind, in order; those about one subject if asked."""
         chosen = sa.select(tables.EVENTS).where(tables.EVENTS.c.kind == kind)
         if about is not None:
             chosen = chosen.where(tables.EVENTS.c.reservation == about)
@@ -253,11 +258,11 @@ class Transaction:
         check_database(self._connection)
 
     def list_unchecked(self) -> tuple[str, ...]:
-        """What `check_database` could not ask of this database, as sentences for its owner."""
+        """Return the checks that `check_database` could not make on this database, as sentences for its owner."""
         return list_unchecked(self._connection)
 
     def check_domains(self) -> frozenset[str]:
-        """The digests of all stored key values, each of which was read from the storage and digested again.
+        """Return the digests of all stored key values, each of which was read from the storage and digested again.
 
         Raises `LedgerUnavailable` for values that are not the ones that were charged.
         """
@@ -268,7 +273,7 @@ class Transaction:
         )
 
     def answers(self) -> Iterator[sa.Row[tuple[str, int, str, str, str, bytes]]]:
-        """Every stored answer: reservation, commit event, fingerprint, version, analyst and content."""
+        """Yield every stored answer: reservation, commit event, fingerprint, version, analyst and content."""
         yield from self._connection.execute(sa.select(tables.ANSWERS))
 
     def add_paths(self, *, reservation: str, event: int, table: str, version: str, bodies: Mapping[str, bytes]) -> None:
@@ -288,7 +293,7 @@ class Transaction:
             self._connection.execute(tables.PATHS.insert(), rows)
 
     def path_bodies(self, states: Iterable[PathState]) -> dict[PathState, bytes]:
-        """The values of paths in these states, where they are in the store, each checked against its event."""
+        """Return the stored values of paths in these states, each checked against its event."""
         found = {}
         for state in states:
             row = self._connection.execute(
@@ -307,14 +312,14 @@ class Transaction:
         return found
 
     def paths(self) -> Iterator[tuple[str, str, str, str, int, bytes]]:
-        """Reservation, identity, table, version, commit event and content of every stored path."""
+        """Yield reservation, identity, table, version, commit event and content of every stored path."""
         for row in self._connection.execute(
             sa.select(tables.PATHS).order_by(tables.PATHS.c.event, tables.PATHS.c.identity)
         ):
             yield row[0], row[1], row[2], row[3], row[4], row[5]
 
     def path_sizes(self) -> Iterator[tuple[str, str, int, int]]:
-        """Table, version, number of states and bytes of the stored paths."""
+        """Yield table, version, number of states and bytes of the stored paths."""
         size = sa.func.coalesce(sa.func.sum(sa.func.length(tables.PATHS.c.body)), 0)
         chosen = sa.select(tables.PATHS.c.family_table, tables.PATHS.c.version, sa.func.count(), size)
         grouped = chosen.group_by(tables.PATHS.c.family_table, tables.PATHS.c.version)
@@ -324,7 +329,7 @@ class Transaction:
             yield table, version, int(count), int(total)
 
     def list_pruned(self) -> Iterator[tuple[int, str, str]]:
-        """Event, table and version of every pruning."""
+        """Yield event, table and version of every pruning."""
         for row in self._connection.execute(sa.select(tables.PRUNED).order_by(tables.PRUNED.c.event)):
             yield row[0], row[1], row[2]
 
@@ -336,7 +341,7 @@ class Transaction:
         )
 
     def snapshots(self) -> Iterator[Snapshot]:
-        """Stored balances of the chain that this ledger is, the newest first."""
+        """Yield the stored balances of this ledger's chain, the newest first."""
         same = (tables.EVENTS.c.id == tables.SNAPSHOTS.c.event) & (tables.EVENTS.c.hash == tables.SNAPSHOTS.c.hash)
         rows = self._connection.execute(
             sa.select(tables.SNAPSHOTS).join(tables.EVENTS, same).order_by(tables.SNAPSHOTS.c.event.desc())
@@ -345,7 +350,7 @@ class Transaction:
             yield Snapshot(row.event, row.hash, row.digest, row.body)
 
     def all_snapshots(self) -> Iterator[Snapshot]:
-        """Stored balances of whichever chain."""
+        """Yield the stored balances of every chain."""
         for row in self._connection.execute(sa.select(tables.SNAPSHOTS)):
             yield Snapshot(row.event, row.hash, row.digest, row.body)
 
@@ -364,7 +369,7 @@ class Transaction:
 
 
 def open_domain(stored_digest: str, body: bytes) -> Domain:
-    """Key values as they are stored. Raises `LedgerUnavailable` unless they are those of the digest."""
+    """Return stored key values. Raise `LedgerUnavailable` unless they match the digest."""
     try:
         content = zlib.decompress(body)
         if digest(content) != stored_digest:

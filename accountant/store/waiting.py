@@ -21,8 +21,11 @@ _waiting = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class WaitingQuestion:
-    """A question that was refused until the owner approves it: `question` is its fingerprint, `needed_nano` what a
-    group would lose, in billionths of an epsilon; text and guarantee as far as the policy keeps them."""
+    """A question that was refused until the owner approves it.
+
+    `question` is its fingerprint, `needed_nano` the loss of a group, in billionths of an epsilon. Text and guarantee
+    are kept as far as the policy allows.
+    """
 
     question: str
     analyst: str
@@ -58,7 +61,7 @@ class WaitingQuestions:
         self._connection.execute(_waiting.delete().where(mine, _waiting.c.question.not_in(kept)))
 
     def find(self, question: str | None = None) -> tuple[WaitingQuestion, ...]:
-        """All, or those of one fingerprint, the newest first."""
+        """Return all questions, or those of one fingerprint, the newest first."""
         chosen = sa.select(_waiting).order_by(_waiting.c.asked_at.desc(), _waiting.c.question)
         if question is not None:
             chosen = chosen.where(_waiting.c.question == question)

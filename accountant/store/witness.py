@@ -43,8 +43,10 @@ class Witness:
         self.path = path
 
     def read(self) -> Mark | None:
-        """Return the mark, or None if there is no file. Raises `LedgerUnavailable` for a file that Keyhole did not
-        write, or that cannot be read."""
+        """Return the mark, or None if there is no file.
+
+        Raises `LedgerUnavailable` for a file that Keyhole did not write, or that cannot be read.
+        """
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
@@ -74,7 +76,7 @@ class Witness:
         return True
 
     def replace(self, mark: Mark) -> None:
-        """Put a mark in the place of whatever is there, durably. Raises OSError."""
+        """Put a mark in the place of whatever is there, durably. Raise OSError if that fails."""
         self._make(mark)
         with self._locked(wait=True) as file:
             if file is not None:

@@ -15,7 +15,7 @@ RELEASED = "released"
 
 
 def how_it_ended(transaction: Transaction, reservation: str | None) -> str | None:
-    """How a reservation ended; None where it is open, or never was. An owner's settlement spends its worst case."""
+    """Return how a reservation ended; None if it is open, or never was. An owner's settlement spends its worst case."""
     if reservation is None:
         return None
     for event in events_of(transaction, transaction.events_about([reservation])):
@@ -34,8 +34,11 @@ def how_it_ended(transaction: Transaction, reservation: str | None) -> str | Non
 
 
 def charge_of_open(transaction: Transaction, balances: Balances, reservation: str) -> Charge:
-    """What the open reservation of a question was charged. Raises `MonitorStands` for that of a monitor, which ends by
-    the verb of its own, and `LedgerMisuse` for any other, with what became of it."""
+    """Return the charge of a question's open reservation.
+
+    Raise `MonitorStands` for a monitor's reservation, which ends by a verb of its own. Raise `LedgerMisuse`, with the
+    end of the reservation, for any other.
+    """
     balances.monitors.check_ended(reservation)
     if reservation in balances.open:
         return balances.open[reservation].charge
@@ -43,8 +46,10 @@ def charge_of_open(transaction: Transaction, balances: Balances, reservation: st
 
 
 def open_answer(transaction: Transaction, answer: bytes, records: list[Record], *, held: bool) -> StoredAnswer:
-    """A stored answer with what it cost, from its reservation's events. Raises `LedgerUnavailable` where it is not the
-    answer that was committed."""
+    """Return a stored answer with its cost, from its reservation's events.
+
+    Raise `LedgerUnavailable` if it is not the committed answer.
+    """
     match events_of(transaction, records)[:2]:
         case [Reserved(charge=charge), Committed(reservation=paid_by, spent=spent, answer=committed)] if (
             committed == digest(answer)

@@ -13,15 +13,18 @@ from accountant.store.transaction import Transaction
 
 
 class Exposures:
-    """What the owner has exposed, by the names that relations have in their source."""
+    """The relations that the owner has exposed, by their names in their source."""
 
     def __init__(self, journal: Journal, *, clock: Callable[[], datetime]) -> None:
         self._journal = journal
         self._clock = clock
 
     def remember(self, tables: Mapping[str, Collection[str]]) -> None:
-        """Note by which relations each of the ledger's tables is charged; a name under which such a relation has lost
-        nothing is forgotten, so that it is no way back later. What is known is not written again."""
+        """Write down the relations under which each of the ledger's tables is charged.
+
+        A name under which such a relation has lost nothing is forgotten, so it is no way back later. Known relations
+        are not written again.
+        """
         wanted = {relation: table for table, relations in tables.items() for relation in relations}
         with self._journal.reading() as (transaction, balances):
             if _is_known(transaction, balances, wanted):
@@ -41,8 +44,10 @@ class Exposures:
             return bool(transaction.relations.find_tables(relations))
 
     def charged_as(self, relations: Collection[str], *, names: Collection[str]) -> tuple[str, ...]:
-        """Under which names a relation, called by any of its own, has lost something; none where it was exposed under
-        one of `names` as well, since the owner has confirmed that then."""
+        """Return the names under which a relation, called by any of its own, has lost something.
+
+        Return none if it was exposed under one of `names` as well, since the owner has confirmed that then.
+        """
         with self._journal.reading() as (transaction, balances):
             tables = set().union(*transaction.relations.find_tables(relations).values())
             charged = {table for table in tables if balances.worst.spent_on_table(table)}

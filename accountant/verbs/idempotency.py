@@ -35,8 +35,10 @@ class TooManyKeys(LedgerError):
 
 
 class AttemptState(StrEnum):
-    """What became of an earlier attempt: its response is known, its answer is stored, it may still be running, or it
-    has spent and left no answer."""
+    """The state of an earlier attempt.
+
+    Its response is known, its answer is stored, it may still be running, or it has spent and left no answer.
+    """
 
     ENDED = "ended"
     ANSWERED = "answered"
@@ -66,7 +68,9 @@ class Idempotency:
         self._clock = clock
 
     def begin(self, analyst: str, key: str, *, request: str, lease: timedelta, keep: timedelta) -> Attempt | Earlier:
-        """The right to answer a request (`request` is its SHA-256) under a key, or the attempt that had it before.
+        """Begin an attempt under a key, or return the attempt that had the key before.
+
+        `request` is the SHA-256 of the request. The attempt is written to the ledger's database.
 
         Whoever has reserved nothing for `lease` is taken for dead, and can reserve nothing any more; so is who began
         later than that from now, under a clock that was wrong. Keys older than `keep` are forgotten.
@@ -110,7 +114,7 @@ class Idempotency:
                 rows.end(attempt, response=response, answer=None)
 
     def find_answer(self, reservation: str, *, analyst: str) -> StoredAnswer | None:
-        """The answer that a reservation stored, if the analyst has paid for it or read it; None else."""
+        """Return the answer that a reservation stored, if the analyst has paid for it or read it; None else."""
         with self._journal.reading() as (transaction, balances):
             found = transaction.answer_of(reservation)
             if found is None:
@@ -121,7 +125,7 @@ class Idempotency:
 
 
 def _earlier(transaction: Transaction, row: Row, *, still_running: bool) -> Earlier | None:
-    """What a row says of its attempt; None for one that is dead and has spent nothing."""
+    """Return a row's attempt; None for one that is dead and has spent nothing."""
     became = how_it_ended(transaction, row.reservation)
     if row.response is not None:
         state, answer = AttemptState.ENDED, row.answer
@@ -137,7 +141,7 @@ def _earlier(transaction: Transaction, row: Row, *, still_running: bool) -> Earl
 
 
 def _answer_of(transaction: Transaction, reservation: str) -> str:
-    """Where the answer is that a committed reservation paid for: its own, or the one that it read."""
+    """Return the place of the answer that a committed reservation paid for: its own, or the one that it read."""
     for event in events_of(transaction, transaction.events_about([reservation])):
         if isinstance(event, Committed) and event.reservation == reservation:
             return event.reads or reservation

@@ -27,8 +27,11 @@ class Repeated(Exception):
 
 
 class Repetition:
-    """Knows what is under way by the open reservations, whichever process made them: what became of those of this
-    process, and how old the others are."""
+    """The guard against repeated questions.
+
+    It reads the open reservations, whichever process made them: the outcome of those of this process, and the age of
+    the others.
+    """
 
     def __init__(self, *, clock: Callable[[], datetime]) -> None:
         self._clock = clock
@@ -37,7 +40,7 @@ class Repetition:
 
     @contextmanager
     def at_work(self, reservation: str) -> Iterator[None]:
-        """The block is what was reserved for: under way while it runs, however long, and not once it failed."""
+        """Mark the reservation as under way while the block runs, however long; after a failure it is not."""
         with self._lock:
             self._is_at_work[reservation] = True
         try:
@@ -52,8 +55,10 @@ class Repetition:
     def check_first(
         self, transaction: Transaction, balances: Balances, charge: Charge, *, within: timedelta | None
     ) -> None:
-        """Raise `Repeated` where an answer to the charge's question is in store, or as `check_not_under_way` does; None
-        where it may be asked as often as one likes."""
+        """Raise `Repeated` if an answer to the charge's question is stored, or as `check_not_under_way` does.
+
+        A question that may be repeated without limit raises nothing.
+        """
         if within is None:
             return
         question, version = charge.question, charge.family.version
@@ -65,8 +70,9 @@ class Repetition:
     def check_not_under_way(
         self, balances: Balances, question: str, version: str, *, analyst: str, within: timedelta | None
     ) -> None:
-        """Raise `Repeated` where the analyst has an open reservation for the question on that data version, which is at
-        work here, or was made elsewhere and no longer ago.
+        """Raise `Repeated` if the analyst has an open reservation for the question on that data version.
+
+        The question is under way in this process, or was reserved elsewhere recently.
 
         One of those that is older has failed, or died; so has one that was made later than that from now, by another
         clock.

@@ -12,14 +12,14 @@ from accountant.store.transaction import Transaction
 
 
 def read_alerts(transaction: Transaction, run: MonitorRun, *, after_number: int, limit: int | None) -> AlertPage:
-    """The alerts of the looks after one, up to the last that `run` knows."""
+    """Return the alerts of the looks after one, up to the last that `run` knows."""
     rows, end = transaction.monitors.alerts(run.run, after=after_number, last=run.last_look, limit=limit)
     told = tuple(_alert_of(row, run) for row in rows)
     return AlertPage(told, _last_of(run, after_number, end), end is not None)
 
 
 def read_changes(transaction: Transaction, run: MonitorRun, *, after_number: int, limit: int | None) -> ChangePage:
-    """The alerts of the looks after one, up to the last that `run` knows, and those that these looks cleared."""
+    """Return the alerts of the looks after one, up to the last that `run` knows, and those that these looks cleared."""
     came, went, end = transaction.monitors.changes(run.run, after=after_number, last=run.last_look, limit=limit)
     return ChangePage(
         came=tuple(_alert_of(row, run) for row in came),

@@ -99,18 +99,20 @@ class Monitors:
         return self._run(reservation.id)
 
     def find(self, monitor: str) -> MonitorRun | None:
-        """The newest run of a monitor; None where it was never started."""
+        """Return the newest run of a monitor; None if it was never started."""
         with self._journal.reading() as (_, balances):
             account = balances.monitors.newest(monitor)
             return None if account is None else balances.monitors.run_of(account)
 
     def runs(self) -> tuple[MonitorRun, ...]:
-        """Every run there was, the oldest first."""
+        """Return all runs, the oldest first."""
         with self._journal.reading() as (_, balances):
             return tuple(balances.monitors.run_of(account) for account in balances.monitors.runs.values())
 
     def take_leases(self, monitors: Collection[str], *, holder: str, seconds: float) -> frozenset[str]:
-        """For which monitors this holder is the one to look for the next seconds; who has a lease takes it anew.
+        """Take leases, and return the monitors for which this holder makes the looks of the next seconds.
+
+        A holder takes its own lease again.
 
         Time is the database's, one for all that share it. Nothing depends on a lease but work that would be in vain:
         who looks without one, or longer, is refused by `record_look` where somebody else has looked.
@@ -143,7 +145,7 @@ class Monitors:
             return WindowState(run, window, 0, body)
 
     def open_windows(self, run: str) -> tuple[WindowState, ...]:
-        """The windows that have begun and are not closed, in order, with their states.
+        """Return the windows that have begun and are not closed, in order, with their states.
 
         Raises `WindowLost`, which names them, where states are gone or not what was written: close those windows.
         """
@@ -152,12 +154,12 @@ class Monitors:
             return _states(transaction, account, account.open)
 
     def begun_windows(self, run: str) -> frozenset[int]:
-        """The windows that have begun, those that are closed among them."""
+        """Return the windows that have begun, closed ones included."""
         with self._journal.reading() as (_, balances):
             return balances.monitors.find(run).begun
 
     def closed_windows(self, run: str) -> frozenset[int]:
-        """The windows in which no look is made any more; all that have begun, where the monitor has ended."""
+        """Return the windows in which no look is made any more; all that have begun if the monitor has ended."""
         with self._journal.reading() as (_, balances):
             return frozenset(balances.monitors.find(run).closed)
 
@@ -171,8 +173,10 @@ class Monitors:
         holder: str = "",
         closing: Mapping[int, NanoArray | None] = NO_WINDOWS,
     ) -> None:
-        """Store what one look came to: new states, alerts, what is cleared of them, and the closes of `closing` as
-        `close_window` has them, all or nothing. Only then may anybody be told.
+        """Write what one look decided.
+
+        This is new states, alerts, cleared alerts, and the closes of `closing` as `close_window` has them. All is
+        written or nothing. Alerts may be sent only afterwards.
 
         `number` is the look's over the horizon, larger than any before; `at` its moment. Raises `LookTaken` where this
         look or a later one was recorded meanwhile, or a state is not the newest any more: what was computed is void.
@@ -223,18 +227,21 @@ class Monitors:
             self._close(transaction, balances, run, window, losses)
 
     def pause(self, run: str, *, by: str, why: str) -> None:
-        """Make no look until the monitor is resumed. Raises `MonitorStopped` where it does not run."""
+        """Stop the looks until the monitor is resumed. Raise `MonitorStopped` if it does not run."""
         with self._journal.writing() as (transaction, balances):
             self._append(transaction, balances, MonitorPaused(uuid.uuid4().hex, self._clock(), run, by=by, why=why))
 
     def resume(self, run: str, *, by: str, why: str) -> None:
-        """Look again, in the windows as they were left. Raises `MonitorStopped` where it is not paused."""
+        """Resume the looks, in the windows as they were left. Raise `MonitorStopped` if it is not paused."""
         with self._journal.writing() as (transaction, balances):
             self._append(transaction, balances, MonitorResumed(uuid.uuid4().hex, self._clock(), run, by=by, why=why))
 
     def end(self, run: str, *, by: str, why: str) -> None:
-        """Make no look ever again, and close the reservation: windows that never began are given back, those that are
-        open cost all that was reserved, and their states are gone. Raises `MonitorStopped` where it has ended."""
+        """End a monitor, and close its reservation: no look is ever made again.
+
+        Windows that never began are refunded. Open windows cost all that was reserved, and their states are deleted.
+        Raise `MonitorStopped` if it has ended.
+        """
         with self._journal.writing() as (transaction, balances):
             account = balances.monitors.find(run)
             spent = account.most(account.losses(at_worst=False))
@@ -242,29 +249,35 @@ class Monitors:
             transaction.monitors.drop_states(run)
 
     def alerts(self, run: str, *, after_number: int = 0, limit: int | None = None) -> AlertPage:
-        """The alerts of the looks after one, the oldest first; of whole looks, as few as make `limit` alerts. Whether
-        one was cleared is as of now: `changes` tells of clearings by their own look."""
+        """Return the alerts of the looks after one, the oldest first; of whole looks, as few as make `limit` alerts.
+
+        Cleared alerts are marked as of now: `changes` returns clearings by their own look.
+        """
         account = self._run(run)
         with self._journal.looking() as transaction:
             return read_alerts(transaction, account, after_number=after_number, limit=limit)
 
     def changes(self, run: str, *, after_number: int = 0, limit: int | None = None) -> ChangePage:
-        """What the looks after one changed: who came into the answer, and who went out of it, also of those who had
-        come before; of whole looks, as few as make `limit` of both."""
+        """Return the changes of the looks after one: keys that came into the answer, and keys that went out of it.
+
+        Keys that went out may have come earlier. Only whole looks are returned, as few as make `limit` of both.
+        """
         account = self._run(run)
         with self._journal.looking() as transaction:
             return read_changes(transaction, account, after_number=after_number, limit=limit)
 
     def in_answer(self, run: str, window: int) -> tuple[int, ...]:
-        """The keys that are in a window's answer now, alerted and not cleared since, rising."""
+        """Return the keys that are in a window's answer now, alerted and not cleared since, rising."""
         with self._journal.looking() as transaction:
             return tuple(sorted(transaction.monitors.keys_in_answer(run, window)))
 
     def charge_reader(
         self, run: str, analyst: str, limits: Limits, *, wording: Wording | None = None
     ) -> Reservation | None:
-        """Charge an analyst for reading a monitor, on the analyst's own balances only, and once: for the whole horizon
-        while the monitor stands, and when it ends what it did not cost is given back; later, for what it cost.
+        """Charge an analyst once for reading a monitor, on the analyst's own balances only.
+
+        While the monitor stands, the charge is for the whole horizon, and its end refunds what it did not cost.
+        Afterwards, the charge is what it cost.
 
         Returns None, charging nothing, where the analyst has paid. Raises `OverBudget`, `NotApproved`.
         """
@@ -315,7 +328,7 @@ def _check_keys(look: WindowLook, in_answer: set[int]) -> None:
 
 
 def _spent(losses: NanoArray, account: MonitorAccount) -> Spent | None:
-    """The losses of a window as they are written: one number where all keys lost the same."""
+    """Return the losses of a window as they are written: one number if all keys lost the same."""
     if account.windows is None or account.windows.overlap > 1:
         return None
     if losses.size != account.keys:
@@ -330,7 +343,7 @@ def _spent(losses: NanoArray, account: MonitorAccount) -> Spent | None:
 def _states(
     transaction: Transaction, account: MonitorAccount, windows: Sequence[int] | Mapping[int, object]
 ) -> tuple[WindowState, ...]:
-    """The states of windows that have begun, each checked against the event that wrote it."""
+    """Return the states of windows that have begun, each checked against the event that wrote it."""
     found = {row.window: row for row in transaction.monitors.find_states(account.run, windows)}
     lost = [
         window

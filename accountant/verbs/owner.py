@@ -1,5 +1,6 @@
-"""The owner's verbs: grants, settlements, windows, approvals, pruning, publications, export. Each is an event with who
-and why.
+"""The owner's verbs: grants, settlements, windows, approvals, pruning, publications, export.
+
+Each is an event with who and why.
 
 What is promised in spite of them: docs/proofs/accounting.md, theorem 7.
 """
@@ -48,7 +49,7 @@ class PathSizes:
 
 
 class Owner:
-    """What only the data owner does with a ledger."""
+    """The verbs of the ledger that only the data owner uses."""
 
     def __init__(self, journal: Journal, *, clock: Callable[[], datetime]) -> None:
         self._journal = journal
@@ -69,25 +70,26 @@ class Owner:
         return identity
 
     def revoke(self, grant_id: str, *, by: str, why: str) -> None:
-        """End a grant. What was spent within it stays spent. Raises `LedgerMisuse` when it is not in force."""
+        """End a grant. A loss within it stays spent. Raise `LedgerMisuse` if it is not in force."""
         with self._journal.writing() as (transaction, balances):
             if grant_id not in balances.grants:
                 raise LedgerMisuse("no such grant is in force")
             self._journal.append(transaction, Revoked(grant_id, self._clock(), by, why))
 
     def list_unchecked(self) -> tuple[str, ...]:
-        """What `verify` could not ask of the ledger's database, as sentences."""
+        """Return the checks that `verify` could not make on the ledger's database, as sentences."""
         with self._journal.looking() as transaction:
             return transaction.list_unchecked()
 
     def grants(self) -> dict[str, Grant]:
-        """The grants in force, oldest first, by id."""
+        """Return the grants in force, oldest first, by id."""
         with self._journal.reading() as (_, balances):
             return dict(balances.grants)
 
     def settle(self, reservation_id: str, *, untouched: bool, by: str, why: str) -> None:
-        """Close an open reservation whose process is dead: spent for good at its worst case, or (on the owner's word
-        that its question never touched data) given back.
+        """Close an open reservation whose process is dead.
+
+        It is spent for good at its worst case, or given back if the owner says that its question never touched data.
 
         A process that is not dead after all cannot commit it any more, and withholds its answer. Raises `LedgerMisuse`
         when the reservation is not open, `MonitorStands` when it is that of a monitor.
@@ -120,8 +122,10 @@ class Owner:
             return True
 
     def decline(self, question: str, *, by: str, why: str) -> bool:
-        """Let a question wait for approval no longer; whether it had waited. Nothing is forbidden by that: whoever asks
-        it again waits again."""
+        """Let a question wait for approval no longer; whether it had waited.
+
+        Nothing is forbidden by that: whoever asks it again waits again.
+        """
         with self._journal.writing() as (transaction, _):
             if not transaction.waiting.find(question):
                 return False
@@ -130,13 +134,15 @@ class Owner:
             return True
 
     def find_waiting(self, question: str | None = None) -> tuple[WaitingQuestion, ...]:
-        """The questions that were refused until the owner approves them, the newest first; or one, by its fingerprint.
-        Of each analyst the newest hundred are kept."""
+        """Return the questions that wait for the owner's approval, the newest first; or one, by its fingerprint.
+
+        Of each analyst the newest hundred are kept.
+        """
         with self._journal.looking() as transaction:
             return transaction.waiting.find(question)
 
     def path_sizes(self) -> tuple[PathSizes, ...]:
-        """The noise paths in the store, by table and data version."""
+        """Return the noise paths in the store, by table and data version."""
         with self._journal.reading() as (transaction, _):
             return tuple(PathSizes(*row) for row in transaction.path_sizes())
 
@@ -160,8 +166,10 @@ class Owner:
         by: str,
         why: str,
     ) -> bool:
-        """Write down, before anybody sees it, a file that no budget covers; False where that publication was made
-        before, by this process or another, and nothing is written."""
+        """Write a publication that no budget covers to the ledger, before anybody sees its file.
+
+        Return False, and write nothing, if that publication was made before, by this process or another.
+        """
         with self._journal.writing() as (transaction, _):
             if transaction.events_of_kind(Published.__name__, about=publication):
                 return False
@@ -181,7 +189,7 @@ class Owner:
             return True
 
     def find_published(self, publication: str | None = None) -> tuple[Published, ...]:
-        """The files that no budget covers, the oldest first; or the one of a publication."""
+        """Return the files that no budget covers, the oldest first; or the one of a publication."""
         with self._journal.looking() as transaction:
             records = transaction.events_of_kind(Published.__name__, about=publication)
             for record in records:
@@ -189,14 +197,17 @@ class Owner:
             return tuple(event for event in events_of(transaction, records) if isinstance(event, Published))
 
     def events(self) -> Iterator[OwnerEvent]:
-        """What owners decided, oldest first."""
+        """Yield the owners' decisions, oldest first."""
         for _, event in self._journal.events():
             if isinstance(event, OwnerEvent):
                 yield event
 
     def list_decided(self, *, limit: int) -> list[tuple[int, Decision]]:
-        """What owners decided last, the newest first, by the events' numbers; of monitors what they did with them. Each
-        event is held against its own hash. Raises `LedgerUnavailable`."""
+        """Return the owners' latest decisions by event number, the newest first.
+
+        Decisions about monitors are among them. Each event is checked against its own hash. Raise `LedgerUnavailable`
+        if it differs.
+        """
         kinds = [kind.__name__ for kind in get_args(Decision)]
         with self._journal.looking() as transaction:
             records = transaction.newest_of(kinds, limit=limit)
@@ -206,25 +217,31 @@ class Owner:
             return [(record.id, event) for record, event in decided if isinstance(event, Decision)]
 
     def all_events(self) -> list[Event]:
-        """The whole log."""
+        """Return the whole log."""
         return [event for _, event in self._journal.events()]
 
     def export(self) -> Iterator[Exported]:
-        """Every event as a flat record, oldest first."""
+        """Return every event as a flat record, oldest first."""
         return export(self._journal.events())
 
     def newest(self) -> tuple[int, str]:
-        """Number and hash of the last event: keep them elsewhere, and `holds` tells whether a ledger was cut off."""
+        """Return the number and hash of the last event.
+
+        Keep them elsewhere, and `holds` shows if a ledger was cut off.
+        """
         return self._journal.newest()
 
     def holds(self, number: int, event_hash: str) -> bool:
-        """Whether event `number` of this ledger has that hash: then it has lost nothing up to there."""
+        """Return True if event `number` of this ledger has that hash: the ledger has lost nothing up to there."""
         records = [record for record, _ in self._journal.events()[number - 1 : number]] if number > 0 else []
         return [record.hash for record in records] == [event_hash]
 
 
 def _identity(once: str | None) -> str:
-    """An id for an event. Raises `LedgerMisuse` for one that nobody would draw by chance."""
+    """Return the given id of an event, or a new one.
+
+    Raise `LedgerMisuse` for an id that is not 32 hexadecimal digits.
+    """
     if once is None:
         return uuid.uuid4().hex
     if not _DRAWN.fullmatch(once):

@@ -65,7 +65,7 @@ def _verify(transaction: Transaction, kept: Balances) -> int:
 
 
 def _check_keys(transaction: Transaction, records: list[Record]) -> None:
-    """The key values that events charge, and that losses per key stand beside events alone whose payload says so."""
+    """Check the key values that events charge. Losses per key may stand only beside events whose payload says so."""
     stored = transaction.check_domains()
     for record in records:
         if not stored.issuperset(domain_digests(record)):
@@ -142,7 +142,7 @@ def _check_monitors(transaction: Transaction, balances: Balances, events: list[E
 
 
 def _alerts_of(events: list[Event]) -> set[AlertRow]:
-    """The alerts that the looks' events tell of, with what cleared them."""
+    """Return the alerts that the looks' events name, with what cleared them."""
     in_answer: dict[tuple[str, int, int], AlertRow] = {}
     cleared: set[AlertRow] = set()
     for event in events:
