@@ -23,7 +23,7 @@ class Probability:
     bounds: Callable[[int], tuple[int, int]]
 
     def prefix(self, bits: int) -> int:
-        """`floor(value * 2**bits)`, exactly."""
+        """Return `floor(value * 2**bits)`, exactly."""
         precision = max(_FIRST_PRECISION, bits + 64)
         while True:
             low, high = self.bounds(precision)
@@ -33,12 +33,12 @@ class Probability:
             precision *= 2
 
     def digits(self, start: int, count: int) -> int:
-        """The binary digits `start + 1 .. start + count` behind the point, as one integer."""
+        """Return the binary digits `start + 1 .. start + count` behind the point, as one integer."""
         return self.prefix(start + count) - (self.prefix(start) << count)
 
 
 def rational(value: Fraction) -> Probability:
-    """An exact rational.
+    """Return an exact rational.
 
     Raises:
         ValueError: outside [0, 1].
@@ -54,7 +54,7 @@ def rational(value: Fraction) -> Probability:
 
 
 def exponential(rate: Fraction, *, doubled: int, most: int) -> Probability:
-    """`exp(-rate * 2**doubled)` for a rational `rate > 0`; irrational, so every prefix is decided.
+    """Return `exp(-rate * 2**doubled)` for a rational `rate > 0`. It is irrational, so every prefix is decided.
 
     `most >= doubled` is the largest `doubled` the caller uses with this rate: all share one computation.
     """
@@ -62,7 +62,7 @@ def exponential(rate: Fraction, *, doubled: int, most: int) -> Probability:
 
 
 def logistic(rate: Fraction, *, doubled: int, most: int, twice: bool = False) -> Probability:
-    """`1 / (1 + exp(rate * 2**doubled))`, or two times that; irrational for a rational `rate > 0`.
+    """Return `1 / (1 + exp(rate * 2**doubled))`, or two times that; irrational for a rational `rate > 0`.
 
     `most` as for `exponential`.
     """
@@ -77,8 +77,10 @@ def logistic(rate: Fraction, *, doubled: int, most: int, twice: bool = False) ->
 
 
 def chance_unchanged(*, coarse: Fraction, fine: Fraction) -> Probability:
-    """`((1 - a1) / (1 - a2))**2 * a2 / a1` with `a1 = exp(-coarse)`, `a2 = exp(-fine)`, for rational `0 < coarse <
-    fine`: that a gradual release draws the same noise at two levels.
+    """Return the probability that a gradual release draws the same noise at two levels.
+
+    It is `((1 - a1) / (1 - a2))**2 * a2 / a1` with `a1 = exp(-coarse)`, `a2 = exp(-fine)`, for rational `0 < coarse <
+    fine`.
 
     Irrational: with `x = exp(-1 / d)` for a common denominator `d` it is a rational function of the transcendental
     number `x`, and no constant, since it tends to zero with `x`.
@@ -98,7 +100,7 @@ def chance_unchanged(*, coarse: Fraction, fine: Fraction) -> Probability:
 
 
 def not_risen(*, coarse: Fraction, fine: Fraction) -> Probability:
-    """`(1 - a1**2) / (1 - a1 * a2) * a2 / a1` as in `chance_unchanged`: that a noise refined upward stays.
+    """Return `(1 - a1**2) / (1 - a1 * a2) * a2 / a1` as in `chance_unchanged`: that a noise refined upward stays.
 
     Irrational for the same reason.
     """
@@ -117,8 +119,9 @@ def not_risen(*, coarse: Fraction, fine: Fraction) -> Probability:
 
 
 def chance_moved(*, coarse: Fraction, fine: Fraction) -> Probability:
-    """`(1 - p) * 2 * a1 / (1 + a1)` with `p` the `chance_unchanged` and `a1 = exp(-coarse)`: that noise of a gradual
-    release differs at two levels.
+    """Return the probability that noise of a gradual release differs at two levels.
+
+    It is `(1 - p) * 2 * a1 / (1 + a1)` with `p` the `chance_unchanged` and `a1 = exp(-coarse)`.
 
     Irrational for the same reason.
     """
@@ -139,7 +142,7 @@ Survivals = Callable[[int], Iterator[tuple[int, int]]]
 
 
 def geometric_survivals(first: Probability, rate: Fraction, *, doubled: int) -> Survivals:
-    """`first * exp(-rate * 2**doubled * (k - 1))` for `k = 1, 2, ..` without end."""
+    """Return `first * exp(-rate * 2**doubled * (k - 1))` for `k = 1, 2, ..` without end."""
 
     def bounds(precision: int) -> Iterator[tuple[int, int]]:
         low, high = first.bounds(precision)
@@ -152,8 +155,10 @@ def geometric_survivals(first: Probability, rate: Fraction, *, doubled: int) -> 
 
 
 def digits_survivals(rate: Fraction, *, doubled: int, digits: int) -> Survivals:
-    """`(c**k - c**m) / (1 - c**m)` with `c = exp(-rate * 2**doubled)`, `m = 2**digits`, for `k = 1 .. m - 1`: of the
-    binary digits `doubled .. doubled + digits - 1` of a geometric variable of this rate, read as a number.
+    """Return the survivals of some binary digits of a geometric variable, read as a number.
+
+    They are `(c**k - c**m) / (1 - c**m)` with `c = exp(-rate * 2**doubled)`, `m = 2**digits`, for `k = 1 .. m - 1`. The
+    digits are `doubled .. doubled + digits - 1` of a variable of this rate.
 
     Irrational: a rational function of one transcendental number, and no constant.
     """
@@ -178,7 +183,7 @@ def digits_survivals(rate: Fraction, *, doubled: int, digits: int) -> Survivals:
 
 @lru_cache(maxsize=512)
 def negative_exponentials(rate: Fraction, doublings: int, precision: int) -> tuple[tuple[int, int], ...]:
-    """Certified bounds of `2**precision * exp(-rate * 2**j)` for `j = 0 .. doublings`.
+    """Return certified bounds of `2**precision * exp(-rate * 2**j)` for `j = 0 .. doublings`.
 
     The series of `exp(r)` with `r = rate / 2**h < 1/2` has positive terms alone: truncated downward it bounds from
     below, rounded upward with twice its last term added from above; the reciprocal is then squared `h + doublings`

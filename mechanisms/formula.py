@@ -20,12 +20,12 @@ _Folded = TypeVar("_Folded")
 
 
 class _FormulaTree:
-    """What one does with every formula."""
+    """The operations on every formula."""
 
     __slots__ = ()
 
     def mapped(self, change: Callable[["Cut"], "Formula"]) -> "Formula":
-        """The formula with every literal changed, from the first to the last."""
+        """Return the formula with every literal changed, from the first to the last."""
         match self:
             case AllOf(children):
                 return AllOf(tuple(child.mapped(change) for child in children))
@@ -42,7 +42,7 @@ class _FormulaTree:
         every: Callable[[Sequence[_Folded]], _Folded],
         some: Callable[[Sequence[_Folded]], _Folded],
     ) -> _Folded:
-        """The value of the whole, from the literals upward."""
+        """Fold the formula from the literals upward, and return the value of the whole."""
         match self:
             case AllOf(children):
                 return every([child.fold(literal, every=every, some=some) for child in children])
@@ -66,11 +66,11 @@ class Cut(_FormulaTree):
     tolerance: int
 
     def holds(self, values: Integers) -> Booleans:
-        """Whether the literal holds on exact values (tests, the demo, and empty-group warnings alone)."""
+        """Return True where the literal holds on exact values (tests, the demo, and empty-group warnings alone)."""
         return values > self.cut if self.above else values <= self.cut
 
     def relax(self) -> "Cut":
-        """The literal with its threshold moved outward by its tolerance; its own tolerance becomes zero."""
+        """Return the literal with its threshold moved outward by its tolerance; its own tolerance becomes zero."""
         moved = self.cut - self.tolerance if self.above else self.cut + self.tolerance
         return Cut(functional=self.functional, cut=moved, above=self.above, tolerance=0)
 
@@ -96,7 +96,7 @@ FALSE = AnyOf(())
 
 
 def cuts(formula: Formula) -> Iterator[Cut]:
-    """Every literal, in order of appearance, with repetitions.
+    """Yield every literal, in order of appearance, with repetitions.
 
     >>> many = Cut(functional=0, cut=100, above=True, tolerance=10)
     >>> few = Cut(functional=0, cut=500, above=False, tolerance=10)
@@ -113,7 +113,7 @@ def cuts(formula: Formula) -> Iterator[Cut]:
 
 
 def relax_formula(formula: Formula) -> Formula:
-    """The formula with every literal relaxed by its tolerance: where it is false, returning the key is an error.
+    """Return the formula with every literal relaxed by its tolerance. Where it is false, returning the key is an error.
 
     >>> relax_formula(Cut(functional=0, cut=100, above=True, tolerance=10))
     Cut(functional=0, cut=90, above=True, tolerance=0)
@@ -122,7 +122,9 @@ def relax_formula(formula: Formula) -> Formula:
 
 
 def complement(formula: Formula) -> Formula:
-    """The formula that is true exactly where this one is false; each literal keeps its tolerance, on the other side.
+    """Return the formula that is true exactly where this one is false.
+
+    Each literal keeps its tolerance, on the other side.
 
     >>> many, low = Cut(0, 100, above=True, tolerance=10), Cut(1, 9, above=False, tolerance=1)
     >>> few, high = Cut(0, 100, above=False, tolerance=10), Cut(1, 9, above=True, tolerance=1)
@@ -139,7 +141,7 @@ def complement(formula: Formula) -> Formula:
 
 
 def evaluate(formula: Formula, literal: Callable[[Cut], Booleans], *, keys: int) -> Booleans:
-    """The formula's value per key, given each literal's; arrays of shape (keys,).
+    """Return the formula's value per key, given each literal's; arrays of shape (keys,).
 
     >>> counts, sums = np.array([90, 120, 300]), np.array([7, 7, 2])
     >>> formula = AllOf((Cut(0, 100, above=True, tolerance=10), Cut(1, 5, above=True, tolerance=1)))

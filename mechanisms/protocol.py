@@ -1,5 +1,4 @@
-"""The interface of a mechanism: calibrated without data, run once on the true aggregates, its worst case known
-before."""
+"""The interface of a mechanism: calibrated without data, run once on true aggregates, its worst case known before."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,9 +19,12 @@ Exposure: TypeAlias = tuple[Fraction, ...]
 
 
 class Unachievable(Exception):
-    """No mechanism of this kind meets the contract at any finite loss (for example alpha + beta >= 1 is no promise,
-    tolerance zero with rates so small that epsilon overflows). Carries the functional's index, or None, and the name of
-    a mechanism that takes such questions where this one takes none of them at any accuracy."""
+    """The refusal of a contract that no mechanism of this kind meets at any finite loss.
+
+    Examples are alpha + beta >= 1, which is no promise, and tolerance zero with rates so small that epsilon overflows.
+    It carries the functional's index, or None, and the name of a mechanism that takes such questions if this one takes
+    none of them at any accuracy.
+    """
 
     def __init__(self, reason: str, *, functional: int | None = None, instead: str | None = None) -> None:
         super().__init__(reason)
@@ -33,7 +35,7 @@ class Unachievable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What is publicly known of the keys that fail one functional's literal, in integer units from its threshold.
+    """Public knowledge of the keys that fail one functional's literal, in integer units from its threshold.
 
     `far_keys` keys are at least `far_distance` short of it, `near_keys` others at least `near_distance`, where
     `0 < near_distance <= far_distance`.
@@ -45,7 +47,7 @@ class Knowledge:
     near_distance: int
 
     def __post_init__(self) -> None:
-        """Raises ValueError for negative numbers of keys or distances out of order."""
+        """Raise ValueError for negative numbers of keys or distances out of order."""
         if min(self.far_keys, self.near_keys) < 0 or not 0 < self.near_distance <= self.far_distance:
             raise ValueError("public knowledge needs 0 < near distance <= far distance and numbers of keys >= 0")
 
@@ -117,11 +119,11 @@ class DecisionTask:
         return (self.formula, *self.predicates)
 
     def most_steps(self, functional: int) -> int | None:
-        """How many blocks of its tolerance a functional's test may use; None for all of them."""
+        """Return how many blocks of its tolerance a functional's test may use; None for all of them."""
         return SHORT_BLOCKS if functional in self.short_blocks else None
 
     def literals(self) -> Iterator[Cut]:
-        """Every literal of every formula, in order of appearance, with repetitions."""
+        """Return every literal of every formula, in order of appearance, with repetitions."""
         return (literal for formula in self.formulas for literal in cuts(formula))
 
 
@@ -177,7 +179,7 @@ class FunctionalTest:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What a mechanism will do, fixed before any data is touched.
+    """The calibration of a mechanism, fixed before any data is touched.
 
     `worst_case_epsilon` bounds the loss of any single key for any database. `fnr`, `fpr` are what this calibration
     really guarantees per key (None: no bound, as for NLM's false negatives), for each of several formulas. `tests` has
@@ -205,7 +207,7 @@ Levels: TypeAlias = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisePath:
-    """What was revealed of one functional: noisy values at growing public rates, by key as far as each went.
+    """The revealed values of one functional: noisy values at growing public rates, by key as far as each went.
 
     `rates` strictly increase and are per unit of the functional. `values` has shape (rates, keys); key `k` has revealed
     its first `reached[k]` rows and is zero in the others. All of them are kept, not the last alone: a later question
@@ -217,7 +219,7 @@ class NoisePath:
     reached: Levels
 
     def __post_init__(self) -> None:
-        """Raises ValueError for rates out of order or arrays of other shapes."""
+        """Raise ValueError for rates out of order or arrays of other shapes."""
         if not self.rates or any(coarse >= fine for coarse, fine in pairwise((Fraction(0), *self.rates))):
             raise ValueError("the rates of a path are positive and strictly increase")
         if self.values.shape != (len(self.rates), *self.reached.shape) or self.reached.ndim != 1:
@@ -251,19 +253,22 @@ class Noise(Protocol):
     """The only source of randomness in the product; tests pass a seeded one with the same arithmetic."""
 
     def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
-        """`size` exact draws with P(K = j) proportional to `exp(-rate * |j|)`."""
+        """Draw `size` exact values with P(K = j) proportional to `exp(-rate * |j|)`."""
 
     def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
-        """`size` exact draws: with exactly `nonzero` a discrete Laplace draw that is not zero, else zero."""
+        """Draw `size` exact values: with exactly `nonzero` a discrete Laplace draw that is not zero, else zero."""
 
     def geometric(self, *, rate: Fraction, size: int) -> Integers:
-        """`size` exact draws with P(G = n) proportional to `exp(-rate * n)` for `n >= 0`; one-sided noise."""
+        """Draw `size` exact values with P(G = n) proportional to `exp(-rate * n)` for `n >= 0`; one-sided noise."""
 
     def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
-        """`size` exact draws, each true with exactly `probability`."""
+        """Draw `size` exact values, each true with exactly `probability`."""
 
     def coin(self, *, probability: Probability, size: int) -> Booleans:
-        """`size` exact draws, each true with exactly `probability`, irrational and known to any number of digits."""
+        """Draw `size` exact values, each true with exactly `probability`.
+
+        It is irrational and known to any number of digits.
+        """
 
 
 class Mechanism(Protocol):
@@ -273,7 +278,10 @@ class Mechanism(Protocol):
     summary: str
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """Choose noise and cut-offs for the contract. Public inputs alone. Raises `Unachievable`."""
+        """Choose noise and cut-offs for the contract.
+
+        Public inputs alone are read. Raise `Unachievable` if there are none.
+        """
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Decide every key; `aggregates` has shape (functionals, keys). Loss per key never above the worst case."""

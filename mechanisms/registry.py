@@ -66,7 +66,7 @@ INFORMED = frozenset({Mim.name, MimProgressive.name})
 
 
 def compare(task: DecisionTask, as_typed: Formula) -> dict[str, float]:
-    """The worst-case epsilon of the published baselines for the same contract on the formula as typed.
+    """Return the worst-case epsilon of the published baselines for the same contract on the formula as typed.
 
     Parameters:
         task: the question's contract and sensitivities.

@@ -15,17 +15,17 @@ _MOST_THREADS = 4  # what is done between numpy's loops is Python, one thread at
 
 
 def usable_cores() -> int:
-    """The cores that this process may run on."""
+    """Return the cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def count_threads() -> int:
-    """How many threads are worth having."""
+    """Return the number of threads that are worth having."""
     return min(usable_cores(), _MOST_THREADS)
 
 
 def in_order(work: Callable[[_Part], _Result], parts: Sequence[_Part], *, threads: int) -> Iterator[_Result]:
-    """The work's results in the order of the parts; on this thread alone where one thread or one part is all there is.
+    """Yield the work's results in the order of the parts. One thread or one part alone is worked on in this thread.
 
     Raises:
         Exception: what the work raises for the first part for which it does; parts that wait are not begun then.

@@ -20,7 +20,7 @@ _MOST_TERMS = 8  # pairs of terms are compared for every key: beyond, the coarse
 
 
 def settle_formula(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> Verdicts:
-    """The formula's value per key: 1 or -1 only where no completion of the undecided literals changes it.
+    """Return the formula's value per key: 1 or -1 only where no completion of the undecided literals changes it.
 
     An OR is settled by one literal that holds; of an AND the undecided one still counts:
 
@@ -47,7 +47,7 @@ def settle_formula(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: 
 
 
 def find_undecided(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> dict[int, Booleans]:
-    """Per functional, the keys for which one of its undecided literals can still change the formula's value.
+    """Return the keys for which an undecided literal can still change the formula's value, per functional.
 
     Guarantee: never leaves out a literal that can, taking literals as independent; exact for trees without
     repetition and, up to `_MOST_TERMS` terms, for a disjunction of conjunctions of literals and its dual.
@@ -77,7 +77,7 @@ def _mark(node: Formula, verdicts: Mapping[Cut, Verdicts], asked: Booleans, foun
 
 
 def _find_absorbed(node: AllOf | AnyOf, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> dict[int, Booleans]:
-    """Children of a two-level formula whose undecided literals contain all those of another open child.
+    """Return children of a two-level formula whose undecided literals contain all those of another open child.
 
     Inside an OR a term is absorbed by one that asks for less; inside an AND a clause by one that offers less.
     """

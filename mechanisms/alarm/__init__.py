@@ -1,5 +1,4 @@
-"""The accumulating alarm: one standing question about a growing value, with many looks for little more than the price
-of one.
+"""The accumulating alarm: one standing question about a growing value. Its many looks cost little more than one.
 
 May refuse: `Unachievable`.
 May import: `threshold`, `release` and below.

@@ -58,7 +58,7 @@ class AlarmTask:
     least: int | None
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a parameter outside its range."""
+        """Raise ValueError for a parameter outside its range."""
         if not 1 <= self.looks <= MOST_LOOKS or self.sensitivity < 1 or self.tolerance < 0:
             raise ValueError("an alarm has looks, a sensitivity, and a tolerance that is not negative")
         if not (0.0 < self.fnr < 1.0 and 0.0 < self.fpr < 1.0):
@@ -67,7 +67,7 @@ class AlarmTask:
 
 @dataclass(frozen=True, slots=True)
 class AlarmCalibration:
-    """What an alarm will do, fixed before any data is touched.
+    """The calibration of an alarm, fixed before any data is touched.
 
     The weight of a value is that of its steps above `floor`; values below it count as `floor`. `unit` is what the
     secret draw is a multiple of. `loss` bounds what one window tells of one privacy unit, two epochs of a sliding
@@ -85,7 +85,7 @@ class AlarmCalibration:
 
 
 def alarm_price(*, looks: int, fnr: float, fpr: float, regime: Regime) -> float:
-    """The least `epsilon * (tolerance + 1) / sensitivity` of an alarm: what its contract costs, free of scale.
+    """Return the least `epsilon * (tolerance + 1) / sensitivity` of an alarm: what its contract costs, free of scale.
 
     Error rates beyond what the regime's law has on either side cost what these do.
 
@@ -99,7 +99,7 @@ def alarm_price(*, looks: int, fnr: float, fpr: float, regime: Regime) -> float:
 
 
 def calibrate_alarm(task: AlarmTask) -> AlarmCalibration:
-    """The least rate with which an alarm keeps its contract.
+    """Return the least rate with which an alarm keeps its contract.
 
     Guarantee: the rates of `AlarmTask`, for every stream of values, and `loss` for every privacy unit that changes the
     values of a window as the regime says (docs/proofs/alarm.md). All three are checked in whole numbers for the
@@ -127,7 +127,7 @@ def calibrate_alarm(task: AlarmTask) -> AlarmCalibration:
 
 
 def fit_alarm(task: AlarmTask, *, rate: Fraction) -> AlarmCalibration:
-    """The alarm of a rate that just keeps its `fnr`, whatever `fpr` it then keeps.
+    """Return the alarm of a rate that just keeps its `fnr`, whatever `fpr` it then keeps.
 
     Guarantee: as `calibrate_alarm`, with the `fpr` of the result (docs/proofs/alarm.md).
 
@@ -162,7 +162,7 @@ def fit_alarm(task: AlarmTask, *, rate: Fraction) -> AlarmCalibration:
 
 
 def _floor(task: AlarmTask, rate: Fraction) -> int:
-    """Where values stop to count for less: so far down that all looks there together are next to nothing.
+    """Return the value below which values count no less: all looks there together are next to nothing.
 
     A sliding window's values may fall back after its total was large. Then every one has to count for what it is.
     """

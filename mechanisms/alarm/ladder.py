@@ -33,7 +33,7 @@ class LadderSchedule:
     shares: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        """Raises ValueError for rungs that do not rise or shares that are not all of the rate."""
+        """Raise ValueError for rungs that do not rise or shares that do not add up to the rate."""
         rising = (Fraction(0), *self.parts, Fraction(1))
         if len(self.shares) != len(self.parts) + 1 or min(self.shares) < 1 or sum(self.shares) != 100:
             raise ValueError("a ladder has a share of the rate of misses for each rung, all of it together")
@@ -48,7 +48,7 @@ its cut, and half where most stay below a quarter of it (docs/results/alarms.md)
 
 @dataclass(frozen=True, slots=True)
 class LadderCalibration:
-    """What a ladder will do, fixed before any data is touched; `loss` is all rungs' together."""
+    """The calibration of a ladder, fixed before any data is touched; `loss` is all rungs' together."""
 
     task: AlarmTask
     rungs: tuple[AlarmCalibration, ...]
@@ -71,16 +71,16 @@ class LadderState:
 
     @property
     def begun(self) -> int:
-        """How many rungs have looked at data, if any look was made."""
+        """Return the number of rungs that have looked at data, if any look was made."""
         return 1 + sum(state.rang_at > 0 for state in self.rungs[:-1])
 
     def integers(self) -> tuple[int, ...]:
-        """All of it, to be stored."""
+        """Return the whole state as integers, to be stored."""
         return tuple(number for state in self.rungs for number in state.integers())
 
     @staticmethod
     def of(integers: Sequence[int]) -> "LadderState":
-        """The state that was stored.
+        """Return the state that was stored.
 
         Raises:
             ValueError: numbers that no state has.
@@ -92,7 +92,7 @@ class LadderState:
 
 
 def calibrate_ladder(task: AlarmTask, *, schedule: LadderSchedule = LADDER) -> LadderCalibration:
-    """A ladder that keeps an alarm's contract.
+    """Return a ladder that keeps an alarm's contract.
 
     Guarantee: the rates of `AlarmTask` for every stream; `loss` for every privacy unit (docs/proofs/alarm.md).
 
@@ -121,7 +121,9 @@ def calibrate_ladder(task: AlarmTask, *, schedule: LadderSchedule = LADDER) -> L
 
 
 def draw_ladders(calibration: LadderCalibration, *, keys: int, noise: Noise) -> tuple[LadderState, ...]:
-    """The states of one window before its first look, one for each key; to be stored before data are read.
+    """Return the states of one window before its first look, one for each key.
+
+    They must be stored before data are read.
 
     Guarantee: as `draw_alarms`, with numbers of its own for each rung (docs/proofs/alarm.md).
     """
@@ -132,7 +134,7 @@ def draw_ladders(calibration: LadderCalibration, *, keys: int, noise: Noise) -> 
 def climb_at_values(
     calibration: LadderCalibration, states: Sequence[LadderState], values: Integers, *, look: int, noise: Noise
 ) -> tuple[LadderState, ...]:
-    """The states after one look; a rung whose predecessor rings at this look makes it, too.
+    """Return the states after one look; a rung whose predecessor rings at this look makes it, too.
 
     Guarantee, parameters, errors: as `look_at_values`, with the rates and the loss of the ladder; what a key has lost
     at any time is the sum over the rungs that have begun, `loss_so_far` (docs/proofs/alarm.md).
@@ -151,7 +153,9 @@ def climb_at_values(
 
 
 def loss_so_far(calibration: LadderCalibration, state: LadderState) -> float:
-    """What a key's window has cost, rounded up: known to whoever sees what it is charged, and covered by that.
+    """Return the loss of a key's window so far, rounded up.
+
+    It is known to everybody who sees its charge, and covered by that charge.
 
     Guarantee: docs/proofs/alarm.md.
     """
@@ -159,7 +163,7 @@ def loss_so_far(calibration: LadderCalibration, state: LadderState) -> float:
 
 
 def _part_of(rate: float, share: int) -> float:
-    """A share of a rate in hundredths, rounded down so that all shares together are no more than the rate."""
+    """Return a share of a rate in hundredths, rounded down, so all shares together are no more than the rate."""
     part = Fraction(rate) * share / 100
     nearest = float(part)
     return nearest if Fraction(nearest) <= part else float(np.nextafter(nearest, 0.0))

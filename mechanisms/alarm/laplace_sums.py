@@ -17,7 +17,9 @@ _REACH = 60.0  # scales that one term hardly ever reaches, exp(-60); sums get as
 
 @lru_cache(maxsize=1024)
 def upper_quantile(chance: float, *, fine: int, coarse: int = 0, ratio: float = 1.0) -> float:
-    """The least `x >= 0` that a sum of noise exceeds with at most the chance; of chances below 1e-10 somewhat more.
+    """Return the least `x >= 0` that a sum of noise exceeds with at most the chance.
+
+    For chances below 1e-10 it is somewhat more.
 
     Parameters:
         fine, coarse: how many terms of scale 1 and of scale `ratio` are summed; one at least.
@@ -38,7 +40,7 @@ def upper_quantile(chance: float, *, fine: int, coarse: int = 0, ratio: float = 
 
 
 def _bound_quantile(chance: float, fine: int, coarse: int, ratio: float) -> float:
-    """Chernoff's bound: the least, over `t`, of what the sum's moment generating function leaves above `x`."""
+    """Return Chernoff's bound: the least, over `t`, of what the sum's moment generating function leaves above `x`."""
     from scipy import optimize
 
     def bound(t: float) -> float:
@@ -51,7 +53,7 @@ def _bound_quantile(chance: float, fine: int, coarse: int, ratio: float) -> floa
 
 
 def contract_width(*, fnr: float, fpr: float, fine: int, coarse: int = 0, ratio: float = 1.0) -> float:
-    """How far two values lie apart that a threshold on a sum of noise tells apart with these error rates.
+    """Return the distance of two values that a threshold on a sum of noise tells apart with these error rates.
 
     >>> round(contract_width(fnr=0.05, fpr=0.1, fine=24), 1)
     20.2
@@ -67,8 +69,11 @@ def _tail(x: float, fine: int, coarse: int, ratio: float) -> float:
 
 
 def _tail_of_equals(x: float, terms: int) -> float:
-    """A sum of Laplace noise is the difference of two gamma variables; that is above `x` when a Poisson variable of
-    mean `x` and a negative binomial one come to less than the number of terms together."""
+    """Return the upper tail of a sum of equal Laplace noises.
+
+    Such a sum is the difference of two gamma variables. It is above `x` when a Poisson variable of mean `x` and a
+    negative binomial one come to less than the number of terms together.
+    """
     from scipy import special
 
     arrived = np.arange(terms)
@@ -77,7 +82,10 @@ def _tail_of_equals(x: float, terms: int) -> float:
 
 
 def _tail_by_inversion(x: float, fine: int, coarse: int, ratio: float) -> float:
-    """By Gil-Pelaez from the characteristic function, on a grid fine enough that what wraps around is negligible."""
+    """Return the upper tail by Gil-Pelaez from the characteristic function.
+
+    The grid is so fine that what wraps around is negligible.
+    """
     spread = math.sqrt(2.0 * (fine + coarse * ratio**2))
     step = math.pi / (_REACH * max(1.0, ratio) + 20.0 * spread)
     grid = step * np.arange(1, _MOST_POINTS + 1)

@@ -53,7 +53,7 @@ class WatchedWindow:
     hop: int
 
     def __post_init__(self) -> None:
-        """Raises ValueError for windows that leave looks out or do not fit their hops."""
+        """Raise ValueError for windows that leave looks out or do not fit their hops."""
         if not 1 <= self.hop <= self.length or self.length % self.hop:
             raise ValueError("a window is a whole number of hops long")
 
@@ -76,7 +76,7 @@ class PricedWay:
 def price_ways(
     window: WatchedWindow, *, fnr: float, fpr: float, clearing: int, regime: Regime, rows_stay: bool
 ) -> tuple[PricedWay, ...]:
-    """Each way that clears within so many looks, the least price first.
+    """Return each way that clears within so many looks, the least price first.
 
     Parameters:
         clearing: looks for which an alert may be left standing at most; 0 where it has to go at once.
@@ -118,7 +118,9 @@ def _leave_standing(way: Way, price: float, clearing: int, regime: Regime) -> Pr
 
 
 def close_price(*, fnr: float, fpr: float) -> float:
-    """One question, when the window closes: it says nothing before, so it is no way of answering at every look.
+    """Return the price of one question when the window closes.
+
+    It says nothing before, so it cannot answer at every look.
 
     >>> round(close_price(fnr=0.05, fpr=0.1), 3)
     3.912
@@ -127,7 +129,7 @@ def close_price(*, fnr: float, fpr: float) -> float:
 
 
 def afresh_price(*, looks: int, fnr: float, fpr: float) -> float:
-    """One question at each look that a row counts in; their losses add up.
+    """Return the price of one question at each look that a row counts in; their losses add up.
 
     >>> round(afresh_price(looks=24, fnr=0.05, fpr=0.1), 1)
     93.9
@@ -136,7 +138,9 @@ def afresh_price(*, looks: int, fnr: float, fpr: float) -> float:
 
 
 def hopping_price(window: WatchedWindow, *, fnr: float, fpr: float, regime: Regime) -> float:
-    """An alarm for each window, over the last hop of it: a row is in so many windows as there are hops in one.
+    """Return the price of an alarm for each window, over its last hop.
+
+    A row is in as many windows as a window has hops.
 
     >>> round(hopping_price(WatchedWindow(length=24, hop=12), fnr=0.05, fpr=0.1, regime=Regime.GROWING), 1)
     12.8
@@ -145,7 +149,7 @@ def hopping_price(window: WatchedWindow, *, fnr: float, fpr: float, regime: Regi
 
 
 def tick_noise_price(*, length: int, fnr: float, fpr: float) -> float:
-    """Noise on the count of each tick once and for all, and sums of a window's noisy counts.
+    """Return the price of noise on each tick's count, drawn once, and sums of a window's noisy counts.
 
     >>> round(tick_noise_price(length=24, fnr=0.05, fpr=0.1), 1)
     20.2
@@ -155,7 +159,7 @@ def tick_noise_price(*, length: int, fnr: float, fpr: float) -> float:
 
 @lru_cache(maxsize=256)
 def block_noise_price(*, length: int, fnr: float, fpr: float) -> tuple[float, int]:
-    """Noise on each tick and on each block of ticks, and the best length of a block.
+    """Return the price of noise on each tick and on each block of ticks, and the best length of a block.
 
     A window is whole blocks, and ticks that are added or taken away at either end, as far as half a block: noise may be
     taken away of ticks that are still to come. What is lost is split as the cube roots of how many there are of each.
@@ -175,7 +179,9 @@ def block_noise_price(*, length: int, fnr: float, fpr: float) -> tuple[float, in
 
 @lru_cache(maxsize=256)
 def signed_tree_price(*, looks: int, fnr: float, fpr: float) -> float:
-    """Sums from a window's beginning by a tree whose nodes are added and subtracted, of the best degree and height.
+    """Return the price of sums from a window's beginning by a tree.
+
+    Its nodes are added and subtracted; its degree and height are the best.
 
     References: Andersson, Pagh, Steiner, Torkamani, "Count on your elders: Laplace vs Gaussian noise".
 
@@ -192,7 +198,7 @@ def signed_tree_price(*, looks: int, fnr: float, fpr: float) -> float:
 
 
 def _most_nodes(looks: int, degree: int, levels: int) -> int:
-    """Of a tree with so many levels, the most nodes that a sum from the beginning is put together from."""
+    """Return the most nodes that make up a sum from the beginning, for a tree with so many levels."""
     cost = np.arange(looks // degree ** (levels - 1) + 3)
     for level in range(levels - 2, -1, -1):
         whole, rest = np.divmod(np.arange(looks // degree**level + 3), degree)
@@ -210,7 +216,7 @@ class _NoiseSum:
 
 
 def _worst_sum(length: int, block: int) -> tuple[float, _NoiseSum]:
-    """The greatest variance of a window's noise, wherever in a block it ends, and the sum that has it."""
+    """Return the greatest variance of a window's noise, wherever in a block it ends, and the sum that has it."""
     end = np.arange(block)
     begin = end - length
     before = begin % block
@@ -234,7 +240,7 @@ def _worst_sum(length: int, block: int) -> tuple[float, _NoiseSum]:
 
 
 def _split(ticks: float, blocks: float) -> float:
-    """The part of the loss with which the variance is least; ticks and blocks each have some of it in any case."""
+    """Return the part of the loss with the least variance; ticks and blocks each get some of it in any case."""
     on_ticks, on_blocks = np.cbrt(max(ticks, 1.0)), np.cbrt(max(blocks, 1.0))
     return float(on_ticks / (on_ticks + on_blocks))
 

@@ -52,7 +52,7 @@ class AlarmState:
     rang_at: int
 
     def integers(self) -> tuple[int, ...]:
-        """All of it, to be stored.
+        """Return the whole state as integers, to be stored.
 
         >>> AlarmState.of((0, 0, 0, 0, 7, 5)).rang_at, AlarmState.of((0, 0, 0, 0, 7, 5)).integers()
         (5, (0, 0, 0, 0, 7, 5))
@@ -61,7 +61,7 @@ class AlarmState:
 
     @staticmethod
     def of(integers: Sequence[int]) -> "AlarmState":
-        """The state that was stored.
+        """Return the state that was stored.
 
         Raises:
             ValueError: numbers that no state has.
@@ -77,7 +77,9 @@ class AlarmState:
 
 
 def draw_alarms(*, keys: int, noise: Noise) -> tuple[AlarmState, ...]:
-    """The states of one window before its first look, one for each key; to be stored before data are read.
+    """Return the states of one window before its first look, one for each key.
+
+    They must be stored before data are read.
 
     Guarantee: independent uniform numbers, exact (docs/proofs/alarm.md).
     """
@@ -90,7 +92,7 @@ def draw_alarms(*, keys: int, noise: Noise) -> tuple[AlarmState, ...]:
 def look_at_values(
     calibration: AlarmCalibration, states: Sequence[AlarmState], values: Integers, *, look: int, noise: Noise
 ) -> tuple[AlarmState, ...]:
-    """The states after one look; those whose `rang_at` is this look have just rung.
+    """Return the states after one look; those whose `rang_at` is this look have just rung.
 
     Guarantee: all that the looks of one window show of a key, when it rang or that it did not, changes in
     probability by a factor `exp(loss)` at most when a privacy unit changes the values as the regime says, whenever the
@@ -121,7 +123,7 @@ def look_at_values(
 
 
 def chances_by_look(calibration: AlarmCalibration, values: Sequence[int]) -> tuple[float, ...]:
-    """The chance to have rung by each look of a window with such values, made at every look; for simulations.
+    """Return the chance to have rung by each look of a window with such values, made at every look. Simulations use it.
 
     >>> from mechanisms.alarm.calibration import AlarmTask, calibrate_alarm
     >>> task = AlarmTask(looks=3, cut=9, tolerance=4, sensitivity=1, fnr=0.05, fpr=0.1, regime=Regime.GROWING, least=0)
@@ -140,12 +142,12 @@ def chances_by_look(calibration: AlarmCalibration, values: Sequence[int]) -> tup
 
 
 def _count_steps(calibration: AlarmCalibration, value: int, highest: int) -> int:
-    """What a value is weighed by. One that fell, where none should, counts as the highest one before."""
+    """Return the steps that a value weighs. A value that fell, where none should, counts as the highest one before."""
     return max(0, value - calibration.floor, highest)
 
 
 def _hardly_weighed(calibration: AlarmCalibration) -> int:
-    """So many steps are hardly ever weighed, the alarm having rung before."""
+    """Return the number of steps that are hardly ever weighed, because the alarm has rung before."""
     return calibration.task.cut + 1 - calibration.floor + ceil(_CERTAIN / calibration.rate)
 
 
@@ -159,7 +161,7 @@ def _look_at_value(
     weigh: Callable[[int], int],
     noise: Noise,
 ) -> AlarmState:
-    """One key's look; of a value with more than `most` steps so many are weighed at first."""
+    """Look at one key. Of a value with more than `most` steps only `most` are weighed at first."""
     steps = _count_steps(calibration, value, state.highest)
     uniform, digits = state.uniform, state.digits
     while True:
@@ -177,14 +179,17 @@ def _look_at_value(
 
 
 def _silence(look: int, *, rang_at: int) -> AlarmState:
-    """An alarm that has rung, without what it knew."""
+    """Return an alarm that has rung, without its secret digits."""
     return AlarmState(uniform=0, digits=0, total=0, highest=0, last_look=look, rang_at=rang_at)
 
 
 def _decide(
     calibration: AlarmCalibration, uniform: int, digits: int, total: int, noise: Noise
 ) -> tuple[int, int, bool]:
-    """Whether the uniform number is below the chance of having rung, and its digits, of which there may be more now."""
+    """Return the uniform number, its digits, and True if it is below the chance of having rung.
+
+    There may be more digits now.
+    """
     shape = calibration.task.regime.shape
     while True:
         chance = shape.chance(total, calibration.unit, bits=digits)
@@ -195,6 +200,6 @@ def _decide(
 
 
 def _draw_digits(keys: int, digits: int, noise: Noise) -> list[int]:
-    """So many binary digits for each key, as whole numbers."""
+    """Return so many binary digits for each key, as whole numbers."""
     drawn = noise.bernoulli(probability=_FAIR, size=keys * digits).reshape(keys, digits)
     return [int.from_bytes(row.tobytes(), "big") for row in np.packbits(drawn, axis=1)]

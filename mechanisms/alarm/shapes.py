@@ -39,7 +39,7 @@ class Shape:
         return 1 - self.low
 
     def chance(self, total: int, unit: int, *, bits: int) -> int:
-        """`floor(P(E <= total / unit) * 2**bits)`, exactly, for `total >= 0` and `unit > 0`.
+        """Return `floor(P(E <= total / unit) * 2**bits)`, exactly, for `total >= 0` and `unit > 0`.
 
         >>> Shape(rise=1, root=1).chance(3, 2, bits=6), Shape(rise=1, root=2).chance(8, 2, bits=6)
         (42, 42)
@@ -56,7 +56,7 @@ class Shape:
 
 
 class Regime(Enum):
-    """How one privacy unit changes the values that an alarm sees, from look to look of one window.
+    """The way one privacy unit changes the values that an alarm sees, from look to look of one window.
 
     `GROWING`: it raises each by between nothing and the sensitivity, never by less than the one before.
     `COMING_AND_GOING`: it raises each by between nothing and the sensitivity.
@@ -108,11 +108,11 @@ _SHAPES = {
 
 
 def _root_up(value: int) -> int:
-    """The least whole number whose square is not below the value."""
+    """Return the least whole number whose square is not below the value."""
     return isqrt(value - 1) + 1 if value > 0 else 0
 
 
 def _power(value: int, exponent: int) -> int:
-    """A power with a whole exponent that is not negative, so a whole number."""
+    """Return a power with a whole exponent that is not negative. The result is a whole number."""
     result: int = value**exponent
     return result

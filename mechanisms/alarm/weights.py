@@ -26,7 +26,7 @@ _BITS_OF_A_NAT = 1.45  # more than 1 / ln 2
 
 
 def weight(rate: Fraction, steps: int) -> int:
-    """`exp(rate * steps) * 2**127` rounded down to its first 128 binary digits, exactly.
+    """Return `exp(rate * steps) * 2**127` rounded down to its first 128 binary digits, exactly.
 
     Guarantee: the quotient of two weights whose steps differ by `d > 0` lies between `exp(rate * d) * (1 - 2**-127)`
     and `exp(rate * d) * (1 + 2**-126)` (docs/proofs/alarm.md).
@@ -80,7 +80,10 @@ def _power(rate: Fraction, steps: int) -> _Power:
 
 
 def _work_out(rate: Fraction, steps: int) -> int:
-    """The weight by ever more digits, until those that are kept are known; irrational, so they will be."""
+    """Return the weight, computed with ever more digits until those that are kept are known.
+
+    It is irrational, so they will be.
+    """
     digits = 2 * _WORKING
     while True:
         low, high, exponent = _enclose(rate, steps, digits=digits)
@@ -91,7 +94,10 @@ def _work_out(rate: Fraction, steps: int) -> int:
 
 
 def _enclose(rate: Fraction, steps: int, *, digits: int) -> tuple[int, int, int]:
-    """`low <= exp(rate * steps) * 2**(digits - 1 - exponent) <= high`, apart by one or two, `low` of so many digits."""
+    """Return `low <= exp(rate * steps) * 2**(digits - 1 - exponent) <= high`.
+
+    Both are apart by one or two; `low` has so many digits.
+    """
     nats = rate * steps
     precision = 2 * ceil(float(nats) * _BITS_OF_A_NAT) + digits + 64
     ((least, most),) = negative_exponentials(nats, 0, precision)

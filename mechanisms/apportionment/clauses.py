@@ -33,7 +33,7 @@ class Contribution:
     scenarios: tuple[tuple[int, ...], ...]
 
     def probability(self, rate: Callable[[int, int], float]) -> float:
-        """The functional's error probability, given `rate(functional, distance)`.
+        """Return the functional's error probability, given `rate(functional, distance)`.
 
         A sum of two tails is convex in the true value while both are at most one half, so its extremes suffice;
         beyond, the sides are bounded separately.
@@ -54,7 +54,7 @@ class Constraint:
     parts: tuple[Contribution, ...]
 
     def probability(self, rate: Callable[[int, int], float]) -> float:
-        """The union bound over the functionals, given `rate(functional, distance)`."""
+        """Return the union bound over the functionals, given `rate(functional, distance)`."""
         return sum(part.probability(rate) for part in self.parts)
 
 
@@ -68,7 +68,9 @@ class Constraints:
 
 @lru_cache(maxsize=64)
 def constraints(formula: Formula) -> Constraints | None:
-    """The exact form's constraints, or None when the formula has too many literals, terms or clauses to enumerate.
+    """Return the exact form's constraints.
+
+    Return None if the formula has too many literals, terms or clauses to enumerate.
 
     Kept for the last formulas: one question is calibrated more than once, and may have several.
 
@@ -110,7 +112,10 @@ class _TooManyError(Exception):
 
 
 def _minimal_sets(formula: Formula, places: dict[Cut, int], *, dual: bool) -> list[int]:
-    """The minimal literal sets that make the formula true (its terms), or, dually, that make it false when false."""
+    """Return the minimal literal sets that make the formula true (its terms).
+
+    With the dual formula, they make it false when false.
+    """
     match formula:
         case Cut():
             return [1 << places[formula]]
@@ -180,14 +185,14 @@ def _clause(members: Sequence[Cut]) -> Constraint | None:
 
 
 def _follows(known: Cut, other: Cut) -> bool:
-    """Whether `other` is true wherever `known` is."""
+    """Return True if `other` is true wherever `known` is."""
     if known.functional != other.functional or known.above != other.above:
         return False
     return known.cut >= other.cut if known.above else known.cut <= other.cut
 
 
 def _fails_with(known: Cut, other: Cut) -> bool:
-    """Whether the relaxation of `other` is false wherever that of `known` is."""
+    """Return True if the relaxation of `other` is false wherever that of `known` is."""
     return _follows(other.relax(), known.relax())
 
 
@@ -202,7 +207,7 @@ def _closure(literals: Sequence[Cut], mask: int, implied: Callable[[Cut, Cut], b
 def _drop_dominated(
     masks: Sequence[int], *, feasible: Callable[[int], Constraint | None], closed: Callable[[int], int]
 ) -> tuple[Constraint, ...]:
-    """The feasible constraints without those that never bind: a set that always comes with a cheaper one."""
+    """Return the feasible constraints without those that never bind: sets that always come with a cheaper one."""
     found = {mask: constraint for mask in masks if (constraint := feasible(mask)) is not None}
     result: list[Constraint] = []
     for mask, constraint in found.items():

@@ -28,9 +28,11 @@ _LARGEST = 700.0  # beyond, exp would be infinite; no share is near it
 
 @dataclass(frozen=True, slots=True)
 class SplitProgram:
-    """`rows` has shape (constraints, variables), every variable in some row; `weights` (objectives, variables),
-    >= 0. Where the first `upper` rows are about the first half of the variables alone and the others about the second
-    half, saying so saves time."""
+    """`rows` has shape (constraints, variables), every variable in some row; `weights` (objectives, variables), >= 0.
+
+    Where the first `upper` rows are about the first half of the variables alone and the others about the second half,
+    saying so saves time.
+    """
 
     rows: Floats
     weights: Floats
@@ -39,7 +41,9 @@ class SplitProgram:
 
 
 def fair_split(program: SplitProgram, *, start: Floats, gap: float) -> Floats:
-    """The minimising `v`, to within `gap` of the optimum relative to the mean weight; ties go to the smaller sum.
+    """Return the minimising `v`, to within `gap` of the optimum relative to the mean weight.
+
+    Ties go to the smaller sum.
 
     Guarantee: the result is strictly feasible.
 
@@ -75,7 +79,7 @@ def fair_split(program: SplitProgram, *, start: Floats, gap: float) -> Floats:
 
 
 def _blocks(program: SplitProgram) -> "tuple[_Block, ...]":
-    """The rows in as many blocks as one linear system may be solved as."""
+    """Return the rows in as many blocks as one linear system may be solved as."""
     count, variables = program.rows.shape
     if program.upper is None or len(program.weights) > 1 or variables < _WORTH_HALVING:
         return (_Block(program.rows, slice(0, count), slice(0, variables)),)
@@ -85,7 +89,7 @@ def _blocks(program: SplitProgram) -> "tuple[_Block, ...]":
 
 
 def _price(weights: Floats) -> Floats:
-    """The linear objective on `v` itself: the only one there is, or the tie-break between several."""
+    """Return the linear objective on `v` itself: the only one there is, or the tie-break between several."""
     if len(weights) == 1:
         return np.asarray(weights[0] + 1e-9)
     return np.asarray(_TIE_BREAK * weights.max(axis=0) + 1e-9)
@@ -112,7 +116,7 @@ class _Place(NamedTuple):
     barred_bound: float
 
     def value(self, sharpness: float) -> float:
-        """The barrier function."""
+        """Return the value of the barrier function."""
         total = -sharpness * self.priced - self.barred
         return total if self.room is None else total + (sharpness * self.bound - self.barred_bound)
 
@@ -127,7 +131,7 @@ class _Barrier:
     blocks: tuple[_Block, ...]
 
     def place(self, point: Floats) -> _Place | None:
-        """What the barrier is made of at a point; None where it is infinite."""
+        """Return the parts of the barrier at a point; None where it is infinite."""
         variables = self.rows.shape[1]
         v = point[:variables]
         if np.maximum.reduce(v) > _LARGEST:
@@ -146,7 +150,7 @@ class _Barrier:
         return _Place(point, shares, slack, room, priced, bound, barred, float(np.add.reduce(np.log(room))))
 
     def step(self, at: _Place, sharpness: float) -> tuple[_Place, float]:
-        """One damped Newton step and the decrement before it."""
+        """Return one damped Newton step and the decrement before it."""
         pull = 1.0 / at.slack
         slope, curved = np.empty_like(at.shares), []
         for rows, own, about in self.blocks:
@@ -180,7 +184,7 @@ class _Barrier:
 
 
 def _solve(blocks: Sequence[Floats], values: Floats) -> Floats:
-    """The solution of a linear system of blocks of one size along the diagonal."""
+    """Return the solution of a linear system of blocks of one size along the diagonal."""
     if len(blocks) == 1:
         return np.asarray(np.linalg.solve(blocks[0], values))
     return np.asarray(np.linalg.solve(np.array(blocks), values.reshape(len(blocks), -1, 1)).reshape(-1))

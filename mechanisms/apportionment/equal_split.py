@@ -5,7 +5,7 @@ Proof: docs/proofs/apportionment.md, "The published rules".
 
 
 def naive_shares(*, bound: float, occurrences: int) -> tuple[float, ...]:
-    """`bound / n` for each of `n` occurrences.
+    """Return `bound / n` for each of `n` occurrences.
 
     Guarantee: by the union bound the error rate is at most `bound`, for any formula and any dependence.
 

@@ -48,7 +48,7 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What is minimised, and for which contract.
+    """The loss that is minimised, and its contract.
 
     `formulas` are those with literals, each with the whole of both rates; `used` lists their functionals, `exposures`
     the parts by which one unit changes them at once, in the order of `used` (the loss is the largest sum of epsilons
@@ -66,18 +66,18 @@ class Objective:
 
     @property
     def plain_sum(self) -> bool:
-        """Whether the loss is the sum of all epsilons."""
+        """Return True if the loss is the sum of all epsilons."""
         return len(self.exposures) == 1 and all(part == 1 for part in self.exposures[0])
 
     @property
     def closed_form(self) -> bool:
-        """Whether the shares of least loss are known in closed form, as far as this can be seen without constraints."""
+        """Return True if the shares of least loss have a closed form, as far as this is visible without constraints."""
         return self.plain_sum and not self.tied and len(self.formulas) == 1 and read_once(self.formulas[0])
 
 
 @dataclass(frozen=True, slots=True)
 class _Effort:
-    """How many linearised programmes are solved at most, each to within which gap.
+    """Limits of the search: the most linearised programmes that are solved, and the gap of each.
 
     `excess` is the part of a rate by which the tree's bound may still exceed it. It is scaled away in the end, which
     costs less than a thousandth of the loss.
@@ -111,7 +111,9 @@ def keyhole_shares(
     trees: Sequence[Formula] = (),
     least: float = 1.0,
 ) -> Shares:
-    """Exact form: the weighted shares of every constraint sum to no more than the contract's rates.
+    """Return shares in the exact form.
+
+    The weighted shares of every constraint sum to no more than the contract's rates.
 
     Parameters:
         fnr, fpr: the formulas' constraints.
@@ -132,7 +134,9 @@ def keyhole_shares(
 
 
 def tree_shares(objective: Objective) -> Shares:
-    """Tree form of all formulas: violated sums of leaves become constraints until every tree is satisfied.
+    """Return shares in the tree form of all formulas.
+
+    Violated sums of leaves become constraints until every tree is satisfied.
 
     Few steps suffice while constraints are still being found; then the programme they make is solved well.
     """
@@ -143,14 +147,14 @@ def tree_shares(objective: Objective) -> Shares:
 
 
 def _drop_slack(rows: Floats) -> Floats:
-    """The rows without those that another one contains: of several formulas, many ask for the same."""
+    """Return the rows without those that another one contains: of several formulas, many ask for the same."""
     distinct = np.unique(rows, axis=0)
     kept = [row for row in distinct if not np.any(np.all(distinct >= row, axis=1) & np.any(distinct > row, axis=1))]
     return np.array(kept).reshape(-1, rows.shape[1])
 
 
 def _cut_off_trees(objective: Objective, trees: Sequence[Formula], given_fnr: Floats, given_fpr: Floats) -> Shares:
-    """Shares under the given rows and the trees' own bounds."""
+    """Return shares under the given rows and the trees' own bounds."""
     sides = [
         _Side(bound, tuple(lay_out(part, fnr=fnr) for tree in trees for part in _bounded_alone(tree, fnr=fnr)), {})
         for bound, fnr in ((objective.fnr, True), (objective.fpr, False))
@@ -184,8 +188,10 @@ def _cut_off_trees(objective: Objective, trees: Sequence[Formula], given_fnr: Fl
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One error rate of a tree: its bound, the parts whose largest bound is the tree's, and the sums of leaves of which
-    the contract's rate is known to be too little, as rows."""
+    """One error rate of a tree: its bound, and the parts whose largest bound is the tree's.
+
+    The rows are sums of leaves for which the contract's rate is known to be too little.
+    """
 
     bound: float
     parts: tuple[SharesTree, ...]
@@ -202,7 +208,7 @@ class _Side:
 
 
 def _leaves_near(tree: SharesTree, shares: Sequence[float], repeated: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """The leaves that would attain the bound were a repeated functional's share somewhat smaller or larger.
+    """Yield the leaves that would attain the bound were a repeated functional's share somewhat smaller or larger.
 
     Any leaves that an OR or an AND may choose are a constraint that the whole tree implies; these are the likely next.
     """
@@ -214,7 +220,10 @@ def _leaves_near(tree: SharesTree, shares: Sequence[float], repeated: Sequence[i
 
 
 def _bounded_alone(formula: Formula, *, fnr: bool) -> tuple[Formula, ...]:
-    """The parts whose bounds' maximum is the formula's: the children of an OR for misses, of an AND for wrong keys."""
+    """Return the parts whose bounds' maximum is the formula's bound.
+
+    They are the children of an OR for misses, of an AND for wrong keys.
+    """
     largest = AnyOf if fnr else AllOf
     if not isinstance(formula, largest) or not formula.children:
         return (formula,)
@@ -237,7 +246,7 @@ def _matrix(
 
 
 def _read_once_shares(objective: Objective) -> Shares:
-    """The closed form, its weights taken from the true loss, settled by repetition, and polished."""
+    """Return the closed form, its weights taken from the true loss, settled by repetition, and polished."""
     at_first = [1.0] * objective.functionals
     for functional in objective.used:
         _, slope_fnr, slope_fpr = objective.loss(functional, 0.5 * objective.fnr, 0.5 * objective.fpr)
@@ -277,7 +286,7 @@ def _closed_form_shares(objective: Objective, weights: Sequence[Sequence[float]]
 
 
 def _polish_closed_form(objective: Objective, weights: Sequence[Sequence[float]], least: float) -> Shares:
-    """The closed form with the weights near the given ones whose loss is least."""
+    """Return the closed form with the weights near the given ones whose loss is least."""
     used = list(objective.used)
     loss = cache(objective.loss)
 
@@ -297,7 +306,7 @@ def _polish_closed_form(objective: Objective, weights: Sequence[Sequence[float]]
 
 
 def _search_near(loss: Callable[[Floats], float], start: Floats, least: float) -> Floats:
-    """The point of least loss that steps along single coordinates reach.
+    """Return the point of least loss that steps along single coordinates reach.
 
     The loss of an integer test has bends, at which its slope says nothing of the other side.
     """
@@ -379,14 +388,14 @@ def _least_loss(
 
 
 def _join_sides(rows_fnr: Floats, rows_fpr: Floats, *, tied: bool) -> Floats:
-    """Both sides' rows over one vector of variables."""
+    """Return both sides' rows over one vector of variables."""
     if tied:
         return np.vstack((rows_fnr, rows_fpr))
     return np.vstack((np.hstack((rows_fnr, np.zeros_like(rows_fnr))), np.hstack((np.zeros_like(rows_fpr), rows_fpr))))
 
 
 def _cover_unused(rows: Floats, bound: float) -> Floats:
-    """The rows, and one for each share that none of them mentions: it is held by its own bound."""
+    """Return the rows, and one for each share that none of them mentions: such a share is held by its own bound."""
     missing = np.flatnonzero(rows.sum(axis=0) == 0.0)
     own = np.zeros((missing.size, rows.shape[1]))
     own[np.arange(missing.size), missing] = 1.0 / bound
@@ -394,7 +403,7 @@ def _cover_unused(rows: Floats, bound: float) -> Floats:
 
 
 def _even_start(rows: Floats) -> Floats:
-    """Every share an equal part of its fullest row."""
+    """Return shares that are each an equal part of their fullest row."""
     return np.asarray(-np.log((rows * rows.astype(bool).sum(axis=1)[:, np.newaxis]).max(axis=0)))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def probe_shares(*, bound: float, weights: Sequence[float]) -> tuple[float, ...]:
-    """`bound * w_i / sum_j o_j w_j` for each occurrence of a sub-query, re-run with fresh noise every time.
+    """Return `bound * w_i / sum_j o_j w_j` for each occurrence of a sub-query, re-run with fresh noise every time.
 
     Guarantee: by the union bound the error rate is at most `bound`; among such splits the sum over occurrences of
     `w_i ln(1 / (2 share_i))` is least.

@@ -18,7 +18,7 @@ _RATE = itemgetter(0)
 
 
 def read_once(formula: Formula) -> bool:
-    """Whether every functional occurs in one place only.
+    """Return True if every functional occurs in one place only.
 
     >>> a, b = (Cut(functional, 100, above=True, tolerance=10) for functional in (0, 1))
     >>> read_once(AllOf((a, b))), read_once(AnyOf((a, AllOf((a, b)))))
@@ -29,7 +29,9 @@ def read_once(formula: Formula) -> bool:
 
 
 def closed_form(formula: Formula, *, bound: float, weights: Sequence[float], fnr: bool) -> dict[int, float]:
-    """Each functional's share: a splitting node gives its children shares in proportion to the weights below them.
+    """Return each functional's share.
+
+    A splitting node gives its children shares in proportion to the weights below them.
 
     Guarantee: sound for any formula; for a read-once one it minimises `sum_f w_f ln(1 / share_f)`. A functional that
     occurs several times gets the least of its leaves' bounds. A node without literals is a constant: it needs no share.
@@ -77,7 +79,9 @@ class _Weighed(NamedTuple):
 
 
 def tree_bound(formula: Formula, rate: Callable[[Cut], float], *, fnr: bool) -> tuple[float, Mapping[int, int]]:
-    """The error rate that literal error rates add up to, with the leaves (by functional, counted) that attain it.
+    """Return the error rate that literal error rates add up to.
+
+    Beside it stand the leaves (by functional, counted) that attain it.
 
     Guarantee: an upper bound under any dependence between the literals' errors.
 
@@ -92,7 +96,7 @@ def tree_bound(formula: Formula, rate: Callable[[Cut], float], *, fnr: bool) -> 
     adding = AllOf if fnr else AnyOf
 
     def bound(node: Formula) -> tuple[float, tuple[int, ...]]:
-        """The node's rate, and the functional of each leaf that attains it."""
+        """Return the node's rate, and the functional of each leaf that attains it."""
         if isinstance(node, Cut):
             return rate(node), (node.functional,)
         children = [bound(child) for child in node.children]
@@ -120,7 +124,7 @@ class SharesTree(NamedTuple):
 
 
 def lay_out(formula: Formula, *, fnr: bool) -> SharesTree:
-    """The formula as `bound_shares` reads it, for false negatives or for false positives."""
+    """Return the formula as `bound_shares` reads it, for false negatives or for false positives."""
     if isinstance(formula, Cut):
         return SharesTree(adds=True, leaves=(formula.functional,), nodes=(), chooses=False)
     children = formula.children
@@ -132,8 +136,11 @@ def lay_out(formula: Formula, *, fnr: bool) -> SharesTree:
 
 
 def bound_shares(tree: SharesTree, shares: Sequence[float]) -> tuple[float, tuple[int, ...]]:
-    """`tree_bound` where every literal's error rate is its functional's share, with the functionals of the leaves that
-    attain it, in order: in a fraction of the time, for apportionment asks hundreds of times of one formula."""
+    """Return `tree_bound` where every literal's error rate is its functional's share.
+
+    Beside it stand the functionals of the leaves that attain it, in order. This takes a fraction of the time, as
+    apportionment asks hundreds of times of one formula.
+    """
     adds, leaves, nodes, _ = tree
     if nodes:
         bounds = [bound_shares(node, shares) for node in nodes]

@@ -29,14 +29,17 @@ Epochs = tuple[tuple[int, ...], ...]
 
 
 class Watcher(Protocol):
-    """What an alarm does on many windows at once; tests pass broken ones."""
+    """A function that runs an alarm on many windows at once; tests pass broken ones."""
 
     def __call__(self, calibration: AlarmCalibration, values: Integers, *, noise: Noise) -> Integers:
-        """The look at which each window's alarm rang, 0 where it did not; `values` has shape (windows, looks)."""
+        """Return the look at which each window's alarm rang, 0 where it did not.
+
+        `values` has shape (windows, looks).
+        """
 
 
 def watch_windows(calibration: AlarmCalibration, values: Integers, *, noise: Noise) -> Integers:
-    """As the product does it, each window with a state of its own."""
+    """Watch windows as the product does, each window with a state of its own."""
     states = draw_alarms(keys=len(values), noise=noise)
     for look, seen in enumerate(values.T, 1):
         states = look_at_values(calibration, states, seen, look=look, noise=noise)
@@ -57,8 +60,11 @@ def audit_alarms(
 
 
 def pair_windows(calibration: AlarmCalibration, watch: Watcher, *, noise: Noise) -> Neighbours:
-    """A unit that changes values just below those at which alarms ring half of the time, as its regime allows; of a
-    sliding window two epochs together. The claim is the calibration's worst case."""
+    """Return a unit that changes values just below those at which alarms ring half of the time.
+
+    Its changes are those that the regime allows; of a sliding window two epochs together. The claim is the
+    calibration's worst case.
+    """
     regime = calibration.task.regime
     near = _near(calibration)
     early, late = (near, -_FAR, -_FAR), (-_FAR, -_FAR, near)
@@ -73,7 +79,7 @@ def pair_windows(calibration: AlarmCalibration, watch: Watcher, *, noise: Noise)
 
 
 def pair_ladders(*, noise: Noise) -> Neighbours:
-    """A unit that raises all values of a window by one, against the loss of the rungs that have begun."""
+    """Return a unit that raises all values of a window by one, against the loss of the rungs that have begun."""
     calibration = calibrate_ladder(audited_alarm(Regime.GROWING).task)
 
     def release_of(value: int) -> Release:
@@ -94,7 +100,7 @@ def pair_ladders(*, noise: Noise) -> Neighbours:
 
 
 def audited_alarm(regime: Regime) -> AlarmCalibration:
-    """The alarm that is audited in a regime."""
+    """Return the alarm that is audited in a regime."""
     return calibrate_alarm(
         AlarmTask(
             looks=_LOOKS,
@@ -110,7 +116,10 @@ def audited_alarm(regime: Regime) -> AlarmCalibration:
 
 
 def _near(calibration: AlarmCalibration) -> int:
-    """The highest value whose weight, and that of the next one, is at most what the secret draw is a multiple of."""
+    """Return the highest value whose weight is at most what the secret draw is a multiple of.
+
+    The next value's weight is, too.
+    """
     shape = calibration.task.regime.shape
     below = shape.root * np.log(float(shape.high) / calibration.fnr) / float(calibration.rate)
     return -int(np.ceil(below))

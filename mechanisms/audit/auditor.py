@@ -38,7 +38,7 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """What an audit found: the event that refutes the claim furthest or, if none does, the one that reveals most.
+    """The finding of an audit: the event that refutes the claim furthest or, if none does, the one that reveals most.
 
     With probability `1 - false_alarm` the subject's loss on that event is at least `epsilon_lower`; `claimed_epsilon`
     is what it claimed for the event's transcripts. `samples` counts the draws from each database of each pair.
@@ -54,12 +54,12 @@ class AuditReport:
 
     @property
     def flagged(self) -> bool:
-        """Whether the claim is refuted."""
+        """Return True if the claim is refuted."""
         return self.epsilon_lower > self.claimed_epsilon
 
     @property
     def conclusive(self) -> bool:
-        """Whether a claim of `LEAST_PROVED` times what was claimed would have been refuted.
+        """Return True if a claim of `LEAST_PROVED` times what was claimed would have been refuted.
 
         An audit that could not even do that says nothing: its draws are too few, or never saw what it is about.
         """
@@ -67,7 +67,7 @@ class AuditReport:
 
 
 def claim_always(draw: Callable[[int], Integers], *, epsilon: float) -> Release:
-    """A subject that claims the same loss for every transcript, from a function that draws transcripts alone.
+    """Return a subject that claims the same loss for every transcript, from a function that draws transcripts alone.
 
     Parameters:
         draw: gives int64 of shape (samples, width) for a number of samples, each independent of the others.
@@ -128,7 +128,7 @@ def audit(
 
 
 def _draw_halves(release: Release, half: int) -> tuple[Transcripts, Transcripts]:
-    """The draws to learn from and those to measure on: drawn at once, for most of a small draw is its beginning."""
+    """Draw the half to learn from and the half to measure on at once, for most of a small draw is its beginning."""
     drawn = release(2 * half)
     return (
         Transcripts(seen=drawn.seen[:half], claimed=drawn.claimed[:half]),

@@ -15,7 +15,7 @@ from mechanisms.release.private_bounds import BoundScan, bound_candidates, calib
 
 
 def audited_scan() -> BoundScan:
-    """A scan whose claim few draws can refute: epsilon 1, a dozen candidates, a target well above zero."""
+    """Return a scan whose claim few draws can refute: epsilon 1, a dozen candidates, a target well above zero."""
     return calibrate_scan(bound_candidates(13), epsilon=Fraction(1), units=1000, cut=Fraction(1, 20))
 
 

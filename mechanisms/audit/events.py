@@ -77,8 +77,9 @@ def bounds(
 def epsilon_from_below(
     hits: Integers, rival_hits: Integers, *, samples: int, error: float, delta: float = 0.0
 ) -> Epsilons:
-    """`ln((P(E) - delta) / P'(E))` at least, with probability `1 - 2 error`, from each event's counts; never below
-    zero.
+    """Return a lower bound on `ln((P(E) - delta) / P'(E))` from each event's counts.
+
+    It holds with probability `1 - 2 error`, and is never below zero.
 
     Parameters:
         hits, rival_hits: how many of `samples` draws from either database fell into the event; of one shape.
@@ -92,7 +93,7 @@ def epsilon_from_below(
 
 
 def _choose_events(counts: Integers, rival: Integers, claims: Epsilons, *, error: float, delta: float) -> list[_Event]:
-    """The most promising events for our database, among the best transcripts that claim so much at most."""
+    """Return the most promising events for our database, among the best transcripts that claim at most so much."""
     samples = int(counts.sum())
     order = np.lexsort((-counts, -(counts + 0.5) / (rival + 0.5)))
     order = order[counts[order] + rival[order] > 0]
@@ -113,7 +114,7 @@ def _choose_events(counts: Integers, rival: Integers, claims: Epsilons, *, error
 
 
 def _number_transcripts(draws: Sequence[Integers]) -> list[Integers]:
-    """Each transcript, a row, as one small number, the same for equal transcripts of all draws.
+    """Return each transcript, a row, as one small number, the same for equal transcripts of all draws.
 
     Columns are written one after the other into one integer as long as it has room for them.
     """
@@ -128,7 +129,7 @@ def _number_transcripts(draws: Sequence[Integers]) -> list[Integers]:
 
 
 def _number_values(column: Integers) -> tuple[Integers, int]:
-    """Each value as a number below the returned one, which is at most a few times as large as the column is long."""
+    """Return each value as a number below the returned bound. The bound is at most a few times the column's length."""
     low, high = int(column.min()), int(column.max())
     if high - low < _SPARSEST * column.size:
         return column - low, high - low + 1

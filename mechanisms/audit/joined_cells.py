@@ -60,7 +60,7 @@ def audit_joined_cells(
 
 
 def _list_worlds(task: DecisionTask, times: int) -> Iterator[tuple[Values, Values]]:
-    """Values of a ward with the cell and without it: off by the sensitivity, or by twice as much from +5 to -5."""
+    """Yield values of a ward with the cell and without it: off by the sensitivity, or by its double from +5 to -5."""
     moving = replace(task, sensitivities=tuple(times * most for most in task.sensitivities))
     yield from critical_neighbours(moving, depths=MIDDLE)
 

@@ -24,7 +24,7 @@ _KEYS_AT_ONCE = 1 << 21  # bounds memory
 
 
 def claim_by_curve(calibration: Calibration, *, groups: int, delta: float) -> float:
-    """What the balance of a unit would count for one such question alone, with a delta."""
+    """Return the balance of a unit after one such question alone, with a delta."""
     by_curve = map(sum, zip(curve(calibration, groups=groups), conversion(delta), strict=True))
     return min(groups * calibration.worst_case_epsilon, min(by_curve) / 1e9)
 

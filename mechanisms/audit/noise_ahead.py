@@ -45,7 +45,7 @@ class NoiseAhead:
         self._booleans: dict[Hashable, _Stock[Booleans]] = {}
 
     def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
-        """As the source's."""
+        """Draw from the source's `discrete_laplace`."""
         return _take(
             self._integers,
             ("two-sided", rate),
@@ -54,7 +54,7 @@ class NoiseAhead:
         )
 
     def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
-        """As the source's."""
+        """Draw from the source's `thinned_laplace`."""
         return _take(
             self._integers,
             ("thinned", rate, nonzero),
@@ -63,19 +63,19 @@ class NoiseAhead:
         )
 
     def geometric(self, *, rate: Fraction, size: int) -> Integers:
-        """As the source's."""
+        """Draw from the source's `geometric`."""
         return _take(
             self._integers, ("one-sided", rate), size, lambda more: self._source.geometric(rate=rate, size=more)
         )
 
     def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
-        """As the source's."""
+        """Draw from the source's `bernoulli`."""
         return _take(
             self._booleans, probability, size, lambda more: self._source.bernoulli(probability=probability, size=more)
         )
 
     def coin(self, *, probability: Probability, size: int) -> Booleans:
-        """As the source's."""
+        """Draw from the source's `coin`."""
         return _take(
             self._booleans, probability, size, lambda more: self._source.coin(probability=probability, size=more)
         )

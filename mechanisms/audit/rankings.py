@@ -32,7 +32,7 @@ _TASK = RankingTask(keys=3, limit=1, descending=True, sensitivity=1, tolerance=4
 
 
 class Ranker(Protocol):
-    """What `rank_keys` does; tests pass broken ones."""
+    """A function with the signature of `rank_keys`; tests pass broken ones."""
 
     def __call__(
         self,
@@ -60,9 +60,11 @@ def audit_ranking(
 
 
 def pair_rankings(rank: Ranker, *, schedule: RankingSchedule, noise: Noise) -> tuple[Neighbours, ...]:
-    """One of three keys moves near the others, or so far from them that an early look may settle it, against its loss
-    ex post; and two keys move at once, with one look and no values kept, against `loss_of_unit`: keys of one partition,
-    and three keys of two partitions.
+    """Return pairs of rankings.
+
+    In the first two, one of three keys moves near the others, or so far from them that an early look may settle it,
+    against its loss ex post. In the others, two keys move at once, with one look and no values kept, against
+    `loss_of_unit`: keys of one partition, and three keys of two partitions.
 
     Of a key that moves is seen how many of its values are nearer to the one database, and whether the finest is.
     """
@@ -93,7 +95,7 @@ def pair_rankings(rank: Ranker, *, schedule: RankingSchedule, noise: Noise) -> t
 def _watch_key(
     rank: Ranker, calibration: RankingCalibration, values: tuple[int, ...], higher: int, noise: Noise
 ) -> Release:
-    """The answer, how far keys went, and what the first key's values tell of which exact one it has."""
+    """Return a release of the answer, how far keys went, and which exact value the first key's noisy values suggest."""
 
     def release(samples: int) -> Transcripts:
         seen, claimed = [], []
@@ -110,7 +112,7 @@ def _watch_key(
 
 
 def _watch_answer(rank: Ranker, calibration: RankingCalibration, values: tuple[int, ...], noise: Noise) -> Release:
-    """The answer alone, against what a unit in all of the keys loses by it."""
+    """Return a release of the answer alone, against the loss of a unit that is in all of the keys."""
     loss = loss_of_unit(calibration, groups=len(values), signed=False)
     partition = np.arange(len(values)) % calibration.task.partitions
 

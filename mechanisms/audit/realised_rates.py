@@ -92,7 +92,7 @@ def realised_fpr_bound(
     shifts: Sequence[Sequence[int]],
     delta: float,
 ) -> RealisedBound:
-    """A bound on the share of false keys that was returned, from noisy values alone.
+    """Return a bound on the share of false keys that was returned, from noisy values alone.
 
     Guarantee: whatever the data and however `passed` was chosen, all three numbers hold together with probability `1 -
     delta` at least. So if an answer is withheld when `fpr` exceeds alpha, `P(answered and realised FPR > alpha) <=
@@ -135,7 +135,7 @@ def _holds(formula: Formula, noisy: Integers) -> Booleans:
 def _most_errors(
     formula: Formula, rates: tuple[tuple[float, ...], ...], shift: tuple[int, ...], *, keys: int, level: float
 ) -> tuple[int, int]:
-    """The quantiles at `level` of how many false keys err, and how many true ones, whatever the data."""
+    """Return the quantiles at `level` of how many false keys err, and how many true ones, whatever the data."""
 
     def tail(functional: int) -> float:
         return min(1.0, sum(upper_tail(rate, shift[functional] + 1) for rate in rates[functional]))
@@ -145,7 +145,10 @@ def _most_errors(
 
 
 def _shift_thresholds(formula: Formula, shift: Sequence[int], *, outward: int) -> Formula:
-    """Every threshold loosened (`outward` 1) or tightened (-1) by its functional's shift; tolerances dropped."""
+    """Return the formula with every threshold loosened (`outward` 1) or tightened (-1) by its functional's shift.
+
+    Tolerances dropped.
+    """
 
     def shift_cut(literal: Cut) -> Cut:
         step = shift[literal.functional] * outward
@@ -155,7 +158,7 @@ def _shift_thresholds(formula: Formula, shift: Sequence[int], *, outward: int) -
 
 
 def _worst(formula: Formula, tail: Callable[[int], float], *, fnr: bool) -> float:
-    """The largest probability that a term (or clause) whose literals all hold (or fail) has one that errs."""
+    """Return the largest probability that a term (or clause) whose literals all hold (or fail) has one that errs."""
     bound, _ = tree_bound(formula, lambda cut: tail(cut.functional), fnr=fnr)
     last = max((literal.functional for literal in cuts(formula)), default=-1)
     exact = constraints(_shift_thresholds(formula, [0] * (1 + last), outward=1))

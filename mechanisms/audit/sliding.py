@@ -26,7 +26,7 @@ _SHAPES = ((2, 1), (4, 2))  # windows and blocks
 
 
 def watch_answers(sliding: SlidingNoise, values: Integers, noise: Noise) -> Integers:
-    """As the product does it: the noise of a tick is drawn once, and kept in the state."""
+    """Watch keys as the product does: the noise of a tick is drawn once, and kept in the state."""
     state, seen = sliding.draw(keys=values.shape[1], noise=noise), []
     for look, one in enumerate(values, 1):
         looked = sliding.look(state, one[np.newaxis, :], look=look, noise=noise)
@@ -36,7 +36,10 @@ def watch_answers(sliding: SlidingNoise, values: Integers, noise: Noise) -> Inte
 
 
 def audited_sliding(window: int, block: int) -> SlidingNoise:
-    """A loss of two, split evenly where there are blocks; what is asked is whether a noisy value is above zero."""
+    """Return noise with a loss of two, split evenly where there are blocks.
+
+    The audit asks if a noisy value is above zero.
+    """
     task = DecisionTask(Cut(0, 0, above=True, tolerance=1), (1,), all_at_once(1), fnr=0.05, fpr=0.1)
     found = calibrate_sliding(task, window=window, looks=window + 2)
     test = replace(found.calibration.tests[0], rate=_RATE, shift=0)
@@ -49,7 +52,7 @@ def audited_sliding(window: int, block: int) -> SlidingNoise:
 def pair_sliding(
     sliding: SlidingNoise, watch: SlidingWatcher, *, noise: Noise, late: int = 0, charged: float = 1.0
 ) -> Neighbours:
-    """An event in the second tick, which is in the windows of all looks but the first and the last.
+    """Return an event in the second tick, which is in the windows of all looks but the first and the last.
 
     Parameters:
         late: for how many looks that have its tick it is not there yet; then it counts, which breaks the proof.
@@ -69,6 +72,6 @@ def pair_sliding(
 
 
 def pair_sliding_windows(*, noise: Noise) -> Iterator[Neighbours]:
-    """Ticks alone, and ticks with blocks."""
+    """Yield ticks alone, and ticks with blocks."""
     for window, block in _SHAPES:
         yield pair_sliding(audited_sliding(window, block), watch_answers, noise=noise)

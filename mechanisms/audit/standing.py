@@ -32,7 +32,7 @@ StandingWatcher: TypeAlias = Callable[[Watched, Integers, Noise], tuple[Integers
 
 
 def watch_keys(standing: Watched, values: Integers, noise: Noise) -> tuple[Integers, Epsilons]:
-    """As the product does it, each window with a key's state of its own, written and read at each look."""
+    """Watch keys as the product does: each window has a key's state of its own, written and read at each look."""
     state = standing.draw(keys=values.shape[2], noise=noise)
     alerted_at = np.zeros(values.shape[2], dtype=np.int64)
     for look, seen in enumerate(values, 1):
@@ -49,7 +49,7 @@ def audited_standing(
     progressive: bool = False,
     looks: int = _LOOKS,
 ) -> StandingAlarms:
-    """Two growing values above their thresholds, both or either."""
+    """Return two growing values above their thresholds, both or either."""
     joined: Formula = formula(tuple(Cut(functional, 0, above=True, tolerance=_TOLERANCE) for functional in (0, 1)))
     return calibrate_standing(
         StandingTask(
@@ -67,8 +67,10 @@ def audited_standing(
 
 
 def pair_formulas(*, noise: Noise) -> Iterator[Neighbours]:
-    """Both and either of two values, plain and as ladders; either, where a unit changes one of them alone; and formulas
-    watched by their distance."""
+    """Yield both and either of two values, plain and as ladders.
+
+    Further ones are either, where a unit changes one of them alone, and formulas watched by their distance.
+    """
     for progressive in (False, True):
         yield pair_both(audited_standing(AllOf, progressive=progressive), watch_keys, noise=noise)
         yield pair_either(audited_standing(AnyOf, progressive=progressive), watch_keys, noise=noise)
@@ -79,8 +81,10 @@ def pair_formulas(*, noise: Noise) -> Iterator[Neighbours]:
 
 
 def audited_distance(regime: Regime) -> StandingDistance:
-    """One value above its cut while another is below its own, both growing: a signed distance. Or both above, of values
-    that come and go."""
+    """Return a signed distance: one value above its cut while another is below its own, both growing.
+
+    The other form has both above, of values that come and go.
+    """
     signed = regime is Regime.SIGNED
     tolerance = _SIGNED_TOLERANCE if signed else _COMING_TOLERANCE
     literals = (Cut(0, 0, above=True, tolerance=tolerance), Cut(1, 0, above=not signed, tolerance=tolerance))
@@ -89,15 +93,18 @@ def audited_distance(regime: Regime) -> StandingDistance:
 
 
 def pair_signed(standing: StandingDistance, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
-    """A unit that raises both values at all looks. At the first one the value to be above decides, so the distance
-    rises; at the second it is the value to be below, and the distance falls."""
+    """Return a unit that raises both values at all looks.
+
+    At the first look the value to be above decides, so the distance rises. At the second the value to be below decides,
+    and the distance falls.
+    """
     near = _near_distance(standing)
     values = np.array([[near, -_FAR], [near, _FAR], [near, _FAR]], dtype=np.int64)[:, :, np.newaxis]
     return _make_pair(f"one value up and another down near {near}", standing, watch, (values, values + 1), noise)
 
 
 def pair_coming(standing: StandingDistance, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
-    """A unit that raises the first of two values at the first look, and is gone then."""
+    """Return a unit that raises the first of two values at the first look, and is gone then."""
     near = _near_distance(standing)
     values = np.array([[near, _FAR], [-_FAR, _FAR], [-_FAR, _FAR]], dtype=np.int64)[:, :, np.newaxis]
     more = values + np.array([[1, 0], [0, 0], [0, 0]], dtype=np.int64)[:, :, np.newaxis]
@@ -105,7 +112,7 @@ def pair_coming(standing: StandingDistance, watch: StandingWatcher, *, noise: No
 
 
 def pair_both(standing: StandingAlarms, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
-    """A unit that raises both values where their alarms ring half of the time: that both ring becomes likelier."""
+    """Return a unit that raises both values where their alarms ring half of the time: both ring more often."""
     near = _middle(standing)
     values = np.full((_LOOKS, 2, 1), near, dtype=np.int64)
     return _make_pair(f"both of two values near {near}", standing, watch, (values, values + 1), noise)
@@ -114,8 +121,10 @@ def pair_both(standing: StandingAlarms, watch: StandingWatcher, *, noise: Noise)
 def pair_either(
     standing: StandingAlarms, watch: StandingWatcher, *, noise: Noise, changed: tuple[int, int] = (1, 1)
 ) -> Neighbours:
-    """A unit that raises `changed` of two values where their alarms ring oftener than not: that neither does becomes
-    less likely."""
+    """Return a unit that raises `changed` of two values.
+
+    Their alarms ring more often than not: that neither does becomes less likely.
+    """
     near = _middle(standing) + 1
     values = np.full((_LOOKS, 2, 1), near, dtype=np.int64)
     more = values + np.array(changed, dtype=np.int64)[:, np.newaxis]
@@ -137,13 +146,16 @@ def _make_pair(
 
 
 def _middle(standing: StandingAlarms) -> int:
-    """The value at which the first literal's alarm is as likely as not to ring by its first look, rounded down."""
+    """Return the value at which the first literal's alarm rings by its first look half of the time, rounded down."""
     sharpest = standing.ladders[0].rungs[-1]
     return -int(np.ceil(np.log(0.5 / sharpest.fnr) / float(sharpest.rate)))
 
 
 def _near_distance(standing: StandingDistance) -> int:
-    """The highest distance whose weight, and that of the next one, is at most what the secret draw is a multiple of."""
+    """Return the highest distance whose weight is at most what the secret draw is a multiple of.
+
+    The next distance's weight is, too.
+    """
     sharpest = standing.alarm.ladders[0].rungs[-1]
     shape = sharpest.task.regime.shape
     below = shape.root * np.log(float(shape.high) / sharpest.fnr) / float(sharpest.rate)

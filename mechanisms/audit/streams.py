@@ -45,7 +45,7 @@ class StreamTwins:
 
 
 def list_twins() -> dict[str, tuple[StreamTwins, ...]]:
-    """By name, the streams on which each mechanism may tell most; `zeros` has nothing to tell."""
+    """Return the worst-case pair of streams of each mechanism, by name; `zeros` has nothing to reveal."""
     one, two = Fraction(1), Fraction(2)
     found: dict[str, tuple[StreamTwins, ...]] = {}
     for name, smooth in SMOOTHERS.items():
@@ -91,8 +91,11 @@ def audit_stream(
 
 
 def pair_streams(twins: StreamTwins, *, noise: Noise) -> Neighbours:
-    """Both streams as sources of transcripts: at each tick whether each estimate is as large as the larger stream's
-    true answer or not, and how many ticks are in its group, none where it is pruned."""
+    """Return both streams as sources of transcripts.
+
+    A transcript has, at each tick, whether each estimate is as large as the larger stream's true answer or not. It also
+    has the number of ticks in its group, none where it is pruned.
+    """
     mechanism, counts = twins.mechanism, twins.counts
     larger = tuple(count + (tick == twins.changed) for tick, count in enumerate(counts))
     # running sums, and sums of windows no shorter than the stream, are of all ticks so far
@@ -126,7 +129,7 @@ def _repeat(mechanism: AnyStream, count: int, samples: int) -> Integers:
 
 
 def _count_groups(state: object) -> tuple[int, ...]:
-    """How many ticks the latest group has, of each PeGaSus in a state."""
+    """Return how many ticks the latest group has, of each PeGaSus in a state."""
     if isinstance(state, PegasusState):
         return (len(state.noisy),)
     if isinstance(state, HierarchyState):

@@ -68,8 +68,10 @@ _KEYS_INDEPENDENT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PlannedAudit:
-    """One audit by the names of its mechanism and question; `continued` together with a later one on the same noise,
-    `many_groups` of a unit that is in many of them, against what its balance counts with a delta.
+    """One audit by the names of its mechanism and question.
+
+    `continued` together with a later one on the same noise, `many_groups` of a unit that is in many of them, against
+    what its balance counts with a delta.
 
     Those of `SCAN` and `TABLE` are of releases and ask no question, that of `RANKING` asks for an order, that of
     `ALARM` watches a window, and that of `JOIN` takes one cell away from a joined table. Those of `STREAMED` are of
@@ -83,13 +85,13 @@ class PlannedAudit:
 
     @property
     def subject(self) -> str:
-        """What its report is called."""
+        """Return the name of its report."""
         told = f"{self.mechanism}, {self.question}{', continued' * self.continued}"
         return f"{told}, a unit in {GROUPS} groups, delta {DELTA:g}" if self.many_groups else told
 
     @property
     def effort(self) -> int:
-        """What it takes beside others, for whoever runs the longest first."""
+        """Return its duration relative to others, so a caller can run the longest first."""
         if self in (SCAN, TABLE):
             return 1
         if self == JOIN:
@@ -104,7 +106,10 @@ class PlannedAudit:
         return len(_pairs(self.mechanism, task)) * cost_of_a_draw(self.mechanism)
 
     def run(self, *, samples: int, noise: Noise, progress: Callable[[str], None] | None = None) -> AuditReport | None:
-        """The report; None where the mechanism does not answer such a question. Parameters as for `audit_all`."""
+        """Return the report; None where the mechanism does not answer such a question.
+
+        Parameters as for `audit_all`.
+        """
         if self == SCAN:
             return audit_scan(audited_scan(), samples=samples, noise=noise, subject=self.subject, progress=progress)
         if self == TABLE:
@@ -154,13 +159,15 @@ UNASKED = (*STREAMED, ALARM, JOIN, RANKING, SCAN, TABLE)
 
 
 def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
-    """Every mechanism, those registered if none are named, on five questions: one condition, coarse units, two
-    conditions joined by AND and by OR, and one whose rows move sums by parts of their sensitivities or, where filters
-    are disjoint, not at all; those that decide several formulas on a scorecard as well, and on a mean with a threshold
-    on either side. Where a mechanism leaves noise
-    paths, each question also together with a later one that continues them, and two of them with all of their noise
-    drawn at once for a unit in many groups. If none are named, or their names are, mechanisms for streams, alarms,
-    cells of joined tables, rankings, the scan for a private bound and published tables as well."""
+    """Return the planned audits of every mechanism, those registered if none are named, on five questions.
+
+    These are one condition, coarse units, two conditions joined by AND and by OR, and one whose rows move sums by parts
+    of their sensitivities or, where filters are disjoint, not at all. Mechanisms that decide several formulas are asked
+    on a scorecard as well, and on a mean with a threshold on either side. Where a mechanism leaves noise paths, each
+    question also comes together with a later one that continues them. Two of them come with all of their noise drawn at
+    once for a unit in many groups. If none are named, or their names are, mechanisms for streams, alarms, cells of
+    joined tables, rankings, the scan for a private bound and published tables are audited as well.
+    """
     named = tuple(mechanisms)
     questions = tuple(
         PlannedAudit(mechanism=name, question=question, continued=continued, many_groups=many_groups)
@@ -233,7 +240,7 @@ def audit_mechanism(
 
 
 def cost_of_a_draw(mechanism: str) -> int:
-    """How many of an audit's samples one draw of a mechanism stands for: 1 where keys are decided one by one."""
+    """Return the number of an audit's samples that one draw of a mechanism stands for: 1 if keys are decided singly."""
     return 1 if _decides_keys_alone(mechanism) else _CHEAPER.get(mechanism, _COST_OF_A_QUESTION)
 
 
@@ -306,14 +313,16 @@ def _single_keys(
 
 
 def _list_answers(outcome: Outcome) -> list[Integers]:
-    """Per key, whether it was returned and each predicate's value."""
+    """Return whether each key was returned, with each predicate's value, per key."""
     return [answer.astype(np.int64) for answer in (outcome.passed, *outcome.predicates)]
 
 
 def _whole_questions(
     mechanism: Mechanism, calibration: Calibration, values: Values, neighbour: Values, noise: Noise
 ) -> Release:
-    """The first key has the values, the others only just hold in either database; a crowd moves all at once.
+    """Return a release in which the first key has the values, and the others only just hold in either database.
+
+    A crowd moves all at once.
 
     A mechanism that may deny a question gets one that it mostly answers, most keys being false beyond doubt, and of the
     others' answers their number is seen.

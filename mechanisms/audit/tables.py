@@ -50,8 +50,10 @@ def audit_tables(
 
 
 def draw_tables(noise: Noise, *, epsilon: Fraction = Fraction(1)) -> Draw:
-    """What the running release shows at a loss in each cell: noisy counts, far ones as one, and whether rows are made
-    in the first cell."""
+    """Return a draw of what the running release shows at a loss in each cell.
+
+    It shows noisy counts, far ones as one, and if rows are made in the first cell.
+    """
 
     def draw(counts: Integers) -> Callable[[int], Integers]:
         def drawn(samples: int) -> Integers:

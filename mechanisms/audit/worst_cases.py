@@ -32,7 +32,7 @@ Values: TypeAlias = tuple[int, ...]
 
 
 def audit_tasks() -> dict[str, DecisionTask]:
-    """The questions: small tolerances, so that losses are large enough to tell apart."""
+    """Return the questions. Their tolerances are small, so losses are large enough to tell apart."""
     first = Cut(functional=0, cut=20, above=True, tolerance=4)
     second = Cut(functional=1, cut=30, above=False, tolerance=4)
     together, apart = all_at_once(2), sets_at_once(((0,), (1,)), functionals=2)
@@ -83,8 +83,9 @@ def audit_tasks() -> dict[str, DecisionTask]:
 
 
 def widen_tolerances(mechanism: Mechanism, task: DecisionTask, *, most_epsilon: float) -> DecisionTask:
-    """The task with tolerances some whole number of times as wide, so that an answer is claimed to cost `most_epsilon`
-    at most, or hardly more. Public inputs alone.
+    """Return the task with tolerances some whole number of times as wide.
+
+    An answer then claims to cost `most_epsilon` at most, or hardly more. Public inputs alone are read.
 
     Raises:
         Unachievable: the mechanism cannot calibrate the task.
@@ -104,19 +105,19 @@ def _widen(literal: Cut, times: int) -> Cut:
 
 
 def _change_literals(task: DecisionTask, change: Callable[[Cut], Cut]) -> DecisionTask:
-    """The task with every literal of every formula changed."""
+    """Return the task with every literal of every formula changed."""
     formula, *predicates = (formula.mapped(change) for formula in task.formulas)
     return replace(task, formula=formula, predicates=tuple(predicates))
 
 
 def _claimed_for_an_answer(calibration: Calibration) -> float:
-    """The worst case, or of what is reserved for several phases that of one."""
+    """Return the worst case, or of what is reserved for several phases that of one."""
     phases = PHASES_RESERVED if calibration.deniable else 1
     return calibration.worst_case_epsilon / phases
 
 
 def sharpen_task(task: DecisionTask) -> DecisionTask:
-    """The task at thresholds one further, with half of the tolerances."""
+    """Return the task at thresholds one further, with half of the tolerances."""
 
     def sharpen(literal: Cut) -> Cut:
         return replace(literal, cut=literal.cut + 1, tolerance=literal.tolerance // 2)
@@ -127,7 +128,7 @@ def sharpen_task(task: DecisionTask) -> DecisionTask:
 def critical_neighbours(
     task: DecisionTask, *, depths: Sequence[float] = DEPTHS, few: bool = False
 ) -> Iterator[tuple[Values, Values]]:
-    """One key's values near every threshold, and the same after one privacy unit moved all it can move at once.
+    """Yield one key's values near every threshold, and the same after one privacy unit moved all it can move at once.
 
     All literals stand alike in their bands, from just false beyond the tolerance to just true, and move together,
     inward or outward, each by its part of an exposure; of several on one functional first one does, then another. Where
@@ -178,13 +179,19 @@ def _neighbours_on_sums(
 
 
 def values_at(task: DecisionTask, depths: Sequence[float]) -> Values:
-    """One key's values, each functional at a depth of its band: 0 just true, 1 just false beyond the tolerance, and so
-    on; 0 for functionals that no formula mentions. Of several literals on one functional the last one counts."""
+    """Return one key's values, each functional at a depth of its band.
+
+    Depth 0 is just true, 1 just false beyond the tolerance, and so on; functionals that no formula mentions are 0. Of
+    several literals on one functional the last one counts.
+    """
     return _values_in(_list_bands(task)[-1], depths)
 
 
 def _list_bands(task: DecisionTask) -> list[dict[int, Cut]]:
-    """By functional one of its literals: the first of each, the second where there is one, and so on to the last."""
+    """Return dictionaries of one literal by functional.
+
+    The first has the first literals, the second the second ones, and so on; functionals without one are left out.
+    """
     own: dict[int, list[Cut]] = {}
     for literal in dict.fromkeys(task.literals()):
         own.setdefault(literal.functional, []).append(literal)
@@ -204,7 +211,7 @@ def _values_in(bands: Mapping[int, Cut], depths: Sequence[float]) -> Values:
 
 
 def _turns_on(formula: Formula, functionals: set[int], *, others_hold: bool) -> bool:
-    """Whether the formula's value is that of the functionals' literals, the others all holding or all failing."""
+    """Return True if the formula's value is that of the functional's literals, the others all holding or failing."""
 
     def literal(cut: Cut) -> Booleans:
         return np.array([True, False] if cut.functional in functionals else [others_hold] * 2)
